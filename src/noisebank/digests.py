@@ -1,0 +1,52 @@
+"""Digests and the one canonical text that is digested: sorted JSON of strings and integers."""
+
+from __future__ import annotations
+
+import hmac
+import json
+from hashlib import sha256
+from typing import Any
+
+from Crypto.Hash import keccak as _keccak
+
+
+def keccak(*parts: bytes) -> bytes:
+    """Ethereum's hash, 32 bytes. Callers make sure that parts cannot be confused."""
+    digest = _keccak.new(digest_bits=256)
+    for part in parts:
+        digest.update(part)
+    return digest.digest()
+
+
+def canonical(value: Any) -> str:
+    """The only JSON spelling of `value`: sorted keys, no spaces, ASCII, no floats."""
+    _refuse_floats(value)
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def tagged(tag: str, value: Any) -> bytes:
+    """keccak of a canonical text under a tag, so that texts of different kinds never collide."""
+    return keccak(f"noisebank {tag}\n".encode(), canonical(value).encode())
+
+
+def derived_salt(secret: bytes, purpose: str, subject: bytes) -> bytes:
+    """A salt for one subject that reveals nothing about the others (HMAC-SHA256)."""
+    return hmac.new(secret, purpose.encode() + b"\n" + subject, sha256).digest()
+
+
+def commitment(salt: bytes, digest: bytes) -> bytes:
+    """Hides `digest` until the salt is given; binds whoever made it."""
+    if len(salt) != 32:
+        raise ValueError("a salt has 32 bytes")
+    return keccak(b"noisebank commitment\n", salt, digest)
+
+
+def _refuse_floats(value: Any) -> None:
+    if isinstance(value, float):
+        raise TypeError("floats have no place in a canonical text")
+    if isinstance(value, dict):
+        for item in value.values():
+            _refuse_floats(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            _refuse_floats(item)

@@ -1,0 +1,61 @@
+"""The one door for randomness. Nothing else imports random, secrets, numpy.random or OpenDP.
+
+Noise that protects people comes from OpenDP's exact discrete Gaussian sampler, fed by the
+operating system's generator. Seeded generators exist only to make *workloads* repeatable; they
+never make noise.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import secrets
+from functools import lru_cache
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MAX_NOISE_SCALE = 2.0**57
+"""46 standard deviations of this still fit a signed 64-bit integer."""
+
+
+class Entropy(Protocol):
+    """Where noise and salts come from."""
+
+    def discrete_gaussian(self, scale: float) -> int:
+        """One draw t with probability proportional to exp(-t^2 / (2 scale^2)) over all integers."""
+        ...
+
+    def token(self, size: int = 32) -> bytes:
+        """`size` unpredictable bytes, for salts and keys."""
+        ...
+
+
+class SystemEntropy:
+    """The real thing: OpenDP's sampler and the operating system."""
+
+    def discrete_gaussian(self, scale: float) -> int:
+        # OpenDP accepts a scale of 0 and infinities: refuse them before it sees them.
+        if not (math.isfinite(scale) and 0.0 < scale <= MAX_NOISE_SCALE):
+            raise ValueError(f"noise scale {scale!r} is outside (0, 2^57]")
+        return _sampler(scale)(0)
+
+    def token(self, size: int = 32) -> bytes:
+        return secrets.token_bytes(size)
+
+
+@lru_cache(maxsize=256)
+def _sampler(scale: float) -> Callable[[int], int]:
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    sampler: Callable[[int], int] = dp.m.make_gaussian(
+        dp.atom_domain(T="i64"), dp.absolute_distance(T="i64"), scale=scale
+    )
+    return sampler
+
+
+def workload(seed: int) -> random.Random:
+    """A repeatable generator for made-up tables and requests. Never for noise."""
+    return random.Random(seed)

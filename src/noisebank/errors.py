@@ -1,0 +1,144 @@
+"""One tree of errors. Each says what was asked, what is allowed, and carries both as fields.
+
+NoisebankError
+├── Misuse                    the request itself is wrong; nothing happened (exit code 2)
+│   ├── BadPolicy             every mistake of a policy file, each with its line
+│   ├── BadQuery              not SQL, or a name or value that the policy does not declare
+│   ├── UnsupportedQuery      SQL that this bank does not answer, the clause named
+│   ├── BadRequest            an accuracy, key or amount outside its range
+│   ├── BadBank               not a bank, not readable, a key missing
+│   └── BankInUse             another process holds the bank
+├── Refused                   a sound request that the books refuse; nothing spent (exit code 1)
+│   ├── BudgetExhausted       costs more than is left
+│   ├── PriceMoved            costs more than the quote that was accepted
+│   ├── TableChanged          the table is no longer the one that was opened
+│   ├── KeyReused             the same idempotency key with another request
+│   ├── AnswerLost            published once, missing from the vault; never measured again
+│   └── LedgerRefused         any other reason of the contract, in its own words
+├── OutcomeUnknown            nobody knows yet whether it was charged; recovery will find out
+└── Tampered                  a journal or vault does not agree with itself
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from noisebank.units import Precision
+
+
+class NoisebankError(Exception):
+    """Base of all errors that this package raises on purpose."""
+
+
+class Misuse(NoisebankError):
+    """The request is wrong in itself. Nothing happened."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """One thing wrong with a policy: where, what, and what would be right."""
+
+    line: int
+    where: str
+    what: str
+    right: str
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.where}: {self.what}; {self.right}"
+
+
+class BadPolicy(Misuse):
+    """Every mistake of a policy, found in one reading."""
+
+    def __init__(self, mistakes: tuple[Mistake, ...], origin: str = "policy") -> None:
+        lines = "\n".join(f"  {mistake}" for mistake in mistakes)
+        noun = "mistake" if len(mistakes) == 1 else "mistakes"
+        super().__init__(f"{origin} has {len(mistakes)} {noun}:\n{lines}")
+        self.mistakes = mistakes
+        self.origin = origin
+
+
+class BadQuery(Misuse):
+    """The text is not SQL, or names something that the policy does not declare."""
+
+
+class UnsupportedQuery(Misuse):
+    """Valid SQL with a clause that this bank does not answer."""
+
+    def __init__(self, clause: str, advice: str) -> None:
+        super().__init__(f"{clause} is not supported: {advice}")
+        self.clause, self.advice = clause, advice
+
+
+class BadRequest(Misuse):
+    """A parameter outside its range."""
+
+    def __init__(self, parameter: str, got: object, allowed: str) -> None:
+        super().__init__(f"{parameter} = {got!s}: {allowed}")
+        self.parameter, self.got, self.allowed = parameter, got, allowed
+
+
+class BadBank(Misuse):
+    """The folder is no bank, or something in it cannot be read."""
+
+
+class BankInUse(Misuse):
+    """Another process holds the bank."""
+
+
+class Refused(NoisebankError):
+    """A sound request that the books refuse. Nothing was spent."""
+
+
+class BudgetExhausted(Refused):
+    """The answer costs more than the account has left."""
+
+    def __init__(self, asked: Precision, left: Precision) -> None:
+        super().__init__(f"this answer costs {asked} precision; {left} is left. Nothing was spent")
+        self.asked, self.left = asked, left
+
+
+class PriceMoved(Refused):
+    """Somebody else's answer changed the price between quote and reservation."""
+
+    def __init__(self, limit: Precision) -> None:
+        super().__init__(f"this answer now costs more than the agreed {limit}; quote again")
+        self.limit = limit
+
+
+class TableChanged(Refused):
+    """The table's identity differs from the one recorded when the account was opened."""
+
+
+class KeyReused(Refused):
+    """The same idempotency key came with another request."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"the idempotency key {key!r} was used for another request; choose a new one")
+        self.key = key
+
+
+class AnswerLost(Refused):
+    """The ledger shows an answer that the vault no longer has. It is never measured again."""
+
+
+class LedgerRefused(Refused):
+    """The contract said no, in its own words."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class OutcomeUnknown(NoisebankError):
+    """A step was cut off: it may or may not have been charged. Ask again with the same key."""
+
+
+class Tampered(NoisebankError):
+    """A journal or vault contradicts itself or its signatures."""
+
+    def __init__(self, what: str, block: int | None = None) -> None:
+        super().__init__(what if block is None else f"block {block}: {what}")
+        self.what, self.block = what, block

@@ -1,0 +1,157 @@
+"""A policy: the public facts about a table. Prices and sensitivities come from here alone.
+
+Reading a policy file is in `policy_file`; this module holds what a valid policy *is*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from fractions import Fraction
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from noisebank.digests import tagged
+
+MAX_ROWS = 2**40
+MAX_STEPS = 2**31
+"""Most steps between zero and a bound, or between bounds: keeps every noise inside 64 bits."""
+
+
+class Neighbours(Enum):
+    """Which two tables count as neighbours: what exactly one person can change."""
+
+    REPLACE_ONE = "replace-one"
+    ADD_REMOVE = "add-remove"
+
+
+class Kind(Enum):
+    """What a column holds."""
+
+    INTEGER = "integer"
+    NUMBER = "number"
+    TEXT = "text"
+    BOOLEAN = "boolean"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One declared column.
+
+    A numeric value is *defined* as its nearest step inside the bounds, everywhere: in sums and in
+    predicates. `low` and `high` are the bounds in steps. Without bounds a column cannot be used
+    as a number. `keys` are the declared values of a text column; any other value is "none of
+    them".
+    """
+
+    name: str
+    kind: Kind
+    step: Fraction = Fraction(1)
+    low: int | None = None
+    high: int | None = None
+    keys: tuple[str, ...] = ()
+    bins: tuple[int, ...] = ()
+    nullable: bool = False
+
+    @property
+    def numeric(self) -> bool:
+        """Whether it holds numbers."""
+        return self.kind in (Kind.INTEGER, Kind.NUMBER)
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The bounds in steps; only for columns that have them."""
+        if self.low is None or self.high is None:
+            raise ValueError(f"column {self.name} has no bounds")
+        return self.low, self.high
+
+    def public(self) -> dict[str, Any]:
+        """The column as plain text and integers, for digests and pages."""
+        facts: dict[str, Any] = {"kind": self.kind.value, "nullable": self.nullable}
+        if self.numeric:
+            facts["step"] = str(self.step)
+        if self.low is not None and self.high is not None:
+            facts["bounds"] = [self.low, self.high]
+        if self.keys:
+            facts["keys"] = list(self.keys)
+        if self.bins:
+            facts["bins"] = list(self.bins)
+        return facts
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """All public facts about one table."""
+
+    name: str
+    source: Path
+    neighbours: Neighbours
+    row_cap: int
+    columns: Mapping[str, Column]
+    epsilon: Fraction
+    delta: Fraction
+    unit: str = "row"
+    max_rows: int = 1
+    raise_delay: int = 86_400
+    queries: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def public_rows(self) -> int | None:
+        """The public number of rows: known only where one row replaces another."""
+        if self.neighbours is Neighbours.REPLACE_ONE and self.unit == "row":
+            return self.row_cap
+        return None
+
+    def public(self) -> dict[str, Any]:
+        """Everything but where the table lies, as plain text and integers."""
+        return {
+            "name": self.name,
+            "neighbours": self.neighbours.value,
+            "row_cap": self.row_cap,
+            "unit": self.unit,
+            "max_rows": self.max_rows,
+            "epsilon": str(self.epsilon),
+            "delta": str(self.delta),
+            "raise_delay": self.raise_delay,
+            "columns": {name: column.public() for name, column in self.columns.items()},
+            "queries": dict(self.queries),
+        }
+
+    @property
+    def digest(self) -> bytes:
+        """What the ledger pins. The policy is public, so no salt."""
+        return tagged("policy 1", self.public())
+
+
+def policy_from_public(facts: Mapping[str, Any], source: Path) -> Policy:
+    """The policy that `Policy.public` describes; used by the vault and by verifiers."""
+    columns = {name: _column_from_public(name, column) for name, column in facts["columns"].items()}
+    return Policy(
+        name=facts["name"],
+        source=source,
+        neighbours=Neighbours(facts["neighbours"]),
+        row_cap=facts["row_cap"],
+        columns=MappingProxyType(columns),
+        epsilon=Fraction(facts["epsilon"]),
+        delta=Fraction(facts["delta"]),
+        unit=facts["unit"],
+        max_rows=facts["max_rows"],
+        raise_delay=facts["raise_delay"],
+        queries=MappingProxyType(dict(facts["queries"])),
+    )
+
+
+def _column_from_public(name: str, facts: Mapping[str, Any]) -> Column:
+    low, high = facts.get("bounds", (None, None))
+    return Column(
+        name=name,
+        kind=Kind(facts["kind"]),
+        step=Fraction(facts.get("step", "1")),
+        low=low,
+        high=high,
+        keys=tuple(facts.get("keys", ())),
+        bins=tuple(facts.get("bins", ())),
+        nullable=facts["nullable"],
+    )

@@ -1,0 +1,311 @@
+"""Reads a policy file (TOML). Every mistake is found in one reading, each with its line."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from noisebank.errors import BadPolicy, BadRequest, Mistake
+from noisebank.policy import MAX_ROWS, MAX_STEPS, Column, Kind, Neighbours, Policy
+from noisebank.privacy.calibration import check_delta, check_epsilon
+from noisebank.units import exact
+
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
+TOP_KEYS = (
+    "name", "source", "neighbours", "rows", "row_cap", "unit", "max_rows", "raise_delay_hours",
+    "budget", "columns", "queries",
+)  # fmt: skip
+COLUMN_KEYS = ("type", "bounds", "step", "keys", "bins", "nullable")
+MAX_KEYS = 10_000
+
+
+def read_policy(path: Path) -> Policy:
+    """The policy in the file at `path`; `source` is relative to that file."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not UTF-8 text"
+        raise BadPolicy((Mistake(0, str(path), f"cannot be read ({reason})", "name a policy file"),)) from None
+    return parse_policy(text, path.parent, str(path))
+
+
+def parse_policy(text: str, folder: Path, origin: str = "policy") -> Policy:
+    """The policy written in `text`, or `BadPolicy` with all of its mistakes."""
+    try:
+        tree = tomllib.loads(text, parse_float=Decimal)
+    except tomllib.TOMLDecodeError as error:
+        found = re.search(r"at line (\d+)", str(error))
+        line = int(found.group(1)) if found else text.count("\n") + 1
+        raise BadPolicy((Mistake(line, "TOML", str(error), "write valid TOML"),), origin) from None
+    reader = _Reader(tree, _lines_of(text))
+    policy = reader.policy(folder)
+    if reader.mistakes or policy is None:
+        raise BadPolicy(tuple(sorted(reader.mistakes, key=lambda mistake: mistake.line)), origin)
+    return policy
+
+
+class _Reader:
+    """Walks the tree once and collects mistakes instead of stopping at the first."""
+
+    def __init__(self, tree: dict[str, Any], lines: dict[str, int]) -> None:
+        self.tree, self.lines = tree, lines
+        self.mistakes: list[Mistake] = []
+
+    def wrong(self, where: str, what: str, right: str) -> None:
+        probe = where
+        while probe and probe not in self.lines:
+            probe = probe.rpartition(".")[0]
+        self.mistakes.append(Mistake(self.lines.get(probe, 1), where, what, right))
+
+    def policy(self, folder: Path) -> Policy | None:
+        self._unknown("", self.tree, TOP_KEYS)
+        name = self._name()
+        source = self._text("source", 'write source = "table.csv"')
+        neighbours = self._neighbours()
+        row_cap = self._row_cap(neighbours)
+        columns = self._columns()
+        unit, max_rows = self._unit(columns)
+        epsilon = self._budget("epsilon", check_epsilon)
+        delta = self._budget("delta", check_delta)
+        delay = self._integer("raise_delay_hours", 0, 24 * 365, default=24)
+        queries = self._queries()
+        if self.mistakes or neighbours is None:
+            return None
+        return Policy(
+            name=name,
+            source=(folder / source).resolve(),
+            neighbours=neighbours,
+            row_cap=row_cap,
+            columns=MappingProxyType(columns),
+            epsilon=epsilon,
+            delta=delta,
+            unit=unit,
+            max_rows=max_rows,
+            raise_delay=delay * 3600,
+            queries=MappingProxyType(queries),
+        )
+
+    def _unknown(self, prefix: str, table: dict[str, Any], known: tuple[str, ...]) -> None:
+        for key in table:
+            if key not in known:
+                self.wrong(f"{prefix}{key}", "is no setting", f"use one of {', '.join(known)}")
+
+    def _name(self) -> str:
+        name = self._text("name", 'write name = "survey"')
+        if name and not NAME.fullmatch(name):
+            self.wrong("name", f"{name!r} is no name", "use letters, digits and _, at most 63, not a digit first")
+        return name
+
+    def _text(self, key: str, right: str) -> str:
+        value = self.tree.get(key)
+        if not isinstance(value, str) or not value:
+            self.wrong(key, "is missing" if value is None else f"{value!r} is no text", right)
+            return ""
+        return value
+
+    def _integer(self, key: str, low: int, high: int, default: int) -> int:
+        value = self.tree.get(key, default)
+        if type(value) is not int or not low <= value <= high:
+            self.wrong(key, f"{value!r} does not fit", f"write a whole number from {low} to {high}")
+            return default
+        return value
+
+    def _neighbours(self) -> Neighbours | None:
+        value = self.tree.get("neighbours")
+        try:
+            return Neighbours(value)
+        except ValueError:
+            what = "is missing" if value is None else f"{value!r} is unknown"
+            self.wrong("neighbours", what, 'write "replace-one" (with rows) or "add-remove" (with row_cap)')
+            return None
+
+    def _row_cap(self, neighbours: Neighbours | None) -> int:
+        needed, other = ("rows", "row_cap") if neighbours is Neighbours.REPLACE_ONE else ("row_cap", "rows")
+        if neighbours is None:
+            return 1
+        if other in self.tree:
+            self.wrong(other, f"does not go with {neighbours.value!r}", f"write {needed} instead")
+        if needed not in self.tree:
+            meaning = "the public number of rows" if needed == "rows" else "the most rows that it may ever have"
+            self.wrong(needed, "is missing", f"write {needed} = {meaning}")
+            return 1
+        return self._integer(needed, 1, MAX_ROWS, 1)
+
+    def _unit(self, columns: dict[str, Column]) -> tuple[str, int]:
+        unit = self.tree.get("unit", "row")
+        if unit == "row":
+            if "max_rows" in self.tree:
+                self.wrong("max_rows", 'does not go with unit = "row"', "name the column that tells people apart")
+            return "row", 1
+        if unit not in columns:
+            self.wrong("unit", f"{unit!r} is no declared column", 'write "row" or the column that tells people apart')
+            return "row", 1
+        if "max_rows" not in self.tree:
+            self.wrong("max_rows", "is missing", "write the most rows of one person that count, e.g. max_rows = 3")
+        return str(unit), self._integer("max_rows", 1, 1_000_000, 1)
+
+    def _budget(self, key: str, check: Any) -> Fraction:
+        budget = self.tree.get("budget")
+        if not isinstance(budget, dict):
+            if key == "epsilon":
+                self.wrong("budget", "is missing", "write [budget] with epsilon and delta")
+            return Fraction(1)
+        if key == "epsilon":
+            self._unknown("budget.", budget, ("epsilon", "delta"))
+        value = budget.get(key)
+        if value is None:
+            self.wrong(f"budget.{key}", "is missing", f"write {key} = {'1' if key == 'epsilon' else '1e-6'}")
+            return Fraction(1)
+        try:
+            return Fraction(check(exact(value, key)))
+        except BadRequest as error:
+            self.wrong(f"budget.{key}", f"{value} does not fit", error.allowed)
+            return Fraction(1)
+
+    def _columns(self) -> dict[str, Column]:
+        tables = self.tree.get("columns")
+        if not isinstance(tables, dict) or not tables:
+            self.wrong("columns", "is missing", "write a [columns.NAME] for each column that may be asked about")
+            return {}
+        columns = {}
+        for name, facts in tables.items():
+            if not name or '"' in name or "\x00" in name or len(name) > 63:
+                self.wrong(f"columns.{name}", "is no column name", 'use at most 63 characters without "')
+            elif not isinstance(facts, dict):
+                self.wrong(f"columns.{name}", "is no table", f"write [columns.{name}] and its settings below")
+            else:
+                columns[name] = self._column(name, facts)
+        if len({name.lower() for name in columns}) < len(columns):
+            self.wrong("columns", "differ only in upper and lower case", "SQL cannot tell them apart: rename one")
+        return columns
+
+    def _column(self, name: str, facts: dict[str, Any]) -> Column:
+        where = f"columns.{name}"
+        self._unknown(f"{where}.", facts, COLUMN_KEYS)
+        try:
+            kind = Kind(facts.get("type"))
+        except ValueError:
+            kinds = ", ".join(f'"{kind.value}"' for kind in Kind)
+            self.wrong(f"{where}.type", f"{facts.get('type')!r} is no type", f"use one of {kinds}")
+            return Column(name, Kind.TEXT)
+        nullable = facts.get("nullable", False)
+        if not isinstance(nullable, bool):
+            self.wrong(f"{where}.nullable", f"{nullable!r} is neither true nor false", "write true or false")
+            nullable = False
+        if kind in (Kind.INTEGER, Kind.NUMBER):
+            return self._numeric(name, kind, facts, nullable)
+        for key in ("bounds", "step", "bins"):
+            if key in facts:
+                self.wrong(f"{where}.{key}", f"does not go with type {kind.value!r}", "only numbers have it")
+        return Column(name, kind, keys=self._keys(where, kind, facts), nullable=nullable)
+
+    def _numeric(self, name: str, kind: Kind, facts: dict[str, Any], nullable: bool) -> Column:
+        where = f"columns.{name}"
+        if "keys" in facts:
+            self.wrong(f"{where}.keys", f"does not go with type {kind.value!r}", "declare bounds, and bins if needed")
+        step = Fraction(1)
+        try:
+            step = exact(facts.get("step", 1), "step")
+        except BadRequest:
+            step = Fraction(0)
+        if step <= 0 or (kind is Kind.INTEGER and step.denominator != 1):
+            allowed = "a whole number above 0" if kind is Kind.INTEGER else "a number above 0, e.g. 0.01"
+            self.wrong(f"{where}.step", f"{facts.get('step')!r} does not fit", f"write {allowed}")
+            step = Fraction(1)
+        if "bounds" not in facts:
+            if "bins" in facts:
+                self.wrong(f"{where}.bins", "needs bounds", "write bounds = [lower, upper]")
+            return Column(name, kind, step, nullable=nullable)
+        low, high = self._bounds(where, facts["bounds"], step)
+        bins = self._bins(where, facts.get("bins", []), step, low, high)
+        return Column(name, kind, step, low, high, bins=bins, nullable=nullable)
+
+    def _bounds(self, where: str, bounds: Any, step: Fraction) -> tuple[int, int]:
+        right = "write bounds = [lower, upper] with lower < upper, both multiples of step"
+        try:
+            lower, upper = (exact(bound) for bound in bounds)
+        except (BadRequest, TypeError, ValueError):
+            self.wrong(f"{where}.bounds", f"{_plain(bounds)} are no two numbers", right)
+            return 0, 1
+        low, high = lower / step, upper / step
+        if low.denominator != 1 or high.denominator != 1:
+            self.wrong(f"{where}.bounds", f"{_plain(bounds)} are not multiples of the step {step}", right)
+        elif low >= high:
+            self.wrong(f"{where}.bounds", f"lower {lower} is not below upper {upper}", right)
+        elif max(abs(low), abs(high), high - low) > MAX_STEPS:
+            self.wrong(f"{where}.bounds", "are more than 2^31 steps wide", "write narrower bounds or a larger step")
+        else:
+            return int(low), int(high)
+        return 0, 1
+
+    def _bins(self, where: str, bins: Any, step: Fraction, low: int, high: int) -> tuple[int, ...]:
+        right = "write rising edges inside the bounds, multiples of step, e.g. bins = [18, 35, 65]"
+        try:
+            edges = [exact(edge) / step for edge in bins]
+        except (BadRequest, TypeError):
+            self.wrong(f"{where}.bins", f"{_plain(bins)} are no numbers", right)
+            return ()
+        rising = all(a < b for a, b in pairwise(edges))
+        if not rising or any(edge.denominator != 1 or not low < edge <= high for edge in edges):
+            self.wrong(f"{where}.bins", f"{_plain(bins)} do not fit", right)
+            return ()
+        return tuple(int(edge) for edge in edges)
+
+    def _keys(self, where: str, kind: Kind, facts: dict[str, Any]) -> tuple[str, ...]:
+        keys = facts.get("keys", [])
+        if kind is Kind.BOOLEAN:
+            if keys:
+                self.wrong(f"{where}.keys", "does not go with type 'boolean'", "leave it out: true and false")
+            return ()
+        if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
+            self.wrong(f"{where}.keys", f"{_plain(keys)} are no texts", 'write keys = ["a", "b"]')
+        elif len(set(keys)) < len(keys):
+            self.wrong(f"{where}.keys", "has a key twice", "write each key once")
+        elif len(keys) > MAX_KEYS:
+            self.wrong(f"{where}.keys", f"has {len(keys)} keys", f"at most {MAX_KEYS}")
+        else:
+            return tuple(sorted(keys))
+        return ()
+
+    def _queries(self) -> dict[str, str]:
+        queries = self.tree.get("queries", {})
+        if not isinstance(queries, dict):
+            self.wrong("queries", "is no table", 'write [queries] and name = "SELECT ..." below')
+            return {}
+        for name, sql in queries.items():
+            if not isinstance(sql, str) or not sql.strip():
+                self.wrong(f"queries.{name}", f"{_plain(sql)} is no SQL", f'write {name} = "SELECT COUNT(*) FROM ..."')
+        return {name: " ".join(sql.split()) for name, sql in queries.items() if isinstance(sql, str)}
+
+
+def _lines_of(text: str) -> dict[str, int]:
+    """Dotted path -> line number, for the plain TOML that policies are written in."""
+    lines: dict[str, int] = {}
+    section = ""
+    for number, line in enumerate(text.splitlines(), start=1):
+        if header := re.match(r"\s*\[+([^\]]+)\]+", line):
+            section = _bare(header.group(1))
+            while section and section not in lines:
+                lines[section] = number
+                section, _, _ = section.rpartition(".")
+            section = _bare(header.group(1)) + "."
+        elif key := re.match(r"\s*([A-Za-z0-9_.\-\"' ]+?)\s*=", line):
+            lines.setdefault(section + _bare(key.group(1)), number)
+    return lines
+
+
+def _bare(path: str) -> str:
+    return ".".join(part.strip().strip("\"'") for part in path.split("."))
+
+
+def _plain(value: Any) -> str:
+    """Decimals as they were written, not as Python shows them."""
+    if isinstance(value, list):
+        return "[" + ", ".join(_plain(item) for item in value) + "]"
+    return str(value) if isinstance(value, (Decimal, int)) else repr(value)

@@ -1,0 +1,1 @@
+"""What noise costs and what it promises: calibration, conversion, scales and intervals."""

@@ -1,0 +1,154 @@
+"""(epsilon, delta) to precision and back, with proven rounding.
+
+Every inequality is decided in ball arithmetic (python-flint): a comparison counts only when it
+holds for the whole ball, so "rounded down" is a theorem and not a hope. No float is involved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from fractions import Fraction
+from math import ceil
+
+from flint import arb, ctx, fmpq
+
+from noisebank.errors import BadRequest
+from noisebank.units import NOTHING, UNITS_PER_PRECISION, Precision
+
+# Working precision in bits, set once: changing it per call would race between threads.
+ctx.prec = 256
+
+EPSILON_RANGE = (Fraction(1, 10**5), Fraction(100))
+DELTA_RANGE = (Fraction(1, 10**30), Fraction(1, 2))
+EPSILON_STEP = Fraction(1, 10**9)
+"""Epsilons that we report are rounded up to this."""
+
+MAX_MEASUREMENTS = 2**20
+"""Per account, enforced by the contract."""
+DISCRETE_RATIO = Fraction(1, 2**43)
+"""Log-ratio between one discrete and one rounded Gaussian draw: docs/proofs/discrete_gaussian.md."""
+EPSILON_MARGIN = 2 * MAX_MEASUREMENTS * DISCRETE_RATIO
+DELTA_MARGIN = Fraction(1, 2**22)
+"""What all discrete draws of an account together may add: 2^-22 to epsilon, a factor on delta."""
+
+
+class Calibration(Enum):
+    """How a pair (epsilon, delta) names a noise level."""
+
+    ANALYTIC = "analytic"
+    CLASSICAL = "classical"
+
+
+def check_epsilon(epsilon: Fraction) -> Fraction:
+    """`epsilon` itself if it lies in the range that the proofs cover."""
+    low, high = EPSILON_RANGE
+    if not low <= epsilon <= high:
+        raise BadRequest("epsilon", _short(epsilon), f"must lie in [{float(low):g}, {float(high):g}]")
+    return epsilon
+
+
+def check_delta(delta: Fraction) -> Fraction:
+    """`delta` itself if it lies in the range that the proofs cover."""
+    low, high = DELTA_RANGE
+    if not low <= delta <= high:
+        raise BadRequest("delta", _short(delta), f"must lie in (0, 1), here in [{float(low):g}, {float(high):g}]")
+    return delta
+
+
+def gaussian_delta(precision: Precision, epsilon: Fraction) -> arb:
+    """A ball around the exact delta(epsilon) of Gaussian noise of this precision.
+
+    Guarantees: contains Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu) with mu^2 = precision.
+    Source: Balle and Wang 2018 (arXiv 1805.06530v2), Theorem 8; Dong, Roth, Su 2022, Corollary 2.13.
+    """
+    if not precision:
+        return arb(0)
+    mu = _ball(precision.exact).sqrt()
+    eps = _ball(epsilon)
+    return _upper_tail(eps / mu - mu / 2) - eps.exp() * _upper_tail(eps / mu + mu / 2)
+
+
+def request_precision(epsilon: Fraction, delta: Fraction, calibration: Calibration = Calibration.ANALYTIC) -> Precision:
+    """The precision of the noise that (epsilon, delta) asks for, rounded down.
+
+    ANALYTIC is the least noise that is (epsilon, delta)-private. CLASSICAL is Lemma 1 of the
+    reuse paper, sigma = Delta sqrt(2 ln(1.25/delta))/epsilon: honoured as the noise level it
+    names even where (from epsilon of about 8) it is not (epsilon, delta)-private.
+    """
+    check_epsilon(epsilon), check_delta(delta)
+    if calibration is Calibration.CLASSICAL:
+        square = _ball(epsilon) ** 2 / (2 * (_ball(Fraction(5, 4) / delta)).log())
+        return _floor_units(square)
+    return _largest(lambda precision: gaussian_delta(precision, epsilon) <= _ball(delta))
+
+
+def budget_precision(epsilon: Fraction, delta: Fraction) -> Precision:
+    """The largest precision that an account may spend and still be (epsilon, delta)-private.
+
+    Requires: at most MAX_MEASUREMENTS discrete Gaussian draws, each as in docs/proofs.
+    Guarantees: rounded down; the discreteness of the noise is paid from the margins.
+    """
+    check_epsilon(epsilon), check_delta(delta)
+    inner_epsilon, inner_delta = epsilon - EPSILON_MARGIN, delta * (1 - DELTA_MARGIN)
+    return _largest(lambda precision: gaussian_delta(precision, inner_epsilon) <= _ball(inner_delta))
+
+
+def account_epsilon(spent: Precision, delta: Fraction) -> Fraction:
+    """The epsilon at `delta` that an account with this spend guarantees, rounded up to 1e-9.
+
+    The inverse of `budget_precision`: margins included, zero for an untouched account.
+    """
+    check_delta(delta)
+    if not spent:
+        return Fraction(0)
+    limit = _ball(delta * (1 - DELTA_MARGIN))
+
+    def private(steps: int) -> bool:
+        return bool(gaussian_delta(spent, steps * EPSILON_STEP - EPSILON_MARGIN) <= limit)
+
+    low = high = ceil(EPSILON_MARGIN / EPSILON_STEP)
+    while not private(high):
+        high *= 2
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if private(middle) else (middle + 1, high)
+    return high * EPSILON_STEP
+
+
+def classical_epsilon(spent: Precision, delta: Fraction) -> float:
+    """The reuse paper's figure, sqrt(precision) sqrt(2 ln(1.25/delta)): for comparison only."""
+    check_delta(delta)
+    return float((_ball(spent.exact) * 2 * _ball(Fraction(5, 4) / delta).log()).sqrt())
+
+
+def _largest(holds: Callable[[Precision], bool]) -> Precision:
+    """The largest precision for which a monotone, provable property holds (bisection on units)."""
+    high = 1
+    while holds(Precision(high)):
+        high *= 2
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if holds(Precision(middle)) else (low, middle)
+    return Precision(low) if low else NOTHING
+
+
+def _floor_units(value: arb) -> Precision:
+    units = (value * UNITS_PER_PRECISION).lower().floor().unique_fmpz()
+    if units is None:
+        raise ArithmeticError("the working precision does not decide this rounding")
+    return Precision(int(units))
+
+
+def _ball(value: Fraction) -> arb:
+    return arb(fmpq(value.numerator, value.denominator))
+
+
+def _upper_tail(x: arb) -> arb:
+    """P(N(0,1) > x), accurate in both tails."""
+    return (x / arb(2).sqrt()).erfc() / 2
+
+
+def _short(value: Fraction) -> str:
+    return f"{float(value):g}"

@@ -1,0 +1,1 @@
+"""SQL to canonical queries: same statistic, same digest; sensitivity from the policy alone."""

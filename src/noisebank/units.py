@@ -1,0 +1,133 @@
+"""Exact numbers: precision as integers, and values on a dyadic grid.
+
+The currency is *precision*, Delta^2/sigma^2 (dimensionless, additive; mu^2 of Gaussian DP, 2 rho
+of zCDP). The ledger holds it as an integer of 1e-18. Charges round up and budgets round down; no
+float ever decides an amount, so the constructors here refuse floats and name their direction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from math import ceil, floor
+
+from noisebank.errors import BadRequest
+
+UNITS_PER_PRECISION = 10**18
+
+Exact = int | str | float | Decimal | Fraction
+"""What callers may hand in as an exact number. A float stands for the decimal it prints as."""
+
+
+def exact(value: Exact, parameter: str = "value") -> Fraction:
+    """The rational that `value` is written as: 0.1 is 1/10, not the nearest binary fraction.
+
+    >>> exact(0.1), exact("1e-6"), exact("1/3")
+    (Fraction(1, 10), Fraction(1, 1000000), Fraction(1, 3))
+    """
+    if isinstance(value, bool):
+        raise BadRequest(parameter, value, "must be a number")
+    if isinstance(value, (int, Fraction)):
+        return Fraction(value)
+    text = repr(value) if isinstance(value, float) else str(value)
+    try:
+        if "/" in text:
+            return Fraction(text)
+        number = Decimal(text)
+        if not number.is_finite() or abs(number.adjusted()) > 400:
+            raise BadRequest(parameter, value, "must be a finite number of ordinary size")
+        return Fraction(number)
+    except (InvalidOperation, ValueError, ZeroDivisionError):
+        raise BadRequest(parameter, value, "must be a number") from None
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Precision:
+    """An amount of precision in units of 1e-18; never negative.
+
+    >>> Precision.ceil(Fraction(1, 3)) + Precision.floor(Fraction(2, 3))
+    Precision(units=1000000000000000000)
+    """
+
+    units: int
+
+    def __post_init__(self) -> None:
+        if type(self.units) is not int:
+            raise TypeError(f"precision is counted in whole units, not {self.units!r}")
+        if self.units < 0:
+            raise ValueError(f"precision cannot be negative: {self.units}")
+
+    @classmethod
+    def ceil(cls, value: Fraction) -> Precision:
+        """Rounded up: for charges, never below the true loss."""
+        return cls(ceil(_rational(value) * UNITS_PER_PRECISION))
+
+    @classmethod
+    def floor(cls, value: Fraction) -> Precision:
+        """Rounded down: for budgets and targets, never above what was granted."""
+        return cls(floor(_rational(value) * UNITS_PER_PRECISION))
+
+    @property
+    def exact(self) -> Fraction:
+        """The amount as a rational number."""
+        return Fraction(self.units, UNITS_PER_PRECISION)
+
+    def __add__(self, other: Precision) -> Precision:
+        return Precision(self.units + other.units)
+
+    def __sub__(self, other: Precision) -> Precision:
+        return Precision(self.units - other.units)
+
+    def __bool__(self) -> bool:
+        return self.units > 0
+
+    def __float__(self) -> float:
+        return self.units / UNITS_PER_PRECISION
+
+    def __str__(self) -> str:
+        return f"{float(self):.6g}"
+
+
+NOTHING = Precision(0)
+
+LADDER_BITS = 32
+LEAST_PRECISION = Precision(10**9)
+"""1e-9: a count with noise of 31,623. Below it, noise might not fit 64 bits (see privacy.noise)."""
+
+
+def on_ladder(precision: Precision) -> Precision:
+    """The largest ladder step not above `precision`: integers of at most 32 significant bits.
+
+    Two different steps differ by at least 2^-32 of themselves. That keeps the noise of a bridge
+    above its smallest allowed size and the noise of a refinement below its largest.
+
+    >>> on_ladder(Precision(2**40 + 1)) == Precision(2**40)
+    True
+    """
+    spare = max(0, precision.units.bit_length() - LADDER_BITS)
+    return Precision(precision.units >> spare << spare)
+
+
+@dataclass(frozen=True, slots=True)
+class GridValue:
+    """The number `numerator / 2^shift`, in steps of the query (a step is 1 for counts)."""
+
+    numerator: int
+    shift: int
+
+    @property
+    def exact(self) -> Fraction:
+        """The value as a rational number of steps."""
+        return Fraction(self.numerator, 1 << self.shift)
+
+    @classmethod
+    def nearest(cls, value: Fraction, shift: int) -> GridValue:
+        """`value` rounded to the grid of spacing 2^-shift; halves go to the even neighbour."""
+        return cls(round(_rational(value) * (1 << shift)), shift)
+
+
+def _rational(value: Fraction) -> Fraction:
+    if not isinstance(value, (int, Fraction)):
+        raise TypeError(f"an exact rational is needed here, not {value!r}")
+    return Fraction(value)
