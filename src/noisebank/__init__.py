@@ -1,0 +1,52 @@
+"""noisebank: a privacy bank. Noisy answers, an enforced budget, books that anyone can check.
+
+>>> import noisebank
+>>> "open_bank" in noisebank.__all__
+True
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from noisebank.answers import Answer, Quote, Receipt
+    from noisebank.audit.verifier import Report, verify
+    from noisebank.bank import Bank, create_bank, open_bank
+    from noisebank.errors import NoisebankError
+    from noisebank.path import Account
+    from noisebank.policy import Policy
+    from noisebank.policy_file import read_policy
+    from noisebank.units import Precision
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Account",
+    "Answer",
+    "Bank",
+    "NoisebankError",
+    "Policy",
+    "Precision",
+    "Quote",
+    "Receipt",
+    "Report",
+    "create_bank",
+    "open_bank",
+    "read_policy",
+    "verify",
+]
+
+_HOMES = {
+    "Account": "path", "Answer": "answers", "Bank": "bank", "NoisebankError": "errors", "Policy": "policy",
+    "Precision": "units", "Quote": "answers", "Receipt": "answers", "Report": "audit.verifier", "create_bank": "bank",
+    "open_bank": "bank", "read_policy": "policy_file", "verify": "audit.verifier",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """Imports on first use: `noisebank --help` needs none of this."""
+    if name not in _HOMES:
+        raise AttributeError(f"noisebank has no {name}")
+    return getattr(import_module(f"noisebank.{_HOMES[name]}"), name)

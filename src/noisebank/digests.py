@@ -45,7 +45,8 @@ def _refuse_floats(value: Any) -> None:
     if isinstance(value, float):
         raise TypeError("floats have no place in a canonical text")
     if isinstance(value, dict):
-        for item in value.values():
+        for key, item in value.items():
+            _refuse_floats(key)
             _refuse_floats(item)
     elif isinstance(value, (list, tuple)):
         for item in value:

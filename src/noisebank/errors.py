@@ -80,6 +80,10 @@ class BadRequest(Misuse):
         self.parameter, self.got, self.allowed = parameter, got, allowed
 
 
+class BadTable(Misuse):
+    """The table cannot be read, or contradicts its policy. Never quotes a value of the table."""
+
+
 class BadBank(Misuse):
     """The folder is no bank, or something in it cannot be read."""
 

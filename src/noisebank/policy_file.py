@@ -39,7 +39,10 @@ def parse_policy(text: str, folder: Path, origin: str = "policy") -> Policy:
     """The policy written in `text`, or `BadPolicy` with all of its mistakes."""
     try:
         tree = tomllib.loads(text, parse_float=Decimal)
-    except tomllib.TOMLDecodeError as error:
+    except (ArithmeticError, RecursionError, ValueError) as error:
+        if not isinstance(error, tomllib.TOMLDecodeError):
+            what = "a number or a nesting is of no ordinary size"
+            raise BadPolicy((Mistake(0, "TOML", what, "write shorter numbers and flat lists"),), origin) from None
         found = re.search(r"at line (\d+)", str(error))
         line = int(found.group(1)) if found else text.count("\n") + 1
         raise BadPolicy((Mistake(line, "TOML", str(error), "write valid TOML"),), origin) from None
@@ -104,7 +107,7 @@ class _Reader:
 
     def _text(self, key: str, right: str) -> str:
         value = self.tree.get(key)
-        if not isinstance(value, str) or not value:
+        if not isinstance(value, str) or not value or "\x00" in value:
             self.wrong(key, "is missing" if value is None else f"{value!r} is no text", right)
             return ""
         return value
@@ -143,12 +146,12 @@ class _Reader:
             if "max_rows" in self.tree:
                 self.wrong("max_rows", 'does not go with unit = "row"', "name the column that tells people apart")
             return "row", 1
-        if unit not in columns:
+        if not isinstance(unit, str) or unit not in columns:
             self.wrong("unit", f"{unit!r} is no declared column", 'write "row" or the column that tells people apart')
             return "row", 1
         if "max_rows" not in self.tree:
             self.wrong("max_rows", "is missing", "write the most rows of one person that count, e.g. max_rows = 3")
-        return str(unit), self._integer("max_rows", 1, 1_000_000, 1)
+        return unit, self._integer("max_rows", 1, 1_000_000, 1)
 
     def _budget(self, key: str, check: Any) -> Fraction:
         budget = self.tree.get("budget")
@@ -229,7 +232,7 @@ class _Reader:
     def _bounds(self, where: str, bounds: Any, step: Fraction) -> tuple[int, int]:
         right = "write bounds = [lower, upper] with lower < upper, both multiples of step"
         try:
-            lower, upper = (exact(bound) for bound in bounds)
+            lower, upper = (exact(bound) for bound in _list(bounds))
         except (BadRequest, TypeError, ValueError):
             self.wrong(f"{where}.bounds", f"{_plain(bounds)} are no two numbers", right)
             return 0, 1
@@ -247,7 +250,7 @@ class _Reader:
     def _bins(self, where: str, bins: Any, step: Fraction, low: int, high: int) -> tuple[int, ...]:
         right = "write rising edges inside the bounds, multiples of step, e.g. bins = [18, 35, 65]"
         try:
-            edges = [exact(edge) / step for edge in bins]
+            edges = [exact(edge) / step for edge in _list(bins)]
         except (BadRequest, TypeError):
             self.wrong(f"{where}.bins", f"{_plain(bins)} are no numbers", right)
             return ()
@@ -281,7 +284,7 @@ class _Reader:
         for name, sql in queries.items():
             if not isinstance(sql, str) or not sql.strip():
                 self.wrong(f"queries.{name}", f"{_plain(sql)} is no SQL", f'write {name} = "SELECT COUNT(*) FROM ..."')
-        return {name: " ".join(sql.split()) for name, sql in queries.items() if isinstance(sql, str)}
+        return {name: sql.strip() for name, sql in queries.items() if isinstance(sql, str)}
 
 
 def _lines_of(text: str) -> dict[str, int]:
@@ -302,6 +305,13 @@ def _lines_of(text: str) -> dict[str, int]:
 
 def _bare(path: str) -> str:
     return ".".join(part.strip().strip("\"'") for part in path.split("."))
+
+
+def _list(value: Any) -> list[Any]:
+    """`value` if it is a list: a text or a table could be walked through as well."""
+    if not isinstance(value, list):
+        raise TypeError(f"{value!r} is no list")
+    return value
 
 
 def _plain(value: Any) -> str:

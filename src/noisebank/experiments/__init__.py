@@ -1,0 +1,1 @@
+"""Demonstrations and reproductions, all through the product's own code."""

@@ -1,0 +1,1 @@
+"""The ledger: a contract that decides, and chains that execute and keep it."""

@@ -151,4 +151,7 @@ def _upper_tail(x: arb) -> arb:
 
 
 def _short(value: Fraction) -> str:
-    return f"{float(value):g}"
+    try:
+        return f"{float(value):g}"
+    except OverflowError:
+        return "a huge number"

@@ -1,4 +1,4 @@
-"""From a variance to an integer noise scale that is never too small."""
+"""From a normal law to a draw on an integer grid whose noise is never too small."""
 
 from __future__ import annotations
 
@@ -6,12 +6,20 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from noisebank.entropy import MAX_NOISE_SCALE
+from noisebank.entropy import MAX_NOISE_SCALE, Entropy
 from noisebank.errors import BadRequest
-from noisebank.units import Precision
+from noisebank.units import GridValue, Precision
 
 LEAST_SCALE = 2**26
 """In grid steps. From here on discrete noise composes like Gaussian noise: docs/proofs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """A normal law, in steps."""
+
+    mean: Fraction
+    variance: Fraction
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +32,8 @@ class NoiseScale:
     @property
     def variance(self) -> Fraction:
         """In squared steps, exactly."""
-        return Fraction(self.scale) ** 2 / 4**self.shift
+        scale = Fraction(self.scale)
+        return scale * scale / (1 << 2 * self.shift)
 
 
 def noise_scale(variance: Fraction) -> NoiseScale:
@@ -37,16 +46,30 @@ def noise_scale(variance: Fraction) -> NoiseScale:
     """
     if variance <= 0:
         raise ValueError(f"noise needs a positive variance, not {variance}")
+    if variance > Fraction(MAX_NOISE_SCALE) ** 2:
+        steps = math.isqrt(int(variance))
+        raise BadRequest(
+            "precision",
+            f"noise of 2^{steps.bit_length() - 1} steps or more",
+            "is more noise than 64 bits hold; ask for more precision",
+        )
     shift = 0
     while variance * 4**shift < LEAST_SCALE**2:
         shift += 1
     scaled = variance * 4**shift
-    scale = _sqrt_up(scaled)
-    if scale > MAX_NOISE_SCALE:
-        raise BadRequest(
-            "precision", f"noise of {float(scale):.3g} steps", "is more noise than 64 bits hold; ask for more precision"
-        )
-    return NoiseScale(shift, scale)
+    return NoiseScale(shift, _sqrt_up(scaled))
+
+
+def draw(law: Law, entropy: Entropy) -> GridValue:
+    """One value of the law: its mean, rounded to the grid, plus exact discrete noise.
+
+    The mean is rounded *before* the noise is added, so that its low bits do not show through. An
+    exact statistic is an integer and lies on every grid: rounding leaves it as it is.
+    Proof: docs/proofs/discrete_gaussian.md.
+    """
+    scale = noise_scale(law.variance)
+    centre = GridValue.nearest(law.mean, scale.shift)
+    return GridValue(centre.numerator + entropy.discrete_gaussian(scale.scale), scale.shift)
 
 
 def fresh_variance(sensitivity_squared: Fraction, fresh: Precision) -> Fraction:
@@ -58,7 +81,7 @@ def fresh_variance(sensitivity_squared: Fraction, fresh: Precision) -> Fraction:
 
 def _sqrt_up(value: Fraction) -> float:
     """The smallest few-ulp float whose exact square is at least `value`."""
-    guess = math.sqrt(float(value)) if value.numerator.bit_length() < 1000 else float(math.isqrt(int(value)))
+    guess = math.sqrt(float(value))
     while Fraction(guess) ** 2 < value:
         guess = math.nextafter(guess, math.inf)
     return guess

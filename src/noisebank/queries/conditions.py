@@ -84,6 +84,8 @@ class Conditions:
         if isinstance(node, exp.Is):
             return self._is(node)
         if isinstance(node, exp.Between):
+            if node.args.get("symmetric"):
+                raise UnsupportedQuery("BETWEEN SYMMETRIC", "write the lower value first: BETWEEN 1 AND 5")
             column = self._column(node.this)
             low = self._compared(column, exp.GTE, self._literal(node.args["low"]))
             high = self._compared(column, exp.LTE, self._literal(node.args["high"]))
@@ -98,13 +100,16 @@ class Conditions:
             return column, found
         for kind, flipped in FLIPPED.items():
             if type(node) is kind:
-                if isinstance(node.this, exp.Column):
-                    column = self._column(node.this)
-                    return column, self._compared(column, kind, self._literal(node.expression))
-                column = self._column(node.expression)
-                return column, self._compared(column, flipped, self._literal(node.this))
+                left, right = node.this.unnest(), node.expression.unnest()
+                if isinstance(left, exp.Column):
+                    column = self._column(left)
+                    return column, self._compared(column, kind, self._literal(right))
+                if isinstance(right, exp.Column):
+                    column = self._column(right)
+                    return column, self._compared(column, flipped, self._literal(left))
         raise UnsupportedQuery(
-            node.sql()[:60], "a condition compares a column with a value: =, <>, <, <=, >, >=, IN, BETWEEN, IS NULL"
+            node.sql(dialect="duckdb")[:60],
+            "a condition compares a column with a value: =, <>, <, <=, >, >=, IN, BETWEEN, IS NULL",
         )
 
     def _is(self, node: exp.Is) -> tuple[Column, Values]:
@@ -114,13 +119,15 @@ class Conditions:
             return column, Values((), domain.null)
         if isinstance(node.expression, exp.Boolean) and column.kind is Kind.BOOLEAN:
             return column, values_of([1 if node.expression.this else 0])
-        raise UnsupportedQuery(node.sql()[:60], "IS takes NULL, or TRUE and FALSE for a boolean column")
+        raise UnsupportedQuery(node.sql(dialect="duckdb")[:60], "IS takes NULL, or TRUE and FALSE for a boolean column")
 
     def _column(self, node: exp.Expr) -> Column:
         if isinstance(node, exp.Paren):
             return self._column(node.this)
         if not isinstance(node, exp.Column):
-            raise UnsupportedQuery(node.sql()[:60], "a condition compares a declared column with a value")
+            raise UnsupportedQuery(
+                node.sql(dialect="duckdb")[:60], "a condition compares a declared column with a value"
+            )
         return column_named(node, self.columns)
 
     def _literal(self, node: exp.Expr) -> Literal:
@@ -141,7 +148,7 @@ class Conditions:
             return bool(node.this)
         if isinstance(node, exp.Null):
             raise BadQuery("nothing equals NULL in SQL; write IS NULL or IS NOT NULL")
-        raise UnsupportedQuery(node.sql()[:60], "compare with a plain number, text or truth value")
+        raise UnsupportedQuery(node.sql(dialect="duckdb")[:60], "compare with a plain number, text or truth value")
 
     def _compared(self, column: Column, kind: type[exp.Expr], value: Literal) -> Values:
         domain = Values(domain_of(column).runs)

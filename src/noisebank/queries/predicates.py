@@ -16,8 +16,8 @@ from noisebank.errors import UnsupportedQuery
 from noisebank.policy import Column
 from noisebank.queries.values import Values, domain_of
 
-MAX_NODES = 2_000
-"""More than anybody writes by hand; less than would slow the bank."""
+MAX_NODES = MAX_PATHS = 2_000
+"""More than anybody writes by hand; less than would slow the bank or an engine."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +53,14 @@ class Predicate:
             number[id(node)] = len(number)
             text.append([node.column, *([values.canonical(), number[id(child)]] for values, child in node.branches)])
         return text
+
+    @cached_property
+    def paths(self) -> int:
+        """In how many ways it can be true: the size of its SQL."""
+        count = {id(FALSE): 0, id(TRUE): 1}
+        for node in self.nodes:
+            count[id(node)] = sum(count[id(child)] for _, child in node.branches)
+        return count[id(self)]
 
     def columns(self) -> frozenset[str]:
         """The columns that it depends on."""
@@ -130,7 +138,7 @@ class Diagrams:
         branches = tuple(sorted(joined.values(), key=lambda branch: branch[0].order()))
         key = (column, *((values, id(child)) for values, child in branches))
         if key not in self._unique:
-            if len(self._unique) >= MAX_NODES:
-                raise UnsupportedQuery("a condition this complex", "split the question into simpler ones")
             self._unique[key] = Predicate(column, branches)
+            if len(self._unique) > MAX_NODES or self._unique[key].paths > MAX_PATHS:
+                raise UnsupportedQuery("a condition this complex", "split the question into simpler ones")
         return self._unique[key]

@@ -32,7 +32,7 @@ def parse(sql: str, policy: Policy) -> Question:
 
     Guarantees: equivalent spellings give equal queries; raises before anything else happens.
     """
-    text = " ".join(sql.split())
+    text = sql.strip()  # as it was written: a line break ends a comment, spaces in a text count
     if len(text) > MAX_SQL:
         raise BadQuery(f"this SQL has {len(text)} characters; at most {MAX_SQL} are read")
     try:
@@ -87,6 +87,9 @@ def _check_table(select: exp.Select, policy: Policy) -> None:
     alias = table.args.get("alias")
     if alias is not None and alias.args.get("columns"):
         raise UnsupportedQuery("column aliases", f"ask FROM {policy.name}")
+    for column in select.find_all(exp.Column):
+        if column.args.get("db") or column.table.lower() not in ("", table.alias_or_name.lower()):
+            raise BadQuery(f"{column.sql(dialect='duckdb')} is no column of {table.alias_or_name}")
 
 
 class _Asking:
@@ -109,20 +112,22 @@ class _Asking:
         if isinstance(aggregate, (exp.Count, exp.Sum, exp.Avg)):
             if isinstance(aggregate.this, exp.Distinct) or aggregate.expressions:
                 raise UnsupportedQuery("DISTINCT", "ask for COUNT(*), SUM(column) or AVG(column)")
+            argument = aggregate.this.unnest() if isinstance(aggregate.this, exp.Paren) else aggregate.this
             if isinstance(aggregate, exp.Count):
-                return self._count(aggregate.this, condition)
+                return self._count(argument, condition)
             if isinstance(aggregate, exp.Sum):
-                return self._sum(self._summed(aggregate.this, "SUM"), condition, Fraction(1))
-            return self._average(aggregate.this, condition)
+                return self._sum(self._summed(argument, "SUM"), condition, Fraction(1))
+            return self._average(argument, condition)
         raise UnsupportedQuery(
-            f"SELECT {aggregate.sql()[:60]}", "ask for COUNT(*), SUM(column), AVG(column) or AVG(condition)"
+            f"SELECT {aggregate.sql(dialect='duckdb')[:60]}",
+            "ask for COUNT(*), SUM(column), AVG(column) or AVG(condition)",
         )
 
     def _count(self, argument: exp.Expr | None, condition: Predicate) -> Question:
         if isinstance(argument, exp.Column):
             present = self.conditions.present(column_named(argument, self.policy.columns))
             condition = self.conditions.diagrams.both(condition, present)
-        elif not isinstance(argument, (exp.Star, exp.Literal)):
+        elif not isinstance(argument, (exp.Star, exp.Literal)) or argument.find(exp.Column):  # * EXCLUDE (column)
             raise UnsupportedQuery("COUNT of an expression", "ask COUNT(*) and put the condition into WHERE")
         return self._counted(condition, Fraction(1))
 

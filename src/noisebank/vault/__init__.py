@@ -1,0 +1,1 @@
+"""The vault: what must not be public and must not be lost."""

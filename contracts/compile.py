@@ -1,0 +1,40 @@
+"""Compiles the contracts into the artefacts that the package ships: `python contracts/compile.py`.
+
+The artefacts are checked in so that users need no compiler; a test recompiles and compares them.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from vyper.compiler import compile_code
+from vyper.compiler.settings import Settings
+
+HERE = Path(__file__).parent
+ARTEFACTS = HERE.parent / "src" / "noisebank" / "ledger"
+EVM_VERSION = "cancun"
+
+
+def compiled(source: Path) -> dict[str, object]:
+    """Bytecode and interface of one contract."""
+    output = compile_code(
+        source.read_text(),
+        output_formats=["bytecode", "bytecode_runtime", "abi"],
+        settings=Settings(evm_version=EVM_VERSION),
+    )
+    return {
+        "name": source.stem,
+        "compiler": "vyper 0.4.3",
+        "evm_version": EVM_VERSION,
+        "initcode": output["bytecode"].removeprefix("0x"),
+        "runtime": output["bytecode_runtime"].removeprefix("0x"),
+        "abi": output["abi"],
+    }
+
+
+if __name__ == "__main__":
+    for path in sorted(HERE.glob("*.vy")):
+        target = ARTEFACTS / f"{path.stem}.json"
+        target.write_text(json.dumps(compiled(path), indent=1, sort_keys=True) + "\n")
+        print(target.relative_to(HERE.parent))  # noqa: T201

@@ -1,0 +1,129 @@
+"""What people receive: quotes before spending, answers, and receipts that prove them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from fractions import Fraction
+from math import sqrt
+from typing import Any
+
+from noisebank.digests import canonical
+from noisebank.privacy.intervals import interval
+from noisebank.records import Case
+from noisebank.units import GridValue, Precision
+
+RECEIPT_FORMAT = "noisebank receipt 1"
+
+IN_WORDS = {
+    Case.FIRST: "first answer to this query: all of it is paid for",
+    Case.REPEAT: "the recorded answer, same bits, nothing spent",
+    Case.REFINE: "an earlier answer was improved, only the difference is paid for",
+    Case.BLUR: "a better answer is known and was blurred, nothing spent",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """The price of an answer. Costs nothing and depends on no data."""
+
+    sql: str
+    case: Case
+    wanted: Precision
+    cost: Precision
+    left: Precision
+    stddev: float
+    epsilon_now: float
+    """Epsilon of the account before, at the account's delta."""
+    epsilon_after: float
+
+    @property
+    def affordable(self) -> bool:
+        """Whether the account has that much left."""
+        return self.cost <= self.left
+
+    def interval_half_width(self, confidence: float = 0.95) -> float:
+        """How far the answer may be off at this confidence."""
+        return interval(0.0, self.stddev, confidence)[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """Proof that an answer is on the ledger: check it with `noisebank verify --receipt`."""
+
+    account: bytes
+    id: bytes
+    answer: dict[str, Any]
+    salt: bytes
+    chain_id: int
+    contract: str
+    block: int
+    block_digest: bytes
+
+    def text(self) -> str:
+        """As one line of JSON, to keep."""
+        return canonical(
+            {
+                "format": RECEIPT_FORMAT,
+                "account": self.account.hex(),
+                "id": self.id.hex(),
+                "answer": self.answer,
+                "salt": self.salt.hex(),
+                "chain_id": self.chain_id,
+                "contract": self.contract,
+                "block": self.block,
+                "block_digest": self.block_digest.hex(),
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A noisy answer with everything that can be said about it."""
+
+    value: float
+    stddev: float
+    case: Case
+    cost: Precision
+    remaining: Precision
+    wanted: Precision
+    sql: str
+    exact: Fraction
+    """The released value as a rational; `value` is its nearest float."""
+    receipt: Receipt
+
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """Where the true value lies with this confidence."""
+        return interval(self.value, self.stddev, confidence)
+
+    @property
+    def in_words(self) -> str:
+        """What happened."""
+        return IN_WORDS[self.case]
+
+    def __repr__(self) -> str:
+        return (
+            f"Answer({self.value:.6g} ± {self.stddev:.3g}, {self.case.name}, "
+            f"cost {self.cost}, remaining {self.remaining})"
+        )
+
+
+def released(value: GridValue, unit: Fraction) -> Fraction:
+    """A point of a bridge in the asker's unit."""
+    return value.exact * unit
+
+
+def standard_deviation(sensitivity: Fraction, unit: Fraction, precision: Precision) -> float:
+    """Delta/sqrt(precision) in the asker's unit; for display."""
+    return float(sensitivity * unit) / sqrt(float(precision))
+
+
+def read_receipt(text: str) -> dict[str, Any] | None:
+    """A receipt's fields, or None if the text is no receipt."""
+    try:
+        fields = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(fields, dict) or fields.get("format") != RECEIPT_FORMAT:
+        return None
+    return fields

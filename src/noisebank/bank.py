@@ -1,0 +1,153 @@
+"""A bank: a folder with keys, a journal and a vault, held by one process at a time."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+
+from noisebank.entropy import Entropy, SystemEntropy
+from noisebank.errors import BadBank, BadRequest, BankInUse
+from noisebank.ledger.embedded import EmbeddedChain, begin_chain
+from noisebank.ledger.journal import Journal
+from noisebank.ledger.protocol import Head, Role
+from noisebank.ledger.signing import Key
+from noisebank.measuring.engine import Inspection
+from noisebank.opening import Rooms, known_accounts, open_account
+from noisebank.path import Account
+from noisebank.policy import Policy
+from noisebank.policy_file import read_policy
+from noisebank.recovery import Recovered, recover
+from noisebank.vault.vault import Vault
+
+JOURNAL, VAULT, LOCK, KEYS = "journal.sqlite", "vault.sqlite", "lock", "keys"
+
+
+class Bank:
+    """Opens its parts, replays the journal, finishes what a crash interrupted, then serves."""
+
+    def __init__(self, folder: Path, owner_key: Path | None = None, entropy: Entropy | None = None) -> None:
+        if not (folder / JOURNAL).is_file():
+            raise BadBank(f"{folder} is no bank; make one with `noisebank init {folder}`")
+        self.folder = folder
+        self._exit = ExitStack()
+        self._exit.callback(os.close, _locked(folder / LOCK))
+        try:
+            journal = Journal(folder / JOURNAL)
+            ledger = EmbeddedChain(journal, _keys(folder, owner_key))
+            self._exit.callback(ledger.close)
+            vault = Vault(folder / VAULT)
+            self._exit.callback(vault.close)
+            self.rooms = Rooms(ledger, vault, entropy or SystemEntropy())
+            self._accounts = {account.name: account for account in known_accounts(self.rooms)}
+            self.recovered: dict[str, Recovered] = {name: recover(account) for name, account in self._accounts.items()}
+        except BaseException:
+            self._exit.close()
+            raise
+
+    @property
+    def ledger(self) -> EmbeddedChain:
+        """The chain that decides."""
+        return self.rooms.ledger
+
+    def open_account(self, policy: Policy | Path | str) -> Account:
+        """Opens an account for a policy, or for the policy file at a path."""
+        return self.open_and_inspect(policy)[0]
+
+    def open_and_inspect(self, policy: Policy | Path | str) -> tuple[Account, Inspection]:
+        """The same, with what was found in the table: for its owner."""
+        found = policy if isinstance(policy, Policy) else read_policy(Path(policy))
+        account, inspection = open_account(self.rooms, found)
+        self._accounts[account.name] = account
+        return account, inspection
+
+    def account(self, name: str | None = None) -> Account:
+        """An account by its name; the only one if no name is given."""
+        if name is None and len(self._accounts) == 1:
+            return next(iter(self._accounts.values()))
+        if name is None:
+            what = f"say which: {', '.join(sorted(self._accounts))}" if self._accounts else "this bank has none yet"
+            raise BadRequest("account", "nothing", what)
+        if name not in self._accounts:
+            raise BadRequest("account", name, f"this bank has {', '.join(sorted(self._accounts)) or 'none yet'}")
+        return self._accounts[name]
+
+    def accounts(self) -> tuple[Account, ...]:
+        """All accounts of this bank."""
+        return tuple(self._accounts.values())
+
+    def export(self) -> Iterator[str]:
+        """The canonical journal, line by line: all that a verifier needs."""
+        return self.ledger.export()
+
+    def head(self) -> Head:
+        """The newest block. Pin it somewhere else."""
+        return self.ledger.head()
+
+    def close(self) -> None:
+        """Lets go of the bank. Nothing is lost."""
+        self._exit.close()
+
+    def __enter__(self) -> Bank:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def create_bank(folder: Path | str, owner_key: Path | None = None, entropy: Entropy | None = None) -> Path:
+    """Makes a bank: two keys, an empty vault, and a journal that begins with the contract.
+
+    The owner's key goes to `owner_key`, or into the bank from where it can be moved away.
+    """
+    folder = Path(folder)
+    entropy = entropy or SystemEntropy()
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise BadBank(f"{folder} exists and is not an empty folder")
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    curator = Key(entropy.token())
+    curator.save(folder / KEYS / f"{Role.CURATOR.value}.key")
+    Key(entropy.token()).save(owner_key or folder / KEYS / f"{Role.OWNER.value}.key")
+    Vault(folder / VAULT).close()
+    journal = Journal(folder / JOURNAL)
+    begin_chain(journal, curator, entropy)
+    EmbeddedChain(journal, {Role.CURATOR: curator}).close()
+    _sync(folder)
+    return folder
+
+
+def open_bank(folder: Path | str, owner_key: Path | None = None) -> Bank:
+    """Opens a bank made by `create_bank`. One process at a time."""
+    return Bank(Path(folder), owner_key)
+
+
+def _keys(folder: Path, owner_key: Path | None) -> dict[Role, Key]:
+    keys = {Role.CURATOR: Key.load(folder / KEYS / f"{Role.CURATOR.value}.key")}
+    owner = owner_key or folder / KEYS / f"{Role.OWNER.value}.key"
+    if owner_key is not None or owner.exists():
+        keys[Role.OWNER] = Key.load(owner)
+    return keys
+
+
+def _locked(path: Path) -> int:
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        raise BankInUse(f"another process uses the bank {path.parent}; wait for it, or talk to it") from None
+    return handle
+
+
+def _sync(folder: Path) -> None:
+    """A file is only there after a crash if its folder was written too."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,46 @@
+"""The journal: blocks in a SQLite file, append-only, and its canonical export."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from noisebank.durable import open_database
+from noisebank.errors import BadBank
+from noisebank.ledger.block import Block, Genesis
+
+SCHEMA = "CREATE TABLE IF NOT EXISTS lines (number INTEGER PRIMARY KEY, line TEXT NOT NULL) STRICT"
+GENESIS_ROW = -1
+
+
+class Journal:
+    """Durable on return of `append`. The first line is the genesis, then one line a block."""
+
+    def __init__(self, path: Path | str, vfs: str | None = None) -> None:
+        self._database = open_database(path, SCHEMA, vfs)
+
+    def begin(self, genesis: Genesis) -> None:
+        """Writes the first line of a new journal."""
+        self._database.execute("INSERT INTO lines VALUES (?, ?)", (GENESIS_ROW, genesis.line()))
+
+    def append(self, block: Block) -> None:
+        """Adds a block. On disk once this returns."""
+        self._database.execute("INSERT INTO lines VALUES (?, ?)", (block.number, block.line()))
+
+    def lines(self) -> Iterator[str]:
+        """The canonical export, line by line."""
+        for (line,) in self._database.execute("SELECT line FROM lines ORDER BY number"):
+            yield line
+
+    def close(self) -> None:
+        """Nothing is lost."""
+        self._database.close()
+
+
+def read_lines(source: Path) -> Iterable[str]:
+    """The lines of an exported journal."""
+    try:
+        text = source.read_bytes()
+    except OSError as error:
+        raise BadBank(f"the journal {source} cannot be read: {error.strerror}") from None
+    return text.decode("utf-8", "replace").removesuffix("\n").split("\n")

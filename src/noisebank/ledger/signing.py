@@ -1,0 +1,130 @@
+"""Keys, and transactions as Ethereum signs them (EIP-1559, no fees), so that any tool can check."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from coincurve import PrivateKey, PublicKey
+
+from noisebank.digests import keccak
+from noisebank.errors import BadBank, Tampered
+
+GAS_LIMIT = 30_000_000
+HALF_ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141 // 2
+"""Of secp256k1. Signatures with a larger s are refused, so that each has one spelling only."""
+
+
+class Key:
+    """A private key. It signs and never shows itself."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._key = PrivateKey(secret)
+        self.address = _address(self._key.public_key)
+
+    def sign(self, digest: bytes) -> bytes:
+        """65 bytes: r, s, parity. Deterministic (RFC 6979), low s."""
+        return self._key.sign_recoverable(digest, hasher=None)
+
+    def __repr__(self) -> str:
+        return f"Key({self.address})"
+
+    def save(self, path: Path) -> None:
+        """Writes the key for its owner's eyes only; never overwrites."""
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "w") as file:
+            file.write(self._key.secret.hex() + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    @classmethod
+    def load(cls, path: Path) -> Key:
+        """Reads a key; refuses one that others may read."""
+        try:
+            if path.stat().st_mode & 0o077:
+                raise BadBank(f"the key {path} may be read by others: chmod 600 it, and consider it stolen")
+            return cls(bytes.fromhex(path.read_text().strip().removeprefix("0x")))
+        except FileNotFoundError:
+            raise BadBank(f"there is no key at {path}") from None
+        except (OSError, ValueError):
+            raise BadBank(f"the file {path} holds no readable key") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """A signed call of the contract, or its creation (`to` empty)."""
+
+    chain_id: int
+    nonce: int
+    to: str
+    data: bytes
+    signature: bytes = field(default=b"")
+
+    @property
+    def signing_digest(self) -> bytes:
+        """What the sender signs."""
+        return keccak(b"\x02" + _rlp(self._fields()))
+
+    @property
+    def digest(self) -> bytes:
+        """The transaction's hash on any Ethereum chain."""
+        r, s, parity = self.signature[:32], self.signature[32:64], self.signature[64]
+        return keccak(b"\x02" + _rlp([*self._fields(), parity, _integer(r), _integer(s)]))
+
+    def signed(self, key: Key) -> Transaction:
+        """The same transaction with the key's signature."""
+        return Transaction(self.chain_id, self.nonce, self.to, self.data, key.sign(self.signing_digest))
+
+    def sender(self) -> str:
+        """Who signed it."""
+        return recover(self.signing_digest, self.signature)
+
+    def _fields(self) -> list[object]:
+        to = bytes.fromhex(self.to.removeprefix("0x"))
+        return [self.chain_id, self.nonce, 0, 0, GAS_LIMIT, to, 0, self.data, []]
+
+
+def recover(digest: bytes, signature: bytes) -> str:
+    """The address whose key signed `digest`; `Tampered` if there is none."""
+    if len(signature) != 65 or signature[64] > 1 or _integer(signature[32:64]) > HALF_ORDER:
+        raise Tampered("a signature is malformed")
+    try:
+        return _address(PublicKey.from_signature_and_message(signature, digest, hasher=None))
+    except Exception as error:  # coincurve raises bare Exception for an unrecoverable signature
+        raise Tampered("a signature does not belong to any key") from error
+
+
+def contract_address(sender: str, nonce: int) -> str:
+    """Where a contract created by this transaction lives."""
+    return "0x" + keccak(_rlp([bytes.fromhex(sender.removeprefix("0x")), nonce]))[12:].hex()
+
+
+def _address(public: PublicKey) -> str:
+    return "0x" + keccak(public.format(compressed=False)[1:])[12:].hex()
+
+
+def _integer(raw: bytes) -> int:
+    return int.from_bytes(raw, "big")
+
+
+def _rlp(item: object) -> bytes:
+    """Ethereum's recursive length prefix, as far as transactions need it."""
+    if isinstance(item, int):
+        item = item.to_bytes((item.bit_length() + 7) // 8, "big")
+    if isinstance(item, bytes):
+        if len(item) == 1 and item[0] < 0x80:
+            return item
+        return _prefix(0x80, len(item)) + item
+    if isinstance(item, list):
+        body = b"".join(_rlp(part) for part in item)
+        return _prefix(0xC0, len(body)) + body
+    raise TypeError(f"cannot encode {item!r}")
+
+
+def _prefix(offset: int, length: int) -> bytes:
+    if length < 56:
+        return bytes([offset + length])
+    size = length.to_bytes((length.bit_length() + 7) // 8, "big")
+    return bytes([offset + 55 + len(size)]) + size

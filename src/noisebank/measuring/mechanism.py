@@ -1,0 +1,25 @@
+"""The measure step: one exact statistic, one exact noise."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from noisebank.entropy import Entropy
+from noisebank.ledger.protocol import Reservation
+from noisebank.measuring.engine import Engine
+from noisebank.privacy.noise import Law, draw, fresh_variance
+from noisebank.queries.query import Query
+from noisebank.units import GridValue
+
+
+def measure(
+    engine: Engine, query: Query, sensitivity: Fraction, reservation: Reservation, entropy: Entropy
+) -> GridValue:
+    """One fresh noisy look at the data, paid for by `reservation`.
+
+    Requires: `reservation` is durable and charges fresh precision; `sensitivity` in steps.
+    Guarantees: the statistic plus a discrete Gaussian of variance at least Delta^2/fresh, on a grid
+    at least 2^26 times finer than the noise. Proof: docs/proofs/discrete_gaussian.md.
+    """
+    variance = fresh_variance(sensitivity * sensitivity, reservation.fresh)
+    return draw(Law(Fraction(engine.statistic(query)), variance), entropy)

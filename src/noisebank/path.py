@@ -1,0 +1,308 @@
+"""The one path: ask, parse, price, plan, reserve, measure, seal, publish, answer.
+
+Nothing before `reserve` opens the data, nothing is shown before it is sealed and published. Each
+line of `Account.ask` is one of these steps, in this order.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from fractions import Fraction
+
+from noisebank.answers import Answer, Quote, Receipt, released, standard_deviation
+from noisebank.digests import commitment, derived_salt, keccak, tagged
+from noisebank.entropy import Entropy
+from noisebank.errors import AnswerLost, BadRequest, TableChanged, Tampered
+from noisebank.ledger.embedded import EmbeddedChain
+from noisebank.ledger.protocol import AccountState, Claim, Reservation
+from noisebank.measuring.engine import Engine
+from noisebank.measuring.mechanism import measure
+from noisebank.planning.pricing import Wish, price, wish
+from noisebank.planning.reuse import Plan, bridge, plan, refined
+from noisebank.policy import Policy
+from noisebank.privacy.calibration import account_epsilon
+from noisebank.privacy.noise import draw
+from noisebank.queries.query import Query, Question
+from noisebank.queries.sensitivity import sensitivity
+from noisebank.queries.sql import parse
+from noisebank.records import Case, Record
+from noisebank.units import Exact, GridValue, Precision, exact
+from noisebank.vault.vault import Request, Sealed, Vault
+
+OWNER = "owner"
+"""Local use of the command line is this analyst; the limit is the budget."""
+MAX_KEY = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Secrets:
+    """What the vault keeps for one account: salts come from it, and which rows of a person count."""
+
+    secret: bytes
+    data_salt: bytes
+
+    def query(self, query: Query) -> bytes:
+        """The salted digest under which the ledger knows a query."""
+        return commitment(self.query_salt(query), query.digest)
+
+    def query_salt(self, query: Query) -> bytes:
+        """Opens one query's records and no other's."""
+        return derived_salt(self.secret, "query", query.digest)
+
+    def analyst(self, name: str) -> bytes:
+        """The salted digest under which the ledger knows an analyst."""
+        return commitment(derived_salt(self.secret, "analyst", name.encode()), keccak(name.encode()))
+
+    @property
+    def row_key(self) -> str:
+        """Decides which rows of a person count."""
+        return derived_salt(self.secret, "rows", b"").hex()
+
+
+class Account:
+    """An open account: quotes cost nothing, answers walk the one path. Safe for many threads."""
+
+    def __init__(
+        self,
+        id: bytes,
+        policy: Policy,
+        secrets: Secrets,
+        identity: str,
+        engine: Engine,
+        ledger: EmbeddedChain,
+        vault: Vault,
+        entropy: Entropy,
+    ) -> None:
+        self.id, self.policy, self.secrets, self._identity = id, policy, secrets, identity
+        self.engine, self.ledger, self.vault, self._entropy = engine, ledger, vault, entropy
+        self._turns: dict[bytes, threading.Lock] = {}
+
+    @property
+    def name(self) -> str:
+        """The policy's name: the table in FROM."""
+        return self.policy.name
+
+    @property
+    def state(self) -> AccountState:
+        """Budget and spend, as the contract holds them."""
+        return self.ledger.account(self.id)
+
+    def ask(
+        self,
+        sql: str,
+        *,
+        epsilon: Exact | None = None,
+        delta: Exact | None = None,
+        sigma: Exact | None = None,
+        calibration: str = "analytic",
+        at_most: Exact | None = None,
+        key: str | None = None,
+        analyst: str = OWNER,
+    ) -> Answer:
+        """Answers a question, SQL or the name of one of the policy's queries.
+
+        `key` makes a retry safe: the same key gives the same answer, charged once. `at_most` is
+        the most precision that may be spent.
+        """
+        question = self.parse(sql)
+        wanted = self.price(question, wish(epsilon, delta, sigma, calibration))
+        request = self._remember(question, wanted, key, analyst)  # a crash can be finished from here on
+        with self._turn(question.query):
+            reservation = self.ledger.reservation(request.id)
+            if reservation is None:
+                planned = self.plan(question, wanted)
+                reservation = self._reserve(request, question, planned, at_most)  # spent, even if we crash
+            sealed = self.complete(reservation, question)  # measured, sealed, published
+        return self._answer(self.ledger.reservation(request.id) or reservation, sealed, question)
+
+    def complete(self, reservation: Reservation, question: Question) -> Sealed:
+        """From a reservation to a published answer; also what recovery calls after a crash.
+
+        Reserved only: nobody saw a lost sample, so measure now. Sealed: publish the same bits.
+        Published but not in the vault: lost for ever, never measured again.
+        """
+        sealed = self.vault.answer(reservation.id)
+        if sealed is None:
+            if reservation.answer is not None:
+                raise AnswerLost(f"the answer {reservation.id.hex()[:12]} was published, but the vault has lost it")
+            value = self._obtain(reservation, question)
+            sealed = self._seal(reservation, question, value)  # a retry now reads; it never draws again
+        if reservation.answer is None:
+            self.ledger.publish(self.id, reservation.id, sealed.digest)  # from here on it may be shown
+        elif reservation.answer != sealed.digest:
+            raise Tampered(f"the vault's answer {reservation.id.hex()[:12]} is not the one on the ledger")
+        return sealed
+
+    def quote(
+        self,
+        sql: str,
+        *,
+        epsilon: Exact | None = None,
+        delta: Exact | None = None,
+        sigma: Exact | None = None,
+        calibration: str = "analytic",
+    ) -> Quote:
+        """What an answer would cost now. Spends nothing, opens no data."""
+        question = self.parse(sql)
+        wanted = self.price(question, wish(epsilon, delta, sigma, calibration))
+        planned = plan(wanted, self._records(question.query))
+        state, moves = self.state, self._sensitivity(question.query)
+        return Quote(
+            sql=question.sql,
+            case=planned.case,
+            wanted=wanted,
+            cost=planned.fresh,
+            left=state.left,
+            stddev=standard_deviation(moves, question.unit, wanted),
+            epsilon_now=self.epsilon(state.spent),
+            epsilon_after=self.epsilon(state.spent + planned.fresh),
+        )
+
+    def epsilon(self, spent: Precision) -> float:
+        """What a spend means in epsilon, at the account's delta; rounded up."""
+        return float(account_epsilon(spent, self.policy.delta))
+
+    # -- the steps -----------------------------------------------------------------------------
+
+    def parse(self, sql: str) -> Question:
+        """SQL, or the name of one of the policy's queries, to a canonical question."""
+        return parse(self.policy.queries.get(sql.strip(), sql), self.policy)
+
+    def price(self, question: Question, wished: Wish) -> Precision:
+        """A wish to a target precision."""
+        return price(wished, self._sensitivity(question.query) * question.unit)
+
+    def plan(self, question: Question, wanted: Precision) -> Plan:
+        """Case and price. What the answer builds on must be sealed first; metadata is compared."""
+        records = self._records(question.query)
+        planned = plan(wanted, records)
+        for record in records:
+            self._finish_earlier(record)
+        if planned.reused is not None and planned.case is Case.REFINE:
+            self._sealed(planned.reused.id)
+        if planned.fresh:
+            self._check_identity()
+        return planned
+
+    def _remember(self, question: Question, wanted: Precision, key: str | None, analyst: str) -> Request:
+        """Keeps the request before anything is charged. Its id names the reservation."""
+        key = self._entropy.token(16).hex() if key is None else key
+        for parameter, text in (("key", key), ("analyst", analyst)):
+            if not text or len(text) > MAX_KEY or not text.isprintable():
+                raise BadRequest(parameter, repr(text[:40]), f"must have 1 to {MAX_KEY} printable characters")
+        core = {"query": question.query.digest.hex(), "unit": str(question.unit), "wanted": wanted.units}
+        named = {"account": self.id.hex(), "analyst": analyst, "key": key, "request": core}
+        request = Request(tagged("reservation 1", named), self.id, analyst, key, {**core, "sql": question.sql})
+        self.vault.save_request(request)
+        return request
+
+    def _reserve(self, request: Request, question: Question, planned: Plan, at_most: Exact | None) -> Reservation:
+        limit = planned.fresh if at_most is None else Precision.floor(exact(at_most, "at_most"))
+        return self.ledger.reserve(
+            Claim(
+                account=self.id,
+                id=request.id,
+                query=self.secrets.query(question.query),
+                analyst=self.secrets.analyst(request.analyst),
+                about=question.query.about,
+                wanted=planned.wanted,
+                limit=limit,
+            )
+        )
+
+    def _obtain(self, reservation: Reservation, question: Question) -> GridValue:
+        """The answer in steps, by the case that the contract decided."""
+        moves = self._sensitivity(question.query)
+        if reservation.fresh:
+            self._check_identity()
+            measured = measure(self.engine, question.query, moves, reservation, self._entropy)
+            self._check_identity()  # a table that changed under the scan is not the one we opened
+            if reservation.case is Case.FIRST:
+                return measured
+            assert reservation.reused is not None
+            return refined(reservation.wanted, measured, self._sealed(reservation.reused).point)
+        points = self.vault.points(self.id, reservation.query)
+        for point in points:
+            if point.precision == reservation.wanted:
+                return point.value  # same bits
+        if not points or points[-1].precision < reservation.wanted:
+            raise AnswerLost("the vault has lost the answer that this one would reuse")
+        return draw(bridge(reservation.wanted, moves, points), self._entropy)
+
+    def _seal(self, reservation: Reservation, question: Question, value: GridValue) -> Sealed:
+        body = {
+            "account": self.id.hex(),
+            "id": reservation.id.hex(),
+            "query": reservation.query.hex(),
+            "case": reservation.case.name,
+            "wanted": reservation.wanted.units,
+            "fresh": reservation.fresh.units,
+            "sensitivity": str(self._sensitivity(question.query)),
+            "unit": str(question.unit),
+            "value": [value.numerator, value.shift],
+        }
+        sealed = Sealed(reservation.id, self.id, reservation.query, body, self._entropy.token())
+        self.vault.seal(sealed)
+        return sealed
+
+    def _answer(self, reservation: Reservation, sealed: Sealed, question: Question) -> Answer:
+        value = released(sealed.point.value, question.unit)
+        return Answer(
+            value=float(value),
+            stddev=standard_deviation(self._sensitivity(question.query), question.unit, reservation.wanted),
+            case=reservation.case,
+            cost=reservation.fresh,
+            remaining=self.state.left,
+            wanted=reservation.wanted,
+            sql=question.sql,
+            exact=value,
+            receipt=self._receipt(reservation, sealed),
+        )
+
+    def _receipt(self, reservation: Reservation, sealed: Sealed) -> Receipt:
+        block = reservation.published_in
+        assert block is not None, "only published answers are shown"
+        return Receipt(
+            account=self.id,
+            id=reservation.id,
+            answer=sealed.body,
+            salt=sealed.salt,
+            chain_id=self.ledger.chain_id,
+            contract=self.ledger.contract,
+            block=block,
+            block_digest=self.ledger.block_digest(block),
+        )
+
+    # -- what the steps stand on ---------------------------------------------------------------
+
+    def _turn(self, query: Query) -> AbstractContextManager[bool]:
+        """One at a time per query: concurrent blurs from the same neighbours would average out."""
+        return self._turns.setdefault(query.digest, threading.Lock())
+
+    def _records(self, query: Query) -> tuple[Record, ...]:
+        return self.ledger.records(self.id, self.secrets.query(query))
+
+    def _sensitivity(self, query: Query) -> Fraction:
+        return Fraction(sensitivity(query, self.policy))
+
+    def _sealed(self, id: bytes) -> Sealed:
+        sealed = self.vault.answer(id)
+        if sealed is None:
+            raise AnswerLost(f"the vault has lost the answer {id.hex()[:12]} that this one builds on")
+        return sealed
+
+    def _finish_earlier(self, record: Record) -> None:
+        """A paid record whose answer was never published is finished before anything builds on it."""
+        reservation, request = self.ledger.reservation(record.id), self.vault.request(record.id)
+        if reservation is not None and reservation.answer is None and request is not None:
+            self.complete(reservation, self.parse(request.body["sql"]))
+
+    def _check_identity(self) -> None:
+        found = self.engine.identity()
+        if found != self._identity:
+            raise TableChanged(
+                f"the table {self.policy.source.name} changed since this account was opened "
+                f"(then {self._identity}; now {found}). Nothing was spent"
+            )

@@ -1,0 +1,82 @@
+"""Reuse (P0, Algorithm 1), corrected: what a request costs and how its answer is made.
+
+The account's currency makes the paper's cases a comparison and one subtraction. The paper adds
+fresh noise in case 2C (here BLUR), which one analyst can average away; we interpolate between
+the recorded neighbours instead (a Brownian bridge in the variance), so that any set of answers
+carries no more than its best one.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from noisebank.privacy.noise import Law
+from noisebank.records import Case, Point, Record
+from noisebank.units import NOTHING, GridValue, Precision
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a request will be served. The contract decides the same from its own records."""
+
+    case: Case
+    wanted: Precision
+    fresh: Precision
+    reused: Record | None
+
+
+def plan(wanted: Precision, records: Sequence[Record]) -> Plan:
+    """The case and the fresh precision of a request.
+
+    Requires: `records` by strictly rising precision; wanted > 0.
+    Guarantees: fresh = max(0, wanted - best), the least that any unbiased scheme can pay
+    (Cramer-Rao; P0 Theorem 1); `reused` is the smallest record that reaches `wanted`, else the best.
+    """
+    if not wanted:
+        raise ValueError("a request wants some precision")
+    if not records:
+        return Plan(Case.FIRST, wanted, wanted, None)
+    best = records[-1]
+    if wanted > best.precision:
+        return Plan(Case.REFINE, wanted, wanted - best.precision, best)
+    reaching = records[bisect_left(records, wanted, key=lambda record: record.precision)]
+    case = Case.REPEAT if reaching.precision == wanted else Case.BLUR
+    return Plan(case, wanted, NOTHING, reaching)
+
+
+def refined(wanted: Precision, measured: GridValue, best: Point) -> GridValue:
+    """The best unbiased combination of the best answer so far and a fresh measurement.
+
+    Requires: `measured` has precision wanted - best.precision and independent noise.
+    Guarantees: precision `wanted` (inverse variances add); the paper's optimal fraction
+    r = sigma_m^2 / sigma_min^2. Rounded to the finer of the two grids.
+    """
+    fresh = wanted - best.precision
+    mean = (fresh.exact * measured.exact + best.precision.exact * best.value.exact) / wanted.exact
+    return GridValue.nearest(mean, max(measured.shift, best.value.shift))
+
+
+def bridge(wanted: Precision, sensitivity: Fraction, points: Sequence[Point]) -> Law:
+    """The law of a blurred answer, given all answers released so far.
+
+    Requires: `points` by strictly rising precision, the last one above `wanted`, none equal to it,
+    and Cov(y_i, y_j) = min(s_i, s_j) around the true value, with s = Delta^2/precision.
+    Guarantees: the same with the new point, so any set of answers carries exactly 1/min s.
+    Proof: docs/proofs/bridge.md. The draw must be sealed before the next one for this query.
+    """
+    place = bisect_left(points, wanted, key=lambda point: point.precision)
+    if place == len(points) or points[place].precision == wanted:
+        raise ValueError("a blur needs a better point and no equal one")
+    square = sensitivity * sensitivity
+    better, s_better = points[place], square / points[place].precision.exact
+    s_wanted = square / wanted.exact
+    if place == 0:  # nothing coarser is known: the paper's rule
+        return Law(better.value.exact, s_wanted - s_better)
+    coarser = points[place - 1]
+    s_coarser = square / coarser.precision.exact
+    share = (s_wanted - s_better) / (s_coarser - s_better)
+    mean = better.value.exact + share * (coarser.value.exact - better.value.exact)
+    return Law(mean, share * (s_coarser - s_wanted))

@@ -1,0 +1,43 @@
+"""Finishing what a crash interrupted, in the ledger's order, before anybody asks anything new."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from noisebank.errors import BadTable, NoisebankError, TableChanged
+from noisebank.path import Account
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """What recovery found in one account."""
+
+    finished: int = 0
+    """Reservations that were measured or published now."""
+    waiting: int = 0
+    """Reserved, not measured: the table cannot be read now. Asking again later finishes them."""
+    unknown: int = 0
+    """Reserved, but this vault never heard of the request: spent, finished if its key comes again."""
+    lost: int = 0
+    """Published, but missing from this vault: never measured again."""
+
+
+def recover(account: Account) -> Recovered:
+    """Completes every reservation that can be completed."""
+    finished = waiting = unknown = lost = 0
+    for reservation in account.ledger.reservations(account.id):
+        if reservation.answer is not None:
+            lost += account.vault.answer(reservation.id) is None
+            continue
+        request = account.vault.request(reservation.id)
+        if request is None:
+            unknown += 1
+            continue
+        try:
+            account.complete(reservation, account.parse(request.body["sql"]))
+            finished += 1
+        except (TableChanged, BadTable):
+            waiting += 1
+        except NoisebankError:
+            unknown += 1
+    return Recovered(finished, waiting, unknown, lost)

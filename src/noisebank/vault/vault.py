@@ -1,0 +1,163 @@
+"""Openings, requests and sealed answers, in one SQLite file. Rows are added, never changed."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from noisebank.digests import canonical, commitment, tagged
+from noisebank.durable import GroupCommit, Turn, end_process, open_database
+from noisebank.errors import KeyReused, Tampered
+from noisebank.records import Point
+from noisebank.units import GridValue, Precision
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS openings (data BLOB PRIMARY KEY, body TEXT NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS requests (
+    id BLOB PRIMARY KEY, account BLOB NOT NULL, analyst TEXT NOT NULL, key TEXT NOT NULL, body TEXT NOT NULL,
+    UNIQUE (account, analyst, key)) STRICT;
+CREATE TABLE IF NOT EXISTS answers (
+    id BLOB PRIMARY KEY, account BLOB NOT NULL, query BLOB NOT NULL, body TEXT NOT NULL, salt BLOB NOT NULL) STRICT;
+"""
+
+Write = tuple[str, tuple[object, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What somebody asked, durable before anything is charged, so that a crash can be finished."""
+
+    id: bytes
+    account: bytes
+    analyst: str
+    key: str
+    body: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """An answer that will never change: a retry reads it and never draws again."""
+
+    id: bytes
+    account: bytes
+    query: bytes
+    body: dict[str, Any]
+    salt: bytes
+
+    @property
+    def text(self) -> str:
+        """The canonical text that the published digest commits to."""
+        return canonical(self.body)
+
+    @property
+    def digest(self) -> bytes:
+        """What goes on the ledger: salted, so that nobody can guess the answer from it."""
+        return answer_digest(self.salt, self.body)
+
+    @property
+    def point(self) -> Point:
+        """The answer as a point of its query's bridge."""
+        numerator, shift = self.body["value"]
+        return Point(Precision(self.body["wanted"]), GridValue(numerator, shift))
+
+
+def answer_digest(salt: bytes, body: dict[str, Any]) -> bytes:
+    """The published digest of an answer."""
+    return commitment(salt, tagged("answer 1", body))
+
+
+class Vault:
+    """Durable on return of every `save` and `seal`."""
+
+    def __init__(self, path: Path | str, vfs: str | None = None, die: Callable[[str], None] = end_process) -> None:
+        self._database = open_database(path, SCHEMA, vfs)
+        self._access = threading.RLock()
+        self._commit = GroupCommit(self._write, die)
+        self._points: dict[tuple[bytes, bytes], dict[int, Point]] = defaultdict(dict)
+        for row in self._database.execute("SELECT id, account, query, body, salt FROM answers"):
+            self._remember(_sealed(row))
+
+    def save_opening(self, data: bytes, body: dict[str, Any]) -> None:
+        """Keeps what an account needs, under its data commitment, before the ledger opens it."""
+        self._commit(("INSERT INTO openings VALUES (?, ?)", (data, canonical(body))))
+
+    def opening(self, data: bytes) -> dict[str, Any] | None:
+        """What was saved for the account with this data commitment."""
+        row = self._one("SELECT body FROM openings WHERE data = ?", (data,))
+        return json.loads(row[0]) if row else None
+
+    def save_request(self, request: Request) -> None:
+        """Keeps a request. The same one again is fine; the same key for another one is `KeyReused`."""
+        row = self._one(
+            "SELECT id FROM requests WHERE account = ? AND analyst = ? AND key = ?",
+            (request.account, request.analyst, request.key),
+        )
+        if row is None:
+            self._commit(
+                (
+                    "INSERT INTO requests VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                    (request.id, request.account, request.analyst, request.key, canonical(request.body)),
+                )
+            )
+            row = self._one(
+                "SELECT id FROM requests WHERE account = ? AND analyst = ? AND key = ?",
+                (request.account, request.analyst, request.key),
+            )
+        if row is None or row[0] != request.id:
+            raise KeyReused(request.key)
+
+    def request(self, id: bytes) -> Request | None:
+        """A request by its reservation id."""
+        row = self._one("SELECT id, account, analyst, key, body FROM requests WHERE id = ?", (id,))
+        return Request(row[0], row[1], row[2], row[3], json.loads(row[4])) if row else None
+
+    def seal(self, sealed: Sealed) -> None:
+        """Keeps an answer for ever. From here on nobody draws noise for this reservation again."""
+        self._commit(
+            (
+                "INSERT INTO answers VALUES (?, ?, ?, ?, ?)",
+                (sealed.id, sealed.account, sealed.query, sealed.text, sealed.salt),
+            )
+        )
+        self._remember(sealed)
+
+    def answer(self, id: bytes) -> Sealed | None:
+        """The sealed answer of a reservation."""
+        row = self._one("SELECT id, account, query, body, salt FROM answers WHERE id = ?", (id,))
+        return _sealed(row) if row else None
+
+    def points(self, account: bytes, query: bytes) -> tuple[Point, ...]:
+        """All released answers to a query, by rising precision."""
+        with self._access:
+            known = self._points.get((account, query), {})
+            return tuple(known[units] for units in sorted(known))
+
+    def close(self) -> None:
+        """Nothing is lost."""
+        self._database.close()
+
+    def _remember(self, sealed: Sealed) -> None:
+        with self._access:
+            known = self._points[sealed.account, sealed.query]
+            point = known.setdefault(sealed.point.precision.units, sealed.point)
+            if point != sealed.point:
+                raise Tampered(f"two different answers of the same precision are sealed: {sealed.id.hex()[:12]}")
+
+    def _one(self, sql: str, values: tuple[object, ...]) -> Any:
+        with self._access:
+            return self._database.execute(sql, values).fetchone()
+
+    def _write(self, turns: Sequence[Turn[Write, None]]) -> None:
+        with self._access, self._database:  # one transaction, one fsync
+            for turn in turns:
+                sql, values = turn.item
+                self._database.execute(sql, values)
+
+
+def _sealed(row: Any) -> Sealed:
+    return Sealed(row[0], row[1], row[2], json.loads(row[3]), row[4])

@@ -1,0 +1,84 @@
+"""Small real parts for tests: tables, policies, banks on disk and banks in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from noisebank.durable import end_process
+from noisebank.entropy import Entropy, SystemEntropy
+from noisebank.ledger.embedded import EmbeddedChain, begin_chain
+from noisebank.ledger.journal import Journal
+from noisebank.ledger.protocol import Role
+from noisebank.ledger.signing import Key
+from noisebank.opening import Rooms, open_account
+from noisebank.path import Account
+from noisebank.policy_file import read_policy
+from noisebank.vault.vault import Vault
+
+CURATOR, OWNER = Key(b"\x01" * 32), Key(b"\x02" * 32)
+
+PEOPLE = """\
+name = "people"
+source = "people.csv"
+neighbours = "{neighbours}"
+{rows}
+[budget]
+epsilon = {epsilon}
+delta = {delta}
+[columns.age]
+type = "integer"
+bounds = [0, 120]
+[columns.income]
+type = "integer"
+bounds = [-100, 1000]
+[columns.smoker]
+type = "boolean"
+[columns.town]
+type = "text"
+keys = ["north", "south"]
+[columns.children]
+type = "integer"
+bounds = [0, 10]
+nullable = true
+"""
+
+
+def write_people(
+    folder: Path,
+    rows: int = 20,
+    epsilon: str = "4",
+    delta: str = "1e-6",
+    neighbours: str = "replace-one",
+    lines: list[str] | None = None,
+) -> Path:
+    """A little table and its policy; returns the policy's path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if lines is None:
+        lines = [
+            f"{20 + i % 60},{(i * 37) % 900},{'true' if i % 3 else 'false'},{'north' if i % 2 else 'south'},{i % 4 if i % 5 else ''}"
+            for i in range(rows)
+        ]
+    (folder / "people.csv").write_text("\n".join(["age,income,smoker,town,children", *lines]) + "\n")
+    size = f"rows = {len(lines)}" if neighbours == "replace-one" else "row_cap = 1000"
+    policy = folder / "people.toml"
+    policy.write_text(PEOPLE.format(neighbours=neighbours, rows=size, epsilon=epsilon, delta=delta))
+    return policy
+
+
+def memory_rooms(
+    entropy: Entropy | None = None,
+    clock: Callable[[], float] = lambda: 1_000.0,
+    die: Callable[[str], None] = end_process,
+) -> Rooms:
+    """Real contract, real signatures, real SQL; only the disk is missing."""
+    entropy = entropy or SystemEntropy()
+    journal = Journal(":memory:")
+    begin_chain(journal, CURATOR, entropy, clock)
+    chain = EmbeddedChain(journal, {Role.CURATOR: CURATOR, Role.OWNER: OWNER}, clock, die)
+    return Rooms(chain, Vault(":memory:", die=die), entropy)
+
+
+def memory_account(policy: Path, entropy: Entropy | None = None) -> Account:
+    """An account in a bank without a disk."""
+    return open_account(memory_rooms(entropy), read_policy(policy))[0]

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import norm
+
+from noisebank.errors import BadRequest
+from noisebank.privacy.intervals import interval, normal_quantile, stddev_within
+
+confidences = st.floats(0.001, 0.999999)
+
+
+@given(confidences)
+def test_quantile_is_two_sided(confidence):
+    z = normal_quantile(confidence)
+    assert norm.cdf(z) - norm.cdf(-z) == pytest.approx(confidence, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize(("confidence", "z"), [(0.5, 0.67449), (0.9, 1.64485), (0.95, 1.95996), (0.99, 2.57583)])
+def test_well_known_quantiles(confidence, z):
+    assert normal_quantile(confidence) == pytest.approx(z, abs=1e-5)
+
+
+@pytest.mark.parametrize("bad", [0.0, 1.0, -0.1, 1.5, 95, float("nan"), float("inf")])
+def test_refuses_what_is_no_probability(bad):
+    with pytest.raises(BadRequest) as caught:
+        normal_quantile(bad)
+    assert caught.value.parameter == "confidence"
+    with pytest.raises(BadRequest):
+        interval(0.0, 1.0, bad)
+    with pytest.raises(BadRequest):
+        stddev_within(Fraction(1), bad)
+
+
+@given(st.floats(-1e6, 1e6), st.floats(0.1, 1e6), confidences)
+def test_interval_holds_the_promised_share(value, stddev, confidence):
+    low, high = interval(value, stddev, confidence)
+    share = norm.cdf(high, value, stddev) - norm.cdf(low, value, stddev)
+    assert share == pytest.approx(confidence, rel=1e-5)
+    assert (low + high) / 2 == pytest.approx(value, abs=1e-6 * (abs(value) + stddev))
+
+
+@given(st.fractions(min_value=Fraction(1, 1000), max_value=10**6), confidences)
+def test_noise_for_a_half_width_keeps_within_it(half_width, confidence):
+    stddev = stddev_within(half_width, confidence)
+    assert isinstance(stddev, Fraction)
+    low, high = interval(0.0, float(stddev), confidence)
+    assert high == pytest.approx(float(half_width), rel=1e-12)
+    assert low == -high
+
+
+def test_within_500_at_95_percent():
+    assert float(stddev_within(Fraction(500), 0.95)) == pytest.approx(255.1067, abs=1e-4)
