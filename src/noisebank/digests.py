@@ -41,6 +41,11 @@ def commitment(salt: bytes, digest: bytes) -> bytes:
     return keccak(b"noisebank commitment\n", salt, digest)
 
 
+def answer_digest(salt: bytes, body: dict[str, Any]) -> bytes:
+    """What the ledger shows of an answer: salted, so that nobody can guess the answer from it."""
+    return commitment(salt, tagged("answer 1", body))
+
+
 def _refuse_floats(value: Any) -> None:
     if isinstance(value, float):
         raise TypeError("floats have no place in a canonical text")

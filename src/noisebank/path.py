@@ -23,7 +23,7 @@ from noisebank.planning.pricing import Wish, price, wish
 from noisebank.planning.reuse import Plan, bridge, plan, refined
 from noisebank.policy import Policy
 from noisebank.privacy.calibration import account_epsilon
-from noisebank.privacy.noise import draw
+from noisebank.privacy.noise import draw, fresh_variance, noise_scale
 from noisebank.queries.query import Query, Question
 from noisebank.queries.sensitivity import sensitivity
 from noisebank.queries.sql import parse
@@ -107,13 +107,15 @@ class Account:
         the most precision that may be spent.
         """
         question = self.parse(sql)
-        wanted = self.price(question, wish(epsilon, delta, sigma, calibration))
-        request = self._remember(question, wanted, key, analyst)  # a crash can be finished from here on
+        agreed = None if at_most is None else _amount(at_most)
+        wished = wish(epsilon, delta, sigma, calibration)
+        wanted = self.price(question, wished)
+        request = self._remember(question, wished, wanted, key, analyst)  # a crash can be finished from here on
         with self._turn(question.query):
             reservation = self.ledger.reservation(request.id)
             if reservation is None:
                 planned = self.plan(question, wanted)
-                reservation = self._reserve(request, question, planned, at_most)  # spent, even if we crash
+                reservation = self._reserve(request, question, planned, agreed)  # spent, even if we crash
             sealed = self.complete(reservation, question)  # measured, sealed, published
         return self._answer(self.ledger.reservation(request.id) or reservation, sealed, question)
 
@@ -148,6 +150,7 @@ class Account:
         question = self.parse(sql)
         wanted = self.price(question, wish(epsilon, delta, sigma, calibration))
         planned = plan(wanted, self._records(question.query))
+        self._check_noise(question.query, planned)
         state, moves = self.state, self._sensitivity(question.query)
         return Quote(
             sql=question.sql,
@@ -168,6 +171,8 @@ class Account:
 
     def parse(self, sql: str) -> Question:
         """SQL, or the name of one of the policy's queries, to a canonical question."""
+        if not isinstance(sql, str):
+            raise BadRequest("sql", type(sql).__name__, "must be text")
         return parse(self.policy.queries.get(sql.strip(), sql), self.policy)
 
     def price(self, question: Question, wished: Wish) -> Precision:
@@ -178,6 +183,7 @@ class Account:
         """Case and price. What the answer builds on must be sealed first; metadata is compared."""
         records = self._records(question.query)
         planned = plan(wanted, records)
+        self._check_noise(question.query, planned)
         for record in records:
             self._finish_earlier(record)
         if planned.reused is not None and planned.case is Case.REFINE:
@@ -186,20 +192,21 @@ class Account:
             self._check_identity()
         return planned
 
-    def _remember(self, question: Question, wanted: Precision, key: str | None, analyst: str) -> Request:
+    def _remember(self, question: Question, wished: Wish, wanted: Precision, key: str | None, analyst: str) -> Request:
         """Keeps the request before anything is charged. Its id names the reservation."""
         key = self._entropy.token(16).hex() if key is None else key
         for parameter, text in (("key", key), ("analyst", analyst)):
-            if not text or len(text) > MAX_KEY or not text.isprintable():
-                raise BadRequest(parameter, repr(text[:40]), f"must have 1 to {MAX_KEY} printable characters")
+            if not isinstance(text, str) or not 0 < len(text) <= MAX_KEY or not text.isprintable():
+                raise BadRequest(parameter, ascii(text)[:40], f"must have 1 to {MAX_KEY} printable characters")
         core = {"query": question.query.digest.hex(), "unit": str(question.unit), "wanted": wanted.units}
         named = {"account": self.id.hex(), "analyst": analyst, "key": key, "request": core}
-        request = Request(tagged("reservation 1", named), self.id, analyst, key, {**core, "sql": question.sql})
+        body = {**core, "sql": question.sql, "asked": wished.plain()}
+        request = Request(tagged("reservation 1", named), self.id, analyst, key, body)
         self.vault.save_request(request)
         return request
 
-    def _reserve(self, request: Request, question: Question, planned: Plan, at_most: Exact | None) -> Reservation:
-        limit = planned.fresh if at_most is None else Precision.floor(exact(at_most, "at_most"))
+    def _reserve(self, request: Request, question: Question, planned: Plan, agreed: Precision | None) -> Reservation:
+        limit = planned.fresh if agreed is None else min(agreed, planned.wanted)
         return self.ledger.reserve(
             Claim(
                 account=self.id,
@@ -299,10 +306,20 @@ class Account:
         if reservation is not None and reservation.answer is None and request is not None:
             self.complete(reservation, self.parse(request.body["sql"]))
 
+    def _check_noise(self, query: Query, planned: Plan) -> None:
+        """Noise that 64 bits cannot hold is refused before it is paid for."""
+        moves = self._sensitivity(query)
+        for precision in (planned.wanted, planned.fresh):
+            if precision:
+                noise_scale(fresh_variance(moves * moves, precision))
+
     def _check_identity(self) -> None:
-        found = self.engine.identity()
-        if found != self._identity:
-            raise TableChanged(
-                f"the table {self.policy.source.name} changed since this account was opened "
-                f"(then {self._identity}; now {found}). Nothing was spent"
-            )
+        if self.engine.identity() != self._identity:  # not quoted: the size of a file tells neighbours apart
+            raise TableChanged(f"the table {self.policy.source.name} changed since this account was opened")
+
+
+def _amount(at_most: Exact) -> Precision:
+    value = exact(at_most, "at_most")
+    if value < 0:
+        raise BadRequest("at_most", f"{float(value):g}", "must not be negative")
+    return Precision.floor(value)

@@ -235,7 +235,7 @@ class _Reader:
             lower, upper = (exact(bound) for bound in _list(bounds))
         except (BadRequest, TypeError, ValueError):
             self.wrong(f"{where}.bounds", f"{_plain(bounds)} are no two numbers", right)
-            return 0, 1
+            return -MAX_STEPS, MAX_STEPS  # wide, so that good bins are not called wrong besides
         low, high = lower / step, upper / step
         if low.denominator != 1 or high.denominator != 1:
             self.wrong(f"{where}.bounds", f"{_plain(bounds)} are not multiples of the step {step}", right)
@@ -245,7 +245,7 @@ class _Reader:
             self.wrong(f"{where}.bounds", "are more than 2^31 steps wide", "write narrower bounds or a larger step")
         else:
             return int(low), int(high)
-        return 0, 1
+        return -MAX_STEPS, MAX_STEPS
 
     def _bins(self, where: str, bins: Any, step: Fraction, low: int, high: int) -> tuple[int, ...]:
         right = "write rising edges inside the bounds, multiples of step, e.g. bins = [18, 35, 65]"

@@ -15,6 +15,8 @@ from math import ceil, floor
 from noisebank.errors import BadRequest
 
 UNITS_PER_PRECISION = 10**18
+MAX_BITS = 4096
+"""Of a numerator or denominator that callers hand in."""
 
 Exact = int | str | float | Decimal | Fraction
 """What callers may hand in as an exact number. A float stands for the decimal it prints as."""
@@ -29,17 +31,17 @@ def exact(value: Exact, parameter: str = "value") -> Fraction:
     if isinstance(value, bool):
         raise BadRequest(parameter, value, "must be a number")
     if isinstance(value, (int, Fraction)):
-        return Fraction(value)
-    text = repr(value) if isinstance(value, float) else str(value)
+        return _ordinary(Fraction(value), parameter)
+    text = float.__repr__(value) if isinstance(value, float) else str(value)
     try:
         if "/" in text:
-            return Fraction(text)
+            return _ordinary(Fraction(text), parameter)
         number = Decimal(text)
         if not number.is_finite() or abs(number.adjusted()) > 400:
-            raise BadRequest(parameter, value, "must be a finite number of ordinary size")
-        return Fraction(number)
+            raise BadRequest(parameter, text[:40], "must be a finite number of ordinary size")
+        return _ordinary(Fraction(number), parameter)
     except (InvalidOperation, ValueError, ZeroDivisionError):
-        raise BadRequest(parameter, value, "must be a number") from None
+        raise BadRequest(parameter, text[:40], "must be a number") from None
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -94,6 +96,8 @@ NOTHING = Precision(0)
 LADDER_BITS = 32
 LEAST_PRECISION = Precision(10**9)
 """1e-9: a count with noise of 31,623. Below it, noise might not fit 64 bits (see privacy.noise)."""
+MOST_PRECISION = Precision(2**96)
+"""The contract's MAX_BUDGET: no account can ever pay for more."""
 
 
 def on_ladder(precision: Precision) -> Precision:
@@ -125,6 +129,13 @@ class GridValue:
     def nearest(cls, value: Fraction, shift: int) -> GridValue:
         """`value` rounded to the grid of spacing 2^-shift; halves go to the even neighbour."""
         return cls(round(_rational(value) * (1 << shift)), shift)
+
+
+def _ordinary(value: Fraction, parameter: str) -> Fraction:
+    """Numbers of thousands of digits are an attack on the arithmetic, and cannot even be printed."""
+    if max(value.numerator.bit_length(), value.denominator.bit_length()) > MAX_BITS:
+        raise BadRequest(parameter, "a number of thousands of bits", "must be a finite number of ordinary size")
+    return value
 
 
 def _rational(value: Fraction) -> Fraction:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import duckdb
 
 GLOB_SIGNS = "*?["
+UNSOUND = "type_pushdown"
+"""DuckDB 2.0 pushes TRY_CAST into its CSV reader as a plain CAST: a bad value then fails the scan (duckdb #23818)."""
 
 
 def header_of(source: Path) -> tuple[str, ...]:
@@ -99,12 +101,13 @@ class DuckDBEngine:
     def _table(self) -> str:
         path = literal(str(self._policy.source))
         if self._policy.source.suffix.lower() == ".parquet":
-            return f"read_parquet({path})"
+            return f"read_parquet({path}, hive_partitioning = false)"
         # Nothing is sniffed: what a sniffer sees in the rows would decide types and errors.
         columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in self._header)
         return (
             f"read_csv({path}, columns = {{{columns}}}, header = true, auto_detect = false, delim = ',', "
-            f"quote = '\"', escape = '\"', nullstr = '', strict_mode = false, null_padding = true, parallel = false)"
+            f"quote = '\"', escape = '\"', nullstr = '', strict_mode = false, null_padding = true, parallel = false, "
+            f"hive_partitioning = false)"
         )
 
     def _rows(self, sql: str) -> list[Any]:
@@ -114,11 +117,20 @@ class DuckDBEngine:
         try:
             with self._lock:
                 if self._connection is None:
-                    self._connection = duckdb.connect(config={"autoinstall_known_extensions": "false"})
+                    self._connection = _connected()
                 return self._connection.execute(sql).fetchall()
         except duckdb.Error as error:
             # Engine messages may quote values: only their kind leaves this room.
             raise BadTable(f"{self._policy.source.name} cannot be read by DuckDB ({type(error).__name__})") from None
+
+
+def _connected() -> duckdb.DuckDBPyConnection:
+    import duckdb
+
+    connection = duckdb.connect(config={"autoinstall_known_extensions": "false"})
+    if (UNSOUND,) in connection.execute("SELECT name FROM duckdb_optimizers()").fetchall():
+        connection.execute(f"SET disabled_optimizers = '{UNSOUND}'")
+    return connection
 
 
 def _check_file(source: Path) -> None:

@@ -97,8 +97,10 @@ def _counted_rows(policy: Policy, table: str, row_key: str) -> str:
     if policy.unit == "row":
         return table
     person = quoted(policy.unit)
-    row = ", ".join(f"coalesce(replace({quoted(name)}::VARCHAR, '|', '||'), '|-')" for name in sorted(policy.columns))
-    order = f"md5(concat_ws('|', {literal(row_key)}, {row}))"
+    # Each text with its length before it: different rows never look the same, so no tie depends on row order.
+    texts = (f"{quoted(name)}::VARCHAR" for name in sorted(policy.columns))
+    row = ", ".join(f"coalesce(length({text}) || ':' || {text}, '-')" for text in texts)
+    order = f"md5(concat({literal(row_key)}, {row}))"
     return (
         f"(SELECT * FROM {table} WHERE {person} IS NOT NULL "
         f"QUALIFY row_number() OVER (PARTITION BY {person}::VARCHAR ORDER BY {order}) <= {policy.max_rows})"

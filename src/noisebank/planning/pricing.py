@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from noisebank.errors import BadRequest
 from noisebank.privacy.calibration import Calibration, request_precision
-from noisebank.units import LEAST_PRECISION, Exact, Precision, exact, on_ladder
+from noisebank.units import LEAST_PRECISION, MOST_PRECISION, Exact, Precision, exact, on_ladder
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,10 @@ class PrivacyWish:
         """Independent of the sensitivity: precision is dimensionless."""
         return request_precision(self.epsilon, self.delta, self.calibration)
 
+    def plain(self) -> dict[str, str]:
+        """As text, for the vault and for opened records."""
+        return {"epsilon": str(self.epsilon), "delta": str(self.delta), "calibration": self.calibration.value}
+
     def __str__(self) -> str:
         return f"epsilon {float(self.epsilon):g}, delta {float(self.delta):g} ({self.calibration.value})"
 
@@ -35,6 +39,10 @@ class NoiseWish:
     def precision(self, sensitivity: Fraction) -> Precision:
         """Delta^2 / sigma^2, rounded down."""
         return Precision.floor((sensitivity / self.sigma) * (sensitivity / self.sigma))
+
+    def plain(self) -> dict[str, str]:
+        """As text, for the vault and for opened records."""
+        return {"sigma": str(self.sigma)}
 
     def __str__(self) -> str:
         return f"sigma {float(self.sigma):g}"
@@ -77,4 +85,6 @@ def price(wished: Wish, sensitivity: Fraction) -> Precision:
     target = on_ladder(wished.precision(sensitivity))
     if target < LEAST_PRECISION:
         raise BadRequest("precision", target, f"is too little to be useful; ask for at least {LEAST_PRECISION}")
+    if target > MOST_PRECISION:
+        raise BadRequest("precision", "more than 2^96 units", "is more than any account can pay for; ask for more noise")
     return target

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from noisebank.digests import canonical, commitment, tagged
+from noisebank.digests import answer_digest, canonical
 from noisebank.durable import GroupCommit, Turn, end_process, open_database
 from noisebank.errors import KeyReused, Tampered
 from noisebank.records import Point
@@ -64,11 +64,6 @@ class Sealed:
         """The answer as a point of its query's bridge."""
         numerator, shift = self.body["value"]
         return Point(Precision(self.body["wanted"]), GridValue(numerator, shift))
-
-
-def answer_digest(salt: bytes, body: dict[str, Any]) -> bytes:
-    """The published digest of an answer."""
-    return commitment(salt, tagged("answer 1", body))
 
 
 class Vault:

@@ -1,0 +1,102 @@
+"""Opened records: with the owner's salts, digest, sensitivity and cost follow from the policy."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from noisebank.digests import answer_digest, commitment
+from noisebank.errors import BadBank, NoisebankError, Tampered
+from noisebank.ledger.books import Books
+from noisebank.ledger.protocol import Reservation
+from noisebank.planning.pricing import price, wish
+from noisebank.policy import Policy, policy_from_public
+from noisebank.privacy.calibration import budget_precision
+from noisebank.queries.sensitivity import sensitivity
+from noisebank.queries.sql import parse
+
+FORMAT = "noisebank openings 1"
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """How many of an account's records could be recomputed from the policy."""
+
+    account: bytes
+    opened: int
+    records: int
+
+
+def read_openings(path: Path) -> dict[str, Any]:
+    """The owner's file with policy, questions and salts."""
+    try:
+        fields = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        raise BadBank(f"{path} holds no readable openings") from None
+    if not isinstance(fields, dict) or fields.get("format") != FORMAT:
+        raise BadBank(f"{path} holds no openings of this version")
+    return fields
+
+
+def check_openings(fields: dict[str, Any], books: Books) -> Opened:
+    """Recomputes every opened record of one account; `Tampered` names the first that disagrees."""
+    try:
+        account = bytes.fromhex(fields["account"])
+        policy = policy_from_public(MappingProxyType(fields["policy"]), Path("opened"))
+        entries = dict(fields["records"])
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise Tampered("the openings are malformed") from None
+    state = books.account(account)
+    if state is None:
+        raise Tampered(f"the openings are for {account.hex()[:12]}, which is not on this ledger")
+    if policy.digest != state.policy:
+        raise Tampered("the opened policy is not the one that the ledger pins")
+    first = next(change.event for change in books.changes(account))
+    if budget_precision(policy.epsilon, policy.delta).units != first.arguments["budget"]:
+        raise Tampered("the account was opened with another budget than its policy says")
+    opened = 0
+    for reservation in books.reservations(account):
+        entry = entries.pop(reservation.id.hex(), None)
+        if entry is not None:
+            _check(reservation, entry, policy)
+            opened += 1
+    if entries:
+        raise Tampered(f"the openings name {len(entries)} records that are not on the ledger")
+    return Opened(account, opened, len(books.reservations(account)))
+
+
+def _check(reservation: Reservation, entry: dict[str, Any], policy: Policy) -> None:
+    """One record: the question, its salted digest, its sensitivity, its price, its answer."""
+    name = f"record {reservation.id.hex()[:12]}"
+    try:
+        question = parse(entry["sql"], policy)
+        moves = Fraction(sensitivity(question.query, policy))
+        wanted = price(wish(**entry["asked"]), moves * question.unit)
+        salted = commitment(bytes.fromhex(entry["query_salt"]), question.query.digest)
+        body: dict[str, Any] = entry.get("answer") or {}
+        published = answer_digest(bytes.fromhex(entry["answer_salt"]), body) if body else None
+        stated = tuple(body.get(name) for name in ("sensitivity", "wanted", "fresh", "unit", "case"))
+    except (NoisebankError, KeyError, TypeError, ValueError, AttributeError) as error:
+        raise Tampered(f"{name} cannot be recomputed: {error}", reservation.block) from None
+    if salted != reservation.query:
+        raise Tampered(f"{name} was not charged for the question that is shown", reservation.block)
+    if wanted != reservation.wanted:
+        raise Tampered(f"{name} was charged for {reservation.wanted}, its request asks for {wanted}", reservation.block)
+    if question.query.about != reservation.about:
+        raise Tampered(f"{name} carries the wrong public byte", reservation.block)
+    if published is None:
+        return
+    if published != reservation.answer:
+        raise Tampered(f"{name} has another answer on the ledger than the one shown", reservation.block)
+    right = (str(moves), wanted.units, reservation.fresh.units, str(question.unit), reservation.case.name)
+    if stated != right:
+        raise Tampered(f"{name} states {stated}, recomputed {right}", reservation.block)
+
+
+def opening_entry(sql: str, asked: dict[str, str], query_salt: bytes) -> dict[str, Any]:
+    """What the owner writes for one record; the answer may be added."""
+    return {"sql": sql, "asked": asked, "query_salt": query_salt.hex()}

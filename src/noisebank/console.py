@@ -1,0 +1,202 @@
+"""What people read on the terminal: rich tables, or JSON. Colours respect NO_COLOR."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from noisebank.answers import IN_WORDS
+from noisebank.units import Precision
+
+if TYPE_CHECKING:
+    from noisebank.answers import Answer, Quote
+    from noisebank.audit.verifier import Report
+    from noisebank.experiments.demo import Demonstration
+    from noisebank.experiments.table2 import Table2
+    from noisebank.statement import Statement
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def show_json(value: dict[str, Any]) -> None:
+    """One JSON object on standard output."""
+    sys.stdout.write(json.dumps(value, default=_plain, indent=2, ensure_ascii=False) + "\n")
+
+
+def say(text: str, style: str = "") -> None:
+    """A plain line; square brackets are not markup."""
+    out.print(text, style=style, markup=False)
+
+
+def facts(title: str, rows: list[tuple[str, str]]) -> None:
+    """A small two-column table."""
+    table = Table(title=title, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in rows:
+        table.add_row(name, value)
+    out.print(table)
+
+
+@contextmanager
+def progress(label: str, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+    """A bar on standard error; `total` may be 0 when it is not known."""
+    if quiet:
+        yield lambda done, total: None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=err, transient=True) as bar:
+        task = bar.add_task(label, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total or None)
+
+
+def show_quote(quote: Quote, delta: float) -> None:
+    """A price before spending."""
+    rows = [
+        ("case", f"{quote.case.name}: {IN_WORDS[quote.case]}"),
+        ("price", f"{quote.cost} precision of {quote.left} left{'' if quote.affordable else '  (not affordable)'}"),
+        ("epsilon", f"{quote.epsilon_now:.4f} -> {quote.epsilon_after:.4f} at delta {delta:g}, whole account"),
+        ("expected error", f"± {quote.interval_half_width():.6g} at 95% (standard deviation {quote.stddev:.6g})"),
+    ]
+    facts(quote.sql, rows)
+
+
+def plain_quote(quote: Quote) -> dict[str, Any]:
+    """For --json."""
+    named = {name: getattr(quote, name) for name in quote.__slots__}
+    return {**named, "case": quote.case.name, "affordable": quote.affordable}
+
+
+def show_answer(answer: Answer) -> None:
+    """An answer with everything that can be said about it."""
+    low, high = answer.interval()
+    rows = [
+        ("answer", f"[bold]{answer.value:.8g}[/bold]  ± {answer.stddev:.4g}"),
+        ("95% interval", f"{low:.8g} to {high:.8g}"),
+        ("case", f"{answer.case.name}: {answer.in_words}"),
+        ("cost", f"{answer.cost} precision; {answer.remaining} left"),
+        ("receipt", f"block {answer.receipt.block}, {answer.receipt.id.hex()[:16]}"),
+    ]
+    facts(answer.sql, rows)
+
+
+def plain_answer(answer: Answer) -> dict[str, Any]:
+    """For --json."""
+    return {
+        "sql": answer.sql,
+        "value": answer.value,
+        "exact": str(answer.exact),
+        "stddev": answer.stddev,
+        "interval": list(answer.interval()),
+        "confidence": 0.95,
+        "case": answer.case.name,
+        "cost": answer.cost,
+        "remaining": answer.remaining,
+        "receipt": json.loads(answer.receipt.text()),
+    }
+
+
+def show_statement(statement: Statement, last: int) -> None:
+    """Balance first, then the newest entries."""
+    used = float(statement.spent) / float(statement.budget) if statement.budget else 1.0
+    rows = [
+        ("account", statement.account[:16]),
+        ("budget", f"{statement.budget} precision = epsilon {statement.epsilon_budget:g} at delta {statement.delta:g}"),
+        ("spent", f"{statement.spent} ({used:.1%}) = epsilon {statement.epsilon_spent:.4f}"),
+        ("left", f"{statement.left}"),
+        ("without reuse", f"{statement.naive} would have been spent"),
+        ("measurements", f"{statement.measurements} looks at the data for {len(statement.entries)} answers"),
+        ("cases", ", ".join(f"{case.name} {count}" for case, count in statement.cases.items())),
+        ("changes", "; ".join(statement.changes)),
+    ]
+    facts(f"Statement of {statement.name}", rows)
+    if not statement.entries or not last:
+        return
+    table = Table(title=f"newest {min(last, len(statement.entries))} entries", title_justify="left")
+    for name in ("time", "analyst", "question", "case", "cost", "spent"):
+        table.add_column(name, justify="right" if name in ("cost", "spent") else "left", overflow="fold")
+    for entry in statement.entries[-last:]:
+        when = datetime.fromtimestamp(entry.time, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        sql = entry.sql if entry.published else f"{entry.sql} (not published)"
+        table.add_row(when, entry.analyst, sql, entry.case.name, str(entry.cost), str(entry.spent))
+    out.print(table)
+
+
+def plain_statement(statement: Statement) -> dict[str, Any]:
+    """For --json."""
+    named = {name: getattr(statement, name) for name in statement.__slots__}
+    entries = [{name: getattr(entry, name) for name in entry.__slots__} for entry in statement.entries]
+    return {**named, "cases": {case.name: n for case, n in statement.cases.items()}, "entries": entries}
+
+
+def show_report(report: Report) -> None:
+    """The verifier's verdict."""
+    if report.passed:
+        out.print(f"[bold green]verified[/bold green]  {report.blocks} blocks, {report.transactions} transactions")
+    else:
+        out.print("[bold red]NOT VERIFIED[/bold red]", end="  ")
+        say(report.problem)
+    rows = [("head", report.head), ("records", report.level)]
+    for account in report.accounts:
+        cases = ", ".join(f"{name} {count}" for name, count in account.cases.items()) or "nothing asked"
+        spent, budget = Precision(account.spent), Precision(account.budget)
+        rows.append((f"account {account.account[:12]}", f"spent {spent} of {budget} ({cases})"))
+    facts("", rows)
+    for title, lines in (
+        ("proves", report.proves), ("compared with", report.compared_with), ("cannot see", report.cannot_see)
+    ):  # fmt: skip
+        for number, line in enumerate(lines):
+            out.print(f"[dim]{title if not number else '':>14}[/dim]", end="  ")
+            say(line)
+
+
+def show_demo(shown: Demonstration) -> None:
+    """The demonstration in one screen."""
+    plain = shown.plain()
+    rows = [
+        ("answered", f"{plain['answered']} of {plain['queries']} requests, {plain['data_accesses']} looks at the data"),
+        ("cases", ", ".join(f"{name} {count}" for name, count in shown.cases.items())),
+        ("epsilon, paper's formula", f"{shown.bank_curve[-1]:.3f} instead of {shown.naive_curve[-1]:.3f} "
+                                     f"({shown.saving:.1%} less)"),
+        ("epsilon, exact", f"{shown.epsilon_exact:.3f} instead of {shown.epsilon_naive_exact:.3f}"),
+        ("budget", f"epsilon {shown.budget_epsilon:g} at delta 1e-4; "
+                   f"{shown.left} of {shown.spent + shown.left} precision left"),
+        ("error", f"{shown.rms_error:.2f} of the promised standard deviation (root mean square), "
+                  f"{shown.relative_error:.1%} relative"),
+        ("written", f"{shown.folder}: table, policy, bank, journal.jsonl, spending.png, spending.svg"),
+    ]  # fmt: skip
+    facts(f"{plain['queries']} requests over five queries in {shown.seconds:.1f} s", rows)
+    out.print()
+    show_report(shown.report)
+
+
+def show_table2(table: Table2) -> None:
+    """Table II of the reuse paper."""
+    shown = Table(
+        title=f"Table II: {table.cumulative[-1]} precision spent, {table.naive} without reuse", title_justify="left"
+    )
+    for name in ("query", "type", "sigma", "case", "reuses", "spent so far"):
+        shown.add_column(name, justify="right")
+    for number, row in enumerate(
+        zip(table.types, table.sigmas, table.cases, table.reuses, table.cumulative, strict=True), 1
+    ):
+        kind, sigma, case, reuses, spent = row
+        shown.add_row(f"Q{number}", str(kind), sigma, case, reuses or "-", f"{spent:.6f}")
+    out.print(shown)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Precision):
+        return {"units": value.units, "precision": float(value)}
+    if hasattr(value, "name"):
+        return value.name
+    return str(value)

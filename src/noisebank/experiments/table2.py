@@ -1,0 +1,64 @@
+"""Table II of the reuse paper: thirteen queries of three types, through the planner and the contract."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from noisebank.digests import keccak
+from noisebank.entropy import SystemEntropy
+from noisebank.ledger.embedded import EmbeddedChain, begin_chain
+from noisebank.ledger.journal import Journal
+from noisebank.ledger.protocol import Claim, Opening, Role
+from noisebank.ledger.signing import Key
+from noisebank.planning.pricing import NoiseWish, price
+from noisebank.planning.reuse import plan
+from noisebank.records import Case
+from noisebank.units import NOTHING, Precision
+
+TYPES = (1, 2, 3, 1, 2, 1, 3, 2, 2, 1, 2, 1, 3)
+SIGMAS = ("1", "3", "2", "2.5", "2", "0.5", "2", "2.5", "1.5", "0.25", "1", "0.75", "1.5")
+PAPER_NAMES = {Case.FIRST: "1", Case.REPEAT: "2A", Case.REFINE: "2B", Case.BLUR: "2C"}
+
+
+@dataclass(frozen=True, slots=True)
+class Table2:
+    """One list entry a query; precision for unit sensitivity."""
+
+    types: tuple[int, ...]
+    sigmas: tuple[str, ...]
+    cases: tuple[str, ...]
+    reuses: tuple[str | None, ...]
+    cumulative: tuple[float, ...]
+    naive: float
+
+    def plain(self) -> dict[str, object]:
+        """For --json."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def table2() -> Table2:
+    """Plans each query, lets the contract decide it, and insists that both agree."""
+    entropy = SystemEntropy()
+    curator, owner = Key(entropy.token()), Key(entropy.token())
+    journal = Journal(":memory:")
+    begin_chain(journal, curator, entropy)
+    chain = EmbeddedChain(journal, {Role.CURATOR: curator, Role.OWNER: owner})
+    account = chain.open_account(Opening(Precision(10**20), bytes(32), bytes(32), 0))
+    cases, reuses, cumulative, naive = [], [], [], NOTHING
+    numbers: dict[bytes, int] = {}
+    for number, (kind, sigma) in enumerate(zip(TYPES, SIGMAS, strict=True), start=1):
+        query, id = keccak(b"type %d" % kind), keccak(b"request %d" % number)
+        wanted = price(NoiseWish(Fraction(sigma)), Fraction(1))
+        planned = plan(wanted, chain.records(account, query))
+        decided = chain.reserve(Claim(account, id, query, bytes(32), 1, wanted, planned.fresh))
+        reused = planned.reused.id if planned.reused else None
+        if (planned.case, planned.fresh, reused) != (decided.case, decided.fresh, decided.reused):
+            raise AssertionError(f"planner and contract disagree on query {number}")
+        numbers[id] = number
+        cases.append(PAPER_NAMES[decided.case])
+        reuses.append(f"Q{numbers[decided.reused]}" if decided.reused else None)
+        cumulative.append(round(float(decided.spent), 6))
+        naive += wanted
+    chain.close()
+    return Table2(TYPES, SIGMAS, tuple(cases), tuple(reuses), tuple(cumulative), round(float(naive), 6))

@@ -1,0 +1,104 @@
+"""A statement: an account's history and balance, and the openings that its owner may hand out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from noisebank.audit.openings import FORMAT, opening_entry
+from noisebank.path import Account
+from noisebank.records import Case
+from noisebank.units import NOTHING, Precision
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of the history."""
+
+    id: str
+    time: int
+    analyst: str
+    sql: str
+    case: Case
+    cost: Precision
+    spent: Precision
+    published: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """Everything that the owner wants to see at a glance, and every entry behind it."""
+
+    name: str
+    account: str
+    budget: Precision
+    spent: Precision
+    left: Precision
+    naive: Precision
+    """What the same questions would have cost without reuse."""
+    epsilon_budget: float
+    epsilon_spent: float
+    delta: float
+    measurements: int
+    cases: dict[Case, int]
+    entries: tuple[Entry, ...]
+    changes: tuple[str, ...]
+
+
+def statement(account: Account) -> Statement:
+    """The account's statement now."""
+    state = account.state
+    reservations = account.ledger.reservations(account.id)
+    entries = []
+    for reservation in reservations:
+        request = account.vault.request(reservation.id)
+        entries.append(
+            Entry(
+                id=reservation.id.hex(),
+                time=reservation.time,
+                analyst=request.analyst if request else "(not in this vault)",
+                sql=request.body["sql"] if request else "(not in this vault)",
+                case=reservation.case,
+                cost=reservation.fresh,
+                spent=reservation.spent,
+                published=reservation.answer is not None,
+            )
+        )
+    cases = Counter(reservation.case for reservation in reservations)
+    return Statement(
+        name=account.name,
+        account=account.id.hex(),
+        budget=state.budget,
+        spent=state.spent,
+        left=state.left,
+        naive=sum((reservation.wanted for reservation in reservations), NOTHING),
+        epsilon_budget=float(account.policy.epsilon),
+        epsilon_spent=account.epsilon(state.spent),
+        delta=float(account.policy.delta),
+        measurements=state.measurements,
+        cases={case: cases[case] for case in Case},
+        entries=tuple(entries),
+        changes=tuple(
+            f"block {change.block}: {change.event.name}" for change in account.ledger.books.changes(account.id)
+        ),
+    )
+
+
+def openings(account: Account, with_answers: bool = True) -> dict[str, Any]:
+    """Policy, questions and salts: with them anybody can recompute every charge from the policy.
+
+    They reveal what was asked, and with `with_answers` what was answered. Each salt opens one
+    query and no other.
+    """
+    records: dict[str, Any] = {}
+    for reservation in account.ledger.reservations(account.id):
+        request, sealed = account.vault.request(reservation.id), account.vault.answer(reservation.id)
+        if request is None:
+            continue
+        query = account.parse(request.body["sql"]).query
+        entry = opening_entry(request.body["sql"], request.body["asked"], account.secrets.query_salt(query))
+        if with_answers and sealed is not None and reservation.answer is not None:
+            entry |= {"answer": sealed.body, "answer_salt": sealed.salt.hex()}
+        records[reservation.id.hex()] = entry
+    return {"format": FORMAT, "account": account.id.hex(), "policy": account.policy.public(), "records": records}
