@@ -37,8 +37,8 @@ class Bank:
         self._exit.callback(os.close, _locked(folder / LOCK))
         try:
             journal = Journal(folder / JOURNAL)
+            self._exit.callback(journal.close)
             ledger = EmbeddedChain(journal, _keys(folder, owner_key))
-            self._exit.callback(ledger.close)
             vault = Vault(folder / VAULT)
             self._exit.callback(vault.close)
             self.rooms = Rooms(ledger, vault, entropy or SystemEntropy())

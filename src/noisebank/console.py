@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
@@ -38,12 +39,12 @@ def say(text: str, style: str = "") -> None:
 
 
 def facts(title: str, rows: list[tuple[str, str]]) -> None:
-    """A small two-column table."""
-    table = Table(title=title, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
+    """A small two-column table; square brackets in it are text, not markup."""
+    table = Table(title=escape(title), title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in rows:
-        table.add_row(name, value)
+        table.add_row(escape(name), escape(value))
     out.print(table)
 
 
@@ -80,7 +81,7 @@ def show_answer(answer: Answer) -> None:
     """An answer with everything that can be said about it."""
     low, high = answer.interval()
     rows = [
-        ("answer", f"[bold]{answer.value:.8g}[/bold]  ± {answer.stddev:.4g}"),
+        ("answer", f"{answer.value:.8g} ± {answer.stddev:.4g}"),
         ("95% interval", f"{low:.8g} to {high:.8g}"),
         ("case", f"{answer.case.name}: {answer.in_words}"),
         ("cost", f"{answer.cost} precision; {answer.remaining} left"),
@@ -127,7 +128,7 @@ def show_statement(statement: Statement, last: int) -> None:
     for entry in statement.entries[-last:]:
         when = datetime.fromtimestamp(entry.time, UTC).strftime("%Y-%m-%d %H:%M:%S")
         sql = entry.sql if entry.published else f"{entry.sql} (not published)"
-        table.add_row(when, entry.analyst, sql, entry.case.name, str(entry.cost), str(entry.spent))
+        table.add_row(when, escape(entry.analyst), escape(sql), entry.case.name, str(entry.cost), str(entry.spent))
     out.print(table)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -39,6 +40,15 @@ def open_database(path: Path | str, schema: str, vfs: str | None = None) -> apsw
     except apsw.Error as error:
         raise BadBank(f"{path} cannot be opened as a database: {error}") from None
     return database
+
+
+@contextmanager
+def reading(database: apsw.Connection) -> Iterator[None]:
+    """What SQLite cannot read is an unreadable bank, and said so."""
+    try:
+        yield
+    except apsw.Error as error:
+        raise BadBank(f"{database.filename} cannot be read: {error}") from None
 
 
 def end_process(reason: str) -> None:
@@ -82,6 +92,8 @@ class GroupCommit(Generic[Item, Outcome]):
         with self._writer:  # whoever gets here first commits for all who wait behind
             if not turn.done:
                 self._commit_waiting()
+        if not turn.done:  # its group was taken by a caller who was interrupted before the commit
+            raise OutcomeUnknown("the commit was interrupted")
         if turn.refusal is not None:
             raise turn.refusal
         return turn.outcome  # type: ignore[return-value]  # set by commit when there is no refusal

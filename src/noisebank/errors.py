@@ -6,6 +6,7 @@ NoisebankError
 │   ├── BadQuery              not SQL, or a name or value that the policy does not declare
 │   ├── UnsupportedQuery      SQL that this bank does not answer, the clause named
 │   ├── BadRequest            an accuracy, key or amount outside its range
+│   ├── BadTable              the table cannot be read, or is not as its policy says
 │   ├── BadBank               not a bank, not readable, a key missing
 │   └── BankInUse             another process holds the bank
 ├── Refused                   a sound request that the books refuse; nothing spent (exit code 1)

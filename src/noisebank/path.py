@@ -321,5 +321,5 @@ class Account:
 def _amount(at_most: Exact) -> Precision:
     value = exact(at_most, "at_most")
     if value < 0:
-        raise BadRequest("at_most", f"{float(value):g}", "must not be negative")
+        raise BadRequest("at_most", "less than nothing", "must not be negative")
     return Precision.floor(value)

@@ -40,7 +40,8 @@ class TestExact:
     @pytest.mark.parametrize(
         "bad",
         [True, False, None, "", "abc", "1/0", "1/x", "0x10", [1], float("nan"), float("inf"), float("-inf"), "nan",
-         "sNaN", "Infinity", "1e401", "1e-401", Decimal("1e999999"), "1" * 5000 + "/3"],
+         "sNaN", "Infinity", "1e401", "1e-401", Decimal("1e999999"), "1" * 5000 + "/3", 10**4000, Fraction(1, 10**4000),
+         "1." + "3" * 5000],
     )  # fmt: skip
     def test_refuses_what_is_no_ordinary_number(self, bad):
         with pytest.raises(BadRequest) as caught:

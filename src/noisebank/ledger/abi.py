@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -11,6 +12,7 @@ from typing import Any
 
 from noisebank.digests import keccak
 
+ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 Word = int | bytes | str | bool
 """uint256, bytes32, address (0x...) and bool."""
 
@@ -116,7 +118,7 @@ def _word(kind: str, value: Word) -> bytes:
         return value.to_bytes(32, "big")
     if kind == "bytes32" and isinstance(value, bytes) and len(value) == 32:
         return value
-    if kind == "address" and isinstance(value, str):
+    if kind == "address" and isinstance(value, str) and ADDRESS.fullmatch(value):
         return bytes(12) + bytes.fromhex(value.removeprefix("0x"))
     if kind == "bool" and isinstance(value, bool):
         return int(value).to_bytes(32, "big")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +14,9 @@ from noisebank.ledger.machine import Event
 from noisebank.ledger.signing import Key, Transaction, recover
 
 FORMAT = "noisebank journal 1"
+ADDRESS_OR_NONE = re.compile(r"(0x[0-9a-f]{40})?")
+MALFORMED = (TypeError, ValueError, KeyError, AttributeError, OverflowError, RecursionError)
+"""Whatever reading a line can raise: all of it is tampering, and none of it may end a verifier."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +44,11 @@ class Genesis:
         """Reads its own spelling and no other."""
         plain = _parsed(line, {"format", "chain_id", "sealer", "created"}, None)
         try:
-            genesis = cls(int(plain["chain_id"]), str(plain["sealer"]), int(plain["created"]))
-        except (TypeError, ValueError):
+            genesis = cls(_number(plain["chain_id"]), str(plain["sealer"]), _number(plain["created"]))
+            spelled = genesis.line()
+        except MALFORMED:
             raise Tampered("the first line is malformed") from None
-        if genesis.line() != line:
+        if spelled != line:
             raise Tampered(f"the first line does not begin a {FORMAT!r}")
         return genesis
 
@@ -100,15 +105,15 @@ class Block:
         plain = _parsed(line, {"number", "parent", "time", "transactions", "balances", "signature"}, expected)
         try:
             block = cls(
-                number=int(plain["number"]),
+                number=_number(plain["number"]),
                 parent=bytes.fromhex(plain["parent"]),
-                time=int(plain["time"]),
+                time=_number(plain["time"]),
                 executed=tuple(_read_transaction(entry, chain_id) for entry in plain["transactions"]),
                 balances=tuple((bytes.fromhex(account), int(b), int(s)) for account, b, s in plain["balances"]),
                 signature=bytes.fromhex(plain["signature"]),
             )
             spelled = block.line()
-        except (TypeError, ValueError, KeyError, AttributeError, OverflowError):
+        except MALFORMED:
             raise Tampered("the block is malformed", expected) from None
         if spelled != line:
             raise Tampered("the block is not in canonical form", expected)
@@ -131,9 +136,10 @@ def _plain_transaction(done: Executed) -> dict[str, Any]:
 def _read_transaction(entry: dict[str, Any], chain_id: int) -> Executed:
     if set(entry) != {"nonce", "to", "data", "signature", "events"}:
         raise ValueError("unknown fields")
-    transaction = Transaction(
-        chain_id, int(entry["nonce"]), str(entry["to"]), bytes.fromhex(entry["data"]), bytes.fromhex(entry["signature"])
-    )
+    if not ADDRESS_OR_NONE.fullmatch(entry["to"]):
+        raise ValueError("no address")
+    data, signature = bytes.fromhex(entry["data"]), bytes.fromhex(entry["signature"])
+    transaction = Transaction(chain_id, _number(entry["nonce"]), entry["to"], data, signature)
     events = tuple(
         Event(str(name), {argument: _value(value) for argument, value in arguments.items()})
         for name, arguments in entry["events"]
@@ -148,9 +154,18 @@ def _text(value: Word) -> int | str:
     return value
 
 
-def _value(value: int | str) -> Word:
-    if isinstance(value, str) and not value.startswith("0x"):
-        return bytes.fromhex(value)
+def _value(value: object) -> Word:
+    if type(value) is int:
+        return value
+    if isinstance(value, str):
+        return value if value.startswith("0x") else bytes.fromhex(value)
+    raise ValueError("no word of an event")  # True would equal 1
+
+
+def _number(value: object) -> int:
+    """Numbers, times, nonces and chain ids fit 64 bits, or the machine could not take them."""
+    if type(value) is not int or not 0 <= value < 2**64:
+        raise ValueError("no number of 64 bits")
     return value
 
 

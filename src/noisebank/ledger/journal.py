@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from noisebank.durable import open_database
+from noisebank.durable import open_database, reading
 from noisebank.errors import BadBank
 from noisebank.ledger.block import Block, Genesis
 
@@ -29,8 +29,9 @@ class Journal:
 
     def lines(self) -> Iterator[str]:
         """The canonical export, line by line."""
-        for (line,) in self._database.execute("SELECT line FROM lines ORDER BY number"):
-            yield line
+        with reading(self._database):
+            for (line,) in self._database.execute("SELECT line FROM lines ORDER BY number"):
+                yield str(line)  # a damaged page may hold anything: let the reader of lines refuse it
 
     def close(self) -> None:
         """Nothing is lost."""

@@ -20,6 +20,8 @@ class Key:
     """A private key. It signs and never shows itself."""
 
     def __init__(self, secret: bytes) -> None:
+        if len(secret) != 32:  # coincurve would pad half a key, and another key would sign
+            raise ValueError("a key has 32 bytes")
         self._key = PrivateKey(secret)
         self.address = _address(self._key.public_key)
 
@@ -38,6 +40,11 @@ class Key:
             file.write(self._key.secret.hex() + "\n")
             file.flush()
             os.fsync(file.fileno())
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)  # a file is only there after a power loss if its folder was written too
+        finally:
+            os.close(folder)
 
     @classmethod
     def load(cls, path: Path) -> Key:

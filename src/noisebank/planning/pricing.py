@@ -86,5 +86,5 @@ def price(wished: Wish, sensitivity: Fraction) -> Precision:
     if target < LEAST_PRECISION:
         raise BadRequest("precision", target, f"is too little to be useful; ask for at least {LEAST_PRECISION}")
     if target > MOST_PRECISION:
-        raise BadRequest("precision", "more than 2^96 units", "is more than any account can pay for; ask for more noise")
+        raise BadRequest("precision", "more than 2^96 units", "is more than any account can hold; ask for more noise")
     return target

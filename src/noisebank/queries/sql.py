@@ -138,6 +138,8 @@ class _Asking:
         return Question(Query(Function.COUNT, None, condition), unit, self.text)
 
     def _sum(self, column: Column, condition: Predicate, unit: Fraction) -> Question:
+        # Missing values add nothing: saying so in the condition makes both spellings one query.
+        condition = self.conditions.diagrams.both(condition, self.conditions.present(column))
         return Question(Query(Function.SUM, column.name, condition), column.step * unit, self.text)
 
     def _summed(self, argument: exp.Expr, aggregate: str) -> Column:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from noisebank.digests import answer_digest, canonical
-from noisebank.durable import GroupCommit, Turn, end_process, open_database
+from noisebank.durable import GroupCommit, Turn, end_process, open_database, reading
 from noisebank.errors import KeyReused, Tampered
 from noisebank.records import Point
 from noisebank.units import GridValue, Precision
@@ -74,8 +74,9 @@ class Vault:
         self._access = threading.RLock()
         self._commit = GroupCommit(self._write, die)
         self._points: dict[tuple[bytes, bytes], dict[int, Point]] = defaultdict(dict)
-        for row in self._database.execute("SELECT id, account, query, body, salt FROM answers"):
-            self._remember(_sealed(row))
+        with reading(self._database):
+            for row in self._database.execute("SELECT id, account, query, body, salt FROM answers"):
+                self._remember(_sealed(row))
 
     def save_opening(self, data: bytes, body: dict[str, Any]) -> None:
         """Keeps what an account needs, under its data commitment, before the ledger opens it."""
@@ -144,7 +145,7 @@ class Vault:
                 raise Tampered(f"two different answers of the same precision are sealed: {sealed.id.hex()[:12]}")
 
     def _one(self, sql: str, values: tuple[object, ...]) -> Any:
-        with self._access:
+        with self._access, reading(self._database):
             return self._database.execute(sql, values).fetchone()
 
     def _write(self, turns: Sequence[Turn[Write, None]]) -> None:

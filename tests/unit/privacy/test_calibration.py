@@ -125,7 +125,7 @@ def test_reported_epsilon_is_a_whole_number_of_steps():
 
 @pytest.mark.parametrize("epsilon", ["0", "-1", "0.0000099", "100.01", Fraction(10**400), Fraction(10**5000)])
 def test_epsilon_out_of_range(epsilon):
-    value = exact(epsilon)
+    value = Fraction(epsilon)
     for call in (check_epsilon, lambda e: request_precision(e, DELTA), lambda e: budget_precision(e, DELTA)):
         with pytest.raises(BadRequest, match=r"\[1e-05, 100\]") as caught:
             call(value)
@@ -134,7 +134,7 @@ def test_epsilon_out_of_range(epsilon):
 
 @pytest.mark.parametrize("delta", ["0", "-1e-6", "1e-31", "0.51", "1", Fraction(10**400)])
 def test_delta_out_of_range(delta):
-    value, spent = exact(delta), Precision(10**18)
+    value, spent = Fraction(delta), Precision(10**18)
     for call in (
         check_delta,
         lambda d: request_precision(Fraction(1), d),

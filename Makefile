@@ -1,0 +1,58 @@
+# Two commands are enough: `make demo` and `make test`. Each does all of its own set-up.
+PYTHON ?= $(shell for p in python3.12 python3.11 python3 python; do \
+	"$$p" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 13))' 2>/dev/null && echo $$p && break; done)
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q install
+export PYTHONHASHSEED ?= 0
+
+.PHONY: demo test lint fast package assurance contracts lock clean help
+
+help:  ## this list
+	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 14
+
+demo: .venv/.runtime  ## make a survey and a bank, ask 150 questions, verify the books
+	$(BIN)/noisebank demo
+
+test: lint .venv/.dev  ## everything that must pass, in a few minutes
+	@tools/system-parts
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not slow"
+
+fast: .venv/.dev  ## unit and property tests only
+	$(BIN)/python -m pytest -q -x -m "not slow" tests/unit tests/property src
+
+lint: .venv/.dev  ## format, lint, types, layers
+	$(BIN)/ruff format --check src tests contracts
+	$(BIN)/ruff check src tests contracts
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+package: .venv/.dev  ## `pip install .` alone gives a working demo
+	tools/package-test
+
+assurance: .venv/.dev  ## every row of docs/assurance.md at its full count; writes docs/results/assurance.md
+	@tools/system-parts
+	PYTHONPATH=tests $(BIN)/python -m assurance
+
+contracts: .venv/.dev  ## compile the contracts into the package
+	$(BIN)/python contracts/compile.py
+
+lock: .venv/.dev  ## pin requirements anew, with hashes and without index addresses
+	tools/lock
+
+.venv/bin/python:
+	@test -n "$(PYTHON)" || { echo "noisebank needs Python 3.11 or 3.12 on the path"; exit 1; }
+	$(PYTHON) -m venv .venv
+
+.venv/.runtime: requirements.txt requirements-build.txt pyproject.toml | .venv/bin/python
+	@echo "installing what noisebank needs (once) ..."
+	$(PIP) --require-hashes -r requirements-build.txt -r requirements.txt
+	$(PIP) --no-deps --no-build-isolation -e .
+	@touch $@
+
+.venv/.dev: requirements-dev.txt .venv/.runtime
+	@echo "installing what its tests need (once) ..."
+	$(PIP) --require-hashes -r requirements-dev.txt
+	@touch $@
+
+clean:  ## remove what make made
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,5 @@
+"""`python -m noisebank` is the command line."""
+
+from noisebank.cli import main
+
+main()

@@ -1,0 +1,125 @@
+"""A process to be killed: opens a bank, asks, and writes a line for each answer that it was given.
+
+    python tests/assurance/ask_once.py BANKDIR KEY [SIGMA [SQL]]
+
+With --serve it reads jobs from standard input and forks a child for each: everything is imported once,
+and a kill costs milliseconds instead of a start of Python.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import sys
+import traceback
+from contextlib import nullcontext
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import duckdb  # noqa: F401  # imported before the fork, with all that the path imports lazily
+import opendp.prelude  # noqa: F401
+
+from noisebank.bank import Bank
+from noisebank.ledger.block import Block, Genesis
+from noisebank.ledger.protocol import Reservation
+from noisebank.ledger.replay import Replay
+from noisebank.path import Account
+from noisebank.queries.query import Question
+from noisebank.units import GridValue
+from noisebank.vault.vault import Sealed
+
+SQL, SIGMA = "SELECT AVG(income) FROM people", "55"
+PR_SET_PTRACER, ANYBODY = 0x59616D61, ctypes.c_ulong(-1)
+
+
+def say(out: int, line: dict[str, Any]) -> None:
+    """One line, one write: it is there as a whole or not at all, whoever gets killed."""
+    os.write(out, json.dumps(line).encode() + b"\n")
+
+
+def run(job: dict[str, Any], out: int) -> None:
+    """Opens the bank, asks everything in the job, closes it."""
+    planted = patch.object(Account, "_seal", hasty(out)) if job.get("planted") else nullcontext()
+    with planted, Bank(Path(job["folder"])) as bank:
+        say(out, {"recovered": {name: asdict(found) for name, found in bank.recovered.items()}})
+        account = bank.account()
+        for key, sql, sigma in job["asks"]:
+            say(out, {"asking": key})
+            answer = account.ask(sql, sigma=sigma, key=key)
+            shown = {"exact": str(answer.exact), "case": answer.case.name, "cost": answer.cost.units}
+            say(out, {"answered": key, **shown, "receipt": answer.receipt.text()})
+        if job.get("books"):
+            say(out, {"books": books(bank, account)})
+    say(out, {"closed": True})
+
+
+def books(bank: Bank, account: Account) -> dict[str, Any]:
+    """What the ledger says, and what a fresh replay of the exported journal says."""
+    lines = bank.export()
+    replay = Replay(Genesis.read(next(lines)))
+    for number, line in enumerate(lines):
+        replay.apply(Block.read(line, replay.genesis.chain_id, number))
+    state = replay.books.account(account.id)
+    assert state is not None
+    reservations = account.ledger.reservations(account.id)
+    return {
+        "spent": account.state.spent.units,
+        "replayed": state.spent.units,
+        "same head": replay.head == bank.head(),
+        "fresh": [reservation.fresh.units for reservation in reservations],
+        "unpublished": sum(reservation.answer is None for reservation in reservations),
+        "unsealed": sum(account.vault.answer(reservation.id) is None for reservation in reservations),
+    }
+
+
+def hasty(out: int) -> Any:
+    """The planted bug: the answer is shown before it is sealed and published."""
+    seal = Account._seal
+
+    def early(self: Account, reservation: Reservation, question: Question, value: GridValue) -> Sealed:
+        request = self.vault.request(reservation.id)
+        assert request is not None
+        shown = {"exact": str(value.exact * question.unit), "case": reservation.case.name}
+        say(out, {"answered": request.key, **shown, "cost": reservation.fresh.units, "receipt": ""})
+        return seal(self, reservation, question, value)
+
+    return early
+
+
+def serve() -> None:
+    """One child at a time; says its process id, then how it ended."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+    for line in sys.stdin:
+        job = json.loads(line)
+        child = os.fork()
+        if child == 0:
+            _child(job)
+        print(child, flush=True)
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
+
+
+def _child(job: dict[str, Any]) -> None:
+    code = 1
+    try:
+        if job.get("hold"):  # until a tracer is there, which need not be an ancestor
+            ctypes.CDLL(None).prctl(PR_SET_PTRACER, ANYBODY, 0, 0, 0)
+            signal.sigwait({signal.SIGUSR1})
+        run(job, os.open(job["out"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--serve"]:
+        serve()
+    else:
+        folder, key, sigma, sql = [*sys.argv[1:], *(SIGMA, SQL)[len(sys.argv) - 3 :]]
+        run({"folder": folder, "asks": [[key, sql, sigma]]}, sys.stdout.fileno())

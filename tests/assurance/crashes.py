@@ -1,0 +1,610 @@
+"""Crash points: the process ends just before or just after every durable step and every look at the data.
+
+A bank on real files is opened, asked, and cut off at its n-th step; all that survives is a copy of its
+files at that moment. It is opened again (recovery), the request is retried, and cut off again at each
+step of that: all single crashes and all pairs. A witness outside of the bank sees every step and every
+answer, and says what went wrong.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+from unittest.mock import patch
+
+from assurance.report import Finding
+from noisebank.answers import Answer
+from noisebank.bank import Bank, create_bank
+from noisebank.digests import answer_digest
+from noisebank.entropy import SystemEntropy, workload
+from noisebank.errors import NoisebankError
+from noisebank.ledger.block import Block
+from noisebank.ledger.embedded import EmbeddedChain
+from noisebank.ledger.journal import Journal
+from noisebank.ledger.protocol import Reservation, Role
+from noisebank.ledger.signing import Key
+from noisebank.measuring.engine import Engine
+from noisebank.path import Account
+from noisebank.queries.query import Query, Question
+from noisebank.records import Case
+from noisebank.units import GridValue, Precision, on_ladder
+from noisebank.vault.vault import Request, Sealed, Vault
+from support import write_people
+
+CRASHES = 10_000
+PEOPLE_ROWS = 20
+
+
+class Crash(BaseException):
+    """The process ends here."""
+
+
+class CommitFailed(BaseException):
+    """A commit failed although nobody crashed it."""
+
+
+# -- requests ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request of a workload, in several spellings of the same SQL."""
+
+    key: str
+    query: str
+    spellings: tuple[str, ...]
+    factor: Fraction
+    """Standard deviation of the noise over sensitivity."""
+    sigma: str
+
+    @property
+    def wanted(self) -> int:
+        return on_ladder(Precision.floor(1 / self.factor**2)).units
+
+    def sql(self, attempt: int) -> str:
+        return self.spellings[attempt % len(self.spellings)]
+
+
+SPELLINGS = {
+    ("income", Fraction(1100)): (
+        "SELECT SUM(income) FROM people",
+        "select sum(p.income) as total from people p",
+        "SELECT SUM(income) FROM people WHERE age >= 0",
+    ),
+    ("income", Fraction(1100, PEOPLE_ROWS)): (
+        "SELECT AVG(income) FROM people",
+        "select avg((p.income)) from people as p",
+    ),
+    ("smokers", Fraction(1)): (
+        "SELECT COUNT(*) FROM people WHERE smoker AND age > 30",
+        "SELECT COUNT(*) FROM people WHERE NOT (age <= 30 OR smoker = false)",
+        "select count(*) n from people where age >= 31 and smoker = true",
+    ),
+}
+"""By query and sensitivity in the unit asked for."""
+FIRSTS, REFINES = ("5/2", "3", "7/2"), ("1", "5/4", "3/2")
+BLURS = ("7/4", "2", "4", "5")
+
+
+def workload_of(random: Random, name: str, more: int = 2) -> list[Asked]:
+    """Requests in which each of the four cases comes up, and `more` of any case."""
+    (query, moves), spellings = random.choice(list(SPELLINGS.items()))
+    first, better = random.choice(FIRSTS), random.choice(REFINES)
+    wanted = [(query, moves, spellings, factor) for factor in (first, better, random.choice((first, better)))]
+    wanted.append((query, moves, spellings, random.choice(BLURS)))
+    for _ in range(more):
+        (query, moves), spellings = random.choice(list(SPELLINGS.items()))
+        wanted.append((query, moves, spellings, random.choice(FIRSTS + REFINES + BLURS)))
+    return [
+        Asked(f"{name} {place}", query, spellings, Fraction(factor), str(moves * Fraction(factor)))
+        for place, (query, moves, spellings, factor) in enumerate(wanted)
+    ]
+
+
+# -- the witness -------------------------------------------------------------------------------
+
+
+@dataclass
+class Witness:
+    """Sees every durable step, every look at the data and every answer, over all crashes."""
+
+    fresh: dict[bytes, tuple[bytes, int]] = field(default_factory=dict)
+    """By reservation: its query (salted) and what it charged. Durable."""
+    sealed: dict[bytes, bytes] = field(default_factory=dict)
+    published: dict[bytes, bytes] = field(default_factory=dict)
+    shown: dict[str, tuple[Fraction, str, Case, Precision]] = field(default_factory=dict)
+    """By idempotency key: what its asker was given."""
+    wrong: list[str] = field(default_factory=list)
+
+    def fork(self) -> Witness:
+        """The same past, another future; what was wrong is wrong for all."""
+        return Witness(dict(self.fresh), dict(self.sealed), dict(self.published), dict(self.shown), self.wrong)
+
+    def blame(self, what: str) -> None:
+        self.wrong.append(what)
+
+    def ledger_opened(self, chain: EmbeddedChain) -> None:
+        """What a replayed journal holds: all that was durable, and perhaps what a commit was cut off in."""
+        found = [r for state in chain.books.accounts() for r in chain.reservations(state.account)]
+        published = {r.id: r.answer for r in found if r.answer is not None}
+        if self.fresh.keys() - {r.id for r in found} or self.published.items() - published.items():
+            self.blame("what was durable is missing from the ledger")
+        self.fresh = {r.id: (r.query, r.fresh.units) for r in found}
+        self.published = published
+
+    def vault_opened(self, vault: Vault) -> None:
+        """The same for the vault, which is opened after the ledger."""
+        sealed = {id: kept.digest for id in self.fresh if (kept := vault.answer(id)) is not None}
+        if self.sealed.items() - sealed.items():
+            self.blame("what was durable is missing from the vault")
+        self.sealed = sealed
+
+    def wrote(self, block: Block) -> None:
+        for event in (event for done in block.executed for event in done.events):
+            arguments: dict[str, Any] = event.arguments
+            if event.name == "Reserved":
+                self.fresh[arguments["id"]] = (arguments["query"], arguments["fresh"])
+            elif event.name == "Published":
+                if self.sealed.get(arguments["id"]) != arguments["answer"]:
+                    self.blame("published before it was sealed")
+                self.published[arguments["id"]] = arguments["answer"]
+
+    def kept(self, sealed: Sealed) -> None:
+        if sealed.id in self.sealed:
+            self.blame("sealed twice")
+        self.sealed[sealed.id] = sealed.digest
+
+    def touched(self, query: bytes) -> None:
+        if not any(known == query and charged and id not in self.sealed for id, (known, charged) in self.fresh.items()):
+            self.blame("data touched without a durable, unanswered reservation")
+
+    def drew(self) -> None:
+        if all(id in self.sealed for id in self.fresh):
+            self.blame("noise drawn although every reservation is sealed: a second sample")
+
+    def saw(self, key: str, answer: Answer) -> None:
+        """The asker of `key` holds this answer now."""
+        digest = answer_digest(answer.receipt.salt, answer.receipt.answer)
+        if self.sealed.get(answer.receipt.id) != digest:
+            self.blame("shown before it was sealed")
+        if self.published.get(answer.receipt.id) != digest:
+            self.blame("shown before it was published")
+        self.saw_bits(key, (answer.exact, answer.receipt.text(), answer.case, answer.cost))
+
+    def saw_bits(self, key: str, bits: tuple[Fraction, str, Case, Precision]) -> None:
+        if self.shown.setdefault(key, bits) != bits:
+            self.blame("a second sample was shown for the same key")
+
+    def audit(self, account: Account, requests: list[Asked]) -> None:
+        """The books, against the requests alone."""
+        reservations = account.ledger.reservations(account.id)
+        spent = account.state.spent.units
+        if sum(reservation.fresh.units for reservation in reservations) != spent:
+            self.blame("the books do not balance: spent is not the sum of what was charged")
+        if len(reservations) != len(requests):
+            self.blame(f"{len(reservations)} reservations for {len(requests)} requests: charged twice or not at all")
+        expected = model(requests)
+        if sum(cost for _, cost in expected.values()) != spent:
+            self.blame("the books do not balance: spent is not what the requests cost")
+        for key, (case, cost) in expected.items():
+            if key not in self.shown:
+                self.blame("a request has no answer")
+            elif self.shown[key][2:] != (case, Precision(cost)):
+                self.blame("a request has another case or cost than it should")
+        ids = {reservation.id: reservation.answer for reservation in reservations}
+        if ids.keys() != self.fresh.keys() or ids != self.published or ids != self.sealed:
+            self.blame("what was durable is missing from the ledger")
+
+
+def model(requests: list[Asked]) -> dict[str, tuple[Case, int]]:
+    """Case and cost of each request, from the paper: comparisons and one subtraction."""
+    paid: dict[str, list[int]] = {}
+    found = {}
+    for asked in requests:
+        wanted = asked.wanted
+        records = paid.setdefault(asked.query, [])
+        best = max(records, default=0)
+        if wanted > best:
+            records.append(wanted)
+            found[asked.key] = (Case.REFINE if best else Case.FIRST, wanted - best)
+        else:
+            found[asked.key] = (Case.REPEAT if wanted in records else Case.BLUR, 0)
+    return found
+
+
+# -- a bank that can be cut off ----------------------------------------------------------------
+
+
+@dataclass
+class Fuse:
+    """Ends the process at its n-th step. The files of that moment are all that is left."""
+
+    at: int | None = None
+    save: Callable[[], None] = lambda: None
+    steps: int = 0
+    blew: str = ""
+
+    def __call__(self, where: str) -> None:
+        self.steps += 1
+        if self.steps == self.at:
+            self.blew = where
+            self.save()
+            raise Crash(where)
+
+    @contextmanager
+    def around(self, step: str) -> Iterator[None]:
+        self(f"before {step}")
+        yield
+        self(f"after {step}")
+
+    def die(self, reason: str) -> None:
+        """What a failed commit does: the process ends."""
+        raise Crash(reason) if self.blew else CommitFailed(reason)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the databases lie: in the bank's folder, or on a disk made for tests."""
+
+    vfs: str | None = None
+    prefix: str = ""
+
+    def of(self, path: Path) -> Path | str:
+        return path if self.vfs is None else f"{self.prefix}/{path.name}"
+
+
+ON_FILES = Place()
+
+
+class WatchedChain(EmbeddedChain):
+    def __init__(self, journal: Journal, keys: dict[Role, Key], witness: Witness, fuse: Fuse) -> None:
+        super().__init__(journal, keys, die=fuse.die)
+        witness.ledger_opened(self)
+
+
+class WatchedJournal(Journal):
+    def __init__(self, path: Path, witness: Witness, fuse: Fuse, place: Place) -> None:
+        super().__init__(place.of(path), place.vfs)
+        self._witness, self._fuse = witness, fuse
+
+    def append(self, block: Block) -> None:
+        names = [event.name for done in block.executed for event in done.events]
+        step = {"Reserved": "reserve", "Published": "publish", "AccountOpened": "open_account"}[names[0]]
+        with self._fuse.around(step):
+            super().append(block)
+            self._witness.wrote(block)
+
+
+class WatchedVault(Vault):
+    def __init__(self, path: Path, witness: Witness, fuse: Fuse, place: Place) -> None:
+        super().__init__(place.of(path), place.vfs, die=fuse.die)
+        self._witness, self._fuse = witness, fuse
+        witness.vault_opened(self)
+
+    def save_opening(self, data: bytes, body: dict[str, Any]) -> None:
+        with self._fuse.around("save_opening"):
+            super().save_opening(data, body)
+
+    def save_request(self, request: Request) -> None:
+        with self._fuse.around("save_request"):
+            super().save_request(request)
+
+    def seal(self, sealed: Sealed) -> None:
+        with self._fuse.around("seal"):
+            super().seal(sealed)
+            self._witness.kept(sealed)
+
+
+class WatchedEngine:
+    """The real engine; each exact statistic is computed once and then remembered, for speed."""
+
+    def __init__(self, engine: Engine, commitment: Callable[[Query], bytes], witness: Witness, fuse: Fuse) -> None:
+        self._engine, self._commitment, self._witness, self._fuse = engine, commitment, witness, fuse
+        self.identity, self.inspect, self.fingerprint = engine.identity, engine.inspect, engine.fingerprint
+
+    known: dict[tuple[str, bytes], int] = {}  # noqa: RUF012
+
+    def statistic(self, query: Query) -> int:
+        with self._fuse.around("measure"):
+            self._witness.touched(self._commitment(query))
+            place = (self._engine.identity(), query.digest)
+            if place not in self.known:
+                self.known[place] = self._engine.statistic(query)
+            return self.known[place]
+
+
+class WatchedEntropy(SystemEntropy):
+    def __init__(self, witness: Witness, fuse: Fuse) -> None:
+        self._witness, self._fuse = witness, fuse
+
+    def discrete_gaussian(self, scale: float) -> int:
+        with self._fuse.around("draw"):
+            self._witness.drew()
+            return super().discrete_gaussian(scale)
+
+
+@contextmanager
+def opened(
+    folder: Path, witness: Witness, fuse: Fuse, kind: type[Account] = Account, place: Place = ON_FILES
+) -> Iterator[Bank]:
+    """The real bank, recovery included, with a watcher at each step."""
+
+    def account(*parts: Any) -> Account:
+        made = kind(*parts)
+        made.engine = WatchedEngine(made.engine, made.secrets.query, witness, fuse)
+        made.witness = witness  # type: ignore[attr-defined]  # for planted bugs
+        return made
+
+    with (
+        patch("noisebank.bank.Journal", partial(WatchedJournal, witness=witness, fuse=fuse, place=place)),
+        patch("noisebank.bank.Vault", partial(WatchedVault, witness=witness, fuse=fuse, place=place)),
+        patch("noisebank.bank.EmbeddedChain", partial(WatchedChain, witness=witness, fuse=fuse)),
+        patch("noisebank.opening.Account", account),
+        Bank(folder, entropy=WatchedEntropy(witness, fuse)) as bank,
+    ):
+        yield bank
+
+
+# -- all crashes and all pairs -----------------------------------------------------------------
+
+
+@dataclass
+class Laboratory:
+    """Cuts one request off in every way and judges what the files hold afterwards."""
+
+    room: Path
+    kind: type[Account] = Account
+    crashes: int = 0
+    judged: int = 0
+    points: Counter[str] = field(default_factory=Counter)
+    cases: Counter[str] = field(default_factory=Counter)
+    rooms: int = 0
+
+    def folder(self) -> Path:
+        self.rooms += 1
+        return self.room / str(self.rooms)
+
+    def explore(self, start: Path, witness: Witness, requests: list[Asked], pairs: int = 2) -> None:
+        """Crashes the last request at each of its steps, and what follows again, `pairs` deep."""
+        step = 0
+        while not witness.wrong:
+            step += 1
+            here, after, eye = self.folder(), self.folder(), witness.fork()
+            shutil.copytree(start, here)
+            fuse = Fuse(step, save=lambda here=here, after=after: shutil.copytree(here, after))
+            self.attempt(here, eye, fuse, requests)
+            shutil.rmtree(here)
+            if not fuse.blew:
+                return
+            self.crashes += 1
+            self.points[fuse.blew] += 1
+            if pairs > 1:
+                self.explore(after, eye, requests, pairs - 1)
+            self.attempt(after, eye, Fuse(), requests)
+            self.judge(after, eye, requests)
+            shutil.rmtree(after)
+
+    def attempt(self, folder: Path, witness: Witness, fuse: Fuse, requests: list[Asked]) -> None:
+        """One process: opens the bank, which recovers, and asks, or asks again, in another spelling."""
+        asked = requests[-1]
+        try:
+            with opened(folder, witness, fuse, self.kind) as bank:
+                account = bank.account()
+                answer = account.ask(asked.sql(self.crashes), sigma=asked.sigma, key=asked.key)
+                witness.saw(asked.key, answer)
+        except Crash:
+            pass
+        except (NoisebankError, CommitFailed) as error:
+            witness.blame(f"an attempt failed: {type(error).__name__}: {error}")
+
+    def judge(self, folder: Path, witness: Witness, requests: list[Asked]) -> None:
+        """Opens the bank once more, which replays everything, and asks everything again."""
+        self.judged += 1
+        try:
+            with opened(folder, witness, Fuse(), self.kind) as bank:
+                ask_all_again(bank, witness, requests)
+        except (NoisebankError, CommitFailed) as error:
+            witness.blame(f"the last look failed: {type(error).__name__}: {error}")
+
+    def work(self, start: Path, requests: list[Asked], enough: int) -> Witness:
+        """Walks through a workload; crashes each of its requests in every way on the way."""
+        witness, state = Witness(), self.folder()
+        shutil.copytree(start, state)
+        for place in range(len(requests)):
+            done = requests[: place + 1]
+            self.explore(state, witness, done)
+            self.attempt(state, witness, Fuse(), done)
+            if witness.wrong or self.crashes >= enough:
+                break
+            self.cases[witness.shown[done[-1].key][2].name] += 1
+        self.judge(state, witness, done)
+        shutil.rmtree(state)
+        return witness
+
+    def open_accounts(self, bare: Path, policy: Path, depth: int = 2) -> list[str]:
+        """Crashes the opening of an account in every way; a retry ends with one account, not two."""
+        wrong: list[str] = []
+        step = 0
+        while True:
+            step += 1
+            here, after, witness = self.folder(), self.folder(), Witness(wrong=wrong)
+            shutil.copytree(bare, here)
+            fuse = Fuse(step, save=lambda here=here, after=after: shutil.copytree(here, after))
+            self._open_account(here, witness, fuse, policy)
+            shutil.rmtree(here)
+            if not fuse.blew:
+                return wrong
+            self.crashes += 1
+            self.points[fuse.blew] += 1
+            if depth > 1:
+                wrong += self.open_accounts(after, policy, depth - 1)
+            self._open_account(after, witness, Fuse(), policy)
+            with opened(after, witness, Fuse()) as bank:
+                if len(bank.ledger.books.accounts()) != 1 or len(bank.accounts()) != 1:
+                    wrong.append("opening an account again after a crash left two accounts, or none")
+            shutil.rmtree(after)
+
+    def _open_account(self, folder: Path, witness: Witness, fuse: Fuse, policy: Path) -> None:
+        try:
+            with opened(folder, witness, fuse) as bank:
+                if not bank.accounts():
+                    bank.open_account(policy)
+        except Crash:
+            pass
+
+
+def ask_all_again(bank: Bank, witness: Witness, requests: list[Asked]) -> None:
+    """Everything was answered: nothing is left to recover, each key has its bits, the books balance."""
+    found = bank.recovered["people"]
+    if (found.finished, found.waiting, found.unknown, found.lost) != (0, 0, 0, 0):
+        witness.blame(f"something was left to recover after an answer: {found}")
+    account = bank.account()
+    for place, asked in enumerate(requests):
+        witness.saw(asked.key, account.ask(asked.sql(place), sigma=asked.sigma, key=asked.key))
+    witness.audit(account, requests)
+
+
+def room_for(name: str) -> tempfile.TemporaryDirectory[str]:
+    """A folder in memory where there is one: what is tested here is order, not the disk."""
+    memory = Path("/dev/shm")
+    return tempfile.TemporaryDirectory(prefix=f"noisebank-{name}-", dir=memory if memory.is_dir() else None)
+
+
+def new_bank(room: Path, name: str = "bank") -> tuple[Path, Path]:
+    """A bank without accounts and a policy with budget enough."""
+    return create_bank(room / name), write_people(room / "table", PEOPLE_ROWS, epsilon="20")
+
+
+def bank_with_account(room: Path, name: str = "bank") -> Path:
+    """A bank with one account and no history."""
+    folder, policy = new_bank(room, name)
+    with Bank(folder) as bank:
+        bank.open_account(policy)
+    return folder
+
+
+# -- planted bugs ------------------------------------------------------------------------------
+
+
+class MeasuresFirst(Account):
+    """Looks at the data before the reservation."""
+
+    def plan(self, question: Question, wanted: Precision) -> Any:
+        self.engine.statistic(question.query)
+        return super().plan(question, wanted)
+
+
+class Hasty(Account):
+    """Has an answer in hand before it is sealed."""
+
+    def _early(self, reservation: Reservation, value: GridValue) -> Sealed:
+        body = {"wanted": reservation.wanted.units, "value": [value.numerator, value.shift]}
+        return Sealed(reservation.id, self.id, reservation.query, body, self._entropy.token())
+
+    def _show(self, reservation: Reservation, sealed: Sealed, question: Question) -> None:
+        request = self.vault.request(reservation.id)
+        assert request is not None
+        answer = self._answer(replace(reservation, published_in=0), sealed, question)
+        self.witness.saw(request.key, answer)  # type: ignore[attr-defined]
+
+
+class ShowsUnsealed(Hasty):
+    """Shows an answer before it is sealed."""
+
+    def _seal(self, reservation: Reservation, question: Question, value: GridValue) -> Sealed:
+        self._show(reservation, self._early(reservation, value), question)
+        return super()._seal(reservation, question, value)
+
+
+class ShowsUnpublished(Hasty):
+    """Shows an answer that is sealed, and publishes it afterwards."""
+
+    def _seal(self, reservation: Reservation, question: Question, value: GridValue) -> Sealed:
+        sealed = super()._seal(reservation, question, value)
+        self._show(reservation, sealed, question)
+        return sealed
+
+
+class PublishesUnsealed(Hasty):
+    """Publishes first, seals afterwards."""
+
+    def complete(self, reservation: Reservation, question: Question) -> Sealed:
+        if self.vault.answer(reservation.id) is None and reservation.answer is None:
+            sealed = self._early(reservation, self._obtain(reservation, question))
+            self.ledger.publish(self.id, reservation.id, sealed.digest)
+            self.vault.seal(sealed)
+            return sealed
+        return super().complete(reservation, question)
+
+
+class DrawsAgain(Account):
+    """Forgets, on a retry, that the answer is sealed."""
+
+    def complete(self, reservation: Reservation, question: Question) -> Sealed:
+        sealed = self.vault.answer(reservation.id)
+        if sealed is None or reservation.case is Case.REPEAT:
+            return super().complete(reservation, question)
+        value = self._obtain(reservation, question)
+        return replace(sealed, body={**sealed.body, "value": [value.numerator, value.shift]})
+
+
+class ChargesAgain(Account):
+    """Gives every attempt an id of its own."""
+
+    def ask(self, sql: str, *, key: str | None = None, **wish: Any) -> Answer:
+        return super().ask(sql, key=f"{key} {self._entropy.token(4).hex()}", **wish)
+
+
+PLANTED: dict[str, tuple[type[Account], str]] = {
+    "measures before it reserves": (MeasuresFirst, "data touched without"),
+    "shows before it seals": (ShowsUnsealed, "shown before it was sealed"),
+    "shows before it publishes": (ShowsUnpublished, "shown before it was published"),
+    "publishes before it seals": (PublishesUnsealed, "published before it was sealed"),
+    "draws again for a sealed answer": (DrawsAgain, "a second sample"),
+    "a new id for each retry": (ChargesAgain, "charged twice"),
+}
+"""Each with the words that the witness must find for it."""
+
+
+def crashes(share: float) -> Finding:
+    """An answer without a record; a record lost after it was acknowledged; a second sample."""
+    enough = max(1, round(CRASHES * share))
+    random = workload(1)
+    with room_for("crashes") as name:
+        room = Path(name)
+        start = bank_with_account(room)
+        laboratory = Laboratory(room)
+        bare, policy = new_bank(room / "opening")
+        wrong = laboratory.open_accounts(bare, policy)
+        round_ = 0
+        while laboratory.crashes < enough and not wrong:
+            round_ += 1
+            wrong += laboratory.work(start, workload_of(random, f"round {round_}"), enough).wrong
+        planted = {bug: _caught(room, start, kind, words) for bug, (kind, words) in PLANTED.items()}
+    cases = ", ".join(f"{count} {case}" for case, count in sorted(laboratory.cases.items()))
+    points = len(laboratory.points)
+    return Finding(
+        row="an answer without a record; a record lost after it was acknowledged",
+        tried=f"{laboratory.crashes:,} crashes in process, at {points} points, singly and in pairs",
+        figure=f"{len(wrong)} violations; {laboratory.judged:,} banks judged; requests cut off at every step: {cases}",
+        violations=len(wrong),
+        planted=planted,
+        note="; ".join(dict.fromkeys(wrong)),
+    )
+
+
+def _caught(room: Path, start: Path, kind: type[Account], words: str) -> bool:
+    """Whether the witness finds the planted bug, by the words for it and not by some other accident."""
+    laboratory = Laboratory(room / kind.__name__, kind)
+    laboratory.room.mkdir()
+    wrong = laboratory.work(start, workload_of(workload(2), "planted", more=0), CRASHES).wrong
+    return any(words in what for what in wrong)

@@ -1,0 +1,351 @@
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from noisebank.digests import canonical
+from noisebank.errors import BadPolicy, Mistake
+from noisebank.policy import Column, Kind, Neighbours, Policy, policy_from_public
+from noisebank.policy_file import parse_policy, read_policy
+
+GOOD = """\
+name = "survey"
+source = "people.csv"
+neighbours = "replace-one"
+rows = 5000
+
+[budget]
+epsilon = 8
+delta = 1e-4
+
+[columns.age]
+type = "integer"
+bounds = [0, 120]
+bins = [18, 65]
+
+[columns.pay]
+type = "number"
+step = 0.01
+bounds = [-10.5, 1000]
+nullable = true
+
+[columns.city]
+type = "text"
+keys = ["b", "a"]
+
+[columns.ill]
+type = "boolean"
+
+[columns.note]
+type = "text"
+
+[queries]
+ill = "SELECT COUNT(*) FROM survey WHERE ill"
+"""
+
+
+def read(text: str = GOOD, folder: str = "/data") -> Policy:
+    return parse_policy(text, Path(folder))
+
+
+def changed(old: str, new: str) -> str:
+    assert GOOD.count(old) == 1, old
+    return GOOD.replace(old, new)
+
+
+def mistakes(text: str) -> tuple[Mistake, ...]:
+    with pytest.raises(BadPolicy) as caught:
+        read(text)
+    return caught.value.mistakes
+
+
+def test_a_full_policy():
+    policy = read()
+    assert policy.name == "survey"
+    assert policy.source == Path("/data/people.csv")
+    assert policy.neighbours is Neighbours.REPLACE_ONE
+    assert policy.row_cap == policy.public_rows == 5000
+    assert (policy.epsilon, policy.delta) == (Fraction(8), Fraction(1, 10**4))
+    assert (policy.unit, policy.max_rows, policy.raise_delay) == ("row", 1, 86_400)
+    assert policy.columns == {
+        "age": Column("age", Kind.INTEGER, Fraction(1), 0, 120, bins=(18, 65)),
+        "pay": Column("pay", Kind.NUMBER, Fraction(1, 100), -1050, 100_000, nullable=True),
+        "city": Column("city", Kind.TEXT, keys=("a", "b")),
+        "ill": Column("ill", Kind.BOOLEAN),
+        "note": Column("note", Kind.TEXT),
+    }
+    assert policy.queries == {"ill": "SELECT COUNT(*) FROM survey WHERE ill"}
+
+
+def test_people_with_several_rows():
+    policy = read(
+        changed("rows = 5000", 'row_cap = 10\nunit = "note"\nmax_rows = 3').replace("replace-one", "add-remove")
+    )
+    assert policy.neighbours is Neighbours.ADD_REMOVE
+    assert (policy.row_cap, policy.unit, policy.max_rows) == (10, "note", 3)
+    assert policy.public_rows is None
+
+
+def test_the_number_of_rows_is_not_public_where_people_have_several():
+    assert read(changed("rows = 5000", 'rows = 5000\nunit = "note"\nmax_rows = 3')).public_rows is None
+
+
+def test_source_is_relative_to_the_file(tmp_path):
+    file = tmp_path / "policy.toml"
+    file.write_text(GOOD)
+    assert read_policy(file).source == tmp_path / "people.csv"
+    file.write_text(changed('"people.csv"', '"/else/where.csv"'))
+    assert read_policy(file).source == Path("/else/where.csv")
+
+
+def test_survives_its_public_form():
+    for text in (GOOD, changed("rows = 5000", 'rows = 5000\nunit = "note"\nmax_rows = 3\nraise_delay_hours = 1')):
+        policy = read(text)
+        facts = json.loads(canonical(policy.public()))
+        again = policy_from_public(facts, policy.source)
+        assert again == policy
+        assert again.digest == policy.digest
+
+
+def test_where_the_table_lies_is_not_public():
+    assert read(folder="/a").digest == read(folder="/b").digest
+    assert read().digest == read(changed("people.csv", "other.parquet")).digest
+    assert "people" not in canonical(read().public())
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('["b", "a"]', '["a", "b"]'),
+        ("epsilon = 8", "epsilon = 8.0"),
+        ("delta = 1e-4", 'delta = "1/10000"'),
+        ("rows = 5000", "rows = 5_000 # people"),
+        ("[0, 120]", "[0.0, 120]"),
+        ('type = "boolean"', 'type = "boolean"\nnullable = false'),
+        ("rows = 5000", "rows = 5000\nraise_delay_hours = 24"),
+    ],
+)
+def test_spelling_does_not_change_the_digest(old, new):
+    assert read(changed(old, new)).digest == read().digest
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('name = "survey"', 'name = "survey2"'),
+        ("rows = 5000", "rows = 5001"),
+        ("epsilon = 8", "epsilon = 7"),
+        ("delta = 1e-4", "delta = 1e-5"),
+        ("[0, 120]", "[0, 121]"),
+        ("bins = [18, 65]", "bins = [18, 66]"),
+        ("step = 0.01", "step = 0.5"),
+        ("nullable = true", "nullable = false"),
+        ('["b", "a"]', '["b", "c"]'),
+        ("WHERE ill", "WHERE NOT ill"),
+        ("rows = 5000", "rows = 5000\nraise_delay_hours = 23"),
+    ],
+)
+def test_meaning_changes_the_digest(old, new):
+    assert read(changed(old, new)).digest != read().digest
+
+
+def test_named_queries_keep_spaces_and_line_breaks():
+    text = changed(
+        '"SELECT COUNT(*) FROM survey WHERE ill"', "'''\nSELECT COUNT(*) -- all\nFROM survey WHERE city = 'a  b'\n'''"
+    )
+    assert read(text).queries["ill"] == "SELECT COUNT(*) -- all\nFROM survey WHERE city = 'a  b'"
+
+
+SINGLE = [
+    # old, new, line, where, what, right
+    ('name = "survey"\n', "", 1, "name", "is missing", 'name = "survey"'),
+    ('name = "survey"', 'name = ""', 1, "name", "is no text", 'name = "survey"'),
+    ('name = "survey"', "name = 3", 1, "name", "3 is no text", 'name = "survey"'),
+    ('name = "survey"', 'name = "my survey"', 1, "name", "is no name", "letters, digits and _"),
+    ('name = "survey"', 'name = "2survey"', 1, "name", "is no name", "not a digit first"),
+    ('source = "people.csv"', "source = []", 2, "source", "is no text", 'source = "table.csv"'),
+    ('source = "people.csv"', 'source = "a\\u0000b"', 2, "source", "is no text", 'source = "table.csv"'),
+    ('source = "people.csv"\n', "", 1, "source", "is missing", 'source = "table.csv"'),
+    ('"replace-one"', '"swap"', 3, "neighbours", "'swap' is unknown", '"replace-one"'),
+    ('neighbours = "replace-one"\n', "", 1, "neighbours", "is missing", '"add-remove"'),
+    ('"replace-one"', '["replace-one"]', 3, "neighbours", "is unknown", '"add-remove"'),
+    ('"replace-one"', '"add-remove"', 4, "rows", "does not go with 'add-remove'", "row_cap"),
+    ('"replace-one"', '"add-remove"', 1, "row_cap", "is missing", "the most rows that it may ever have"),
+    ("rows = 5000\n", "", 1, "rows", "is missing", "public number of rows"),
+    ("rows = 5000", "rows = 5000\nrow_cap = 1", 5, "row_cap", "does not go with 'replace-one'", "write rows"),
+    ("rows = 5000", "rows = 0", 4, "rows", "0 does not fit", "from 1 to"),
+    ("rows = 5000", "rows = -5", 4, "rows", "-5 does not fit", "from 1 to"),
+    ("rows = 5000", "rows = true", 4, "rows", "True does not fit", "whole number"),
+    ("rows = 5000", "rows = 5e3", 4, "rows", "does not fit", "whole number"),
+    ("rows = 5000", 'rows = "many"', 4, "rows", "'many' does not fit", "whole number"),
+    ("rows = 5000", "rows = 1099511627777", 4, "rows", "does not fit", "1099511627776"),
+    ("rows = 5000", "rows = 5000\nraise_delay_hours = -1", 5, "raise_delay_hours", "-1 does not fit", "from 0 to"),
+    ("rows = 5000", "rows = 5000\nmax_rows = 3", 5, "max_rows", "does not go with unit", "tells people apart"),
+    ("rows = 5000", 'rows = 5000\nunit = "person"', 5, "unit", "is no declared column", '"row"'),
+    ("rows = 5000", "rows = 5000\nunit = 3", 5, "unit", "is no declared column", '"row"'),
+    ("rows = 5000", 'rows = 5000\nunit = ["note"]', 5, "unit", "is no declared column", '"row"'),
+    ("rows = 5000", 'rows = 5000\nunit = "note"', 1, "max_rows", "is missing", "max_rows = 3"),
+    ("rows = 5000", 'rows = 5000\nunit = "note"\nmax_rows = 0', 6, "max_rows", "0 does not fit", "from 1 to"),
+    ("rows = 5000", "rows = 5000\nsalt = 3", 5, "salt", "is no setting", "use one of name, source"),
+    ("[budget]\nepsilon = 8\ndelta = 1e-4\n", "", 1, "budget", "is missing", "[budget]"),
+    ("[budget]\nepsilon = 8\ndelta = 1e-4\n", "budget = 3\n", 6, "budget", "is missing", "[budget]"),
+    ("epsilon = 8\n", "", 6, "budget.epsilon", "is missing", "epsilon = 1"),
+    ("delta = 1e-4\n", "", 6, "budget.delta", "is missing", "delta = 1e-6"),
+    ("delta = 1e-4", "delta = 1e-4\nrho = 1", 9, "budget.rho", "is no setting", "epsilon, delta"),
+    ("epsilon = 8", "epsilon = nan", 7, "budget.epsilon", "NaN does not fit", "finite"),
+    ("epsilon = 8", "epsilon = inf", 7, "budget.epsilon", "Infinity does not fit", "finite"),
+    ("epsilon = 8", "epsilon = -inf", 7, "budget.epsilon", "does not fit", "finite"),
+    ("epsilon = 8", "epsilon = 1e999", 7, "budget.epsilon", "does not fit", "finite"),
+    ("epsilon = 8", "epsilon = 1" + "0" * 400, 7, "budget.epsilon", "does not fit", "[1e-05, 100]"),
+    ("epsilon = 8", "epsilon = 0", 7, "budget.epsilon", "0 does not fit", "[1e-05, 100]"),
+    ("epsilon = 8", "epsilon = -1", 7, "budget.epsilon", "-1 does not fit", "[1e-05, 100]"),
+    ("epsilon = 8", "epsilon = 100.1", 7, "budget.epsilon", "100.1 does not fit", "[1e-05, 100]"),
+    ("epsilon = 8", "epsilon = true", 7, "budget.epsilon", "True does not fit", "a number"),
+    ("epsilon = 8", "epsilon = [8]", 7, "budget.epsilon", "does not fit", "a number"),
+    ("epsilon = 8", "epsilon = 1979-05-27", 7, "budget.epsilon", "does not fit", "a number"),
+    ("delta = 1e-4", "delta = 0", 8, "budget.delta", "0 does not fit", "(0, 1)"),
+    ("delta = 1e-4", "delta = 1", 8, "budget.delta", "1 does not fit", "(0, 1)"),
+    ("delta = 1e-4", "delta = -1e-6", 8, "budget.delta", "does not fit", "(0, 1)"),
+    ("delta = 1e-4", "delta = nan", 8, "budget.delta", "does not fit", "finite"),
+    ('type = "integer"', 'type = "int"', 11, "columns.age.type", "'int' is no type", '"integer", "number", "text"'),
+    ('type = "integer"\n', "", 10, "columns.age.type", "None is no type", '"integer"'),
+    ('type = "integer"', 'type = ["integer"]', 11, "columns.age.type", "is no type", '"integer"'),
+    ('type = "integer"', 'type = "integer"\nunit = "y"', 12, "columns.age.unit", "is no setting", "type, bounds"),
+    ('type = "integer"', 'type = "integer"\nkeys = [1]', 12, "columns.age.keys", "does not go with", "bounds"),
+    ("[0, 120]", "[120, 0]", 12, "columns.age.bounds", "lower 120 is not below upper 0", "lower < upper"),
+    ("[0, 120]", "[18, 18]", 12, "columns.age.bounds", "is not below", "lower < upper"),
+    ("[0, 120]", "[0]", 12, "columns.age.bounds", "[0] are no two numbers", "[lower, upper]"),
+    ("[0, 120]", "[0, 60, 120]", 12, "columns.age.bounds", "are no two numbers", "[lower, upper]"),
+    ("[0, 120]", "120", 12, "columns.age.bounds", "120 are no two numbers", "[lower, upper]"),
+    ("[0, 120]", '"19"', 12, "columns.age.bounds", "are no two numbers", "[lower, upper]"),
+    ("[0, 120]", "{ 1 = 2, 3 = 4 }", 12, "columns.age.bounds", "are no two numbers", "[lower, upper]"),
+    ("[0, 120]", '["low", "high"]', 12, "columns.age.bounds", "are no two numbers", "[lower, upper]"),
+    ("[0, 120]", "[nan, 120]", 12, "columns.age.bounds", "[NaN, 120] are no two numbers", "[lower, upper]"),
+    ("[0, 120]", "[0, inf]", 12, "columns.age.bounds", "are no two numbers", "[lower, upper]"),
+    ("[0, 120]", "[false, true]", 12, "columns.age.bounds", "are no two numbers", "[lower, upper]"),
+    ("[0, 120]", "[0.5, 120]", 12, "columns.age.bounds", "[0.5, 120] are not multiples of the step 1", "multiples"),
+    ("[0, 120]", "[0, 2147483649]", 12, "columns.age.bounds", "more than 2^31 steps", "narrower"),
+    ("[-10.5, 1000]", "[-21474836.48, 0.01]", 18, "columns.pay.bounds", "more than 2^31 steps", "larger step"),
+    ("[18, 65]", "[65, 18]", 13, "columns.age.bins", "[65, 18] do not fit", "rising"),
+    ("[18, 65]", "[18, 18]", 13, "columns.age.bins", "do not fit", "rising"),
+    ("[18, 65]", "[0, 18]", 13, "columns.age.bins", "do not fit", "inside the bounds"),
+    ("[18, 65]", "[18, 121]", 13, "columns.age.bins", "do not fit", "inside the bounds"),
+    ("[18, 65]", "[18.5]", 13, "columns.age.bins", "[18.5] do not fit", "multiples of step"),
+    ("[18, 65]", '"123"', 13, "columns.age.bins", "are no numbers", "rising"),
+    ("[18, 65]", "18", 13, "columns.age.bins", "are no numbers", "rising"),
+    ("[18, 65]", "[nan]", 13, "columns.age.bins", "are no numbers", "rising"),
+    ("bounds = [0, 120]\n", "", 12, "columns.age.bins", "needs bounds", "[lower, upper]"),
+    ("step = 0.01", "step = 0", 17, "columns.pay.step", "0 does not fit", "above 0"),
+    ("step = 0.01", "step = -0.01", 17, "columns.pay.step", "does not fit", "above 0"),
+    ("step = 0.01", "step = nan", 17, "columns.pay.step", "does not fit", "above 0"),
+    ("step = 0.01", "step = inf", 17, "columns.pay.step", "does not fit", "above 0"),
+    ("step = 0.01", "step = [1]", 17, "columns.pay.step", "does not fit", "above 0"),
+    ("[0, 120]", "[0, 120]\nstep = 0.5", 13, "columns.age.step", "does not fit", "whole number above 0"),
+    ("nullable = true", "nullable = 1", 19, "columns.pay.nullable", "1 is neither true nor false", "true or false"),
+    ('["b", "a"]', '["b", 1]', 23, "columns.city.keys", "are no texts", 'keys = ["a", "b"]'),
+    ('["b", "a"]', '"ba"', 23, "columns.city.keys", "are no texts", 'keys = ["a", "b"]'),
+    ('["b", "a"]', '["b", "b"]', 23, "columns.city.keys", "a key twice", "once"),
+    ('["b", "a"]', str([str(n) for n in range(10_001)]), 23, "columns.city.keys", "has 10001 keys", "at most 10000"),
+    ('type = "boolean"', 'type = "boolean"\nkeys = ["x"]', 27, "columns.ill.keys", "does not go", "true and false"),
+    ('type = "boolean"', 'type = "boolean"\nbounds = [0, 1]', 27, "columns.ill.bounds", "does not go", "numbers"),
+    ("[columns.ill]", '[columns.""]', 25, "columns.", "is no column name", "63 characters"),
+    ("[columns.ill]", f"[columns.{'x' * 64}]", 25, "columns." + "x" * 64, "is no column name", "63 characters"),
+    ("[columns.ill]", "[columns.Age]", 10, "columns", "upper and lower case", "rename"),
+    ("[queries]", "[queries]\nempty = ' '", 32, "queries.empty", "is no SQL", "SELECT COUNT(*)"),
+    ("[queries]", "[queries]\nfive = 5", 32, "queries.five", "5 is no SQL", "SELECT COUNT(*)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "line", "where", "what", "right"), SINGLE)
+def test_one_mistake(old, new, line, where, what, right):
+    found = [mistake for mistake in mistakes(changed(old, new)) if mistake.where == where and what in mistake.what]
+    assert len(found) == 1, mistakes(changed(old, new))
+    assert found[0].line == line
+    assert right in found[0].right
+
+
+def test_a_table_for_something_else():
+    head = GOOD.partition("[columns.age]")[0]
+    ((line, where, what),) = [(m.line, m.where, m.what) for m in mistakes(head)]
+    assert (line, where, what) == (1, "columns", "is missing")
+    (found,) = mistakes(head + "[columns]\nage = 5\n")
+    assert (found.line, found.where, found.what) == (11, "columns.age", "is no table")
+    (found,) = mistakes(GOOD.replace("[queries]", "[columns.x]\ntype='text'").replace('ill = "SELECT', 'z = "SELECT'))
+    assert found.where == "columns.x.z"
+    (found,) = mistakes("queries = 3\n" + GOOD.partition("[queries]")[0])
+    assert (found.line, found.where) == (1, "queries")
+
+
+def test_inline_tables_get_the_line_of_the_table():
+    text = GOOD.partition("[columns.age]")[0] + '[columns]\nage = { type = "integer", bounds = [5, 1] }\n'
+    (found,) = mistakes(text)
+    assert (found.line, found.where) == (11, "columns.age.bounds")
+
+
+def test_quoted_column_names_are_found():
+    (found,) = mistakes(changed("[columns.age]", '[columns."age in years"]').replace("[0, 120]", "[120, 0]"))
+    assert (found.line, found.where) == (12, "columns.age in years.bounds")
+
+
+def test_all_mistakes_at_once_in_order_of_lines():
+    text = (
+        GOOD.replace('"replace-one"', '"swap"')
+        .replace("epsilon = 8", "epsilon = nan")
+        .replace("delta = 1e-4", "delta = 2")
+        .replace("[0, 120]", "[120, 0]")
+        .replace("step = 0.01", "step = -1")
+        .replace('["b", "a"]', '["b", "b"]')
+        .replace('type = "boolean"', 'type = "bool"')
+        .replace('name = "survey"', 'title = "survey"')
+    )
+    found = mistakes(text)
+    assert [(mistake.line, mistake.where) for mistake in found] == [
+        (1, "title"), (1, "name"), (3, "neighbours"), (7, "budget.epsilon"), (8, "budget.delta"),
+        (12, "columns.age.bounds"), (17, "columns.pay.step"), (18, "columns.pay.bounds"), (23, "columns.city.keys"),
+        (26, "columns.ill.type"),
+    ]  # fmt: skip
+
+
+def test_the_message_lists_every_mistake():
+    with pytest.raises(BadPolicy) as caught:
+        parse_policy(changed("epsilon = 8", "epsilon = 0").replace("rows = 5000", "rows = 0"), Path("/"), "my.toml")
+    message = str(caught.value)
+    assert message.startswith("my.toml has 2 mistakes:\n")
+    assert "line 4: rows: 0 does not fit; write a whole number from 1 to" in message
+    assert "line 7: budget.epsilon: 0 does not fit; must lie in [1e-05, 100]" in message
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (GOOD.replace("rows = 5000", "rows = = 5000"), 4),
+        (GOOD + "\n[columns.age]\ntype = 'text'\n", 34),
+        (GOOD.replace("epsilon = 8", "epsilon = 8\nepsilon = 9"), 8),
+        (GOOD + "[columns", 33),
+        (GOOD + 'x = """open\n', 34),
+    ],
+)
+def test_toml_syntax_errors_name_their_line(text, line):
+    (found,) = mistakes(text)
+    assert (found.line, found.where, found.right) == (line, "TOML", "write valid TOML")
+
+
+@pytest.mark.parametrize("value", ["1" * 5000, "[" * 5000, "1e99999999999999999999"])
+def test_absurd_values_are_mistakes_not_crashes(value):
+    (found,) = mistakes(changed("rows = 5000", f"rows = {value}"))
+    assert found.where == "TOML"
+    assert "no ordinary size" in found.what
+
+
+def test_unreadable_files(tmp_path):
+    missing, folder, binary = tmp_path / "none.toml", tmp_path, tmp_path / "binary.toml"
+    binary.write_bytes(b"\xff\xfe\x00")
+    for path, reason in ((missing, "No such file"), (folder, "Is a directory"), (binary, "not UTF-8 text")):
+        with pytest.raises(BadPolicy, match=reason) as caught:
+            read_policy(path)
+        (found,) = caught.value.mistakes
+        assert found.where == str(path)
+        assert found.right == "name a policy file"
