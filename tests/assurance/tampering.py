@@ -83,13 +83,12 @@ def tampering(share: float) -> Finding:
         misnamed += not report.passed and line > 0 and report.block != line - 1
     structural = _structural(lines)
     missed += sum(verify(forged).passed for forged in structural.values())
-    outside, planted = _from_outside(account, lines, receipts)
+    outside = _from_outside(account, lines, receipts)
     return Finding(
         row="the curator plays owner, or rewrites history",
         tried=f"{tries:,} changed fields; {', '.join(structural)}; {', '.join(outside)}",
         figure=f"{missed} missed, {misnamed} with the wrong block named",
         violations=missed + misnamed + sum(not seen for seen in outside.values()),
-        planted=planted,
     )
 
 
@@ -113,9 +112,7 @@ def _structural(lines: list[str]) -> dict[str, list[str]]:
     }
 
 
-def _from_outside(
-    account: Account, lines: list[str], receipts: list[dict[str, Any]]
-) -> tuple[dict[str, bool], dict[str, bool]]:
+def _from_outside(account: Account, lines: list[str], receipts: list[dict[str, Any]]) -> dict[str, bool]:
     """What only a pinned head or a receipt can show, and that the report says so without them."""
     head = account.ledger.head().digest.hex()
     cut = lines[:-6]
@@ -130,10 +127,7 @@ def _from_outside(
     unseen = [verify(history) for history in (cut, rewritten)]
     said = all(report.passed and UNSEEN_TAIL in report.cannot_see for report in unseen)
     honest = verify(lines, head=head, receipts=receipts)
-    return seen, {
-        "without head or receipt the report says that it cannot see a cut tail or a rewritten history": said,
-        "the honest journal passes all of these checks": honest.passed,
-    }
+    return {**seen, "both unseen alone, and the report says so": said, "the honest journal passes": honest.passed}
 
 
 def _rewritten(lines: list[str]) -> list[str]:
