@@ -33,6 +33,8 @@ class Quote:
     cost: Precision
     left: Precision
     stddev: float
+    reused_stddev: float | None
+    """The noise of the recorded answer that would be reused."""
     epsilon_now: float
     """Epsilon of the account before, at the account's delta."""
     epsilon_after: float
@@ -41,6 +43,16 @@ class Quote:
     def affordable(self) -> bool:
         """Whether the account has that much left."""
         return self.cost <= self.left
+
+    @property
+    def remains(self) -> Precision:
+        """What is left afterwards; nothing if it is not affordable."""
+        return self.left - self.cost if self.affordable else self.left
+
+    @property
+    def how_many(self) -> int:
+        """How many *new* questions of this precision the account could still pay for afterwards."""
+        return self.remains.units // self.wanted.units
 
     def interval_half_width(self, confidence: float = 0.95) -> float:
         """How far the answer may be off at this confidence."""

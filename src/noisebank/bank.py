@@ -20,7 +20,7 @@ from noisebank.opening import Rooms, known_accounts, open_account
 from noisebank.path import Account
 from noisebank.policy import Policy
 from noisebank.policy_file import read_policy
-from noisebank.recovery import Recovered, recover
+from noisebank.recovery import Recovered, check_history, recover
 from noisebank.vault.vault import Vault
 
 JOURNAL, VAULT, LOCK, KEYS = "journal.sqlite", "vault.sqlite", "lock", "keys"
@@ -42,6 +42,7 @@ class Bank:
             vault = Vault(folder / VAULT)
             self._exit.callback(vault.close)
             self.rooms = Rooms(ledger, vault, entropy or SystemEntropy())
+            check_history(ledger, vault)
             self._accounts = {account.name: account for account in known_accounts(self.rooms)}
             self.recovered: dict[str, Recovered] = {name: recover(account) for name, account in self._accounts.items()}
         except BaseException:

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -18,6 +18,7 @@ from noisebank.errors import Misuse, NoisebankError
 
 if TYPE_CHECKING:
     from noisebank.bank import Bank
+    from noisebank.path import Wished
 
 Command = Callable[..., None]
 
@@ -58,11 +59,14 @@ in_bank = click.option(
 of_account = click.option("--account", "-a", help="The account's name; not needed if there is only one.")
 owner_key = click.option("--owner-key", type=click.Path(path_type=Path), help="The owner's key, if moved off the bank.")
 wished = _options(
-    click.option("--epsilon", "-e", metavar="E", help="Epsilon of this answer alone."),
+    click.option("--epsilon", "-e", metavar="E", help="Epsilon of this answer alone (with --delta)."),
     click.option("--delta", "-d", metavar="D", help="Delta of this answer alone."),
+    click.option("--within", "-w", metavar="H", help="Or: within this distance of the truth, at --confidence."),
+    click.option("--relative", "-r", metavar="R", help="Or: within this share of the true value, e.g. 2%."),
+    click.option("--confidence", "-c", metavar="C", help="For --within and --relative; 0.95 unless said otherwise."),
     click.option("--sigma", "-s", metavar="S", help="Or: the noise's standard deviation, in the answer's unit."),
-    click.option("--calibration", type=click.Choice(["analytic", "classical"]), default="analytic", show_default=True,
-                 help="How epsilon and delta name a noise level."),
+    click.option("--calibration", type=click.Choice(["analytic", "classical"]),
+                 help="How epsilon and delta name a noise level; analytic unless said otherwise."),
 )  # fmt: skip
 
 
@@ -177,25 +181,46 @@ def open_(policy: Path, folder: Path, owner_key: Path | None, as_json: bool) -> 
 @main.command()
 @click.argument("question")
 @wished
+@click.option("--at-most", metavar="P", help="With --relative: the most precision that may be spent.")
+@click.option("--curve", is_flag=True, help="Show price against error around this wish, as a table and a chart.")
+@click.option(
+    "--chart", type=click.Path(path_type=Path), help="With --curve: also draw it into this .png or .svg file."
+)
 @in_bank
 @of_account
 @as_json
 @_guarded
-def quote(question: str, folder: Path, account: str | None, as_json: bool, **wish: Any) -> None:
+def quote(
+    question: str, at_most: str | None, curve: bool, chart: Path | None, folder: Path, account: str | None,
+    as_json: bool, relative: str | None, **wish: Any,
+) -> None:  # fmt: skip
     """Say what an answer would cost. Spends nothing, opens no data.
 
     QUESTION is SQL or the name of one of the policy's queries.
 
-    Example:  noisebank quote over_60 --epsilon 0.5 --delta 1e-6
+    Example:  noisebank quote over_60 --within 0.01 --confidence 0.95 --curve
     """
-    from noisebank import console
+    from noisebank import console, quotes
 
     with _bank(folder) as bank:
         found = bank.account(account)
+        if relative is not None:
+            offer = quotes.quote_relative(found, question, relative, at_most, cast("Wished", wish))
+            console.show_json(console.plain_offer(offer)) if as_json else console.show_offer(
+                offer, float(found.policy.delta)
+            )
+            return
         price = found.quote(question, **wish)
-        console.show_json(console.plain_quote(price)) if as_json else console.show_quote(
-            price, float(found.policy.delta)
-        )
+        points = quotes.curve(found, question, price) if curve or chart else ()
+        if chart is not None:
+            quotes.draw_curve(price.sql, points, chart)
+    if as_json:
+        extra = {"curve": [console.plain_quote(point) for point in points]} if points else {}
+        console.show_json({**console.plain_quote(price), **extra})
+        return
+    console.show_quote(price, float(found.policy.delta))
+    if points:
+        console.show_curve(points, price)
 
 
 @main.command()
@@ -210,21 +235,45 @@ def quote(question: str, folder: Path, account: str | None, as_json: bool, **wis
 @_guarded
 def ask(
     question: str, at_most: str | None, key: str | None, receipt: Path | None, folder: Path, account: str | None,
-    as_json: bool, **wish: Any,
+    as_json: bool, relative: str | None, **wish: Any,
 ) -> None:  # fmt: skip
     """Answer a question, with noise, and charge what is new in it.
 
-    QUESTION is SQL or the name of one of the policy's queries.
+    QUESTION is SQL or the name of one of the policy's queries. Say how good the answer shall be in
+    one way: --epsilon and --delta, --within, --relative, or --sigma.
 
-    Example:  noisebank ask "SELECT COUNT(*) FROM survey WHERE age > 60" -e 0.5 -d 1e-6
+    Example:  noisebank ask "SELECT COUNT(*) FROM survey WHERE age > 60" --within 25
     """
     from noisebank import console
 
     with _bank(folder) as bank:
-        answer = bank.account(account).ask(question, at_most=at_most, key=key, **wish)
+        answer = bank.account(account).ask(question, relative=relative, at_most=at_most, key=key, **wish)
         if receipt is not None:
             receipt.write_text(answer.receipt.text() + "\n")
-        console.show_json(console.plain_answer(answer)) if as_json else console.show_answer(answer)
+    console.show_json(console.plain_answer(answer)) if as_json else console.show_answer(answer)
+
+
+@main.command()
+@click.argument("question", required=False)
+@in_bank
+@of_account
+@as_json
+@_guarded
+def explain(question: str | None, folder: Path, account: str | None, as_json: bool) -> None:
+    """Turn epsilon into error, for this table: how good is an answer for its price?
+
+    QUESTION is SQL or the name of a query; without it, all named queries are explained.
+
+    Example:  noisebank explain over_60
+    """
+    from noisebank import console, quotes
+
+    with _bank(folder) as bank:
+        found = bank.account(account)
+        rows = quotes.explained(found, [question] if question else list(found.policy.queries))
+        delta, left = float(found.policy.delta), found.state.left
+    shown = {"delta": delta, "left": left, "queries": [row.plain() for row in rows]}
+    console.show_json(shown) if as_json else console.show_explained(rows, delta)
 
 
 @main.command()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from noisebank.answers import IN_WORDS
+from noisebank.refinement import Refinement
 from noisebank.units import Precision
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from noisebank.audit.verifier import Report
     from noisebank.experiments.demo import Demonstration
     from noisebank.experiments.table2 import Table2
+    from noisebank.quotes import Explained, Offer
     from noisebank.statement import Statement
 
 out = Console(highlight=False, soft_wrap=True)
@@ -62,11 +64,13 @@ def progress(label: str, quiet: bool) -> Iterator[Callable[[int, int], None]]:
 
 def show_quote(quote: Quote, delta: float) -> None:
     """A price before spending."""
+    reused = f"; reuses an answer of standard deviation {quote.reused_stddev:.6g}" if quote.reused_stddev else ""
     rows = [
-        ("case", f"{quote.case.name}: {IN_WORDS[quote.case]}"),
+        ("case", f"{quote.case.name}: {IN_WORDS[quote.case]}{reused}"),
         ("price", f"{quote.cost} precision of {quote.left} left{'' if quote.affordable else '  (not affordable)'}"),
         ("epsilon", f"{quote.epsilon_now:.4f} -> {quote.epsilon_after:.4f} at delta {delta:g}, whole account"),
         ("expected error", f"± {quote.interval_half_width():.6g} at 95% (standard deviation {quote.stddev:.6g})"),
+        ("remains after", f"{quote.remains} precision: {quote.how_many:,} new questions as good as this one"),
     ]
     facts(quote.sql, rows)
 
@@ -74,25 +78,95 @@ def show_quote(quote: Quote, delta: float) -> None:
 def plain_quote(quote: Quote) -> dict[str, Any]:
     """For --json."""
     named = {name: getattr(quote, name) for name in quote.__slots__}
-    return {**named, "case": quote.case.name, "affordable": quote.affordable}
+    more = {
+        "case": quote.case.name,
+        "affordable": quote.affordable,
+        "remains": quote.remains,
+        "how_many": quote.how_many,
+    }
+    return {**named, **more, "error_at_95": quote.interval_half_width()}
 
 
-def show_answer(answer: Answer) -> None:
+def show_offer(offer: Offer, delta: float) -> None:
+    """What a relative request starts with and how far it may go."""
+    rows = [
+        (
+            "first step",
+            f"{offer.first.cost} precision ({offer.first.case.name}), then doublings; each pays the difference",
+        ),
+        ("cap", f"{offer.cap} precision; it stops there and returns the best so far"),
+        ("epsilon", f"{offer.first.epsilon_now:.4f} now, at most {offer.epsilon_at_cap:.4f} at delta {delta:g}"),
+    ]
+    rows += [(f"if it is {size:.6g}", f"about {cost:.4g} precision") for size, cost in offer.examples]
+    facts(offer.first.sql, rows)
+    say("what it costs depends on the answer: only released values decide when to stop", "dim")
+
+
+def plain_offer(offer: Offer) -> dict[str, Any]:
+    """For --json."""
+    return {
+        "sql": offer.first.sql,
+        "relative": offer.relative,
+        "confidence": offer.confidence,
+        "first_step": plain_quote(offer.first),
+        "cap": offer.cap,
+        "epsilon_at_cap": offer.epsilon_at_cap,
+        "examples": [{"value": size, "precision": cost} for size, cost in offer.examples],
+    }
+
+
+def show_curve(points: Sequence[Quote], chosen: Quote) -> None:
+    """Price against error, with bars."""
+    title = "price against error at 95%, epsilon of the account after it, how many such new questions are left"
+    table = Table(title=title, title_justify="left")
+    for name in ("error", "case", "price", "epsilon", "left"):
+        table.add_column(name, justify="left" if name == "case" else "right")
+    table.add_column("")
+    most = max((float(point.cost) for point in points if point.affordable), default=0.0) or 1.0
+    for point in points:
+        bar = "█" * round(16 * float(point.cost) / most) if point.affordable else "too dear"
+        style = "bold" if point.wanted == chosen.wanted else ""
+        error = f"± {point.interval_half_width():.4g}"
+        table.add_row(
+            error,
+            point.case.name,
+            str(point.cost),
+            f"{point.epsilon_after:.3f}",
+            f"{point.how_many:,}",
+            bar,
+            style=style,
+        )
+    out.print(table)
+
+
+def show_explained(rows: Sequence[Explained], delta: float) -> None:
+    """Epsilon to error, a block a query."""
+    say(f"How far off (95%) is a first answer that spends this epsilon, at delta {delta:g}?")
+    for row in rows:
+        errors = "   ".join(f"{epsilon:g}: ± {_short(error)}" for epsilon, error in row.errors)
+        facts(row.name, [("SQL", row.sql), ("moves", row.sensitivity), ("error", errors), ("known", row.known)])
+
+
+def show_answer(answer: Answer | Refinement) -> None:
     """An answer with everything that can be said about it."""
     low, high = answer.interval()
     rows = [
         ("answer", f"{answer.value:.8g} ± {answer.stddev:.4g}"),
         ("95% interval", f"{low:.8g} to {high:.8g}"),
-        ("case", f"{answer.case.name}: {answer.in_words}"),
+        ("case", f"{answer.case.name}: {IN_WORDS[answer.case]}"),
         ("cost", f"{answer.cost} precision; {answer.remaining} left"),
         ("receipt", f"block {answer.receipt.block}, {answer.receipt.id.hex()[:16]}"),
     ]
-    facts(answer.sql, rows)
+    if not isinstance(answer, Refinement):
+        facts(answer.sql, rows)
+        return
+    rows[2] = ("steps", f"{len(answer.steps)}, the last one {answer.case.name}")
+    facts(answer.sql, [*rows, ("accuracy", answer.message)])
 
 
-def plain_answer(answer: Answer) -> dict[str, Any]:
+def plain_answer(answer: Answer | Refinement) -> dict[str, Any]:
     """For --json."""
-    return {
+    plain: dict[str, Any] = {
         "sql": answer.sql,
         "value": answer.value,
         "exact": str(answer.exact),
@@ -104,6 +178,11 @@ def plain_answer(answer: Answer) -> dict[str, Any]:
         "remaining": answer.remaining,
         "receipt": json.loads(answer.receipt.text()),
     }
+    if isinstance(answer, Refinement):
+        steps = [{"case": step.case.name, "value": step.value, "cost": step.cost} for step in answer.steps]
+        plain |= {"reached": answer.reached, "relative": answer.relative, "message": answer.message, "steps": steps}
+        plain["confidence_asked"] = answer.confidence
+    return plain
 
 
 def show_statement(statement: Statement, last: int) -> None:
@@ -193,6 +272,10 @@ def show_table2(table: Table2) -> None:
         kind, sigma, case, reuses, spent = row
         shown.add_row(f"Q{number}", str(kind), sigma, case, reuses or "-", f"{spent:.6f}")
     out.print(shown)
+
+
+def _short(number: float) -> str:
+    return f"{number:,.0f}" if number >= 1000 else f"{number:.3g}"
 
 
 def _plain(value: object) -> object:

@@ -94,7 +94,7 @@ class BankInUse(Misuse):
 
 
 class Refused(NoisebankError):
-    """A sound request that the books refuse. Nothing was spent."""
+    """A sound request that is refused. Nothing was spent by refusing it."""
 
 
 class BudgetExhausted(Refused):

@@ -10,6 +10,7 @@ import threading
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypedDict, Unpack, overload
 
 from noisebank.answers import Answer, Quote, Receipt, released, standard_deviation
 from noisebank.digests import commitment, derived_salt, keccak, tagged
@@ -19,21 +20,42 @@ from noisebank.ledger.embedded import EmbeddedChain
 from noisebank.ledger.protocol import AccountState, Claim, Reservation
 from noisebank.measuring.engine import Engine
 from noisebank.measuring.mechanism import measure
-from noisebank.planning.pricing import Wish, price, wish
+from noisebank.planning.pricing import PrecisionWish, Wish, price, wish
+from noisebank.planning.relative import Goal, goal
 from noisebank.planning.reuse import Plan, bridge, plan, refined
 from noisebank.policy import Policy
 from noisebank.privacy.calibration import account_epsilon
 from noisebank.privacy.noise import draw, fresh_variance, noise_scale
 from noisebank.queries.query import Query, Question
-from noisebank.queries.sensitivity import sensitivity
+from noisebank.queries.sensitivity import contribution_range, saturation, sensitivity
 from noisebank.queries.sql import parse
 from noisebank.records import Case, Record
+from noisebank.refinement import Refinement, refine
 from noisebank.units import Exact, GridValue, Precision, exact
 from noisebank.vault.vault import Request, Sealed, Vault
 
 OWNER = "owner"
 """Local use of the command line is this analyst; the limit is the budget."""
 MAX_KEY = 200
+
+
+class Wished(TypedDict, total=False):
+    """The ways to say how good an answer shall be; exactly one of them is used."""
+
+    epsilon: Exact | None
+    delta: Exact | None
+    sigma: Exact | None
+    within: Exact | None
+    confidence: Exact | None
+    calibration: str | None
+
+
+def goal_of(relative: Exact, wished: Wished) -> Goal:
+    """A relative wish; no other way of asking may stand beside it."""
+    for name, value in wished.items():
+        if value is not None and name != "confidence":
+            raise BadRequest(f"relative and {name}", "both", "say how good the answer shall be in one way only")
+    return goal(relative, wished.get("confidence"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,33 +111,63 @@ class Account:
         """Budget and spend, as the contract holds them."""
         return self.ledger.account(self.id)
 
+    @overload
     def ask(
         self,
         sql: str,
         *,
-        epsilon: Exact | None = None,
-        delta: Exact | None = None,
-        sigma: Exact | None = None,
-        calibration: str = "analytic",
+        relative: None = None,
         at_most: Exact | None = None,
         key: str | None = None,
         analyst: str = OWNER,
-    ) -> Answer:
+        **wished: Unpack[Wished],
+    ) -> Answer: ...
+
+    @overload
+    def ask(
+        self,
+        sql: str,
+        *,
+        relative: Exact,
+        at_most: Exact | None = None,
+        key: str | None = None,
+        analyst: str = OWNER,
+        **wished: Unpack[Wished],
+    ) -> Refinement: ...
+
+    def ask(
+        self,
+        sql: str,
+        *,
+        relative: Exact | None = None,
+        at_most: Exact | None = None,
+        key: str | None = None,
+        analyst: str = OWNER,
+        **wished: Unpack[Wished],
+    ) -> Answer | Refinement:
         """Answers a question, SQL or the name of one of the policy's queries.
 
-        `key` makes a retry safe: the same key gives the same answer, charged once. `at_most` is
-        the most precision that may be spent.
+        Say how good the answer shall be in one way: `epsilon` and `delta`, or `within` a distance at
+        a `confidence`, or `relative` to the true value, or `sigma`. `key` makes a retry safe: the
+        same key gives the same answer, charged once. `at_most` is the most precision to spend.
         """
+        limit = None if at_most is None else _amount(at_most)
+        if relative is not None:
+            return self._refine(sql, goal_of(relative, wished), limit, key, analyst)
+        return self.answer(sql, wish(**wished), limit, key, analyst)
+
+    def answer(
+        self, sql: str, wished: Wish, at_most: Precision | None = None, key: str | None = None, analyst: str = OWNER
+    ) -> Answer:
+        """The one path, a line a step."""
         question = self.parse(sql)
-        agreed = None if at_most is None else _amount(at_most)
-        wished = wish(epsilon, delta, sigma, calibration)
         wanted = self.price(question, wished)
         request = self._remember(question, wished, wanted, key, analyst)  # a crash can be finished from here on
         with self._turn(question.query):
             reservation = self.ledger.reservation(request.id)
             if reservation is None:
                 planned = self.plan(question, wanted)
-                reservation = self._reserve(request, question, planned, agreed)  # spent, even if we crash
+                reservation = self._reserve(request, question, planned, at_most)  # spent, even if we crash
             sealed = self.complete(reservation, question)  # measured, sealed, published
         return self._answer(self.ledger.reservation(request.id) or reservation, sealed, question)
 
@@ -137,20 +189,14 @@ class Account:
             raise Tampered(f"the vault's answer {reservation.id.hex()[:12]} is not the one on the ledger")
         return sealed
 
-    def quote(
-        self,
-        sql: str,
-        *,
-        epsilon: Exact | None = None,
-        delta: Exact | None = None,
-        sigma: Exact | None = None,
-        calibration: str = "analytic",
-    ) -> Quote:
+    def quote(self, sql: str, **wished: Unpack[Wished]) -> Quote:
         """What an answer would cost now. Spends nothing, opens no data."""
-        question = self.parse(sql)
-        wanted = self.price(question, wish(epsilon, delta, sigma, calibration))
+        return self.quoted(self.parse(sql), wish(**wished))
+
+    def quoted(self, question: Question, wished: Wish) -> Quote:
+        """The quote for a question that is already parsed."""
+        wanted = self.price(question, wished)
         planned = plan(wanted, self._records(question.query))
-        self._check_noise(question.query, planned)
         state, moves = self.state, self._sensitivity(question.query)
         return Quote(
             sql=question.sql,
@@ -159,6 +205,9 @@ class Account:
             cost=planned.fresh,
             left=state.left,
             stddev=standard_deviation(moves, question.unit, wanted),
+            reused_stddev=(
+                standard_deviation(moves, question.unit, planned.reused.precision) if planned.reused else None
+            ),
             epsilon_now=self.epsilon(state.spent),
             epsilon_after=self.epsilon(state.spent + planned.fresh),
         )
@@ -166,6 +215,28 @@ class Account:
     def epsilon(self, spent: Precision) -> float:
         """What a spend means in epsilon, at the account's delta; rounded up."""
         return float(account_epsilon(spent, self.policy.delta))
+
+    def _refine(self, sql: str, wanted: Goal, at_most: Precision | None, key: str | None, analyst: str) -> Refinement:
+        """A relative request: several answers on the one path, each with a key made from this one."""
+        question = self.parse(sql)
+        key = self._entropy.token(16).hex() if key is None else key
+        left = self.state.left
+        cap = left if at_most is None else min(left, at_most)
+        moves, (lowest, _) = self._sensitivity(question.query), contribution_range(question.query, self.policy)
+        return refine(
+            wanted,
+            scale=moves * question.unit,
+            largest=float(saturation(question.query, self.policy) / moves),
+            nonnegative=lowest >= 0,
+            ask_at=lambda precision, step: self.answer(
+                sql,
+                PrecisionWish(precision),
+                key=f"{key} / {wanted.relative} {wanted.confidence} / {step}",
+                analyst=analyst,
+            ),
+            cost_of=lambda precision: plan(precision, self._records(question.query)).fresh,
+            cap=cap,
+        )
 
     # -- the steps -----------------------------------------------------------------------------
 
@@ -184,8 +255,10 @@ class Account:
         records = self._records(question.query)
         planned = plan(wanted, records)
         self._check_noise(question.query, planned)
-        for record in records:
-            self._finish_earlier(record)
+        points = self.vault.points(self.id, self.secrets.query(question.query))
+        if planned.fresh or not points or points[-1].precision < wanted:
+            for record in records:
+                self._finish_earlier(record)
         if planned.reused is not None and planned.case is Case.REFINE:
             self._sealed(planned.reused.id)
         if planned.fresh:

@@ -17,7 +17,8 @@ from noisebank.digests import tagged
 
 MAX_ROWS = 2**40
 MAX_STEPS = 2**31
-"""Most steps between zero and a bound, or between bounds: keeps every noise inside 64 bits."""
+"""Most steps between zero and a bound, or between bounds. Noise that 64 bits cannot hold even so is refused
+before anything is charged."""
 
 
 class Neighbours(Enum):

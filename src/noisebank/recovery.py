@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from noisebank.errors import BadTable, NoisebankError, TableChanged
+from noisebank.errors import BadTable, NoisebankError, TableChanged, Tampered
+from noisebank.ledger.protocol import Ledger
 from noisebank.path import Account
+from noisebank.vault.vault import Vault
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,16 @@ class Recovered:
     """Reserved, but this vault never heard of the request: spent, finished if its key comes again."""
     lost: int = 0
     """Published, but missing from this vault: never measured again."""
+
+
+def check_history(ledger: Ledger, vault: Vault) -> None:
+    """Refuses a journal that is older than the vault: going on from it would spend the budget twice."""
+    for id in vault.sealed_ids():
+        if ledger.reservation(id) is None:
+            raise Tampered(
+                f"the journal is older than the vault: it does not know the sealed answer {id.hex()[:12]}. "
+                "Put the newest journal back; going on from this one would spend the same budget twice"
+            )
 
 
 def recover(account: Account) -> Recovered:

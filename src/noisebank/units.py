@@ -103,14 +103,27 @@ MOST_PRECISION = Precision(2**96)
 def on_ladder(precision: Precision) -> Precision:
     """The largest ladder step not above `precision`: integers of at most 32 significant bits.
 
-    Two different steps differ by at least 2^-32 of themselves. That keeps the noise of a bridge
-    above its smallest allowed size and the noise of a refinement below its largest.
+    Two different steps differ by at least 2^-32 of themselves. So the noise of a bridge or of a
+    refinement is within a factor of about 2^16 of the noise that was asked for.
 
     >>> on_ladder(Precision(2**40 + 1)) == Precision(2**40)
     True
     """
     spare = max(0, precision.units.bit_length() - LADDER_BITS)
     return Precision(precision.units >> spare << spare)
+
+
+def up_ladder(precision: Precision) -> Precision:
+    """The smallest ladder step not below `precision`.
+
+    >>> up_ladder(Precision(2**40 + 1)) == Precision(2**40 + 2**9)
+    True
+    """
+    below = on_ladder(precision)
+    if below == precision:
+        return below
+    spare = precision.units.bit_length() - LADDER_BITS
+    return on_ladder(Precision(below.units + (1 << spare)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -183,7 +183,7 @@ def blur_attack(share: float) -> Finding:
     planted = {}
     for bug, rows in zip(bugs, found[-2:], strict=True):
         reached = min(spread(rows, weights) for weights in combinations().values())
-        planted[f"{bug.plant} (sd {reached:.2f})"] = bool(failures(rows)) and reached < 2
+        planted[f"{bug.plant} (sd {reached:.2f})"] = bool(failures(rows)) and (len(rows) < 50 or reached < 2)
     figures = [
         f"{label}: "
         + ", ".join(f"{name} {spread(rows, weights):.3f}" for name, weights in combinations().items())

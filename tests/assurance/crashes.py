@@ -95,7 +95,7 @@ FIRSTS, REFINES = ("5/2", "3", "7/2"), ("1", "5/4", "3/2")
 BLURS = ("7/4", "2", "4", "5")
 
 
-def workload_of(random: Random, name: str, more: int = 2) -> list[Asked]:
+def workload_of(random: Random, name: str, more: int = 1) -> list[Asked]:
     """Requests in which each of the four cases comes up, and `more` of any case."""
     (query, moves), spellings = random.choice(list(SPELLINGS.items()))
     first, better = random.choice(FIRSTS), random.choice(REFINES)

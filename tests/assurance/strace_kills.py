@@ -143,7 +143,9 @@ class Notes:
 
     def saw(self, ended: Ended) -> None:
         for key, bits in ended.answers():
-            if self.shown.setdefault(key, bits) != bits:
+            known = self.shown.setdefault(key, bits)
+            self.shown[key] = bits if not known[3] else known  # a planted bug shows answers that have no receipt yet
+            if known[:3] != bits[:3] or (known[3] and known[3] != bits[3]):
                 self.wrong.append("a retried request gave other bits than the ones acknowledged")
         if ended.code not in (0, -signal.SIGKILL):
             self.wrong.append(f"a process failed with {ended.code}")

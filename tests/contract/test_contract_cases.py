@@ -114,6 +114,7 @@ REFUSALS: list[tuple[str, list[Attempt]]] = [
     ("not higher", [calling(OWNER, "propose_raise", 99)]),
     ("no raise pending", [finish_raise]),
     ("no raise pending", [propose_raise, calling(OWNER, "lower_budget", 90), waiting(10), finish_raise]),
+    ("no raise pending", [on_another_account(calling(OWNER, "lower_budget", 0)), on_another_account(finish_raise)]),
     ("no raise pending", [propose_raise, waiting(10), finish_raise, finish_raise]),
     (
         "no raise pending",

@@ -46,6 +46,16 @@ def shell(tmp_path: Path) -> Shell:
     return made
 
 
+@pytest.fixture
+def crowd(tmp_path: Path) -> Shell:
+    """Enough people for relative accuracy to mean something."""
+    made = Shell(tmp_path)
+    write_people(tmp_path, rows=3_000)
+    assert made.run("init", str(made.bank)).exit_code == 0
+    assert made.run("open", str(tmp_path / "people.toml")).exit_code == 0
+    return made
+
+
 def test_the_whole_story(shell: Shell) -> None:
     quote = shell.json("quote", OVER_30, "-e", "1", "-d", "1e-6")
     assert quote["case"] == "FIRST" and quote["affordable"]
@@ -121,7 +131,7 @@ BAD_WISHES = [
     ([], "epsilon"),
     (["-s", "0"], "sigma"),
     (["-s", "-3"], "sigma"),
-    (["-s", "3", "-e", "1", "-d", "1e-6"], "not by both"),
+    (["-s", "3", "-e", "1", "-d", "1e-6"], "one way only"),
     (["-s", "1e300"], "precision"),
 ]
 
@@ -323,3 +333,90 @@ def test_help_is_light() -> None:
 def test_asking_is_light(shell: Shell) -> None:
     words = ("ask", OVER_30, "-e", "1", "-d", "1e-6")
     assert min(cpu_seconds(*words, NOISEBANK_BANK=str(shell.bank)) for _ in range(2)) < 3
+
+
+def test_asking_for_accuracy(shell: Shell) -> None:
+    answer = shell.json("ask", OVER_30, "--within", "10", "--confidence", "0.9")
+    assert answer["stddev"] * 1.6448 <= 10 < answer["stddev"] * 1.66
+    coarse = shell.json("ask", OVER_30, "-e", "0.1", "-d", "1e-6")
+    assert coarse["case"] == "BLUR"
+    finer = shell.json("quote", OVER_30, "--within", "8")
+    assert finer["case"] == "REFINE" and finer["cost"]["units"] < finer["wanted"]["units"]
+
+
+def test_within_after_epsilon_pays_only_the_difference(shell: Shell) -> None:
+    first = shell.json("ask", OVER_30, "-e", "0.5", "-d", "1e-6")
+    both = shell.json("quote", OVER_30, "--within", "5")
+    assert both["cost"]["units"] == both["wanted"]["units"] - first["cost"]["units"]
+
+
+def test_a_relative_request_reaches_its_goal_or_stops_at_its_cap(crowd: Shell) -> None:
+    shell, sql = crowd, "SELECT SUM(income) FROM people WHERE income >= 0"
+    stopped = shell.json("ask", sql, "--relative", "1%", "--at-most", "0.001")
+    assert not stopped["reached"] and stopped["cost"]["units"] <= 10**15
+    assert "cannot reach 0.01" in stopped["message"] and "best so far" in stopped["message"]
+    reached = shell.json("ask", sql, "--relative", "10%", "--confidence", "0.9", "--key", "r")
+    assert reached["reached"] and len(reached["steps"]) >= 2
+    again = shell.json("ask", sql, "--relative", "10%", "--confidence", "0.9", "--key", "r")
+    assert again["exact"] == reached["exact"] and again["steps"] == reached["steps"]
+    assert shell.balance() == stopped["cost"]["units"] + reached["cost"]["units"]
+    assert shell.json("verify", str(shell.bank))["passed"]
+
+
+def test_an_empty_group_ends_in_bounded_spending(crowd: Shell) -> None:
+    done = crowd.json("ask", "SELECT COUNT(*) FROM people WHERE age > 119", "--relative", "5%", "--at-most", "0.2")
+    assert not done["reached"] and done["cost"]["units"] < 2 * 10**17 and len(done["steps"]) < 30
+
+
+def test_a_relative_quote_names_first_step_and_cap_and_spends_nothing(shell: Shell) -> None:
+    offer = shell.json("quote", OVER_30, "--relative", "10%", "--at-most", "0.1")
+    assert offer["cap"]["units"] == 10**17 and offer["first_step"]["case"] == "FIRST" and shell.balance() == 0
+    assert "first step" in shell.run("quote", OVER_30, "--relative", "10%").stdout
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--relative", "0"],
+        ["--relative", "1"],
+        ["--relative", "-1%"],
+        ["--relative", "nan"],
+        ["--relative", "2%", "--sigma", "3"],
+        ["--relative", "2%", "--within", "3"],
+        ["--relative", "2%", "-e", "1", "-d", "1e-6"],
+        ["--relative", "2%", "--calibration", "classical"],
+        ["--relative", "2%", "--confidence", "0"],
+        ["--relative", "2%", "--confidence", "1"],
+        ["--relative", "2%", "--confidence", "1.5"],
+        ["--relative", "2%", "--at-most", "1e-15"],
+        ["--within", "0"],
+        ["--within", "-3"],
+        ["--within", "3", "--confidence", "2"],
+        ["--within", "3", "--sigma", "3"],
+        ["--sigma", "3", "--confidence", "0.9"],
+        ["--within", "3", "--calibration", "classical"],
+    ],
+)
+def test_bad_accuracy_is_misuse_and_nothing_is_spent(shell: Shell, options: list[str]) -> None:
+    for command in ("ask", "quote"):
+        done = shell.run(command, OVER_30, *options)
+        assert done.exit_code == 2, done.output
+    assert shell.balance() == 0
+
+
+def test_a_curve_is_a_table_and_a_chart(shell: Shell) -> None:
+    chart = shell.folder / "curve.svg"
+    shown = shell.run("quote", OVER_30, "--within", "5", "--curve", "--chart", str(chart))
+    assert shown.exit_code == 0 and "█" in shown.stdout and chart.stat().st_size > 1000
+    points = shell.json("quote", OVER_30, "--within", "5", "--curve")["curve"]
+    errors, costs = [p["error_at_95"] for p in points], [p["cost"]["units"] for p in points]
+    assert errors == sorted(errors, reverse=True) and costs == sorted(costs)
+    assert shell.run("quote", OVER_30, "--within", "5", "--chart", "curve.doc").exit_code == 2
+
+
+def test_explain_turns_epsilon_into_error(shell: Shell) -> None:
+    explained = shell.json("explain", OVER_30)["queries"][0]
+    errors = {row["epsilon"]: row["error_at_95"] for row in explained["errors"]}
+    quoted = shell.json("quote", OVER_30, "-e", "0.5", "-d", "1e-6")["error_at_95"]
+    assert errors[0.5] == pytest.approx(quoted)
+    assert "one person" in shell.run("explain", OVER_30).stdout

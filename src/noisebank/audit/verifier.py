@@ -80,7 +80,8 @@ class _Seen:
     recount: Recount = field(default_factory=Recount)
     compared: list[str] = field(default_factory=list)
     level: str = "sums only"
-    pinned: bool = False
+    pinned: int = -1
+    """The newest block that something from outside confirms."""
 
 
 def verify(
@@ -132,7 +133,7 @@ def _compare_head(head: str | None, seen: _Seen) -> None:
         raise Tampered(
             f"the pinned head {digest[:12]} is not in this history: it was cut, replaced by an old copy, or rewritten"
         )
-    seen.pinned = True
+    seen.pinned = max(seen.pinned, known.index(digest))
     behind = len(known) - 1 - known.index(digest)
     seen.compared.append(f"a pinned head, block {known.index(digest)} ({behind} blocks before the end)")
 
@@ -158,7 +159,7 @@ def _compare_receipt(receipt: dict[str, Any], seen: _Seen) -> None:
         raise Tampered(f"{name} is for a reservation that is not on this ledger")
     if reservation.answer != published or reservation.published_in != block:
         raise Tampered(f"{name} shows another answer than the one published in block {block}")
-    seen.pinned = True
+    seen.pinned = max(seen.pinned, block)
     seen.compared.append(f"the receipt {id.hex()[:12]}, published in block {block}")
 
 
@@ -176,7 +177,7 @@ def _compare_openings(openings: Sequence[dict[str, Any]], seen: _Seen) -> None:
 
 def _report(seen: _Seen, problem: str, block: int | None) -> Report:
     replay = seen.replay
-    unseen = CANNOT_SEE if seen.pinned else (UNSEEN_TAIL, *CANNOT_SEE)
+    unseen = (*_unseen_tail(seen), *CANNOT_SEE)
     if seen.level == "sums only":
         unseen = (*unseen, "which questions were charged: without opened records only the sums are checked")
     return Report(
@@ -192,6 +193,13 @@ def _report(seen: _Seen, problem: str, block: int | None) -> Report:
         proves=PROVES if not problem else (),
         cannot_see=unseen,
     )
+
+
+def _unseen_tail(seen: _Seen) -> tuple[str, ...]:
+    """A head or receipt confirms the history up to its block, and says nothing of what came after."""
+    if seen.pinned < 0:
+        return (UNSEEN_TAIL,)
+    return (f"whether blocks after block {seen.pinned}, the newest that was compared, were cut off or replaced",)
 
 
 def _account(account: object, tally: Tally) -> AccountReport:

@@ -7,6 +7,7 @@ from fractions import Fraction
 from noisebank.policy import Column, Kind, Policy
 from noisebank.queries.predicates import FALSE, TRUE, Predicate
 from noisebank.queries.query import Function, Query
+from noisebank.queries.sensitivity import saturation
 from noisebank.queries.values import Values
 
 
@@ -37,14 +38,6 @@ def statement(query: Query, policy: Policy, table: str, row_key: str) -> str:
         f"SELECT greatest(least(coalesce(sum({value}), 0), {limit}), -{limit})::HUGEINT "
         f"FROM (SELECT {steps} FROM {_counted_rows(policy, table, row_key)}){condition}"
     )
-
-
-def saturation(query: Query, policy: Policy) -> int:
-    """The largest absolute value that the statistic may take: row cap x bound."""
-    if query.function is Function.COUNT or query.column is None:
-        return policy.row_cap
-    low, high = policy.columns[query.column].bounds
-    return policy.row_cap * max(abs(low), abs(high))
 
 
 def step_of(column: Column) -> str:

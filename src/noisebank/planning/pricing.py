@@ -7,7 +7,8 @@ from fractions import Fraction
 
 from noisebank.errors import BadRequest
 from noisebank.privacy.calibration import Calibration, request_precision
-from noisebank.units import LEAST_PRECISION, MOST_PRECISION, Exact, Precision, exact, on_ladder
+from noisebank.privacy.intervals import quantile_bound
+from noisebank.units import LEAST_PRECISION, Exact, Precision, exact, on_ladder, up_ladder
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,16 +19,13 @@ class PrivacyWish:
     delta: Fraction
     calibration: Calibration = Calibration.ANALYTIC
 
-    def precision(self, sensitivity: Fraction) -> Precision:
-        """Independent of the sensitivity: precision is dimensionless."""
-        return request_precision(self.epsilon, self.delta, self.calibration)
+    def target(self, sensitivity: Fraction) -> Precision:
+        """Rounded down: never less private than asked. The sensitivity cancels."""
+        return on_ladder(request_precision(self.epsilon, self.delta, self.calibration))
 
     def plain(self) -> dict[str, str]:
         """As text, for the vault and for opened records."""
         return {"epsilon": str(self.epsilon), "delta": str(self.delta), "calibration": self.calibration.value}
-
-    def __str__(self) -> str:
-        return f"epsilon {float(self.epsilon):g}, delta {float(self.delta):g} ({self.calibration.value})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,55 +34,107 @@ class NoiseWish:
 
     sigma: Fraction
 
-    def precision(self, sensitivity: Fraction) -> Precision:
-        """Delta^2 / sigma^2, rounded down."""
-        return Precision.floor((sensitivity / self.sigma) * (sensitivity / self.sigma))
+    def target(self, sensitivity: Fraction) -> Precision:
+        """Delta^2 / sigma^2, rounded down: never less noise than asked."""
+        return on_ladder(Precision.floor((sensitivity / self.sigma) * (sensitivity / self.sigma)))
 
     def plain(self) -> dict[str, str]:
         """As text, for the vault and for opened records."""
         return {"sigma": str(self.sigma)}
 
-    def __str__(self) -> str:
-        return f"sigma {float(self.sigma):g}"
+
+@dataclass(frozen=True, slots=True)
+class WithinWish:
+    """Within this distance of the truth with this confidence, in the answer's own unit."""
+
+    within: Fraction
+    confidence: Fraction
+
+    def target(self, sensitivity: Fraction) -> Precision:
+        """(z Delta / within)^2, rounded up: never less accurate than asked."""
+        reach = quantile_bound(self.confidence) * sensitivity / self.within
+        return up_ladder(Precision.ceil(reach * reach))
+
+    def plain(self) -> dict[str, str]:
+        """As text, for the vault and for opened records."""
+        return {"within": str(self.within), "confidence": str(self.confidence)}
 
 
-Wish = PrivacyWish | NoiseWish
+@dataclass(frozen=True, slots=True)
+class PrecisionWish:
+    """Exactly this step of the ladder: what a relative request asks for on its way."""
+
+    precision: Precision
+
+    def target(self, sensitivity: Fraction) -> Precision:
+        """Itself."""
+        return on_ladder(self.precision)
+
+    def plain(self) -> dict[str, str]:
+        """As text, for the vault and for opened records."""
+        return {"precision": str(self.precision.exact)}
+
+
+Wish = PrivacyWish | NoiseWish | WithinWish | PrecisionWish
 
 
 def wish(
     epsilon: Exact | None = None,
     delta: Exact | None = None,
     sigma: Exact | None = None,
-    calibration: str = "analytic",
+    within: Exact | None = None,
+    confidence: Exact | None = None,
+    precision: Exact | None = None,
+    calibration: str | None = None,
 ) -> Wish:
-    """What the caller asked for: (epsilon, delta), or sigma; exactly one of them."""
+    """What the caller asked for: exactly one of (epsilon, delta), sigma, within, precision."""
+    ways = {"epsilon and delta": (epsilon, delta), "sigma": (sigma,), "within": (within,), "precision": (precision,)}
+    used = [name for name, values in ways.items() if any(value is not None for value in values)]
+    if len(used) > 1:
+        raise BadRequest(" and ".join(used), "both", "say how good the answer shall be in one way only")
+    if calibration is not None and used != ["epsilon and delta"]:
+        raise BadRequest("calibration", calibration, "goes with epsilon and delta")
+    if confidence is not None and within is None:
+        raise BadRequest("confidence", confidence, "goes with within or relative")
     if sigma is not None:
-        if epsilon is not None or delta is not None:
-            raise BadRequest("sigma", sigma, "ask by epsilon and delta or by sigma, not by both")
-        value = exact(sigma, "sigma")
-        if value <= 0:
-            raise BadRequest("sigma", sigma, "must be above 0")
-        return NoiseWish(value)
+        return NoiseWish(_positive(sigma, "sigma"))
+    if within is not None:
+        return WithinWish(_positive(within, "within"), check_confidence(confidence))
+    if precision is not None:
+        return PrecisionWish(Precision.floor(_positive(precision, "precision")))
     if epsilon is None or delta is None:
         missing = "epsilon" if epsilon is None else "delta"
-        raise BadRequest(missing, "nothing", "say epsilon and delta, or sigma")
+        raise BadRequest(missing, "nothing", "say epsilon and delta, or within, relative or sigma")
     try:
-        rule = Calibration(calibration)
+        rule = Calibration(calibration or "analytic")
     except ValueError:
         raise BadRequest("calibration", calibration, "must be analytic or classical") from None
-    pair = PrivacyWish(exact(epsilon, "epsilon"), exact(delta, "delta"), rule)
-    if pair.epsilon <= 0:
-        raise BadRequest("epsilon", epsilon, "must be above 0")
+    pair = PrivacyWish(_positive(epsilon, "epsilon"), exact(delta, "delta"), rule)
     if not 0 < pair.delta < 1:
         raise BadRequest("delta", delta, "must lie in (0, 1)")
     return pair
 
 
 def price(wished: Wish, sensitivity: Fraction) -> Precision:
-    """The target precision: what the wish names, rounded down to the ladder."""
-    target = on_ladder(wished.precision(sensitivity))
+    """The target precision: what the wish names, on the ladder."""
+    target = wished.target(sensitivity)
     if target < LEAST_PRECISION:
         raise BadRequest("precision", target, f"is too little to be useful; ask for at least {LEAST_PRECISION}")
-    if target > MOST_PRECISION:
-        raise BadRequest("precision", "more than 2^96 units", "is more than any account can hold; ask for more noise")
     return target
+
+
+def check_confidence(confidence: Exact | None) -> Fraction:
+    """0.95 unless said otherwise; in (0, 1), and not so near the ends that nothing finite reaches it."""
+    value = Fraction(19, 20) if confidence is None else exact(confidence, "confidence")
+    if not 0 < value < 1:
+        raise BadRequest("confidence", confidence, "must lie in (0, 1)")
+    if not Fraction(1, 1000) <= value <= 1 - Fraction(1, 10**9):
+        raise BadRequest("confidence", confidence, "must lie in [0.001, 0.999999999]")
+    return value
+
+
+def _positive(value: Exact, parameter: str) -> Fraction:
+    number = exact(value, parameter)
+    if number <= 0:
+        raise BadRequest(parameter, value, "must be above 0")
+    return number

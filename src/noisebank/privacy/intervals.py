@@ -1,9 +1,12 @@
-"""Confidence intervals. Post-processing of released values: floats are fine here."""
+"""Confidence intervals. Post-processing of released values: floats are fine, except for promises."""
 
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cache
 from statistics import NormalDist
+
+from flint import arb, fmpq
 
 from noisebank.errors import BadRequest
 
@@ -19,12 +22,17 @@ def normal_quantile(confidence: float) -> float:
     return NormalDist().inv_cdf((1.0 + confidence) / 2.0)
 
 
+@cache
+def quantile_bound(confidence: Fraction) -> Fraction:
+    """The same quantile, proven not too small (ball arithmetic): for promises, not for display."""
+    exact = arb(2).sqrt() * arb(fmpq(confidence.numerator, confidence.denominator)).erfinv()
+    upper = (exact * 2**64).upper().ceil().unique_fmpz()
+    if upper is None:
+        raise BadRequest("confidence", float(confidence), "is too close to 1")
+    return Fraction(int(upper), 2**64)
+
+
 def interval(value: float, stddev: float, confidence: float = 0.95) -> tuple[float, float]:
     """The two-sided interval for Gaussian noise."""
     reach = normal_quantile(confidence) * stddev
     return (value - reach, value + reach)
-
-
-def stddev_within(half_width: Fraction, confidence: float) -> Fraction:
-    """The noise that keeps an answer within `half_width` at this confidence."""
-    return half_width / Fraction(normal_quantile(confidence))

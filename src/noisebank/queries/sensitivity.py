@@ -36,3 +36,11 @@ def contribution_range(query: Query, policy: Policy) -> tuple[int, int]:
     # A sum of a rows in [low, high], 1 <= a <= most, is extreme at one end of a.
     lowest, highest = min(low, most * low), max(high, most * high)
     return (min(lowest, 0), max(highest, 0)) if hidden else (lowest, highest)
+
+
+def saturation(query: Query, policy: Policy) -> int:
+    """The largest absolute value that the statistic may take: row cap x bound."""
+    if query.function is Function.COUNT or query.column is None:
+        return policy.row_cap
+    low, high = policy.columns[query.column].bounds
+    return policy.row_cap * max(abs(low), abs(high))

@@ -14,6 +14,7 @@ from noisebank.policy import Column, Policy
 from noisebank.queries.conditions import Conditions, column_named
 from noisebank.queries.predicates import FALSE, TRUE, Predicate
 from noisebank.queries.query import Function, Query, Question
+from noisebank.queries.sensitivity import sensitivity
 
 MAX_SQL = 20_000
 """Characters. Longer texts are machine-made and would only slow the parser down."""
@@ -135,7 +136,10 @@ class _Asking:
         rows = self.policy.public_rows
         if condition is TRUE and rows is not None:
             raise BadQuery(f"the number of rows is public in this account: {rows}; nothing needs to be spent")
-        return Question(Query(Function.COUNT, None, condition), unit, self.text)
+        query = Query(Function.COUNT, None, condition)
+        if not sensitivity(query, self.policy):
+            raise BadQuery("by the policy nobody can change this number, so it is public; nothing needs to be spent")
+        return Question(query, unit, self.text)
 
     def _sum(self, column: Column, condition: Predicate, unit: Fraction) -> Question:
         # Missing values add nothing: saying so in the condition makes both spellings one query.

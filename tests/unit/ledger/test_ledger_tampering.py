@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
 from ledger_history import Checkpoint, history, replayed
+
 from noisebank.digests import canonical, tagged
 from noisebank.errors import Tampered
 from noisebank.ledger.abi import budget_ledger

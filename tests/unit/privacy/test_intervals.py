@@ -2,13 +2,14 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import mpmath
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
 from noisebank.errors import BadRequest
-from noisebank.privacy.intervals import interval, normal_quantile, stddev_within
+from noisebank.privacy.intervals import interval, normal_quantile, quantile_bound
 
 confidences = st.floats(0.001, 0.999999)
 
@@ -31,8 +32,6 @@ def test_refuses_what_is_no_probability(bad):
     assert caught.value.parameter == "confidence"
     with pytest.raises(BadRequest):
         interval(0.0, 1.0, bad)
-    with pytest.raises(BadRequest):
-        stddev_within(Fraction(1), bad)
 
 
 @given(st.floats(-1e6, 1e6), st.floats(0.1, 1e6), confidences)
@@ -43,14 +42,9 @@ def test_interval_holds_the_promised_share(value, stddev, confidence):
     assert (low + high) / 2 == pytest.approx(value, abs=1e-6 * (abs(value) + stddev))
 
 
-@given(st.fractions(min_value=Fraction(1, 1000), max_value=10**6), confidences)
-def test_noise_for_a_half_width_keeps_within_it(half_width, confidence):
-    stddev = stddev_within(half_width, confidence)
-    assert isinstance(stddev, Fraction)
-    low, high = interval(0.0, float(stddev), confidence)
-    assert high == pytest.approx(float(half_width), rel=1e-12)
-    assert low == -high
-
-
-def test_within_500_at_95_percent():
-    assert float(stddev_within(Fraction(500), 0.95)) == pytest.approx(255.1067, abs=1e-4)
+@given(st.fractions(min_value=Fraction(1, 1000), max_value=1 - Fraction(1, 10**9)))
+def test_the_proven_quantile_is_never_too_small(confidence):
+    with mpmath.workdps(60):
+        right = mpmath.sqrt(2) * mpmath.erfinv(mpmath.mpf(confidence.numerator) / confidence.denominator)
+        bound = quantile_bound(confidence)
+        assert 0 <= mpmath.mpf(bound.numerator) / bound.denominator - right < mpmath.mpf(2) ** -60

@@ -1,0 +1,135 @@
+"""Prices before spending: relative offers, price against error, epsilon in words. All free."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from noisebank.answers import Quote, standard_deviation
+from noisebank.errors import BadRequest
+from noisebank.path import Account, Wished, goal_of
+from noisebank.planning.pricing import PrecisionWish, PrivacyWish
+from noisebank.privacy.intervals import interval
+from noisebank.queries.sensitivity import saturation, sensitivity
+from noisebank.units import LEAST_PRECISION, Exact, Precision, exact, on_ladder
+
+EPSILONS = tuple(Fraction(number) for number in ("0.05", "0.1", "0.25", "0.5", "1", "2", "4"))
+CURVE_STEPS = (-4, -3, -2, -1, 0, 1, 2, 3, 4)
+"""Octaves of precision around the wish."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a relative request would do: its first step, its cap, and what it would cost if ..."""
+
+    relative: float
+    confidence: float
+    first: Quote
+    cap: Precision
+    epsilon_at_cap: float
+    examples: tuple[tuple[float, float], ...]
+    """(true value, precision spent in the end, about)."""
+
+
+def quote_relative(account: Account, sql: str, relative: Exact, at_most: Exact | None, wished: Wished) -> Offer:
+    """The first step and the cap. Later steps depend on released answers, never on the data."""
+    wanted = goal_of(relative, wished)
+    question = account.parse(sql)
+    moves = Fraction(sensitivity(question.query, account.policy))
+    scale, largest = float(moves * question.unit), float(saturation(question.query, account.policy) / moves)
+    first = account.quoted(question, PrecisionWish(Precision(2 ** wanted.first_look(largest))))
+    left = account.state.left
+    cap = left if at_most is None else min(left, Precision.floor(exact(at_most, "at_most")))
+    if first.cost > cap:
+        raise BadRequest("at_most", cap, f"is below the first step, which costs {first.cost}")
+    sizes = [largest * scale / 10**power for power in range(5)]
+    return Offer(
+        relative=float(wanted.relative),
+        confidence=float(wanted.confidence),
+        first=first,
+        cap=cap,
+        epsilon_at_cap=account.epsilon(account.state.spent + cap),
+        examples=tuple((size, wanted.needed(size / scale) * 1.6) for size in sizes),
+    )
+
+
+def curve(account: Account, sql: str, chosen: Quote) -> tuple[Quote, ...]:
+    """Quotes for more and less precise answers to the same question, from coarse to fine."""
+    question = account.parse(sql)
+    targets = (_shifted(chosen.wanted, octaves) for octaves in CURVE_STEPS)
+    wanted = [target for target in targets if target >= LEAST_PRECISION]
+    return tuple(account.quoted(question, PrecisionWish(target)) for target in wanted)
+
+
+def draw_curve(sql: str, points: Sequence[Quote], target: Path) -> None:
+    """Price against error as a picture."""
+    from matplotlib.figure import Figure
+
+    if target.suffix.lower() not in (".png", ".svg"):
+        raise BadRequest("chart", target, "must end in .png or .svg")
+    figure = Figure(figsize=(7, 4.2), layout="constrained")
+    axes = figure.subplots()
+    errors = [point.interval_half_width() for point in points]
+    axes.plot(errors, [float(point.cost) for point in points], marker="o", color="#0072B2")
+    axes.axhline(float(points[0].left), color="#444444", linestyle="--", linewidth=1)
+    axes.text(errors[0], float(points[0].left), "left in the account", color="#444444", va="bottom", ha="right")
+    axes.set_xscale("log")
+    axes.set_yscale("symlog", linthresh=1e-4)
+    axes.set_xlabel("error at 95% confidence (half width)")
+    axes.set_ylabel("price in precision")
+    axes.set_title(f"Halving the error costs four times as much\n{sql}", loc="left", fontsize=10)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(target, dpi=150)
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """One query: how far off an answer of each epsilon is, and what is known already."""
+
+    name: str
+    sql: str
+    sensitivity: str
+    errors: tuple[tuple[float, float], ...]
+    """(epsilon, error at 95%)."""
+    known: str
+
+    def plain(self) -> dict[str, Any]:
+        """For --json."""
+        table = [{"epsilon": epsilon, "error_at_95": error} for epsilon, error in self.errors]
+        return {
+            "name": self.name,
+            "sql": self.sql,
+            "sensitivity": self.sensitivity,
+            "errors": table,
+            "known": self.known,
+        }
+
+
+def explained(account: Account, names: Sequence[str]) -> list[Explained]:
+    """Epsilon to error for each question, at the account's delta. From the policy alone."""
+    rows = []
+    for name in names:
+        question = account.parse(name)
+        moves = Fraction(sensitivity(question.query, account.policy))
+        errors = []
+        for epsilon in EPSILONS:
+            target = account.price(question, PrivacyWish(epsilon, account.policy.delta))
+            stddev = standard_deviation(moves, question.unit, target)
+            errors.append((float(epsilon), interval(0.0, stddev)[1]))
+        records = account.ledger.records(account.id, account.secrets.query(question.query))
+        known = "nothing yet: the first answer pays in full"
+        if records:
+            best = interval(0.0, standard_deviation(moves, question.unit, records[-1].precision))[1]
+            known = f"an answer within ± {best:.3g} (95%) is paid for: anything coarser is free"
+        change = f"one person can change it by {float(moves * question.unit):g}"
+        rows.append(Explained(name, question.sql, change, tuple(errors), known))
+    return rows
+
+
+def _shifted(precision: Precision, octaves: int) -> Precision:
+    """Times a power of two, on the ladder."""
+    units = precision.units << octaves if octaves >= 0 else precision.units >> -octaves
+    return on_ladder(Precision(units))

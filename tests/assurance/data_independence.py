@@ -1,0 +1,326 @@
+"""Cost, case or error depends on data: the same requests to different tables get the same responses.
+
+Two experiments, both on whole banks in memory with the same salts, so that whole ledgers compare:
+swap the table and keep the released answers (everything must be equal), and take a neighbour (all
+but the noisy values must be equal). Nothing here is random in its verdict: no false alarms.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+from unittest.mock import patch
+
+from assurance.report import Finding
+from noisebank.answers import Answer, Quote
+from noisebank.digests import keccak
+from noisebank.entropy import Entropy, SystemEntropy, workload
+from noisebank.errors import BadTable, NoisebankError
+from noisebank.measuring.engine import Engine
+from noisebank.path import Account
+from noisebank.planning.pricing import Wish
+from noisebank.privacy.noise import Law, draw
+from noisebank.queries.query import Function, Query, Question
+from noisebank.units import GridValue, Precision
+from support import memory_account, write_people
+
+Plant = Callable[[Account], object]
+Outcome = tuple[str, Any]
+
+
+class SameSalts(SystemEntropy):
+    """Real noise, but the same salts and keys in every bank: then ledgers can be compared bit by bit."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def token(self, size: int = 32) -> bytes:
+        self.count += 1
+        return keccak(b"salt", self.count.to_bytes(8, "big"))[:size]
+
+
+# -- requests --------------------------------------------------------------------------------------
+
+ANSWERABLE = (
+    "SELECT COUNT(*) FROM people WHERE age > 40",
+    "SELECT COUNT(*) FROM people WHERE town = 'south'",
+    "SELECT COUNT(children) FROM people",
+    "SELECT COUNT(*) FROM people WHERE children IS NULL AND NOT smoker",
+    "SELECT SUM(income) FROM people",
+    "SELECT SUM(income) FROM people WHERE town <> 'north'",
+    "SELECT SUM(children) FROM people",
+    "SELECT AVG(income) FROM people",
+    "SELECT AVG(smoker) FROM people",
+    "select sum(income) as s from people where (age >= 120)",
+)
+OTHERS = (
+    "SELECT COUNT(*) FROM people",
+    "SELECT COUNT(*) FROM people WHERE age > 1000",
+    "SELECT MAX(income) FROM people",
+    "SELECT SUM(salary) FROM people",
+    "SELECT AVG(children) FROM people",
+    "SELECT COUNT(*) FROM people WHERE town = 'atlantis'",
+    "SELECT town, COUNT(*) FROM people GROUP BY town",
+    "nonsense",
+)
+
+
+@dataclass(frozen=True)
+class Asking:
+    """One request, or (`touched`) the same after somebody has changed the file."""
+
+    quote: bool
+    sql: str
+    wish: dict[str, Any]
+    rest: dict[str, Any]
+    touched: bool = False
+
+    def put(self, account: Account) -> object:
+        """Quote or answer."""
+        if self.quote:
+            return account.quote(self.sql, **self.wish)
+        with _touched(account.policy.source) if self.touched else _as_it_is():
+            return account.ask(self.sql, **self.wish, **self.rest)
+
+
+def requests(random: Random, count: int) -> list[Asking]:
+    """Good and bad, cheap and dear, new and repeated."""
+    found = []
+    for _ in range(count):
+        wish: dict[str, Any] = {"sigma": random.choice(["1", "2", "3", "5.5", "40", "900", "2000", "9000", "0.01", "0"])}
+        if random.random() < 0.3:
+            wish = {"epsilon": random.choice(["0.1", "0.5", "1", "50"]), "delta": random.choice(["1e-6", "1e-4", "2"])}
+        rest: dict[str, Any] = {"analyst": random.choice(["owner", "ann", "bob"])}
+        if random.random() < 0.4:
+            rest["key"] = f"key {random.randrange(6)}"
+        if random.random() < 0.2:
+            rest["at_most"] = random.choice(["0", "0.1", "-1"])
+        sql = random.choice(ANSWERABLE if random.random() < 0.8 else OTHERS)
+        touched = random.random() < 0.05
+        found.append(Asking(random.random() < 0.3, sql, wish, rest, touched))
+    return found
+
+
+@contextmanager
+def _as_it_is() -> Iterator[None]:
+    yield
+
+
+@contextmanager
+def _touched(source: Path) -> Iterator[None]:
+    before, status = source.read_bytes(), source.stat()
+    source.write_bytes(before + b"\n")
+    try:
+        yield
+    finally:
+        source.write_bytes(before)
+        os.utime(source, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+# -- responses -------------------------------------------------------------------------------------
+
+
+def outcomes(account: Account, asked: list[Asking], see: Callable[[Answer], object]) -> list[Outcome]:
+    """What came back for each request, and at the end what the public ledger shows."""
+    found: list[Outcome] = []
+    for request in asked:
+        try:
+            response = request.put(account)
+        except NoisebankError as error:
+            found.append((type(error).__name__, str(error)))
+        else:
+            found.append((type(response).__name__, see(response) if isinstance(response, Answer) else response))
+            assert isinstance(response, Answer | Quote)
+    state = asdict(account.state)
+    del state["data"]  # the salted commitment to the table itself
+    found.append(("state", state))
+    return found
+
+
+def everything(answer: Answer) -> object:
+    """All of an answer but the digest of its block, which follows from the commitment to the table."""
+    plain = asdict(answer)
+    del plain["receipt"]["block_digest"]
+    return plain
+
+
+def all_but_noise(answer: Answer) -> object:
+    """An answer without its value, the digests that follow from it, and the receipt as its shape only."""
+    plain = asdict(answer)
+    del plain["value"], plain["exact"]
+    receipt = plain.pop("receipt")
+    sealed = dict(receipt["answer"])
+    numerator, shift = sealed.pop("value")
+    plain["sealed"], plain["shift"] = sealed, shift
+    plain["shape"] = {name: (type(value).__name__, len(value) if isinstance(value, bytes | str) else 0)
+                      for name, value in receipt.items()}  # fmt: skip
+    return plain | {"block": receipt["block"], "type": type(numerator).__name__}
+
+
+def reserved(account: Account, with_answers: bool) -> list[Outcome]:
+    """The reservations on the ledger; published digests of noisy values only as present or absent."""
+    found: list[Outcome] = []
+    for reservation in account.ledger.reservations(account.id):
+        plain = asdict(reservation)
+        if not with_answers:
+            plain["answer"] = plain["answer"] is not None
+        found.append(("reserved", plain))
+    return found
+
+
+# -- the two experiments ---------------------------------------------------------------------------
+
+
+class Tape:
+    """Released values: recorded on one table, forced on the other."""
+
+    def __init__(self) -> None:
+        self.values: list[GridValue] = []
+        self.next: int | None = None
+
+    def __call__(self, law: Law, entropy: Entropy) -> GridValue:
+        value = draw(law, entropy)
+        if self.next is None:
+            self.values.append(value)
+            return value
+        self.next += 1
+        return self.values[self.next - 1] if self.next <= len(self.values) else value
+
+
+def swapped(folder: Path, asked: list[Asking], tables: list[Path], plant: Plant) -> int:
+    """Differences between two tables whose released answers are the same."""
+    tape = Tape()
+    seen = []
+    with patch("noisebank.measuring.mechanism.draw", tape), patch("noisebank.path.draw", tape):
+        for policy in tables:
+            account = memory_account(policy, SameSalts())
+            plant(account)
+            seen.append(outcomes(account, asked, everything) + reserved(account, with_answers=True))
+            tape.next = 0
+    return differences(*seen)
+
+
+def neighbours(folder: Path, asked: list[Asking], tables: list[Path], plant: Plant) -> int:
+    """Differences between neighbouring tables, each with noise of its own."""
+    seen = []
+    for policy in tables:
+        account = memory_account(policy, SameSalts())
+        plant(account)
+        seen.append(outcomes(account, asked, all_but_noise) + reserved(account, with_answers=False))
+    return differences(*seen)
+
+
+def differences(a: list[Outcome], b: list[Outcome]) -> int:
+    """How many responses differ; a missing one differs too."""
+    return sum(x != y for x, y in zip(a, b, strict=False)) + abs(len(a) - len(b))
+
+
+# -- tables ----------------------------------------------------------------------------------------
+
+
+def row(random: Random) -> str:
+    """Somebody: often at, on or far beyond a bound, missing where it may be, in a town that nobody declared."""
+    age = random.choice(["0", "120", "119.5", "1e400", "-inf", str(random.randrange(120))])
+    income = random.choice(["-100", "1000", "1e18", "-99999999999999999999", "0.5", str(random.randrange(-100, 1000))])
+    children = random.choice(["", "nan", "many", "inf", "-1", "10", "11", str(random.randrange(10))])
+    return f"{age},{income},{random.choice(['true', 'false'])},{random.choice(['north', 'south', 'x'])},{children}"
+
+
+def two_tables(folder: Path, random: Random, relation: str, near: bool) -> list[Path]:
+    """Policies of two tables: neighbours, or as different as their public facts allow."""
+    same = random.random() < 0.2
+    people = [row(random) if not same else "120,1000,true,north,10" for _ in range(random.randrange(1, 9))]
+    other = list(people) if near else [row(random) for _ in people]
+    if relation == "replace-one":
+        other[random.randrange(len(other))] = row(random)
+    elif near:
+        del other[random.randrange(len(other))]
+    else:
+        other = other[: random.randrange(len(other) + 1)]
+    return [
+        write_people(folder / name, lines=lines, epsilon="8", neighbours=relation)
+        for name, lines in (("a", people), ("b", other))
+    ]
+
+
+# -- planted bugs ----------------------------------------------------------------------------------
+
+
+class PeekingPrice(Account):
+    """Prices an answer by what is in the table."""
+
+    def price(self, question: Question, wished: Wish) -> Precision:
+        wanted = super().price(question, wished)
+        return wanted if self.engine.statistic(question.query) % 2 else Precision(wanted.units * 2)
+
+
+class LoudEngine:
+    """An engine whose errors quote what it saw, or only happen where nobody is."""
+
+    def __init__(self, engine: Engine, empty_only: bool) -> None:
+        self.engine, self.identity, self.empty_only = engine, engine.identity, empty_only
+
+    def statistic(self, query: Query) -> int:
+        value = self.engine.statistic(query)
+        if self.empty_only and value == 0:
+            raise BadTable("the group is empty")
+        if not self.empty_only and query.function is Function.SUM:
+            raise BadTable(f"cannot convert {value}")
+        return value
+
+
+def _loud(account: Account, empty_only: bool) -> None:
+    account.engine = LoudEngine(account.engine, empty_only)  # type: ignore[assignment]
+
+
+PLANTS: dict[str, Plant] = {
+    "a price that looks at the data": lambda account: setattr(account, "__class__", PeekingPrice),
+    "an engine error that quotes a value": lambda account: setattr(
+        account, "engine", LoudEngine(account.engine, False)
+    ),
+    "an error for empty groups": lambda account: setattr(account, "engine", LoudEngine(account.engine, True)),
+}
+
+
+# -- the row ---------------------------------------------------------------------------------------
+
+
+def data_independence(share: float) -> Finding:
+    """150 sequences of 60 requests on swapped tables, and as many on neighbours, at full share."""
+    sequences, length = max(4, round(150 * share)), 60 if share >= 0.1 else 40
+    honest = {name: _run(run, sequences, length, lambda account: None) for name, run in EXPERIMENTS.items()}
+    few = max(2, round(20 * share))
+    planted = {
+        f"{bug} ({found} differences)": found > 0
+        for bug, plant in PLANTS.items()
+        for found in [sum(_run(run, few, length, plant) for run in EXPERIMENTS.values())]
+    }
+    return Finding(
+        row="cost, case or error depends on data",
+        tried=f"{sequences:,} sequences of {length} requests on swapped tables, as many on neighbours; "
+        f"{few} of each on every planted bug",
+        figure=", ".join(f"{found} differences on {name}" for name, found in honest.items()),
+        violations=sum(honest.values()),
+        planted=planted,
+        note="answers, quotes, errors, receipts and ledger compared; nothing statistical",
+    )
+
+
+EXPERIMENTS = {"swapped tables": swapped, "neighbours": neighbours}
+
+
+def _run(experiment: Callable[..., int], sequences: int, length: int, plant: Plant) -> int:
+    found = 0
+    for seed in range(sequences):
+        random = workload(seed)
+        relation = ("replace-one", "add-remove")[seed % 2]
+        with TemporaryDirectory() as folder:
+            tables = two_tables(Path(folder), random, relation, near=experiment is neighbours)
+            found += experiment(Path(folder), requests(random, length), tables, plant)
+    return found

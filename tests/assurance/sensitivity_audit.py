@@ -1,0 +1,328 @@
+"""Sensitivity understated: brute force over neighbours of small tables, in the engine's own integers.
+
+Tables hold what tables hold: missing and ragged fields, NaN, infinities, huge numbers, words where
+numbers belong. The exact difference between neighbours must never pass what the policy claims.
+Nothing statistical: one larger difference is a proof.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from types import MappingProxyType
+from unittest.mock import patch
+
+from assurance.report import Finding
+from noisebank.entropy import workload
+from noisebank.measuring.duckdb_engine import DuckDBEngine, _connected, header_of
+from noisebank.measuring.statement import literal, quoted, saturation, step_of
+from noisebank.policy import Column, Kind, Neighbours, Policy
+from noisebank.queries.query import Function, Query
+from noisebank.queries.sensitivity import sensitivity
+from noisebank.queries.sql import parse
+
+HEADER = ("who", "amount", "flag", "town", "note")
+BOUNDS = ((-6, 10), (100, 110), (-20, -4), (0, 7))
+"""In steps of one half."""
+QUESTIONS = (
+    "SELECT SUM(amount) FROM t",
+    "SELECT SUM(amount) FROM t WHERE town = 'a'",
+    "SELECT SUM(amount) FROM t WHERE flag OR town <> 'b'",
+    "SELECT COUNT(*) FROM t WHERE flag",
+    "SELECT COUNT(*) FROM t WHERE amount > {middle} AND town = 'b'",
+    "SELECT COUNT(amount) FROM t WHERE NOT flag",
+)
+ROW_KEY = "00" * 32
+
+Row = tuple[str, ...]
+Claim = Callable[[Query, Policy], int]
+
+
+def queries_of(policy: Policy) -> list[Query]:
+    """The questions as queries."""
+    middle = sum(policy.columns["amount"].bounds) / 4
+    return [parse(sql.format(middle=middle), policy).query for sql in QUESTIONS]
+
+
+def policy_of(
+    bounds: tuple[int, int], nullable: bool, relation: Neighbours, max_rows: int | None, row_cap: int = 1_000
+) -> Policy:
+    """A policy over the table `t`; `max_rows` None means that a person is a row."""
+    columns = {
+        "who": Column("who", Kind.TEXT),
+        "amount": Column("amount", Kind.NUMBER, Fraction(1, 2), *bounds, nullable=nullable),
+        "flag": Column("flag", Kind.BOOLEAN, nullable=nullable),
+        "town": Column("town", Kind.TEXT, keys=("a", "b"), nullable=nullable),
+    }
+    return Policy(
+        name="t",
+        source=Path("unset.csv"),
+        neighbours=relation,
+        row_cap=row_cap,
+        columns=MappingProxyType(columns),
+        epsilon=Fraction(1),
+        delta=Fraction(1, 10**6),
+        unit="row" if max_rows is None else "who",
+        max_rows=max_rows or 1,
+    )
+
+
+# -- tables ----------------------------------------------------------------------------------------
+
+
+def row(random: Random, bounds: tuple[int, int], who: str, wild: bool = True) -> Row:
+    """One line's fields; a ragged line has fewer."""
+    low, high = (Fraction(bound, 2) for bound in bounds)
+    tame = [f"{float(low)}", f"{float(high)}", f"{float(random.randint(*bounds)) / 2}"]
+    odd = [
+        "",
+        "NaN",
+        "-nan",
+        "inf",
+        "-inf",
+        "1e400",
+        "-1e400",
+        "1e300",
+        "-99999999999",
+        "0",
+        "word",
+        " 3 ",
+        '"4"',
+        "5 6",
+    ]
+    amount = random.choice(tame * 4 + odd) if wild else random.choice(tame)
+    flag = random.choice(["true", "false"] * 3 + (["", "maybe", "1", "T"] if wild else []))
+    town = random.choice(["a", "b"] * 3 + (["", "elsewhere", '"a"', "A", "'a'"] if wild else []))
+    note = random.choice(["", '"x, ""y"""', '"two\nlines"', "|", ";"])
+    fields = (who, amount, flag, town, note)
+    return fields[: random.choice([5, 5, 5, 5, 4, 3, 2, 1])] if wild else fields
+
+
+@dataclass
+class Table:
+    """People and their rows."""
+
+    people: list[tuple[Row, ...]]
+
+    def write(self, path: Path, random: Random | None = None) -> None:
+        """As CSV; with a generator, in an order of its own."""
+        lines = [",".join(fields) for rows in self.people for fields in rows]
+        if random is not None:
+            random.shuffle(lines)
+        path.write_text("\n".join([",".join(HEADER), *lines]) + "\n")
+
+
+def table_of(random: Random, policy: Policy, wild: bool = True) -> Table:
+    """Up to six people, with a row each or with up to two rows more than count."""
+    most = 1 if policy.unit == "row" else policy.max_rows + 2
+    count = random.randrange(1, 7)
+    return Table([person(random, policy, str(number), most, wild) for number in range(count)])
+
+
+def person(random: Random, policy: Policy, who: str, most: int, wild: bool = True) -> tuple[Row, ...]:
+    """The rows of one person; half of them have all their rows alike, at a bound: the extreme neighbours."""
+    bounds = policy.columns["amount"].bounds
+    rows = [row(random, bounds, who, wild) for _ in range(random.randint(1, most))]
+    if random.random() < 0.5:
+        extreme = (who, str(float(Fraction(random.choice(bounds), 2))), random.choice(["true", "false"]), "a", "")
+        rows = [extreme for _ in rows]
+    return tuple(rows)
+
+
+def neighbours_of(random: Random, policy: Policy, table: Table) -> Iterator[Table]:
+    """Everybody taken away once, or everybody replaced once by somebody else."""
+    most = 1 if policy.unit == "row" else policy.max_rows + 2
+    for place in range(len(table.people)):
+        others = table.people[:place] + table.people[place + 1 :]
+        if policy.neighbours is Neighbours.ADD_REMOVE:
+            yield Table(others)
+        else:
+            who = random.choice([str(place), "new"])
+            yield Table([*others, person(random, policy, who, most)])
+
+
+# -- the audit -------------------------------------------------------------------------------------
+
+
+@dataclass
+class Audit:
+    """Counts and the worst ratio of difference and claim."""
+
+    folder: Path
+    claim: Claim = sensitivity
+    engine_policy: Callable[[Policy], Policy] = lambda policy: policy
+    pairs: int = 0
+    worst: Fraction = Fraction(0)
+    tight: int = 0
+    unsaturated: int = 0
+    shuffled_apart: int = 0
+    parquet_apart: int = 0
+    files: int = 0
+    connection: object = field(default_factory=_connected)
+
+    def engine(self, policy: Policy, table: Table, random: Random | None = None) -> DuckDBEngine:
+        """An engine over the table, each in a file of its own."""
+        self.files += 1
+        path = self.folder / f"{self.files}.csv"
+        table.write(path, random)
+        return self._open(policy, path)
+
+    def _open(self, policy: Policy, path: Path) -> DuckDBEngine:
+        engine = DuckDBEngine(replace(self.engine_policy(policy), source=path), header_of(path), ROW_KEY)
+        engine._connection = self.connection  # type: ignore[assignment]
+        return engine
+
+    def table(self, random: Random, policy: Policy) -> None:
+        """One table, all its neighbours, all questions."""
+        table = table_of(random, policy)
+        queries = queries_of(policy)
+        here = self._statistics(self.engine(policy, table), queries, policy)
+        if here != self._statistics(self.engine(policy, table, random), queries, policy):
+            self.shuffled_apart += 1
+        for neighbour in neighbours_of(random, policy, table):
+            there = self._statistics(self.engine(policy, neighbour), queries, policy)
+            for query, a, b in zip(queries, here, there, strict=True):
+                ratio = Fraction(abs(a - b), self.claim(query, policy))
+                self.pairs += 1
+                self.tight += ratio == 1
+                self.worst = max(self.worst, ratio)
+
+    def _statistics(self, engine: DuckDBEngine, queries: list[Query], policy: Policy) -> list[int]:
+        found = [engine.statistic(query) for query in queries]
+        self.unsaturated += sum(abs(v) > saturation(q, policy) for q, v in zip(queries, found, strict=True))
+        return found
+
+    def parquet(self, random: Random, policy: Policy, typed: bool) -> None:
+        """The same table as Parquet, as texts or (where all are clean) with types of its own."""
+        table = table_of(random, policy, wild=not typed)
+        engine = self.engine(policy, table)
+        path = self.folder / f"{self.files}.parquet"
+        kinds = {"amount": "DOUBLE", "flag": "BOOLEAN"} if typed else {}
+        columns = ", ".join(f"{quoted(name)}::{kinds.get(name, 'VARCHAR')} AS {quoted(name)}" for name in HEADER)
+        source = engine._table()
+        self.connection.execute(  # type: ignore[attr-defined]
+            f"COPY (SELECT {columns} FROM {source}) TO {literal(str(path))} (FORMAT parquet)"
+        )
+        other = self._open(policy, path)
+        queries = queries_of(policy)
+        self.parquet_apart += sum(engine.statistic(query) != other.statistic(query) for query in queries)
+
+
+def policies() -> list[Policy]:
+    """Every combination of bounds, missing values, relation and privacy unit."""
+    found = [
+        policy_of(bounds, nullable, relation, max_rows)
+        for bounds in BOUNDS
+        for nullable in (False, True)
+        for relation in Neighbours
+        for max_rows in (None, 1, 3)
+    ]
+    return [*found, policy_of((0, 7), True, Neighbours.ADD_REMOVE, None, row_cap=2)]
+
+
+# -- planted bugs ----------------------------------------------------------------------------------
+
+
+def unclipped(column: Column) -> str:
+    """Values as they are."""
+    if not column.numeric:
+        return step_of(column)
+    number = f"TRY_CAST(round(TRY_CAST({quoted(column.name)} AS DOUBLE) * 2.0) AS BIGINT)"
+    return f"coalesce({number}, {'NULL' if column.nullable else column.bounds[0]})"
+
+
+def null_as_zero(column: Column) -> str:
+    """A missing value where none may be is 0 instead of a value of the column."""
+    if not column.numeric:
+        return step_of(column)
+    name = quoted(column.name)
+    return f"CASE WHEN coalesce(isnan(TRY_CAST({name} AS DOUBLE)), TRUE) THEN 0 ELSE {step_of(column)} END"
+
+
+def width(query: Query, policy: Policy) -> int:
+    """u - l for every sum."""
+    if query.function is Function.COUNT or policy.neighbours is Neighbours.ADD_REMOVE:
+        return sensitivity(query, policy)
+    low, high = policy.columns["amount"].bounds
+    return high - low
+
+
+def width_times_rows(query: Query, policy: Policy) -> int:
+    """k(u - l) for sums of people with several rows."""
+    if query.function is Function.COUNT or query.where.columns():
+        return sensitivity(query, policy)
+    low, high = policy.columns["amount"].bounds
+    return policy.max_rows * (high - low)
+
+
+@dataclass(frozen=True)
+class Plant:
+    """A bug in the engine or in the claim, and a policy under which it matters."""
+
+    policy: Policy
+    step: Callable[[Column], str] | None = None
+    claim: Claim = sensitivity
+    engine_policy: Callable[[Policy], Policy] = lambda policy: policy
+
+    def planted(self) -> AbstractContextManager[object]:
+        return patch("noisebank.measuring.statement.step_of", self.step) if self.step else nullcontext()
+
+
+REPLACE, ADD = Neighbours.REPLACE_ONE, Neighbours.ADD_REMOVE
+PLANTS = {
+    "clipping removed": Plant(policy_of((0, 7), False, ADD, None), step=unclipped),
+    "k forgotten": Plant(policy_of((-6, 10), False, ADD, 1), engine_policy=lambda p: replace(p, max_rows=10**6)),
+    "nulls counted as 0 where none may be": Plant(policy_of((100, 110), False, REPLACE, None), step=null_as_zero),
+    "u - l for sums with a predicate": Plant(policy_of((100, 110), False, REPLACE, None), claim=width),
+    "k(u - l) for people with several rows": Plant(policy_of((100, 110), False, REPLACE, 3), claim=width_times_rows),
+}
+
+
+# -- the row ---------------------------------------------------------------------------------------
+
+
+def sensitivity_audit(share: float) -> Finding:
+    """20 tables for each of 49 policies at full share, all people as neighbours, six questions each."""
+    rounds = max(1, round(20 * share))
+    with TemporaryDirectory() as folder:
+        audit = Audit(Path(folder))
+        for number, policy in enumerate(policies()):
+            if share < 0.05 and number % 3:
+                continue
+            for again in range(rounds):
+                audit.table(workload(1_000 * number + again), policy)
+            audit.parquet(workload(number), policy, typed=False)
+            if policy.unit == "row":
+                audit.parquet(workload(number), policy, typed=True)
+        planted = {
+            f"{bug} ({float(ratio):.3g})": ratio > 1
+            for bug, plant in PLANTS.items()
+            for ratio in [_worst(Path(folder) / f"{number}", plant) for number in [list(PLANTS).index(bug)]]
+        }
+    return Finding(
+        row="sensitivity understated",
+        tried=f"{audit.pairs:,} pairs of neighbours and questions, {audit.files:,} tables",
+        figure=f"largest difference / claim {float(audit.worst):g}, reached {audit.tight:,} times; "
+        f"{audit.unsaturated} beyond row cap x bound; {audit.shuffled_apart} changed by row order; "
+        f"{audit.parquet_apart} that differ between CSV and Parquet",
+        violations=(audit.worst > 1) + audit.unsaturated + audit.shuffled_apart + audit.parquet_apart,
+        planted=planted,
+        note="exact integers from the engine; not statistical",
+    )
+
+
+def _worst(folder: Path, plant: Plant) -> Fraction:
+    """The largest ratio found with a bug planted; stops when it is caught."""
+    folder.mkdir()
+    audit = Audit(folder, plant.claim, plant.engine_policy)
+    with plant.planted():
+        for seed in range(60):
+            audit.table(workload(seed), plant.policy)
+            if audit.worst > 1:
+                break
+    return audit.worst

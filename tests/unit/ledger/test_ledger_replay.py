@@ -1,0 +1,180 @@
+"""Replay: every check, block by block. All mutations of a journal: test_ledger_tampering."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from ledger_history import history, replayed, word
+
+from noisebank.errors import LedgerRefused, Tampered
+from noisebank.ledger.abi import budget_ledger
+from noisebank.ledger.block import Block, Executed, Genesis
+from noisebank.ledger.protocol import Head
+from noisebank.ledger.replay import Replay
+from noisebank.ledger.signing import Key, Transaction, contract_address
+from support import CURATOR, OWNER
+
+GENESIS = Genesis(5, CURATOR.address, 1_000)
+INITCODE = budget_ledger().initcode
+
+
+def deployed() -> Replay:
+    """A chain whose block 0 creates the contract."""
+    state = Replay(GENESIS)
+    creation = Transaction(5, 0, "", INITCODE).signed(CURATOR)
+    state.apply(Block(0, GENESIS.digest, 1_000, (Executed(creation, ()),), ()).sealed(CURATOR))
+    return state
+
+
+def signed(state: Replay, key: Key, function: str, *arguments: object, nonce: int | None = None) -> Transaction:
+    data = budget_ledger().call(function, *arguments)  # type: ignore[arg-type]
+    return Transaction(5, state.nonce(key.address) if nonce is None else nonce, state.contract, data).signed(key)
+
+
+def opening(state: Replay, nonce: int | None = None, budget: int = 100) -> Transaction:
+    return signed(state, OWNER, "open_account", CURATOR.address, budget, word(1), word(2), 0, nonce=nonce)
+
+
+def following(state: Replay, *transactions: Transaction, time: int = 1_000, key: Key = CURATOR) -> Block:
+    """The honest block 1, executed on another chain just like this one."""
+    twin = deployed()
+    twin.begin(1, time)
+    executed = tuple(Executed(done, twin.execute(done)) for done in transactions)
+    return Block(1, state.head.digest, time, executed, twin.balances(executed)).sealed(key)
+
+
+@pytest.fixture
+def state() -> Replay:
+    return deployed()
+
+
+def test_history_ends_in_the_same_state_every_time():
+    lines = history()
+    one, other = replayed(lines), replayed(lines)
+    assert one.head == other.head
+    assert one.digests == other.digests and len(one.digests) == len(lines) - 1
+    assert one.books.accounts() == other.books.accounts()
+    assert one.transactions == sum(len(Block.read(line, one.genesis.chain_id, 0).executed) for line in lines[1:]) == 17
+    assert one.time == Block.read(lines[-1], one.genesis.chain_id, 0).time
+
+
+def test_new_chain_is_before_block_0():
+    state = Replay(GENESIS)
+    assert state.head == Head(-1, GENESIS.digest)
+    assert (state.contract, state.transactions, state.nonce(OWNER.address)) == ("", 0, 0)
+
+
+def test_contract_is_where_ethereum_would_put_it(state: Replay):
+    assert state.contract == contract_address(CURATOR.address, 0)
+    assert state.machine.code(state.contract) == budget_ledger().runtime
+
+
+def test_honest_block_is_applied(state: Replay):
+    block = following(state, opening(state), opening(state, nonce=1, budget=7), time=1_005)
+    state.apply(block)
+    assert state.head == Head(1, block.digest)
+    assert (state.time, state.transactions, state.nonce(OWNER.address)) == (1_005, 3, 2)
+    assert [account.budget.units for account in state.books.accounts()] == [100, 7]
+    assert {budget for _, budget, _ in block.balances} == {100, 7}
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ({"number": 2}, "numbered 2, but comes after block 0"),
+        ({"number": 0}, "numbered 0"),
+        ({"parent": bytes(32)}, "does not follow"),
+        ({"parent": GENESIS.digest}, "does not follow"),
+        ({"time": 999}, "is older"),
+        ({"executed": ()}, "is empty"),
+        ({"balances": ()}, "balances"),
+    ],
+)
+def test_block_that_does_not_follow_is_refused(state: Replay, change: dict[str, object], what: str):
+    block = replace(following(state, opening(state)), **change).sealed(CURATOR)
+    with pytest.raises(Tampered, match=what) as refusal:
+        state.apply(block)
+    assert refusal.value.block == 1
+    assert state.head.number == 0 and state.books.accounts() == ()
+
+
+def test_other_sealers_are_refused(state: Replay):
+    block = following(state, opening(state), key=OWNER)
+    with pytest.raises(Tampered, match="not signed by the key that seals") as refusal:
+        state.apply(block)
+    assert refusal.value.block == 1
+
+
+@pytest.mark.parametrize("nonce", [1, 2, 2**63])
+def test_nonces_follow_without_gaps(state: Replay, nonce: int):
+    state.begin(1, 1_000)
+    with pytest.raises(Tampered, match=f"has nonce {nonce}, not 0"):
+        state.execute(opening(state, nonce=nonce))
+
+
+def test_used_nonce_is_refused(state: Replay):
+    transaction = opening(state)
+    state.begin(1, 1_000)
+    state.execute(transaction)
+    with pytest.raises(Tampered, match="has nonce 0, not 1"):
+        state.execute(transaction)
+
+
+def test_refused_transaction_has_no_place_in_a_journal(state: Replay):
+    state.begin(1, 1_000)
+    with pytest.raises(Tampered, match=r"the contract refuses.*not the owner"):
+        state.execute(signed(state, CURATOR, "lower_budget", word(1), 5))
+
+
+def test_refusal_of_a_fresh_transaction_changes_nothing(state: Replay):
+    state.begin(1, 1_000)
+    before = state.nonce(CURATOR.address)
+    with pytest.raises(LedgerRefused, match="not the owner"):
+        state.accept(CURATOR.address, signed(state, CURATOR, "lower_budget", word(1), 5))
+    assert state.nonce(CURATOR.address) == before
+
+
+@pytest.mark.parametrize("to", ["0x" + "35" * 20, OWNER.address])
+def test_transactions_go_to_the_ledger_only(state: Replay, to: str):
+    state.begin(1, 1_000)
+    with pytest.raises(Tampered, match="not to the ledger"):
+        state.execute(Transaction(5, 0, to, b"").signed(OWNER))
+
+
+def test_nothing_comes_before_the_contract():
+    state = Replay(GENESIS)
+    state.begin(0, 1_000)
+    with pytest.raises(Tampered, match="not to the ledger"):
+        state.execute(Transaction(5, 0, contract_address(CURATOR.address, 0), b"").signed(CURATOR))
+
+
+@pytest.mark.parametrize("code", [b"", INITCODE[:-1], INITCODE + b"\0", b"\x60\x00"])
+def test_other_contracts_are_refused(code: bytes):
+    state = Replay(GENESIS)
+    state.begin(0, 1_000)
+    with pytest.raises(Tampered, match="not this version's ledger"):
+        state.execute(Transaction(5, 0, "", code).signed(CURATOR))
+
+
+def test_second_contract_is_refused(state: Replay):
+    state.begin(1, 1_000)
+    with pytest.raises(Tampered, match="not this version's ledger"):
+        state.execute(Transaction(5, 1, "", INITCODE).signed(CURATOR))
+
+
+def test_call_without_a_function_is_refused(state: Replay):
+    state.begin(1, 1_000)
+    with pytest.raises(Tampered, match="refuses"):
+        state.execute(Transaction(5, 0, state.contract, b"").signed(OWNER))
+
+
+def test_balances_are_asked_of_the_contract_and_sorted(state: Replay):
+    state.begin(1, 1_000)
+    executed = [
+        Executed(done, state.execute(done)) for done in [opening(state, nonce=n, budget=9 - n) for n in range(4)]
+    ]
+    balances = state.balances(executed)
+    assert balances == tuple(sorted(balances))
+    assert sorted(budget for _, budget, _ in balances) == [6, 7, 8, 9]
+    assert state.balances(executed[:1]) == tuple(row for row in balances if row[1] == 9)
