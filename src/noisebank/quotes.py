@@ -67,6 +67,7 @@ def curve(account: Account, sql: str, chosen: Quote) -> tuple[Quote, ...]:
 def draw_curve(sql: str, points: Sequence[Quote], target: Path) -> None:
     """Price against error as a picture."""
     from matplotlib.figure import Figure
+    from matplotlib.ticker import NullLocator
 
     if target.suffix.lower() not in (".png", ".svg"):
         raise BadRequest("chart", target, "must end in .png or .svg")
@@ -77,10 +78,13 @@ def draw_curve(sql: str, points: Sequence[Quote], target: Path) -> None:
     axes.axhline(float(points[0].left), color="#444444", linestyle="--", linewidth=1)
     axes.text(errors[0], float(points[0].left), "left in the account", color="#444444", va="bottom", ha="right")
     axes.set_xscale("log")
-    axes.set_yscale("symlog", linthresh=1e-4)
+    axes.set_yscale("symlog", linthresh=max(1e-9, min((float(p.cost) for p in points if p.cost), default=1e-4)))
+    axes.set_ylim(bottom=0)
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xticks(errors, [f"{error:.3g}" for error in errors], fontsize=8)
     axes.set_xlabel("error at 95% confidence (half width)")
     axes.set_ylabel("price in precision")
-    axes.set_title(f"Halving the error costs four times as much\n{sql}", loc="left", fontsize=10)
+    axes.set_title(f"What more accuracy costs\n{sql}", loc="left", fontsize=10)
     axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(target, dpi=150)
 

@@ -82,7 +82,7 @@ def next_step(wanted: Goal, number: int, look: Precision, estimate: float, nonne
     bound; the precisions of the looks are fixed beforehand). Where they hold, a final measurement
     of the target precision is within `relative` of the truth with probability 1 - .9 beta. The
     target is rounded up to a power of two: an exact one on a public ledger would give the
-    estimate away (P3 is inverted to nine digits that way).
+    estimate away (P3 is inverted to nine digits that way). Proof: docs/proofs/relative.md.
     """
     size = estimate if nonnegative else abs(estimate)
     width = wanted.look_quantile(number, two_sided=not nonnegative) / float(look) ** 0.5
