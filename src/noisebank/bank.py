@@ -32,6 +32,8 @@ class Bank:
     def __init__(self, folder: Path, owner_key: Path | None = None, entropy: Entropy | None = None) -> None:
         if not (folder / JOURNAL).is_file():
             raise BadBank(f"{folder} is no bank; make one with `noisebank init {folder}`")
+        if not (folder / VAULT).is_file():  # a new one would forget every account, and open them a second time
+            raise BadBank(f"{folder} has no vault; put {VAULT} back, from the newest backup that there is")
         self.folder = folder
         self._exit = ExitStack()
         self._exit.callback(os.close, _locked(folder / LOCK))
@@ -113,12 +115,14 @@ def create_bank(folder: Path | str, owner_key: Path | None = None, entropy: Entr
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     curator = Key(entropy.token())
     curator.save(folder / KEYS / f"{Role.CURATOR.value}.key")
-    Key(entropy.token()).save(owner_key or folder / KEYS / f"{Role.OWNER.value}.key")
+    owner = owner_key or folder / KEYS / f"{Role.OWNER.value}.key"
+    Key(entropy.token()).save(owner)
     Vault(folder / VAULT).close()
     journal = Journal(folder / JOURNAL)
     begin_chain(journal, curator, entropy)
     EmbeddedChain(journal, {Role.CURATOR: curator}).close()
-    _sync(folder)
+    for written in (owner.parent, folder / KEYS, folder):
+        _sync(written)
     return folder
 
 
@@ -136,7 +140,10 @@ def _keys(folder: Path, owner_key: Path | None) -> dict[Role, Key]:
 
 
 def _locked(path: Path) -> int:
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise BadBank(f"{path} cannot be opened: {error.strerror}") from None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 
 import apsw
 
-from noisebank.errors import BadBank, OutcomeUnknown
+from noisebank.errors import BadBank, OutcomeUnknown, Tampered
 
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
@@ -44,11 +44,13 @@ def open_database(path: Path | str, schema: str, vfs: str | None = None) -> apsw
 
 @contextmanager
 def reading(database: apsw.Connection) -> Iterator[None]:
-    """What SQLite cannot read is an unreadable bank, and said so."""
+    """What SQLite cannot read is an unreadable bank, and said so; so is a row that makes no sense."""
     try:
         yield
     except apsw.Error as error:
         raise BadBank(f"{database.filename} cannot be read: {error}") from None
+    except (KeyError, TypeError, ValueError):
+        raise Tampered(f"{database.filename} holds a row that nobody here has written") from None
 
 
 def end_process(reason: str) -> None:
@@ -65,16 +67,17 @@ class Turn(Generic[Item, Outcome]):
     item: Item
     outcome: Outcome | None = None
     refusal: Exception | None = None
+    committed: bool = field(default=False)
     done: bool = field(default=False)
 
 
 class GroupCommit(Generic[Item, Outcome]):
     """Many callers, one writer, one fsync a group.
 
-    `commit` gets all turns that queued up while the last group was being written, makes them
-    durable and sets the outcome or refusal of each. No outcome leaves before that returns. If it
-    raises, the process ends (`die`); should `die` return, as in tests, nothing is ever committed
-    again and every caller gets `OutcomeUnknown`.
+    Whoever finds nobody writing takes all turns that wait, and commits for all of them; the others
+    sleep until theirs is done. `commit` makes the turns durable and sets the outcome or refusal of
+    each. No outcome leaves before that returns. If it raises, the process ends (`die`); should
+    `die` return, as in tests, nothing is ever committed again and callers get `OutcomeUnknown`.
     """
 
     def __init__(
@@ -82,34 +85,43 @@ class GroupCommit(Generic[Item, Outcome]):
     ) -> None:
         self._commit, self._die = commit, die
         self._waiting: list[Turn[Item, Outcome]] = []
-        self._queue, self._writer = threading.Lock(), threading.Lock()
-        self._broken = False
+        self._change = threading.Condition()
+        self._writing = self._broken = False
 
     def __call__(self, item: Item) -> Outcome:
         turn: Turn[Item, Outcome] = Turn(item)
-        with self._queue:
-            self._waiting.append(turn)
-        with self._writer:  # whoever gets here first commits for all who wait behind
-            if not turn.done:
-                self._commit_waiting()
-        if not turn.done:  # its group was taken by a caller who was interrupted before the commit
-            raise OutcomeUnknown("the commit was interrupted")
+        group: list[Turn[Item, Outcome]] = []
+        try:
+            with self._change:
+                self._waiting.append(turn)
+                self._change.wait_for(lambda: turn.done or not self._writing)
+                if not turn.done:
+                    self._writing = True
+                    group, self._waiting = self._waiting, []
+            if group:
+                self._commit_group(group)
+        finally:  # also when interrupted: the others must learn that nobody knows
+            if group:
+                with self._change:
+                    for each in group:
+                        each.done = True
+                    self._writing = False
+                    self._change.notify_all()
         if turn.refusal is not None:
             raise turn.refusal
+        if not turn.committed:
+            raise OutcomeUnknown("the commit was interrupted")
         return turn.outcome  # type: ignore[return-value]  # set by commit when there is no refusal
 
-    def _commit_waiting(self) -> None:
-        with self._queue:
-            group, self._waiting = self._waiting, []
+    def _commit_group(self, group: list[Turn[Item, Outcome]]) -> None:
         try:
             if self._broken:
                 raise OutcomeUnknown("an earlier commit failed")
             self._commit(group)
+            for turn in group:
+                turn.committed = True
         except BaseException as error:
             self._broken = True
             for turn in group:
                 turn.refusal, turn.outcome = OutcomeUnknown(f"the commit failed: {error}"), None
             self._die(f"a commit failed ({error})")
-        finally:
-            for turn in group:
-                turn.done = True

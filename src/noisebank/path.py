@@ -100,6 +100,8 @@ class Account:
         self.id, self.policy, self.secrets, self._identity = id, policy, secrets, identity
         self.engine, self.ledger, self.vault, self._entropy = engine, ledger, vault, entropy
         self._turns: dict[bytes, threading.Lock] = {}
+        self.lost: set[bytes] = set()
+        """Queries (salted) with a published answer that the vault has lost; recovery finds them."""
 
     @property
     def name(self) -> str:
@@ -197,6 +199,7 @@ class Account:
         """The quote for a question that is already parsed."""
         wanted = self.price(question, wished)
         planned = plan(wanted, self._records(question.query))
+        self._check_noise(question.query, planned)
         state, moves = self.state, self._sensitivity(question.query)
         return Quote(
             sql=question.sql,
@@ -309,6 +312,8 @@ class Account:
                 return point.value  # same bits
         if not points or points[-1].precision < reservation.wanted:
             raise AnswerLost("the vault has lost the answer that this one would reuse")
+        if reservation.query in self.lost:  # beside the lost one, a new draw would be a second sample
+            raise AnswerLost("the vault has lost an answer to this query: only what it still holds can be repeated")
         return draw(bridge(reservation.wanted, moves, points), self._entropy)
 
     def _seal(self, reservation: Reservation, question: Question, value: GridValue) -> Sealed:

@@ -35,12 +35,23 @@ def check_history(ledger: Ledger, vault: Vault) -> None:
 
 
 def recover(account: Account) -> Recovered:
-    """Completes every reservation that can be completed."""
+    """Completes every reservation that can be completed.
+
+    `Tampered` if the vault holds another answer than the one published: whatever reuses it would
+    be wrong, too.
+    """
     finished = waiting = unknown = lost = 0
+    unpublished = []
     for reservation in account.ledger.reservations(account.id):
-        if reservation.answer is not None:
-            lost += account.vault.answer(reservation.id) is None
-            continue
+        sealed = account.vault.answer(reservation.id)
+        if reservation.answer is None:
+            unpublished.append(reservation)
+        elif sealed is None:
+            account.lost.add(reservation.query)
+            lost += 1
+        elif (sealed.digest, sealed.query) != (reservation.answer, reservation.query):
+            raise Tampered(f"the vault's answer {reservation.id.hex()[:12]} is not the one on the ledger")
+    for reservation in unpublished:
         request = account.vault.request(reservation.id)
         if request is None:
             unknown += 1

@@ -13,6 +13,7 @@ import json
 import os
 import signal
 import sys
+import time
 import traceback
 from contextlib import nullcontext
 from dataclasses import asdict
@@ -85,6 +86,7 @@ def hasty(out: int) -> Any:
         assert request is not None
         shown = {"exact": str(value.exact * question.unit), "case": reservation.case.name}
         say(out, {"answered": request.key, **shown, "cost": reservation.fresh.units, "receipt": ""})
+        time.sleep(0.01)  # as if the disk were slow: a random kill should find this gap
         return seal(self, reservation, question, value)
 
     return early

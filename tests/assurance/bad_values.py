@@ -21,11 +21,13 @@ import numpy as np
 from assurance.report import Finding
 from noisebank.errors import NoisebankError
 from noisebank.path import Account
-from noisebank.units import Precision
+from noisebank.units import Precision, on_ladder
 from support import memory_account, write_people
 
 GOOD = "SELECT COUNT(*) FROM people WHERE age > 30"
 HUGE = 10**5_000
+PAIR: dict[str, Any] = {"epsilon": "1", "delta": "1e-6"}
+CLASSICAL: dict[str, Any] = {"delta": "1e-6", "calibration": "classical"}
 
 NOT_NUMBERS: tuple[Any, ...] = (
     math.nan, math.inf, -math.inf, np.float64("nan"), Decimal("NaN"), Decimal("sNaN"), Decimal("-Infinity"),
@@ -80,6 +82,11 @@ def trials() -> Iterator[Trial]:
         yield Trial(f"sigma = {what}", lambda a, v=value: a.ask(GOOD, sigma=v))
         yield Trial(f"sigma of a sum = {what}", lambda a, v=value: a.ask("SELECT SUM(income) FROM people", sigma=v))
         yield Trial(f"quoted sigma = {what}", lambda a, v=value: a.quote(GOOD, sigma=v))
+        yield Trial(f"within = {what}", lambda a, v=value: a.ask(GOOD, within=v))
+        yield Trial(f"quoted within = {what}", lambda a, v=value: a.quote(GOOD, within=v))
+        yield Trial(f"confidence = {what}", lambda a, v=value: a.ask(GOOD, within="10", confidence=v))
+        yield Trial(f"relative = {what}", lambda a, v=value: a.ask(GOOD, relative=v))
+        yield Trial(f"relative confidence = {what}", lambda a, v=value: a.ask(GOOD, relative="10%", confidence=v))
     for value in (*NOT_NUMBERS, -1, -1e-300, "-1", -HUGE, HUGE, Fraction(1, HUGE)):
         yield Trial(f"at_most = {_shown(value)}", lambda a, v=value: a.ask(GOOD, sigma="2", at_most=v))
     for value in (1, 0.9999999, "1", Fraction(1), "0.6"):
@@ -98,6 +105,9 @@ def trials() -> Iterator[Trial]:
     yield Trial("nothing wished", lambda a: a.ask(GOOD))
     yield Trial("epsilon alone", lambda a: a.ask(GOOD, epsilon="1"))
     yield Trial("delta alone", lambda a: a.ask(GOOD, delta="1e-6"))
+    yield Trial("sigma and within", lambda a: a.ask(GOOD, sigma="1", within="1"))
+    yield Trial("sigma and relative", lambda a: a.ask(GOOD, sigma="1", relative="2%"))
+    yield Trial("sigma and confidence", lambda a: a.ask(GOOD, sigma="1", confidence="0.9"))
     yield Trial("sigma and epsilon", lambda a: a.ask(GOOD, sigma="1", epsilon="1", delta="1e-6"))
     yield Trial("more than is left", lambda a: a.ask(GOOD, sigma="0.001"))
 
@@ -129,7 +139,7 @@ def wrong(account: Account, trial: Trial) -> str | None:
 def _forgiving(value: Any, parameter: str = "value") -> Fraction:
     """The planted bug: bad numbers become some number, as OpenDP itself does."""
     try:
-        return Fraction(value)
+        return Fraction(float(value))
     except (TypeError, ValueError, OverflowError):
         return Fraction(1)
 
@@ -140,7 +150,7 @@ def bad_values(share: float) -> Finding:
     with TemporaryDirectory() as folder:
         account = memory_account(write_people(Path(folder) / "a"))
         found = [problem for trial in tried if (problem := wrong(account, trial))]
-        still = account.ask(GOOD, sigma="2").cost == Precision(25 * 10**16)
+        still = account.ask(GOOD, sigma="2").cost == on_ladder(Precision(25 * 10**16))
         thinned = tried[:: max(1, round(8 * (1 - share)))]
         fresh = memory_account(write_people(Path(folder) / "b", epsilon="50"))
         with patch("noisebank.planning.pricing.exact", _forgiving):

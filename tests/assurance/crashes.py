@@ -124,6 +124,8 @@ class Witness:
     shown: dict[str, tuple[Fraction, str, Case, Precision]] = field(default_factory=dict)
     """By idempotency key: what its asker was given."""
     wrong: list[str] = field(default_factory=list)
+    touches: int = 0
+    draws: int = 0
 
     def fork(self) -> Witness:
         """The same past, another future; what was wrong is wrong for all."""
@@ -164,10 +166,12 @@ class Witness:
         self.sealed[sealed.id] = sealed.digest
 
     def touched(self, query: bytes) -> None:
+        self.touches += 1
         if not any(known == query and charged and id not in self.sealed for id, (known, charged) in self.fresh.items()):
             self.blame("data touched without a durable, unanswered reservation")
 
     def drew(self) -> None:
+        self.draws += 1
         if all(id in self.sealed for id in self.fresh):
             self.blame("noise drawn although every reservation is sealed: a second sample")
 
@@ -226,16 +230,17 @@ def model(requests: list[Asked]) -> dict[str, tuple[Case, int]]:
 
 @dataclass
 class Fuse:
-    """Ends the process at its n-th step. The files of that moment are all that is left."""
+    """Ends the process at its n-th step, or at the step of that name. What is in the files then is all that is left."""
 
     at: int | None = None
     save: Callable[[], None] = lambda: None
+    name: str = "nowhere"
     steps: int = 0
     blew: str = ""
 
     def __call__(self, where: str) -> None:
         self.steps += 1
-        if self.steps == self.at:
+        if self.steps == self.at or where == self.name:
             self.blew = where
             self.save()
             raise Crash(where)
@@ -363,6 +368,7 @@ class Laboratory:
 
     room: Path
     kind: type[Account] = Account
+    depth: int = 2
     crashes: int = 0
     judged: int = 0
     points: Counter[str] = field(default_factory=Counter)
@@ -373,8 +379,8 @@ class Laboratory:
         self.rooms += 1
         return self.room / str(self.rooms)
 
-    def explore(self, start: Path, witness: Witness, requests: list[Asked], pairs: int = 2) -> None:
-        """Crashes the last request at each of its steps, and what follows again, `pairs` deep."""
+    def explore(self, start: Path, witness: Witness, requests: list[Asked], depth: int) -> None:
+        """Crashes the last request at each of its steps, and what follows again, `depth` crashes in all."""
         step = 0
         while not witness.wrong:
             step += 1
@@ -387,8 +393,8 @@ class Laboratory:
                 return
             self.crashes += 1
             self.points[fuse.blew] += 1
-            if pairs > 1:
-                self.explore(after, eye, requests, pairs - 1)
+            if depth > 1:
+                self.explore(after, eye, requests, depth - 1)
             self.attempt(after, eye, Fuse(), requests)
             self.judge(after, eye, requests)
             shutil.rmtree(after)
@@ -421,7 +427,7 @@ class Laboratory:
         shutil.copytree(start, state)
         for place in range(len(requests)):
             done = requests[: place + 1]
-            self.explore(state, witness, done)
+            self.explore(state, witness, done, self.depth)
             self.attempt(state, witness, Fuse(), done)
             if witness.wrong or self.crashes >= enough:
                 break

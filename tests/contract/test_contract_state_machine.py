@@ -209,4 +209,4 @@ CALM = settings(
 TestLedgers = Ledgers.TestCase
 TestLedgers.settings = settings(CALM, max_examples=120, stateful_step_count=40)
 TestLedgersForLonger = pytest.mark.slow(LongLedgers.TestCase)
-TestLedgersForLonger.settings = settings(CALM, max_examples=500, stateful_step_count=80)
+TestLedgersForLonger.settings = settings(CALM, max_examples=250, stateful_step_count=80)

@@ -46,6 +46,7 @@ class EmbeddedChain:
         die: Callable[[str], None] = end_process,
     ) -> None:
         self._journal, self._keys, self._clock = journal, keys, clock
+        self._closed = False
         lines = journal.lines()
         first = next(lines, None)
         if first is None:
@@ -103,6 +104,7 @@ class EmbeddedChain:
         return self._state.head
 
     def close(self) -> None:
+        self._closed = True
         self._journal.close()
 
     # -- the owner's business ------------------------------------------------------------------
@@ -148,6 +150,8 @@ class EmbeddedChain:
     # -- writing -------------------------------------------------------------------------------
 
     def _transact(self, role: Role, function: str, *arguments: Word) -> tuple[Event, ...]:
+        if self._closed:
+            raise BadBank("this bank is closed")
         return self._commit(Call(self._key(role), self._state.machine.contract.call(function, *arguments)))
 
     def _commit_block(self, turns: Sequence[Turn[Call, tuple[Event, ...]]]) -> None:

