@@ -21,8 +21,6 @@ from noisebank.units import Precision
 if TYPE_CHECKING:
     from noisebank.answers import Answer, Quote
     from noisebank.audit.verifier import Report
-    from noisebank.experiments.demo import Demonstration
-    from noisebank.experiments.table2 import Table2
     from noisebank.quotes import Explained, Offer
     from noisebank.statement import Statement
 
@@ -237,41 +235,6 @@ def show_report(report: Report) -> None:
         for number, line in enumerate(lines):
             out.print(f"[dim]{title if not number else '':>14}[/dim]", end="  ")
             say(line)
-
-
-def show_demo(shown: Demonstration) -> None:
-    """The demonstration in one screen."""
-    plain = shown.plain()
-    rows = [
-        ("answered", f"{plain['answered']} of {plain['queries']} requests, {plain['data_accesses']} looks at the data"),
-        ("cases", ", ".join(f"{name} {count}" for name, count in shown.cases.items())),
-        ("epsilon, paper's formula", f"{shown.bank_curve[-1]:.3f} instead of {shown.naive_curve[-1]:.3f} "
-                                     f"({shown.saving:.1%} less)"),
-        ("epsilon, exact", f"{shown.epsilon_exact:.3f} instead of {shown.epsilon_naive_exact:.3f}"),
-        ("budget", f"epsilon {shown.budget_epsilon:g} at delta 1e-4; "
-                   f"{shown.left} of {shown.spent + shown.left} precision left"),
-        ("error", f"{shown.rms_error:.2f} of the promised standard deviation (root mean square), "
-                  f"{shown.relative_error:.1%} relative"),
-        ("written", f"{shown.folder}: table, policy, bank, journal.jsonl, spending.png, spending.svg"),
-    ]  # fmt: skip
-    facts(f"{plain['queries']} requests over five queries in {shown.seconds:.1f} s", rows)
-    out.print()
-    show_report(shown.report)
-
-
-def show_table2(table: Table2) -> None:
-    """Table II of the reuse paper."""
-    shown = Table(
-        title=f"Table II: {table.cumulative[-1]} precision spent, {table.naive} without reuse", title_justify="left"
-    )
-    for name in ("query", "type", "sigma", "case", "reuses", "spent so far"):
-        shown.add_column(name, justify="right")
-    for number, row in enumerate(
-        zip(table.types, table.sigmas, table.cases, table.reuses, table.cumulative, strict=True), 1
-    ):
-        kind, sigma, case, reuses, spent = row
-        shown.add_row(f"Q{number}", str(kind), sigma, case, reuses or "-", f"{spent:.6f}")
-    out.print(shown)
 
 
 def _short(number: float) -> str:

@@ -8,6 +8,7 @@ never make noise.
 from __future__ import annotations
 
 import math
+import os
 import random
 import secrets
 from functools import lru_cache
@@ -15,6 +16,10 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import numpy as np
+    from numpy.random import Generator
+    from numpy.typing import NDArray
 
 MAX_NOISE_SCALE = 2.0**57
 """46 standard deviations of this still fit a signed 64-bit integer."""
@@ -59,3 +64,23 @@ def _sampler(scale: float) -> Callable[[int], int]:
 def workload(seed: int) -> random.Random:
     """A repeatable generator for made-up tables and requests. Never for noise."""
     return random.Random(seed)
+
+
+def simulation(seed: int) -> Generator:
+    """A fast repeatable generator for simulations, never for noise that protects people."""
+    from numpy.random import default_rng
+
+    return default_rng(seed)
+
+
+def uniform_words(count: int) -> NDArray[np.uint64]:
+    """`count` independent uniform 64-bit integers from the operating system, for noise that protects people.
+
+    Integers, not floats in [0, 1): a caller splits the range 0 .. 2^64 - 1 into whole numbers of words, so that its
+    probabilities are exact fractions and an exp(epsilon) bound on their ratios is a comparison of integers. A float
+    threshold would instead be off by up to 2^-53, which adds about 2^-53 / p to epsilon for an outcome of
+    probability p.
+    """
+    import numpy as np
+
+    return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)

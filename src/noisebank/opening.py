@@ -8,15 +8,16 @@ from types import MappingProxyType
 
 from noisebank.digests import commitment
 from noisebank.entropy import Entropy
-from noisebank.errors import BadPolicy, BadRequest, BadTable, Mistake, Misuse
+from noisebank.errors import BadBank, BadPolicy, BadRequest, BadTable, Mistake, Misuse
 from noisebank.ledger.embedded import EmbeddedChain
 from noisebank.ledger.protocol import AccountState, Opening
 from noisebank.measuring.duckdb_engine import DuckDBEngine, header_of
 from noisebank.measuring.engine import Inspection
-from noisebank.path import Account, Secrets
+from noisebank.path import Account
 from noisebank.policy import Neighbours, Policy, policy_from_public
 from noisebank.privacy.calibration import budget_precision
 from noisebank.queries.sql import parse
+from noisebank.salts import Secrets
 from noisebank.vault.vault import Vault
 
 
@@ -37,6 +38,7 @@ def open_account(rooms: Rooms, policy: Policy) -> tuple[Account, Inspection]:
     """
     if any(account.name == policy.name for account in known_accounts(rooms)):
         raise BadRequest("name", policy.name, "is already an account of this bank; a table has one budget")
+    _check_unknown(rooms, policy)
     _check_queries(policy)
     header = header_of(policy.source)
     secrets = Secrets(rooms.entropy.token(), rooms.entropy.token())
@@ -80,6 +82,16 @@ def known_account(rooms: Rooms, state: AccountState) -> Account | None:
     secrets = Secrets(bytes.fromhex(kept["secret"]), bytes.fromhex(kept["data_salt"]))
     engine = DuckDBEngine(policy, tuple(kept["header"]), secrets.row_key)
     return Account(state.account, policy, secrets, kept["identity"], engine, rooms.ledger, rooms.vault, rooms.entropy)
+
+
+def _check_unknown(rooms: Rooms, policy: Policy) -> None:
+    """An old vault may have forgotten the account; its budget must not be given out twice."""
+    for state in rooms.ledger.books.accounts():
+        if state.policy == policy.digest and rooms.vault.opening(state.data) is None:
+            raise BadBank(
+                f"the ledger has an account with this very policy ({state.account.hex()[:12]}) that the vault does "
+                "not know: put the newest vault back, or its budget would be given out twice"
+            )
 
 
 def _check_queries(policy: Policy) -> None:

@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import threading
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypedDict, Unpack, overload
+from typing import Unpack, overload
 
 from noisebank.answers import Answer, Quote, Receipt, released, standard_deviation
-from noisebank.digests import commitment, derived_salt, keccak, tagged
+from noisebank.digests import tagged
 from noisebank.entropy import Entropy
 from noisebank.errors import AnswerLost, BadRequest, TableChanged, Tampered
 from noisebank.ledger.embedded import EmbeddedChain
 from noisebank.ledger.protocol import AccountState, Claim, Reservation
 from noisebank.measuring.engine import Engine
 from noisebank.measuring.mechanism import measure
-from noisebank.planning.pricing import PrecisionWish, Wish, price, wish
-from noisebank.planning.relative import Goal, goal
+from noisebank.planning.pricing import PrecisionWish, Wish, Wished, price, wish
+from noisebank.planning.relative import Goal, goal_of
 from noisebank.planning.reuse import Plan, bridge, plan, refined
 from noisebank.policy import Policy
 from noisebank.privacy.calibration import account_epsilon
@@ -31,56 +30,13 @@ from noisebank.queries.sensitivity import contribution_range, saturation, sensit
 from noisebank.queries.sql import parse
 from noisebank.records import Case, Record
 from noisebank.refinement import Refinement, refine
+from noisebank.salts import Secrets
 from noisebank.units import Exact, GridValue, Precision, exact
 from noisebank.vault.vault import Request, Sealed, Vault
 
 OWNER = "owner"
 """Local use of the command line is this analyst; the limit is the budget."""
 MAX_KEY = 200
-
-
-class Wished(TypedDict, total=False):
-    """The ways to say how good an answer shall be; exactly one of them is used."""
-
-    epsilon: Exact | None
-    delta: Exact | None
-    sigma: Exact | None
-    within: Exact | None
-    confidence: Exact | None
-    calibration: str | None
-
-
-def goal_of(relative: Exact, wished: Wished) -> Goal:
-    """A relative wish; no other way of asking may stand beside it."""
-    for name, value in wished.items():
-        if value is not None and name != "confidence":
-            raise BadRequest(f"relative and {name}", "both", "say how good the answer shall be in one way only")
-    return goal(relative, wished.get("confidence"))
-
-
-@dataclass(frozen=True, slots=True)
-class Secrets:
-    """What the vault keeps for one account: salts come from it, and which rows of a person count."""
-
-    secret: bytes
-    data_salt: bytes
-
-    def query(self, query: Query) -> bytes:
-        """The salted digest under which the ledger knows a query."""
-        return commitment(self.query_salt(query), query.digest)
-
-    def query_salt(self, query: Query) -> bytes:
-        """Opens one query's records and no other's."""
-        return derived_salt(self.secret, "query", query.digest)
-
-    def analyst(self, name: str) -> bytes:
-        """The salted digest under which the ledger knows an analyst."""
-        return commitment(derived_salt(self.secret, "analyst", name.encode()), keccak(name.encode()))
-
-    @property
-    def row_key(self) -> str:
-        """Decides which rows of a person count."""
-        return derived_salt(self.secret, "rows", b"").hex()
 
 
 class Account:

@@ -217,7 +217,8 @@ class _Reader:
             step = exact(facts.get("step", 1), "step")
         except BadRequest:
             step = Fraction(0)
-        if step <= 0 or (kind is Kind.INTEGER and step.denominator != 1):
+        # Engines compute with doubles: a step far outside of their range has no meaning there.
+        if not Fraction(1, 10**100) <= step <= 10**100 or (kind is Kind.INTEGER and step.denominator != 1):
             allowed = "a whole number above 0" if kind is Kind.INTEGER else "a number above 0, e.g. 0.01"
             self.wrong(f"{where}.step", f"{facts.get('step')!r} does not fit", f"write {allowed}")
             step = Fraction(1)

@@ -10,8 +10,9 @@ from typing import Any
 
 from noisebank.answers import Quote, standard_deviation
 from noisebank.errors import BadRequest
-from noisebank.path import Account, Wished, goal_of
-from noisebank.planning.pricing import PrecisionWish, PrivacyWish
+from noisebank.path import Account
+from noisebank.planning.pricing import PrecisionWish, PrivacyWish, Wished
+from noisebank.planning.relative import goal_of
 from noisebank.privacy.intervals import interval
 from noisebank.queries.sensitivity import saturation, sensitivity
 from noisebank.units import LEAST_PRECISION, Exact, Precision, exact, on_ladder

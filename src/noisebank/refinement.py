@@ -15,12 +15,14 @@ from noisebank.errors import BadRequest, BudgetExhausted
 from noisebank.planning.relative import Goal, next_step
 from noisebank.privacy.intervals import interval
 from noisebank.records import Case
-from noisebank.units import NOTHING, Precision
+from noisebank.units import MOST_PRECISION, NOTHING, Precision
 
 AskAt = Callable[[Precision, str], Answer]
 """An answer of exactly this precision, under this part of the key."""
 CostOf = Callable[[Precision], Precision]
 """What an answer of this precision would cost now."""
+Left = Callable[[], Precision]
+"""What the account has left now. Steps of an earlier try are already gone from it, but count against the cap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +61,16 @@ class Refinement:
 
 
 def refine(
-    wanted: Goal, scale: Fraction, largest: float, nonnegative: bool, ask_at: AskAt, cost_of: CostOf, cap: Precision
+    wanted: Goal,
+    scale: Fraction,
+    largest: float,
+    nonnegative: bool,
+    ask_at: AskAt,
+    cost_of: CostOf,
+    cap: Precision,
+    left: Left = lambda: MOST_PRECISION,
 ) -> Refinement:
-    """Looks in doublings, then measures once; never spends more than `cap`.
+    """Looks in doublings, then measures once; never spends more than `cap`, tries before a crash included.
 
     `scale` is the sensitivity in the answer's unit, `largest` the most that the value can be, in
     sensitivities. The final value is the increment between the last look and the final point of
@@ -69,31 +78,37 @@ def refine(
     """
     power, number, spent = wanted.first_look(largest), 1, NOTHING
     looks: list[Answer] = []
+
+    def allowed() -> Precision:
+        return min(cap, spent + left())
+
     while True:
         look = Precision(2**power)
-        if spent + cost_of(look) > cap:
+        if spent + cost_of(look) > allowed():
             break
         try:
             looks.append(ask_at(look, f"look {number}"))
         except BudgetExhausted:
+            if not looks:
+                raise
             break
         spent += looks[-1].cost
         step = next_step(wanted, number, look, float(looks[-1].exact / scale), nonnegative)
         if step.target is not None:
             total = look + step.target
-            if spent + cost_of(total) > cap:
+            if spent + cost_of(total) > allowed():
                 break
             try:
                 final = ask_at(total, "final")
             except BudgetExhausted:
                 break
             return _reached(wanted, scale, looks, final, look, step.target)
-        if spent + cost_of(_at_least(look, step.at_least)) > cap:
+        if spent + cost_of(_at_least(look, step.at_least)) > allowed():
             break  # even the largest value that the bounds allow could not be pinned down
         power, number = power + 1, number + 1
     if not looks:
-        raise BadRequest("at_most", cap, f"is below the first step, which costs {cost_of(Precision(2**power))}")
-    return _stopped(wanted, looks, cap)
+        raise BadRequest("at_most", allowed(), f"is below the first step, which costs {cost_of(Precision(2**power))}")
+    return _stopped(wanted, looks, allowed())
 
 
 def _at_least(look: Precision, needed: float) -> Precision:

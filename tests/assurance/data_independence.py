@@ -93,7 +93,9 @@ def requests(random: Random, count: int) -> list[Asking]:
     """Good and bad, cheap and dear, new and repeated."""
     found = []
     for _ in range(count):
-        wish: dict[str, Any] = {"sigma": random.choice(["1", "2", "3", "5.5", "40", "900", "2000", "9000", "0.01", "0"])}
+        wish: dict[str, Any] = {
+            "sigma": random.choice(["1", "2", "3", "5.5", "40", "900", "2000", "9000", "0.01", "0"])
+        }
         if random.random() < 0.3:
             wish = {"epsilon": random.choice(["0.1", "0.5", "1", "50"]), "delta": random.choice(["1e-6", "1e-4", "2"])}
         rest: dict[str, Any] = {"analyst": random.choice(["owner", "ann", "bob"])}

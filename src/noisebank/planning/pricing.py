@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypedDict
 
 from noisebank.errors import BadRequest
 from noisebank.privacy.calibration import Calibration, request_precision
@@ -76,6 +77,17 @@ class PrecisionWish:
 
 
 Wish = PrivacyWish | NoiseWish | WithinWish | PrecisionWish
+
+
+class Wished(TypedDict, total=False):
+    """The ways to say how good an answer shall be; exactly one of them is used."""
+
+    epsilon: Exact | None
+    delta: Exact | None
+    sigma: Exact | None
+    within: Exact | None
+    confidence: Exact | None
+    calibration: str | None
 
 
 def wish(

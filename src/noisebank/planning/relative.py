@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, inf, log2, pi
+from math import inf, log2, pi
 from statistics import NormalDist
 
 from noisebank.errors import BadRequest
-from noisebank.planning.pricing import check_confidence
+from noisebank.planning.pricing import Wished, check_confidence
 from noisebank.units import Exact, Precision, exact
 
 SEARCH_SHARE = 0.1
@@ -22,7 +22,7 @@ SEARCH_SHARE = 0.1
 REACH = 10.0
 """The final measurement may be this much more precise than the look that decides on it."""
 LEAST_LOOK = 30
-"""log2 of the smallest look in units: about 1e-9 precision."""
+"""log2 of the smallest look or target in units: about 1e-9 precision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +75,14 @@ def goal(relative: Exact, confidence: Exact | None = None) -> Goal:
     return Goal(share, check_confidence(confidence))
 
 
+def goal_of(relative: Exact, wished: Wished) -> Goal:
+    """A relative wish; no other way of asking may stand beside it."""
+    for name, value in wished.items():
+        if value is not None and name != "confidence":
+            raise BadRequest(f"relative and {name}", "both", "say how good the answer shall be in one way only")
+    return goal(relative, wished.get("confidence"))
+
+
 def next_step(wanted: Goal, number: int, look: Precision, estimate: float, nonnegative: bool) -> Step:
     """Decides after look `number` (from 1), of precision `look`, which gave `estimate`.
 
@@ -90,4 +98,5 @@ def next_step(wanted: Goal, number: int, look: Precision, estimate: float, nonne
     at_least = wanted.needed(abs(estimate) + width)
     if needed > REACH * float(look):
         return Step(None, needed, at_least)
-    return Step(Precision(2 ** ceil(log2(needed * 1e18))), needed, at_least)
+    power = (Precision.ceil(Fraction(needed)).units - 1).bit_length()  # exact: a float's log2 may round down
+    return Step(Precision(2 ** max(LEAST_LOOK, power)), needed, at_least)

@@ -1,0 +1,111 @@
+"""quote, ask, explain: what an analyst does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from noisebank.commands.options import as_json, guarded, in_bank, of_account, opened_bank, wished
+
+if TYPE_CHECKING:
+    from noisebank.planning.pricing import Wished
+
+
+@click.command()
+@click.argument("question")
+@wished
+@click.option("--at-most", metavar="P", help="With --relative: the most precision that may be spent.")
+@click.option("--curve", is_flag=True, help="Show price against error around this wish, as a table and a chart.")
+@click.option(
+    "--chart", type=click.Path(path_type=Path), help="With --curve: also draw it into this .png or .svg file."
+)
+@in_bank
+@of_account
+@as_json
+@guarded
+def quote(
+    question: str, at_most: str | None, curve: bool, chart: Path | None, folder: Path, account: str | None,
+    as_json: bool, relative: str | None, **wish: Any,
+) -> None:  # fmt: skip
+    """Say what an answer would cost. Spends nothing, opens no data.
+
+    QUESTION is SQL or the name of one of the policy's queries.
+
+    Example:  noisebank quote over_60 --within 0.01 --confidence 0.95 --curve
+    """
+    from noisebank import console, quotes
+
+    with opened_bank(folder) as bank:
+        found = bank.account(account)
+        if relative is not None:
+            offer = quotes.quote_relative(found, question, relative, at_most, cast("Wished", wish))
+            console.show_json(console.plain_offer(offer)) if as_json else console.show_offer(
+                offer, float(found.policy.delta)
+            )
+            return
+        price = found.quote(question, **wish)
+        points = quotes.curve(found, question, price) if curve or chart else ()
+        if chart is not None:
+            quotes.draw_curve(price.sql, points, chart)
+    if as_json:
+        extra = {"curve": [console.plain_quote(point) for point in points]} if points else {}
+        console.show_json({**console.plain_quote(price), **extra})
+        return
+    console.show_quote(price, float(found.policy.delta))
+    if points:
+        console.show_curve(points, price)
+
+
+@click.command()
+@click.argument("question")
+@wished
+@click.option("--at-most", metavar="P", help="The most precision that may be spent on it.")
+@click.option("--key", help="Idempotency key: asking again with it gives the same answer and charges once.")
+@click.option("--receipt", type=click.Path(path_type=Path), help="Write the receipt to this file.")
+@in_bank
+@of_account
+@as_json
+@guarded
+def ask(
+    question: str, at_most: str | None, key: str | None, receipt: Path | None, folder: Path, account: str | None,
+    as_json: bool, relative: str | None, **wish: Any,
+) -> None:  # fmt: skip
+    """Answer a question, with noise, and charge what is new in it.
+
+    QUESTION is SQL or the name of one of the policy's queries. Say how good the answer shall be in
+    one way: --epsilon and --delta, --within, --relative, or --sigma.
+
+    Example:  noisebank ask "SELECT COUNT(*) FROM survey WHERE age > 60" --within 25
+    """
+    from noisebank import console
+
+    with opened_bank(folder) as bank:
+        answer = bank.account(account).ask(question, relative=relative, at_most=at_most, key=key, **wish)
+        if receipt is not None:
+            receipt.write_text(answer.receipt.text() + "\n")
+    console.show_json(console.plain_answer(answer)) if as_json else console.show_answer(answer)
+
+
+@click.command()
+@click.argument("question", required=False)
+@in_bank
+@of_account
+@as_json
+@guarded
+def explain(question: str | None, folder: Path, account: str | None, as_json: bool) -> None:
+    """Turn epsilon into error, for this table: how good is an answer for its price?
+
+    QUESTION is SQL or the name of a query; without it, all named queries are explained.
+
+    Example:  noisebank explain over_60
+    """
+    from noisebank import console, quotes
+
+    with opened_bank(folder) as bank:
+        found = bank.account(account)
+        rows = quotes.explained(found, [question] if question else list(found.policy.queries))
+        delta, left = float(found.policy.delta), found.state.left
+    shown = {"delta": delta, "left": left, "queries": [row.plain() for row in rows]}
+    console.show_json(shown) if as_json else console.show_explained(rows, delta)

@@ -1,0 +1,79 @@
+"""What commands share: options, error messages, exit codes, an opened bank."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from noisebank.errors import Misuse, NoisebankError
+
+if TYPE_CHECKING:
+    from noisebank.bank import Bank
+
+Command = Callable[..., None]
+
+
+def guarded(command: Command) -> Command:
+    """Errors of ours become one clear message and the right exit code."""
+
+    @functools.wraps(command)
+    def run(*arguments: Any, **options: Any) -> None:
+        try:
+            command(*arguments, **options)
+        except NoisebankError as error:
+            code = 2 if isinstance(error, Misuse) else 1
+            if options.get("as_json"):
+                from noisebank.console import show_json
+
+                show_json({"error": type(error).__name__, "message": str(error)})
+            click.secho(f"{'refused' if code == 1 else 'error'}: {error}", err=True, fg="red")
+            sys.exit(code)
+
+    return run
+
+
+def options(*decorators: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    def apply(command: Command) -> Command:
+        for decorate in reversed(decorators):
+            command = decorate(command)
+        return command
+
+    return apply
+
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
+in_bank = click.option(
+    "--bank", "-b", "folder", type=click.Path(path_type=Path), default=Path("bank"), show_default=True,
+    envvar="NOISEBANK_BANK", help="The bank's folder.",
+)  # fmt: skip
+of_account = click.option("--account", "-a", help="The account's name; not needed if there is only one.")
+owner_key = click.option("--owner-key", type=click.Path(path_type=Path), help="The owner's key, if moved off the bank.")
+wished = options(
+    click.option("--epsilon", "-e", metavar="E", help="Epsilon of this answer alone (with --delta)."),
+    click.option("--delta", "-d", metavar="D", help="Delta of this answer alone."),
+    click.option("--within", "-w", metavar="H", help="Or: within this distance of the truth, at --confidence."),
+    click.option("--relative", "-r", metavar="R", help="Or: within this share of the true value, e.g. 2%."),
+    click.option("--confidence", "-c", metavar="C", help="For --within and --relative; 0.95 unless said otherwise."),
+    click.option("--sigma", "-s", metavar="S", help="Or: the noise's standard deviation, in the answer's unit."),
+    click.option("--calibration", type=click.Choice(["analytic", "classical"]),
+                 help="How epsilon and delta name a noise level; analytic unless said otherwise."),
+)  # fmt: skip
+
+
+def opened_bank(folder: Path, key: Path | None = None) -> Bank:
+    """The bank at `folder`; says what a crash had left to finish."""
+    from noisebank.bank import open_bank
+
+    bank = open_bank(folder, key)
+    for name, found in bank.recovered.items():
+        if found.finished or found.waiting or found.unknown or found.lost:
+            click.secho(
+                f"recovered {name}: {found.finished} finished, {found.waiting} waiting for the table, "
+                f"{found.unknown} unknown to the vault, {found.lost} lost", err=True, fg="yellow",
+            )  # fmt: skip
+    return bank

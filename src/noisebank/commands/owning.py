@@ -1,0 +1,151 @@
+"""init, open, budget: what an owner does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from noisebank.commands.options import as_json, guarded, in_bank, of_account, opened_bank, owner_key
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path), default=Path("bank"))
+@owner_key
+@as_json
+@guarded
+def init(folder: Path, owner_key: Path | None, as_json: bool) -> None:
+    """Make a bank in FOLDER, with an owner's and a curator's key.
+
+    The curator's key must stay with the bank. The owner's opens accounts and changes budgets: move
+    it to a safe place, or write it there at once with --owner-key, and keep a copy of both.
+
+    Example:  noisebank init bank --owner-key /media/usb/owner.key
+    """
+    from noisebank import console
+    from noisebank.bank import KEYS, create_bank, open_bank
+
+    create_bank(folder, owner_key)
+    key = owner_key or folder / KEYS / "owner.key"
+    with open_bank(folder, owner_key) as bank:
+        made = {"bank": str(folder), "owner_key": str(key), "curator_key": str(folder / KEYS / "curator.key"),
+                "contract": bank.ledger.contract, "chain_id": bank.ledger.chain_id,
+                "head": bank.head().digest.hex()}  # fmt: skip
+    console.show_json(made) if as_json else console.facts("A new bank", [(k, str(v)) for k, v in made.items()])
+
+
+@click.command("open")
+@click.argument("policy", type=click.Path(path_type=Path))
+@in_bank
+@owner_key
+@as_json
+@guarded
+def open_(policy: Path, folder: Path, owner_key: Path | None, as_json: bool) -> None:
+    """Open an account for the table that POLICY describes.
+
+    Example:  noisebank open survey.toml --bank bank
+    """
+    from noisebank import console
+
+    with opened_bank(folder, owner_key) as bank:
+        account, found = bank.open_and_inspect(policy)
+        state = account.state
+        made: dict[str, Any] = {"name": account.name, "account": account.id.hex(), "budget": state.budget,
+                "epsilon": float(account.policy.epsilon), "delta": float(account.policy.delta), "rows": found.rows,
+                "clipped": {name: n for name, n in found.outside.items() if n},
+                "none_of_the_keys": {name: n for name, n in found.unkeyed.items() if n},
+                "queries": dict(account.policy.queries)}  # fmt: skip
+    if as_json:
+        console.show_json(made)
+        return
+    rows = [("account", str(made["account"])[:16]), ("rows", str(found.rows)),
+            ("budget", f"{state.budget} precision = epsilon {made['epsilon']:g} at delta {made['delta']:g}"),
+            *((f"clipped in {name}", f"{n} values lie beyond the bounds") for name, n in made["clipped"].items()),
+            *((f"other in {name}", f"{n} values are none of the keys") for name, n in made["none_of_the_keys"].items()),
+            *((f"query {name}", sql) for name, sql in account.policy.queries.items())]  # fmt: skip
+    console.facts(f"Opened {account.name}", rows)
+
+
+@click.group()
+def budget() -> None:
+    """Lower or raise an account's budget (the owner's key is needed)."""
+
+
+@budget.command("lower")
+@click.argument("epsilon")
+@in_bank
+@of_account
+@owner_key
+@as_json
+@guarded
+def lower(epsilon: str, folder: Path, account: str | None, owner_key: Path | None, as_json: bool) -> None:
+    """Lower the budget to EPSILON at the account's delta, at once; never below what is spent.
+
+    Lowering to 0 closes the account: what is spent stays, nothing more can be.
+
+    Example:  noisebank budget lower 4
+    """
+    from noisebank import console
+    from noisebank.privacy.calibration import budget_precision
+    from noisebank.units import exact
+
+    with opened_bank(folder, owner_key) as bank:
+        found = bank.account(account)
+        value = exact(epsilon, "epsilon")
+        units = budget_precision(value, found.policy.delta).units if value else found.state.spent.units
+        bank.ledger.lower_budget(found.id, units)
+        state = found.state
+    shown = {"budget": state.budget, "spent": state.spent}
+    console.show_json(shown) if as_json else console.say(f"the budget is now {state.budget}; {state.left} is left")
+
+
+@budget.command("raise")
+@click.argument("epsilon")
+@in_bank
+@of_account
+@owner_key
+@as_json
+@guarded
+def raise_(epsilon: str, folder: Path, account: str | None, owner_key: Path | None, as_json: bool) -> None:
+    """Announce a raise to EPSILON. It can be finished after the policy's delay, for a week.
+
+    Example:  noisebank budget raise 10
+    """
+    from datetime import UTC, datetime
+
+    from noisebank import console
+    from noisebank.privacy.calibration import budget_precision
+    from noisebank.units import exact
+
+    with opened_bank(folder, owner_key) as bank:
+        found = bank.account(account)
+        event = bank.ledger.propose_raise(
+            found.id, budget_precision(exact(epsilon, "epsilon"), found.policy.delta).units
+        )
+    ready = datetime.fromtimestamp(int(event.arguments["ready"]), UTC)
+    shown = {"budget_units": event.arguments["budget"], "ready": ready.isoformat()}
+    console.show_json(shown) if as_json else console.say(
+        f"announced; from {ready:%Y-%m-%d %H:%M} UTC: noisebank budget finish"
+    )
+
+
+@budget.command("finish")
+@in_bank
+@of_account
+@owner_key
+@as_json
+@guarded
+def finish(folder: Path, account: str | None, owner_key: Path | None, as_json: bool) -> None:
+    """Put an announced raise into effect.
+
+    Example:  noisebank budget finish
+    """
+    from noisebank import console
+
+    with opened_bank(folder, owner_key) as bank:
+        found = bank.account(account)
+        bank.ledger.finish_raise(found.id)
+        state = found.state
+    shown = {"budget": state.budget, "spent": state.spent}
+    console.show_json(shown) if as_json else console.say(f"the budget is now {state.budget}; {state.left} is left")

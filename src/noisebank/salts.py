@@ -1,0 +1,33 @@
+"""What the vault keeps secret for one account: salts, and which rows of a person count."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from noisebank.digests import commitment, derived_salt, keccak
+from noisebank.queries.query import Query
+
+
+@dataclass(frozen=True, slots=True)
+class Secrets:
+    """What the vault keeps for one account: salts come from it, and which rows of a person count."""
+
+    secret: bytes
+    data_salt: bytes
+
+    def query(self, query: Query) -> bytes:
+        """The salted digest under which the ledger knows a query."""
+        return commitment(self.query_salt(query), query.digest)
+
+    def query_salt(self, query: Query) -> bytes:
+        """Opens one query's records and no other's."""
+        return derived_salt(self.secret, "query", query.digest)
+
+    def analyst(self, name: str) -> bytes:
+        """The salted digest under which the ledger knows an analyst."""
+        return commitment(derived_salt(self.secret, "analyst", name.encode()), keccak(name.encode()))
+
+    @property
+    def row_key(self) -> str:
+        """Decides which rows of a person count."""
+        return derived_salt(self.secret, "rows", b"").hex()
