@@ -31,7 +31,7 @@ from noisebank.queries.sql import parse
 from noisebank.records import Case, Record
 from noisebank.refinement import Refinement, refine
 from noisebank.salts import Secrets
-from noisebank.units import Exact, GridValue, Precision, exact
+from noisebank.units import MOST_PRECISION, Exact, GridValue, Precision, exact
 from noisebank.vault.vault import Request, Sealed, Vault
 
 OWNER = "owner"
@@ -179,8 +179,6 @@ class Account:
         """A relative request: several answers on the one path, each with a key made from this one."""
         question = self.parse(sql)
         key = self._entropy.token(16).hex() if key is None else key
-        left = self.state.left
-        cap = left if at_most is None else min(left, at_most)
         moves, (lowest, _) = self._sensitivity(question.query), contribution_range(question.query, self.policy)
         return refine(
             wanted,
@@ -194,7 +192,8 @@ class Account:
                 analyst=analyst,
             ),
             cost_of=lambda precision: plan(precision, self._records(question.query)).fresh,
-            cap=cap,
+            cap=MOST_PRECISION if at_most is None else at_most,
+            left=lambda: self.state.left,
         )
 
     # -- the steps -----------------------------------------------------------------------------
