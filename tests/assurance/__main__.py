@@ -3,83 +3,82 @@
 from __future__ import annotations
 
 import argparse
-import os
-import platform
+import json
+import subprocess
 import sys
 import time
+from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 
 from assurance.report import Finding
 
 ROWS = (
-    ("overspend", "overspend"),
-    ("crashes", "crashes"),
-    ("strace_kills", "strace_kills"),
-    ("power_loss", "power_loss"),
-    ("kill9", "kill9"),
-    ("second_sample", "second_sample"),
-    ("mu_audit", "mu_audit"),
-    ("sampler_fit", "sampler_fit"),
-    ("low_bits", "low_bits"),
-    ("sensitivity_audit", "sensitivity_audit"),
-    ("data_independence", "data_independence"),
-    ("blur_attack", "blur_attack"),
-    ("bad_values", "bad_values"),
-    ("tampering", "tampering"),
-)
-TARGET = Path(__file__).parents[2] / "docs" / "results" / "assurance.md"
+    "overspend", "crashes", "strace_kills", "power_loss", "kill9", "second_sample", "mu_audit", "sampler_fit", "low_bits",
+    "sensitivity_audit", "data_independence", "blur_attack", "bad_values", "tampering",
+)  # fmt: skip
+RESULTS = Path(__file__).parents[2] / "docs" / "results"
+KEPT, PAGE = RESULTS / "assurance.json", RESULTS / "assurance.md"
 
 HEADER = """\
 # Assurance: what must never happen, measured
 
-Written by `make assurance`{share}. Each row was tried as often as it says, and each planted bug must be
-*caught* by the very check that passes for the real code. Audits can disprove privacy, never prove it.
+Written by `make assurance`; `python -m assurance ROW` runs one row again. Each row was tried as often as it says, and each
+planted bug must be *caught* by the very check that passes for the real code. Audits can disprove privacy, never prove it.
 
-Machine: {machine}, {cores} cores, Python {python}.
-
-| must never happen | tried | came out | planted bugs | seconds |
-|---|---|---|---|---|
+| must never happen | tried | came out | planted bugs | seconds | commit |
+|---|---|---|---|---|---|
 """
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="assurance", description=__doc__)
-    parser.add_argument("rows", nargs="*", help="only these rows (nothing is written then)")
-    parser.add_argument("--share", type=float, default=1.0, help="share of the full counts")
+    parser.add_argument("rows", nargs="*", help="only these rows; the others stay as they were")
+    parser.add_argument("--share", type=float, default=1.0, help="share of the full counts (nothing is written then)")
     options = parser.parse_args()
-    table, failed = [], []
-    for module, function in ROWS:
-        if options.rows and module not in options.rows:
-            continue
-        print(f"{module} ...", flush=True)
+    failed = 0
+    wanted = [row for row in ROWS if not options.rows or row in options.rows]
+    for row in wanted:
+        print(f"{row} ...", flush=True)
         started = time.perf_counter()
-        finding: Finding = getattr(import_module(f"assurance.{module}"), function)(options.share)
+        finding: Finding = getattr(import_module(f"assurance.{row}"), row)(options.share)
         seconds = time.perf_counter() - started
-        print(
-            f"  {'ok' if finding.passed else 'FAILED'}: {finding.tried}: {finding.figure} ({seconds:.0f} s)", flush=True
-        )
-        for bug, caught in finding.planted.items():
-            print(f"    planted {bug}: {'caught' if caught else 'MISSED'}", flush=True)
-        planted = "<br>".join(
-            f"{bug}: {'caught' if caught else '**missed**'}" for bug, caught in finding.planted.items()
-        )
-        note = f"<br>{finding.note}" if finding.note else ""
-        verdict = "" if finding.passed else "**FAILED** "
-        table.append(
-            f"| {finding.row} | {finding.tried} | {verdict}{finding.figure}{note} | {planted} | {seconds:.0f} |"
-        )
-        if not finding.passed:
-            failed.append(module)
-    if not options.rows:
-        share = "" if options.share == 1.0 else f" at {options.share:g} of the full counts"
-        header = HEADER.format(
-            share=share, machine=platform.machine(), cores=os.cpu_count(), python=platform.python_version()
-        )
-        TARGET.write_text(header + "\n".join(table) + "\n")
-        print(f"written: {TARGET.name}")
-    print(f"{len(table) - len(failed)} passed, {len(failed)} failed")
+        tell(finding, seconds)
+        failed += not finding.passed
+        if options.share == 1.0:
+            keep(row, finding, seconds)
+    print(f"{len(wanted) - failed} passed, {failed} failed")
     return 1 if failed else 0
+
+
+def tell(finding: Finding, seconds: float) -> None:
+    """On the terminal."""
+    print(f"  {'ok' if finding.passed else 'FAILED'}: {finding.tried}: {finding.figure} ({seconds:.0f} s)", flush=True)
+    for bug, caught in finding.planted.items():
+        print(f"    planted {bug}: {'caught' if caught else 'MISSED'}", flush=True)
+
+
+def keep(row: str, finding: Finding, seconds: float) -> None:
+    """Into the JSON file, and the page made anew from it."""
+    kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    kept[row] = {**asdict(finding), "passed": finding.passed, "seconds": round(seconds), "commit": commit()}
+    KEPT.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
+    lines = []
+    for name in ROWS:
+        if name in kept:
+            entry = kept[name]
+            planted = "<br>".join(f"{bug}: {'caught' if ok else '**missed**'}" for bug, ok in entry["planted"].items())
+            figure = entry["figure"] if entry["passed"] else f"**FAILED** {entry['figure']}"
+            note = f"<br>{entry['note']}" if entry["note"] else ""
+            cells = (entry["row"], entry["tried"], figure + note, planted, str(entry["seconds"]), entry["commit"])
+            lines.append("| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |")
+    PAGE.write_text(HEADER + "\n".join(lines) + "\n")
+
+
+def commit() -> str:
+    """Which version this was."""
+    found = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=RESULTS, capture_output=True, text=True)
+    return found.stdout.strip() or "unknown"
 
 
 if __name__ == "__main__":
