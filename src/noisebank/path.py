@@ -1,7 +1,7 @@
 """The one path: ask, parse, price, plan, reserve, measure, seal, publish, answer.
 
 Nothing before `reserve` opens the data, nothing is shown before it is sealed and published. Each
-line of `Account.ask` is one of these steps, in this order.
+line of `Account.answer` is one of these steps, in this order.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ from pathlib import Path
 from assurance.report import Finding
 
 ROWS = (
-    "overspend", "crashes", "strace_kills", "power_loss", "kill9", "second_sample", "mu_audit", "sampler_fit", "low_bits",
-    "sensitivity_audit", "data_independence", "blur_attack", "bad_values", "tampering",
+    "overspend", "crashes", "strace_kills", "power_loss", "kill9", "second_sample", "mu_audit", "sampler_fit",
+    "low_bits", "sensitivity_audit", "data_independence", "blur_attack", "bad_values", "tampering",
 )  # fmt: skip
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 KEPT, PAGE = RESULTS / "assurance.json", RESULTS / "assurance.md"
@@ -23,8 +23,9 @@ KEPT, PAGE = RESULTS / "assurance.json", RESULTS / "assurance.md"
 HEADER = """\
 # Assurance: what must never happen, measured
 
-Written by `make assurance`; `python -m assurance ROW` runs one row again. Each row was tried as often as it says, and each
-planted bug must be *caught* by the very check that passes for the real code. Audits can disprove privacy, never prove it.
+Written by `make assurance`; `python -m assurance ROW` runs one row again. Each row was tried as often as it says, and
+each planted bug must be *caught* by the very check that passes for the real code. Audits can disprove privacy, never
+prove it.
 
 | must never happen | tried | came out | planted bugs | seconds | commit |
 |---|---|---|---|---|---|
