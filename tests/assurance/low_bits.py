@@ -150,7 +150,7 @@ def distinguished(a: Side, b: Side) -> int:
 
 def low_bits(share: float) -> Finding:
     """20,000 answers a side at full share: FIRST, REFINE and both kinds of BLUR."""
-    count, planted_count = max(40, round(5_000 * share)), max(60, round(8_000 * share))
+    count, planted_count = max(40, round(5_000 * share)), max(60, round(3_000 * share))
     honest = both_sides(count, ("1", "0.8", "3", "2"))
     silent = both_sides(planted_count, ("1", "3"), Silent(), last=True)
 

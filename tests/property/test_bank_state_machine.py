@@ -1,0 +1,165 @@
+"""A whole bank in memory against a model of a few lines: what it costs, what it repeats, what it refuses."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from tempfile import mkdtemp
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from noisebank.errors import BudgetExhausted, KeyReused, PriceMoved
+from noisebank.path import Account
+from noisebank.records import Case
+from noisebank.units import Precision, on_ladder
+from support import memory_account, write_people
+
+QUESTIONS = (
+    (("SELECT COUNT(*) FROM people WHERE age > 30", "select count(*) from PEOPLE where NOT age <= 30"), 1),
+    (
+        (
+            "SELECT COUNT(*) FROM people WHERE town = 'north'",
+            "SELECT COUNT(town) FROM people WHERE town IN ('north')",
+        ),
+        1,
+    ),
+    (("SELECT SUM(income) FROM people", "SELECT SUM(income) FROM people WHERE income >= -100"), 1_100),
+)
+"""Spellings of three questions, and how far one person moves each."""
+SIGMAS = ("1", "1.25", "1.5", "2", "2.5", "3", "4", "7", "20", "0.5")
+"""In units of the sensitivity."""
+
+questions = st.integers(0, len(QUESTIONS) - 1)
+sigmas = st.sampled_from(SIGMAS)
+analysts = st.sampled_from(["owner", "ann", "bob"])
+keys = st.sampled_from(["k1", "k2", "k3", "k4"])
+
+
+@dataclass
+class Known:
+    """What the model knows of one question."""
+
+    best: int = 0
+    released: dict[int, Fraction] = field(default_factory=dict)
+    paid: set[int] = field(default_factory=set)
+
+    def case(self, wanted: int) -> Case:
+        if not self.best:
+            return Case.FIRST
+        if wanted > self.best:
+            return Case.REFINE
+        return Case.REPEAT if wanted in self.paid else Case.BLUR
+
+
+class BankMachine(RuleBasedStateMachine):
+    """Random asks, retries and quotes by three analysts on one account."""
+
+    account: Account
+
+    @initialize()
+    def open(self) -> None:
+        self.folder = Path(mkdtemp())
+        self.account = memory_account(write_people(self.folder, epsilon="6"))
+        self.budget = self.account.state.budget.units
+        self.spent = self.reservations = self.measurements = 0
+        self.known = [Known() for _ in QUESTIONS]
+        self.used: dict[tuple[str, str], tuple[int, int, Fraction | None]] = {}
+
+    def teardown(self) -> None:
+        if hasattr(self, "folder"):
+            shutil.rmtree(self.folder)
+
+    @rule(question=questions, spelling=st.integers(0, 1), sigma=sigmas, analyst=analysts, key=st.none() | keys)
+    def ask(self, question: int, spelling: int, sigma: str, analyst: str, key: str | None) -> None:
+        spellings, moves = QUESTIONS[question]
+        wanted = self._wanted(sigma)
+        seen = self.used.get((analyst, key)) if key else None
+        put = lambda: self.account.ask(  # noqa: E731
+            spellings[spelling], sigma=Fraction(sigma) * moves, analyst=analyst, key=key
+        )
+        if seen is not None and seen[:2] != (question, wanted):
+            with pytest.raises(KeyReused):
+                put()
+            return
+        if seen is not None and seen[2] is not None:
+            answer = put()
+            assert answer.exact == seen[2], "the same key gives the same bits"
+            return
+        known = self.known[question]
+        case, fresh = known.case(wanted), max(0, wanted - known.best)
+        if key:
+            self.used[analyst, key] = (question, wanted, None)
+        if self.spent + fresh > self.budget:
+            with pytest.raises(BudgetExhausted) as refused:
+                put()
+            assert (refused.value.asked.units, refused.value.left.units) == (fresh, self.budget - self.spent)
+            return
+        answer = put()
+        assert (answer.case, answer.cost.units, answer.wanted.units) == (case, fresh, wanted)
+        assert answer.remaining.units == self.budget - self.spent - fresh
+        if wanted in known.released:
+            assert answer.exact == known.released[wanted], "a released answer never changes"
+        self._remember(question, wanted, fresh, answer.exact)
+        if key:
+            self.used[analyst, key] = (question, wanted, answer.exact)
+
+    @rule(question=questions, sigma=sigmas)
+    def quote_then_ask(self, question: int, sigma: str) -> None:
+        spellings, moves = QUESTIONS[question]
+        quote = self.account.quote(spellings[0], sigma=Fraction(sigma) * moves)
+        known, wanted = self.known[question], self._wanted(sigma)
+        assert (quote.case, quote.cost.units) == (known.case(wanted), max(0, wanted - known.best))
+        assert quote.left.units == self.budget - self.spent
+        if not quote.affordable:
+            return
+        answer = self.account.ask(spellings[1], sigma=Fraction(sigma) * moves, at_most=quote.cost.exact)
+        assert (answer.case, answer.cost, answer.stddev) == (quote.case, quote.cost, quote.stddev)
+        self._remember(question, wanted, answer.cost.units, answer.exact)
+
+    @rule(question=questions, sigma=sigmas)
+    def ask_for_nothing(self, question: int, sigma: str) -> None:
+        """Free answers flow whatever is left; others are refused when nothing may be spent."""
+        spellings, moves = QUESTIONS[question]
+        known, wanted = self.known[question], self._wanted(sigma)
+        put = lambda: self.account.ask(spellings[0], sigma=Fraction(sigma) * moves, at_most=0)  # noqa: E731
+        if wanted > known.best:
+            with pytest.raises(PriceMoved):
+                put()
+            return
+        self._remember(question, wanted, 0, put().exact)
+
+    @invariant()
+    def books_balance(self) -> None:
+        if not hasattr(self, "folder"):
+            return
+        state = self.account.state
+        assert (state.budget.units, state.spent.units) == (self.budget, self.spent)
+        assert self.spent == sum(known.best for known in self.known) <= self.budget
+        assert state.measurements == self.measurements == sum(len(known.paid) for known in self.known)
+        made = self.account.ledger.reservations(self.account.id)
+        assert len(made) == self.reservations
+        assert all(reservation.answer is not None for reservation in made)
+
+    def _wanted(self, sigma: str) -> int:
+        return on_ladder(Precision.floor(1 / Fraction(sigma) ** 2)).units
+
+    def _remember(self, question: int, wanted: int, fresh: int, value: Fraction) -> None:
+        known = self.known[question]
+        assert known.released.setdefault(wanted, value) == value
+        self.reservations += 1
+        if fresh:
+            self.spent += fresh
+            self.measurements += 1
+            known.best = wanted
+            known.paid.add(wanted)
+
+
+TestBank = BankMachine.TestCase
+TestBank.settings = settings(
+    max_examples=25, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
