@@ -55,15 +55,17 @@ def write_people(
     """A little table and its policy; returns the policy's path."""
     folder.mkdir(parents=True, exist_ok=True)
     if lines is None:
-        lines = [
-            f"{20 + i % 60},{(i * 37) % 900},{'true' if i % 3 else 'false'},{'north' if i % 2 else 'south'},{i % 4 if i % 5 else ''}"
-            for i in range(rows)
-        ]
+        lines = [_person(number) for number in range(rows)]
     (folder / "people.csv").write_text("\n".join(["age,income,smoker,town,children", *lines]) + "\n")
     size = f"rows = {len(lines)}" if neighbours == "replace-one" else "row_cap = 1000"
     policy = folder / "people.toml"
     policy.write_text(PEOPLE.format(neighbours=neighbours, rows=size, epsilon=epsilon, delta=delta))
     return policy
+
+
+def _person(i: int) -> str:
+    children = i % 4 if i % 5 else ""
+    return f"{20 + i % 60},{i * 37 % 900},{'true' if i % 3 else 'false'},{'north' if i % 2 else 'south'},{children}"
 
 
 def memory_rooms(
