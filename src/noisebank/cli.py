@@ -22,6 +22,6 @@ def main() -> None:
 
 for command in (
     showing.demo, owning.init, owning.open_, asking.quote, asking.ask, asking.explain, books.statement, books.verify,
-    owning.budget, showing.reproduce,
+    owning.budget, showing.reproduce, showing.bench,
 ):  # fmt: skip
     main.add_command(command)

@@ -39,15 +39,16 @@ def demo(folder: Path, seed: int, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("name", type=click.Choice(["table2", "opu"]))
+@click.argument("name", type=click.Choice(["table2", "opu", "ldp"]))
 @click.option("--quick", is_flag=True, help="Fewer draws and runs.")
+@click.option("--folder", type=click.Path(path_type=Path), help="With ldp: draw the paper's figures into this folder.")
 @as_json
 @guarded
-def reproduce(name: str, quick: bool, as_json: bool) -> None:
-    """Reproduce a table of the papers through the product's own planner and contract.
+def reproduce(name: str, quick: bool, folder: Path | None, as_json: bool) -> None:
+    """Reproduce tables and figures of the papers through the product's own code.
 
     table2: reuse in four cases (P0, Table II). opu: the accuracy-driven paper (P3), its leak, and what
-    an honest method costs.
+    an honest method costs. ldp: local mechanisms (P4, chapter 3), their variances and crossovers.
 
     Example:  noisebank reproduce table2
     """
@@ -59,9 +60,60 @@ def reproduce(name: str, quick: bool, as_json: bool) -> None:
 
         table = table2()
         console.show_json(table.plain()) if as_json else shown.show_table2(table)
-        return
-    from noisebank.experiments.opu import opu
+    elif name == "opu":
+        from noisebank.experiments.opu import opu
+
+        with console.progress("simulating", quiet=as_json) as moved:
+            made = opu(quick, moved)
+        console.show_json(made.plain()) if as_json else shown.show_opu(made)
+    else:
+        _reproduce_ldp(quick, folder, as_json)
+
+
+def _reproduce_ldp(quick: bool, folder: Path | None, as_json: bool) -> None:
+    from noisebank import console
+    from noisebank.experiments import shown
+    from noisebank.experiments.ldp import ldp
 
     with console.progress("simulating", quiet=as_json) as moved:
-        made = opu(quick, moved)
-    console.show_json(made.plain()) if as_json else shown.show_opu(made)
+        found = ldp(quick, moved)
+    charts: list[Path] = []
+    if folder is not None:
+        from noisebank.experiments.ldp_charts import draw_charts
+
+        folder.mkdir(parents=True, exist_ok=True)
+        with console.progress("drawing", quiet=as_json) as moved:
+            charts = draw_charts(folder, quick, moved)
+    plain = {**found.plain(), "charts": [str(path) for path in charts]}
+    console.show_json(plain) if as_json else shown.show_ldp(plain)
+
+
+@click.group()
+def bench() -> None:
+    """Measure, as ratios in one run."""
+
+
+@bench.command("local")
+@as_json
+@guarded
+def bench_local_(as_json: bool) -> None:
+    """Values a second of each local mechanism, against plain Laplace sampling.
+
+    Example:  noisebank bench local --json
+    """
+    from noisebank import console
+    from noisebank.experiments.bench_local import bench_local
+
+    found = bench_local()
+    if as_json:
+        console.show_json(found)
+        return
+    rows = [
+        (
+            name,
+            f"{row['values_per_second'] / 1e6:.1f} million values a second, {row['ratio_to_plain_laplace']:.2f} of plain",
+        )
+        for name, row in found["mechanisms"].items()
+    ]
+    plain = ("plain Laplace sampling", f"{found['plain_laplace_values_per_second'] / 1e6:.1f} million values a second")
+    console.facts(f"Local mechanisms at epsilon {found['epsilon']:g}, one core", [plain, *rows])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
@@ -96,3 +96,20 @@ def _by_default(title: str, functions: list[str], cells: dict[tuple[float, str],
     for default in dict.fromkeys(default for default, _ in cells):
         table.add_row(f"{default:g}", *(cells[default, function] for function in functions))
     out.print(table)
+
+
+def show_ldp(plain: dict[str, Any]) -> None:
+    """Local mechanisms: worst-case variances, crossovers, and how `best` compares."""
+    variances = plain["worst_variances"]
+    table = Table(title="Worst-case variance of one number in [-1, 1], by epsilon", title_justify="left")
+    table.add_column("mechanism", no_wrap=True)
+    for epsilon in variances:
+        table.add_column(epsilon, justify="right")
+    for name in next(iter(variances.values())):
+        table.add_row(name, *(f"{row[name]:.4g}" for row in variances.values()))
+    out.print(table)
+    facts("Crossovers (epsilon)", [(name, f"{value:.4f}") for name, value in plain["crossovers"].items()])
+    facts("Not always best", [(name, str(value)) for name, value in plain["not_always_best"].items()])
+    facts("A sweep of epsilon", [(name, str(value)) for name, value in plain["best_sweep"].items()])
+    for path in plain["charts"]:
+        say(f"drawn: {path}")

@@ -1,0 +1,1 @@
+"""Privacy without a trusted bank: local mechanisms, where each device protects its own answer."""

@@ -1,0 +1,65 @@
+"""Drawing from a finite law by table, one 64-bit word a draw, with whole-number weights and no rounding."""
+
+from __future__ import annotations
+
+from math import fsum
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+WORDS = 1 << 64
+
+
+def whole(masses: Sequence[float], total: int) -> list[int]:
+    """Integers in proportion to the masses, adding up to `total`; what rounding leaves goes to the largest."""
+    mass = fsum(masses)
+    weights = [int(part / mass * total) for part in masses]
+    weights[weights.index(max(weights))] += total - sum(weights)
+    return weights
+
+
+class Table:
+    """Walker's alias method in integers (Vose's construction).
+
+    Requires: weights that add up to 2^64. Guarantees: outcome i comes from exactly weights[i] of the 2^64 words.
+    """
+
+    def __init__(self, weights: Sequence[int]) -> None:
+        if sum(weights) != WORDS or min(weights) < 0:
+            raise ValueError("weights must add up to 2^64")
+        self.bits = max(1, (len(weights) - 1).bit_length())
+        cells = 1 << self.bits
+        room = WORDS >> self.bits
+        left = [*weights, *([0] * (cells - len(weights)))]
+        keep, other = [room] * cells, list(range(cells))
+        small = [i for i in range(cells) if left[i] < room]
+        large = [i for i in range(cells) if left[i] >= room]
+        while small and large:
+            poor, rich = small.pop(), large[-1]
+            keep[poor], other[poor] = left[poor], rich
+            left[rich] -= room - left[poor]
+            if left[rich] < room:
+                small.append(large.pop())
+        self._keep = np.array(keep, dtype=np.uint64)
+        self._other = np.array(other, dtype=np.int64)
+
+    def draw(self, words: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """One outcome a word: the top bits choose a cell, the rest one of the cell's two outcomes."""
+        shift = np.uint64(64 - self.bits)
+        cells = (words >> shift).view(np.int64)
+        rest = words & np.uint64((WORDS >> self.bits) - 1)
+        return np.where(rest < self._keep[cells], cells, self._other[cells])
+
+    def counts(self) -> list[int]:
+        """How many words lead to each cell's number: the weights, recomputed from the table."""
+        room = WORDS >> self.bits
+        found = [0] * len(self._keep)
+        for cell, (keep, other) in enumerate(zip(self._keep.tolist(), self._other.tolist(), strict=True)):
+            found[cell] += keep
+            found[other] += room - keep
+        return found
