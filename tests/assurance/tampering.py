@@ -19,7 +19,7 @@ from noisebank.ledger.signing import Key
 from noisebank.path import Account
 from support import CURATOR, memory_account, write_people
 
-FULL = 20_000
+FULL = 4_000
 
 
 def journal() -> tuple[Account, list[str], list[dict[str, Any]]]:

@@ -108,12 +108,9 @@ def bench_local_(as_json: bool) -> None:
     if as_json:
         console.show_json(found)
         return
-    rows = [
-        (
-            name,
-            f"{row['values_per_second'] / 1e6:.1f} million values a second, {row['ratio_to_plain_laplace']:.2f} of plain",
-        )
-        for name, row in found["mechanisms"].items()
-    ]
+    rows = []
+    for name, row in found["mechanisms"].items():
+        speed, ratio = row["values_per_second"] / 1e6, row["ratio_to_plain_laplace"]
+        rows.append((name, f"{speed:.1f} million values a second, {ratio:.2f} of plain"))
     plain = ("plain Laplace sampling", f"{found['plain_laplace_values_per_second'] / 1e6:.1f} million values a second")
     console.facts(f"Local mechanisms at epsilon {found['epsilon']:g}, one core", [plain, *rows])
