@@ -246,7 +246,7 @@ def strace_kills(share: float) -> Finding:
             requests = workload_of(random, f"after {real.kills.total()}", more=1)
             random.shuffle(requests)
             wrong = real.work(start, requests, enough)
-        hasty = Kills(server, room, random, calls=("fdatasync",), planted=True)
+        hasty = Kills(server, room, random, calls=("pwrite64",), planted=True)
         caught = any("other bits" in what for what in hasty.work(start, workload_of(random, "planted", more=0), KILLS))
     calls = ", ".join(f"{count} at {call}" for call, count in sorted(real.kills.items()) if count)
     cases = ", ".join(f"{count} {case}" for case, count in sorted(real.cases.items()))
