@@ -10,6 +10,7 @@ import time
 from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from assurance.report import Finding
 
@@ -64,6 +65,11 @@ def keep(row: str, finding: Finding, seconds: float) -> None:
     kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
     kept[row] = {**asdict(finding), "passed": finding.passed, "seconds": round(seconds), "commit": commit()}
     KEPT.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
+    write_page(kept)
+
+
+def write_page(kept: dict[str, dict[str, Any]]) -> None:
+    """The table that people read."""
     lines = []
     for name in ROWS:
         if name in kept:
