@@ -1,0 +1,29 @@
+"""Noise that 64 bits cannot hold is refused before it is paid for, not after."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from noisebank.errors import BadRequest
+from noisebank.planning.pricing import PrecisionWish
+from noisebank.units import Precision
+from support import memory_account, write_people
+
+SQL = "SELECT SUM(income) FROM people"
+
+
+def test_a_tiny_refinement_of_a_very_wide_sum_is_refused_before_it_is_charged(tmp_path: Path) -> None:
+    policy = write_people(tmp_path)
+    policy.write_text(policy.read_text().replace("bounds = [-100, 1000]", f"bounds = [0, {2**31}]"))
+    account = memory_account(policy)
+    least = Precision(10**9)
+    account.answer(SQL, PrecisionWish(least))
+    before = account.state.spent
+    finer = PrecisionWish(Precision(least.units + 1))
+    with pytest.raises(BadRequest, match="more noise than 64 bits hold"):
+        account.answer(SQL, finer)
+    with pytest.raises(BadRequest, match="more noise than 64 bits hold"):
+        account.quoted(account.parse(SQL), finer)
+    assert account.state.spent == before and len(account.ledger.reservations(account.id)) == 1
