@@ -24,9 +24,9 @@ KEPT, PAGE = RESULTS / "assurance.json", RESULTS / "assurance.md"
 HEADER = """\
 # Assurance: what must never happen, measured
 
-Written by `make assurance`; `python -m assurance ROW` runs one row again. Each row was tried as often as it says, and
-each planted bug must be *caught* by the very check that passes for the real code. Audits can disprove privacy, never
-prove it.
+Written by `make assurance`; `python -m assurance ROW` runs one row again. The last column is the commit that a row ran
+on: rows of different commits were not one run, and `-dirty` means a work tree with uncommitted changes. Each planted bug
+must be *caught* by the very check that passes for the real code. Audits can disprove privacy, never prove it.
 
 | must never happen | tried | came out | planted bugs | seconds | commit |
 |---|---|---|---|---|---|

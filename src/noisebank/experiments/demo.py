@@ -24,7 +24,7 @@ from noisebank.units import NOTHING, Precision
 
 REQUESTS = 150
 SEED = 5
-"""A typical run: of 1,000 seeds the mean saves .704 with 20 looks at the data."""
+"""Picked out of 0 to 6 as a typical one: those seven gave 15 to 28 looks at the data and savings of .69 to .72."""
 Progress = Callable[[int, int], None]
 
 
