@@ -25,8 +25,8 @@ HEADER = """\
 # Assurance: what must never happen, measured
 
 Written by `make assurance`; `python -m assurance ROW` runs one row again. The last column is the commit that a row ran
-on: rows of different commits were not one run, and `-dirty` means a work tree with uncommitted changes. Each planted bug
-must be *caught* by the very check that passes for the real code. Audits can disprove privacy, never prove it.
+on: rows of different commits were not one run, and `-dirty` means a work tree with uncommitted changes. Each planted
+bug must be *caught* by the very check that passes for the real code. Audits can disprove privacy, never prove it.
 
 | must never happen | tried | came out | planted bugs | seconds | commit |
 |---|---|---|---|---|---|
