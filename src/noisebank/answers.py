@@ -20,6 +20,7 @@ IN_WORDS = {
     Case.REPEAT: "the recorded answer, same bits, nothing spent",
     Case.REFINE: "an earlier answer was improved, only the difference is paid for",
     Case.BLUR: "a better answer is known and was blurred, nothing spent",
+    Case.INFER: "inferred from what is known already",
 }
 
 

@@ -11,10 +11,15 @@ from types import TracebackType
 
 from noisebank.entropy import Entropy, SystemEntropy
 from noisebank.errors import BadBank, BadRequest, BankInUse
+from noisebank.handover import rotate_curator
+from noisebank.ledger.chain import Chain
 from noisebank.ledger.embedded import EmbeddedChain, begin_chain
+from noisebank.ledger.journal import FILE as JOURNAL
 from noisebank.ledger.journal import Journal
 from noisebank.ledger.protocol import Head, Role
+from noisebank.ledger.rpc import RpcChain
 from noisebank.ledger.signing import Key
+from noisebank.ledger.where import Where, read_where, write_where
 from noisebank.measuring.engine import Inspection
 from noisebank.opening import Rooms, known_accounts, open_account
 from noisebank.path import Account
@@ -23,14 +28,14 @@ from noisebank.policy_file import read_policy
 from noisebank.recovery import Recovered, check_history, recover
 from noisebank.vault.vault import Vault
 
-JOURNAL, VAULT, LOCK, KEYS = "journal.sqlite", "vault.sqlite", "lock", "keys"
+VAULT, LOCK, KEYS, LEDGER, OUTBOX = "vault.sqlite", "lock", "keys", "ledger.json", "outbox.sqlite"
 
 
 class Bank:
     """Opens its parts, replays the journal, finishes what a crash interrupted, then serves."""
 
     def __init__(self, folder: Path, owner_key: Path | None = None, entropy: Entropy | None = None) -> None:
-        if not (folder / JOURNAL).is_file():
+        if not (folder / JOURNAL).is_file() and not (folder / LEDGER).is_file():
             raise BadBank(f"{folder} is no bank; make one with `noisebank init {folder}`")
         if not (folder / VAULT).is_file():  # a new one would forget every account, and open them a second time
             raise BadBank(f"{folder} has no vault; put {VAULT} back, from the newest backup that there is")
@@ -38,9 +43,8 @@ class Bank:
         self._exit = ExitStack()
         self._exit.callback(os.close, _locked(folder / LOCK))
         try:
-            journal = Journal(folder / JOURNAL)
-            self._exit.callback(journal.close)
-            ledger = EmbeddedChain(journal, _keys(folder, owner_key))
+            ledger = _chain(folder, _keys(folder, owner_key))
+            self._exit.callback(ledger.close)
             vault = Vault(folder / VAULT)
             self._exit.callback(vault.close)
             self.rooms = Rooms(ledger, vault, entropy or SystemEntropy())
@@ -52,7 +56,7 @@ class Bank:
             raise
 
     @property
-    def ledger(self) -> EmbeddedChain:
+    def ledger(self) -> Chain:
         """The chain that decides."""
         return self.rooms.ledger
 
@@ -84,11 +88,17 @@ class Bank:
 
     def export(self) -> Iterator[str]:
         """The canonical journal, line by line: all that a verifier needs."""
+        if not isinstance(self.ledger, EmbeddedChain):
+            raise BadBank("this bank's ledger is on a chain: verify it there, with --rpc and --contract")
         return self.ledger.export()
 
     def head(self) -> Head:
         """The newest block. Pin it somewhere else."""
         return self.ledger.head()
+
+    def rotate_curator(self) -> tuple[str, int]:
+        """A new curator's key for all accounts; its address, and how many accounts it has now."""
+        return rotate_curator(self.folder / KEYS, self.ledger, self.rooms.entropy)
 
     def close(self) -> None:
         """Lets go of the bank. Nothing is lost."""
@@ -103,26 +113,33 @@ class Bank:
         self.close()
 
 
-def create_bank(folder: Path | str, owner_key: Path | None = None, entropy: Entropy | None = None) -> Path:
+def create_bank(
+    folder: Path | str, owner_key: Path | None = None, entropy: Entropy | None = None, where: Where | None = None
+) -> Path:
     """Makes a bank: two keys, an empty vault, and a journal that begins with the contract.
 
-    The owner's key goes to `owner_key`, or into the bank from where it can be moved away.
+    The owner's key goes to `owner_key`, or into the bank from where it can be moved away. With
+    `where` the ledger is a contract on that chain, and keys may come from the environment.
     """
     folder = Path(folder)
     entropy = entropy or SystemEntropy()
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise BadBank(f"{folder} exists and is not an empty folder")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    curator = Key(entropy.token())
-    curator.save(folder / KEYS / f"{Role.CURATOR.value}.key")
+    (folder / KEYS).mkdir(mode=0o700)
+    curator = _made(Role.CURATOR, folder / KEYS / f"{Role.CURATOR.value}.key", entropy)
     owner = owner_key or folder / KEYS / f"{Role.OWNER.value}.key"
-    Key(entropy.token()).save(owner)
+    _made(Role.OWNER, owner, entropy)
     Vault(folder / VAULT).close()
-    journal = Journal(folder / JOURNAL)
-    begin_chain(journal, curator, entropy)
-    EmbeddedChain(journal, {Role.CURATOR: curator}).close()
+    if where is not None:
+        write_where(folder / LEDGER, where)
+    else:
+        journal = Journal(folder / JOURNAL)
+        begin_chain(journal, curator, entropy)
+        EmbeddedChain(journal, {Role.CURATOR: curator}).close()
     for written in (owner.parent, folder / KEYS, folder):
-        _sync(written)
+        if written.is_dir():
+            _sync(written)
     return folder
 
 
@@ -131,11 +148,40 @@ def open_bank(folder: Path | str, owner_key: Path | None = None) -> Bank:
     return Bank(Path(folder), owner_key)
 
 
+def _chain(folder: Path, keys: dict[Role, Key]) -> Chain:
+    if (folder / LEDGER).is_file():
+        return RpcChain(read_where(folder / LEDGER), keys, folder / OUTBOX)
+    journal = Journal(folder / JOURNAL)
+    try:
+        return EmbeddedChain(journal, keys)
+    except BaseException:
+        journal.close()
+        raise
+
+
+def _variable(role: Role) -> str:
+    return f"NOISEBANK_{role.name}_KEY"
+
+
+def _made(role: Role, path: Path, entropy: Entropy) -> Key:
+    """The key that the environment gives, which is not written anywhere, or a new one in a file."""
+    given = Key.from_environment(_variable(role))
+    if given is not None:
+        return given
+    key = Key(entropy.token())
+    key.save(path)
+    return key
+
+
 def _keys(folder: Path, owner_key: Path | None) -> dict[Role, Key]:
-    keys = {Role.CURATOR: Key.load(folder / KEYS / f"{Role.CURATOR.value}.key")}
-    owner = owner_key or folder / KEYS / f"{Role.OWNER.value}.key"
-    if owner_key is not None or owner.exists():
-        keys[Role.OWNER] = Key.load(owner)
+    keys = {}
+    for role in Role:
+        path = owner_key if role is Role.OWNER and owner_key else folder / KEYS / f"{role.value}.key"
+        given = Key.from_environment(_variable(role))
+        if given is not None:
+            keys[role] = given
+        elif role is Role.CURATOR or path.exists() or path == owner_key:
+            keys[role] = Key.load(path)
     return keys
 
 

@@ -20,7 +20,7 @@ from noisebank.units import Precision
 
 if TYPE_CHECKING:
     from noisebank.answers import Answer, Quote
-    from noisebank.audit.verifier import Report
+    from noisebank.audit.report import Report
     from noisebank.quotes import Explained, Offer
     from noisebank.statement import Statement
 

@@ -93,6 +93,10 @@ class BankInUse(Misuse):
     """Another process holds the bank."""
 
 
+class BadLedger(Misuse):
+    """The chain cannot be used as it is: wrong chain or contract, no funds, no answer."""
+
+
 class Refused(NoisebankError):
     """A sound request that is refused. Nothing was spent by refusing it."""
 
@@ -103,6 +107,14 @@ class BudgetExhausted(Refused):
     def __init__(self, asked: Precision, left: Precision) -> None:
         super().__init__(f"this answer costs {asked} precision; {left} is left. Nothing was spent")
         self.asked, self.left = asked, left
+
+
+class ViewExhausted(Refused):
+    """The answer would tell this analyst more than the owner allows."""
+
+    def __init__(self, limit: Precision, used: Precision) -> None:
+        super().__init__(f"this analyst may learn {limit} precision and has learned {used}. Nothing was spent")
+        self.limit, self.used = limit, used
 
 
 class PriceMoved(Refused):
@@ -135,6 +147,10 @@ class LedgerRefused(Refused):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+class LedgerHalted(Refused):
+    """The chain contradicts what it said before, deeper than it may: nothing is spent until somebody has looked."""
 
 
 class OutcomeUnknown(NoisebankError):

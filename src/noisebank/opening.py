@@ -9,7 +9,7 @@ from types import MappingProxyType
 from noisebank.digests import commitment
 from noisebank.entropy import Entropy
 from noisebank.errors import BadBank, BadPolicy, BadRequest, BadTable, Mistake, Misuse
-from noisebank.ledger.embedded import EmbeddedChain
+from noisebank.ledger.chain import Chain
 from noisebank.ledger.protocol import AccountState, Opening
 from noisebank.measuring.duckdb_engine import DuckDBEngine, header_of
 from noisebank.measuring.engine import Inspection
@@ -25,7 +25,7 @@ from noisebank.vault.vault import Vault
 class Rooms:
     """The parts that accounts share."""
 
-    ledger: EmbeddedChain
+    ledger: Chain
     vault: Vault
     entropy: Entropy
 

@@ -15,8 +15,8 @@ from noisebank.answers import Answer, Quote, Receipt, released, standard_deviati
 from noisebank.digests import tagged
 from noisebank.entropy import Entropy
 from noisebank.errors import AnswerLost, BadRequest, TableChanged, Tampered
-from noisebank.ledger.embedded import EmbeddedChain
-from noisebank.ledger.protocol import AccountState, Claim, Reservation
+from noisebank.ledger.chain import Chain
+from noisebank.ledger.protocol import THE_OWNER, AccountState, Claim, Reservation, Seal, View
 from noisebank.measuring.engine import Engine
 from noisebank.measuring.mechanism import measure
 from noisebank.planning.pricing import PrecisionWish, Wish, Wished, price, wish
@@ -49,7 +49,7 @@ class Account:
         secrets: Secrets,
         identity: str,
         engine: Engine,
-        ledger: EmbeddedChain,
+        ledger: Chain,
         vault: Vault,
         entropy: Entropy,
     ) -> None:
@@ -135,6 +135,8 @@ class Account:
         Reserved only: nobody saw a lost sample, so measure now. Sealed: publish the same bits.
         Published but not in the vault: lost for ever, never measured again.
         """
+        if reservation.case is Case.REPEAT:  # nothing of its own: the recorded answer, same bits
+            reservation = self._recorded(reservation)
         sealed = self.vault.answer(reservation.id)
         if sealed is None:
             if reservation.answer is not None:
@@ -142,7 +144,7 @@ class Account:
             value = self._obtain(reservation, question)
             sealed = self._seal(reservation, question, value)  # a retry now reads; it never draws again
         if reservation.answer is None:
-            self.ledger.publish(self.id, reservation.id, sealed.digest)  # from here on it may be shown
+            self.ledger.publish(self.id, Seal(reservation.id, sealed.digest))  # from here on it may be shown
         elif reservation.answer != sealed.digest:
             raise Tampered(f"the vault's answer {reservation.id.hex()[:12]} is not the one on the ledger")
         return sealed
@@ -238,17 +240,18 @@ class Account:
 
     def _reserve(self, request: Request, question: Question, planned: Plan, agreed: Precision | None) -> Reservation:
         limit = planned.fresh if agreed is None else min(agreed, planned.wanted)
-        return self.ledger.reserve(
+        (reservation,) = self.ledger.reserve(
             Claim(
                 account=self.id,
                 id=request.id,
                 query=self.secrets.query(question.query),
-                analyst=self.secrets.analyst(request.analyst),
+                analyst=self.analyst(request.analyst),
                 about=question.query.about,
                 wanted=planned.wanted,
                 limit=limit,
             )
         )
+        return reservation
 
     def _obtain(self, reservation: Reservation, question: Question) -> GridValue:
         """The answer in steps, by the case that the contract decided."""
@@ -302,11 +305,13 @@ class Account:
         )
 
     def _receipt(self, reservation: Reservation, sealed: Sealed) -> Receipt:
-        block = reservation.published_in
+        """Of the published answer: a repeated one has the receipt of the recorded one."""
+        published = self.ledger.reservation(sealed.id) or reservation
+        block = published.published_in
         assert block is not None, "only published answers are shown"
         return Receipt(
             account=self.id,
-            id=reservation.id,
+            id=sealed.id,
             answer=sealed.body,
             salt=sealed.salt,
             chain_id=self.ledger.chain_id,
@@ -326,6 +331,23 @@ class Account:
 
     def _sensitivity(self, query: Query) -> Fraction:
         return Fraction(sensitivity(query, self.policy))
+
+    def view(self, analyst: str) -> View:
+        """What an analyst may learn, and has learned. The owner may learn all that the account spends."""
+        if analyst == OWNER:
+            return View(self.state.budget, self.state.spent)
+        return self.ledger.view(self.id, self.analyst(analyst))
+
+    def analyst(self, name: str) -> bytes:
+        """How the ledger knows somebody; local use is the owner's."""
+        return THE_OWNER if name == OWNER else self.secrets.analyst(name)
+
+    def _recorded(self, repeat: Reservation) -> Reservation:
+        """The paid reservation whose answer is repeated."""
+        found = self.ledger.reservation(repeat.reused) if repeat.reused else None
+        if found is None:
+            raise Tampered(f"the ledger repeats {repeat.id.hex()[:12]} from nothing")
+        return found
 
     def _sealed(self, id: bytes) -> Sealed:
         sealed = self.vault.answer(id)

@@ -15,6 +15,7 @@ class Case(Enum):
     REPEAT = 2
     REFINE = 4
     BLUR = 8
+    INFER = 16
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from noisebank.errors import BadTable, NoisebankError, TableChanged, Tampered
 from noisebank.ledger.protocol import Ledger
 from noisebank.path import Account
+from noisebank.records import Case
 from noisebank.vault.vault import Vault
 
 
@@ -43,6 +44,8 @@ def recover(account: Account) -> Recovered:
     finished = waiting = unknown = lost = 0
     unpublished = []
     for reservation in account.ledger.reservations(account.id):
+        if reservation.case is Case.REPEAT:
+            continue  # its record's answer is its own
         sealed = account.vault.answer(reservation.id)
         if reservation.answer is None:
             unpublished.append(reservation)

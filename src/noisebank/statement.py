@@ -60,9 +60,9 @@ def statement(account: Account) -> Statement:
                 analyst=request.analyst if request else "(not in this vault)",
                 sql=request.body["sql"] if request else "(not in this vault)",
                 case=reservation.case,
-                cost=reservation.fresh,
+                cost=reservation.cost,
                 spent=reservation.spent,
-                published=reservation.answer is not None,
+                published=reservation.finished,
             )
         )
     cases = Counter(reservation.case for reservation in reservations)

@@ -96,8 +96,8 @@ NOTHING = Precision(0)
 LADDER_BITS = 32
 LEAST_PRECISION = Precision(10**9)
 """1e-9: a count with noise of 31,623. Below it, noise might not fit 64 bits (see privacy.noise)."""
-MOST_PRECISION = Precision(2**96)
-"""The contract's MAX_BUDGET: no account can ever pay for more."""
+MOST_PRECISION = Precision(2**96 - 2**64)
+"""The largest ladder step below the contract's MAX_BUDGET of 2^96 - 1: no account can ever pay for more."""
 
 
 def on_ladder(precision: Precision) -> Precision:

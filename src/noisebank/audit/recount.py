@@ -1,22 +1,27 @@
-"""A second opinion on the books, from the signed calls alone.
+"""A second opinion on the books, from the logged inputs alone.
 
-Written without the contract's code and without its events: it reads who called what, decides
-each case and cost by the rules of the design, and compares the result with what was recorded.
+Written without the contract's code: it takes what was asked (query, wanted, runs, new budgets), decides
+each case, cost, balance and date by the rules of the design, and compares with what was logged.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
+from noisebank.audit.pieces import Pieces
 from noisebank.errors import Tampered
-from noisebank.ledger.abi import Word, budget_ledger
-from noisebank.ledger.block import Block
 from noisebank.ledger.machine import Event
 from noisebank.records import Case
 
 WEEK = 7 * 86_400
 MOST_MEASUREMENTS = 2**20
+MOST_CELLS = 2**20
+WHOLE_WEIGHT = 2**32
+NOBODY = "0x" + "00" * 20
+Arguments = dict[str, Any]
 
 
 @dataclass
@@ -25,142 +30,204 @@ class Tally:
 
     owner: str
     curator: str
+    unit: int
     budget: int
     delay: int
-    spent: int = 0
+    version: int = 1
+    base: int = 0
+    """What earlier versions spent."""
+    paused: bool = False
     naive: int = 0
     """What the same requests would have cost without reuse."""
     measurements: int = 0
-    cases: Counter[Case] = field(default_factory=Counter)
     published: int = 0
-    best: dict[Word, list[tuple[int, Word]]] = field(default_factory=dict)
+    burnt: int = 0
+    refused: int = 0
+    cells: list[int] = field(default_factory=list)
+    """Of cube 1, 2, ..."""
+    cases: Counter[Case] = field(default_factory=Counter)
+    limits: dict[bytes, int] = field(default_factory=dict)
+    used: dict[bytes, int] = field(default_factory=lambda: defaultdict(int))
+    spent_on: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     pending: tuple[int, int] | None = None
     """(budget, ready) of an announced raise."""
-    heirs: dict[str, str] = field(default_factory=dict)
+    next_owner: str = NOBODY
+    next_curator: str = NOBODY
+    # What a new version empties:
+    plain: int = 0
+    """Spent in cube 0."""
+    records: dict[object, list[int]] = field(default_factory=lambda: defaultdict(list))
+    cubes: dict[int, Pieces] = field(default_factory=lambda: defaultdict(Pieces))
+    seen: dict[object, int] = field(default_factory=lambda: defaultdict(int))
+    open: set[bytes] = field(default_factory=set)
+
+    @property
+    def spent(self) -> int:
+        """Base, plus cube 0, plus the largest cell of every other cube."""
+        return self.base + self.plain + sum(cube.largest for cube in self.cubes.values())
 
 
 class Recount:
-    """Feeds on blocks whose signatures are already checked."""
+    """Feeds on events in the chain's order. `Tampered` where a number is not what the rules give."""
 
     def __init__(self) -> None:
-        self.accounts: dict[Word, Tally] = {}
-        self._open: dict[Word, Word] = {}
-        self._published: set[Word] = set()
+        self.accounts: dict[bytes, Tally] = {}
+        self._ids: dict[bytes, set[bytes]] = defaultdict(set)
 
-    def add(self, block: Block) -> None:
-        """Recounts one block; `Tampered` where it disagrees with what the block records."""
-        for done in block.executed:
-            if not done.transaction.to:
-                continue
-            try:
-                function, arguments = budget_ledger().decode_call(done.transaction.data)
-                sender = done.transaction.sender()
-                expected = getattr(self, f"_{function}")(sender, arguments, block.time, done.events)
-            except (ValueError, KeyError, AttributeError, StopIteration):
-                raise Tampered("a call cannot be recounted", block.number) from None
-            recorded = {name: value for event in done.events for name, value in event.arguments.items()}
-            for name, value in expected.items():
-                if recorded.get(name) != value:
-                    raise Tampered(
-                        f"{function}: {name} is recorded as {recorded.get(name)!r}, recounted {value!r}", block.number
-                    )
-        for account, budget, spent in block.balances:
-            tally = self.accounts[account]
-            if (tally.budget, tally.spent) != (budget, spent) or tally.spent > tally.budget:
-                raise Tampered(f"the balance of {account.hex()[:12]} does not add up", block.number)
+    def add(self, event: Event, time: Callable[[], int]) -> None:
+        """Recounts one event. `time` is its block's, asked for where it matters."""
+        arguments = event.arguments
+        try:
+            expected = getattr(self, f"_{event.name}")(arguments, time)
+        except (KeyError, AttributeError, ValueError, TypeError, IndexError) as error:
+            raise Tampered(f"{event.name} cannot be recounted: {error}") from None
+        for name, value in expected.items():
+            if arguments[name] != value:
+                raise Tampered(f"{event.name}: {name} is recorded as {arguments[name]!r}, recounted {value!r}")
 
-    # One method a function of the contract: what the event must say.
+    # One method an event: what its derived numbers must be.
 
-    def _open_account(self, sender: str, a: dict[str, Word], time: int, events: tuple[Event, ...]) -> dict[str, Word]:
-        account = next(iter(events)).arguments["account"]
-        if account in self.accounts:
-            raise ValueError("opened twice")
-        self.accounts[account] = Tally(sender, str(a["curator"]), _number(a["budget"]), _number(a["raise_delay"]))
-        return {"owner": sender, **a}
+    def _AccountOpened(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
+        _must(a["account"] not in self.accounts, "opened twice")
+        _must(a["budget"] > 0 and a["unit"] in (1, 2) and a["curator"] != NOBODY, "no budget, unit or curator")
+        self.accounts[a["account"]] = Tally(a["owner"], a["curator"], a["unit"], a["budget"], a["raise_delay"])
+        return {}
 
-    def _reserve(self, sender: str, a: dict[str, Word], time: int, events: tuple[Event, ...]) -> dict[str, Word]:
+    def _CubeAdded(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
         tally = self.accounts[a["account"]]
-        wanted, records = _number(a["wanted"]), tally.best.setdefault(a["query"], [])
-        if sender != tally.curator or a["id"] in self._open:
-            raise ValueError("not the curator, or a used id")
-        best, best_id = records[-1] if records else (0, bytes(32))
-        fresh = max(0, wanted - best)
-        if fresh:
-            case, reused = (Case.REFINE, best_id) if records else (Case.FIRST, bytes(32))
-            records.append((wanted, a["id"]))
-            tally.measurements += 1
+        _must(a["cells"] in {2**power for power in range(21)}, "not a power of two up to 2^20")
+        tally.cells.append(a["cells"])
+        return {"cube": len(tally.cells)}
+
+    def _VersionOpened(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
+        tally = self.accounts[a["account"]]
+        tally.base, tally.plain, tally.version = tally.spent, 0, tally.version + 1
+        tally.burnt += len(tally.open)
+        for emptied in (tally.records, tally.cubes, tally.seen, tally.open):
+            emptied.clear()
+        return {"version": tally.version, "base": tally.base}
+
+    def _LimitSet(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
+        tally = self.accounts[a["account"]]
+        _must(any(a["analyst"]) and a["limit"] >= tally.used[a["analyst"]], "no analyst, or below what is used")
+        tally.limits[a["analyst"]] = a["limit"]
+        return {}
+
+    def _Reserved(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
+        tally, id = self.accounts[a["account"]], a["id"]
+        _must(not tally.paused, "paused")
+        _must(id not in self._ids[a["account"]], "an id that was used before")
+        _must(0 <= a["about"] < 256, "the public byte is none")
+        _must(0 <= a["cube"] <= len(tally.cells), "an undeclared cube")
+        records = tally.records[a["cube"], a["query"], a["runs"]]
+        wanted, best = a["wanted"], records[-1] if records else 0
+        _must(bool(a["runs"]) == (a["cube"] > 0 and wanted > 0), "runs where there are none, or none")
+        fresh, reused = max(0, wanted - best), len(records)
+        if not wanted:
+            _must(a["cube"] > 0, "nothing wanted")
+            case, reused = Case.INFER, 0
+        elif fresh:
+            case = Case.REFINE if records else Case.FIRST
+            self._charge(tally, a, fresh)
+            records.append(wanted)
         else:
-            found, reused = next((p, id) for p, id in records if p >= wanted)
-            case = Case.REPEAT if found == wanted else Case.BLUR
-        tally.spent += fresh
+            reused = next(place for place, precision in enumerate(records, 1) if precision >= wanted)
+            case = Case.REPEAT if records[reused - 1] == wanted else Case.BLUR
+        if case is not Case.REPEAT:  # the contract keeps no id of those
+            self._ids[a["account"]].add(id)
+            tally.open.add(id)
         tally.naive += wanted
         tally.cases[case] += 1
-        self._open[a["id"]] = a["account"]
-        if fresh > _number(a["limit"]) or tally.spent > tally.budget or tally.measurements > MOST_MEASUREMENTS:
-            raise ValueError("more than was allowed")
-        named = {name: a[name] for name in ("account", "id", "query", "analyst", "about", "wanted")}
-        return {**named, "case": case.value, "fresh": fresh, "reused": reused, "spent": tally.spent}
+        used = self._show(tally, a)
+        return {"case": case.value, "fresh": fresh, "reused": reused, "spent": tally.spent, "used": used}
 
-    def _publish(self, sender: str, a: dict[str, Word], time: int, events: tuple[Event, ...]) -> dict[str, Word]:
+    def _Published(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
         tally = self.accounts[a["account"]]
-        if sender != tally.curator or self._open[a["id"]] != a["account"] or a["id"] in self._published:
-            raise ValueError("not the curator, not reserved, or published twice")
-        self._published.add(a["id"])
+        _must(a["id"] in tally.open, "not reserved, burnt, or published twice")
+        _must(any(a["answer"]), "no answer")
+        tally.open.remove(a["id"])
         tally.published += 1
-        return a
+        return {}
 
-    def _lower_budget(self, sender: str, a: dict[str, Word], time: int, events: tuple[Event, ...]) -> dict[str, Word]:
-        tally = self._owned(sender, a)
-        if not tally.spent <= _number(a["budget"]) < tally.budget:
-            raise ValueError("not lower, or below what is spent")
-        tally.budget, tally.pending = _number(a["budget"]), None
-        return a
+    def _GroupRefused(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
+        self.accounts[a["account"]].refused += 1
+        return {}
 
-    def _propose_raise(self, sender: str, a: dict[str, Word], time: int, events: tuple[Event, ...]) -> dict[str, Word]:
-        tally = self._owned(sender, a)
-        ready = time + tally.delay
-        tally.pending = (_number(a["budget"]), ready)
-        return {**a, "ready": ready, "expires": ready + WEEK}
+    def _Paused(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
+        self.accounts[a["account"]].paused = True
+        return {}
 
-    def _finish_raise(self, sender: str, a: dict[str, Word], time: int, events: tuple[Event, ...]) -> dict[str, Word]:
-        tally = self._owned(sender, a)
-        if tally.pending is None or not tally.pending[1] <= time < tally.pending[1] + WEEK:
+    def _Resumed(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
+        self.accounts[a["account"]].paused = False
+        return {}
+
+    def _BudgetLowered(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
+        tally = self.accounts[a["account"]]
+        _must(tally.spent <= a["budget"] < tally.budget, "not lower, or below what is spent")
+        tally.budget, tally.pending = a["budget"], None
+        return {}
+
+    def _RaiseProposed(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
+        tally = self.accounts[a["account"]]
+        _must(a["budget"] > tally.budget, "not higher")
+        ready = time() + tally.delay
+        tally.pending = (a["budget"], ready)
+        return {"ready": ready, "expires": ready + WEEK}
+
+    def _BudgetRaised(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
+        tally = self.accounts[a["account"]]
+        if tally.pending is None or not tally.pending[1] <= time() < tally.pending[1] + WEEK:
             raise ValueError("not announced, too early or too late")
-        tally.budget, tally.pending = max(tally.budget, tally.pending[0]), None
-        return {"account": a["account"], "budget": tally.budget}
+        tally.budget, tally.pending = tally.pending[0], None
+        return {"budget": tally.budget}
 
-    def _propose_owner(self, sender: str, a: dict[str, Word], time: int, events: tuple[Event, ...]) -> dict[str, Word]:
-        self._owned(sender, a).heirs["owner"] = str(a["owner"])
-        return a
+    def _OwnerProposed(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
+        self.accounts[a["account"]].next_owner = a["owner"]
+        return {}
 
-    def _propose_curator(
-        self, sender: str, a: dict[str, Word], time: int, events: tuple[Event, ...]
-    ) -> dict[str, Word]:
-        self._owned(sender, a).heirs["curator"] = str(a["curator"])
-        return a
+    def _CuratorProposed(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
+        self.accounts[a["account"]].next_curator = a["curator"]
+        return {}
 
-    def _accept_owner(self, sender: str, a: dict[str, Word], time: int, events: tuple[Event, ...]) -> dict[str, Word]:
+    def _OwnerChanged(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
         tally = self.accounts[a["account"]]
-        if tally.heirs.get("owner") != sender:
-            raise ValueError("not proposed")
-        tally.owner, tally.heirs, tally.pending = sender, {}, None
-        return {"account": a["account"], "owner": sender}
+        heir, tally.next_owner, tally.next_curator, tally.pending = tally.next_owner, NOBODY, NOBODY, None
+        tally.owner = heir
+        return {"owner": heir}
 
-    def _accept_curator(self, sender: str, a: dict[str, Word], time: int, events: tuple[Event, ...]) -> dict[str, Word]:
+    def _CuratorChanged(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
         tally = self.accounts[a["account"]]
-        if tally.heirs.pop("curator", "") != sender:
-            raise ValueError("not proposed")
-        tally.curator = sender
-        return {"account": a["account"], "curator": sender}
+        tally.curator, tally.next_curator = tally.next_curator, NOBODY
+        return {"curator": tally.curator}
 
-    def _owned(self, sender: str, a: dict[str, Word]) -> Tally:
-        tally = self.accounts[a["account"]]
-        if tally.owner != sender:
-            raise ValueError("not the owner")
-        return tally
+    def _charge(self, tally: Tally, a: Arguments, fresh: int) -> None:
+        before, free = tally.spent, 0
+        if a["cube"] == 0:
+            tally.plain += fresh
+        for start, stop, weight in a["runs"]:
+            _must(free <= start < stop <= tally.cells[a["cube"] - 1], "runs that overlap or lie outside")
+            _must(0 < weight <= 2**64, "a weight out of range")
+            tally.cubes[a["cube"]].add(start, stop, -(-fresh * weight // WHOLE_WEIGHT))
+            free = stop
+        tally.spent_on[a["about"]] += tally.spent - before
+        tally.measurements += 1
+        _must(tally.spent <= tally.budget, "more is spent than the budget")
+        _must(tally.measurements <= MOST_MEASUREMENTS, "too many measurements")
+
+    def _show(self, tally: Tally, a: Arguments) -> int:
+        analyst = a["analyst"]
+        if not any(analyst):
+            return 0  # the owner's: bounded by the account's spend
+        entry, level = (analyst, a["query"]), a["wanted"]
+        if a["cube"]:
+            entry, level = (analyst, a["cube"]), tally.cubes[a["cube"]].largest
+        tally.used[analyst] += max(0, level - tally.seen[entry])
+        tally.seen[entry] = max(level, tally.seen[entry])
+        _must(tally.limits.get(analyst, 0) > 0, "an analyst without a limit")
+        _must(tally.used[analyst] <= tally.limits[analyst], "a view beyond its limit")
+        return tally.used[analyst]
 
 
-def _number(word: Word) -> int:
-    if type(word) is not int:
-        raise ValueError("no number")
-    return word
+def _must(condition: bool, otherwise: str) -> None:
+    if not condition:
+        raise ValueError(otherwise)

@@ -1,87 +1,77 @@
-"""Verifies a journal: from the journal alone, or against what the caller holds besides.
-
-The verdict says what it proves, what it had to compare with, and what it cannot see.
-"""
+"""Verifies a ledger, a journal or a contract on a chain, and everything that the caller holds besides."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from noisebank.audit.openings import check_openings
-from noisebank.audit.recount import Recount, Tally
-from noisebank.digests import answer_digest
+from noisebank.audit.comparing import Compared, History
+from noisebank.audit.onchain import OnChain
+from noisebank.audit.recount import Recount
+from noisebank.audit.report import (
+    CANNOT_SEE,
+    CHAIN_PROVES,
+    JOURNAL_PROVES,
+    NODE_TRUSTED,
+    SUMS_ONLY,
+    UNSEEN_TAIL,
+    Report,
+    account_report,
+)
+from noisebank.audit.signed import check_call
 from noisebank.errors import BadBank, Tampered
+from noisebank.ledger.abi import budget_ledger
+from noisebank.ledger.anchoring import find_anchors
 from noisebank.ledger.block import Block, Genesis
+from noisebank.ledger.books import Books
 from noisebank.ledger.journal import read_lines
+from noisebank.ledger.machine import Log, events
+from noisebank.ledger.node import Node
 from noisebank.ledger.replay import Replay
 
-PROVES = (
-    "every block is signed by the journal's sealer and follows from the one before it",
-    "every transaction is signed by the key of its role, with the right nonce",
-    "executing the contract's bytecode again gives the recorded cases, costs and balances",
-    "an independent recount of the signed calls gives the same, and no account spent more than its budget",
-)
-CANNOT_SEE = (
-    "whether the noise was honest, or whether answers were given off the books",
-    "whether the same table has a second account, here or in another bank",
-)
-UNSEEN_TAIL = (
-    "whether the newest blocks were cut off, an old copy was put back, or the sealer rewrote and signed the "
-    "whole history anew: compare with a pinned head (--head) or a receipt (--receipt)"
-)
+Progress = Callable[[int], None]
+__all__ = ["CANNOT_SEE", "UNSEEN_TAIL", "Report", "recount_block", "verify", "verify_chain"]
 
 
-@dataclass(frozen=True, slots=True)
-class AccountReport:
-    """One account as recounted, in units of 1e-18 precision."""
+class JournalHistory:
+    """A journal, executed and recounted block by block."""
 
-    account: str
-    budget: int
-    spent: int
-    naive: int
-    cases: dict[str, int]
-    reserved: int
-    published: int
+    def __init__(self, first: str) -> None:
+        self.genesis = Genesis.read(first)
+        self.replay = Replay(self.genesis)
+        self.recount = Recount()
 
+    def add(self, line: str) -> None:
+        """The next block, by both opinions."""
+        block = Block.read(line, self.genesis.chain_id, self.newest + 1)
+        results = self.replay.apply(block)
+        try:
+            recount_block(block, results, self.recount, self.genesis.sealer)
+        except Tampered as error:
+            raise Tampered(error.what, block.number) from None
 
-@dataclass(frozen=True, slots=True)
-class Report:
-    """The verdict."""
+    @property
+    def books(self) -> Books:
+        return self.replay.books
 
-    passed: bool
-    problem: str
-    block: int | None
-    """The first block that is wrong."""
-    level: str
-    """"sums only", or how many records were opened."""
-    blocks: int
-    transactions: int
-    head: str
-    accounts: tuple[AccountReport, ...]
-    compared_with: tuple[str, ...]
-    proves: tuple[str, ...]
-    cannot_see: tuple[str, ...]
+    @property
+    def contract(self) -> str:
+        return self.replay.contract
 
-    def plain(self) -> dict[str, Any]:
-        """For --json."""
-        named = {name: getattr(self, name) for name in self.__slots__}
-        named["accounts"] = [{name: getattr(a, name) for name in a.__slots__} for a in self.accounts]
-        return named
+    @property
+    def chain_id(self) -> int:
+        return self.genesis.chain_id
 
+    @property
+    def newest(self) -> int:
+        return self.replay.head.number
 
-@dataclass(slots=True)
-class _Seen:
-    """What the verification has gathered so far."""
+    def digest(self, number: int) -> bytes | None:
+        return self.replay.digests[number] if 0 <= number <= self.newest else None
 
-    replay: Replay | None = None
-    recount: Recount = field(default_factory=Recount)
-    compared: list[str] = field(default_factory=list)
-    level: str = "sums only"
-    pinned: int = -1
-    """The newest block that something from outside confirms."""
+    def find(self, digest: bytes) -> int | None:
+        return self.replay.digests.index(digest) if digest in self.replay.digests else None
 
 
 def verify(
@@ -90,126 +80,141 @@ def verify(
     head: str | None = None,
     receipts: Sequence[dict[str, Any]] = (),
     openings: Sequence[dict[str, Any]] = (),
-    progress: Callable[[int], None] = lambda done: None,
+    anchors: str | None = None,
+    anchor_contract: str | None = None,
+    progress: Progress = lambda done: None,
 ) -> Report:
     """Checks an exported journal (a path or its lines) and everything that the caller holds.
 
-    `head` is the digest of a block that was the newest at some time. `progress` is called with
-    the number of blocks done.
+    `head` is the digest of a block that was the newest at some time; `anchors` the address of a node
+    whose chain holds anchors of this journal. `progress` is called with the number of blocks done.
     """
-    lines = read_lines(Path(journal)) if isinstance(journal, (str, Path)) else journal
-    seen = _Seen()
-    try:
-        _replay(lines, seen, progress)
-        _compare_head(head, seen)
-        for receipt in receipts:
-            _compare_receipt(receipt, seen)
-        _compare_openings(openings, seen)
-    except Tampered as error:
-        return _report(seen, str(error), error.block)
-    return _report(seen, "", None)
-
-
-def _replay(lines: Iterable[str], seen: _Seen, progress: Callable[[int], None]) -> None:
-    walking = iter(lines)
-    first = next(walking, None)
+    lines = iter(read_lines(Path(journal)) if isinstance(journal, (str, Path)) else journal)
+    first = next(lines, None)
     if first is None or not first.strip():
         raise BadBank("the journal is empty")
-    genesis = Genesis.read(first)
-    seen.replay = Replay(genesis)
-    for number, line in enumerate(walking):
-        block = Block.read(line, genesis.chain_id, number)
-        seen.replay.apply(block)
-        seen.recount.add(block)
-        progress(number + 1)
-
-
-def _compare_head(head: str | None, seen: _Seen) -> None:
-    if head is None or seen.replay is None:
-        return
-    digest = head.strip().lower().removeprefix("0x")
-    known = [found.hex() for found in seen.replay.digests]
-    if digest not in known:
-        raise Tampered(
-            f"the pinned head {digest[:12]} is not in this history: it was cut, replaced by an old copy, or rewritten"
-        )
-    seen.pinned = max(seen.pinned, known.index(digest))
-    behind = len(known) - 1 - known.index(digest)
-    seen.compared.append(f"a pinned head, block {known.index(digest)} ({behind} blocks before the end)")
-
-
-def _compare_receipt(receipt: dict[str, Any], seen: _Seen) -> None:
-    replay = seen.replay
-    assert replay is not None
+    history, compared = None, Compared()
     try:
-        id, salt = bytes.fromhex(receipt["id"]), bytes.fromhex(receipt["salt"])
-        block, digest, body = int(receipt["block"]), bytes.fromhex(receipt["block_digest"]), receipt["answer"]
-        chain, contract, account = receipt["chain_id"], receipt["contract"], receipt["account"]
-        published = answer_digest(salt, body)
-        named = (body["id"], body["account"])
-    except (KeyError, TypeError, ValueError):
-        raise Tampered("a receipt is malformed") from None
-    name = f"the receipt {id.hex()[:12]}"
-    if (chain, contract) != (replay.genesis.chain_id, replay.contract):
-        raise Tampered(f"{name} is of another ledger")
-    if not 0 <= block < len(replay.digests) or replay.digests[block] != digest:
-        raise Tampered(f"{name} names block {block}, which is not in this history: it was cut, replaced or rewritten")
-    reservation = replay.books.reservation(id)
-    if reservation is None or reservation.account.hex() != account or named != (id.hex(), account):
-        raise Tampered(f"{name} is for a reservation that is not on this ledger")
-    if reservation.answer != published or reservation.published_in != block:
-        raise Tampered(f"{name} shows another answer than the one published in block {block}")
-    seen.pinned = max(seen.pinned, block)
-    seen.compared.append(f"the receipt {id.hex()[:12]}, published in block {block}")
+        history = JournalHistory(first)
+        for done, line in enumerate(lines, 1):
+            history.add(line)
+            progress(done)
+        if anchors is not None:
+            node = Node(anchors)
+            found = find_anchors(node, history.genesis.digest, history.genesis.sealer, anchor_contract)
+            compared.anchors(found, f"chain {node.chain_id()}", history)
+        _compare(history, compared, head, receipts, openings)
+    except Tampered as error:
+        return _journal_report(history, compared, error)
+    return _journal_report(history, compared, None)
 
 
-def _compare_openings(openings: Sequence[dict[str, Any]], seen: _Seen) -> None:
-    if not openings:
-        return
-    assert seen.replay is not None
-    levels = []
-    for fields in openings:
-        opened = check_openings(fields, seen.replay.books)
-        levels.append(f"{opened.opened} of {opened.records} records opened in {opened.account.hex()[:12]}")
-        seen.compared.append(f"opened records: {levels[-1]}, recomputed from the policy")
-    seen.level = "; ".join(levels)
+def verify_chain(
+    url: str,
+    contract: str,
+    *,
+    first: int = 0,
+    head: str | None = None,
+    receipts: Sequence[dict[str, Any]] = (),
+    openings: Sequence[dict[str, Any]] = (),
+    progress: Progress = lambda done: None,
+) -> Report:
+    """Checks a ledger on a chain, from a node and the contract's address alone, reading logs from block `first` on."""
+    chain, compared = OnChain(url, contract), Compared()
+    try:
+        chain.read(first, progress)
+        _compare(chain, compared, head, receipts, openings)
+    except Tampered as error:
+        return _chain_report(chain, compared, error)
+    return _chain_report(chain, compared, None)
 
 
-def _report(seen: _Seen, problem: str, block: int | None) -> Report:
-    replay = seen.replay
-    unseen = (*_unseen_tail(seen), *CANNOT_SEE)
-    if seen.level == "sums only":
-        unseen = (*unseen, "which questions were charged: without opened records only the sums are checked")
-    return Report(
-        passed=not problem,
-        problem=problem,
-        block=block,
-        level=seen.level,
-        blocks=len(replay.digests) if replay else 0,
-        transactions=replay.transactions if replay else 0,
-        head=replay.head.digest.hex() if replay else "",
-        accounts=tuple(_account(account, tally) for account, tally in seen.recount.accounts.items()),
-        compared_with=tuple(seen.compared) or ("nothing besides the journal itself",),
-        proves=PROVES if not problem else (),
-        cannot_see=unseen,
+def recount_block(block: Block, results: Sequence[Sequence[Log]], recount: Recount, sealer: str) -> None:
+    """The second opinion on a block that the contract has executed: calls, logs, balances."""
+    for transaction, logs in zip(block.transactions, results, strict=True):
+        if not transaction.to:
+            continue
+        logged = events(budget_ledger(), logs)
+        check_call(transaction.sender() if transaction.signature else sealer, transaction.data, logged, recount)
+        for event in logged:
+            recount.add(event, lambda: block.time)
+    for account, budget, spent in block.balances:
+        tally = recount.accounts[account]
+        if (tally.budget, tally.spent) != (budget, spent):
+            raise Tampered(f"the balance of {account.hex()[:12]} does not add up")
+
+
+def _compare(
+    history: History,
+    compared: Compared,
+    head: str | None,
+    receipts: Sequence[dict[str, Any]],
+    openings: Sequence[dict[str, Any]],
+) -> None:
+    if head is not None:
+        compared.head(head, history)
+    for receipt in receipts:
+        compared.receipt(receipt, history)
+    compared.openings(openings, history)
+
+
+def _journal_report(history: JournalHistory | None, compared: Compared, problem: Tampered | None) -> Report:
+    if compared.pinned < 0:
+        unseen = UNSEEN_TAIL
+    else:
+        unseen = f"whether blocks after block {compared.pinned}, the newest that was compared, were cut off or replaced"
+    return _report(
+        problem,
+        compared,
+        source="journal",
+        blocks=len(history.replay.digests) if history else 0,
+        transactions=history.replay.transactions if history else 0,
+        head=history.replay.head.digest.hex() if history else "",
+        recount=history.recount if history else Recount(),
+        proves=JOURNAL_PROVES,
+        unseen=unseen,
     )
 
 
-def _unseen_tail(seen: _Seen) -> tuple[str, ...]:
-    """A head or receipt confirms the history up to its block, and says nothing of what came after."""
-    if seen.pinned < 0:
-        return (UNSEEN_TAIL,)
-    return (f"whether blocks after block {seen.pinned}, the newest that was compared, were cut off or replaced",)
+def _chain_report(chain: OnChain, compared: Compared, problem: Tampered | None) -> Report:
+    return _report(
+        problem,
+        compared,
+        source=f"contract {chain.contract} on chain {chain.chain_id}",
+        blocks=chain.head.number + 1,
+        transactions=chain.logs,
+        head=chain.head.digest.hex(),
+        recount=chain.recount,
+        proves=CHAIN_PROVES,
+        unseen=NODE_TRUSTED,
+    )
 
 
-def _account(account: object, tally: Tally) -> AccountReport:
-    assert isinstance(account, bytes)
-    return AccountReport(
-        account=account.hex(),
-        budget=tally.budget,
-        spent=tally.spent,
-        naive=tally.naive,
-        cases={case.name: count for case, count in tally.cases.items()},
-        reserved=sum(tally.cases.values()),
-        published=tally.published,
+def _report(
+    problem: Tampered | None,
+    compared: Compared,
+    source: str,
+    blocks: int,
+    transactions: int,
+    head: str,
+    recount: Recount,
+    proves: tuple[str, ...],
+    unseen: str,
+) -> Report:
+    cannot_see: tuple[str, ...] = (unseen, *CANNOT_SEE)
+    if compared.level == SUMS_ONLY:
+        cannot_see = (*cannot_see, "which questions were charged: without opened records only the sums are checked")
+    return Report(
+        passed=problem is None,
+        problem=str(problem) if problem else "",
+        block=problem.block if problem else None,
+        source=source,
+        level=compared.level,
+        blocks=blocks,
+        transactions=transactions,
+        head=head,
+        accounts=tuple(account_report(account, tally) for account, tally in recount.accounts.items()),
+        compared_with=tuple(compared.with_what) or ("nothing besides the ledger itself",),
+        proves=proves if problem is None else (),
+        cannot_see=cannot_see,
     )

@@ -64,13 +64,14 @@ def quote(
 @click.option("--at-most", metavar="P", help="The most precision that may be spent on it.")
 @click.option("--key", help="Idempotency key: asking again with it gives the same answer and charges once.")
 @click.option("--receipt", type=click.Path(path_type=Path), help="Write the receipt to this file.")
+@click.option("--analyst", default="owner", show_default=True, help="On whose behalf; see `noisebank analyst`.")
 @in_bank
 @of_account
 @as_json
 @guarded
 def ask(
-    question: str, at_most: str | None, key: str | None, receipt: Path | None, folder: Path, account: str | None,
-    as_json: bool, relative: str | None, **wish: Any,
+    question: str, at_most: str | None, key: str | None, receipt: Path | None, analyst: str, folder: Path,
+    account: str | None, as_json: bool, relative: str | None, **wish: Any,
 ) -> None:  # fmt: skip
     """Answer a question, with noise, and charge what is new in it.
 
@@ -82,7 +83,8 @@ def ask(
     from noisebank import console
 
     with opened_bank(folder) as bank:
-        answer = bank.account(account).ask(question, relative=relative, at_most=at_most, key=key, **wish)
+        found = bank.account(account)
+        answer = found.ask(question, relative=relative, at_most=at_most, key=key, analyst=analyst, **wish)
         if receipt is not None:
             receipt.write_text(answer.receipt.text() + "\n")
     console.show_json(console.plain_answer(answer)) if as_json else console.show_answer(answer)

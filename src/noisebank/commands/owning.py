@@ -3,36 +3,69 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from noisebank.commands.options import as_json, guarded, in_bank, of_account, opened_bank, owner_key
 
+if TYPE_CHECKING:
+    from noisebank.ledger.where import Where
+
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path), default=Path("bank"))
 @owner_key
+@click.option("--rpc", metavar="URL", envvar="NOISEBANK_RPC", help="A node: the ledger shall be a contract there.")
+@click.option("--contract", metavar="ADDRESS", help="With --rpc: what `noisebank deploy` gave.")
+@click.option("--from-block", type=int, default=0, help="With --rpc: the block of its deployment.")
+@click.option("--confirmations", type=int, default=3, show_default=True, help="With --rpc: when a block is final.")
 @as_json
 @guarded
-def init(folder: Path, owner_key: Path | None, as_json: bool) -> None:
+def init(
+    folder: Path,
+    owner_key: Path | None,
+    rpc: str | None,
+    contract: str | None,
+    from_block: int,
+    confirmations: int,
+    as_json: bool,
+) -> None:
     """Make a bank in FOLDER, with an owner's and a curator's key.
 
     The curator's key must stay with the bank. The owner's opens accounts and changes budgets: move
-    it to a safe place, or write it there at once with --owner-key, and keep a copy of both.
+    it to a safe place, or write it there at once with --owner-key, and keep a copy of both. Keys in
+    NOISEBANK_CURATOR_KEY and NOISEBANK_OWNER_KEY are used and written nowhere.
+
+    With --rpc and --contract the ledger is that contract on that chain. Without, it is embedded: no
+    node is needed.
 
     Example:  noisebank init bank --owner-key /media/usb/owner.key
     """
     from noisebank import console
     from noisebank.bank import KEYS, create_bank, open_bank
 
-    create_bank(folder, owner_key)
+    create_bank(folder, owner_key, where=_where(rpc, contract, from_block, confirmations))
     key = owner_key or folder / KEYS / "owner.key"
     with open_bank(folder, owner_key) as bank:
         made = {"bank": str(folder), "owner_key": str(key), "curator_key": str(folder / KEYS / "curator.key"),
+                **{str(role.value): holder for role, holder in bank.ledger.addresses().items()},
                 "contract": bank.ledger.contract, "chain_id": bank.ledger.chain_id,
                 "head": bank.head().digest.hex()}  # fmt: skip
     console.show_json(made) if as_json else console.facts("A new bank", [(k, str(v)) for k, v in made.items()])
+
+
+def _where(rpc: str | None, contract: str | None, first: int, confirmations: int) -> Where | None:
+    from noisebank.errors import BadRequest
+    from noisebank.ledger.abi import ADDRESS
+    from noisebank.ledger.node import Node
+    from noisebank.ledger.where import Where
+
+    if contract is None:
+        return None
+    if rpc is None or not ADDRESS.fullmatch(contract):
+        raise BadRequest("contract", contract, "a contract is an address of 40 hexadecimal digits, reached with --rpc")
+    return Where(rpc, contract.lower(), Node(rpc).chain_id(), first, confirmations)
 
 
 @click.command("open")
@@ -123,7 +156,7 @@ def raise_(epsilon: str, folder: Path, account: str | None, owner_key: Path | No
         event = bank.ledger.propose_raise(
             found.id, budget_precision(exact(epsilon, "epsilon"), found.policy.delta).units
         )
-    ready = datetime.fromtimestamp(int(event.arguments["ready"]), UTC)
+    ready = datetime.fromtimestamp(int(str(event.arguments["ready"])), UTC)
     shown = {"budget_units": event.arguments["budget"], "ready": ready.isoformat()}
     console.show_json(shown) if as_json else console.say(
         f"announced; from {ready:%Y-%m-%d %H:%M} UTC: noisebank budget finish"

@@ -51,7 +51,7 @@ def table2() -> Table2:
         query, id = keccak(b"type %d" % kind), keccak(b"request %d" % number)
         wanted = price(NoiseWish(Fraction(sigma)), Fraction(1))
         planned = plan(wanted, chain.records(account, query))
-        decided = chain.reserve(Claim(account, id, query, bytes(32), 1, wanted, planned.fresh))
+        (decided,) = chain.reserve(Claim(account, id, query, bytes(32), 1, wanted, planned.fresh))
         reused = planned.reused.id if planned.reused else None
         if (planned.case, planned.fresh, reused) != (decided.case, decided.fresh, decided.reused):
             raise AssertionError(f"planner and contract disagree on query {number}")

@@ -1,35 +1,61 @@
-"""Calls and events of the contract as bytes, both ways. All its types are static: 32-byte words."""
+"""Calls and events of a contract as bytes, both ways.
+
+Only what our contracts use: words of 32 bytes, lists of structs of words, and short strings. A
+general library does the same about thirty times slower, and replaying a journal is mostly this.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any
 
 from noisebank.digests import keccak
 
 ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
+MOST_ITEMS = 2**16
+"""In one list; whatever claims more is malformed."""
 Word = int | bytes | str | bool
 """uint256, bytes32, address (0x...) and bool."""
+Value = Word | tuple[tuple[Word, ...], ...]
+"""A word, a string, or a list of structs."""
 
 
 @dataclass(frozen=True, slots=True)
-class Signature:
-    """A function or an event: names and types of its arguments in order."""
+class Kind:
+    """The type of an argument. `fields` are those of the structs in a list, else empty."""
 
-    name: str
-    inputs: tuple[tuple[str, str], ...]
-    indexed: tuple[bool, ...]
-    outputs: tuple[str, ...]
+    text: str
+    fields: tuple[str, ...] = ()
 
     @property
+    def dynamic(self) -> bool:
+        """Whether the head holds an offset only."""
+        return bool(self.fields) or self.text == "string"
+
+
+@dataclass(frozen=True)
+class Signature:
+    """A function or an event: names and kinds of its arguments in order."""
+
+    name: str
+    inputs: tuple[tuple[str, Kind], ...]
+    indexed: tuple[bool, ...]
+    outputs: tuple[Kind, ...]
+
+    @cached_property
+    def plain(self) -> tuple[Kind, ...]:
+        """Kinds of what an event keeps in its data."""
+        return tuple(kind for (_, kind), hot in zip(self.inputs, self.indexed, strict=True) if not hot)
+
+    @cached_property
     def digest(self) -> bytes:
         """keccak of the canonical signature: the event topic; its first four bytes the selector."""
-        return keccak(f"{self.name}({','.join(kind for _, kind in self.inputs)})".encode())
+        return keccak(f"{self.name}({','.join(kind.text for _, kind in self.inputs)})".encode())
 
 
 @dataclass(frozen=True)
@@ -42,48 +68,57 @@ class Contract:
     functions: Mapping[str, Signature]
     events: Mapping[bytes, Signature]
 
-    def call(self, function: str, *arguments: Word) -> bytes:
+    @cached_property
+    def _selectors(self) -> dict[bytes, Signature]:
+        return {signature.digest[:4]: signature for signature in self.functions.values()}
+
+    def call(self, function: str, *arguments: Value) -> bytes:
         """Calldata."""
         signature = self.functions[function]
         if len(arguments) != len(signature.inputs):
             raise TypeError(f"{function} takes {len(signature.inputs)} arguments, got {len(arguments)}")
-        words = (_word(kind, value) for (_, kind), value in zip(signature.inputs, arguments, strict=True))
-        return signature.digest[:4] + b"".join(words)
+        return signature.digest[:4] + encoded([kind for _, kind in signature.inputs], arguments)
 
-    def decode_call(self, calldata: bytes) -> tuple[str, dict[str, Word]]:
-        """The function's name and arguments; ValueError if it is none of this contract's."""
-        for signature in self.functions.values():
-            if signature.digest[:4] == calldata[:4]:
-                if len(calldata) != 4 + 32 * len(signature.inputs):
-                    raise ValueError(f"{signature.name}: wrong length of calldata")
-                kinds = [kind for _, kind in signature.inputs]
-                values = _unwords(kinds, calldata[4:])
-                return signature.name, dict(zip((name for name, _ in signature.inputs), values, strict=True))
-        raise ValueError("no such function")
+    def decode_call(self, calldata: bytes) -> tuple[str, dict[str, Value]]:
+        """The function's name and arguments; ValueError if it is none of this contract's, or spelled otherwise."""
+        signature = self._selectors.get(calldata[:4])
+        if signature is None:
+            raise ValueError("no such function")
+        kinds = [kind for _, kind in signature.inputs]
+        values = decoded(kinds, calldata[4:])
+        if encoded(kinds, values) != calldata[4:]:
+            raise ValueError(f"{signature.name}: the calldata is not in canonical form")
+        return signature.name, dict(zip((name for name, _ in signature.inputs), values, strict=True))
 
-    def decode_output(self, function: str, output: bytes) -> tuple[Word, ...]:
+    def decode_output(self, function: str, output: bytes) -> tuple[Value, ...]:
         """What a call returned."""
-        return _unwords(self.functions[function].outputs, output)
+        return decoded(self.functions[function].outputs, output)
 
-    def decode_event(self, topics: list[bytes], data: bytes) -> tuple[str, dict[str, Word]]:
-        """An event's name and arguments."""
+    def decode_event(self, topics: Sequence[bytes], data: bytes) -> tuple[str, dict[str, Value]]:
+        """An event's name and arguments, in the order of its declaration."""
         signature = self.events[topics[0]]
-        named: dict[str, Word] = {}
-        later = iter(topics[1:])
-        offset = 0
-        for (name, kind), indexed in zip(signature.inputs, signature.indexed, strict=True):
-            if indexed:
-                named[name] = _unword(kind, next(later))
-            else:
-                named[name] = _unword(kind, data[offset : offset + 32])
-                offset += 32
-        return signature.name, named
+        plain = iter(decoded(signature.plain, data))
+        hashed = iter(topics[1:])
+        return signature.name, {
+            name: _unword(kind.text, next(hashed)) if hot else next(plain)
+            for (name, kind), hot in zip(signature.inputs, signature.indexed, strict=True)
+        }
 
 
 @cache
 def budget_ledger() -> Contract:
     """The compiled `contracts/budget_ledger.vy`; a test recompiles it."""
-    artefact = json.loads(files("noisebank.ledger").joinpath("budget_ledger.json").read_text())
+    return load_contract(json.loads(files("noisebank.ledger").joinpath("budget_ledger.json").read_text()))
+
+
+@cache
+def anchors() -> Contract:
+    """The compiled `contracts/anchors.vy`."""
+    return load_contract(json.loads(files("noisebank.ledger").joinpath("anchors.json").read_text()))
+
+
+def load_contract(artefact: Mapping[str, Any]) -> Contract:
+    """A contract from its artefact."""
     functions, events = {}, {}
     for entry in artefact["abi"]:
         signature = _signature(entry)
@@ -100,20 +135,82 @@ def budget_ledger() -> Contract:
     )
 
 
-def _signature(entry: dict[str, Any]) -> Signature:
-    outputs: list[str] = []
-    for output in entry.get("outputs", ()):
-        parts = output.get("components", [output])
-        outputs.extend(part["type"] for part in parts)
-    return Signature(
-        name=entry.get("name", ""),
-        inputs=tuple((argument["name"], argument["type"]) for argument in entry.get("inputs", ())),
-        indexed=tuple(bool(argument.get("indexed")) for argument in entry.get("inputs", ())),
-        outputs=tuple(outputs),
+def encoded(kinds: Sequence[Kind], values: Sequence[Value]) -> bytes:
+    """Heads, then tails: the specification's layout and no other."""
+    heads, tails, offset = [], [], 32 * len(kinds)
+    for kind, value in zip(kinds, values, strict=True):
+        if kind.dynamic:
+            tail = _tail(kind, value)
+            heads.append(offset.to_bytes(32, "big"))
+            tails.append(tail)
+            offset += len(tail)
+        else:
+            heads.append(_word(kind.text, value))
+    return b"".join(heads + tails)
+
+
+def decoded(kinds: Sequence[Kind], data: bytes) -> tuple[Value, ...]:
+    """The values in `data`; ValueError if it is too short."""
+    return tuple(
+        _untail(kind, data, _number(data, 32 * place)) if kind.dynamic else _unword(kind.text, _at(data, 32 * place))
+        for place, kind in enumerate(kinds)
     )
 
 
-def _word(kind: str, value: Word) -> bytes:
+def _tail(kind: Kind, value: Value) -> bytes:
+    if kind.text == "string":
+        if not isinstance(value, str):
+            raise TypeError(f"{value!r} is no string")
+        raw = value.encode()
+        return len(raw).to_bytes(32, "big") + raw + bytes(-len(raw) % 32)
+    if not isinstance(value, tuple):
+        raise TypeError(f"{value!r} is no list")
+    words = [len(value).to_bytes(32, "big")]
+    for item in value:
+        words.extend(_word(field, word) for field, word in zip(kind.fields, item, strict=True))
+    return b"".join(words)
+
+
+def _untail(kind: Kind, data: bytes, offset: int) -> Value:
+    length = _number(data, offset)
+    start = offset + 32
+    if kind.text == "string":
+        if start + length > len(data):
+            raise ValueError("a string is cut off")
+        return bytes(data[start : start + length]).decode("utf-8", "replace")
+    if length > MOST_ITEMS:
+        raise ValueError("a list is too long")
+    return tuple(_structs(kind.fields, data, start, length))
+
+
+def _structs(fields: tuple[str, ...], data: bytes, start: int, length: int) -> Iterator[tuple[Word, ...]]:
+    size = 32 * len(fields)
+    for offset in range(start, start + length * size, size):
+        yield tuple(_unword(kind, _at(data, offset + 32 * place)) for place, kind in enumerate(fields))
+
+
+def _signature(entry: dict[str, Any]) -> Signature:
+    return Signature(
+        name=entry.get("name", ""),
+        inputs=tuple((argument["name"], _kind(argument)) for argument in entry.get("inputs", ())),
+        indexed=tuple(bool(argument.get("indexed")) for argument in entry.get("inputs", ())),
+        outputs=tuple(_kind(part) for output in entry.get("outputs", ()) for part in _parts(output)),
+    )
+
+
+def _parts(output: dict[str, Any]) -> list[dict[str, Any]]:
+    """A struct of words that is returned lies flat."""
+    return list(output["components"]) if output["type"] == "tuple" else [output]
+
+
+def _kind(argument: dict[str, Any]) -> Kind:
+    if argument["type"] == "tuple[]":
+        fields = tuple(field["type"] for field in argument["components"])
+        return Kind(f"({','.join(fields)})[]", fields)
+    return Kind(argument["type"])
+
+
+def _word(kind: str, value: object) -> bytes:
     if kind == "uint256" and type(value) is int:
         return value.to_bytes(32, "big")
     if kind == "bytes32" and isinstance(value, bytes) and len(value) == 32:
@@ -126,8 +223,6 @@ def _word(kind: str, value: Word) -> bytes:
 
 
 def _unword(kind: str, word: bytes) -> Word:
-    if len(word) != 32:
-        raise ValueError("a word has 32 bytes")
     if kind == "bytes32":
         return word
     if kind == "address":
@@ -137,5 +232,12 @@ def _unword(kind: str, word: bytes) -> Word:
     return int.from_bytes(word, "big")
 
 
-def _unwords(kinds: tuple[str, ...] | list[str], data: bytes) -> tuple[Word, ...]:
-    return tuple(_unword(kind, data[32 * i : 32 * i + 32]) for i, kind in enumerate(kinds))
+def _number(data: bytes, offset: int) -> int:
+    return int.from_bytes(_at(data, offset), "big")
+
+
+def _at(data: bytes, offset: int) -> bytes:
+    word = data[offset : offset + 32]
+    if len(word) != 32:
+        raise ValueError("a word has 32 bytes")
+    return word

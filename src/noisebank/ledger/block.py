@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
-from noisebank.digests import canonical, tagged
+from noisebank.digests import canonical, keccak, tagged
 from noisebank.errors import Tampered
-from noisebank.ledger.abi import Word
-from noisebank.ledger.machine import Event
+from noisebank.ledger.machine import Log
 from noisebank.ledger.signing import Key, Transaction, recover
 
-FORMAT = "noisebank journal 1"
+FORMAT = "noisebank journal 2"
 ADDRESS_OR_NONE = re.compile(r"(0x[0-9a-f]{40})?")
+LINE = re.compile(r'\{"block":(.*),"signature":"((?:[0-9a-f]{2})*)"\}', re.DOTALL)
 MALFORMED = (TypeError, ValueError, KeyError, AttributeError, OverflowError, RecursionError)
 """Whatever reading a line can raise: all of it is tampering, and none of it may end a verifier."""
 
@@ -29,7 +31,7 @@ class Genesis:
 
     @property
     def digest(self) -> bytes:
-        """The parent of block 0."""
+        """The parent of block 0, and the journal's name in anchors."""
         return tagged("genesis 1", self._plain())
 
     def line(self) -> str:
@@ -42,8 +44,8 @@ class Genesis:
     @classmethod
     def read(cls, line: str) -> Genesis:
         """Reads its own spelling and no other."""
-        plain = _parsed(line, {"format", "chain_id", "sealer", "created"}, None)
         try:
+            plain = _parsed(line, {"format", "chain_id", "sealer", "created"})
             genesis = cls(_number(plain["chain_id"]), str(plain["sealer"]), _number(plain["created"]))
             spelled = genesis.line()
         except MALFORMED:
@@ -53,30 +55,42 @@ class Genesis:
         return genesis
 
 
-@dataclass(frozen=True, slots=True)
-class Executed:
-    """A transaction together with what the contract logged."""
-
-    transaction: Transaction
-    events: tuple[Event, ...]
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Block:
-    """One group commit."""
+    """One group commit.
+
+    The seal covers every byte, so a transaction sent by the sealer itself carries no signature of
+    its own: a curator with a hundred calls in a block signs once. All others sign theirs.
+    """
 
     number: int
     parent: bytes
     time: int
-    executed: tuple[Executed, ...]
+    transactions: tuple[Transaction, ...]
+    results: bytes
+    """Digest of everything that the contract logged, see `results_digest`."""
     balances: tuple[tuple[bytes, int, int], ...]
     """(account, budget, spent) after the block, for each account that it touched."""
     signature: bytes = b""
 
-    @property
+    @cached_property
+    def text(self) -> str:
+        """Everything but the seal."""
+        return canonical(
+            {
+                "number": self.number,
+                "parent": self.parent.hex(),
+                "time": self.time,
+                "transactions": [_plain_transaction(transaction) for transaction in self.transactions],
+                "results": self.results.hex(),
+                "balances": [[account.hex(), budget, spent] for account, budget, spent in self.balances],
+            }
+        )
+
+    @cached_property
     def digest(self) -> bytes:
-        """Of everything but the signature; the next block's parent."""
-        return tagged("block 1", self._plain())
+        """Of everything but the seal; the next block's parent."""
+        return keccak(b"noisebank block 2\n", self.text.encode())
 
     def sealed(self, key: Key) -> Block:
         """The same block, signed."""
@@ -87,79 +101,55 @@ class Block:
         return recover(self.digest, self.signature)
 
     def line(self) -> str:
-        """The canonical spelling, signature included."""
-        return canonical({**self._plain(), "signature": self.signature.hex()})
-
-    def _plain(self) -> dict[str, Any]:
-        return {
-            "number": self.number,
-            "parent": self.parent.hex(),
-            "time": self.time,
-            "transactions": [_plain_transaction(done) for done in self.executed],
-            "balances": [[account.hex(), budget, spent] for account, budget, spent in self.balances],
-        }
+        """The canonical spelling, seal included."""
+        return f'{{"block":{self.text},"signature":"{self.signature.hex()}"}}'
 
     @classmethod
     def read(cls, line: str, chain_id: int, expected: int) -> Block:
         """Reads its own spelling and no other; `expected` names the block in errors."""
-        plain = _parsed(line, {"number", "parent", "time", "transactions", "balances", "signature"}, expected)
+        found = LINE.fullmatch(line)
+        if not found:
+            raise Tampered("the line is no sealed block", expected)
         try:
+            plain = _parsed(found[1], {"number", "parent", "time", "transactions", "results", "balances"})
             block = cls(
                 number=_number(plain["number"]),
                 parent=bytes.fromhex(plain["parent"]),
                 time=_number(plain["time"]),
-                executed=tuple(_read_transaction(entry, chain_id) for entry in plain["transactions"]),
+                transactions=tuple(_read_transaction(entry, chain_id) for entry in plain["transactions"]),
+                results=bytes.fromhex(plain["results"]),
                 balances=tuple((bytes.fromhex(account), int(b), int(s)) for account, b, s in plain["balances"]),
-                signature=bytes.fromhex(plain["signature"]),
+                signature=bytes.fromhex(found[2]),
             )
-            spelled = block.line()
+            spelled = block.text
         except MALFORMED:
             raise Tampered("the block is malformed", expected) from None
-        if spelled != line:
+        if spelled != found[1]:
             raise Tampered("the block is not in canonical form", expected)
         return block
 
 
-def _plain_transaction(done: Executed) -> dict[str, Any]:
-    transaction = done.transaction
-    return {
-        "nonce": transaction.nonce,
-        "to": transaction.to,
-        "data": transaction.data.hex(),
-        "signature": transaction.signature.hex(),
-        "events": [
-            [event.name, {name: _text(value) for name, value in event.arguments.items()}] for event in done.events
-        ],
-    }
+def results_digest(results: Iterable[tuple[Log, ...]]) -> bytes:
+    """One digest for the logs of each transaction in turn; lengths first, so that nothing can be shifted."""
+    parts = []
+    for logs in results:
+        parts.append(len(logs).to_bytes(4, "big"))
+        for topics, data in logs:
+            parts.append(len(topics).to_bytes(1, "big") + len(data).to_bytes(4, "big"))
+            parts.extend(topics)
+            parts.append(data)
+    return keccak(b"noisebank results\n", b"".join(parts))
 
 
-def _read_transaction(entry: dict[str, Any], chain_id: int) -> Executed:
-    if set(entry) != {"nonce", "to", "data", "signature", "events"}:
-        raise ValueError("unknown fields")
-    if not ADDRESS_OR_NONE.fullmatch(entry["to"]):
+def _plain_transaction(transaction: Transaction) -> list[Any]:
+    return [transaction.nonce, transaction.to, transaction.data.hex(), transaction.signature.hex()]
+
+
+def _read_transaction(entry: list[Any], chain_id: int) -> Transaction:
+    nonce, to, data, signature = entry
+    if not ADDRESS_OR_NONE.fullmatch(to):
         raise ValueError("no address")
-    data, signature = bytes.fromhex(entry["data"]), bytes.fromhex(entry["signature"])
-    transaction = Transaction(chain_id, _number(entry["nonce"]), entry["to"], data, signature)
-    events = tuple(
-        Event(str(name), {argument: _value(value) for argument, value in arguments.items()})
-        for name, arguments in entry["events"]
-    )
-    return Executed(transaction, events)
-
-
-def _text(value: Word) -> int | str:
-    """Words as JSON: integers as they are, 32 bytes without 0x, addresses with it."""
-    if isinstance(value, bytes):
-        return value.hex()
-    return value
-
-
-def _value(value: object) -> Word:
-    if type(value) is int:
-        return value
-    if isinstance(value, str):
-        return value if value.startswith("0x") else bytes.fromhex(value)
-    raise ValueError("no word of an event")  # True would equal 1
+    return Transaction(chain_id, _number(nonce), to, bytes.fromhex(data), bytes.fromhex(signature))
 
 
 def _number(value: object) -> int:
@@ -169,11 +159,8 @@ def _number(value: object) -> int:
     return value
 
 
-def _parsed(line: str, keys: set[str], block: int | None) -> dict[str, Any]:
-    try:
-        plain = json.loads(line)
-    except (ValueError, RecursionError):
-        raise Tampered("the line is not JSON", block) from None
+def _parsed(text: str, keys: set[str]) -> dict[str, Any]:
+    plain = json.loads(text)
     if not isinstance(plain, dict) or set(plain) != keys:
-        raise Tampered("the line has unknown or missing fields", block)
+        raise ValueError("unknown or missing fields")
     return plain

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 
 from noisebank.durable import GroupCommit, Turn, end_process
 from noisebank.entropy import Entropy
-from noisebank.errors import BadBank, BudgetExhausted, LedgerRefused, PriceMoved, Tampered
-from noisebank.ledger.abi import Word
-from noisebank.ledger.block import Block, Executed, Genesis
+from noisebank.errors import BadBank, LedgerRefused
+from noisebank.ledger.abi import Value
+from noisebank.ledger.block import Block, Genesis, results_digest
 from noisebank.ledger.books import Books
+from noisebank.ledger.calls import explained, publish_call, reserve_call
+from noisebank.ledger.chain import Chain
 from noisebank.ledger.journal import Journal
-from noisebank.ledger.machine import Event
-from noisebank.ledger.protocol import AccountState, Claim, Head, Opening, Reservation, Role, best_of
+from noisebank.ledger.machine import Event, Log, events
+from noisebank.ledger.protocol import Claim, Head, Reservation, Role, Seal
 from noisebank.ledger.replay import Replay
 from noisebank.ledger.signing import Key, Transaction
-from noisebank.records import Record
-from noisebank.units import NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ def begin_chain(journal: Journal, sealer: Key, entropy: Entropy, clock: Callable
     journal.begin(Genesis(chain_id, sealer.address, int(clock())))
 
 
-class EmbeddedChain:
+class EmbeddedChain(Chain):
     """A `Ledger` in this process. Start-up replays the journal with every check."""
 
     def __init__(
@@ -45,7 +45,8 @@ class EmbeddedChain:
         clock: Callable[[], float] = time.time,
         die: Callable[[str], None] = end_process,
     ) -> None:
-        self._journal, self._keys, self._clock = journal, keys, clock
+        super().__init__(keys)
+        self._journal, self._clock = journal, clock
         self._closed = False
         lines = journal.lines()
         first = next(lines, None)
@@ -54,51 +55,27 @@ class EmbeddedChain:
         self._state = Replay(Genesis.read(first))
         for number, line in enumerate(lines):
             self._state.apply(Block.read(line, self._state.genesis.chain_id, number))
-        if self._key(Role.CURATOR).address != self._state.genesis.sealer:
-            raise BadBank("the curator's key is not the one that seals this journal")
+        self._sealer = keys.get(Role.SEALER) or self._key(Role.CURATOR)
+        if self._sealer.address != self._state.genesis.sealer:
+            raise BadBank("the curator's key is not the one that seals this journal, and there is no sealer's key")
         self._commit = GroupCommit(self._commit_block, die)
         if not self._state.contract:
             self._commit(Call(self._key(Role.CURATOR), b""))
 
     # -- Ledger --------------------------------------------------------------------------------
 
-    def open_account(self, opening: Opening) -> bytes:
-        curator = self._key(Role.CURATOR).address
-        (event,) = self._transact(
-            Role.OWNER, "open_account", curator, opening.budget.units, opening.policy, opening.data, opening.raise_delay
-        )
-        account = event.arguments["account"]
-        assert isinstance(account, bytes)
-        return account
-
-    def reserve(self, claim: Claim) -> Reservation:
+    def reserve(self, *group: Claim) -> tuple[Reservation, ...]:
+        if any(self.books.reservation(claim.id) for claim in group):
+            raise LedgerRefused("ledger: id already used")  # the contract keeps no id of a REPEAT
         try:
-            self._transact(
-                Role.CURATOR, "reserve", claim.account, claim.id, claim.query, claim.analyst, claim.about,
-                claim.wanted.units, claim.limit.units,
-            )  # fmt: skip
+            self._send(Role.CURATOR, reserve_call(group))
         except LedgerRefused as refusal:
-            raise self._explained(refusal, claim) from None
-        return self._known(claim.id)
+            raise explained(refusal, group, self) from None
+        return tuple(self._known(claim.id) for claim in group)
 
-    def publish(self, account: bytes, id: bytes, answer: bytes) -> Reservation:
-        self._transact(Role.CURATOR, "publish", account, id, answer)
-        return self._known(id)
-
-    def account(self, account: bytes) -> AccountState:
-        state = self.books.account(account)
-        if state is None:
-            raise BadBank(f"the ledger has no account {account.hex()[:12]}")
-        return state
-
-    def reservation(self, id: bytes) -> Reservation | None:
-        return self.books.reservation(id)
-
-    def reservations(self, account: bytes) -> tuple[Reservation, ...]:
-        return self.books.reservations(account)
-
-    def records(self, account: bytes, query: bytes) -> tuple[Record, ...]:
-        return self.books.records(account, query)
+    def publish(self, account: bytes, *group: Seal) -> tuple[Reservation, ...]:
+        self._send(Role.CURATOR, publish_call(account, group))
+        return tuple(self._known(seal.id) for seal in group)
 
     def head(self) -> Head:
         return self._state.head
@@ -107,27 +84,22 @@ class EmbeddedChain:
         self._closed = True
         self._journal.close()
 
-    # -- the owner's business ------------------------------------------------------------------
-
-    def lower_budget(self, account: bytes, units: int) -> None:
-        """Lowers the budget at once."""
-        self._transact(Role.OWNER, "lower_budget", account, units)
-
-    def propose_raise(self, account: bytes, units: int) -> Event:
-        """Announces a raise; returns when it will be ready and when it expires."""
-        (event,) = self._transact(Role.OWNER, "propose_raise", account, units)
-        return event
-
-    def finish_raise(self, account: bytes) -> None:
-        """Puts an announced raise into effect."""
-        self._transact(Role.OWNER, "finish_raise", account)
-
     # -- reading -------------------------------------------------------------------------------
 
     @property
     def books(self) -> Books:
         """Accounts, reservations, records and changes."""
         return self._state.books
+
+    @property
+    def genesis(self) -> Genesis:
+        """How this chain began; its digest is the journal's name in anchors."""
+        return self._state.genesis
+
+    @property
+    def sealer(self) -> Key:
+        """The key that signs the blocks."""
+        return self._sealer
 
     @property
     def contract(self) -> str:
@@ -149,58 +121,38 @@ class EmbeddedChain:
 
     # -- writing -------------------------------------------------------------------------------
 
-    def _transact(self, role: Role, function: str, *arguments: Word) -> tuple[Event, ...]:
+    def _transact(self, role: Role, function: str, *arguments: Value) -> Event:
+        contract = self._state.machine.contract
+        (event,) = events(contract, self._send(role, contract.call(function, *arguments)))
+        return event
+
+    def _send(self, role: Role, data: bytes) -> tuple[Log, ...]:
         if self._closed:
             raise BadBank("this bank is closed")
-        return self._commit(Call(self._key(role), self._state.machine.contract.call(function, *arguments)))
+        return self._commit(Call(self._key(role), data))
 
-    def _commit_block(self, turns: Sequence[Turn[Call, tuple[Event, ...]]]) -> None:
+    def _commit_block(self, turns: Sequence[Turn[Call, tuple[Log, ...]]]) -> None:
         """One block for all who waited. Refusals leave no trace; results leave after the commit."""
-        state = self._state
+        state, sealer = self._state, self._sealer
         number, now = state.head.number + 1, max(state.time, int(self._clock()))
         state.begin(number, now)
-        executed = []
+        transactions, results = [], []
         for turn in turns:
+            sender = turn.item.key.address
+            data = turn.item.data or state.machine.contract.initcode
+            transaction = Transaction(state.genesis.chain_id, state.nonce(sender), state.contract, data)
             try:
-                done = self._execute(turn.item)
+                turn.outcome = state.accept(sender, transaction)
             except LedgerRefused as refusal:
                 turn.refusal = refusal
                 continue
-            turn.outcome = done.events
-            executed.append(done)
-        if not executed:
+            results.append(turn.outcome)
+            # The seal is the signature of whatever the sealer itself sends.
+            transactions.append(transaction if sender == sealer.address else transaction.signed(turn.item.key))
+        if not transactions:
             return
-        block = Block(number, state.head.digest, now, tuple(executed), state.balances(executed))
-        block = block.sealed(self._key(Role.CURATOR))
+        balances = state.balances(results)
+        block = Block(number, state.head.digest, now, tuple(transactions), results_digest(results), balances)
+        block = block.sealed(sealer)
         self._journal.append(block)  # decided, charged and recorded from here on
-        state.finish(block)
-
-    def _execute(self, call: Call) -> Executed:
-        state = self._state
-        data = call.data or state.machine.contract.initcode
-        sender = call.key.address
-        transaction = Transaction(state.genesis.chain_id, state.nonce(sender), state.contract, data)
-        return Executed(transaction.signed(call.key), state.accept(sender, transaction))
-
-    def _key(self, role: Role) -> Key:
-        if role not in self._keys:
-            raise BadBank(
-                f"this needs the {role.value}'s key, which is not on this machine; name it with --{role.value}-key"
-            )
-        return self._keys[role]
-
-    def _known(self, id: bytes) -> Reservation:
-        reservation = self.books.reservation(id)
-        if reservation is None:
-            raise Tampered("the ledger has lost a reservation that it has just made")
-        return reservation
-
-    def _explained(self, refusal: LedgerRefused, claim: Claim) -> Exception:
-        """The contract's words with the amounts that they are about."""
-        if refusal.reason == "ledger: budget exhausted":
-            best = best_of(self.records(claim.account, claim.query))
-            asked = claim.wanted - best if claim.wanted > best else NOTHING
-            return BudgetExhausted(asked, self.account(claim.account).left)
-        if refusal.reason == "ledger: price above limit":
-            return PriceMoved(claim.limit)
-        return refusal
+        state.finish(block, results)

@@ -11,6 +11,8 @@ from noisebank.ledger.block import Block, Genesis
 
 SCHEMA = "CREATE TABLE IF NOT EXISTS lines (number INTEGER PRIMARY KEY, line TEXT NOT NULL) STRICT"
 GENESIS_ROW = -1
+FILE = "journal.sqlite"
+"""Its name in a bank's folder."""
 
 
 class Journal:

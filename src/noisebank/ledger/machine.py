@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pyrevm import EVM, BlockEnv, CfgEnv, Env
 
 from noisebank.errors import LedgerRefused
-from noisebank.ledger.abi import Contract, Word
+from noisebank.ledger.abi import Contract, Value
 
 NOBODY = "0x" + "00" * 20
 REVERTED = re.compile(r"output: 0x08c379a0([0-9a-f]*)")
+Log = tuple[tuple[bytes, ...], bytes]
+"""What the contract logged, undecoded: topics and data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +22,7 @@ class Event:
     """Something that the contract logged."""
 
     name: str
-    arguments: dict[str, Word]
+    arguments: dict[str, Value]
 
 
 class Machine:
@@ -37,16 +40,18 @@ class Machine:
         """Creates the contract; returns its address."""
         return str(self._evm.deploy(sender, initcode)).lower()
 
-    def execute(self, sender: str, to: str, data: bytes) -> tuple[Event, ...]:
+    def execute(self, sender: str, to: str, data: bytes) -> tuple[Log, ...]:
         """Runs one call and keeps its effects. `LedgerRefused` if it reverts: then nothing changed."""
         try:
             self._evm.message_call(sender, to, data)
         except RuntimeError as error:
             raise LedgerRefused(_reason(str(error))) from None
         result = self._evm.result
-        return tuple(self._event(entry) for entry in result.logs) if result else ()
+        if result is None:
+            return ()
+        return tuple((tuple(topics), payload) for topics, payload in (entry.data for entry in result.logs))
 
-    def view(self, to: str, function: str, *arguments: Word) -> tuple[Word, ...]:
+    def view(self, to: str, function: str, *arguments: Value) -> tuple[Value, ...]:
         """Asks the contract without changing anything."""
         output = self._evm.message_call(NOBODY, to, self.contract.call(function, *arguments), is_static=True)
         return self.contract.decode_output(function, output)
@@ -55,10 +60,10 @@ class Machine:
         """The code at an address."""
         return bytes(self._evm.get_code(address) or b"").rstrip(b"\x00")
 
-    def _event(self, entry: object) -> Event:
-        topics, data = entry.data  # type: ignore[attr-defined]
-        name, arguments = self.contract.decode_event([bytes(topic) for topic in topics], bytes(data))
-        return Event(name, arguments)
+
+def events(contract: Contract, logs: Iterable[Log]) -> tuple[Event, ...]:
+    """Logs in words."""
+    return tuple(Event(*contract.decode_event(topics, payload)) for topics, payload in logs)
 
 
 def _reason(message: str) -> str:

@@ -15,6 +15,24 @@ class Role(Enum):
 
     OWNER = "owner"
     CURATOR = "curator"
+    SEALER = "sealer"
+    """Signs the embedded chain's blocks; the first curator's key, also after the curator has changed."""
+
+
+class Unit(Enum):
+    """What an account counts; the values are the contract's. Both add up, and they are never mixed."""
+
+    PRECISION = 1
+    EPSILON = 2
+    """Pure epsilon, for accounts without a trusted bank."""
+
+
+THE_OWNER = bytes(32)
+"""The analyst whose limit is the budget."""
+WHOLE_WEIGHT = 2**32
+"""A run of this weight is charged what is fresh."""
+MOST_RUNS = 16
+MOST_CELLS = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +43,7 @@ class Opening:
     policy: bytes
     data: bytes
     raise_delay: int
+    unit: Unit = Unit.PRECISION
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +59,27 @@ class AccountState:
     policy: bytes
     data: bytes
     raise_delay: int
+    unit: Unit = Unit.PRECISION
+    version: int = 1
+    base: Precision = NOTHING
+    """What earlier versions have spent."""
+    paused: bool = False
+    cubes: tuple[int, ...] = ()
+    """Cells of cube 1, 2, ..."""
 
     @property
     def left(self) -> Precision:
         """What may still be spent."""
         return self.budget - self.spent
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Cells [start, stop) of a cube, each charged its weight's share of what is fresh."""
+
+    start: int
+    stop: int
+    weight: int = WHOLE_WEIGHT
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +93,16 @@ class Claim:
     about: int
     wanted: Precision
     limit: Precision
+    cube: int = 0
+    runs: tuple[Run, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """What is published: the salted digest of a reservation's sealed answer."""
+
+    id: bytes
+    answer: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +119,24 @@ class Reservation:
     fresh: Precision
     reused: bytes | None
     spent: Precision
+    """By the account, after this."""
     block: int
     time: int
+    cost: Precision = NOTHING
+    """What the account paid: in a cube, by how much its largest cell rose."""
+    used: Precision = NOTHING
+    """By the analyst's view, after this."""
+    cube: int = 0
+    runs: tuple[Run, ...] = ()
+    version: int = 1
     answer: bytes | None = None
     """The published digest, once there is one."""
     published_in: int | None = None
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing more has to be done for it. REPEAT has its record's answer."""
+        return self.answer is not None or self.case is Case.REPEAT
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +145,14 @@ class Head:
 
     number: int
     digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What one analyst may learn, and has learned so far."""
+
+    limit: Precision = NOTHING
+    used: Precision = NOTHING
 
 
 class Ledger(Protocol):
@@ -100,12 +166,12 @@ class Ledger(Protocol):
         """Opens an account of the owner's; returns its id."""
         ...
 
-    def reserve(self, claim: Claim) -> Reservation:
-        """Decides and charges. Each id can be reserved once, for ever."""
+    def reserve(self, *group: Claim) -> tuple[Reservation, ...]:
+        """Decides and charges an atomic group: all of it or nothing. Each id can be reserved once, for ever."""
         ...
 
-    def publish(self, account: bytes, id: bytes, answer: bytes) -> Reservation:
-        """Pins the digest of a sealed answer. Once per reservation."""
+    def publish(self, account: bytes, *group: Seal) -> tuple[Reservation, ...]:
+        """Pins the digests of sealed answers, all or none. Once per reservation; none for REPEAT."""
         ...
 
     def account(self, account: bytes) -> AccountState:
@@ -120,8 +186,12 @@ class Ledger(Protocol):
         """All reservations of an account, oldest first."""
         ...
 
-    def records(self, account: bytes, query: bytes) -> tuple[Record, ...]:
-        """The paid answers to a query, by rising precision."""
+    def records(self, account: bytes, query: bytes, cube: int = 0, runs: tuple[Run, ...] = ()) -> tuple[Record, ...]:
+        """The paid answers to a query in this version of the table, by rising precision."""
+        ...
+
+    def view(self, account: bytes, analyst: bytes) -> View:
+        """What an analyst may learn, and has learned."""
         ...
 
     def head(self) -> Head:

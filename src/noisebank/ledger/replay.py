@@ -6,37 +6,52 @@ real bytecode, checks each signature, nonce, link and result, and ends up with t
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 
 from noisebank.errors import LedgerRefused, Tampered
 from noisebank.ledger.abi import budget_ledger
-from noisebank.ledger.block import Block, Executed, Genesis
+from noisebank.ledger.block import Block, Genesis, results_digest
 from noisebank.ledger.books import Books
-from noisebank.ledger.machine import Event, Machine
+from noisebank.ledger.machine import Log, Machine
 from noisebank.ledger.protocol import Head
 from noisebank.ledger.signing import Transaction, contract_address
 
 
 class Replay:
-    """The state after some blocks. `apply` takes the next one or raises `Tampered` naming it."""
+    """The state after some blocks. `apply` takes the next one or raises `Tampered` naming it.
+
+    After `Tampered` the state is of no use: whoever goes on has not read the error.
+    """
 
     def __init__(self, genesis: Genesis) -> None:
         self.genesis = genesis
         self.machine = Machine(budget_ledger(), genesis.chain_id)
-        self.books = Books()
         self.contract = ""
         self.head = Head(-1, genesis.digest)
         self.time = genesis.created
         self.transactions = 0
         self.digests: list[bytes] = []
+        self._books = Books(self.machine.contract)
+        self._unread: list[tuple[int, int, Log]] = []
+        self._reading = threading.Lock()
         self._nonces: dict[str, int] = {}
+
+    @property
+    def books(self) -> Books:
+        """Accounts, reservations and records. Written when first asked for: checks do not need them."""
+        with self._reading:
+            unread, self._unread = self._unread, []
+            for number, time, log in unread:
+                self._books.write(log, number, time)
+        return self._books
 
     def nonce(self, sender: str) -> int:
         """The nonce that the sender's next transaction must have."""
         return self._nonces.get(sender, 0)
 
-    def apply(self, block: Block) -> None:
-        """Checks and executes the next block."""
+    def apply(self, block: Block) -> tuple[tuple[Log, ...], ...]:
+        """Checks and executes the next block; returns what the contract logged, by transaction."""
         number = self.head.number + 1
         if block.number != number:
             raise Tampered(f"numbered {block.number}, but comes after block {number - 1}", number)
@@ -44,72 +59,69 @@ class Replay:
             raise Tampered("does not follow from the block before it", number)
         if block.time < self.time:
             raise Tampered("is older than the block before it", number)
-        if not block.executed:
+        if not block.transactions:
             raise Tampered("is empty", number)
         try:
             if block.sealer() != self.genesis.sealer:
                 raise Tampered("is not signed by the key that seals this journal")
             self.begin(number, block.time)
-            for done in block.executed:
-                if self.execute(done.transaction) != done.events:
-                    raise Tampered("records a result that the contract does not give")
-            if self.balances(block.executed) != block.balances:
+            results = tuple(self.execute(transaction) for transaction in block.transactions)
+            if results_digest(results) != block.results:
+                raise Tampered("records a result that the contract does not give")
+            if self.balances(results) != block.balances:
                 raise Tampered("records balances that the contract does not give")
         except Tampered as error:
             raise Tampered(error.what, number) from None
-        self.finish(block)
+        self.finish(block, results)
+        return results
 
     def begin(self, number: int, time: int) -> None:
         """Sets the block in which transactions execute next."""
         self.machine.at(number, time)
 
-    def execute(self, transaction: Transaction) -> tuple[Event, ...]:
+    def execute(self, transaction: Transaction) -> tuple[Log, ...]:
         """Checks signature and nonce, then runs the contract. A revert has no place in a journal."""
-        sender = transaction.sender()
-        if transaction.nonce != self.nonce(sender):
+        sender = transaction.sender() if transaction.signature else self.genesis.sealer
+        if transaction.nonce != self._nonces.get(sender, 0):
             raise Tampered(f"a transaction of {sender} has nonce {transaction.nonce}, not {self.nonce(sender)}")
         try:
-            events = self.run(sender, transaction)
+            return self.accept(sender, transaction)
         except LedgerRefused as refusal:
             raise Tampered(f"the contract refuses a transaction of {sender}: {refusal.reason}") from None
-        self._nonces[sender] = transaction.nonce + 1
-        return events
 
-    def accept(self, sender: str, transaction: Transaction) -> tuple[Event, ...]:
-        """Runs a transaction that the caller has just signed; a refusal changes nothing."""
-        events = self.run(sender, transaction)
-        self._nonces[sender] = transaction.nonce + 1
-        return events
-
-    def run(self, sender: str, transaction: Transaction) -> tuple[Event, ...]:
-        """Executes without looking at signature or nonce."""
+    def accept(self, sender: str, transaction: Transaction) -> tuple[Log, ...]:
+        """Runs a transaction whose sender is sure; a refusal changes nothing."""
         if transaction.to:
             if transaction.to != self.contract:
                 raise Tampered(f"a transaction goes to {transaction.to}, not to the ledger")
-            return self.machine.execute(sender, transaction.to, transaction.data)
+            logs = self.machine.execute(sender, transaction.to, transaction.data)
+        else:
+            self._create(sender, transaction)
+            logs = ()
+        self._nonces[sender] = transaction.nonce + 1
+        return logs
+
+    def balances(self, results: Iterable[tuple[Log, ...]]) -> tuple[tuple[bytes, int, int], ...]:
+        """Budget and spend, asked of the contract, of each account that these logs name (always the first topic)."""
+        found = []
+        for account in sorted({topics[1] for logs in results for topics, _ in logs}):
+            budget, spent, _ = self.machine.view(self.contract, "money", account)
+            assert type(budget) is int and type(spent) is int
+            found.append((account, budget, spent))
+        return tuple(found)
+
+    def finish(self, block: Block, results: Iterable[tuple[Log, ...]]) -> None:
+        """Enters a checked block."""
+        self.head = Head(block.number, block.digest)
+        self.digests.append(self.head.digest)
+        self.time = block.time
+        self.transactions += len(block.transactions)
+        with self._reading:
+            self._unread.extend((block.number, block.time, log) for logs in results for log in logs)
+
+    def _create(self, sender: str, transaction: Transaction) -> None:
         if self.contract or transaction.data != self.machine.contract.initcode:
             raise Tampered("creates a contract that is not this version's ledger")
         self.contract = self.machine.deploy(sender, transaction.data)
         if self.contract != contract_address(sender, transaction.nonce):
             raise Tampered("the contract is not where Ethereum would put it")
-        return ()
-
-    def balances(self, executed: Iterable[Executed]) -> tuple[tuple[bytes, int, int], ...]:
-        """Budget and spend, asked of the contract, of each account that these transactions touched."""
-        touched = {event.arguments["account"] for done in executed for event in done.events}
-        found = []
-        for account in sorted(account for account in touched if isinstance(account, bytes)):
-            _, _, budget, spent, *_ = self.machine.view(self.contract, "accounts", account)
-            assert type(budget) is int and type(spent) is int
-            found.append((account, budget, spent))
-        return tuple(found)
-
-    def finish(self, block: Block) -> None:
-        """Enters a checked block into the books."""
-        self.head = Head(block.number, block.digest)
-        self.digests.append(self.head.digest)
-        self.time = block.time
-        self.transactions += len(block.executed)
-        for done in block.executed:
-            for event in done.events:
-                self.books.write(event, block.number, block.time)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from coincurve import PrivateKey, PublicKey
@@ -47,6 +47,17 @@ class Key:
             os.close(folder)
 
     @classmethod
+    def from_environment(cls, name: str) -> Key | None:
+        """The key in an environment variable, hexadecimal; None if it is not set."""
+        text = os.environ.get(name, "").strip()
+        if not text:
+            return None
+        try:
+            return cls(bytes.fromhex(text.removeprefix("0x")))
+        except ValueError:  # without the text: it is a secret
+            raise BadBank(f"the environment variable {name} holds no key") from None
+
+    @classmethod
     def load(cls, path: Path) -> Key:
         """Reads a key; refuses one that others may read."""
         try:
@@ -60,6 +71,18 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
+class Fees:
+    """What a transaction offers to pay, in wei a gas. The embedded chain charges none."""
+
+    tip: int = 0
+    most: int = 0
+    gas: int = GAS_LIMIT
+
+
+FREE = Fees()
+
+
+@dataclass(frozen=True, slots=True)
 class Transaction:
     """A signed call of the contract, or its creation (`to` empty)."""
 
@@ -68,6 +91,7 @@ class Transaction:
     to: str
     data: bytes
     signature: bytes = field(default=b"")
+    fees: Fees = field(default=FREE)
 
     @property
     def signing_digest(self) -> bytes:
@@ -75,14 +99,19 @@ class Transaction:
         return keccak(b"\x02" + _rlp(self._fields()))
 
     @property
+    def raw(self) -> bytes:
+        """The bytes that any Ethereum node accepts."""
+        r, s, parity = self.signature[:32], self.signature[32:64], self.signature[64]
+        return b"\x02" + _rlp([*self._fields(), parity, _integer(r), _integer(s)])
+
+    @property
     def digest(self) -> bytes:
         """The transaction's hash on any Ethereum chain."""
-        r, s, parity = self.signature[:32], self.signature[32:64], self.signature[64]
-        return keccak(b"\x02" + _rlp([*self._fields(), parity, _integer(r), _integer(s)]))
+        return keccak(self.raw)
 
     def signed(self, key: Key) -> Transaction:
         """The same transaction with the key's signature."""
-        return Transaction(self.chain_id, self.nonce, self.to, self.data, key.sign(self.signing_digest))
+        return replace(self, signature=key.sign(self.signing_digest))
 
     def sender(self) -> str:
         """Who signed it."""
@@ -90,7 +119,7 @@ class Transaction:
 
     def _fields(self) -> list[object]:
         to = bytes.fromhex(self.to.removeprefix("0x"))
-        return [self.chain_id, self.nonce, 0, 0, GAS_LIMIT, to, 0, self.data, []]
+        return [self.chain_id, self.nonce, self.fees.tip, self.fees.most, self.fees.gas, to, 0, self.data, []]
 
 
 def recover(digest: bytes, signature: bytes) -> str:

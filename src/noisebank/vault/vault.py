@@ -23,6 +23,8 @@ CREATE TABLE IF NOT EXISTS requests (
     UNIQUE (account, analyst, key)) STRICT;
 CREATE TABLE IF NOT EXISTS answers (
     id BLOB PRIMARY KEY, account BLOB NOT NULL, query BLOB NOT NULL, body TEXT NOT NULL, salt BLOB NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS analysts (
+    account BLOB NOT NULL, digest BLOB NOT NULL, name TEXT NOT NULL, PRIMARY KEY (account, digest)) STRICT;
 """
 
 Write = tuple[str, tuple[object, ...]]
@@ -86,6 +88,16 @@ class Vault:
         """What was saved for the account with this data commitment."""
         row = self._one("SELECT body FROM openings WHERE data = ?", (data,))
         return json.loads(row[0]) if row else None
+
+    def save_analyst(self, account: bytes, digest: bytes, name: str) -> None:
+        """Keeps the name behind a salted digest on the ledger."""
+        self._commit(("INSERT INTO analysts VALUES (?, ?, ?) ON CONFLICT DO NOTHING", (account, digest, name)))
+
+    def analysts(self, account: bytes) -> tuple[str, ...]:
+        """Names of the analysts with a limit, oldest first."""
+        with self._access, reading(self._database):
+            rows = self._database.execute("SELECT name FROM analysts WHERE account = ? ORDER BY rowid", (account,))
+            return tuple(name for (name,) in rows)
 
     def save_request(self, request: Request) -> None:
         """Keeps a request. The same one again is fine; the same key for another one is `KeyReused`."""

@@ -1,0 +1,112 @@
+"""From signed calls to logs: each log repeats what somebody who was entitled to it has signed.
+
+A chain with consensus needs no such check. The embedded chain has one sealer, so it is made here,
+without the contract's code: who called, in which role, and that the logs say what the call says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from noisebank.audit.recount import Recount, Tally
+from noisebank.errors import Tampered
+from noisebank.ledger.abi import budget_ledger
+from noisebank.ledger.machine import Event
+
+LOGGED_BY = {
+    "open_account": "AccountOpened",
+    "add_cube": "CubeAdded",
+    "open_version": "VersionOpened",
+    "set_limit": "LimitSet",
+    "pause": "Paused",
+    "resume": "Resumed",
+    "lower_budget": "BudgetLowered",
+    "propose_raise": "RaiseProposed",
+    "finish_raise": "BudgetRaised",
+    "propose_owner": "OwnerProposed",
+    "propose_curator": "CuratorProposed",
+    "accept_owner": "OwnerChanged",
+    "accept_curator": "CuratorChanged",
+}
+CLAIM = ("id", "query", "analyst", "about", "cube", "wanted", "limit", "runs", "last")
+"""Fields of a claim in calldata."""
+
+
+def check_call(sender: str, data: bytes, events: Sequence[Event], recount: Recount) -> None:
+    """Compares one call with its logs, and its sender with the roles before it. `Tampered` if they differ."""
+    try:
+        function, arguments = budget_ledger().decode_call(data)
+    except ValueError as error:
+        raise Tampered(f"a call cannot be read: {error}") from None
+    try:
+        if function in ("reserve", "reserve_many", "publish", "publish_many"):
+            _check_curators(sender, function, arguments, list(events), recount)
+        else:
+            _check_owners(sender, function, arguments, events, recount)
+    except (KeyError, ValueError, IndexError) as error:
+        raise Tampered(f"{function} cannot be checked: {error}") from None
+
+
+def _check_owners(
+    sender: str, function: str, arguments: dict[str, Any], events: Sequence[Event], recount: Recount
+) -> None:
+    (event,) = events
+    _must(event.name == LOGGED_BY[function], f"{event.name} is logged")
+    said = dict(arguments)
+    if function == "open_account":
+        said["owner"] = sender
+    else:
+        _must(sender == _entitled(function, recount.accounts[said["account"]]), f"{sender} may not call it")
+    for name, value in said.items():
+        _must(event.arguments[name] == value, f"{name} is logged as {event.arguments[name]!r}, signed {value!r}")
+
+
+def _entitled(function: str, tally: Tally) -> str:
+    return {"accept_owner": tally.next_owner, "accept_curator": tally.next_curator}.get(function, tally.owner)
+
+
+def _check_curators(
+    sender: str, function: str, arguments: dict[str, Any], events: list[Event], recount: Recount
+) -> None:
+    account = arguments["account"]
+    _must(sender == recount.accounts[account].curator, f"{sender} is not the curator")
+    left = iter(arguments.get("runs", ()))
+    signed: list[dict[str, Any]] = []
+    for row in arguments.get("claims") or arguments["seals"]:
+        said: dict[str, Any] = dict(zip(CLAIM if "claims" in arguments else ("id", "answer", "last"), row, strict=True))
+        if "runs" in said:
+            said["runs"] = tuple(next(left) for _ in range(said["runs"]))
+        signed.append(said)
+    name = "Reserved" if "claims" in arguments else "Published"
+    spent = recount.accounts[account].spent
+    for group in _groups(signed, in_one=function in ("reserve", "publish")):
+        if events and events[0].name == "GroupRefused" and function.endswith("_many"):
+            refused = events.pop(0)
+            _must(refused.arguments["id"] == group[0]["id"], "another group is refused")
+            continue
+        for said in group:
+            event = events.pop(0)
+            _must(event.name == name and event.arguments["account"] == account, f"{event.name} is logged")
+            limit = said.pop("limit", None)
+            for field, value in said.items():
+                _must(field == "last" or event.arguments[field] == value, f"{field} is not what was signed")
+            if limit is not None:
+                after: Any = event.arguments["spent"]
+                _must(after - spent <= limit, "more was charged than agreed")
+                spent = after
+    _must(not events, "something else is logged")
+
+
+def _groups(signed: list[dict[str, Any]], in_one: bool) -> list[list[dict[str, Any]]]:
+    groups: list[list[dict[str, Any]]] = [[]]
+    for said in signed:
+        groups[-1].append(said)
+        if said["last"] and not in_one:
+            groups.append([])
+    return [group for group in groups if group]
+
+
+def _must(condition: bool, otherwise: str) -> None:
+    if not condition:
+        raise ValueError(otherwise)

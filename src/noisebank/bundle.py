@@ -1,0 +1,20 @@
+"""A bundle: everything that an auditor needs from a bank, in one zip file."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+
+from noisebank.audit.bundle import HEAD, JOURNAL, OPENINGS
+from noisebank.bank import Bank
+from noisebank.statement import openings
+
+
+def write_bundle(path: Path, bank: Bank) -> None:
+    """Journal, head and the openings of every account. Openings tell what was asked and answered."""
+    with zipfile.ZipFile(path, "x", zipfile.ZIP_DEFLATED) as bundle:
+        bundle.writestr(JOURNAL, "\n".join(bank.export()) + "\n")
+        bundle.writestr(HEAD, bank.head().digest.hex() + "\n")
+        for account in bank.accounts():
+            bundle.writestr(f"{OPENINGS}{account.id.hex()}.json", json.dumps(openings(account), indent=1) + "\n")

@@ -1,0 +1,104 @@
+"""verify: the books, for anyone."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from noisebank.commands.options import as_json, guarded
+
+
+@click.command()
+@click.argument("journal", type=click.Path(path_type=Path), required=False)
+@click.option("--rpc", metavar="URL", help="Instead of a journal: a node of the chain that holds the ledger.")
+@click.option("--contract", metavar="ADDRESS", help="With --rpc: the ledger's address.")
+@click.option("--from-block", type=int, default=0, show_default=True, help="With --rpc: the block of its deployment.")
+@click.option("--head", help="Digest of a block that you pinned earlier.")
+@click.option("--receipt", "receipts", multiple=True, type=click.Path(path_type=Path), help="A receipt that you hold.")
+@click.option("--anchors", metavar="URL", help="A node of a chain on which the journal was anchored.")
+@click.option(
+    "--anchor-contract", metavar="ADDRESS", help="With --anchors: where; all contracts are searched if not said."
+)
+@click.option(
+    "--openings", "opened", multiple=True, type=click.Path(path_type=Path), help="Records opened by the owner."
+)
+@as_json
+@guarded
+def verify(
+    journal: Path | None,
+    rpc: str | None,
+    contract: str | None,
+    from_block: int,
+    head: str | None,
+    receipts: tuple[Path, ...],
+    anchors: str | None,
+    anchor_contract: str | None,
+    opened: tuple[Path, ...],
+    as_json: bool,
+) -> None:
+    """Recompute the books. Trusts nobody.
+
+    JOURNAL is an exported journal, a bundle (.zip) or a bank's folder; or name a chain's node and the
+    ledger's address there.
+
+    Example:  noisebank verify journal.jsonl --head 5f1c... --receipt receipt.json
+    """
+    from noisebank import console
+    from noisebank.audit.openings import read_openings
+    from noisebank.audit.verifier import verify as check
+    from noisebank.audit.verifier import verify_chain
+    from noisebank.errors import BadRequest
+
+    if (journal is None) == (rpc is None):
+        raise BadRequest("journal", journal or "nothing", "name a journal, or a chain with --rpc and --contract")
+    if rpc is not None and (contract is None or anchors is not None):
+        raise BadRequest("contract", contract or "nothing", "--rpc needs --contract, and no --anchors")
+    held = [_receipt(path) for path in receipts]
+    records = [read_openings(path) for path in opened]
+    with console.progress("verifying", quiet=as_json) as moved:
+        if rpc is not None and contract is not None:
+            report = verify_chain(
+                rpc, contract, first=from_block, head=head, receipts=held, openings=records,
+                progress=lambda done: moved(done, 0),
+            )  # fmt: skip
+        else:
+            assert journal is not None
+            lines, bundled = _lines(journal)
+            report = check(
+                lines, head=head, receipts=held, openings=[*bundled, *records], anchors=anchors,
+                anchor_contract=anchor_contract, progress=lambda done: moved(done, len(lines) - 1),
+            )  # fmt: skip
+    console.show_json(report.plain()) if as_json else console.show_report(report)
+    sys.exit(0 if report.passed else 1)
+
+
+def _receipt(path: Path) -> dict[str, object]:
+    from noisebank.answers import read_receipt
+    from noisebank.errors import BadBank
+
+    fields = read_receipt(path.read_text()) if path.is_file() else None
+    if fields is None:
+        raise BadBank(f"{path} holds no receipt")
+    return fields
+
+
+def _lines(source: Path) -> tuple[list[str], list[dict[str, object]]]:
+    """From an export or a bundle, or straight from a bank's journal file without opening the bank."""
+    from noisebank.audit.bundle import read_bundle
+    from noisebank.errors import BadBank
+    from noisebank.ledger.journal import FILE, Journal, read_lines
+
+    if source.is_dir():
+        if not (source / FILE).is_file():
+            raise BadBank(f"{source} is no bank with a journal; a ledger on a chain is verified with --rpc")
+        journal = Journal(source / FILE)
+        try:
+            return list(journal.lines()), []
+        finally:
+            journal.close()
+    if source.suffix == ".zip":
+        bundle = read_bundle(source)
+        return list(bundle.lines), list(bundle.openings)
+    return list(read_lines(source)), []

@@ -1,0 +1,126 @@
+"""Follows a contract on a chain: the books of all blocks that are final, and what was refused in them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+from noisebank.errors import BadLedger, LedgerHalted, OutcomeUnknown
+from noisebank.ledger.abi import Contract, budget_ledger
+from noisebank.ledger.books import Books
+from noisebank.ledger.node import Node, raw_log
+from noisebank.ledger.protocol import Head
+
+GROUP_REFUSED = next(topic for topic, event in budget_ledger().events.items() if event.name == "GroupRefused")
+
+
+class Follower:
+    """Final books only. A block is final under `confirmations` - 1 others; what is deeper may never change."""
+
+    def __init__(self, node: Node, address: str, created: int, confirmations: int) -> None:
+        if confirmations < 1:
+            raise BadLedger("a block is final after one confirmation at least")
+        self.node, self.address, self.confirmations = node, address, confirmations
+        self.contract: Contract = budget_ledger()
+        self.books = Books(self.contract)
+        self.refusals: dict[tuple[bytes, bytes], str] = {}
+        """By transaction and first id of the group: the contract's reason."""
+        self._done = Head(created - 1, b"")
+        self._times: dict[int, int] = {}
+        self._hashes: dict[int, bytes] = {}
+        self._turn = threading.RLock()
+        self.halted = ""
+
+    def check_contract(self, chain_id: int | None) -> int:
+        """The chain's id; `BadLedger` if chain or code is another than expected."""
+        found = self.node.chain_id()
+        if chain_id is not None and found != chain_id:
+            raise BadLedger(f"the node {self.node.name} is on chain {found}, not on chain {chain_id}")
+        code = self.node.code(self.address)
+        if not code:
+            raise BadLedger(
+                f"there is no contract at {self.address} on chain {found}: the node was reset, or it is another chain. "
+                "Nothing can be spent before the node knows the ledger again"
+            )
+        if code != self.contract.runtime:
+            raise BadLedger(f"the code at {self.address} is not this version's budget ledger")
+        return found
+
+    @property
+    def head(self) -> Head:
+        """The newest final block that was read."""
+        return self._done
+
+    def block_hash(self, number: int) -> bytes:
+        """A block's hash, as it was when its logs were read."""
+        return self._hashes.get(number) or self.node.block_hash(number) or b""
+
+    def sync(self, patience: float = 30.0) -> None:
+        """Reads what has become final. `LedgerHalted` if what was final is not there any more."""
+        with self._turn:
+            deadline = time.monotonic() + patience
+            while not self._advance():
+                if time.monotonic() > deadline:
+                    raise OutcomeUnknown(f"the node {self.node.name} lags behind what it has shown before")
+                time.sleep(0.1)
+
+    def halt(self, why: str) -> LedgerHalted:
+        """Nothing goes on from here in this process."""
+        self.halted = why
+        return LedgerHalted(why)
+
+    def _advance(self) -> bool:
+        """One step; False if the node is behind or moved while it was read: try again."""
+        if self.halted:
+            raise LedgerHalted(self.halted)
+        last = self.node.head() - (self.confirmations - 1)
+        if last <= self._done.number:
+            return self._still_there(last)
+        hash = self.node.block_hash(last)
+        entries = self.node.logs(self.address, self._done.number + 1, last)
+        if hash is None or self.node.block_hash(last) != hash or not self._still_there(last):
+            return False
+        for entry in entries:
+            self._read(entry)
+        self._done = Head(last, hash)
+        return True
+
+    def _still_there(self, last: int) -> bool:
+        """Whether the final block that we know is still on the chain."""
+        if not self._done.digest:
+            return True
+        found = self.node.block_hash(self._done.number)
+        if found is None and last < self._done.number:
+            return self._lagging()
+        if found != self._done.digest:
+            raise self.halt(
+                f"block {self._done.number} was final under {self.confirmations} confirmations and has changed: "
+                "the chain was rolled back deeper than that, or the node is another one. Nothing is spent until the "
+                "bank is opened again; it then sends what the chain has forgotten before anything else"
+            )
+        return True
+
+    def _lagging(self) -> bool:
+        if not self.node.code(self.address):
+            raise self.halt(
+                f"the node {self.node.name} no longer knows the ledger at {self.address}: "
+                "it was reset, or it is another one"
+            )
+        return False
+
+    def _read(self, entry: dict[str, Any]) -> None:
+        number, log = int(entry["blockNumber"], 16), raw_log(entry)
+        if entry.get("removed"):
+            return
+        if number not in self._times:
+            stamp = entry.get("blockTimestamp")
+            self._times = {number: int(stamp, 16) if stamp else self.node.time(number)}
+        self._hashes[number] = bytes.fromhex(entry["blockHash"][2:])
+        if log[0][0] == GROUP_REFUSED:
+            _, arguments = self.contract.decode_event(*log)
+            transaction = bytes.fromhex(entry["transactionHash"][2:])
+            id, reason = arguments["id"], arguments["reason"]
+            assert isinstance(id, bytes) and isinstance(reason, str)
+            self.refusals[transaction, id] = reason
+        self.books.write(log, number, self._times[number])

@@ -1,0 +1,319 @@
+"""The contract on any EVM chain, through a JSON-RPC node: a `Ledger` with confirmations and batches.
+
+Nothing returns before it is final, so nothing is measured for a reservation that a reorganisation
+could still drop. One that was dropped before that is sent again with its id; the contract keeps ids,
+so whatever arrives twice is charged once. What was final and vanishes halts the account.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from noisebank.durable import GroupCommit, Turn
+from noisebank.errors import BadLedger, LedgerHalted, LedgerRefused, NoisebankError, OutcomeUnknown, Tampered
+from noisebank.ledger.abi import Value, budget_ledger
+from noisebank.ledger.books import Books
+from noisebank.ledger.calls import MOST_IN_BATCH, explained, publish_many_call, reserve_many_call
+from noisebank.ledger.chain import Chain
+from noisebank.ledger.follower import Follower
+from noisebank.ledger.machine import Event, events
+from noisebank.ledger.node import Node, NodeError, Overtaken, raw_log, transact, try_call
+from noisebank.ledger.outbox import Outbox
+from noisebank.ledger.protocol import Claim, Head, Reservation, Role, Seal
+from noisebank.ledger.signing import Key, Transaction
+from noisebank.ledger.where import Where
+
+RESEND = 1.0
+"""Seconds without news after which a transaction is sent again."""
+PATIENCE = 180.0
+"""Seconds until a transaction that does not become final is reported as unknown."""
+MOST_GAS = 15_000_000
+"""Of one transaction: below the cap of 2^24 that Ethereum sets since 2025."""
+GAS_OF_SEAL, GAS_OF_CLAIM, GAS_OF_RUN, GAS_OF_BATCH = 45_000, 170_000, 900_000, 200_000
+OWNERS_GAS = 1_000_000
+DEPLOY_GAS = 6_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """What one caller wants, all of it or nothing."""
+
+    account: bytes
+    claims: tuple[Claim, ...] = ()
+    seals: tuple[Seal, ...] = ()
+
+    @property
+    def first(self) -> bytes:
+        """How a refusal names it."""
+        return self.claims[0].id if self.claims else self.seals[0].id
+
+    @property
+    def gas(self) -> int:
+        """More than it can take."""
+        runs = sum(len(claim.runs) for claim in self.claims)
+        return len(self.seals) * GAS_OF_SEAL + len(self.claims) * GAS_OF_CLAIM + runs * GAS_OF_RUN
+
+
+def deploy(url: str, key: Key, patience: float = PATIENCE) -> Where:
+    """Puts the contract on a chain; `key` pays."""
+    node = Node(url)
+    chain_id = node.chain_id()
+    if not node.balance(key.address):
+        raise BadLedger(f"{key.address} has no funds on chain {chain_id} to pay for the deployment")
+    receipt = transact(node, key, chain_id, "", budget_ledger().initcode, DEPLOY_GAS, patience)
+    return Where(url, str(receipt["contractAddress"]).lower(), chain_id, int(receipt["blockNumber"], 16))
+
+
+class RpcChain(Chain):
+    """A `Ledger` on a chain that others run. Several gateways may share an account."""
+
+    def __init__(
+        self, where: Where, keys: Mapping[Role, Key], outbox: Path | str, patience: float = PATIENCE, poll: float = 0.05
+    ) -> None:
+        super().__init__(keys)
+        self._where, self._patience, self._poll = where, patience, poll
+        self.node = Node(where.url)
+        self.follower = Follower(self.node, where.contract, where.created, where.confirmations)
+        self.follower.check_contract(where.chain_id)
+        self._outbox = Outbox(outbox)
+        self._sent_at = 0.0
+        self._sending: GroupCommit[Group, None] = GroupCommit(self._deliver_all, die=lambda reason: None)
+        try:
+            self.follower.sync(patience)
+            self._remind()
+        except BaseException:
+            self._outbox.close()
+            raise
+
+    # -- Ledger --------------------------------------------------------------------------------
+
+    def reserve(self, *group: Claim) -> tuple[Reservation, ...]:
+        if any(self.books.reservation(claim.id) for claim in group):
+            raise LedgerRefused("ledger: id already used")
+        try:
+            self._sending(Group(group[0].account, claims=group))
+        except LedgerRefused as refusal:
+            raise explained(refusal, group, self) from None
+        return tuple(self._known(claim.id) for claim in group)
+
+    def publish(self, account: bytes, *group: Seal) -> tuple[Reservation, ...]:
+        self._sending(Group(account, seals=group))
+        return tuple(self._known(seal.id) for seal in group)
+
+    def head(self) -> Head:
+        return self.follower.head
+
+    def close(self) -> None:
+        self._outbox.close()
+
+    # -- reading -------------------------------------------------------------------------------
+
+    @property
+    def books(self) -> Books:
+        """What is final."""
+        return self.follower.books
+
+    @property
+    def contract(self) -> str:
+        """The contract's address."""
+        return self._where.contract
+
+    @property
+    def chain_id(self) -> int:
+        """The chain's id."""
+        return self._where.chain_id
+
+    def block_digest(self, number: int) -> bytes:
+        """The hash of a block, for receipts."""
+        return self.follower.block_hash(number)
+
+    # -- writing -------------------------------------------------------------------------------
+
+    def _transact(self, role: Role, function: str, *arguments: Value) -> Event:
+        data = budget_ledger().call(function, *arguments)
+        receipt = transact(
+            self.node, self._key(role), self.chain_id, self.contract, data, OWNERS_GAS, self._patience
+        )  # fmt: skip
+        self._until_final(int(receipt["blockNumber"], 16))
+        again = self.node.ask("eth_getTransactionReceipt", receipt["transactionHash"])
+        if not again or again["blockHash"] != receipt["blockHash"]:
+            raise OutcomeUnknown("the chain was reorganised under this call: look at the account, then call again")
+        (event,) = events(budget_ledger(), [raw_log(entry) for entry in receipt["logs"]])
+        return event
+
+    def _until_final(self, number: int) -> None:
+        deadline = time.monotonic() + self._patience
+        self.follower.sync(self._patience)
+        while self.follower.head.number < number:
+            if time.monotonic() > deadline:
+                raise OutcomeUnknown(f"block {number} has not become final in {self._patience:.0f} s")
+            time.sleep(self._poll)
+            self.follower.sync(self._patience)
+
+    def _deliver_all(self, turns: Sequence[Turn[Group, None]]) -> None:
+        """All who waited, in as few transactions as their accounts and the gas allow. Never raises."""
+        waiting = list(turns)
+        while waiting:
+            batch = self._batch(waiting)
+            waiting = [turn for turn in waiting if turn not in batch]
+            try:
+                refused = self._deliver([turn.item for turn in batch])
+            except NoisebankError as error:
+                for turn in batch:
+                    turn.refusal = error
+                continue
+            except Exception as error:  # a node may answer anything; nobody may be left without an outcome
+                for turn in batch:
+                    turn.refusal = OutcomeUnknown(
+                        f"the node {self.node.name} answers nonsense ({type(error).__name__})"
+                    )
+                continue
+            for turn in batch:
+                reason = refused.get(turn.item.first)
+                turn.refusal = None if reason is None else LedgerRefused(reason)
+
+    def _batch(self, turns: Sequence[Turn[Group, None]]) -> list[Turn[Group, None]]:
+        """The first that waits, and whoever fits into the same transaction."""
+        first = turns[0].item
+        batch: list[Turn[Group, None]] = []
+        parts, runs, gas = 0, 0, GAS_OF_BATCH
+        for turn in turns:
+            group = turn.item
+            if group.account != first.account or bool(group.claims) != bool(first.claims):
+                continue
+            parts += len(group.claims) + len(group.seals)
+            runs += sum(len(claim.runs) for claim in group.claims)
+            gas += group.gas
+            if batch and (parts > MOST_IN_BATCH or runs > MOST_IN_BATCH or gas > MOST_GAS):
+                break
+            batch.append(turn)
+        return batch
+
+    def _deliver(self, groups: Sequence[Group]) -> dict[bytes, str]:
+        """Sends groups of one account until their fate is final; returns why each refused one was refused."""
+        if self.follower.halted:
+            raise LedgerHalted(self.follower.halted)
+        account = groups[0].account
+        if groups[0].claims:
+            self._outbox.save(group.claims for group in groups)
+            data = reserve_many_call([group.claims for group in groups])
+        else:
+            data = publish_many_call(account, [group.seals for group in groups])
+        gas = min(MOST_GAS + GAS_OF_BATCH, GAS_OF_BATCH + sum(group.gas for group in groups))
+        sent: list[Transaction] = []
+        deadline = time.monotonic() + self._patience
+        while time.monotonic() < deadline:
+            self._send_if_gone(sent, data, gas)
+            self.follower.sync(self._patience)
+            if all(self._decided(group, sent) for group in groups):
+                return self._settle(groups, sent)
+            time.sleep(self._poll)
+        raise OutcomeUnknown(f"a batch has not become final in {self._patience:.0f} s; ask again with the same key")
+
+    def _send_if_gone(self, sent: list[Transaction], data: bytes, gas: int) -> None:
+        """Sends the batch if no transaction with it can be in a block, now or later."""
+        key = self._key(Role.CURATOR)
+        if sent:
+            newest = sent[-1]
+            gone = self.node.nonce(key.address, "latest") > newest.nonce
+            receipt = self.node.receipt(newest)
+            if receipt is not None:
+                if int(receipt["status"], 16) != 1:
+                    raise LedgerRefused(self._why(data))
+                return
+            if not gone and time.monotonic() - self._sent_at < RESEND:
+                return  # it may be on its way
+            if not gone and self.node.nonce(key.address) >= newest.nonce:
+                with suppress(Overtaken):  # taken into a block meanwhile, by this one or another: look again
+                    self.node.send(newest)  # a reorganisation or a lost connection may have dropped it
+                self._sent_at = time.monotonic()
+                return
+            # Its nonce is gone, or earlier ones were dropped and nobody sends them again: sign anew.
+        transaction = Transaction(
+            self.chain_id, self.node.nonce(key.address), self.contract, data, fees=self.node.fees(gas)
+        ).signed(key)
+        try:
+            self.node.send(transaction)
+        except Overtaken:
+            return  # another gateway was quicker: with the next nonce, then
+        sent.append(transaction)
+        self._sent_at = time.monotonic()
+
+    def _decided(self, group: Group, sent: Sequence[Transaction]) -> bool:
+        """Whether a group's fate is final: all of it is in the books, or one of our transactions was refused it."""
+        return self._accepted(group) or self._refusal(group, sent) is not None
+
+    def _accepted(self, group: Group) -> bool:
+        if group.claims:
+            return all(self.books.reservation(claim.id) is not None for claim in group.claims)
+        known = [self.books.reservation(seal.id) for seal in group.seals]
+        return all(found is not None and found.answer is not None for found in known)
+
+    def _refusal(self, group: Group, sent: Sequence[Transaction]) -> str | None:
+        for transaction in sent:
+            reason = self.follower.refusals.get((transaction.digest, group.first))
+            if reason is not None:
+                return reason or "ledger: out of gas"
+        return None
+
+    def _settle(self, groups: Sequence[Group], sent: Sequence[Transaction]) -> dict[bytes, str]:
+        accepted = [group for group in groups if self._accepted(group)]
+        refused = [group for group in groups if not self._accepted(group)]
+        # Before any caller can measure: from here on the chain cannot make us forget these.
+        self._outbox.mark_final(claim.id for group in accepted for claim in group.claims)
+        self._outbox.forget(claim.id for group in refused for claim in group.claims)
+        self._compare(groups[0].account)
+        for group in accepted:
+            for seal in group.seals:
+                if self._known(seal.id).answer != seal.answer:
+                    raise Tampered(f"another answer than ours is published for {seal.id.hex()[:12]}")
+        return {group.first: self._refusal(group, sent) or "" for group in refused}
+
+    def _compare(self, account: bytes) -> None:
+        """Logs and state of the same block must agree, or the node makes one of them up."""
+        block = self.follower.head.number
+        try:
+            budget, spent, _ = self.node.view(budget_ledger(), self.contract, "money", account, block=block)
+        except (NodeError, ValueError):
+            return  # a node that keeps no old state: the logs alone, then
+        state = self.account(account)
+        if self.follower.head.number == block and (budget, spent) != (state.budget.units, state.spent.units):
+            raise self.follower.halt(
+                f"the node {self.node.name} contradicts itself: by its logs {state.spent} is spent at block {block}, "
+                f"by its state {spent / 1e18:g}"
+            )
+
+    def _remind(self) -> None:
+        """Sends again what was final once and is not on the chain now, before anything else is charged."""
+        forgotten = [
+            group
+            for group in self._outbox.final()
+            if any(self.books.reservation(claim.id) is None for claim in group) and self._ours(group)
+        ]
+        for group in forgotten:
+            refused = self._deliver([Group(group[0].account, claims=group)])
+            if refused:
+                raise LedgerHalted(
+                    f"the chain has forgotten the spend {group[0].id.hex()[:12]} and now refuses it "
+                    f"({next(iter(refused.values()))}): more was answered than the chain knows. Nothing more is spent"
+                )
+
+    def _ours(self, group: Sequence[Claim]) -> bool:
+        """An account that the chain has forgotten too cannot be charged: said, not skipped."""
+        if self.books.account(group[0].account) is None:
+            raise LedgerHalted(
+                f"the chain has forgotten the account {group[0].account.hex()[:12]}, on which answers were given: "
+                "this is another chain, or it was rolled back beyond repair"
+            )
+        return True
+
+    def _why(self, data: bytes) -> str:
+        try:
+            try_call(self.node, self._key(Role.CURATOR), self.contract, data)
+        except LedgerRefused as refusal:
+            return refusal.reason
+        return "ledger: the transaction failed"

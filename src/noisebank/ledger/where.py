@@ -1,0 +1,54 @@
+"""Where a ledger on a chain is found, and the file in which a bank keeps that."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from noisebank.errors import BadBank
+
+FORMAT = "noisebank ledger 1"
+ADDRESS = re.compile(r"0x[0-9a-f]{40}")
+URL_VARIABLE = "NOISEBANK_RPC"
+"""Wins over the file: an address often holds a key, and not everybody wants that on a disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A ledger on a chain."""
+
+    url: str = field(repr=False)
+    contract: str
+    chain_id: int
+    created: int = 0
+    """The block of its deployment: nothing before it is read."""
+    confirmations: int = 1
+    """How many blocks, its own included, must follow a block's parent before it counts as final."""
+
+
+def write_where(path: Path, where: Where) -> None:
+    """For the bank's eyes only."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "w") as file:
+        json.dump({"format": FORMAT, **asdict(where)}, file, indent=1)
+        file.write("\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_where(path: Path) -> Where:
+    """What `write_where` wrote."""
+    try:
+        fields = json.loads(path.read_text())
+        if fields.pop("format") != FORMAT:
+            raise ValueError("another format")
+        where = Where(**{**fields, "url": os.environ.get(URL_VARIABLE) or fields["url"]})
+        numbers = (where.chain_id, where.created, where.confirmations)
+        if not ADDRESS.fullmatch(where.contract) or any(type(number) is not int for number in numbers):
+            raise ValueError("no address or number")
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        raise BadBank(f"{path} does not say where the ledger is") from None
+    return where
