@@ -334,7 +334,7 @@ def reserve_many(account: bytes32, claims: DynArray[Claim, MAX_BATCH], runs: Dyn
     used_runs: uint256 = 0
     for claim: Claim in claims:
         assert len(group) < MAX_PARTS, "ledger: group too large"
-        assert len(its_runs) + claim.runs <= MAX_PARTS, "ledger: too many runs"
+        assert claim.runs <= MAX_PARTS and len(its_runs) + claim.runs <= MAX_PARTS, "ledger: too many runs"
         assert used_runs + claim.runs <= len(runs), "ledger: runs missing"
         group.append(claim)
         for i: uint256 in range(claim.runs, bound=MAX_PARTS):
@@ -374,7 +374,9 @@ def _reserve(account: bytes32, desk: packing.Desk, claim: Claim, runs: DynArray[
     else:
         assert len(runs) > 0, "ledger: no runs"
     tree: bytes32 = keccak256(abi_encode(account, desk.version, claim.cube))
-    query: bytes32 = keccak256(abi_encode(tree, claim.query, runs))
+    query: bytes32 = keccak256(concat(tree, claim.query))
+    if len(runs) > 0:
+        query = keccak256(abi_encode(tree, claim.query, runs))
     packed: uint256 = self._records[query]
     best: uint256 = packed & MAX_BUDGET
     count: uint256 = packed >> 96
@@ -653,7 +655,10 @@ def record(account: bytes32, query: bytes32, cube: uint256, runs: DynArray[Run, 
     @return Number of records, and the largest precision.
     """
     tree: bytes32 = keccak256(abi_encode(account, packing._desk(self._desks[account]).version, cube))
-    packed: uint256 = self._records[keccak256(abi_encode(tree, query, runs))]
+    key: bytes32 = keccak256(concat(tree, query))
+    if len(runs) > 0:
+        key = keccak256(abi_encode(tree, query, runs))
+    packed: uint256 = self._records[key]
     return packed >> 96, packed & MAX_BUDGET
 
 # ------------------------------------------------------------------ pausing

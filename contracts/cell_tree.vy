@@ -33,14 +33,14 @@ def _add(tree: bytes32, cells: uint256, start: uint256, stop: uint256, amount: u
         if high == 1:
             break
         if low // 2 == high // 2:
-            # Both ends meet in one parent, or they met before and the sibling lies outside.
+            # Both ends meet in one parent, or they met before and the sibling lies outside; from
+            # there on `low` alone counts.
             if low != high:
                 low_rise = self._raise(tree, low // 2, low_rise, high_rise)
             elif low % 2 == 0:
                 low_rise = self._raise(tree, low // 2, low_rise, 0)
             else:
                 low_rise = self._raise(tree, low // 2, 0, low_rise)
-            high_rise = low_rise
         else:
             # The sibling towards the other end lies inside the run, the other one outside.
             if low % 2 == 0:

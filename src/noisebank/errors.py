@@ -8,14 +8,17 @@ NoisebankError
 │   ├── BadRequest            an accuracy, key or amount outside its range
 │   ├── BadTable              the table cannot be read, or is not as its policy says
 │   ├── BadBank               not a bank, not readable, a key missing
+│   ├── BadLedger             a chain that cannot be used: wrong chain or contract, no funds
 │   └── BankInUse             another process holds the bank
 ├── Refused                   a sound request that the books refuse; nothing spent (exit code 1)
 │   ├── BudgetExhausted       costs more than is left
+│   ├── ViewExhausted         more than this analyst may learn
 │   ├── PriceMoved            costs more than the quote that was accepted
 │   ├── TableChanged          the table is no longer the one that was opened
 │   ├── KeyReused             the same idempotency key with another request
 │   ├── AnswerLost            published once, missing from the vault; never measured again
-│   └── LedgerRefused         any other reason of the contract, in its own words
+│   ├── LedgerRefused         any other reason of the contract, in its own words
+│   └── LedgerHalted          the chain contradicts what it said before
 ├── OutcomeUnknown            nobody knows yet whether it was charged; recovery will find out
 └── Tampered                  a journal or vault does not agree with itself
 """

@@ -122,12 +122,12 @@ class Account:
         wanted = self.price(question, wished)
         request = self._remember(question, wished, wanted, key, analyst)  # a crash can be finished from here on
         with self._turn(question.query):
-            reservation = self.ledger.reservation(request.id)
+            reservation = self.ledger.reservation(self.id, request.id)
             if reservation is None:
                 planned = self.plan(question, wanted)
                 reservation = self._reserve(request, question, planned, at_most)  # spent, even if we crash
             sealed = self.complete(reservation, question)  # measured, sealed, published
-        return self._answer(self.ledger.reservation(request.id) or reservation, sealed, question)
+        return self._answer(self.ledger.reservation(self.id, request.id) or reservation, sealed, question)
 
     def complete(self, reservation: Reservation, question: Question) -> Sealed:
         """From a reservation to a published answer; also what recovery calls after a crash.
@@ -306,7 +306,7 @@ class Account:
 
     def _receipt(self, reservation: Reservation, sealed: Sealed) -> Receipt:
         """Of the published answer: a repeated one has the receipt of the recorded one."""
-        published = self.ledger.reservation(sealed.id) or reservation
+        published = self.ledger.reservation(self.id, sealed.id) or reservation
         block = published.published_in
         assert block is not None, "only published answers are shown"
         return Receipt(
@@ -344,7 +344,7 @@ class Account:
 
     def _recorded(self, repeat: Reservation) -> Reservation:
         """The paid reservation whose answer is repeated."""
-        found = self.ledger.reservation(repeat.reused) if repeat.reused else None
+        found = self.ledger.reservation(self.id, repeat.reused) if repeat.reused else None
         if found is None:
             raise Tampered(f"the ledger repeats {repeat.id.hex()[:12]} from nothing")
         return found
@@ -357,7 +357,7 @@ class Account:
 
     def _finish_earlier(self, record: Record) -> None:
         """A paid record whose answer was never published is finished before anything builds on it."""
-        reservation, request = self.ledger.reservation(record.id), self.vault.request(record.id)
+        reservation, request = self.ledger.reservation(self.id, record.id), self.vault.request(record.id)
         if reservation is not None and reservation.answer is None and request is not None:
             self.complete(reservation, self.parse(request.body["sql"]))
 

@@ -27,8 +27,8 @@ class Recovered:
 
 def check_history(ledger: Ledger, vault: Vault) -> None:
     """Refuses a journal that is older than the vault: going on from it would spend the budget twice."""
-    for id in vault.sealed_ids():
-        if ledger.reservation(id) is None:
+    for account, id in vault.sealed_ids():
+        if ledger.reservation(account, id) is None:
             raise Tampered(
                 f"the journal is older than the vault: it does not know the sealed answer {id.hex()[:12]}. "
                 "Put the newest journal back; going on from this one would spend the same budget twice"

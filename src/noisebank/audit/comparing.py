@@ -78,6 +78,7 @@ class Compared:
             chain, contract, account = receipt["chain_id"], receipt["contract"], receipt["account"]
             published = answer_digest(salt, body)
             named = (body["id"], body["account"])
+            owner_of_id = bytes.fromhex(account)
         except (KeyError, TypeError, ValueError):
             raise Tampered("a receipt is malformed") from None
         name = f"the receipt {id.hex()[:12]}"
@@ -87,8 +88,8 @@ class Compared:
             raise Tampered(
                 f"{name} names block {block}, which is not in this history: it was cut, replaced or rewritten"
             )
-        reservation = history.books.reservation(id)
-        if reservation is None or reservation.account.hex() != account or named != (id.hex(), account):
+        reservation = history.books.reservation(owner_of_id, id)
+        if reservation is None or named != (id.hex(), account):
             raise Tampered(f"{name} is for a reservation that is not on this ledger")
         if reservation.answer != published or reservation.published_in != block:
             raise Tampered(f"{name} shows another answer than the one published in block {block}")

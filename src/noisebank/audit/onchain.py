@@ -7,13 +7,13 @@ version's, that the logs add up by an independent recount, and that the contract
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 
 from noisebank.audit.recount import Recount
 from noisebank.errors import BadLedger, Tampered
 from noisebank.ledger.abi import budget_ledger
 from noisebank.ledger.books import Books
-from noisebank.ledger.machine import Event
+from noisebank.ledger.machine import Event, Log
 from noisebank.ledger.node import Node, NodeError, raw_log
 from noisebank.ledger.protocol import Head
 
@@ -28,8 +28,8 @@ class OnChain:
         self.node, self.contract = Node(url), address.lower()
         self.chain_id = self.node.chain_id()
         self.recount = Recount()
-        self.books = Books(budget_ledger())
         self.logs = 0
+        self._read: list[tuple[Log, int, int]] = []
         self.head = Head(-1, b"")
 
     @property
@@ -63,7 +63,7 @@ class OnChain:
                 times[number] = int(stamp, 16)
             try:
                 self.recount.add(Event(*budget_ledger().decode_event(*log)), partial(self.node.time, number))
-                self.books.write(log, number, times.get(number, 0))
+                self._read.append((log, number, times.get(number, 0)))
             except (KeyError, ValueError):
                 raise Tampered("a log cannot be read", number) from None
             except Tampered as error:
@@ -71,6 +71,14 @@ class OnChain:
             self.logs += 1
             progress(self.logs)
         self._compare_state()
+
+    @cached_property
+    def books(self) -> Books:
+        """Accounts, reservations and records: only receipts and openings need them."""
+        books = Books(budget_ledger())
+        for log, number, time in self._read:
+            books.write(log, number, time)
+        return books
 
     def _compare_state(self) -> None:
         """The contract's own state must be what the logs add up to."""

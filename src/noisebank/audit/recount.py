@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from noisebank.audit.pieces import Pieces
 from noisebank.errors import Tampered
 from noisebank.ledger.machine import Event
+from noisebank.ledger.pieces import Pieces
 from noisebank.records import Case
 
 WEEK = 7 * 86_400

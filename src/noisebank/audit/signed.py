@@ -73,7 +73,7 @@ def _check_curators(
     _must(sender == recount.accounts[account].curator, f"{sender} is not the curator")
     left = iter(arguments.get("runs", ()))
     signed: list[dict[str, Any]] = []
-    for row in arguments.get("claims") or arguments["seals"]:
+    for row in arguments["claims" if "claims" in arguments else "seals"]:
         said: dict[str, Any] = dict(zip(CLAIM if "claims" in arguments else ("id", "answer", "last"), row, strict=True))
         if "runs" in said:
             said["runs"] = tuple(next(left) for _ in range(said["runs"]))

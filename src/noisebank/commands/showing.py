@@ -114,3 +114,20 @@ def bench_local_(as_json: bool) -> None:
         rows.append((name, f"{speed:.1f} million values a second, {ratio:.2f} of plain"))
     plain = ("plain Laplace sampling", f"{found['plain_laplace_values_per_second'] / 1e6:.1f} million values a second")
     console.facts(f"Local mechanisms at epsilon {found['epsilon']:g}, one core", [plain, *rows])
+
+
+@bench.command("ledger")
+@click.option("--quick", is_flag=True, help="A fifth of the work.")
+@as_json
+@guarded
+def bench_ledger_(quick: bool, as_json: bool) -> None:
+    """Spends, replay and verification a second, against the bare disk; with anvil also over RPC.
+
+    Example:  noisebank bench ledger --json
+    """
+    from noisebank import console
+    from noisebank.experiments.bench_ledger import bench_ledger
+
+    with console.progress("measuring", quiet=as_json) as moved:
+        found = bench_ledger(quick, moved)
+    console.show_json(found) if as_json else console.facts("The ledger", [(k, str(v)) for k, v in found.items()])

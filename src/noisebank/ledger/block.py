@@ -75,16 +75,15 @@ class Block:
 
     @cached_property
     def text(self) -> str:
-        """Everything but the seal."""
-        return canonical(
-            {
-                "number": self.number,
-                "parent": self.parent.hex(),
-                "time": self.time,
-                "transactions": [_plain_transaction(transaction) for transaction in self.transactions],
-                "results": self.results.hex(),
-                "balances": [[account.hex(), budget, spent] for account, budget, spent in self.balances],
-            }
+        """Everything but the seal, as canonical JSON: sorted names, no spaces.
+
+        Put together by hand, since integers and hexadecimal need no escaping: replay is half as fast otherwise.
+        """
+        balances = ",".join(f'["{account.hex()}",{budget},{spent}]' for account, budget, spent in self.balances)
+        sent = ",".join(f'[{t.nonce},"{t.to}","{t.data.hex()}","{t.signature.hex()}"]' for t in self.transactions)
+        return (
+            f'{{"balances":[{balances}],"number":{self.number},"parent":"{self.parent.hex()}",'
+            f'"results":"{self.results.hex()}","time":{self.time},"transactions":[{sent}]}}'
         )
 
     @cached_property
@@ -118,7 +117,7 @@ class Block:
                 time=_number(plain["time"]),
                 transactions=tuple(_read_transaction(entry, chain_id) for entry in plain["transactions"]),
                 results=bytes.fromhex(plain["results"]),
-                balances=tuple((bytes.fromhex(account), int(b), int(s)) for account, b, s in plain["balances"]),
+                balances=tuple((bytes.fromhex(account), _units(b), _units(s)) for account, b, s in plain["balances"]),
                 signature=bytes.fromhex(found[2]),
             )
             spelled = block.text
@@ -141,10 +140,6 @@ def results_digest(results: Iterable[tuple[Log, ...]]) -> bytes:
     return keccak(b"noisebank results\n", b"".join(parts))
 
 
-def _plain_transaction(transaction: Transaction) -> list[Any]:
-    return [transaction.nonce, transaction.to, transaction.data.hex(), transaction.signature.hex()]
-
-
 def _read_transaction(entry: list[Any], chain_id: int) -> Transaction:
     nonce, to, data, signature = entry
     if not ADDRESS_OR_NONE.fullmatch(to):
@@ -156,6 +151,12 @@ def _number(value: object) -> int:
     """Numbers, times, nonces and chain ids fit 64 bits, or the machine could not take them."""
     if type(value) is not int or not 0 <= value < 2**64:
         raise ValueError("no number of 64 bits")
+    return value
+
+
+def _units(value: object) -> int:
+    if type(value) is not int:
+        raise ValueError("no amount")
     return value
 
 

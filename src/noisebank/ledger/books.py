@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from noisebank.ledger.abi import Contract
 from noisebank.ledger.machine import Event, Log
-from noisebank.ledger.protocol import AccountState, Reservation, Run, Unit, View
+from noisebank.ledger.pieces import Pieces
+from noisebank.ledger.protocol import WHOLE_WEIGHT, AccountState, Claim, Reservation, Run, Unit, View
 from noisebank.records import Case, Record
 from noisebank.units import NOTHING, Precision
 
@@ -31,9 +33,10 @@ class Books:
     def __init__(self, contract: Contract) -> None:
         self._contract = contract
         self._accounts: dict[bytes, AccountState] = {}
-        self._reservations: dict[bytes, Reservation] = {}
+        self._reservations: dict[tuple[bytes, bytes], Reservation] = {}
         self._by_account: dict[bytes, list[bytes]] = defaultdict(list)
         self._records: dict[RecordKey, list[Record]] = defaultdict(list)
+        self._cubes: dict[tuple[bytes, int, int], Pieces] = defaultdict(Pieces)
         self._views: dict[tuple[bytes, bytes], View] = {}
         self._spent_on: dict[tuple[bytes, int], Precision] = defaultdict(lambda: NOTHING)
         self._changes: dict[bytes, list[Change]] = defaultdict(list)
@@ -45,7 +48,7 @@ class Books:
         if name == "Reserved":
             self._reserved(account, arguments, block, time)
         elif name == "Published":
-            id = arguments["id"]
+            id = account, arguments["id"]
             self._reservations[id] = replace(self._reservations[id], answer=arguments["answer"], published_in=block)
         elif name != "GroupRefused":  # which changed nothing
             self._changes[account].append(Change(block, time, Event(name, arguments)))
@@ -63,18 +66,17 @@ class Books:
         """Opening, budget, limit, version and role changes, oldest first."""
         return tuple(self._changes.get(account, ()))
 
-    def reservation(self, id: bytes) -> Reservation | None:
-        """One reservation."""
-        return self._reservations.get(id)
+    def reservation(self, account: bytes, id: bytes) -> Reservation | None:
+        """One reservation. Ids are an account's own: others may use the same."""
+        return self._reservations.get((account, id))
 
     def reservations(self, account: bytes) -> tuple[Reservation, ...]:
         """All reservations of an account, oldest first."""
-        return tuple(self._reservations[id] for id in tuple(self._by_account.get(account, ())))
+        return tuple(self._reservations[account, id] for id in tuple(self._by_account.get(account, ())))
 
     def records(self, account: bytes, query: bytes, cube: int = 0, runs: tuple[Run, ...] = ()) -> tuple[Record, ...]:
         """Paid answers of a query in the present version, by rising precision."""
-        state = self._accounts.get(account)
-        return tuple(self._records.get((account, state.version if state else 1, cube, query, runs), ()))
+        return tuple(self._records.get((account, self._version(account), cube, query, runs), ()))
 
     def view(self, account: bytes, analyst: bytes) -> View:
         """What an analyst may learn, and has learned."""
@@ -83,6 +85,39 @@ class Books:
     def spent_on(self, account: bytes, about: int) -> Precision:
         """What was charged under one public byte."""
         return self._spent_on[account, about]
+
+    def costs(self, group: Sequence[Claim]) -> tuple[Precision, ...]:
+        """What each part of a group would cost now, if the budget were large enough; the contract decides the same."""
+        best: dict[object, int] = {}
+        cubes: dict[int, Pieces] = {}
+        costs = []
+        for claim in group:
+            key = (claim.cube, claim.query, claim.runs)
+            known = self.records(claim.account, claim.query, claim.cube, claim.runs)
+            before = best.get(key, known[-1].precision.units if known else 0)
+            fresh = max(0, claim.wanted.units - before)
+            best[key] = before + fresh
+            if claim.cube and fresh:
+                if claim.cube not in cubes:
+                    cubes[claim.cube] = self._cubes[claim.account, self._version(claim.account), claim.cube].copy()
+                largest = cubes[claim.cube].largest
+                self._charge_cells(cubes[claim.cube], fresh, claim.runs)
+                fresh = cubes[claim.cube].largest - largest
+            costs.append(Precision(fresh))
+        return tuple(costs)
+
+    def largest_cell(self, account: bytes, cube: int) -> Precision:
+        """What a cube has spent in the present version."""
+        return Precision(self._cubes[account, self._version(account), cube].largest)
+
+    def _version(self, account: bytes) -> int:
+        state = self._accounts.get(account)
+        return state.version if state else 1
+
+    @staticmethod
+    def _charge_cells(cube: Pieces, fresh: int, runs: Sequence[Run]) -> None:
+        for run in runs:
+            cube.add(run.start, run.stop, -(-fresh * run.weight // WHOLE_WEIGHT))
 
     def _decoded(self, log: Log) -> tuple[str, dict[str, Any]]:
         return self._contract.decode_event(*log)
@@ -114,11 +149,14 @@ class Books:
             runs=runs,
             version=state.version,
         )
-        if id not in self._reservations:  # the contract keeps no id of a REPEAT: the first one counts
-            self._reservations[id] = reservation
+        earlier = self._reservations.get((account, id))
+        if earlier is None:
             self._by_account[account].append(id)
+        if earlier is None or earlier.case is Case.REPEAT:  # the contract keeps no id of those: whatever is paid counts
+            self._reservations[account, id] = reservation
         if fresh:
             records.append(Record(id, wanted))
+            self._charge_cells(self._cubes[account, state.version, reservation.cube], fresh, runs)
             self._spent_on[account, arguments["about"]] += spent - state.spent
             self._accounts[account] = replace(state, spent=spent, measurements=state.measurements + 1)
         if any(analyst):

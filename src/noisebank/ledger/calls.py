@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from noisebank.errors import BudgetExhausted, LedgerRefused, NoisebankError, PriceMoved, ViewExhausted
 from noisebank.ledger.abi import Word, budget_ledger
-from noisebank.ledger.protocol import Claim, Ledger, Run, Seal, best_of
+from noisebank.ledger.books import Books
+from noisebank.ledger.protocol import THE_OWNER, Claim, Run, Seal
 from noisebank.units import NOTHING
 
 MOST_PARTS = 16
@@ -51,19 +52,17 @@ def merged(runs: Sequence[Run], most: int = MOST_PARTS) -> tuple[Run, ...]:
     return tuple(found)
 
 
-def explained(refusal: LedgerRefused, group: Sequence[Claim], ledger: Ledger) -> NoisebankError:
+def explained(refusal: LedgerRefused, group: Sequence[Claim], books: Books) -> NoisebankError:
     """The contract's words with the amounts that they are about."""
-    claim = group[0]
-    if refusal.reason == "ledger: budget exhausted":
-        asked = NOTHING
-        for part in group:
-            best = best_of(ledger.records(part.account, part.query, part.cube, part.runs))
-            asked += part.wanted - best if part.wanted > best else NOTHING
-        return BudgetExhausted(asked, ledger.account(claim.account).left)
+    state = books.account(group[0].account)
+    if refusal.reason == "ledger: budget exhausted" and state is not None:
+        return BudgetExhausted(sum(books.costs(group), NOTHING), state.left)
     if refusal.reason == "ledger: price above limit":
-        return PriceMoved(claim.limit)
+        dear = (claim for claim, cost in zip(group, books.costs(group), strict=True) if cost > claim.limit)
+        return PriceMoved(next(dear, group[0]).limit)
     if refusal.reason == "ledger: view exhausted":
-        view = ledger.view(claim.account, claim.analyst)
+        asked = next((claim for claim in group if claim.analyst != THE_OWNER), group[0])
+        view = books.view(asked.account, asked.analyst)
         return ViewExhausted(view.limit, view.used)
     return refusal
 
@@ -84,15 +83,12 @@ def _rows(groups: Sequence[Sequence[Claim]]) -> tuple[tuple[Row, ...], tuple[Row
     claims: list[Row] = []
     runs: list[Row] = []
     for group in groups:
-        for claim in group:
-            last = claim is group[-1]
-            claims.append(
-                (claim.id, claim.query, claim.analyst, claim.about, claim.cube, claim.wanted.units, claim.limit.units,
-                 len(claim.runs), last)
-            )  # fmt: skip
+        for left, claim in zip(range(len(group) - 1, -1, -1), group, strict=True):
+            named = (claim.id, claim.query, claim.analyst, claim.about, claim.cube)
+            claims.append((*named, claim.wanted.units, claim.limit.units, len(claim.runs), left == 0))
             runs.extend((run.start, run.stop, run.weight) for run in claim.runs)
     return tuple(claims), tuple(runs)
 
 
 def _seals(groups: Sequence[Sequence[Seal]]) -> tuple[Row, ...]:
-    return tuple((seal.id, seal.answer, seal is group[-1]) for group in groups for seal in group)
+    return tuple((seal.id, seal.answer, place == len(group)) for group in groups for place, seal in enumerate(group, 1))

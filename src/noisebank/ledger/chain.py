@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
-from noisebank.errors import BadBank, Tampered
+from noisebank.errors import BadBank, LedgerRefused, Tampered
 from noisebank.ledger.abi import Value
 from noisebank.ledger.books import Books
 from noisebank.ledger.machine import Event
@@ -19,6 +21,8 @@ class Chain(ABC):
 
     def __init__(self, keys: Mapping[Role, Key]) -> None:
         self._keys = dict(keys)
+        self._reserving: set[tuple[bytes, bytes]] = set()
+        self._access = threading.Lock()
 
     # -- what a chain must do ------------------------------------------------------------------
 
@@ -70,9 +74,9 @@ class Chain(ABC):
             raise BadBank(f"the ledger has no account {account.hex()[:12]}")
         return state
 
-    def reservation(self, id: bytes) -> Reservation | None:
-        """A reservation by its id."""
-        return self.books.reservation(id)
+    def reservation(self, account: bytes, id: bytes) -> Reservation | None:
+        """A reservation of an account."""
+        return self.books.reservation(account, id)
 
     def reservations(self, account: bytes) -> tuple[Reservation, ...]:
         """All reservations of an account, oldest first."""
@@ -150,6 +154,20 @@ class Chain(ABC):
         """From now on this key signs for the role."""
         self._keys[role] = key
 
+    @contextmanager
+    def _only_once(self, group: Sequence[Claim]) -> Iterator[None]:
+        """Refuses ids that are used already, or being used: the contract keeps none of a REPEAT's."""
+        ids = {(claim.account, claim.id) for claim in group}
+        with self._access:
+            if len(ids) < len(group) or ids & self._reserving or any(self.books.reservation(*id) for id in ids):
+                raise LedgerRefused("ledger: id already used")
+            self._reserving |= ids
+        try:
+            yield
+        finally:
+            with self._access:
+                self._reserving -= ids
+
     def _key(self, role: Role) -> Key:
         if role not in self._keys:
             raise BadBank(
@@ -157,8 +175,8 @@ class Chain(ABC):
             )
         return self._keys[role]
 
-    def _known(self, id: bytes) -> Reservation:
-        reservation = self.books.reservation(id)
+    def _known(self, account: bytes, id: bytes) -> Reservation:
+        reservation = self.books.reservation(account, id)
         if reservation is None:
             raise Tampered("the ledger has lost a reservation that it has just made")
         return reservation

@@ -65,17 +65,16 @@ class EmbeddedChain(Chain):
     # -- Ledger --------------------------------------------------------------------------------
 
     def reserve(self, *group: Claim) -> tuple[Reservation, ...]:
-        if any(self.books.reservation(claim.id) for claim in group):
-            raise LedgerRefused("ledger: id already used")  # the contract keeps no id of a REPEAT
-        try:
-            self._send(Role.CURATOR, reserve_call(group))
-        except LedgerRefused as refusal:
-            raise explained(refusal, group, self) from None
-        return tuple(self._known(claim.id) for claim in group)
+        with self._only_once(group):
+            try:
+                self._send(Role.CURATOR, reserve_call(group))
+            except LedgerRefused as refusal:
+                raise explained(refusal, group, self.books) from None
+        return tuple(self._known(claim.account, claim.id) for claim in group)
 
     def publish(self, account: bytes, *group: Seal) -> tuple[Reservation, ...]:
         self._send(Role.CURATOR, publish_call(account, group))
-        return tuple(self._known(seal.id) for seal in group)
+        return tuple(self._known(account, seal.id) for seal in group)
 
     def head(self) -> Head:
         return self._state.head

@@ -178,8 +178,8 @@ class Ledger(Protocol):
         """The account's state."""
         ...
 
-    def reservation(self, id: bytes) -> Reservation | None:
-        """A reservation by its id."""
+    def reservation(self, account: bytes, id: bytes) -> Reservation | None:
+        """A reservation of an account. Ids are an account's own: others may use the same."""
         ...
 
     def reservations(self, account: bytes) -> tuple[Reservation, ...]:
@@ -201,8 +201,3 @@ class Ledger(Protocol):
     def close(self) -> None:
         """Lets go of everything. Nothing is lost."""
         ...
-
-
-def best_of(records: tuple[Record, ...]) -> Precision:
-    """The largest recorded precision."""
-    return records[-1].precision if records else NOTHING

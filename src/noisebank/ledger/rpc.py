@@ -92,17 +92,16 @@ class RpcChain(Chain):
     # -- Ledger --------------------------------------------------------------------------------
 
     def reserve(self, *group: Claim) -> tuple[Reservation, ...]:
-        if any(self.books.reservation(claim.id) for claim in group):
-            raise LedgerRefused("ledger: id already used")
-        try:
-            self._sending(Group(group[0].account, claims=group))
-        except LedgerRefused as refusal:
-            raise explained(refusal, group, self) from None
-        return tuple(self._known(claim.id) for claim in group)
+        with self._only_once(group):
+            try:
+                self._sending(Group(group[0].account, claims=group))
+            except LedgerRefused as refusal:
+                raise explained(refusal, group, self.books) from None
+        return tuple(self._known(claim.account, claim.id) for claim in group)
 
     def publish(self, account: bytes, *group: Seal) -> tuple[Reservation, ...]:
         self._sending(Group(account, seals=group))
-        return tuple(self._known(seal.id) for seal in group)
+        return tuple(self._known(account, seal.id) for seal in group)
 
     def head(self) -> Head:
         return self.follower.head
@@ -206,6 +205,7 @@ class RpcChain(Chain):
         gas = min(MOST_GAS + GAS_OF_BATCH, GAS_OF_BATCH + sum(group.gas for group in groups))
         sent: list[Transaction] = []
         deadline = time.monotonic() + self._patience
+        self.follower.sync(self._patience)  # a chain that has changed its mind gets nothing more from us
         while time.monotonic() < deadline:
             self._send_if_gone(sent, data, gas)
             self.follower.sync(self._patience)
@@ -249,8 +249,8 @@ class RpcChain(Chain):
 
     def _accepted(self, group: Group) -> bool:
         if group.claims:
-            return all(self.books.reservation(claim.id) is not None for claim in group.claims)
-        known = [self.books.reservation(seal.id) for seal in group.seals]
+            return all(self.books.reservation(group.account, claim.id) is not None for claim in group.claims)
+        known = [self.books.reservation(group.account, seal.id) for seal in group.seals]
         return all(found is not None and found.answer is not None for found in known)
 
     def _refusal(self, group: Group, sent: Sequence[Transaction]) -> str | None:
@@ -269,7 +269,7 @@ class RpcChain(Chain):
         self._compare(groups[0].account)
         for group in accepted:
             for seal in group.seals:
-                if self._known(seal.id).answer != seal.answer:
+                if self._known(group.account, seal.id).answer != seal.answer:
                     raise Tampered(f"another answer than ours is published for {seal.id.hex()[:12]}")
         return {group.first: self._refusal(group, sent) or "" for group in refused}
 
@@ -292,7 +292,7 @@ class RpcChain(Chain):
         forgotten = [
             group
             for group in self._outbox.final()
-            if any(self.books.reservation(claim.id) is None for claim in group) and self._ours(group)
+            if any(self.books.reservation(claim.account, claim.id) is None for claim in group) and self._ours(group)
         ]
         for group in forgotten:
             refused = self._deliver([Group(group[0].account, claims=group)])

@@ -139,10 +139,10 @@ class Vault:
         row = self._one("SELECT id, account, query, body, salt FROM answers WHERE id = ?", (id,))
         return _sealed(row) if row else None
 
-    def sealed_ids(self) -> tuple[bytes, ...]:
-        """The reservations whose answers are sealed."""
+    def sealed_ids(self) -> tuple[tuple[bytes, bytes], ...]:
+        """Account and id of the reservations whose answers are sealed."""
         with self._access:
-            return tuple(id for (id,) in self._database.execute("SELECT id FROM answers"))
+            return tuple(self._database.execute("SELECT account, id FROM answers"))
 
     def points(self, account: bytes, query: bytes) -> tuple[Point, ...]:
         """All released answers to a query, by rising precision."""

@@ -1,4 +1,4 @@
-"""Cells of a cube as pieces of equal charge: the plain way, to check the contract's tree against."""
+"""Cells of a cube as pieces of equal charge: the plain way, for prices and to check the contract's tree against."""
 
 from __future__ import annotations
 
@@ -21,6 +21,12 @@ class Pieces:
             self._charge[cut] = charge
             if charge > self.largest:  # charges never fall
                 self.largest = charge
+
+    def copy(self) -> Pieces:
+        """Another one with the same charges."""
+        other = Pieces()
+        other._cuts, other._charge, other.largest = list(self._cuts), dict(self._charge), self.largest
+        return other
 
     def at(self, cell: int) -> int:
         """One cell's charge."""
