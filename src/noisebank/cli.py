@@ -6,7 +6,7 @@ import os
 
 import click
 
-from noisebank.commands import asking, books, chaining, owning, ruling, showing, verifying
+from noisebank.commands import asking, books, chaining, localising, owning, relaying, ruling, showing, verifying
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -23,6 +23,6 @@ def main() -> None:
 for command in (
     showing.demo, owning.init, owning.open_, asking.quote, asking.ask, asking.explain, books.statement,
     verifying.verify, owning.budget, ruling.analyst, ruling.roles, ruling.pause, ruling.resume, chaining.deploy,
-    chaining.anchor, showing.reproduce, showing.bench,
+    chaining.anchor, localising.local, relaying.relay, showing.reproduce, showing.bench,
 ):  # fmt: skip
     main.add_command(command)

@@ -76,7 +76,7 @@ def known_accounts(rooms: Rooms) -> list[Account]:
 def known_account(rooms: Rooms, state: AccountState) -> Account | None:
     """An account from what the vault keeps for it; None if this vault never held it."""
     kept = rooms.vault.opening(state.data)
-    if kept is None:
+    if kept is None or "policy" not in kept:  # not this vault's, or a device's: see federated.enrolment
         return None
     policy = policy_from_public(MappingProxyType(kept["policy"]), Path(kept["source"]))
     secrets = Secrets(bytes.fromhex(kept["secret"]), bytes.fromhex(kept["data_salt"]))

@@ -169,3 +169,13 @@ def test_five_percent_of_scale_are_noticed(scale):
     assert fits_shape(draws, scale) > CHANCE
     for factor in (0.95, 1.05):
         assert fits_variance(draws, scale / factor) < CHANCE
+
+
+def test_many_draws_at_once_have_the_same_law():
+    draws = np.array(SystemEntropy().discrete_gaussians(SMALL, SMALL_DRAWS), dtype=np.int64)
+    assert fits_discrete(draws, SMALL) > CHANCE
+    assert fits_discrete(draws, SMALL / 1.1) < CHANCE
+    assert SystemEntropy().discrete_gaussians(SMALL, 0) == []
+    for scale in (0.0, -1.0, math.nan, math.inf, MAX_NOISE_SCALE * 1.01):
+        with pytest.raises(ValueError):
+            SystemEntropy().discrete_gaussians(scale, 3)

@@ -39,9 +39,9 @@ def demo(folder: Path, seed: int, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("name", type=click.Choice(["table2", "opu", "ldp"]))
+@click.argument("name", type=click.Choice(["table2", "opu", "ldp", "chained"]))
 @click.option("--quick", is_flag=True, help="Fewer draws and runs.")
-@click.option("--folder", type=click.Path(path_type=Path), help="With ldp: draw the paper's figures into this folder.")
+@click.option("--folder", type=click.Path(path_type=Path), help="With ldp and chained: draw the figures into this folder.")
 @as_json
 @guarded
 def reproduce(name: str, quick: bool, folder: Path | None, as_json: bool) -> None:
@@ -49,6 +49,7 @@ def reproduce(name: str, quick: bool, folder: Path | None, as_json: bool) -> Non
 
     table2: reuse in four cases (P0, Table II). opu: the accuracy-driven paper (P3), its leak, and what
     an honest method costs. ldp: local mechanisms (P4, chapter 3), their variances and crossovers.
+    chained: the relay of users (P2), its game, and what its claims are worth.
 
     Example:  noisebank reproduce table2
     """
@@ -66,8 +67,10 @@ def reproduce(name: str, quick: bool, folder: Path | None, as_json: bool) -> Non
         with console.progress("simulating", quiet=as_json) as moved:
             made = opu(quick, moved)
         console.show_json(made.plain()) if as_json else shown.show_opu(made)
-    else:
+    elif name == "ldp":
         _reproduce_ldp(quick, folder, as_json)
+    else:
+        _reproduce_chained(quick, folder, as_json)
 
 
 def _reproduce_ldp(quick: bool, folder: Path | None, as_json: bool) -> None:
@@ -86,6 +89,24 @@ def _reproduce_ldp(quick: bool, folder: Path | None, as_json: bool) -> None:
             charts = draw_charts(folder, quick, moved)
     plain = {**found.plain(), "charts": [str(path) for path in charts]}
     console.show_json(plain) if as_json else shown.show_ldp(plain)
+
+
+def _reproduce_chained(quick: bool, folder: Path | None, as_json: bool) -> None:
+    from noisebank import console
+    from noisebank.experiments.chained import chained
+    from noisebank.experiments.chained_shown import show_chained
+
+    with console.progress("simulating", quiet=as_json) as moved:
+        found = chained(quick, moved)
+    charts: list[Path] = []
+    if folder is not None:
+        from noisebank.experiments.chained_charts import draw_charts
+
+        folder.mkdir(parents=True, exist_ok=True)
+        with console.progress("drawing", quiet=as_json) as moved:
+            charts = draw_charts(folder, quick, moved, found)
+    plain = {**found.plain(), "charts": [str(path) for path in charts]}
+    console.show_json(plain) if as_json else show_chained(plain)
 
 
 @click.group()

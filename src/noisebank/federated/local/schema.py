@@ -23,6 +23,8 @@ class Number:
     def __post_init__(self) -> None:
         if not (self.low < self.high and math.isfinite(self.high - self.low)):
             raise BadRequest(self.name, f"[{self.low}, {self.high}]", "the range must be finite and not empty")
+        for bound in ("low", "high"):  # 0 and 0.0 are one range and must have one fingerprint
+            object.__setattr__(self, bound, float(getattr(self, bound)))
 
     def scaled(self, value: object) -> float:
         """A value as a number of [-1, 1]."""

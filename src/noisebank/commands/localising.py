@@ -1,0 +1,148 @@
+"""local: budgets of devices and groups, their reports, and what a server makes of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from noisebank.commands.options import as_json, guarded, in_bank, opened_bank, owner_key
+
+if TYPE_CHECKING:
+    from noisebank.federated.local import Estimate
+
+
+@click.group()
+def local() -> None:
+    """Report without a trusted bank: each device adds its own noise, its budget is on the ledger."""
+
+
+@local.command("enrol")
+@click.argument("name")
+@click.option("--epsilon", "-e", required=True, metavar="E", help="Pure epsilon for all rounds together.")
+@in_bank
+@owner_key
+@as_json
+@guarded
+def enrol(name: str, epsilon: str, folder: Path, owner_key: Path | None, as_json: bool) -> None:
+    """Open a budget for a device or group NAME.
+
+    Example:  noisebank local enrol phone-7 --epsilon 4
+    """
+    from noisebank import console
+    from noisebank.federated.enrolment import enrol as open_budget
+
+    with opened_bank(folder, owner_key) as bank:
+        account = open_budget(bank.rooms, name, epsilon)
+        shown = {"name": name, "account": account.id.hex(), "epsilon": str(account.state.budget)}
+    console.show_json(shown) if as_json else console.facts("Enrolled", list(shown.items()))
+
+
+@local.command("report")
+@click.argument("name")
+@click.argument("record", type=click.Path(path_type=Path))
+@click.option("--schema", type=click.Path(path_type=Path), required=True, help="What is asked for (TOML).")
+@click.option("--round", "round_", required=True, metavar="R", help="Which round; each is charged once.")
+@click.option("--epsilon", "-e", required=True, metavar="E", help="Epsilon of this round.")
+@click.option("--mechanism", default="best", show_default=True, help="One of the local mechanisms.")
+@in_bank
+@as_json
+@guarded
+def report(
+    name: str, record: Path, schema: Path, round_: str, epsilon: str, mechanism: str, folder: Path, as_json: bool
+) -> None:
+    """Report RECORD (one JSON object) for device NAME: charged first, then noised.
+
+    Numbers outside their range are clipped.
+
+    Example:  noisebank local report phone-7 record.json --schema schema.toml --round monday --epsilon 1
+    """
+    import json
+
+    from noisebank import console
+    from noisebank.errors import BadRequest
+    from noisebank.federated.enrolment import local_account
+    from noisebank.federated.schema_file import read_schema
+
+    try:
+        values = json.loads(record.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        values = None
+    if not isinstance(values, dict):
+        raise BadRequest("record", record, "holds no JSON object")
+    with opened_bank(folder) as bank:
+        account = local_account(bank.rooms, name)
+        made = account.report(round_, values, read_schema(schema), epsilon, mechanism)
+        state = account.state
+    shown = {"report": made.hex(), "spent": str(state.spent), "left": str(state.left)}
+    console.show_json(shown) if as_json else console.facts(f"Round {round_} of {name}", list(shown.items()))
+
+
+@local.command("estimate")
+@click.argument("reports", type=click.Path(path_type=Path))
+@click.option("--schema", type=click.Path(path_type=Path), required=True, help="What was asked for (TOML).")
+@click.option("--confidence", default=0.95, show_default=True, help="Of the intervals.")
+@as_json
+@guarded
+def estimate(reports: Path, schema: Path, confidence: float, as_json: bool) -> None:
+    """Estimate means and shares from REPORTS, one hexadecimal report a line.
+
+    Example:  noisebank local estimate reports.txt --schema schema.toml
+    """
+    from noisebank import console
+    from noisebank.errors import BadRequest
+    from noisebank.federated.local import estimate as estimated
+    from noisebank.federated.schema_file import read_schema
+
+    try:
+        raw = [bytes.fromhex(line) for line in reports.read_text().split()]
+    except (OSError, ValueError):
+        raise BadRequest("reports", reports, "holds no hexadecimal lines") from None
+    found = estimated(raw, read_schema(schema), confidence)
+    flat = {name: part if isinstance(part, dict) else {"": part} for name, part in found.items()}
+    rows: dict[str, Estimate] = {
+        f"{name} = {value}" if value else name: part for name, parts in flat.items() for value, part in parts.items()
+    }
+    if as_json:
+        console.show_json({name: _plain(row) for name, row in rows.items()})
+        return
+    console.facts(f"{len(raw)} reports", [
+        (name, f"{row.value:.6g} ± {row.stddev:.3g}  ({row.interval[0]:.6g} to {row.interval[1]:.6g})")
+        for name, row in rows.items()
+    ])  # fmt: skip
+
+
+def _plain(found: Estimate) -> dict[str, float]:
+    low, high = found.interval
+    return {"value": found.value, "stddev": found.stddev, "low": low, "high": high, "reports": found.reports}
+
+
+@local.command("status")
+@in_bank
+@as_json
+@guarded
+def status(folder: Path, as_json: bool) -> None:
+    """Show every device's and group's budget.
+
+    Example:  noisebank local status
+    """
+    from noisebank import console
+    from noisebank.federated.enrolment import enrolled
+
+    with opened_bank(folder) as bank:
+        rows = [
+            {
+                "name": account.name,
+                "epsilon": str(account.state.budget),
+                "spent": str(account.state.spent),
+                "rounds": len(bank.ledger.reservations(account.id)),
+            }
+            for account in enrolled(bank.rooms)
+        ]
+    if as_json:
+        console.show_json({"enrolled": rows})
+        return
+    nobody = [("nobody", "enrol somebody with `noisebank local enrol NAME --epsilon E`")]
+    lines = [(str(r["name"]), f"spent {r['spent']} of epsilon {r['epsilon']} in {r['rounds']} rounds") for r in rows]
+    console.facts("Local budgets", lines or nobody)

@@ -1,0 +1,246 @@
+"""relay host, relay join: a mean over processes that do not trust each other."""
+
+from __future__ import annotations
+
+import json
+import sys
+from fractions import Fraction
+from math import ceil, inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from noisebank.commands.options import as_json, guarded
+from noisebank.errors import BadRequest
+
+if TYPE_CHECKING:
+    from noisebank.federated.relay.guarantee import Guarantee
+    from noisebank.federated.relay.plan import Plan
+    from noisebank.ledger.signing import Key
+
+key_file = click.option(
+    "--key", type=click.Path(path_type=Path), help="Signing key; a fresh one for this round if absent."
+)
+listen_at = click.option(
+    "--listen", metavar="HOST:PORT", default="127.0.0.1:0", show_default=True, help="Where to listen; port 0 picks one."
+)
+record = click.option(
+    "--record", type=click.Path(path_type=Path), help="Append everything sent to this file, as JSON lines."
+)
+
+
+@click.group()
+def relay() -> None:
+    """A mean over members who trust nobody in particular: by relay (Chained-DP) or under masks."""
+
+
+@relay.command("host")
+@click.option("--members", "-k", type=int, required=True, help="How many members to wait for.")
+@click.option("--dimension", "-d", type=int, required=True, help="Numbers in a vector.")
+@click.option("--bound", metavar="D", default="1", show_default=True, help="Numbers are clipped to [-D, D].")
+@click.option(
+    "--mode", type=click.Choice(["masked", "bas", "sar"]), default="masked", show_default=True,
+    help="masked: only the sum is seen. bas: one relay. sar: a relay for each slice.",
+)  # fmt: skip
+@click.option("--epsilon", metavar="E", help="Add at least the noise that this epsilon needs for a whole vector.")
+@click.option("--delta", metavar="D", default="1e-6", show_default=True, help="For all epsilons of this round.")
+@click.option("--floor", metavar="V", default="0", show_default=True, help="Least variance that every member adds.")
+@click.option("--colluders", type=int, default=0, show_default=True, help="masked: so many members may collude.")
+@click.option("--slices", type=int, default=1, show_default=True, help="sar: how many slices.")
+@click.option("--groups", type=int, default=1, show_default=True, help="bas, sar: split into so many relays.")
+@click.option("--split", type=click.Choice(["sorted", "random"]), default="sorted", show_default=True,
+              help="How members are put into groups.")  # fmt: skip
+@click.option("--skip", metavar="P", default="0", show_default=True, help="sar: send zeros with this probability.")
+@click.option("--slice-norm", metavar="R", help="sar: re-clip each slice to this norm, in bounds.")
+@click.option("--attempts", type=int, default=2, show_default=True, help="Starts, at most; each costs privacy anew.")
+@click.option("--least-members", type=int, default=2, show_default=True, help="Do not go on with fewer.")
+@click.option("--publish", is_flag=True, help="Tell the members the sum.")
+@click.option("--member", "allowed", multiple=True, metavar="ADDRESS", help="Only these may join; repeat it.")
+@click.option("--wait", type=float, default=60.0, show_default=True, help="Seconds to wait for members.")
+@click.option("--patience", type=float, default=10.0, show_default=True, help="Seconds to wait for one step.")
+@click.option("--out", type=click.Path(path_type=Path), help="Write the mean to this JSON file.")
+@key_file
+@listen_at
+@record
+@as_json
+@guarded
+def host(
+    members: int, allowed: tuple[str, ...], wait: float, out: Path | None, key: Path | None, listen: str,
+    record: Path | None, as_json: bool, **agreed: Any,
+) -> None:  # fmt: skip
+    """Gather members, agree on a plan, collect the sum; go on without who fails.
+
+    Prints what each member is promised, against whom, before anything is sent.
+
+    Example:  noisebank relay host --members 3 --dimension 4 --epsilon 4 --listen 127.0.0.1:7000
+    """
+    from noisebank.federated.relay.host import Host
+
+    made = Host(
+        _key(key), _terms(**agreed), members, listen=listen, allowed=frozenset(who.lower() for who in allowed),
+        wait=wait, tap=_tap(record), show=_shown("Promised to the member that is worst off"), say=_note,
+    )  # fmt: skip
+    _note(f"listening on {made.endpoint} as {made.address}")
+    found = made.run()
+    from noisebank import console  # after the round: ten members on one machine start sooner without it
+
+    mean = None if found.mean is None else [float(number) for number in found.mean]
+    if out is not None and mean is not None:
+        out.write_text(json.dumps(mean) + "\n")
+    plain = {
+        "done": found.done, "reason": found.reason, "members": found.members, "attempts": found.attempts,
+        "stddev": found.stddev, "seconds": found.seconds, "left_out": found.left_out,
+        "guarantees": [row.plain() for row in found.guarantees],
+    }  # fmt: skip
+    if as_json:
+        console.show_json(plain if out is not None else {**plain, "mean": mean})
+    else:
+        first = "" if mean is None else ", ".join(f"{number:.4g}" for number in mean[:6])
+        rows = [
+            ("ended", found.reason),
+            ("members", f"{found.members}, {len(found.left_out)} left out, {found.attempts} attempts"),
+            ("mean", f"{first}{' ...' if mean and len(mean) > 6 else ''} (each ± {found.stddev:.3g})"),
+            ("time", f"{found.seconds:.2f} s after the last had joined"),
+        ]
+        console.facts("Relay", rows if mean else rows[:2])
+    sys.exit(0 if found.done else 1)
+
+
+@relay.command("join")
+@click.argument("host_endpoint", metavar="HOST:PORT")
+@click.option("--vector", type=click.Path(path_type=Path), required=True,
+              help="The numbers: a JSON list, a .npy file, or text.")  # fmt: skip
+@click.option("--preference", "-b", type=float, required=True, help="beta: how much noise this member wants.")
+@click.option("--max-epsilon", type=float, help="Take part only if --trust learns no more than this.")
+@click.option("--trust", metavar="N[+server]", default="1", show_default=True,
+              help="Whom to be safe against: so many colluding members, and the server.")  # fmt: skip
+@click.option("--suspicion", type=float, metavar="P", help="Take part only below the collusion threshold (SAR).")
+@click.option("--attackers", type=click.Choice(["weak", "strong", "published"]), default="strong", show_default=True,
+              help="With --suspicion: what colluders can do.")  # fmt: skip
+@click.option("--unprotected", is_flag=True, help="Take part even if --trust can compute the vector.")
+@click.option("--host-key", metavar="ADDRESS", default="", help="The host must be this one.")
+@click.option("--peer", "peers", multiple=True, metavar="ADDRESS", help="All other members must be among these.")
+@click.option("--wait", type=float, default=600.0, show_default=True, help="Seconds to wait for the round to begin.")
+@key_file
+@listen_at
+@record
+@as_json
+@guarded
+def join(
+    host_endpoint: str, vector: Path, preference: float, max_epsilon: float | None, trust: str, host_key: str,
+    peers: tuple[str, ...], wait: float, key: Path | None, listen: str, record: Path | None, as_json: bool,
+    **demanded: Any,
+) -> None:  # fmt: skip
+    """Take part with one vector, if the promise is good enough.
+
+    Shows what is promised, against whom, before anything of the vector is sent; leaves if it is too little.
+
+    Example:  noisebank relay join 127.0.0.1:7000 --vector mine.json --preference 1 --max-epsilon 4
+    """
+    from noisebank.federated.relay.demand import Demand
+    from noisebank.federated.relay.member import Member
+
+    demand = Demand(
+        _trust(trust), inf if max_epsilon is None else max_epsilon, peers=frozenset(who.lower() for who in peers),
+        **demanded,
+    )  # fmt: skip
+    member = Member(
+        _key(key), _numbers(vector), preference, host_endpoint, listen=listen, demand=demand,
+        host_address=host_key.lower(), tap=_tap(record), show=_shown("Promised to this member"), wait=wait,
+    )  # fmt: skip
+    found = member.run()
+    from noisebank import console  # see above
+
+    plain = {
+        "done": found.done, "reason": found.reason, "address": member.address, "members": found.members,
+        "attempts_sent": found.attempts_sent, "clipped": found.clipped,
+        "mean": None if found.mean is None else [float(number) for number in found.mean],
+        "guarantees": [row.plain() for row in found.guarantees],
+    }  # fmt: skip
+    if as_json:
+        console.show_json(plain)
+    else:
+        rows = [("ended", found.reason), ("sent", f"in {found.attempts_sent} attempts"),
+                ("clipped", f"{found.clipped} numbers")]  # fmt: skip
+        console.facts("Relay", rows + [(str(row.trust), str(row)) for row in found.guarantees])
+    sys.exit(0 if found.done else 1)
+
+
+def _terms(epsilon: str | None, patience: float, slice_norm: str | None, **agreed: Any) -> Any:
+    from noisebank.federated.relay.terms import Terms, least_variance
+    from noisebank.units import exact
+
+    for name in ("bound", "floor", "delta", "skip"):
+        agreed[name] = exact(agreed[name], name)
+    norm = None if slice_norm is None else exact(slice_norm, "slice norm")
+    terms = Terms(**agreed, slice_norm=norm, patience_ms=_milliseconds(patience))
+    if epsilon is None:
+        return terms
+    wanted = least_variance(exact(epsilon, "epsilon"), terms.delta, terms.dimension, terms.attempts)
+    return Terms(**agreed, slice_norm=norm, patience_ms=terms.patience_ms, least=Fraction(ceil(wanted * 10**9), 10**9))
+
+
+def _milliseconds(seconds: float) -> int:
+    if not 0.1 <= seconds <= 600.0:
+        raise BadRequest("patience", seconds, "must lie in 0.1 .. 600 seconds")
+    return round(seconds * 1000)
+
+
+def _trust(text: str) -> Any:
+    from noisebank.federated.relay.guarantee import Trust
+
+    number = text.removesuffix("+server")
+    if not number.isdecimal() or len(number) > 4:
+        raise BadRequest("trust", text[:40], "must be a number of members, with +server if the server is among them")
+    return Trust(int(number), text.endswith("+server"))
+
+
+def _key(path: Path | None) -> Key:
+    from noisebank.entropy import SystemEntropy
+    from noisebank.ledger.signing import Key
+
+    return Key(SystemEntropy().token()) if path is None else Key.load(path)
+
+
+def _numbers(path: Path) -> Any:
+    """Numbers from a file; what they mean is checked by the member."""
+    import numpy as np
+
+    try:
+        if path.suffix == ".npy":
+            return np.load(path, allow_pickle=False)
+        text = path.read_text()
+        return json.loads(text) if text.lstrip().startswith("[") else [float(x) for x in text.replace(",", " ").split()]
+    except (OSError, ValueError, UnicodeDecodeError):
+        raise BadRequest("vector", path, "cannot be read as a list of numbers") from None
+
+
+def _tap(path: Path | None) -> Any:
+    """Appends what is sent to a file; the numbers in it are sealed."""
+    if path is None:
+        return lambda to, raw: None
+
+    def write(to: str, raw: bytes) -> None:
+        with path.open("a") as file:
+            file.write(json.dumps({"to": to, "bytes": raw.hex()}) + "\n")
+
+    return write
+
+
+def _note(line: str) -> None:
+    click.echo(line, err=True)
+
+
+def _shown(title: str) -> Any:
+    """On standard error: it must be seen before anything is sent, whatever standard output is for."""
+
+    def show(plan: Plan, found: list[Guarantee]) -> None:
+        delta = float(plan.terms.delta)
+        _note(f"{title} (attempt {plan.attempt}, {len(plan.members)} members, whole vector, delta {delta:g}):")
+        for row in found:
+            _note(f"  {row.trust!s:<44} {row}")
+        if plan.chains:
+            _note("  for members who follow the protocol; against cheats read the row of two colluding members")
+
+    return show

@@ -1,0 +1,170 @@
+"""A member's share of one attempt: its keys, the plan it agreed to, what it has received and sent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from noisebank.entropy import uniform_words
+from noisebank.errors import BadRequest, Refused, Tampered
+from noisebank.federated.relay.grid import contribution, noise
+from noisebank.federated.relay.messages import Message
+from noisebank.federated.relay.plan import MAX_BID, Entry, Plan, make_plan, plain_entry, seed_commitment
+from noisebank.federated.relay.remedies import reclip
+from noisebank.federated.relay.sealing import AttemptKey, masks
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from noisebank.entropy import Entropy
+    from noisebank.federated.relay.terms import Terms
+
+    Steps = NDArray[np.uint64]
+
+MASKED = -1
+"""Stands for a chain where there is none: a masked vector."""
+
+
+@dataclass(slots=True)
+class Attempt:
+    """Made when the host opens an attempt; dropped, keys and all, when it opens the next one or ends the round."""
+
+    round: str
+    number: int
+    own: Entry
+    key: AttemptKey
+    seed: bytes
+    entries: tuple[Entry, ...] = ()
+    host_key: bytes = b""
+    plan: Plan | None = None
+    started: bool = False
+    received: set[int] = field(default_factory=set)
+    sent: set[int] = field(default_factory=set)
+    receipts: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def agreed(self) -> Plan:
+        """The plan; refused before there is one."""
+        if self.plan is None:
+            raise Refused("there is no plan yet")
+        return self.plan
+
+    def take_roster(self, body: dict[str, Any]) -> None:
+        """Checks every entry's own signature: a host that swaps a key or a bid is found out. One roster an attempt."""
+        if self.entries:
+            raise Refused("there is a roster already")
+        entries = tuple(read_entry(bytes.fromhex(_text(raw)), self.round, self.number) for raw in body["entries"])
+        if self.own not in entries:
+            raise Tampered("the roster does not hold this member's entry as it was sent")
+        self.host_key = bytes.fromhex(_text(body["host_key"]))
+        self.entries = entries
+
+    def proposed(self, terms: Terms, seeds: list[str]) -> Plan:
+        """The plan that follows from the revealed seeds."""
+        if not self.entries or self.plan is not None:
+            raise Refused("a plan comes once, after the roster")
+        raw = [bytes.fromhex(_text(seed)) for seed in seeds]
+        return make_plan(terms, self.round, self.number, self.entries, raw, self.host_key)
+
+    def take_sum(self, message: Message) -> tuple[int, Steps]:
+        """What the predecessor passed on; each chain once, from the right member, under the same plan."""
+        plan, number = self.agreed, message.body.get("chain")
+        if message.body.get("plan") != plan.digest.hex():
+            raise Refused("this sum belongs to another plan")
+        if type(number) is not int or not 0 <= number < len(plan.chains):
+            raise Refused("there is no such chain")
+        chain = plan.chains[number]
+        place = chain.order.index(self.own.address) if self.own.address in chain.order else 0
+        if place == 0 or chain.order[place - 1] != message.sender:
+            raise Refused("the sender does not come before this member in that chain")
+        if number in self.received:
+            raise Refused("this chain was received before")
+        sender = plan.entry(message.sender)
+        purpose = f"{message.sender} {self.own.address} {number}"
+        raw = self.key.open(message.payload, sender.public_key, purpose, plan.digest)
+        if len(raw) != 8 * chain.size:
+            raise Refused("the sum has another length than its slice")
+        self.received.add(number)
+        return number, np.frombuffer(raw, dtype="<u8").astype(np.uint64)
+
+    def outgoing(self, number: int, before: Steps | None, vector: Any, entropy: Entropy) -> Steps:
+        """The sum with this member's part and noise in it. This leaves the process, sealed, and nothing else does."""
+        plan = self.agreed
+        terms = plan.terms
+        steps = prepared(vector, terms)
+        if number == MASKED:
+            others = [(entry.address, entry.public_key) for entry in plan.members if entry != self.own]
+            hidden = steps + noise(plan.scale, terms.dimension, entropy)
+            return hidden + masks(self.key, self.own.address, others, terms.dimension, plan.digest)
+        chain = plan.chains[number]
+        part = steps[chain.start : chain.stop]
+        if terms.skip and _skipped(float(terms.skip)):
+            part = np.zeros_like(part)
+        place = chain.order.index(self.own.address)
+        if (before is None) != (place == 0):
+            raise Refused("only the first of a chain starts it")
+        drawn = noise(chain.scales[place], chain.size, entropy)
+        return part + drawn if before is None else before + part + drawn
+
+    def following(self, number: int) -> Entry | None:
+        """Who gets the sum next; None is the host."""
+        if number == MASKED:
+            return None
+        order = self.agreed.chains[number].order
+        place = order.index(self.own.address)
+        return None if place == len(order) - 1 else self.agreed.entry(order[place + 1])
+
+    def sealed(self, total: Steps, number: int, to: str, public_key: bytes) -> bytes:
+        """For the receiver's eyes only."""
+        raw = total.astype("<u8").tobytes()
+        return self.key.seal(raw, public_key, f"{self.own.address} {to} {number}", self.agreed.digest)
+
+
+def new_attempt(round_id: str, number: int, address: str, endpoint: str, bid: int, entropy: Entropy) -> Attempt:
+    """Fresh keys and a fresh seed."""
+    key, seed = AttemptKey(entropy.token()), entropy.token()
+    entry = Entry(address, endpoint, bid, seed_commitment(seed), key.public)
+    return Attempt(round_id, number, entry, key, seed)
+
+
+def read_entry(raw: bytes, round_id: str, number: int) -> Entry:
+    """A member's signed entry for this attempt."""
+    message = Message.decode(raw)
+    if (message.kind, message.round, message.attempt) != ("enter", round_id, number):
+        raise Tampered("an entry is of another round or attempt")
+    body = message.body
+    try:
+        entry = Entry(
+            message.sender,
+            _text(body["endpoint"]),
+            int(body["bid"]),
+            bytes.fromhex(_text(body["commitment"])),
+            bytes.fromhex(_text(body["public_key"])),
+        )
+    except (KeyError, TypeError, ValueError):
+        raise Tampered("an entry cannot be read") from None
+    if plain_entry(entry) != {**{name: body[name] for name in body if name != "re"}, "address": message.sender}:
+        raise Tampered("an entry says more or less than it should")
+    if not 0 <= entry.bid <= MAX_BID or len(entry.public_key) != 32:
+        raise Tampered("an entry has a bid or key outside its range")
+    return entry
+
+
+def prepared(vector: Any, terms: Terms) -> Steps:
+    """A member's vector as the terms want it: slices cut to their norm, numbers clipped, on the grid."""
+    if terms.slice_norm is not None:
+        norm = float(terms.slice_norm) * float(terms.bound)
+        vector = reclip(np.asarray(vector, dtype=np.float64), terms.cuts, norm)
+    return contribution(vector, terms.bound, terms.dimension).steps
+
+
+def _skipped(probability: float) -> bool:
+    return bool(int(uniform_words(1)[0]) < probability * 2.0**64)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or len(value) > 2**16:
+        raise BadRequest("message", "a field", "must be text")
+    return value

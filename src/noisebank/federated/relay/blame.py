@@ -1,0 +1,68 @@
+"""Who stopped a relay? From what members say, what they can prove, and who does not answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from noisebank.errors import NoisebankError
+from noisebank.federated.relay.messages import Message
+from noisebank.federated.relay.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a member says about itself: chains received and sent, and the next member's signed receipts."""
+
+    received: frozenset[int]
+    sent: frozenset[int]
+    receipts: dict[int, str]
+
+    @classmethod
+    def parse(cls, body: dict[str, Any]) -> State:
+        """Whole numbers only."""
+        receipts = {int(number): str(raw) for number, raw in dict(body.get("receipts", {})).items()}
+        return cls(frozenset(map(int, body["received"])), frozenset(map(int, body["sent"])), receipts)
+
+
+def culprits(plan: Plan, round_id: str, states: Mapping[str, State | None], arrived: set[int]) -> dict[str, str]:
+    """Members to go on without, with the reason. Requires: every chain outside `arrived` has stopped moving.
+
+    A silent member goes alone. Where one says "sent" and the next says "not received" a receipt decides; without one
+    nobody can tell who lies, and both go: accusing somebody costs as much as being accused.
+    """
+    found: dict[str, str] = {}
+    for number, chain in enumerate(plan.chains):
+        if number not in arrived:
+            found |= _stopped(chain.order, states, number, (round_id, plan.attempt))
+    return found
+
+
+def _stopped(
+    order: tuple[str, ...], states: Mapping[str, State | None], number: int, when: tuple[str, int]
+) -> dict[str, str]:
+    for place, address in enumerate(order):
+        state = states.get(address)
+        if state is None:
+            return {address: "vanished"}
+        if number in state.sent:
+            continue
+        if place == 0 or number in state.received:
+            return {address: "holds a sum and does not pass it on"}
+        before = states[order[place - 1]]
+        if before is not None and receipt_of(before.receipts.get(number, ""), address, number, when):
+            return {address: "denies a sum that it has signed for"}
+        why = "one says sent, the other says not received"
+        return {order[place - 1]: why, address: why}
+    return {order[-1]: "says that it sent the last sum; it never came"}
+
+
+def receipt_of(raw: str, address: str, number: int, when: tuple[str, int]) -> bool:
+    """Whether this is the member's signed receipt for the chain, in this round and attempt."""
+    try:
+        receipt = Message.decode(bytes.fromhex(raw))
+    except (NoisebankError, ValueError):
+        return False
+    said = (receipt.kind, receipt.sender, receipt.body.get("chain"), (receipt.round, receipt.attempt))
+    return said == ("receipt", address, number, when)

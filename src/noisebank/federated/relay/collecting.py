@@ -1,0 +1,187 @@
+"""The host's view of one attempt that has started: what has arrived, who complained, who moves."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from noisebank.errors import NoisebankError, Refused
+from noisebank.federated.relay.attempt import MASKED
+from noisebank.federated.relay.blame import State, culprits
+from noisebank.federated.relay.grid import plausible
+from noisebank.federated.relay.messages import Message
+from noisebank.federated.relay.plan import Plan
+from noisebank.federated.relay.transport import Unreachable
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from noisebank.federated.relay.sealing import AttemptKey
+
+    Steps = NDArray[np.uint64]
+
+PROBE = 0.5
+"""Seconds between two looks at the members."""
+Replies = dict[str, Message | NoisebankError]
+
+
+class Collecting:
+    """Not thread safe: the host holds a lock around everything but `look`."""
+
+    def __init__(self, plan: Plan, key: AttemptKey, address: str, round_id: str) -> None:
+        self.plan, self._key, self._address, self._round = plan, key, address, round_id
+        self._ends: dict[int, Steps] = {}
+        self._masked: dict[str, Steps] = {}
+        self._suspects: dict[str, str] = {}
+        self._complaints: list[tuple[str, str, str]] = []
+        self._states: dict[str, State | None] = {member.address: None for member in plan.members}
+        self._answered = {member.address: time.monotonic() for member in plan.members}
+        self._moved = time.monotonic()
+        self.closed = False
+        self.hopeless = False
+        """The sum is wrong and nobody can be named: masked members hide each other, the liar too."""
+
+    @property
+    def complete(self) -> bool:
+        """Every end has arrived, and nothing is wrong with any of them."""
+        if self._suspects or self._complaints:
+            return False
+        if self.plan.terms.mode == "masked":
+            return len(self._masked) == len(self.plan.members) and not self._implausible_mask()
+        return len(self._ends) == len(self.plan.chains)
+
+    @property
+    def failed(self) -> bool:
+        """Somebody was named; there is no point in waiting."""
+        return bool(self._suspects or self._complaints)
+
+    @property
+    def pause(self) -> float:
+        """Seconds to wait for news."""
+        return PROBE / 10 if self.failed else PROBE
+
+    def total(self) -> Steps:
+        """The sum over all members."""
+        total = np.zeros(self.plan.terms.dimension, dtype=np.uint64)
+        for number, end in self._ends.items():
+            chain = self.plan.chains[number]
+            total[chain.start : chain.stop] += end
+        for masked in self._masked.values():
+            total += masked
+        return total
+
+    def suspect(self, address: str, why: str) -> None:
+        """To be left out."""
+        self._suspects.setdefault(address, why)
+
+    def take(self, message: Message) -> str:
+        """An end or a complaint; returns the kind of the reply."""
+        if self.closed or message.attempt != self.plan.attempt:
+            raise Refused("this message belongs to another attempt")
+        entry = self.plan.entry(message.sender)
+        if message.kind == "complain":
+            self._complaints.append((message.sender, str(message.body["about"]), str(message.body["why"])[:500]))
+            return "noted"
+        number = message.body["chain"]
+        if message.body["plan"] != self.plan.digest.hex() or type(number) is not int:
+            raise Refused("this sum belongs to another plan")
+        purpose = f"{message.sender} {self._address} {number}"
+        raw = self._key.open(message.payload, entry.public_key, purpose, self.plan.digest)
+        total = np.frombuffer(raw, dtype="<u8").astype(np.uint64)
+        self._moved = time.monotonic()
+        if number == MASKED and self.plan.terms.mode == "masked":
+            return self._take_masked(message.sender, total)
+        return self._take_end(message.sender, number, total)
+
+    def _take_masked(self, sender: str, total: Steps) -> str:
+        if sender in self._masked or len(total) != self.plan.terms.dimension:
+            raise Refused("one masked vector of the agreed length from each member")
+        self._masked[sender] = total
+        return "receipt"
+
+    def _take_end(self, sender: str, number: int, total: Steps) -> str:
+        if not 0 <= number < len(self.plan.chains) or number in self._ends:
+            raise Refused("there is no such chain, or its end came before")
+        chain = self.plan.chains[number]
+        if chain.order[-1] != sender or len(total) != chain.size:
+            raise Refused("the sender is not the last of that chain, or the sum has another length")
+        if not plausible(total, len(chain.order), chain.variance()):
+            # The last member checks what it receives: it made this sum itself, or failed to complain.
+            self.suspect(sender, "sent a sum that honest members cannot send")
+        self._ends[number] = total
+        return "receipt"
+
+    def look(self, ask_states: Callable[[list[int]], Replies]) -> dict[str, str]:
+        """Asks all members how far they are; names those to go on without, nobody while things move."""
+        waiting = [number for number in range(len(self.plan.chains)) if number not in self._ends][:16]
+        now = time.monotonic()
+        gone: dict[str, str] = {}
+        silent = set()
+        for address, reply in ask_states(waiting).items():
+            if isinstance(reply, Message):
+                self._heard(address, reply, now)
+            elif self._has_passed_all(address):
+                continue  # its part is in: the attempt does not need it any more
+            elif isinstance(reply, Unreachable):
+                gone[address] = "vanished"
+            elif now - self._answered[address] > self.plan.terms.patience:
+                gone[address] = "does not answer"
+            else:
+                silent.add(address)
+        if self.complete:
+            return {}
+        if gone or self._suspects:
+            return gone | self._suspects
+        if self._complaints:
+            # Who is silent right now may be dying: the next look tells, and spares the one who complained.
+            return {} if silent & {about for _, about, _ in self._complaints} else self._resolved()
+        if self.plan.terms.mode == "masked" and len(self._masked) == len(self.plan.members):
+            self.hopeless = True
+            return {"nobody named": "the masked sum is not one that honest members can send"}
+        return self._stalled() if now - self._moved > self.plan.terms.patience else {}
+
+    def _has_passed_all(self, address: str) -> bool:
+        if self.plan.terms.mode == "masked":
+            return address in self._masked
+        return all(
+            number in self._ends or self._took(chain.order, chain.order.index(address) + 1, number)
+            for number, chain in enumerate(self.plan.chains)
+            if address in chain.order
+        )
+
+    def _took(self, order: tuple[str, ...], place: int, number: int) -> bool:
+        """Whether the member at this place says that it has the sum: its word suffices, it harms only itself."""
+        state = self._states.get(order[place]) if place < len(order) else None
+        return state is not None and number in state.received
+
+    def _heard(self, address: str, reply: Message, now: float) -> None:
+        try:
+            state = State.parse(reply.body)
+        except (KeyError, TypeError, ValueError):
+            self.suspect(address, "sent a state that cannot be read")
+            return
+        known = self._states.get(address)
+        if known is None or state.sent - known.sent or state.received - known.received:
+            self._moved = now
+        self._states[address], self._answered[address] = state, now
+
+    def _resolved(self) -> dict[str, str]:
+        """Everyone answers, yet somebody complained: one of the two lies or their link is broken. Both go."""
+        found: dict[str, str] = {}
+        for sender, about, why in self._complaints:
+            found[sender] = f"complained: {why}" if about else why
+            if about in self._states:
+                found[about] = f"was complained about: {why}"
+        return found
+
+    def _stalled(self) -> dict[str, str]:
+        if self.plan.terms.mode == "masked":
+            return {who: "sent nothing in time" for who in self._states if who not in self._masked}
+        return culprits(self.plan, self._round, self._states, set(self._ends))
+
+    def _implausible_mask(self) -> bool:
+        count = len(self.plan.members)
+        return not plausible(self.total(), count, count * self.plan.scale**2)

@@ -1,0 +1,145 @@
+"""Signed messages: who says what to whom, in which round and attempt, and never twice.
+
+On the wire: 4 bytes length, a canonical JSON header, 65 bytes signature, payload. The signature covers the header and
+the header the payload's digest.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from noisebank.digests import canonical, tagged
+from noisebank.errors import Refused, Tampered
+from noisebank.ledger.signing import Key, recover
+
+MAX_HEADER = 2 * 2**20
+MAX_SEEN = 1_000_000
+"""Messages that one party takes from one sender in a round."""
+FIELDS = {"round": str, "attempt": int, "seq": int, "kind": str, "from": str, "to": str, "body": dict, "payload": str}
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One signed message. `seq` counts the sender's messages and is never used again."""
+
+    round: str
+    attempt: int
+    seq: int
+    kind: str
+    sender: str
+    to: str
+    body: dict[str, Any]
+    payload: bytes = b""
+    signature: bytes = b""
+
+    @property
+    def digest(self) -> bytes:
+        """What is signed."""
+        return tagged("relay message 1", self._header())
+
+    def encode(self) -> bytes:
+        """As it goes over the wire."""
+        header = canonical(self._header()).encode()
+        return len(header).to_bytes(4, "big") + header + self.signature + self.payload
+
+    @classmethod
+    def decode(cls, raw: bytes) -> Message:
+        """Parsed, and the signature checked against the claimed sender; `Tampered` if anything is off."""
+        size = int.from_bytes(raw[:4], "big")
+        if len(raw) < 4 + 65 or not 2 <= size <= min(MAX_HEADER, len(raw) - 69):
+            raise Tampered("a message is cut off or too long")
+        try:
+            header = json.loads(raw[4 : 4 + size].decode("ascii"))
+        except (UnicodeDecodeError, ValueError, RecursionError):
+            raise Tampered("a message has no readable header") from None
+        if not isinstance(header, dict) or set(header) != set(FIELDS):
+            raise Tampered("a message has other fields than it should")
+        if any(type(header[name]) is not kind for name, kind in FIELDS.items()):
+            raise Tampered("a message has a field of another type")
+        payload = raw[4 + size + 65 :]
+        if sha256(payload).hexdigest() != header["payload"]:
+            raise Tampered("a payload is not the one that was signed")
+        made = cls(
+            header["round"], header["attempt"], header["seq"], header["kind"], header["from"], header["to"],
+            header["body"], payload, raw[4 + size : 4 + size + 65],
+        )  # fmt: skip
+        try:
+            signer = recover(made.digest, made.signature)
+        except TypeError:
+            raise Tampered("a message contains floats") from None
+        if signer != made.sender:
+            raise Tampered("a message was not signed by its sender")
+        return made
+
+    def _header(self) -> dict[str, Any]:
+        return {
+            "round": self.round,
+            "attempt": self.attempt,
+            "seq": self.seq,
+            "kind": self.kind,
+            "from": self.sender,
+            "to": self.to,
+            "body": self.body,
+            "payload": sha256(self.payload).hexdigest(),
+        }
+
+
+class Pen:
+    """Writes signed messages of one party; numbers them."""
+
+    def __init__(self, key: Key) -> None:
+        self._key = key
+        self.address = key.address
+        self._count = 0
+        self._lock = threading.Lock()
+
+    def write(
+        self, round_id: str, attempt: int, kind: str, to: str, body: dict[str, Any] | None = None, payload: bytes = b""
+    ) -> Message:
+        """The next message, signed."""
+        with self._lock:
+            self._count += 1
+            seq = self._count
+        blank = Message(round_id, attempt, seq, kind, self.address, to, body or {}, payload)
+        return Message(
+            round_id, attempt, seq, kind, self.address, to, body or {}, payload, self._key.sign(blank.digest)
+        )
+
+    def answer(self, asked: Message, kind: str, body: dict[str, Any] | None = None, payload: bytes = b"") -> Message:
+        """A reply, bound to what was asked."""
+        bound = {**(body or {}), "re": asked.digest.hex()}
+        return self.write(asked.round, asked.attempt, kind, asked.sender, bound, payload)
+
+
+class Inbox:
+    """Takes each message once. Not thread safe: the owner holds a lock."""
+
+    def __init__(self, owner: str) -> None:
+        self.owner = owner
+        self._seen: dict[str, set[int]] = {}
+
+    def take(self, message: Message, round_id: str) -> None:
+        """Refuses what is for somebody else, of another round, or was here before."""
+        if message.to != self.owner:
+            raise Refused("this message is for somebody else")
+        if message.round != round_id:
+            raise Refused("this message belongs to another round")
+        seen = self._seen.setdefault(message.sender, set())
+        if message.seq in seen:
+            raise Refused("this message was received before: a replay")
+        if len(seen) >= MAX_SEEN:
+            raise Refused("too many messages from this sender")
+        seen.add(message.seq)
+
+
+def check_answer(asked: Message, raw: bytes) -> Message:
+    """The reply in `raw`, if the asked party signed it as the answer to exactly this message."""
+    reply = Message.decode(raw)
+    wrong = asked.to and reply.sender != asked.to
+    if wrong or reply.to != asked.sender or reply.body.get("re") != asked.digest.hex():
+        raise Tampered("a reply does not belong to what was asked")
+    return reply

@@ -1,0 +1,198 @@
+"""Who sends what to whom, with how much noise: a pure function of terms, entries and revealed seeds.
+
+Everyone computes it alone from signed parts and gets the same plan, or a different digest and nothing happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from hashlib import sha256
+from math import isqrt
+from typing import Any, TypeVar
+
+from noisebank.digests import tagged
+from noisebank.errors import BadRequest, Refused
+from noisebank.federated.relay.grid import BID_UNITS, LEAST_SCALE, MAX_SCALE, STEPS, scale_of_variance, wanted_scale
+from noisebank.federated.relay.split import groups_of, sorted_order
+from noisebank.federated.relay.terms import MAX_MEMBERS, Terms
+
+MAX_BID = 10**6 * BID_UNITS
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a member says for one attempt: where it listens, its bid, a seed it is bound to, a key to seal to."""
+
+    address: str
+    endpoint: str
+    bid: int
+    commitment: bytes
+    public_key: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """One relay over the coordinates start .. stop: members in order and the noise scale of each, in steps."""
+
+    start: int
+    stop: int
+    order: tuple[str, ...]
+    scales: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """Coordinates."""
+        return self.stop - self.start
+
+    def variance(self, first: int = 0, last: int | None = None) -> int:
+        """Squared steps of noise that members first .. last (as places, both included) add together."""
+        stop = len(self.scales) if last is None else last + 1
+        return sum(scale * scale for scale in self.scales[first:stop])
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """`chains` for bas and sar; `scale`, the noise of every member, for masked."""
+
+    terms: Terms
+    attempt: int
+    members: tuple[Entry, ...]
+    chains: tuple[Chain, ...]
+    scale: int
+    digest: bytes
+
+    def entry(self, address: str) -> Entry:
+        """The member with this address."""
+        for member in self.members:
+            if member.address == address:
+                return member
+        raise Refused(f"{address} takes no part in this attempt")
+
+    @property
+    def variance(self) -> Fraction:
+        """Of one coordinate of the *sum*, squared bounds; the mean has this over K^2."""
+        if self.terms.mode == "masked":
+            return Fraction(len(self.members) * self.scale**2, STEPS**2)
+        parts = (chain.variance() * chain.size for chain in self.chains)
+        return Fraction(sum(parts), self.terms.dimension * STEPS**2)
+
+
+def seed_commitment(seed: bytes) -> bytes:
+    """Binds a member to its seed before it knows the others'."""
+    return sha256(b"noisebank relay seed\n" + seed).digest()
+
+
+def make_plan(
+    terms: Terms, round_id: str, attempt: int, members: Sequence[Entry], seeds: Sequence[bytes], host_key: bytes
+) -> Plan:
+    """Requires: entries with checked signatures, one seed each in the same order.
+
+    Guarantees: refuses a seed that does not fit its commitment, a repeated address, endpoint or key, fewer members than
+    agreed; the order is uniform (but for the largest bid, never first) if one seed is.
+    """
+    members = tuple(members)
+    _check_members(terms, members)
+    for member, seed in zip(members, seeds, strict=True):
+        if len(seed) != 32 or seed_commitment(seed) != member.commitment:
+            raise Refused(f"{member.address} revealed another seed than it was bound to")
+    text = {
+        "terms": terms.plain(),
+        "round": round_id,
+        "attempt": attempt,
+        "members": [plain_entry(member) for member in members],
+        "seeds": [seed.hex() for seed in seeds],
+        "host_key": host_key.hex(),
+    }
+    digest = tagged("relay plan 1", text)
+    if terms.mode == "masked":
+        return Plan(terms, attempt, members, (), _masked_scale(terms, members), digest)
+    words = _words(digest)
+    chains = [chain for group in _groups(terms, members, words) for chain in _chains(terms, group, terms.cuts, words)]
+    return Plan(terms, attempt, members, tuple(chains), 0, digest)
+
+
+def plain_entry(entry: Entry) -> dict[str, Any]:
+    """For signing."""
+    return {
+        "address": entry.address,
+        "endpoint": entry.endpoint,
+        "bid": entry.bid,
+        "commitment": entry.commitment.hex(),
+        "public_key": entry.public_key.hex(),
+    }
+
+
+def base_scale(terms: Terms, bids: Sequence[int]) -> int:
+    """Noise of the first of a relay: m times the largest bid, and no less than agreed; refused if that is nothing."""
+    scale = max(wanted_scale(max(bids)), scale_of_variance(terms.least))
+    if scale == 0:
+        raise Refused("every preference is 0 and no least noise is agreed: the exact sum would be sent")
+    return _within(max(scale, LEAST_SCALE))
+
+
+def _check_members(terms: Terms, members: tuple[Entry, ...]) -> None:
+    needed = max(terms.least_members, 2 * terms.groups, terms.colluders + 2)
+    if not needed <= len(members) <= MAX_MEMBERS:
+        raise Refused(f"{len(members)} members: a round needs {needed} to {MAX_MEMBERS}")
+    for name in ("address", "endpoint", "public_key", "commitment"):
+        if len({getattr(member, name) for member in members}) < len(members):
+            raise Refused(f"two members have the same {name.replace('_', ' ')}")
+    for member in members:
+        if not 0 <= member.bid <= MAX_BID:
+            raise BadRequest("preference", member.bid / BID_UNITS, "must lie in [0, 1e6]")
+
+
+def _masked_scale(terms: Terms, members: tuple[Entry, ...]) -> int:
+    """m M/(K - t) each, rounded up: whoever t members tell, the others' noise together is m M."""
+    base = base_scale(terms, [member.bid for member in members])
+    each = isqrt(-(-base * base // (len(members) - terms.colluders)) - 1) + 1
+    return _within(max(each, LEAST_SCALE, scale_of_variance(terms.floor)))
+
+
+def _within(scale: int) -> int:
+    if scale > MAX_SCALE:
+        raise Refused("the bids or terms ask for more noise than 2^14 bounds: nothing would be learned")
+    return scale
+
+
+def _groups(terms: Terms, members: tuple[Entry, ...], words: Iterator[int]) -> list[list[Entry]]:
+    if terms.split == "sorted":
+        order = [int(place) for place in sorted_order([member.bid / BID_UNITS for member in members])]
+    else:
+        order = _shuffled(list(range(len(members))), words)
+    return [[members[place] for place in group] for group in groups_of(order, terms.groups)]
+
+
+def _chains(terms: Terms, group: list[Entry], cuts: list[tuple[int, int]], words: Iterator[int]) -> Iterator[Chain]:
+    """BAS for each slice. Largest bid first is reshuffled; of equal bids one counts as the largest, or the paper's loop
+    would never end."""
+    base, floor = base_scale(terms, [member.bid for member in group]), scale_of_variance(terms.floor)
+    largest = max(group, key=lambda member: (member.bid, member.address))
+    scales = (max(base, floor), *(floor for _ in group[1:]))
+    for start, stop in cuts:
+        order = _shuffled(group, words)
+        while order[0] == largest:
+            order = _shuffled(group, words)
+        yield Chain(start, stop, tuple(member.address for member in order), scales)
+
+
+def _words(seed: bytes) -> Iterator[int]:
+    """64-bit numbers that follow from the seed: public, the same for everyone."""
+    counter = 0
+    while True:
+        block = sha256(seed + counter.to_bytes(8, "big")).digest()
+        yield from (int.from_bytes(block[place : place + 8], "big") for place in range(0, 32, 8))
+        counter += 1
+
+
+def _shuffled(items: list[T], words: Iterator[int]) -> list[T]:
+    """Fisher and Yates with rejection: every order equally likely."""
+    mixed = list(items)
+    for top in range(len(mixed) - 1, 0, -1):
+        limit = 2**64 - 2**64 % (top + 1)
+        pick = next(word for word in words if word < limit) % (top + 1)
+        mixed[top], mixed[pick] = mixed[pick], mixed[top]
+    return mixed

@@ -1,0 +1,81 @@
+"""Keys for one attempt: sums sealed to their receiver, and masks that cancel between two members.
+
+X25519, HKDF-SHA256, ChaCha20 and ChaCha20-Poly1305 of PyCryptodome; nothing of it is made here. A key pair lives for
+one attempt and is then forgotten, so that what was recorded on the wire cannot be opened later.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from Crypto.Cipher import ChaCha20, ChaCha20_Poly1305
+from Crypto.Hash import SHA256
+from Crypto.Protocol.DH import import_x25519_private_key, import_x25519_public_key, key_agreement
+from Crypto.Protocol.KDF import HKDF
+
+from noisebank.errors import Tampered
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+TAG = 16
+NO_NONCE = bytes(12)
+"""Every derived key encrypts one message only."""
+
+
+class AttemptKey:
+    """An X25519 key pair for one attempt."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._private = import_x25519_private_key(secret)
+        self.public: bytes = self._private.public_key().export_key(format="raw")
+
+    def shared(self, other: bytes, purpose: str, salt: bytes) -> bytes:
+        """32 bytes that only the two holders know, for one purpose under one plan."""
+        try:
+            peer = import_x25519_public_key(other)
+            found: bytes = key_agreement(
+                static_priv=self._private, static_pub=peer, kdf=lambda secret: _derived(bytes(secret), salt, purpose)
+            )
+        except ValueError as error:
+            raise Tampered("a public key is malformed or of low order") from error
+        return found
+
+    def seal(self, plain: bytes, other: bytes, purpose: str, salt: bytes) -> bytes:
+        """Ciphertext and tag, for the holder of `other`. One message per purpose and plan."""
+        cipher = ChaCha20_Poly1305.new(key=self.shared(other, f"seal {purpose}", salt), nonce=NO_NONCE)
+        text, tag = cipher.encrypt_and_digest(plain)
+        return bytes(text + tag)
+
+    def open(self, sealed: bytes, other: bytes, purpose: str, salt: bytes) -> bytes:
+        """What the holder of `other` sealed; `Tampered` for anything else."""
+        cipher = ChaCha20_Poly1305.new(key=self.shared(other, f"seal {purpose}", salt), nonce=NO_NONCE)
+        try:
+            return bytes(cipher.decrypt_and_verify(sealed[:-TAG], sealed[-TAG:]))
+        except ValueError as error:
+            raise Tampered("a sealed message does not open") from error
+
+
+def masks(key: AttemptKey, own: str, others: Iterable[tuple[str, bytes]], size: int, salt: bytes) -> NDArray[np.uint64]:
+    """The sum of one mask per other member, added by the lower address and subtracted by the higher.
+
+    Guarantees: over all members the masks add up to 0 modulo 2^64; without the pair's key each is pseudorandom, so as
+    long as one other member keeps its key a masked vector looks uniform.
+    Source: Bonawitz et al. 2017, Practical secure aggregation for privacy-preserving machine learning, section 4; here
+    without recovery of masks: if somebody vanishes the attempt is thrown away and nobody's mask is ever revealed.
+    """
+    total = np.zeros(size, dtype=np.uint64)
+    for address, public in others:
+        stream = ChaCha20.new(key=key.shared(public, "mask", salt), nonce=NO_NONCE).encrypt(bytes(8 * size))
+        mask = np.frombuffer(stream, dtype="<u8").astype(np.uint64)
+        total = total + mask if own < address else total - mask
+    return total
+
+
+def _derived(secret: bytes, salt: bytes, purpose: str) -> bytes:
+    derived = HKDF(secret, 32, salt, SHA256, context=b"noisebank relay " + purpose.encode())
+    assert isinstance(derived, bytes)
+    return derived

@@ -1,0 +1,125 @@
+"""What everyone agrees on before a round: public, signed by the host, the same for all."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from typing import Any
+
+from noisebank.errors import BadRequest
+from noisebank.federated.relay.grid import LEAST_SCALE, MAX_SCALE, scale_of_variance
+from noisebank.federated.relay.split import SPLITS
+from noisebank.privacy.calibration import DELTA_RANGE, EPSILON_RANGE, budget_precision
+from noisebank.units import exact
+
+MODES = ("masked", "bas", "sar")
+MAX_MEMBERS = 256
+MAX_SLICES = 256
+"""Every slice is a relay of its own: so many messages from each member."""
+MAX_DRAWS = 2**20
+"""Coordinates times attempts: as many draws as the margins of `account_epsilon` pay for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The rules of one round. Variances and norms are in units of `bound`, times in milliseconds.
+
+    mode: masked (pairwise masks, the server sees the sum only), bas (one relay), sar (a relay a slice).
+    floor: least variance that every member adds itself. least: least variance that the first of a relay adds.
+    colluders: masked only; the noise of all but so many members reaches what the bids ask for.
+    skip: sar only; probability of sending zeros for a slice. slice_norm: sar only; slices are re-clipped to it.
+    """
+
+    dimension: int
+    bound: Fraction = Fraction(1)
+    mode: str = "masked"
+    slices: int = 1
+    groups: int = 1
+    split: str = "sorted"
+    floor: Fraction = Fraction(0)
+    least: Fraction = Fraction(0)
+    colluders: int = 0
+    attempts: int = 2
+    publish: bool = False
+    skip: Fraction = Fraction(0)
+    slice_norm: Fraction | None = None
+    delta: Fraction = Fraction(1, 10**6)
+    least_members: int = 2
+    patience_ms: int = 10_000
+
+    def __post_init__(self) -> None:
+        _whole("dimension", self.dimension, 1, MAX_DRAWS)
+        _whole("attempts", self.attempts, 1, MAX_DRAWS // self.dimension)
+        _whole("slices", self.slices, 1, min(self.dimension, MAX_SLICES))
+        _whole("groups", self.groups, 1, MAX_MEMBERS // 2)
+        _whole("least_members", self.least_members, 2, MAX_MEMBERS)
+        _whole("colluders", self.colluders, 0, MAX_MEMBERS - 2)
+        _whole("patience_ms", self.patience_ms, 100, 600_000)
+        if self.mode not in MODES:
+            raise BadRequest("mode", self.mode, f"must be one of {', '.join(MODES)}")
+        if self.split not in SPLITS:
+            raise BadRequest("split", self.split, f"must be one of {', '.join(SPLITS)}")
+        if not 0 < self.bound <= 10**12:
+            raise BadRequest("bound", self.bound, "must be above 0 and at most 1e12")
+        if not 0 <= self.skip < 1:
+            raise BadRequest("skip", self.skip, "must lie in [0, 1)")
+        if self.slice_norm is not None and self.slice_norm <= 0:
+            raise BadRequest("slice_norm", self.slice_norm, "must be above 0")
+        if not DELTA_RANGE[0] <= self.delta <= DELTA_RANGE[1]:
+            raise BadRequest("delta", float(self.delta), "must lie in [1e-30, 1/2]")
+        for name, variance in (("floor", self.floor), ("least", self.least)):
+            if variance < 0 or (variance and not LEAST_SCALE <= scale_of_variance(variance) <= MAX_SCALE):
+                raise BadRequest(name, float(variance), "a variance is 0 or lies in 2^-28 .. 2^28 squared bounds")
+        if self.mode != "sar" and (self.slices > 1 or self.skip or self.slice_norm is not None):
+            raise BadRequest("mode", self.mode, "slices, skip and slice_norm belong to sar")
+        if self.mode == "masked" and self.groups > 1:
+            raise BadRequest("groups", self.groups, "masked members send to the server directly: there is no sequence")
+        if self.mode != "masked" and self.colluders:
+            raise BadRequest("colluders", self.colluders, "only masked noise can allow for colluders; use a floor")
+
+    @property
+    def cuts(self) -> list[tuple[int, int]]:
+        """The slices as (start, stop). The paper's index never advances; this one does, and the last may be shorter."""
+        length = -(-self.dimension // self.slices)
+        return [(start, min(start + length, self.dimension)) for start in range(0, self.dimension, length)]
+
+    @property
+    def patience(self) -> float:
+        """Seconds to wait for one step of one member: as agreed, and two milliseconds a coordinate for its noise."""
+        return self.patience_ms / 1e3 + self.dimension * 2e-3
+
+    def plain(self) -> dict[str, Any]:
+        """For signing: text and whole numbers."""
+        return {name: _texted(value) for name, value in asdict(self).items()}
+
+    @classmethod
+    def parse(cls, plain: dict[str, Any]) -> Terms:
+        """Terms from somebody else, checked like our own."""
+        fractions = ("bound", "floor", "least", "skip", "slice_norm", "delta")
+        given = {name: plain[name] for name in cls.__slots__ if name in plain}
+        if set(plain) != set(cls.__slots__) or not isinstance(plain["publish"], bool):
+            raise BadRequest("terms", "of another kind", "must have exactly the fields that this version knows")
+        for name in fractions:
+            given[name] = None if given[name] is None else exact(str(given[name])[:100], name)
+        return cls(**given)
+
+
+def least_variance(epsilon: Fraction, delta: Fraction, dimension: int, attempts: int) -> Fraction:
+    """Variance (squared bounds) under which one vector in [-bound, bound]^d is (epsilon, delta)-private.
+
+    Counts the whole vector, sensitivity 2 sqrt(d), and every attempt: 4 d attempts / precision.
+    """
+    low, high = EPSILON_RANGE
+    if not low <= epsilon <= high:
+        raise BadRequest("epsilon", float(epsilon), f"must lie in [{float(low):g}, {float(high):g}]")
+    precision = budget_precision(epsilon, delta)
+    return 4 * dimension * attempts / precision.exact
+
+
+def _whole(name: str, value: object, low: int, high: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise BadRequest(name, value, f"must be a whole number in {low} .. {high}")
+
+
+def _texted(value: object) -> object:
+    return str(value) if isinstance(value, Fraction) else value

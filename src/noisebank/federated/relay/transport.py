@@ -1,0 +1,158 @@
+"""HTTP on real sockets, with a limit on every size and every wait. Knows nothing of what the bytes mean."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable
+from http.client import HTTPConnection, HTTPException
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from noisebank.errors import BadRequest, NoisebankError, OutcomeUnknown, Refused
+
+PATH = "/relay"
+MESSAGE_ROOM = 3 * 2**20
+"""For headers; the payload's 8 bytes a coordinate come on top."""
+MAX_MESSAGE = MESSAGE_ROOM + 8 * 2**20
+AT_ONCE = 64
+"""Requests in work. More are turned away."""
+REASON = 2_000
+LAST_WORDS = 2.0
+"""Seconds that a closing server leaves its replies."""
+
+Handle = Callable[[bytes], bytes]
+Tap = Callable[[str, bytes], None]
+"""Told the receiver and the bytes of everything that is sent: what a wire recorder sees."""
+
+
+class Unreachable(OutcomeUnknown):
+    """Nobody listens there: the other process is gone, and nothing arrived."""
+
+
+def endpoint(text: str) -> tuple[str, int]:
+    """host:port; anything else is refused."""
+    found = re.fullmatch(r"([A-Za-z0-9.\-]{1,253}|\[[0-9a-fA-F:.]{2,45}\]):(\d{1,5})", text)
+    if not found or int(found[2]) > 65_535:
+        raise BadRequest("endpoint", text[:80], "must be host:port")
+    return found[1].strip("[]"), int(found[2])
+
+
+class Server:
+    """Answers POST /relay on its own thread until closed."""
+
+    def __init__(self, listen: str, handle: Handle, patience: float, tap: Tap = lambda to, raw: None) -> None:
+        self.limit = MAX_MESSAGE
+        host, port = endpoint(listen)
+        self._slots = threading.BoundedSemaphore(AT_ONCE)
+        try:
+            self._http = _Http((host, port), _handler(self, handle, patience, tap))
+        except OSError as error:
+            raise BadRequest("listen", listen, f"cannot be listened on ({error.strerror})") from None
+        self.endpoint = f"{host}:{self._http.server_address[1]}"
+        self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """No further request is answered once this returns; those in work get a moment to finish."""
+        self._http.shutdown()
+        self._http.server_close()
+        self._thread.join()
+        until = time.monotonic() + LAST_WORDS
+        for _ in range(AT_ONCE):
+            self._slots.acquire(timeout=max(0.0, until - time.monotonic()))
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class _Http(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 256
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A peer that hangs up is no news."""
+
+
+def _handler(server: Server, handle: Handle, patience: float, tap: Tap) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        timeout = patience  # of every read and write on the socket
+
+        def do_POST(self) -> None:
+            if not server._slots.acquire(blocking=False):
+                return self._reply(503, b"too many requests at once")
+            try:
+                self._answer()
+            finally:
+                server._slots.release()
+            return None
+
+        def _answer(self) -> None:
+            length = self.headers.get("Content-Length", "")
+            if self.path != PATH or not length.isdecimal():
+                return self._reply(400, b"not a relay message")
+            if len(length) > 12 or int(length) > server.limit:
+                return self._reply(413, b"too long")
+            raw = _read(self.rfile, int(length), time.monotonic() + patience)
+            try:
+                return self._reply(200, handle(raw))
+            except NoisebankError as error:
+                return self._reply(409, str(error).encode()[:REASON])
+            except Exception:  # whatever a stranger's bytes made go wrong stays here
+                return self._reply(500, b"could not be handled")
+
+        def _reply(self, status: int, raw: bytes) -> None:
+            tap("reply", raw)
+            self.send_response_only(status)
+            self.send_header("Content-Type", "application/octet-stream")
+            self.send_header("Content-Length", str(len(raw)))
+            self.end_headers()
+            self.wfile.write(raw)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Silence: what is worth saying is said by the caller."""
+
+    return Handler
+
+
+def ask(to: str, raw: bytes, patience: float, tap: Tap = lambda to, raw: None, limit: int = MAX_MESSAGE) -> bytes:
+    """Posts `raw`, returns the reply. Refused: the other side said no. OutcomeUnknown: nobody knows."""
+    host, port = endpoint(to)
+    until = time.monotonic() + patience
+    link = HTTPConnection(host, port, timeout=patience)
+    try:
+        tap(to, raw)
+        link.request("POST", PATH, body=raw, headers={"Content-Type": "application/octet-stream"})
+        with link.getresponse() as reply:
+            length = reply.length
+            if length is None or length > limit:
+                raise OutcomeUnknown(f"{to} answered with something too long")
+            body = _read(reply, length, until)
+    except ConnectionRefusedError:
+        raise Unreachable(f"nobody listens at {to}") from None
+    except (OSError, HTTPException) as error:
+        raise OutcomeUnknown(f"{to} did not answer ({type(error).__name__})") from None
+    finally:
+        link.close()
+    if reply.status != 200:
+        raise Refused(body[:REASON].decode(errors="replace"))
+    return body
+
+
+def _read(source: Any, length: int, until: float) -> bytes:
+    """Exactly `length` bytes before the deadline: a peer that sends a byte now and then does not hold us."""
+    parts, left = [], length
+    while left:
+        if time.monotonic() > until:
+            raise TimeoutError("the sender is too slow")
+        part = source.read1(min(left, 2**16)) if hasattr(source, "read1") else source.read(min(left, 2**16))
+        if not part:
+            raise ConnectionError("the sender hung up")
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)

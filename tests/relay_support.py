@@ -1,0 +1,198 @@
+"""Rounds between threads over real sockets, with everything that goes over the wire kept and every key known."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from noisebank.entropy import SystemEntropy, simulation
+from noisebank.errors import NoisebankError, Tampered
+from noisebank.federated.relay import Demand, Host, Member, Outcome, Plan, Round, Terms, make_plan
+from noisebank.federated.relay.grid import BID_UNITS
+from noisebank.federated.relay.messages import Message
+from noisebank.federated.relay.plan import Entry, seed_commitment
+from noisebank.federated.relay.sealing import AttemptKey
+from noisebank.ledger.signing import Key
+
+
+class Remembering(SystemEntropy):
+    """Real entropy whose tokens (keys and seeds) the test knows."""
+
+    def __init__(self) -> None:
+        self.tokens: list[bytes] = []
+
+    def token(self, size: int = 32) -> bytes:
+        self.tokens.append(super().token(size))
+        return self.tokens[-1]
+
+
+class Killed(BaseException):
+    """Not an Exception: nothing in the product catches it, as nothing catches SIGKILL."""
+
+
+class Mortal(Member):
+    """Dies at a step of its first attempt, if it has the wanted place in the first chain: no further byte leaves it."""
+
+    dies: tuple[str, int | None] | None = None
+    dead = False
+
+    def _die_at(self, step: str) -> None:
+        if self.dies is None or self.dies[0] != step or self.dead:
+            return
+        plan = self._attempt.plan if self._attempt else None
+        place = self.dies[1]
+        if (
+            place is not None
+            and plan is not None
+            and plan.chains[0].order.index(self.address) != place % len(plan.members)
+        ):
+            return
+        if self._attempt is not None and self._attempt.number > 1:
+            return
+        self.dead = True
+        self._finish(Outcome(False, "killed", 0, 0, 0, None))
+        raise Killed
+
+    def _receive(self, raw: bytes) -> bytes:
+        if self.dead:
+            raise Killed
+        kind = Message.decode(raw).kind
+        if kind != "status":
+            self._die_at(f"before {kind}")
+        reply = super()._receive(raw)
+        if kind != "status":
+            self._die_at(f"after {kind}")
+        if self.dead:
+            raise Killed
+        return reply
+
+    def _work(self) -> None:
+        try:
+            super()._work()
+        except Killed:
+            return
+
+    def _forward(self, attempt: Any, number: int, before: Any) -> None:
+        self._die_at("before sending")
+        super()._forward(attempt, number, before)
+        self._die_at("after sending")
+
+    def _complain(self, *said: Any) -> None:
+        if not self.dead:
+            super()._complain(*said)
+
+
+@dataclass
+class Played:
+    """All that can be known about a round afterwards."""
+
+    round: Round
+    outcomes: list[Outcome | NoisebankError | None]
+    vectors: np.ndarray
+    keys: list[Key]
+    host: Host
+    plans: dict[int, Plan] = field(default_factory=dict)
+    wire: list[tuple[str, bytes]] = field(default_factory=list)
+    tokens: list[bytes] = field(default_factory=list)
+
+    def vector(self, address: str) -> np.ndarray:
+        return self.vectors[[key.address for key in self.keys].index(address)]
+
+    def messages(self, kind: str) -> list[Message]:
+        found = []
+        for _, raw in self.wire:
+            try:
+                message = Message.decode(raw)
+            except Tampered:
+                continue  # the plain words of a refusal
+            found += [message] if message.kind == kind else []
+        return found
+
+    def sums(self) -> list[tuple[Message, np.ndarray]]:
+        """Every sum that was sent, opened with its receiver's key: more than any single party could do."""
+        found = []
+        known = [AttemptKey(token) for token in self.tokens if len(token) == 32]
+        for message in self.messages("pass"):
+            plan = self.plans[message.attempt]
+            public = plan.entry(message.sender).public_key
+            purpose = f"{message.sender} {message.to} {message.body['chain']}"
+            for key in known:
+                try:
+                    raw = key.open(message.payload, public, purpose, plan.digest)
+                except Tampered:
+                    continue
+                found.append((message, np.frombuffer(raw, dtype="<u8").astype(np.uint64)))
+                break
+            else:
+                raise AssertionError("a sum on the wire is sealed to nobody")
+        return found
+
+
+def play(
+    terms: Terms,
+    users: int = 4,
+    *,
+    preferences: list[float] | None = None,
+    vectors: np.ndarray | None = None,
+    kinds: dict[int, type[Member]] | None = None,
+    dies: tuple[str, int | None] | None = None,
+    mortal: set[int] | None = None,
+    demands: dict[int, Demand] | None = None,
+    wait: float = 20.0,
+    meddle: Callable[[Host, list[Member]], None] = lambda host, members: None,
+    seed: int = 1,
+    wire: list[tuple[str, bytes]] | None = None,
+) -> Played:
+    """One round; `kinds` puts other classes in some members' places, `dies` kills one of `mortal` (all by default)."""
+    made = simulation(seed)
+    x = made.uniform(-1.0, 1.0, (users, terms.dimension)) if vectors is None else vectors
+    betas = preferences or [0.5 + 0.1 * number for number in range(users)]
+    entropies = [Remembering() for _ in range(users + 1)]
+    keys = [Key(SystemEntropy().token()) for _ in range(users)]
+    wire = [] if wire is None else wire
+    plans: dict[int, Plan] = {}
+
+    def tap(to: str, raw: bytes) -> None:
+        wire.append((to, raw))
+
+    host = Host(Key(SystemEntropy().token()), terms, users, wait=wait, entropy=entropies[-1], tap=tap,
+                show=lambda plan, found: plans.update({plan.attempt: plan}))  # fmt: skip
+    members: list[Member] = []
+    for number in range(users):
+        kind = (kinds or {}).get(number, Mortal if dies else Member)
+        member = kind(keys[number], x[number], betas[number], host.endpoint, entropy=entropies[number], tap=tap,
+                      demand=(demands or {}).get(number))  # fmt: skip
+        if isinstance(member, Mortal) and (mortal is None or number in mortal):
+            member.dies = dies
+        members.append(member)
+    outcomes: list[Any] = [None] * users
+
+    def run(number: int) -> None:
+        try:
+            outcomes[number] = members[number].run()
+        except NoisebankError as error:
+            outcomes[number] = error
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(users)]
+    for thread in threads:
+        thread.start()
+    meddle(host, members)
+    ended = host.run()
+    for thread in threads:
+        thread.join(30)
+    tokens = [token for entropy in entropies for token in entropy.tokens]
+    return Played(ended, outcomes, x, keys, host, plans, list(wire), tokens)
+
+
+def made_plan(terms: Terms, bids: list[float], attempt: int = 1, salt: int = 0) -> Plan:
+    """A plan over made-up members."""
+    seeds = [bytes([number + 1, salt]) * 16 for number in range(len(bids))]
+    members = [
+        Entry(f"0x{number:040x}", f"127.0.0.1:{7000 + number}", round(bid * BID_UNITS), seed_commitment(seed), seed)
+        for number, (bid, seed) in enumerate(zip(bids, seeds, strict=True))
+    ]
+    return make_plan(terms, "test", attempt, members, seeds, b"")

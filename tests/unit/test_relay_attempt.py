@@ -1,0 +1,178 @@
+"""One member's side of an attempt, and the host's verdicts: each refusal has its reason."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+from noisebank.entropy import SystemEntropy
+from noisebank.errors import BadRequest, Refused, Tampered
+from noisebank.federated.relay import Demand, Host, Member, Terms
+from noisebank.federated.relay.attempt import Attempt, new_attempt, read_entry
+from noisebank.federated.relay.blame import State, culprits
+from noisebank.federated.relay.grid import noise
+from noisebank.federated.relay.messages import Message, Pen
+from noisebank.federated.relay.plan import plain_entry
+from noisebank.ledger.signing import Key
+from relay_support import made_plan
+
+TERMS = Terms(6, mode="bas")
+
+
+def three(terms: Terms = TERMS) -> tuple[list[Pen], list[Attempt], list[bytes]]:
+    """Three members with their signed entries."""
+    pens = [Pen(Key(bytes([number + 1]) * 32)) for number in range(3)]
+    made = [new_attempt("r", 1, pen.address, f"h:{n}", 10**9 + n, SystemEntropy()) for n, pen in enumerate(pens)]
+    return pens, made, [entered(pen, attempt) for pen, attempt in zip(pens, made, strict=True)]
+
+
+def entered(pen: Pen, attempt: Attempt, kind: str = "enter", **changes: object) -> bytes:
+    body = {name: value for name, value in plain_entry(attempt.own).items() if name != "address"}
+    return pen.write("r", attempt.number, kind, "0xhost", {**body, **changes}).encode()
+
+
+def agreed(terms: Terms = TERMS) -> tuple[list[Pen], list[Attempt]]:
+    pens, made, entries = three(terms)
+    for attempt in made:
+        attempt.take_roster({"entries": [raw.hex() for raw in entries], "host_key": "00" * 32})
+        attempt.plan = attempt.proposed(terms, [one.seed.hex() for one in made])
+    assert len({attempt.agreed.digest for attempt in made}) == 1
+    return pens, made
+
+
+def test_a_host_cannot_swap_a_key_a_bid_or_a_member():
+    pens, made, entries = three()
+    swapped = entered(pens[0], new_attempt("r", 1, pens[0].address, "h:0", 5, SystemEntropy()))
+    for wrong in (
+        [swapped, *entries[1:]],  # not what this member sent
+        entries[1:],  # without it
+        [*entries[:2], entered(pens[2], made[2], kind="reveal")],
+        [*entries[:2], entered(pens[2], made[2], bid="much")],
+        [*entries[:2], entered(pens[2], made[2], bid=-1)],
+        [*entries[:2], entered(pens[2], made[2], public_key="00")],
+        [*entries[:2], entered(pens[2], made[2], more=1)],
+        [*entries[:2], entries[2][:-80]],
+    ):
+        with pytest.raises(Tampered):
+            made[0].take_roster({"entries": [raw.hex() for raw in wrong], "host_key": ""})
+    made[0].take_roster({"entries": [raw.hex() for raw in entries], "host_key": ""})
+    with pytest.raises(Refused, match="roster already"):
+        made[0].take_roster({"entries": [raw.hex() for raw in entries], "host_key": ""})
+    with pytest.raises(Tampered, match="another round"):
+        read_entry(entries[0], "other", 1)
+    with pytest.raises(BadRequest):
+        made[1].take_roster({"entries": [7], "host_key": ""})
+
+
+def test_a_plan_comes_once_and_nothing_is_sent_without_one():
+    _, made, _ = three()
+    with pytest.raises(Refused, match="no plan yet"):
+        made[0].outgoing(0, None, np.zeros(6), SystemEntropy())
+    with pytest.raises(Refused, match="after the roster"):
+        made[0].proposed(TERMS, [])
+    _, made = agreed()
+    with pytest.raises(Refused, match="once"):
+        made[0].proposed(TERMS, [one.seed.hex() for one in made])
+
+
+def test_a_sum_is_taken_once_from_the_member_before():
+    pens, made = agreed()
+    plan = made[0].agreed
+    by_address = {attempt.own.address: attempt for attempt in made}
+    writers = {pen.address: pen for pen in pens}
+    first, second, third = plan.chains[0].order
+    total = by_address[first].outgoing(0, None, np.full(6, 0.5), SystemEntropy())
+
+    def passed(sender: str, to: str, **changes: object) -> Message:
+        sealed = by_address[sender].sealed(total, 0, to, by_address[to].own.public_key)
+        return writers[sender].write("r", 1, "pass", to, {"plan": plan.digest.hex(), "chain": 0, **changes}, sealed)
+
+    taker = by_address[second]
+    for wrong, why in (
+        (passed(third, second), "does not come before"),
+        (passed(first, second, plan="00"), "another plan"),
+        (passed(first, second, chain=7), "no such chain"),
+        (passed(first, second, chain="0"), "no such chain"),
+    ):
+        with pytest.raises(Refused, match=why):
+            taker.take_sum(wrong)
+    number, taken = taker.take_sum(passed(first, second))
+    assert number == 0 and np.array_equal(taken, total)
+    with pytest.raises(Refused, match="received before"):
+        taker.take_sum(passed(first, second))
+    with pytest.raises(Refused, match="does not come before"):
+        by_address[first].take_sum(passed(third, first))
+    with pytest.raises(Refused, match="only the first"):
+        taker.outgoing(0, None, np.zeros(6), SystemEntropy())
+    with pytest.raises(Tampered):  # sealed to another member
+        sealed = by_address[second].sealed(total, 0, first, by_address[first].own.public_key)
+        by_address[third].take_sum(writers[second].write("r", 1, "pass", third,
+                                   {"plan": plan.digest.hex(), "chain": 0}, sealed))  # fmt: skip
+
+
+def test_noise_outside_the_proved_range_is_refused():
+    for scale in (1, 2**26 - 1, 2**54 + 1):
+        with pytest.raises(BadRequest):
+            noise(scale, 3, SystemEntropy())
+    assert not noise(0, 3, SystemEntropy()).any()
+
+
+class Many(SystemEntropy):
+    def discrete_gaussians(self, scale: float, count: int) -> list[int]:
+        return [int(scale)] * count
+
+
+def test_entropy_that_draws_many_at_once_is_used():
+    assert noise(2**30, 3, Many()).tolist() == [2**30] * 3
+
+
+def state(received: set[int], sent: set[int], receipts: dict[int, str] | None = None) -> State:
+    return State(frozenset(received), frozenset(sent), receipts or {})
+
+
+def test_who_is_to_blame():
+    plan = made_plan(TERMS, [0.2, 0.9, 0.5])
+    a, b, c = plan.chains[0].order
+    idle, moved = state(set(), set()), state({0}, {0})
+    assert culprits(plan, "r", {a: idle, b: idle, c: idle}, set()) == {a: "holds a sum and does not pass it on"}
+    assert culprits(plan, "r", {a: None, b: idle, c: idle}, set()) == {a: "vanished"}
+    held = state({0}, set())
+    assert culprits(plan, "r", {a: moved, b: held, c: idle}, set()) == {b: "holds a sum and does not pass it on"}
+    assert set(culprits(plan, "r", {a: moved, b: idle, c: idle}, set())) == {a, b}
+    assert culprits(plan, "r", {a: moved, b: moved, c: moved}, set()).keys() == {c}
+    assert culprits(plan, "r", {a: idle, b: idle, c: idle}, {0}) == {}
+
+
+def test_a_receipt_convicts_who_denies_it():
+    pens, made = agreed()
+    plan = made[0].agreed
+    a, b, c = plan.chains[0].order
+    pen = next(pen for pen in pens if pen.address == b)
+    idle = state(set(), set())
+    for round_id, attempt, guilty in (("r", 1, {b}), ("r", 2, {a, b}), ("other", 1, {a, b})):
+        receipt = pen.write(round_id, attempt, "receipt", a, {"chain": 0}).encode().hex()
+        states = {a: state(set(), {0}, {0: receipt}), b: idle, c: idle}
+        assert set(culprits(plan, "r", states, set())) == guilty
+    with pytest.raises((TypeError, ValueError)):
+        State.parse({"received": "x", "sent": 3})
+
+
+def test_lists_of_members_and_pinned_hosts():
+    key, stranger = Key(SystemEntropy().token()), Key(SystemEntropy().token())
+    host = Host(Key(SystemEntropy().token()), Terms(2), 2, allowed=frozenset({key.address}), wait=1.0)
+    thread = threading.Thread(target=host.run)
+    thread.start()
+    with pytest.raises(Refused, match="not on the list"):
+        Member(stranger, [0.0, 0.0], 1.0, host.endpoint).run()
+    with pytest.raises(Tampered, match="does not belong"):
+        Member(key, [0.0, 0.0], 1.0, host.endpoint, host_address=stranger.address).run()
+    for wrong in ([0.0], [float("nan"), 0.0]):
+        with pytest.raises(BadRequest):
+            Member(key, wrong, 1.0, host.endpoint).run()
+    thread.join()
+    with pytest.raises(BadRequest):
+        Host(key, Terms(2), 1)
+    with pytest.raises(BadRequest):
+        Demand(suspicion=2.0)
