@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import sqrt
+from math import nan, sqrt
 from typing import Any
 
 from noisebank.digests import canonical
@@ -39,6 +42,8 @@ class Quote:
     epsilon_now: float
     """Epsilon of the account before, at the account's delta."""
     epsilon_after: float
+    parts: tuple[Quote, ...] = ()
+    """Of an answer that is made of several: what each of them costs. Its own error depends on the data."""
 
     @property
     def affordable(self) -> bool:
@@ -121,14 +126,63 @@ class Answer:
         )
 
 
-def released(value: GridValue, unit: Fraction) -> Fraction:
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One group of a grouped answer."""
+
+    keys: tuple[str, ...]
+    value: float
+    exact: Fraction
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class GroupedAnswer(Answer):
+    """An answer to GROUP BY: a number for every declared combination, whether or not anybody is in it.
+
+    `value` is not a number here; `groups` has them. All have the same standard deviation, and
+    independent noise.
+    """
+
+    by: tuple[str, ...] = ()
+    groups: tuple[Group, ...] = ()
+
+    def most_frequent(self) -> Group:
+        """The group with the largest noisy number: free, it only looks at what was released."""
+        return max(self.groups, key=lambda group: group.exact)
+
+    def csv(self) -> str:
+        """As CSV text: the keys, the value, its standard deviation."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow([*self.by, "value", "stddev"])
+        writer.writerows([*group.keys, repr(group.value), repr(self.stddev)] for group in self.groups)
+        return text.getvalue()
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{'/'.join(group.keys)}: {group.value:.6g}" for group in self.groups[:6])
+        more = f", and {len(self.groups) - 6} more" if len(self.groups) > 6 else ""
+        return f"GroupedAnswer({shown}{more}; each ± {self.stddev:.3g}, {self.case.name}, cost {self.cost})"
+
+
+def grouped(
+    answer: Answer, by: tuple[str, ...], labels: Sequence[tuple[str, ...]], values: Sequence[Fraction]
+) -> Answer:
+    """The same answer with its groups, if it has any."""
+    if not by:
+        return answer
+    groups = tuple(Group(keys, float(value), value) for keys, value in zip(labels, values, strict=True))
+    common = {name: getattr(answer, name) for name in Answer.__slots__}
+    return GroupedAnswer(**{**common, "value": nan, "exact": Fraction(0)}, by=by, groups=groups)
+
+
+def released(value: GridValue, unit: Fraction, offset: Fraction = Fraction(0)) -> Fraction:
     """A point of a bridge in the asker's unit."""
-    return value.exact * unit
+    return value.exact * unit + offset
 
 
 def standard_deviation(sensitivity: Fraction, unit: Fraction, precision: Precision) -> float:
     """Delta/sqrt(precision) in the asker's unit; for display."""
-    return float(sensitivity * unit) / sqrt(float(precision))
+    return float(sensitivity * abs(unit)) / sqrt(float(precision))
 
 
 def read_receipt(text: str) -> dict[str, Any] | None:

@@ -67,15 +67,26 @@ def show_quote(quote: Quote, delta: float) -> None:
         ("case", f"{quote.case.name}: {IN_WORDS[quote.case]}{reused}"),
         ("price", f"{quote.cost} precision of {quote.left} left{'' if quote.affordable else '  (not affordable)'}"),
         ("epsilon", f"{quote.epsilon_now:.4f} -> {quote.epsilon_after:.4f} at delta {delta:g}, whole account"),
-        ("expected error", f"± {quote.interval_half_width():.6g} at 95% (standard deviation {quote.stddev:.6g})"),
+        ("expected error", _expected(quote)),
         ("remains after", f"{quote.remains} precision: {quote.how_many:,} new questions as good as this one"),
     ]
     facts(quote.sql, rows)
 
 
+def _expected(quote: Quote) -> str:
+    if quote.parts:
+        return f"made of {len(quote.parts)} queries: its error depends on the data"
+    return f"± {quote.interval_half_width():.6g} at 95% (standard deviation {quote.stddev:.6g})"
+
+
 def plain_quote(quote: Quote) -> dict[str, Any]:
     """For --json."""
     named = {name: getattr(quote, name) for name in quote.__slots__}
+    if quote.parts:
+        named |= {"parts": [plain_quote(part) for part in quote.parts], "stddev": None}
+        more: dict[str, Any] = {"case": quote.case.name, "affordable": quote.affordable, "remains": quote.remains}
+        return {**named, **more, "how_many": quote.how_many, "error_at_95": None}
+    del named["parts"]
     more = {
         "case": quote.case.name,
         "affordable": quote.affordable,

@@ -30,6 +30,7 @@ from noisebank.ledger.protocol import Reservation
 from noisebank.ledger.replay import Replay
 from noisebank.path import Account
 from noisebank.queries.query import Question
+from noisebank.records import Case
 from noisebank.units import GridValue
 from noisebank.vault.vault import Sealed
 
@@ -72,8 +73,11 @@ def books(bank: Bank, account: Account) -> dict[str, Any]:
         "replayed": state.spent.units,
         "same head": replay.head == bank.head(),
         "fresh": [reservation.fresh.units for reservation in reservations],
-        "unpublished": sum(reservation.answer is None for reservation in reservations),
-        "unsealed": sum(account.vault.answer(reservation.id) is None for reservation in reservations),
+        "unpublished": sum(not reservation.finished for reservation in reservations),
+        "unsealed": sum(
+            (account.vault.answer(reservation.id) is None) != (reservation.case is Case.REPEAT)
+            for reservation in reservations
+        ),
     }
 
 

@@ -156,7 +156,7 @@ def bad_values(share: float) -> Finding:
         with patch("noisebank.planning.pricing.exact", _forgiving):
             slipped = sum(wrong(fresh, trial) is not None for trial in thinned)
         charged = memory_account(write_people(Path(folder) / "c", epsilon="50"))
-        with patch("noisebank.path.Account._check_noise"), patch("noisebank.path.measure", side_effect=OverflowError):
+        with patch("noisebank.steps.Steps._check_noise"), patch("noisebank.steps.measure", side_effect=OverflowError):
             late = wrong(charged, Trial("overflow", lambda a: a.ask(GOOD, sigma="2")))
     return Finding(
         row="NaN, inf, overflow, nulls slip through",

@@ -22,7 +22,7 @@ from unittest.mock import patch
 import numpy as np
 from scipy.special import chdtr, chdtrc, ndtri
 
-from assurance.mu_audit import PEOPLE, POLICY, question_number, rich_account
+from assurance.mu_audit import PEOPLE, POLICY, most_units, question_number, rich_account
 from assurance.report import Finding
 from noisebank.path import Account
 from noisebank.planning.reuse import bridge
@@ -59,6 +59,7 @@ def errors(attack: Attack) -> np.ndarray:
             if repetition % PER_ACCOUNT == 0:
                 lines = ("place,room,income", "0,0,0", "0,0,0", PEOPLE[1])
                 account = rich_account(Path(folder), POLICY, lines)
+                account.ledger.set_limit(account.id, account.analyst("eve"), most_units(account))
             sql, _ = question_number("count", 2 * repetition)
             rows[repetition] = _one(account, sql, pool if attack.at_once else None)
     return rows - 1.0  # the true count
@@ -153,12 +154,12 @@ def _stale_neighbours() -> Iterator[None]:
         barrier.wait(60)
         return law
 
-    with patch("noisebank.path.bridge", late), patch.object(Account, "_turn", lambda self, query: nullcontext()):
+    with patch("noisebank.steps.bridge", late), patch.object(Account, "_turn", lambda self, query: nullcontext()):
         yield
 
 
 def _paper() -> AbstractContextManager[object]:
-    return patch("noisebank.path.bridge", paper_rule)
+    return patch("noisebank.steps.bridge", paper_rule)
 
 
 PLANTS = {"": nullcontext, "the paper's rule": _paper, "blurs from stale neighbours": _stale_neighbours}

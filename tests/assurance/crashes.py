@@ -22,15 +22,16 @@ from typing import Any
 from unittest.mock import patch
 
 from assurance.report import Finding
-from noisebank.answers import Answer
+from noisebank.answers import Answer, Receipt
 from noisebank.bank import Bank, create_bank
 from noisebank.digests import answer_digest
 from noisebank.entropy import SystemEntropy, workload
 from noisebank.errors import NoisebankError
+from noisebank.ledger.abi import budget_ledger
 from noisebank.ledger.block import Block
 from noisebank.ledger.embedded import EmbeddedChain
 from noisebank.ledger.journal import Journal
-from noisebank.ledger.protocol import Reservation, Role
+from noisebank.ledger.protocol import Reservation, Role, Seal
 from noisebank.ledger.signing import Key
 from noisebank.measuring.engine import Engine
 from noisebank.path import Account
@@ -118,7 +119,11 @@ class Witness:
     """Sees every durable step, every look at the data and every answer, over all crashes."""
 
     fresh: dict[bytes, tuple[bytes, int]] = field(default_factory=dict)
-    """By reservation: its query (salted) and what it charged. Durable."""
+    """By reservation: its query (salted) and what it charged. Durable. Without the repeats."""
+    repeats: set[bytes] = field(default_factory=set)
+    """Reservations whose answer is a recorded one: nothing of theirs is drawn, sealed or published."""
+    paid: dict[bytes, set[int]] = field(default_factory=dict)
+    """By query: the precisions that were paid for."""
     sealed: dict[bytes, bytes] = field(default_factory=dict)
     published: dict[bytes, bytes] = field(default_factory=dict)
     shown: dict[str, tuple[Fraction, str, Case, Precision]] = field(default_factory=dict)
@@ -129,7 +134,17 @@ class Witness:
 
     def fork(self) -> Witness:
         """The same past, another future; what was wrong is wrong for all."""
-        return Witness(dict(self.fresh), dict(self.sealed), dict(self.published), dict(self.shown), self.wrong)
+        return replace(
+            self,
+            fresh=dict(self.fresh),
+            repeats=set(self.repeats),
+            paid={query: set(found) for query, found in self.paid.items()},
+            sealed=dict(self.sealed),
+            published=dict(self.published),
+            shown=dict(self.shown),
+            touches=0,
+            draws=0,
+        )
 
     def blame(self, what: str) -> None:
         self.wrong.append(what)
@@ -138,9 +153,15 @@ class Witness:
         """What a replayed journal holds: all that was durable, and perhaps what a commit was cut off in."""
         found = [r for state in chain.books.accounts() for r in chain.reservations(state.account)]
         published = {r.id: r.answer for r in found if r.answer is not None}
-        if self.fresh.keys() - {r.id for r in found} or self.published.items() - published.items():
+        known = self.fresh.keys() | self.repeats
+        if known - {r.id for r in found} or self.published.items() - published.items():
             self.blame("what was durable is missing from the ledger")
-        self.fresh = {r.id: (r.query, r.fresh.units) for r in found}
+        self.fresh, self.repeats, self.paid, seen = {}, set(), {}, dict(self.fresh)
+        for r in found:
+            self.reserved(r.id, r.query, r.wanted.units)
+            decided = None if r.case is Case.REPEAT else (r.query, r.fresh.units)
+            if self.fresh.get(r.id) != decided or seen.get(r.id, decided) != decided:
+                self.blame("the ledger decided otherwise than its rules say")
         self.published = published
 
     def vault_opened(self, vault: Vault) -> None:
@@ -150,15 +171,25 @@ class Witness:
             self.blame("what was durable is missing from the vault")
         self.sealed = sealed
 
+    def reserved(self, id: bytes, query: bytes, wanted: int) -> None:
+        """Decides the case as the paper does: the journal holds calls, and what came of them only as a digest."""
+        paid = self.paid.setdefault(query, set())
+        fresh = max(0, wanted - max(paid, default=0))
+        if wanted in paid:
+            self.repeats.add(id)
+            return
+        self.fresh[id] = (query, fresh)
+        if fresh:
+            paid.add(wanted)
+
     def wrote(self, block: Block) -> None:
-        for event in (event for done in block.executed for event in done.events):
-            arguments: dict[str, Any] = event.arguments
-            if event.name == "Reserved":
-                self.fresh[arguments["id"]] = (arguments["query"], arguments["fresh"])
-            elif event.name == "Published":
-                if self.sealed.get(arguments["id"]) != arguments["answer"]:
+        for name, row in called(block):
+            if name == "reserve":
+                self.reserved(row[0], row[1], row[5])
+            elif name == "publish":
+                if self.sealed.get(row[0]) != row[1]:
                     self.blame("published before it was sealed")
-                self.published[arguments["id"]] = arguments["answer"]
+                self.published[row[0]] = row[1]
 
     def kept(self, sealed: Sealed) -> None:
         if sealed.id in self.sealed:
@@ -204,9 +235,22 @@ class Witness:
                 self.blame("a request has no answer")
             elif self.shown[key][2:] != (case, Precision(cost)):
                 self.blame("a request has another case or cost than it should")
-        ids = {reservation.id: reservation.answer for reservation in reservations}
+        ids = {made.id: made.answer for made in reservations if made.case is not Case.REPEAT}
         if ids.keys() != self.fresh.keys() or ids != self.published or ids != self.sealed:
             self.blame("what was durable is missing from the ledger")
+        repeats = {made.id for made in reservations} - ids.keys()
+        if repeats != self.repeats or any(account.vault.answer(id) is not None for id in repeats):
+            self.blame("a repeat has an answer of its own, or is missing from the ledger")
+
+
+def called(block: Block) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """Function and arguments of each call in a block; for groups each part by itself."""
+    for transaction in block.transactions:
+        name, arguments = budget_ledger().decode_call(transaction.data)
+        parts = arguments.get("claims") or arguments.get("seals")
+        assert parts is None or isinstance(parts, tuple)
+        for part in parts if parts is not None else [tuple(arguments.values())]:
+            yield name, part
 
 
 def model(requests: list[Asked]) -> dict[str, tuple[Case, int]]:
@@ -282,9 +326,8 @@ class WatchedJournal(Journal):
         self._witness, self._fuse = witness, fuse
 
     def append(self, block: Block) -> None:
-        names = [event.name for done in block.executed for event in done.events]
-        step = {"Reserved": "reserve", "Published": "publish", "AccountOpened": "open_account"}[names[0]]
-        with self._fuse.around(step):
+        name, _ = next(called(block))
+        with self._fuse.around(name):
             super().append(block)
             self._witness.wrote(block)
 
@@ -519,8 +562,16 @@ class Hasty(Account):
     def _show(self, reservation: Reservation, sealed: Sealed, question: Question) -> None:
         request = self.vault.request(reservation.id)
         assert request is not None
-        answer = self._answer(replace(reservation, published_in=0), sealed, question)
+        answer = self._answer(reservation, sealed, question)
         self.witness.saw(request.key, answer)  # type: ignore[attr-defined]
+
+    def _receipt(self, reservation: Reservation, sealed: Sealed) -> Receipt:
+        known = self.ledger.reservation(self.id, sealed.id)
+        if known is not None and known.published_in is not None:
+            return super()._receipt(reservation, sealed)
+        chain = self.ledger
+        parts = (self.id, sealed.id, sealed.body, sealed.salt, chain.chain_id, chain.contract)
+        return Receipt(*parts, block=0, block_digest=chain.block_digest(0))
 
 
 class ShowsUnsealed(Hasty):
@@ -544,9 +595,9 @@ class PublishesUnsealed(Hasty):
     """Publishes first, seals afterwards."""
 
     def complete(self, reservation: Reservation, question: Question) -> Sealed:
-        if self.vault.answer(reservation.id) is None and reservation.answer is None:
+        if self.vault.answer(reservation.id) is None and not reservation.finished:
             sealed = self._early(reservation, self._obtain(reservation, question))
-            self.ledger.publish(self.id, reservation.id, sealed.digest)
+            self.ledger.publish(self.id, Seal(reservation.id, sealed.digest))
             self.vault.seal(sealed)
             return sealed
         return super().complete(reservation, question)

@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -30,6 +31,7 @@ from noisebank.queries.query import Function, Query, Question
 from noisebank.units import GridValue, Precision
 from support import memory_account, write_people
 
+LIMITS = {"ann": Precision.floor(Fraction(2)), "bob": Precision.floor(Fraction(1, 4))}
 Plant = Callable[[Account], object]
 Outcome = tuple[str, Any]
 
@@ -98,7 +100,7 @@ def requests(random: Random, count: int) -> list[Asking]:
         }
         if random.random() < 0.3:
             wish = {"epsilon": random.choice(["0.1", "0.5", "1", "50"]), "delta": random.choice(["1e-6", "1e-4", "2"])}
-        rest: dict[str, Any] = {"analyst": random.choice(["owner", "ann", "bob"])}
+        rest: dict[str, Any] = {"analyst": random.choice(["owner", "owner", "ann", "ann", "bob", "eve"])}
         if random.random() < 0.4:
             rest["key"] = f"key {random.randrange(6)}"
         if random.random() < 0.2:
@@ -195,13 +197,21 @@ class Tape:
         return self.values[self.next - 1] if self.next <= len(self.values) else value
 
 
+def limited_account(policy: Path) -> Account:
+    """Ann may learn a lot, Bob little, Eve nothing, and the owner everything."""
+    account = memory_account(policy, SameSalts())
+    for analyst, limit in LIMITS.items():
+        account.ledger.set_limit(account.id, account.analyst(analyst), limit.units)
+    return account
+
+
 def swapped(folder: Path, asked: list[Asking], tables: list[Path], plant: Plant) -> int:
     """Differences between two tables whose released answers are the same."""
     tape = Tape()
     seen = []
-    with patch("noisebank.measuring.mechanism.draw", tape), patch("noisebank.path.draw", tape):
+    with patch("noisebank.measuring.mechanism.draw", tape), patch("noisebank.steps.draw", tape):
         for policy in tables:
-            account = memory_account(policy, SameSalts())
+            account = limited_account(policy)
             plant(account)
             seen.append(outcomes(account, asked, everything) + reserved(account, with_answers=True))
             tape.next = 0
@@ -212,7 +222,7 @@ def neighbours(folder: Path, asked: list[Asking], tables: list[Path], plant: Pla
     """Differences between neighbouring tables, each with noise of its own."""
     seen = []
     for policy in tables:
-        account = memory_account(policy, SameSalts())
+        account = limited_account(policy)
         plant(account)
         seen.append(outcomes(account, asked, all_but_noise) + reserved(account, with_answers=False))
     return differences(*seen)

@@ -30,7 +30,7 @@ from noisebank.opening import open_account
 from noisebank.path import Account
 from noisebank.policy_file import read_policy
 from noisebank.queries.query import Query, Question
-from noisebank.units import MOST_PRECISION, GridValue, Precision
+from noisebank.units import GridValue, Precision
 from support import memory_rooms
 
 POLICY = """\
@@ -87,9 +87,17 @@ def rich_account(folder: Path, policy: str, lines: tuple[str, ...], entropy: Ent
     (folder / "people.csv").write_text("\n".join(lines) + "\n")
     (folder / "people.toml").write_text(policy)
     account = open_account(memory_rooms(entropy), read_policy(folder / "people.toml"))[0]
-    account.ledger.propose_raise(account.id, MOST_PRECISION.units)
+    most = most_units(account)
+    account.ledger.propose_raise(account.id, most)
     account.ledger.finish_raise(account.id)
     return account
+
+
+def most_units(account: Account) -> int:
+    """The largest budget, asked of the contract."""
+    (most,) = account.ledger._state.machine.view(account.ledger.contract, "MAX_BUDGET")
+    assert isinstance(most, int)
+    return most
 
 
 def question_number(function: str, number: int) -> tuple[str, int]:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Barrier
 from unittest.mock import patch
 
@@ -18,7 +19,7 @@ from noisebank.entropy import workload
 from noisebank.errors import BudgetExhausted
 from noisebank.ledger.abi import Contract, budget_ledger
 from noisebank.ledger.embedded import EmbeddedChain
-from noisebank.ledger.protocol import Claim, Opening, Reservation
+from noisebank.ledger.protocol import THE_OWNER, Claim, Opening, Reservation
 from noisebank.units import Precision
 from support import memory_rooms
 
@@ -26,8 +27,8 @@ ROW = "spend beyond the budget"
 RACES, THREADS = 1_000, 50
 PLANTED_RACES = 10
 SOURCE = Path(__file__).parents[2] / "contracts" / "budget_ledger.vy"
-BUDGET_CHECK = '        assert spent <= self.accounts[account].budget, "ledger: budget exhausted"\n'
-INVARIANT = '    assert self.accounts[account].spent <= self.accounts[account].budget, "ledger: invariant"\n'
+BUDGET_CHECK = '    assert after.spent <= after.budget, "ledger: budget exhausted"\n'
+INVARIANT = '    assert written.spent <= written.budget, "ledger: invariant"\n'
 
 Reserve = Callable[[Claim], Reservation]
 
@@ -62,11 +63,11 @@ class Race:
 
 def overspend(share: float) -> Finding:
     """Runs `share` of all races on the real contract, and some on contracts with a planted bug."""
-    races = list(_races(max(3, round(RACES * share)), lambda chain: chain.reserve))
+    races = list(_races(max(3, round(RACES * share)), _plainly))
     winners = sorted({len(race.won) for race in races})
     overspent = sum(race.after > race.budget for race in races)
     with _contract(variant(BUDGET_CHECK, INVARIANT)):
-        unchecked = list(_races(PLANTED_RACES, lambda chain: chain.reserve))
+        unchecked = list(_races(PLANTED_RACES, _plainly))
         too_early = list(_races(PLANTED_RACES, _checking_before_the_transaction))
     return Finding(
         row=ROW,
@@ -117,19 +118,24 @@ def _race(
             return 0
 
     charged = list(pool.map(run, range(THREADS)))
-    after = chain._state.machine.view(chain.contract, "accounts", account)[3]
+    after = chain._state.machine.view(chain.contract, "money", account)[1]
     recorded = [made.fresh.units for made in chain.reservations(account) if made.id != first.id]
     won = tuple(fresh for fresh in charged if fresh)
-    return Race(spent + left, spent, int(after), won, charged.count(0), tuple(recorded))
+    assert isinstance(after, int)
+    return Race(spent + left, spent, after, won, charged.count(0), tuple(recorded))
 
 
 def _claim(account: bytes, number: int, runner: int, wanted: int) -> Claim:
     name = _word((number << 16) + runner + 1)
-    return Claim(account, name, name, _word(3), 0, Precision(wanted), Precision(wanted))
+    return Claim(account, name, name, THE_OWNER, 0, Precision(wanted), Precision(wanted))
 
 
 def _word(number: int) -> bytes:
     return number.to_bytes(32, "big")
+
+
+def _plainly(chain: EmbeddedChain) -> Reserve:
+    return lambda claim: chain.reserve(claim)[0]
 
 
 # -- planted bugs ---------------------------------------------------------------------------------
@@ -144,7 +150,7 @@ def _checking_before_the_transaction(chain: EmbeddedChain) -> Reserve:
         looked.wait()
         if claim.wanted > state.left:
             raise BudgetExhausted(claim.wanted, state.left)
-        return chain.reserve(claim)
+        return chain.reserve(claim)[0]
 
     return reserve
 
@@ -163,13 +169,20 @@ def variant(*dropped: str) -> Contract:
         if line not in source:
             raise ValueError(f"the source has no line {line.strip()!r}")
         source = source.replace(line, "")
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), TemporaryDirectory() as folder:
         warnings.simplefilter("ignore")
-        from vyper.compiler import compile_code
+        from vyper.compiler import compile_from_file_input
+        from vyper.compiler.input_bundle import FilesystemInputBundle
         from vyper.compiler.settings import Settings
 
-        output = compile_code(
-            source, output_formats=["bytecode", "bytecode_runtime"], settings=Settings(evm_version="cancun")
+        for module in SOURCE.parent.glob("*.vy"):
+            Path(folder, module.name).write_text(source if module == SOURCE else module.read_text())
+        bundle = FilesystemInputBundle([Path(folder)])
+        output = compile_from_file_input(
+            bundle.load_file(SOURCE.name),
+            input_bundle=bundle,
+            output_formats=["bytecode", "bytecode_runtime"],
+            settings=Settings(evm_version="cancun"),
         )
     initcode, runtime = (bytes.fromhex(re.sub("^0x", "", output[name])) for name in ("bytecode", "bytecode_runtime"))
     return replace(budget_ledger(), initcode=initcode, runtime=runtime)

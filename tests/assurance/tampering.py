@@ -14,7 +14,7 @@ from assurance.report import Finding
 from noisebank.audit.verifier import UNSEEN_TAIL, verify
 from noisebank.digests import canonical
 from noisebank.entropy import workload
-from noisebank.ledger.block import Block, Genesis
+from noisebank.ledger.block import Block, Genesis, results_digest
 from noisebank.ledger.signing import Key
 from noisebank.path import Account
 from support import CURATOR, memory_account, write_people
@@ -26,10 +26,13 @@ def journal() -> tuple[Account, list[str], list[dict[str, Any]]]:
     """A history with every kind of transaction that a bank makes."""
     account = memory_account(write_people(Path(tempfile.mkdtemp()), epsilon="8"))
     receipts = []
+    account.ledger.set_limit(account.id, account.analyst("ann"), account.state.budget.units)
     for number in range(12):
         sql = f"SELECT COUNT(*) FROM people WHERE age > {25 + 5 * (number % 3)}"
-        answer = account.ask(sql, sigma=(4, 3, 5, 3.5)[number % 4])
+        answer = account.ask(sql, sigma=(4, 3, 5, 3.5)[number % 4], analyst=("owner", "ann")[number % 2])
         receipts.append(json.loads(answer.receipt.text()))
+    account.ledger.pause(account.id)
+    account.ledger.resume(account.id)
     account.ledger.propose_raise(account.id, account.state.budget.units + 10)
     account.ledger.lower_budget(account.id, account.state.budget.units - 10)
     return account, list(account.ledger.export()), receipts
@@ -81,7 +84,7 @@ def tampering(share: float) -> Finding:
         # The newest block's signature alone could be another valid one of the sealer's, but not a random one.
         missed += report.passed
         misnamed += not report.passed and line > 0 and report.block != line - 1
-    structural = _structural(lines)
+    structural = {**_structural(lines), **_sealed_anew(lines, account.id)}
     missed += sum(verify(forged).passed for forged in structural.values())
     outside = _from_outside(account, lines, receipts)
     return Finding(
@@ -99,7 +102,7 @@ def _structural(lines: list[str]) -> dict[str, list[str]]:
     block = Block.read(lines[middle], genesis.chain_id, middle - 1)
     tree = json.loads(lines[middle])
     twice = copy.deepcopy(tree)
-    twice["transactions"] *= 2
+    twice["block"]["transactions"] *= 2
     return {
         "a block dropped from the middle": lines[:middle] + lines[middle + 1 :],
         "two blocks swapped": [*lines[:middle], lines[middle + 1], lines[middle], *lines[middle + 2 :]],
@@ -110,6 +113,49 @@ def _structural(lines: list[str]) -> dict[str, list[str]]:
         "another spelling of the same JSON": [*lines[:middle], json.dumps(tree), *lines[middle + 1 :]],
         "a field added": [*lines[:middle], canonical({**tree, "note": "x"}), *lines[middle + 1 :]],
     }
+
+
+def _sealed_anew(lines: list[str], account: bytes) -> dict[str, list[str]]:
+    """What the curator can write with its own keys, as the newest block, and be caught from the journal alone."""
+    genesis = Genesis.read(lines[0])
+    blocks = [Block.read(line, genesis.chain_id, number) for number, line in enumerate(lines[1:])]
+    owners = next(block for block in blocks[2:] if block.transactions[0].signature)  # a call of the owner's
+    curators = next(block for block in blocks[2:] if block.balances and not block.transactions[0].signature)
+    (call,), (own,) = owners.transactions, curators.transactions
+    nonce = sum(not sent.signature for block in blocks[: owners.number] for sent in block.transactions)
+    stranger = Key(b"\x07" * 32)
+    ((name, budget, spent),) = curators.balances
+    lowered = own.data[:-1] + bytes([own.data[-1] ^ 1])
+    cases: dict[str, Block] = {
+        "an owner's call without its signature": replace(owners, transactions=(replace(call, signature=b""),)),
+        "an owner's call sent by the curator": replace(
+            owners, transactions=(replace(call, signature=b"", nonce=nonce),)
+        ),
+        "an owner's call signed by the curator": replace(
+            owners, transactions=(replace(call, nonce=nonce).signed(CURATOR),)
+        ),
+        "an owner's call signed by a stranger": replace(
+            owners, transactions=(replace(call, nonce=0).signed(stranger),)
+        ),
+        "an owner's call with another argument": replace(
+            owners, transactions=(replace(call, data=call.data[:-1] + bytes([call.data[-1] ^ 1])),)
+        ),
+        "a curator's call signed by a stranger": replace(
+            curators, transactions=(replace(own, nonce=0).signed(stranger),)
+        ),
+        "a curator's call with another argument": replace(curators, transactions=(replace(own, data=lowered),)),
+        "a transaction doubled": replace(curators, transactions=(own, own)),
+        "a transaction added": replace(curators, transactions=(own, replace(own, nonce=own.nonce + 1))),
+        "no transactions": replace(curators, transactions=()),
+        "another result": replace(curators, results=results_digest([()])),
+        "the result of another block": replace(curators, results=owners.results),
+        "no balances": replace(curators, balances=()),
+        "less spent": replace(curators, balances=((name, budget, max(0, spent - 1)),)),
+        "a larger budget": replace(curators, balances=((name, budget + 1, spent),)),
+        "another account's balance": replace(curators, balances=((bytes(32), budget, spent),)),
+    }
+    assert name == account and spent, "a block that charges"
+    return {what: [*lines[: block.number + 1], block.sealed(CURATOR).line()] for what, block in cases.items()}
 
 
 def _from_outside(account: Account, lines: list[str], receipts: list[dict[str, Any]]) -> dict[str, bool]:

@@ -142,14 +142,14 @@ def need_halmos() -> None:
 
 
 def prove(folder: Path, contract: str, properties: Iterable[str]) -> dict[str, Verdict]:
-    """Verdicts by property; the solvers get as long as they need, up to a minute a question."""
+    """Verdicts by property; the solvers get as long as they need, up to five minutes a question."""
     wanted = "|".join(properties)
     report = folder / f"{contract}.json"
     report.unlink(missing_ok=True)
     command = [
         str(HALMOS), "--contract", contract, "--match-test", f"^check_({wanted})\\(", "--json-output", str(report),
         "--storage-layout", "generic", "--loop", str(LOOP_BOUND), "--solver-timeout-branching", BRANCHING,
-        "--solver-timeout-assertion", "60s", "--solver-threads", "2", "--no-status", "--early-exit",
+        "--solver-timeout-assertion", "300s", "--solver-threads", "2", "--no-status", "--early-exit",
         "--panic-error-codes", "0x01,0x11",  # a failed assert, and an overflow in the property itself
     ]  # fmt: skip
     environment = os.environ | {

@@ -166,9 +166,12 @@ def test_what_the_vault_lost_is_lost(folder: Path, requests: list[Asked]) -> Non
     witness = Witness()
     with opened(folder, witness, Fuse()) as bank:
         account = bank.account()
-        assert bank.recovered["people"] == Recovered(lost=3)
+        assert bank.recovered["people"] == Recovered(lost=2)  # the repeat never had an answer of its own
         spent = account.state.spent
         for asked in requests[1:]:
+            if asked.wanted == requests[0].wanted:  # it repeats what is still there
+                assert ask(account, asked).exact == ask(account, requests[0]).exact
+                continue
             with pytest.raises(AnswerLost):
                 ask(account, asked)
         with pytest.raises(AnswerLost):  # nothing can be refined that is not there

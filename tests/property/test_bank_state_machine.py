@@ -13,7 +13,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from noisebank.errors import BudgetExhausted, KeyReused, PriceMoved
+from noisebank.audit.verifier import verify
+from noisebank.errors import BudgetExhausted, KeyReused, LedgerRefused, NoisebankError, PriceMoved, ViewExhausted
 from noisebank.path import Account
 from noisebank.records import Case
 from noisebank.units import Precision, on_ladder
@@ -36,7 +37,9 @@ SIGMAS = ("1", "1.25", "1.5", "2", "2.5", "3", "4", "7", "20", "0.5")
 
 questions = st.integers(0, len(QUESTIONS) - 1)
 sigmas = st.sampled_from(SIGMAS)
-analysts = st.sampled_from(["owner", "ann", "bob"])
+LIMITS = {"ann": 10**19, "bob": 6 * 10**17}
+"""Ann may learn all that there is, Bob a little, Eve nothing; the owner needs no limit."""
+analysts = st.sampled_from(["owner", "owner", "ann", "ann", "bob", "eve"])
 keys = st.sampled_from(["k1", "k2", "k3", "k4"])
 
 
@@ -57,7 +60,7 @@ class Known:
 
 
 class BankMachine(RuleBasedStateMachine):
-    """Random asks, retries and quotes by three analysts on one account."""
+    """Random asks, retries and quotes by the owner and three analysts on one account."""
 
     account: Account
 
@@ -69,9 +72,17 @@ class BankMachine(RuleBasedStateMachine):
         self.spent = self.reservations = self.measurements = 0
         self.known = [Known() for _ in QUESTIONS]
         self.used: dict[tuple[str, str], tuple[int, int, Fraction | None]] = {}
+        self.limits = dict(LIMITS)
+        for analyst, limit in LIMITS.items():
+            self.account.ledger.set_limit(self.account.id, self.account.analyst(analyst), limit)
+        self.seen: dict[tuple[str, int], int] = {}
+        self.paused = False
 
     def teardown(self) -> None:
         if hasattr(self, "folder"):
+            report = verify(list(self.account.ledger.export()))
+            assert report.passed, report.problem
+            assert report.accounts[0].spent == self.spent
             shutil.rmtree(self.folder)
 
     @rule(question=questions, spelling=st.integers(0, 1), sigma=sigmas, analyst=analysts, key=st.none() | keys)
@@ -94,10 +105,19 @@ class BankMachine(RuleBasedStateMachine):
         case, fresh = known.case(wanted), max(0, wanted - known.best)
         if key:
             self.used[analyst, key] = (question, wanted, None)
-        if self.spent + fresh > self.budget:
-            with pytest.raises(BudgetExhausted) as refused:
+        why = self._refusal(question, wanted, fresh, analyst)
+        if why is not None:
+            before = self.account.ledger.head()
+            with pytest.raises(why) as refused:
                 put()
-            assert (refused.value.asked.units, refused.value.left.units) == (fresh, self.budget - self.spent)
+            assert self.account.ledger.head() == before, "a refusal leaves no trace"
+            if isinstance(refused.value, BudgetExhausted):
+                assert (refused.value.asked.units, refused.value.left.units) == (fresh, self.budget - self.spent)
+            if isinstance(refused.value, ViewExhausted):
+                assert (refused.value.limit.units, refused.value.used.units) == (
+                    self.limits[analyst],
+                    self._learned(analyst),
+                )
             return
         answer = put()
         assert (answer.case, answer.cost.units, answer.wanted.units) == (case, fresh, wanted)
@@ -105,6 +125,8 @@ class BankMachine(RuleBasedStateMachine):
         if wanted in known.released:
             assert answer.exact == known.released[wanted], "a released answer never changes"
         self._remember(question, wanted, fresh, answer.exact)
+        if analyst != "owner":
+            self.seen[analyst, question] = max(wanted, self.seen.get((analyst, question), 0))
         if key:
             self.used[analyst, key] = (question, wanted, answer.exact)
 
@@ -115,7 +137,7 @@ class BankMachine(RuleBasedStateMachine):
         known, wanted = self.known[question], self._wanted(sigma)
         assert (quote.case, quote.cost.units) == (known.case(wanted), max(0, wanted - known.best))
         assert quote.left.units == self.budget - self.spent
-        if not quote.affordable:
+        if not quote.affordable or self.paused:
             return
         answer = self.account.ask(spellings[1], sigma=Fraction(sigma) * moves, at_most=quote.cost.exact)
         assert (answer.case, answer.cost, answer.stddev) == (quote.case, quote.cost, quote.stddev)
@@ -127,11 +149,30 @@ class BankMachine(RuleBasedStateMachine):
         spellings, moves = QUESTIONS[question]
         known, wanted = self.known[question], self._wanted(sigma)
         put = lambda: self.account.ask(spellings[0], sigma=Fraction(sigma) * moves, at_most=0)  # noqa: E731
+        if self.paused:
+            with pytest.raises(LedgerRefused, match="paused"):
+                put()
+            return
         if wanted > known.best:
             with pytest.raises(PriceMoved):
                 put()
             return
         self._remember(question, wanted, 0, put().exact)
+
+    @rule(analyst=st.sampled_from(sorted(LIMITS)), limit=st.integers(1, 2 * 10**18))
+    def set_limit(self, analyst: str, limit: int) -> None:
+        name = self.account.analyst(analyst)
+        if limit < self._learned(analyst):
+            with pytest.raises(LedgerRefused, match="below what is used"):
+                self.account.ledger.set_limit(self.account.id, name, limit)
+            return
+        self.account.ledger.set_limit(self.account.id, name, limit)
+        self.limits[analyst] = limit
+
+    @rule()
+    def pause_or_resume(self) -> None:
+        (self.account.ledger.resume if self.paused else self.account.ledger.pause)(self.account.id)
+        self.paused = not self.paused
 
     @invariant()
     def books_balance(self) -> None:
@@ -143,7 +184,29 @@ class BankMachine(RuleBasedStateMachine):
         assert state.measurements == self.measurements == sum(len(known.paid) for known in self.known)
         made = self.account.ledger.reservations(self.account.id)
         assert len(made) == self.reservations
-        assert all(reservation.answer is not None for reservation in made)
+        assert all(reservation.finished for reservation in made)
+        assert all((reservation.answer is None) == (reservation.case is Case.REPEAT) for reservation in made)
+        for analyst, limit in self.limits.items():
+            view = self.account.ledger.view(self.account.id, self.account.analyst(analyst))
+            assert (view.limit.units, view.used.units) == (limit, self._learned(analyst))
+            assert view.used <= view.limit
+
+    def _learned(self, analyst: str) -> int:
+        return sum(wanted for (who, _), wanted in self.seen.items() if who == analyst)
+
+    def _refusal(self, question: int, wanted: int, fresh: int, analyst: str) -> type[NoisebankError] | None:
+        """In the contract's order: a pause, the budget, the analyst's view."""
+        if self.paused:
+            return LedgerRefused
+        if self.spent + fresh > self.budget:
+            return BudgetExhausted
+        if analyst != "owner":
+            if analyst not in self.limits:
+                return LedgerRefused
+            more = max(0, wanted - self.seen.get((analyst, question), 0))
+            if more and self._learned(analyst) + more > self.limits[analyst]:
+                return ViewExhausted
+        return None
 
     def _wanted(self, sigma: str) -> int:
         return on_ladder(Precision.floor(1 / Fraction(sigma) ** 2)).units

@@ -166,7 +166,7 @@ def predicate_of(sql: str) -> Predicate:
 
 
 def digest_of(sql: str) -> bytes:
-    return Query(Function.SUM, "n", predicate_of(sql)).digest
+    return Query.of(Function.SUM, "n", predicate_of(sql)).digest
 
 
 def holds_in(predicate: Predicate) -> set[int]:

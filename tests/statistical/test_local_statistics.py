@@ -149,7 +149,7 @@ def test_vectors_are_unbiased_with_the_promised_variance(name):
 
 def test_intervals_cover_and_are_not_too_wide():
     schema = Schema((Number("x", 0, 10), Category("c", ("a", "b", "c", "d"))))
-    hits, tight, rounds = 0, 0, 60
+    hits, tight, rounds = 0, 0, 120
     for turn in range(rounds):
         people = [{"x": (turn + i) % 11, "c": "abbcccdddd"[i % 10]} for i in range(220)]
         found = estimate([collect(person, schema, 3.0) for person in people], schema)
@@ -160,5 +160,5 @@ def test_intervals_cover_and_are_not_too_wide():
             tight += abs(got.value - truth) <= 0.5 * (got.interval[1] - got.value)
     tests = 5 * rounds
     assert stats.binom.sf(tests - hits, tests, 0.09) > CHANCE  # at least about 95%, and they share reports
-    assert stats.binom.sf(tests - tight, tests, 0.09) < CHANCE  # half as wide covers 67%, and is noticed
+    assert stats.binom.sf(tests - tight, tests, 0.09) < CHANCE  # half as wide covers about 77%, and is noticed
     assert stats.binom.cdf(tests - tight, tests, 0.15) > CHANCE  # twice as wide: 95% of half of it

@@ -83,7 +83,7 @@ def test_quotes_cost_nothing_and_tell_the_price(account: Account) -> None:
 
 def test_a_receipt_proves_its_answer(account: Account, answer: Answer) -> None:
     receipt = answer.receipt
-    reservation = account.ledger.reservation(receipt.id)
+    reservation = account.ledger.reservation(account.id, receipt.id)
     assert reservation is not None
     assert reservation.answer == answer_digest(receipt.salt, receipt.answer)
     assert receipt.block == reservation.published_in

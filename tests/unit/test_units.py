@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from noisebank.errors import BadRequest
-from noisebank.units import LADDER_BITS, NOTHING, GridValue, Precision, exact, on_ladder
+from noisebank.ledger.abi import budget_ledger
+from noisebank.ledger.machine import NOBODY, Machine
+from noisebank.units import LADDER_BITS, MOST_PRECISION, NOTHING, GridValue, Precision, exact, on_ladder
 
 rationals = st.fractions(min_value=0, max_value=10**6, max_denominator=10**30)
 amounts = st.one_of(st.integers(0, 2**40), st.integers(0, 2**200)).map(Precision)
@@ -151,3 +153,11 @@ class TestGridValue:
     def test_refuses_floats(self):
         with pytest.raises(TypeError, match="exact rational"):
             GridValue.nearest(0.5, 3)
+
+
+def test_most_precision_is_what_the_contract_takes():
+    """The largest step of the ladder that is no more than the contract's largest amount."""
+    machine = Machine(budget_ledger(), 5)
+    (most,) = machine.view(machine.deploy(NOBODY, budget_ledger().initcode), "MAX_BUDGET")
+    assert MOST_PRECISION.units <= most
+    assert on_ladder(MOST_PRECISION) == on_ladder(Precision(most))

@@ -12,7 +12,7 @@ import pytest
 from noisebank.audit.verifier import UNSEEN_TAIL, verify
 from noisebank.errors import BadBank
 from noisebank.ledger.abi import budget_ledger
-from noisebank.ledger.block import Block, Executed, Genesis
+from noisebank.ledger.block import Block, Genesis
 from noisebank.ledger.replay import Replay
 from noisebank.ledger.signing import Key, Transaction
 from noisebank.path import Account
@@ -49,14 +49,15 @@ def test_an_honest_journal_passes_and_says_what_it_cannot_see(honest: Journal) -
     assert report.accounts[0].spent == account.state.spent.units
     assert report.accounts[0].cases == {"FIRST": 2, "REFINE": 1, "BLUR": 1, "REPEAT": 1}
     assert UNSEEN_TAIL in report.cannot_see
-    assert report.compared_with == ("nothing besides the journal itself",)
+    assert report.compared_with == ("nothing besides the ledger itself",)
 
 
 def test_a_head_receipts_and_openings_are_compared(honest: Journal) -> None:
     account, lines, receipts = honest
     head = account.ledger.head().digest.hex()
     report = verify(lines, head=head, receipts=receipts, openings=[openings(account)])
-    assert report.passed and UNSEEN_TAIL not in report.cannot_see
+    assert report.passed, report.problem
+    assert UNSEEN_TAIL not in report.cannot_see
     assert "5 of 5 records opened" in report.level
     assert len(report.compared_with) == 1 + len(receipts) + 1
 
@@ -98,15 +99,16 @@ def test_a_history_rewritten_by_the_curator_is_caught_only_from_outside(honest: 
     assert not verify(later, receipts=[receipts[0]]).passed
 
 
-def test_a_raise_forged_with_the_curators_key_is_refused_and_named(honest: Journal) -> None:
+@pytest.mark.parametrize("with_signature", [True, False])
+def test_a_raise_forged_with_the_curators_key_is_refused_and_named(honest: Journal, with_signature: bool) -> None:
     account, lines, _ = honest
     chain, contract = account.ledger.chain_id, account.ledger.contract
 
     def forge(blocks: list[Block]) -> list[Block]:
-        nonce = sum(1 for block in blocks for done in block.executed if done.transaction.sender() == CURATOR.address)
+        nonce = sum(not sent.signature for block in blocks for sent in block.transactions)
         call = budget_ledger().call("propose_raise", account.id, account.state.budget.units * 2)
-        forged = Transaction(chain, nonce, contract, call).signed(CURATOR)
-        return [*blocks, replace(blocks[-1], executed=(Executed(forged, blocks[-1].executed[0].events),))]
+        forged = Transaction(chain, nonce, contract, call)
+        return [*blocks, replace(blocks[-1], transactions=(forged.signed(CURATOR) if with_signature else forged,))]
 
     report = verify(resealed(lines, forge))
     assert not report.passed and report.block == len(lines) - 1
@@ -118,12 +120,24 @@ def test_a_transaction_signed_by_a_stranger_is_refused(honest: Journal) -> None:
     stranger = Key(b"\x09" * 32)
 
     def swap(blocks: list[Block]) -> list[Block]:
-        done = blocks[2].executed[0]
-        forged = replace(done, transaction=replace(done.transaction, nonce=0).signed(stranger))
-        return [*blocks[:2], replace(blocks[2], executed=(forged,)), *blocks[3:]]
+        forged = replace(blocks[2].transactions[0], nonce=0).signed(stranger)
+        return [*blocks[:2], replace(blocks[2], transactions=(forged,)), *blocks[3:]]
 
     report = verify(resealed(lines, swap))
     assert not report.passed and report.block == 2
+    assert stranger.address in report.problem
+
+
+def test_an_owners_call_without_the_owners_signature_is_refused(honest: Journal) -> None:
+    _, lines, _ = honest
+
+    def strip(blocks: list[Block]) -> list[Block]:
+        (sent,) = blocks[-1].transactions
+        assert sent.signature
+        return [*blocks[:-1], replace(blocks[-1], transactions=(replace(sent, signature=b""),))]
+
+    report = verify(resealed(lines, strip))
+    assert not report.passed and report.block == len(lines) - 2
 
 
 @pytest.mark.parametrize("field", ["salt", "block_digest", "id", "account", "contract", "chain_id", "block"])

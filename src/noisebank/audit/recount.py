@@ -191,12 +191,14 @@ class Recount:
 
     def _OwnerChanged(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
         tally = self.accounts[a["account"]]
+        _must(tally.next_owner != NOBODY, "nobody was proposed")
         heir, tally.next_owner, tally.next_curator, tally.pending = tally.next_owner, NOBODY, NOBODY, None
         tally.owner = heir
         return {"owner": heir}
 
     def _CuratorChanged(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
         tally = self.accounts[a["account"]]
+        _must(tally.next_curator != NOBODY, "nobody was proposed")
         tally.curator, tally.next_curator = tally.next_curator, NOBODY
         return {"curator": tally.curator}
 

@@ -71,19 +71,24 @@ def _check_curators(
 ) -> None:
     account = arguments["account"]
     _must(sender == recount.accounts[account].curator, f"{sender} is not the curator")
-    left = iter(arguments.get("runs", ()))
+    left = list(arguments.get("runs", ()))
     signed: list[dict[str, Any]] = []
     for row in arguments["claims" if "claims" in arguments else "seals"]:
         said: dict[str, Any] = dict(zip(CLAIM if "claims" in arguments else ("id", "answer", "last"), row, strict=True))
         if "runs" in said:
-            said["runs"] = tuple(next(left) for _ in range(said["runs"]))
+            _must(said["runs"] <= len(left), "runs are missing")
+            own = said["runs"]
+            said["runs"], left = tuple(left[:own]), left[own:]
         signed.append(said)
+    _must(not left, "runs are left over")
+    _must(function in ("reserve", "publish") or not signed or signed[-1]["last"], "a group has no end")
     name = "Reserved" if "claims" in arguments else "Published"
     spent = recount.accounts[account].spent
     for group in _groups(signed, in_one=function in ("reserve", "publish")):
         if events and events[0].name == "GroupRefused" and function.endswith("_many"):
             refused = events.pop(0)
-            _must(refused.arguments["id"] == group[0]["id"], "another group is refused")
+            named = (refused.arguments["account"], refused.arguments["id"])
+            _must(named == (account, group[0]["id"]), "another group is refused")
             continue
         for said in group:
             event = events.pop(0)

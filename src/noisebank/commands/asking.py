@@ -80,14 +80,15 @@ def ask(
 
     Example:  noisebank ask "SELECT COUNT(*) FROM survey WHERE age > 60" --within 25
     """
-    from noisebank import console
+    from noisebank.console import show_json
+    from noisebank.console_results import plain_result, show_result, write_receipts
 
     with opened_bank(folder) as bank:
         found = bank.account(account)
         answer = found.ask(question, relative=relative, at_most=at_most, key=key, analyst=analyst, **wish)
         if receipt is not None:
-            receipt.write_text(answer.receipt.text() + "\n")
-    console.show_json(console.plain_answer(answer)) if as_json else console.show_answer(answer)
+            write_receipts(receipt, answer)
+    show_json(plain_result(answer)) if as_json else show_result(answer)
 
 
 @click.command()

@@ -41,7 +41,7 @@ def demo(folder: Path, seed: int, as_json: bool) -> None:
 @click.command()
 @click.argument("name", type=click.Choice(["table2", "opu", "ldp", "chained"]))
 @click.option("--quick", is_flag=True, help="Fewer draws and runs.")
-@click.option("--folder", type=click.Path(path_type=Path), help="With ldp and chained: draw the figures into this folder.")
+@click.option("--folder", type=click.Path(path_type=Path), help="With ldp, chained: draw the figures here.")
 @as_json
 @guarded
 def reproduce(name: str, quick: bool, folder: Path | None, as_json: bool) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from noisebank.errors import BadTable
-from noisebank.measuring.engine import Inspection
+from noisebank.measuring.engine import Inspection, filled
 from noisebank.measuring.statement import literal, quoted, statement, step_of
 from noisebank.policy import Kind, Policy
 from noisebank.queries.query import Query
@@ -61,6 +61,10 @@ class DuckDBEngine:
     def statistic(self, query: Query) -> int:
         ((value,),) = self._rows(statement(query, self._policy, self._table(), self._row_key))
         return int(value)
+
+    def statistics(self, query: Query) -> tuple[int, ...]:
+        found = self._rows(statement(query, self._policy, self._table(), self._row_key))
+        return filled(query, self._policy, found)
 
     def inspect(self) -> Inspection:
         """Counts for the owner. Each value is looked at as a measurement would see it."""

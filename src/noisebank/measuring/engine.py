@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from math import prod
+from typing import Any, Protocol
 
+from noisebank.policy import Policy
+from noisebank.queries.groups import parts_of
 from noisebank.queries.query import Query
 
 
@@ -36,6 +40,10 @@ class Engine(Protocol):
         """
         ...
 
+    def statistics(self, query: Query) -> tuple[int, ...]:
+        """The same for each group of a grouped query, in the order of `group_labels`; 0 where no row lies in it."""
+        ...
+
     def inspect(self) -> Inspection:
         """A full look at the table, for its owner, when the account is opened."""
         ...
@@ -43,3 +51,15 @@ class Engine(Protocol):
     def fingerprint(self, salt: bytes) -> bytes:
         """A salted digest of the whole table."""
         ...
+
+
+def filled(query: Query, policy: Policy, rows: Iterable[Sequence[Any]]) -> tuple[int, ...]:
+    """An engine's rows of group numbers and a total, as one number a group; groups without rows are 0."""
+    sizes = [len(parts_of(policy.columns[name])) for name in query.by]
+    totals = [0] * prod(sizes)
+    for *keys, total in rows:
+        place = 0
+        for size, key in zip(sizes, keys, strict=True):
+            place = place * size + int(key)
+        totals[place] = int(total)
+    return tuple(totals)

@@ -14,12 +14,13 @@ from noisebank.units import GridValue
 
 def measure(
     engine: Engine, query: Query, sensitivity: Fraction, reservation: Reservation, entropy: Entropy
-) -> GridValue:
-    """One fresh noisy look at the data, paid for by `reservation`.
+) -> tuple[GridValue, ...]:
+    """One fresh noisy look at the data, paid for by `reservation`: one number, or one a group.
 
-    Requires: `reservation` is durable and charges fresh precision; `sensitivity` in steps.
-    Guarantees: the statistic plus a discrete Gaussian of variance at least Delta^2/fresh, on a grid
-    at least 2^26 times finer than the noise. Proof: docs/proofs/discrete_gaussian.md.
+    Requires: `reservation` is durable and charges fresh precision; `sensitivity` in steps (L2).
+    Guarantees: each statistic plus a discrete Gaussian of its own, of variance at least Delta^2/fresh,
+    on a grid at least 2^26 times finer than the noise. Proof: docs/proofs/discrete_gaussian.md.
     """
     variance = fresh_variance(sensitivity * sensitivity, reservation.fresh)
-    return draw(Law(Fraction(engine.statistic(query)), variance), entropy)
+    exact = engine.statistics(query) if query.by else (engine.statistic(query),)
+    return tuple(draw(Law(Fraction(statistic), variance), entropy) for statistic in exact)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 
 from noisebank.policy import Column, Kind, Policy
+from noisebank.queries.groups import parts_of
 from noisebank.queries.predicates import FALSE, TRUE, Predicate
-from noisebank.queries.query import Function, Query
+from noisebank.queries.query import Function, Part, Query
 from noisebank.queries.sensitivity import saturation
 from noisebank.queries.values import Values
 
@@ -22,22 +23,55 @@ def literal(text: str) -> str:
 
 
 def statement(query: Query, policy: Policy, table: str, row_key: str) -> str:
-    """SELECT one HUGEINT: the statistic in steps, saturated.
+    """SELECT one HUGEINT: the statistic in steps, saturated. Grouped: the groups' numbers before it, one row a group.
 
     `table` is a table expression; `row_key` decides which rows of a person count when a policy
-    caps them, and is secret so that nobody can arrange to be counted.
+    caps them, and is secret so that nobody can arrange to be counted. Groups without rows are
+    missing from the result: who reads it fills them with 0.
     """
-    summed = query.column if query.function is Function.SUM else None
-    needed = sorted(query.where.columns() | ({summed} if summed else set()))
-    columns = [policy.columns[name] for name in needed]
+    columns = [policy.columns[name] for name in sorted(query.columns())]
     steps = ", ".join(f"{step_of(column)} AS {quoted(column.name)}" for column in columns) or "1 AS one"
-    value = quoted(summed) if summed else "1"
     limit = saturation(query, policy)
-    condition = "" if query.where is TRUE else f" WHERE {condition_of(query.where)}"
-    return (
-        f"SELECT greatest(least(coalesce(sum({value}), 0), {limit}), -{limit})::HUGEINT "
-        f"FROM (SELECT {steps} FROM {_counted_rows(policy, table, row_key)}){condition}"
-    )
+    value, condition = _added(query)
+    total = f"greatest(least(coalesce(sum({value}), 0), {limit}), -{limit})::HUGEINT"
+    rows = f"FROM (SELECT {steps} FROM {_counted_rows(policy, table, row_key)})"
+    if not query.by:
+        return f"SELECT {total} {rows}{_where(condition)}"
+    keys = [_group_of(policy.columns[name]) for name in query.by]
+    inside = [f"{key} IS NOT NULL" for key in keys]
+    names = ", ".join(str(place) for place in range(1, len(keys) + 1))
+    return f"SELECT {', '.join(keys)}, {total} {rows}{_where(condition, *inside)} GROUP BY {names}"
+
+
+def _added(query: Query) -> tuple[str, str]:
+    """What a row adds, and which rows are read at all."""
+    if query.simple:
+        return _value(query.parts[0]), "" if query.where is TRUE else condition_of(query.where)
+    terms = []
+    for part in query.parts:
+        arms = " ".join(f"WHEN {condition_of(where)} THEN {weight}" for weight, where in part.weights)
+        terms.append(f"(CASE {arms} ELSE 0 END)::HUGEINT * coalesce({_value(part)}, 0)")
+    return " + ".join(terms), ""
+
+
+def _value(part: Part) -> str:
+    if part.column is None:
+        return "1"
+    name = quoted(part.column)
+    return f"{name}::HUGEINT * {name}" if part.function is Function.SQUARES else name
+
+
+def _where(*conditions: str) -> str:
+    found = " AND ".join(condition for condition in conditions if condition)
+    return f" WHERE {found}" if found else ""
+
+
+def _group_of(column: Column) -> str:
+    """The number of the group that a row's value lies in; NULL if in none."""
+    arms = []
+    for place, values in enumerate(parts_of(column)):
+        arms.append(f"WHEN {_among(quoted(column.name), values)} THEN {place}")
+    return f"CASE {' '.join(arms)} END"
 
 
 def step_of(column: Column) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypedDict
 
-from noisebank.errors import BadRequest
+from noisebank.errors import BadRequest, UnsupportedQuery
 from noisebank.privacy.calibration import Calibration, request_precision
 from noisebank.privacy.intervals import quantile_bound
 from noisebank.units import LEAST_PRECISION, MOST_PRECISION, Exact, Precision, exact, on_ladder, up_ladder
@@ -135,6 +135,20 @@ def price(wished: Wish, sensitivity: Fraction) -> Precision:
     if target > MOST_PRECISION:
         raise BadRequest("precision", "more than 2^96 units", "is more than any account can hold; ask for more noise")
     return target
+
+
+def split(wished: Wish, parts: int) -> Wish:
+    """A wish for a derived answer, shared evenly by its parts: they cost together what it alone would.
+
+    Only a wish about privacy can be shared without knowing the answer; how far noise in the parts
+    moves a ratio depends on the data.
+    """
+    if isinstance(wished, (NoiseWish, WithinWish)):
+        raise UnsupportedQuery(
+            "sigma or within for a derived answer", "its error depends on the data: say epsilon, delta"
+        )
+    target = wished.target(Fraction(1))
+    return PrecisionWish(on_ladder(Precision(target.units // parts)))
 
 
 def check_confidence(confidence: Exact | None) -> Fraction:

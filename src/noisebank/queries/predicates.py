@@ -104,6 +104,17 @@ class Diagrams:
         """True where at least one is."""
         return self._combined("or", left, right, lambda a, b: TRUE if TRUE in (a, b) else b if a is FALSE else a)
 
+    def negation(self, node: Predicate) -> Predicate:
+        """True where it is not: all other rows, missing values included (which SQL's NOT leaves out)."""
+        if not node.branches:
+            return FALSE if node is TRUE else TRUE
+        key = ("not", id(node))
+        if key not in self._memo:
+            self._memo[key] = self._node(
+                node.column, [(values, self.negation(child)) for values, child in node.branches]
+            )
+        return self._memo[key]
+
     def _combined(
         self, name: str, left: Predicate, right: Predicate, leaf: Callable[[Predicate, Predicate], Predicate]
     ) -> Predicate:

@@ -1,4 +1,9 @@
-"""A query: a canonical linear statistic with one noise, and its digest."""
+"""A query: a canonical linear statistic with one noise, and its digest.
+
+Every linear statistic adds up, over the rows, a weight that depends on the row: times 1 (COUNT), times a column's
+steps (SUM), or times their squares. Weights are integers, written as disjoint predicates; proportional statistics are
+one query with different units. A grouped query is a vector: the same sum for each combination of declared keys or bins.
+"""
 
 from __future__ import annotations
 
@@ -11,44 +16,112 @@ from typing import Any
 from noisebank.digests import tagged
 from noisebank.queries.predicates import TRUE, Predicate
 
+Weights = tuple[tuple[int, Predicate], ...]
+"""Nonzero weights by rising value, each with the rows that have it; no row has two."""
+GROUPED, PART_OF_TABLE = 8, 16
+"""Bits of the public byte."""
+
 
 class Function(Enum):
-    """What is added up over the rows that the predicate selects."""
+    """What a row's weight is multiplied with."""
 
     COUNT = "count"
     SUM = "sum"
+    SQUARES = "squares"
+
+
+CODES = {Function.COUNT: 1, Function.SUM: 2, Function.SQUARES: 3}
+SEVERAL = 4
+"""The public byte of a sum of different functions or columns."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One function of one column, with its weights. COUNT has no column."""
+
+    function: Function
+    column: str | None
+    weights: Weights
+
+    @cached_property
+    def canonical(self) -> list[Any]:
+        """As plain text and integers."""
+        weights = [[weight, predicate.canonical] for weight, predicate in self.weights]
+        return [self.function.value, self.column or "", weights]
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether all rows have the same weight."""
+        return len(self.weights) == 1 and self.weights[0][1] is TRUE
+
+    def columns(self) -> frozenset[str]:
+        """The columns that it reads."""
+        read = frozenset().union(*(predicate.columns() for _, predicate in self.weights))
+        return read | ({self.column} if self.column else frozenset())
 
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """COUNT of the rows, or SUM of a column's steps, where a predicate holds.
+    """What is measured. Queries compare by digest: the canonical form is what they *are*."""
 
-    Queries compare by digest: the canonical form is what they *are*.
-    """
+    parts: tuple[Part, ...]
+    by: tuple[str, ...] = ()
+    """The columns of GROUP BY, in alphabetical order."""
 
-    function: Function
-    column: str | None
-    where: Predicate
+    @classmethod
+    def of(cls, function: Function, column: str | None, where: Predicate, by: tuple[str, ...] = ()) -> Query:
+        """COUNT of the rows, or SUM of a column's steps, where a predicate holds."""
+        return cls((Part(function, column, ((1, where),)),), by)
 
     @cached_property
     def canonical(self) -> dict[str, Any]:
         """As plain text and integers."""
-        return {"function": self.function.value, "column": self.column or "", "where": self.where.canonical}
+        return {"parts": [part.canonical for part in self.parts], "by": list(self.by)}
 
     @cached_property
     def digest(self) -> bytes:
         """The paper's "query type"; never leaves the bank unsalted."""
-        return tagged("query 1", self.canonical)
+        return tagged("query 2", self.canonical)
+
+    @property
+    def simple(self) -> bool:
+        """Whether it is one function with one weight: COUNT or SUM WHERE."""
+        return len(self.parts) == 1 and len(self.parts[0].weights) == 1
+
+    @property
+    def function(self) -> Function:
+        """Of a simple query."""
+        return self._simple_part().function
+
+    @property
+    def column(self) -> str | None:
+        """Of a simple query."""
+        return self._simple_part().column
+
+    @property
+    def where(self) -> Predicate:
+        """Of a simple query: the rows that it reads."""
+        return self._simple_part().weights[0][1]
 
     @property
     def whole_table(self) -> bool:
         """Whether it is about everybody."""
-        return self.where is TRUE
+        return all(part.everywhere for part in self.parts)
 
     @property
     def about(self) -> int:
-        """The public byte of a record: the function, and 16 more if it is about a part of the table."""
-        return {Function.COUNT: 1, Function.SUM: 2}[self.function] + (0 if self.whole_table else 16)
+        """The public byte of a record: the function, whether it is grouped, whether it is about a part of the table."""
+        code = CODES[self.parts[0].function] if len(self.parts) == 1 else SEVERAL
+        return code + (GROUPED if self.by else 0) + (0 if self.whole_table else PART_OF_TABLE)
+
+    def columns(self) -> frozenset[str]:
+        """The columns that it reads."""
+        return frozenset(self.by).union(*(part.columns() for part in self.parts))
+
+    def _simple_part(self) -> Part:
+        if not self.simple:
+            raise ValueError("this query has several weights")
+        return self.parts[0]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Query) and self.digest == other.digest
@@ -59,12 +132,13 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A query as somebody asked it: the answer is `statistic in steps * unit`.
+    """A query as somebody asked it: the answer is `statistic in steps * unit + offset`.
 
     `unit` is the column's step, divided by the public number of rows for averages: so AVG and SUM
-    of a column are one query with one price.
+    of a column are one query with one price. `offset` is a constant that the asker adds.
     """
 
     query: Query
     unit: Fraction
     sql: str
+    offset: Fraction = Fraction(0)

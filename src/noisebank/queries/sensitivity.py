@@ -1,46 +1,106 @@
-"""How far one person can move a query: L2 sensitivity in steps, from the policy alone."""
+"""How far one person can move a query: squared L2 sensitivity in steps, from the policy alone."""
 
 from __future__ import annotations
 
+from fractions import Fraction
+from itertools import product
+from math import isqrt
+
 from noisebank.policy import Neighbours, Policy
-from noisebank.queries.query import Function, Query
+from noisebank.queries.predicates import FALSE, Diagrams, Predicate
+from noisebank.queries.query import Function, Part, Query
+
+MOST_COMBINATIONS = 4_096
+"""Of different weights. Beyond, the extremes of the parts are added up, which is never too small."""
 
 
-def sensitivity(query: Query, policy: Policy) -> int:
-    """The largest change of `query` (in steps) between neighbouring tables.
+def sensitivity_squared(query: Query, policy: Policy) -> int:
+    """The square of the largest L2 distance between the query's values (in steps) on neighbouring tables.
 
     Requires: the engine clips each value to its bounds and counts at most `max_rows` rows of one
-    person. Guarantees: at least |q(D) - q(D')| for all neighbours D, D'.
-    Argument: one person contributes a sum of a rows, each in [l, u] or, where a predicate or a
-    missing value may hide it, 0. Add-remove moves the query by one contribution, replace-one by
-    the difference of two. A person in the table has at least one row (else the tables would be
-    add-remove neighbours), so a starts at 1. Proof: docs/proofs/sensitivity.md.
+    person. Guarantees: at least |q(D) - q(D')|^2 for all neighbours D, D'.
+    Argument: one person contributes a sum of 1 to `max_rows` rows, each between two extremes.
+    Add-remove moves the query by one contribution, replace-one by the difference of two. With
+    groups, the norm of a contribution, or of a difference of two, is a convex function of where the
+    rows lie, so it is largest when all rows of a person lie in one group: the two persons' in the
+    same one, or in two different ones. Proof: docs/proofs/sensitivity.md.
     """
     lowest, highest = contribution_range(query, policy)
+    largest = max(abs(lowest), abs(highest))
     if policy.neighbours is Neighbours.ADD_REMOVE:
-        return max(abs(lowest), abs(highest))
-    return highest - lowest
+        return largest * largest
+    moved = highest - lowest
+    if query.by:
+        return max(moved * moved, 2 * largest * largest)
+    return moved * moved
+
+
+def sensitivity(query: Query, policy: Policy) -> Fraction:
+    """The L2 sensitivity, or the next multiple of 2^-40 above it where it is no integer: never too small."""
+    square = sensitivity_squared(query, policy)
+    root = isqrt(square)
+    if root * root == square:
+        return Fraction(root)
+    return Fraction(isqrt(square << 80) + 1, 1 << 40)
 
 
 def contribution_range(query: Query, policy: Policy) -> tuple[int, int]:
-    """The least and the most that one person can add to the query."""
-    if query.function is Function.COUNT:
-        low = high = 1
-        hidden = not query.whole_table
-    else:
-        assert query.column is not None
-        column = policy.columns[query.column]
-        low, high = column.bounds
-        hidden = column.nullable or not query.whole_table
+    """The least and the most that one person can add to the query (to one of its groups)."""
+    low, high = row_range(query, policy)
+    if query.by:  # a row may lie in no group
+        low, high = min(low, 0), max(high, 0)
     most = policy.max_rows
     # A sum of a rows in [low, high], 1 <= a <= most, is extreme at one end of a.
-    lowest, highest = min(low, most * low), max(high, most * high)
-    return (min(lowest, 0), max(highest, 0)) if hidden else (lowest, highest)
+    return min(low, most * low), max(high, most * high)
+
+
+def row_range(query: Query, policy: Policy) -> tuple[int, int]:
+    """The least and the most that one row can add."""
+    ranges = [_part_ranges(part, policy) for part in query.parts]
+    combinations = 1
+    for one in ranges:
+        combinations *= len(one)
+    if len(ranges) == 1 or combinations > MOST_COMBINATIONS:
+        lows = sum(min(low for _, low, _ in one) for one in ranges)
+        return lows, sum(max(high for _, _, high in one) for one in ranges)
+    # Weights of different parts depend on the same row: only combinations that some row can have count.
+    diagrams = Diagrams(policy.columns)
+    found: list[tuple[int, int]] = []
+    for choice in product(*ranges):
+        where = choice[0][0]
+        for other, _, _ in choice[1:]:
+            where = diagrams.both(where, other)
+        if where is not FALSE:
+            found.append((sum(low for _, low, _ in choice), sum(high for _, _, high in choice)))
+    return min(low for low, _ in found), max(high for _, high in found)
 
 
 def saturation(query: Query, policy: Policy) -> int:
-    """The largest absolute value that the statistic may take: row cap x bound."""
-    if query.function is Function.COUNT or query.column is None:
-        return policy.row_cap
-    low, high = policy.columns[query.column].bounds
+    """The largest absolute value that the statistic may take: row cap times what one row can add."""
+    low, high = row_range(query, policy)
     return policy.row_cap * max(abs(low), abs(high))
+
+
+def _part_ranges(part: Part, policy: Policy) -> list[tuple[Predicate, int, int]]:
+    """For each weight (and none): where it holds, and the extremes of what such a row adds."""
+    low = high = 1
+    hidden = False
+    if part.column is not None:
+        column = policy.columns[part.column]
+        low, high = column.bounds
+        hidden = column.nullable
+        if part.function is Function.SQUARES:
+            low, high = (0 if low <= 0 <= high else min(low * low, high * high)), max(low * low, high * high)
+    found: list[tuple[Predicate, int, int]] = []
+    diagrams = Diagrams(policy.columns)
+    rest: Predicate | None = None
+    for weight, predicate in part.weights:
+        ends = sorted((weight * low, weight * high))
+        if hidden:
+            ends = [min(ends[0], 0), max(ends[1], 0)]
+        found.append((predicate, ends[0], ends[1]))
+        rest = predicate if rest is None else diagrams.either(rest, predicate)
+    nothing = diagrams.negation(rest) if rest is not None else FALSE
+    if nothing is not FALSE:
+        found.append((nothing, 0, 0))
+    return found

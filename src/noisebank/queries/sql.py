@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import re
-from fractions import Fraction
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from noisebank.errors import BadQuery, UnsupportedQuery
-from noisebank.policy import Column, Policy
+from noisebank.policy import Policy
+from noisebank.queries.aggregates import Aggregates
 from noisebank.queries.conditions import Conditions, column_named
-from noisebank.queries.predicates import FALSE, TRUE, Predicate
+from noisebank.queries.groups import check_groups
+from noisebank.queries.predicates import FALSE, TRUE
 from noisebank.queries.query import Function, Query, Question
-from noisebank.queries.sensitivity import sensitivity
+from noisebank.queries.sensitivity import sensitivity_squared
+from noisebank.queries.weights import query_of
 
 MAX_SQL = 20_000
 """Characters. Longer texts are machine-made and would only slow the parser down."""
 
 REFUSED_CLAUSES = {
-    "with_": "WITH", "joins": "JOIN", "laterals": "LATERAL", "group": "GROUP BY", "having": "HAVING",
+    "with_": "WITH", "joins": "JOIN", "laterals": "LATERAL", "having": "HAVING",
     "qualify": "QUALIFY", "windows": "WINDOW", "distinct": "DISTINCT", "order": "ORDER BY", "sort": "SORT BY",
     "limit": "LIMIT", "offset": "OFFSET", "sample": "SAMPLE", "pivots": "PIVOT", "into": "INTO", "locks": "FOR UPDATE",
     "match": "MATCH_RECOGNIZE", "connect": "CONNECT BY", "cluster": "CLUSTER BY", "distribute": "DISTRIBUTE BY",
@@ -34,15 +36,24 @@ def parse(sql: str, policy: Policy) -> Question:
     Guarantees: equivalent spellings give equal queries; raises before anything else happens.
     """
     text = sql.strip()  # as it was written: a line break ends a comment, spaces in a text count
+    select = read_select(text, policy)
+    try:
+        return _Asking(policy, text).question(select)
+    except RecursionError:
+        raise BadQuery("this SQL is nested too deeply") from None
+
+
+def read_select(text: str, policy: Policy) -> exp.Select:
+    """One SELECT of the policy's table, without clauses that nobody answers."""
     if len(text) > MAX_SQL:
         raise BadQuery(f"this SQL has {len(text)} characters; at most {MAX_SQL} are read")
     try:
         select = _select(text)
         _refuse_clauses(select)
         _check_table(select, policy)
-        return _Asking(policy, text).question(select)
     except RecursionError:
         raise BadQuery("this SQL is nested too deeply") from None
+    return select
 
 
 def _select(text: str) -> exp.Select:
@@ -66,11 +77,11 @@ def _select(text: str) -> exp.Select:
 
 def _refuse_clauses(select: exp.Select) -> None:
     for key, value in select.args.items():
-        if value and key not in ("expressions", "from_", "where"):
+        if value and key not in ("expressions", "from_", "where", "group"):
             name = REFUSED_CLAUSES.get(key, key.upper())
-            raise UnsupportedQuery(name, "ask SELECT aggregate FROM table [WHERE condition]")
+            raise UnsupportedQuery(name, "ask SELECT aggregate FROM table [WHERE condition] [GROUP BY columns]")
     if select.find(exp.Subquery) or len(list(select.find_all(exp.Select))) > 1:
-        raise UnsupportedQuery("a subquery", "ask SELECT aggregate FROM table [WHERE condition]")
+        raise UnsupportedQuery("a subquery", "ask SELECT aggregate FROM table [WHERE condition] [GROUP BY columns]")
     if select.find(exp.Window):
         raise UnsupportedQuery("OVER", "window functions see single rows")
 
@@ -101,80 +112,47 @@ class _Asking:
         self.conditions = Conditions(policy.columns)
 
     def question(self, select: exp.Select) -> Question:
-        if len(select.expressions) != 1:
-            raise UnsupportedQuery("more than one result", "ask for one aggregate at a time")
         where = select.args.get("where")
         condition = self.conditions.predicate(where.this) if where else TRUE
         if condition is FALSE:
             raise BadQuery("by the policy no row can meet this condition, so the answer is 0")
-        aggregate = select.expressions[0].unalias()
-        while isinstance(aggregate, exp.Paren):
-            aggregate = aggregate.this
-        if isinstance(aggregate, (exp.Count, exp.Sum, exp.Avg)):
-            if isinstance(aggregate.this, exp.Distinct) or aggregate.expressions:
-                raise UnsupportedQuery("DISTINCT", "ask for COUNT(*), SUM(column) or AVG(column)")
-            argument = aggregate.this.unnest() if isinstance(aggregate.this, exp.Paren) else aggregate.this
-            if isinstance(aggregate, exp.Count):
-                return self._count(argument, condition)
-            if isinstance(aggregate, exp.Sum):
-                return self._sum(self._summed(argument, "SUM"), condition, Fraction(1))
-            return self._average(argument, condition)
-        raise UnsupportedQuery(
-            f"SELECT {aggregate.sql(dialect='duckdb')[:60]}",
-            "ask for COUNT(*), SUM(column), AVG(column) or AVG(condition)",
-        )
+        by = self._grouped(select)
+        asked = [found for found in select.expressions if not self._is_key(found, by)]
+        if len(asked) != 1:
+            raise UnsupportedQuery("more than one result", "ask for one aggregate at a time")
+        combination = Aggregates(self.policy, self.conditions, condition, bool(by)).read(asked[0].unalias())
+        query, factor = query_of(self.conditions.diagrams, combination.integers, by)
+        if not sensitivity_squared(query, self.policy):
+            self._refuse_public(query)
+        return Question(query, combination.unit * factor, self.text, combination.constant)
 
-    def _count(self, argument: exp.Expr | None, condition: Predicate) -> Question:
-        if isinstance(argument, exp.Column):
-            present = self.conditions.present(column_named(argument, self.policy.columns))
-            condition = self.conditions.diagrams.both(condition, present)
-        elif not isinstance(argument, (exp.Star, exp.Literal)) or argument.find(exp.Column):  # * EXCLUDE (column)
-            raise UnsupportedQuery("COUNT of an expression", "ask COUNT(*) and put the condition into WHERE")
-        return self._counted(condition, Fraction(1))
+    def _grouped(self, select: exp.Select) -> tuple[str, ...]:
+        """The columns of GROUP BY, in alphabetical order: order makes no difference to what is asked."""
+        group = select.args.get("group")
+        if group is None:
+            return ()
+        if any(value for key, value in group.args.items() if key != "expressions"):
+            raise UnsupportedQuery("GROUP BY ALL, CUBE, ROLLUP or GROUPING SETS", "name the columns: GROUP BY a, b")
+        names = []
+        for node in group.expressions:
+            if not isinstance(node, exp.Column):
+                raise UnsupportedQuery(f"GROUP BY {node.sql(dialect='duckdb')[:40]}", "group by declared columns")
+            names.append(column_named(node, self.policy.columns).name)
+        check_groups(tuple(names), self.policy)
+        return tuple(sorted(names))
 
-    def _counted(self, condition: Predicate, unit: Fraction) -> Question:
+    def _is_key(self, node: exp.Expr, by: tuple[str, ...]) -> bool:
+        """Keys may be selected or not: all of them are always returned."""
+        bare = node.unalias()
+        if not isinstance(bare, exp.Column):
+            return False
+        name = column_named(bare, self.policy.columns).name
+        if name not in by:
+            raise UnsupportedQuery(f"SELECT {name}", "single values are never shown; ask for an aggregate")
+        return True
+
+    def _refuse_public(self, query: Query) -> None:
         rows = self.policy.public_rows
-        if condition is TRUE and rows is not None:
+        if rows is not None and query.simple and query.function is Function.COUNT:
             raise BadQuery(f"the number of rows is public in this account: {rows}; nothing needs to be spent")
-        query = Query(Function.COUNT, None, condition)
-        if not sensitivity(query, self.policy):
-            raise BadQuery("by the policy nobody can change this number, so it is public; nothing needs to be spent")
-        return Question(query, unit, self.text)
-
-    def _sum(self, column: Column, condition: Predicate, unit: Fraction) -> Question:
-        # Missing values add nothing: saying so in the condition makes both spellings one query.
-        condition = self.conditions.diagrams.both(condition, self.conditions.present(column))
-        return Question(Query(Function.SUM, column.name, condition), column.step * unit, self.text)
-
-    def _summed(self, argument: exp.Expr, aggregate: str) -> Column:
-        if not isinstance(argument, exp.Column):
-            raise UnsupportedQuery(f"{aggregate} of an expression", f"ask {aggregate}(column)")
-        column = column_named(argument, self.policy.columns)
-        if not column.numeric:
-            raise BadQuery(f"column {column.name} is {column.kind.value}, not a number: {aggregate} needs numbers")
-        if column.low is None:
-            raise BadQuery(f"column {column.name} has no bounds, so it cannot be summed; add bounds to the policy")
-        return column
-
-    def _average(self, argument: exp.Expr, condition: Predicate) -> Question:
-        rows = self.policy.public_rows
-        if rows is None:
-            raise UnsupportedQuery("AVG where the number of rows is not public", "ask for the SUM and the COUNT")
-        if condition is not TRUE:
-            raise UnsupportedQuery("AVG with WHERE", "its number of rows is not public: ask for the SUM and the COUNT")
-        if isinstance(argument, exp.Column) and column_named(argument, self.policy.columns).numeric:
-            column = self._summed(argument, "AVG")
-            self._refuse_missing({column.name})
-            return self._sum(column, TRUE, Fraction(1, rows))
-        predicate = self.conditions.predicate(argument)
-        self._refuse_missing(self.conditions.columns_in(argument))
-        if predicate in (TRUE, FALSE):
-            raise BadQuery(f"by the policy this condition holds for {'all' if predicate is TRUE else 'no'} rows")
-        return self._counted(predicate, Fraction(1, rows))
-
-    def _refuse_missing(self, names: set[str]) -> None:
-        for name in sorted(names):
-            if self.policy.columns[name].nullable:
-                raise UnsupportedQuery(
-                    f"AVG over the nullable column {name}", "its number of values is not public: ask for SUM and COUNT"
-                )
+        raise BadQuery("by the policy nobody can change this number, so it is public; nothing needs to be spent")

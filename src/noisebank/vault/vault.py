@@ -64,8 +64,15 @@ class Sealed:
     @property
     def point(self) -> Point:
         """The answer as a point of its query's bridge."""
+        return Point(Precision(self.body["wanted"]), self.values[0])
+
+    @property
+    def values(self) -> tuple[GridValue, ...]:
+        """The released numbers: one, or one a group."""
+        if "values" in self.body:
+            return tuple(GridValue(numerator, shift) for numerator, shift in self.body["values"])
         numerator, shift = self.body["value"]
-        return Point(Precision(self.body["wanted"]), GridValue(numerator, shift))
+        return (GridValue(numerator, shift),)
 
 
 class Vault:
@@ -75,7 +82,7 @@ class Vault:
         self._database = open_database(path, SCHEMA, vfs)
         self._access = threading.RLock()
         self._commit = GroupCommit(self._write, die)
-        self._points: dict[tuple[bytes, bytes], dict[int, Point]] = defaultdict(dict)
+        self._values: dict[tuple[bytes, bytes], dict[int, tuple[GridValue, ...]]] = defaultdict(dict)
         with reading(self._database):
             for row in self._database.execute("SELECT id, account, query, body, salt FROM answers"):
                 self._remember(_sealed(row))
@@ -144,11 +151,11 @@ class Vault:
         with self._access:
             return tuple(self._database.execute("SELECT account, id FROM answers"))
 
-    def points(self, account: bytes, query: bytes) -> tuple[Point, ...]:
-        """All released answers to a query, by rising precision."""
+    def points(self, account: bytes, query: bytes, group: int = 0) -> tuple[Point, ...]:
+        """All released answers to a query, or to one of its groups, by rising precision."""
         with self._access:
-            known = self._points.get((account, query), {})
-            return tuple(known[units] for units in sorted(known))
+            known = self._values.get((account, query), {})
+            return tuple(Point(Precision(units), known[units][group]) for units in sorted(known))
 
     def close(self) -> None:
         """Nothing is lost."""
@@ -156,9 +163,8 @@ class Vault:
 
     def _remember(self, sealed: Sealed) -> None:
         with self._access:
-            known = self._points[sealed.account, sealed.query]
-            point = known.setdefault(sealed.point.precision.units, sealed.point)
-            if point != sealed.point:
+            known = self._values[sealed.account, sealed.query]
+            if known.setdefault(sealed.body["wanted"], sealed.values) != sealed.values:
                 raise Tampered(f"two different answers of the same precision are sealed: {sealed.id.hex()[:12]}")
 
     def _one(self, sql: str, values: tuple[object, ...]) -> Any:

@@ -1,20 +1,32 @@
-"""A short history of a real chain with every kind of transaction, as exported lines."""
+"""A history of a real chain with every kind of transaction, as exported lines."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Callable, Iterable
+from functools import cache
 from itertools import count
 
 from noisebank.entropy import Entropy
 from noisebank.errors import Tampered
+from noisebank.ledger.abi import budget_ledger, encoded
 from noisebank.ledger.block import Block, Genesis
-from noisebank.ledger.embedded import EmbeddedChain
-from noisebank.ledger.protocol import Claim, Opening, Role
+from noisebank.ledger.calls import publish_many_call, reserve_many_call
+from noisebank.ledger.embedded import EmbeddedChain, begin_chain
+from noisebank.ledger.journal import Journal
+from noisebank.ledger.machine import Event, Log, events
+from noisebank.ledger.protocol import THE_OWNER, WHOLE_WEIGHT, Claim, Opening, Role, Run, Seal
 from noisebank.ledger.replay import Replay
+from noisebank.ledger.signing import Key
 from noisebank.units import Precision
-from support import memory_rooms
+from support import CURATOR, OWNER
+
+NEXT, HEIR = Key(b"\x03" * 32), Key(b"\x04" * 32)
+"""Who takes over as curator and as owner."""
+KEYS = {Role.CURATOR: CURATOR, Role.OWNER: OWNER}
+ANALYST = b"\x63" * 32
+HALF = WHOLE_WEIGHT // 2
 
 
 class Fixed(Entropy):
@@ -35,21 +47,35 @@ def opening(budget: int = 100, salt: int = 1, delay: int = 3) -> Opening:
     return Opening(Precision(budget), word(salt), word(salt + 1), delay)
 
 
-def claim(account: bytes, id: int, wanted: int, query: int = 3, limit: int = 10**9) -> Claim:
-    return Claim(account, word(id), word(query), word(99), 1, Precision(wanted), Precision(limit))
+def claim(
+    account: bytes,
+    id: int,
+    wanted: int,
+    query: int = 3,
+    limit: int = 10**9,
+    analyst: bytes = THE_OWNER,
+    cube: int = 0,
+    runs: tuple[Run, ...] = (),
+    about: int = 1,
+) -> Claim:
+    return Claim(account, word(id), word(query), analyst, about, Precision(wanted), Precision(limit), cube, runs)
+
+
+def seal(id: int, answer: int = 77) -> Seal:
+    return Seal(word(id), word(answer))
 
 
 def together(chain: EmbeddedChain, *actions: Callable[[], object]) -> None:
-    """Runs actions on threads that all wait for the same group commit."""
+    """Runs actions on threads that all wait for the same group commit, in this order, or end before it."""
     threads = [threading.Thread(target=action) for action in actions]
     gate = chain._commit
     gate._writing = True  # as if somebody were writing, until all have queued up
-    for thread in threads:
-        thread.start()
     deadline = time.monotonic() + 30
-    while len(gate._waiting) < len(actions):
-        assert time.monotonic() < deadline, "not everybody came to wait"
-        time.sleep(0.001)
+    for place, thread in enumerate(threads, 1):
+        thread.start()
+        while len(gate._waiting) + sum(not started.is_alive() for started in threads[:place]) < place:
+            assert time.monotonic() < deadline, "not everybody came to wait"
+            time.sleep(0.0005)
     with gate._change:
         gate._writing = False
         gate._change.notify_all()
@@ -58,30 +84,79 @@ def together(chain: EmbeddedChain, *actions: Callable[[], object]) -> None:
         assert not thread.is_alive()
 
 
-def history(salt: int = 7) -> list[str]:
-    """Openings, all four cases, a group, publications, budget and role changes; a second a block."""
+def send(chain: EmbeddedChain, data: bytes) -> tuple[Event, ...]:
+    """A call of the curator's that `Ledger` has no method for: a batch."""
+    return events(budget_ledger(), chain._send(Role.CURATOR, data))
+
+
+def log_of(event: Event) -> Log:
+    """An event as the contract would log it."""
+    signature = next(each for each in budget_ledger().events.values() if each.name == event.name)
+    hot = [name for (name, _), indexed in zip(signature.inputs, signature.indexed, strict=True) if indexed]
+    topics = [encoded([kind], [event.arguments[name]]) for name, kind in signature.inputs if name in hot]
+    plain = [event.arguments[name] for name, _ in signature.inputs if name not in hot]
+    return (signature.digest, *topics), encoded(signature.plain, plain)
+
+
+@cache
+def history(salt: int = 7) -> tuple[str, ...]:
+    """Openings, all cases, groups, batches, cubes, views, versions, budgets, hand-overs; a second a block."""
     ticks = count(1_000)
-    rooms = memory_rooms(Fixed(salt), clock=lambda: float(next(ticks)))
-    chain = rooms.ledger
-    account = chain.open_account(opening())
-    chain.open_account(opening(budget=50, salt=5))
+    clock = lambda: float(next(ticks))  # noqa: E731
+    journal = Journal(":memory:")
+    begin_chain(journal, CURATOR, Fixed(salt), clock)
+    chain = EmbeddedChain(journal, KEYS, clock)
+    account = chain.open_account(opening(budget=1_000))
+    other = chain.open_account(opening(budget=50, salt=5))
     chain.reserve(claim(account, 1, 10))
     chain.reserve(claim(account, 2, 30))
     together(chain, *(lambda id=id, wanted=wanted: chain.reserve(claim(account, id, wanted)) for id, wanted in
                       [(3, 10), (4, 20), (5, 40)]))  # fmt: skip
-    chain.publish(account, word(1), word(77))
-    chain.lower_budget(account, 90)
-    chain.propose_raise(account, 200)
-    chain.reserve(claim(account, 6, 1, query=4))
-    chain.publish(account, word(6), word(78))
+    chain.publish(account, seal(1))
+    chain.set_limit(account, ANALYST, 300)
+    chain.reserve(claim(account, 6, 12, query=4), claim(account, 7, 15, query=4, analyst=ANALYST, about=2))
+    chain.publish(account, seal(6), seal(7, 78))
+    _work_on_a_cube(chain, account)
+    chain.reserve(claim(other, 30, 7, about=3))
+    chain.pause(account)
+    chain.resume(account)
+    chain.lower_budget(account, 900)
+    chain.propose_raise(account, 2_000)
+    chain.reserve(claim(account, 40, 1, query=5))
+    chain.publish(account, seal(40))
     chain.finish_raise(account)
-    chain._transact(Role.OWNER, "propose_curator", account, "0x" + "cd" * 20)
-    chain._transact(Role.OWNER, "propose_owner", account, "0x" + "ab" * 20)
-    chain.reserve(claim(account, 7, 1, query=1))
-    lines = list(chain.export())
-    chain.close()
-    rooms.vault.close()
+    chain.open_version(account, word(21), word(22))
+    chain.reserve(claim(account, 50, 10, analyst=ANALYST))
+    chain.manage("propose_curator", account, NEXT.address)
+    chain.manage("propose_owner", account, HEIR.address)
+    again = EmbeddedChain(journal, {Role.SEALER: CURATOR, Role.CURATOR: NEXT, Role.OWNER: HEIR}, clock)
+    again.accept(Role.OWNER, account)
+    again.manage("propose_curator", account, NEXT.address)  # the old owner's proposal is gone
+    again.accept(Role.CURATOR, account)
+    again.reserve(claim(account, 60, 25, analyst=ANALYST))
+    again.set_limit(account, ANALYST, 310)
+    again.reserve(claim(account, 61, 1, query=1))
+    lines = tuple(again.export())
+    again.close()
     return lines
+
+
+def _work_on_a_cube(chain: EmbeddedChain, account: bytes) -> None:
+    cube = chain.add_cube(account, 8)
+    low, high = (Run(0, 4),), (Run(2, 6, HALF), Run(7, 8))
+    chain.reserve(claim(account, 10, 20, cube=cube, runs=low), claim(account, 11, 20, cube=cube, runs=high))
+    chain.reserve(claim(account, 12, 0, cube=cube, analyst=ANALYST))
+    send(
+        chain,
+        reserve_many_call(
+            [
+                [claim(account, 13, 30, cube=cube, runs=low), claim(account, 14, 5, query=6)],
+                [claim(account, 15, 5, query=7), claim(account, 1, 5, query=8)],  # an id that is used: refused
+                [claim(account, 16, 5, query=9, analyst=ANALYST)],
+            ]
+        ),
+    )
+    send(chain, publish_many_call(account, [[seal(10), seal(11)], [seal(12), seal(15)], [seal(13), seal(14)]]))
 
 
 def replayed(lines: Iterable[str]) -> Replay:
@@ -91,6 +166,22 @@ def replayed(lines: Iterable[str]) -> Replay:
     for number, line in enumerate(rest):
         state.apply(Block.read(line, state.genesis.chain_id, number))
     return state
+
+
+def told(lines: Iterable[str]) -> list[list[Event]]:
+    """What was logged, by block."""
+    first, *rest = lines
+    state = Replay(Genesis.read(first))
+    found = []
+    for number, line in enumerate(rest):
+        results = state.apply(Block.read(line, state.genesis.chain_id, number))
+        found.append([event for logs in results for event in events(budget_ledger(), logs)])
+    return found
+
+
+def block_with(lines: Iterable[str], name: str) -> int:
+    """The first block in which such an event was logged."""
+    return next(number for number, logged in enumerate(told(lines)) if name in {event.name for event in logged})
 
 
 class Checkpoint:

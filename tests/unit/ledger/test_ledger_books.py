@@ -1,44 +1,56 @@
-"""The books: kept from events alone, equal to what the contract holds."""
+"""The books: kept from logs alone, equal to what the contract holds."""
 
 from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ledger_history import history, replayed, word
+from ledger_history import ANALYST, history, log_of, replayed, word
 
 from noisebank.errors import LedgerRefused
-from noisebank.ledger.abi import budget_ledger
+from noisebank.ledger.abi import Value, budget_ledger
 from noisebank.ledger.books import Books
+from noisebank.ledger.calls import _rows
 from noisebank.ledger.machine import Event, Machine
+from noisebank.ledger.protocol import THE_OWNER, WHOLE_WEIGHT, Claim, Run, Unit, View
+from noisebank.ledger.replay import Replay
 from noisebank.records import Case, Record
 from noisebank.units import NOTHING, Precision
 from support import CURATOR, OWNER
 
 ACCOUNT = word(1)
+NEXT_OWNER, NEXT_CURATOR = "0x" + "0b" * 20, "0x" + "0c" * 20
 
 
-def opened(account: bytes = ACCOUNT, budget: int = 100) -> Event:
-    people = {"owner": OWNER.address, "curator": CURATOR.address}
+def opened(account: bytes = ACCOUNT, budget: int = 100, unit: int = 1) -> Event:
+    people = {"owner": OWNER.address, "curator": CURATOR.address, "unit": unit}
     digests = {"policy": word(8), "data": word(9)}
     return Event("AccountOpened", {"account": account, **people, "budget": budget, **digests, "raise_delay": 5})
 
 
-def reserved(
-    id: int, case: Case, wanted: int, fresh: int, spent: int, reused: int = 0, account: bytes = ACCOUNT
-) -> Event:
-    names = {"account": account, "id": word(id), "query": word(3), "analyst": word(4), "about": 2}
-    decided = {"case": case.value, "wanted": wanted, "fresh": fresh, "reused": word(reused), "spent": spent}
-    return Event("Reserved", {**names, **decided})
+def reserved(id: int, case: Case, wanted: int, fresh: int, spent: int, **others: Any) -> Event:
+    plain: dict[str, Any] = {
+        "account": ACCOUNT, "id": word(id), "query": word(3), "analyst": THE_OWNER, "about": 2, "cube": 0,
+        "case": case.value, "wanted": wanted, "fresh": fresh, "reused": 0, "spent": spent, "used": 0, "runs": (),
+    }  # fmt: skip
+    assert others.keys() <= plain.keys()
+    return Event("Reserved", {**plain, **others})
+
+
+def write(books: Books, event: Event, block: int) -> None:
+    books.write(log_of(event), block, 1_000 + block)
 
 
 @pytest.fixture
 def books() -> Books:
-    books = Books()
-    books.write(opened(), 1, 1_001)
-    books.write(reserved(11, Case.FIRST, 10, 10, 10), 2, 1_002)
-    books.write(reserved(12, Case.REFINE, 30, 20, 30, reused=11), 3, 1_003)
-    books.write(reserved(13, Case.BLUR, 20, 0, 30, reused=12), 3, 1_003)
+    books = Books(budget_ledger())
+    write(books, opened(), 1)
+    write(books, reserved(11, Case.FIRST, 10, 10, 10), 2)
+    write(books, reserved(12, Case.REFINE, 30, 20, 30, reused=1), 3)
+    write(books, reserved(13, Case.BLUR, 20, 0, 30, reused=2), 3)
     return books
 
 
@@ -47,105 +59,304 @@ def test_account_shows_balance_and_measurements(books: Books):
     assert (state.budget, state.spent, state.left) == (Precision(100), Precision(30), Precision(70))
     assert state.measurements == 2
     assert (state.owner, state.curator, state.raise_delay) == (OWNER.address, CURATOR.address, 5)
-    assert (state.policy, state.data) == (word(8), word(9))
+    assert (state.policy, state.data, state.unit) == (word(8), word(9), Unit.PRECISION)
+    assert (state.version, state.base, state.paused, state.cubes) == (1, NOTHING, False, ())
+
+
+def test_accounts_count_precision_or_epsilon(books: Books):
+    write(books, opened(word(2), unit=2), 4)
+    assert books.account(word(2)).unit is Unit.EPSILON
 
 
 def test_only_paid_answers_are_records(books: Books):
     expected = (Record(word(11), Precision(10)), Record(word(12), Precision(30)))
     assert books.records(ACCOUNT, word(3)) == expected
     assert books.records(ACCOUNT, word(4)) == books.records(word(2), word(3)) == ()
+    assert books.records(ACCOUNT, word(3), cube=1) == books.records(ACCOUNT, word(3), 0, (Run(0, 1),)) == ()
 
 
 def test_reservations_come_oldest_first_and_whole(books: Books):
     assert [made.id for made in books.reservations(ACCOUNT)] == [word(11), word(12), word(13)]
-    blur = books.reservation(word(13))
+    blur = books.reservation(ACCOUNT, word(13))
     assert (blur.case, blur.wanted, blur.fresh, blur.reused) == (Case.BLUR, Precision(20), NOTHING, word(12))
-    assert (blur.block, blur.time, blur.about, blur.analyst) == (3, 1_003, 2, word(4))
-    assert (blur.answer, blur.published_in) == (None, None)
-    assert books.reservation(word(11)).reused is None
+    assert (blur.block, blur.time, blur.about, blur.analyst) == (3, 1_003, 2, THE_OWNER)
+    assert (blur.answer, blur.published_in, blur.finished) == (None, None, False)
+    assert books.reservation(ACCOUNT, word(11)).reused is None
+    assert [made.cost.units for made in books.reservations(ACCOUNT)] == [10, 20, 0]
 
 
 def test_publication_is_added_to_its_reservation(books: Books):
-    books.write(Event("Published", {"account": ACCOUNT, "id": word(12), "answer": word(77)}), 4, 1_004)
-    assert books.reservation(word(12)).answer == word(77)
-    assert books.reservation(word(12)).published_in == 4
-    assert books.reservation(word(12)).block == 3
-    assert books.reservation(word(11)).answer is None
+    write(books, Event("Published", {"account": ACCOUNT, "id": word(12), "answer": word(77)}), 4)
+    assert books.reservation(ACCOUNT, word(12)).answer == word(77)
+    assert books.reservation(ACCOUNT, word(12)).published_in == 4
+    assert books.reservation(ACCOUNT, word(12)).block == 3
+    assert books.reservation(ACCOUNT, word(12)).finished
+    assert books.reservation(ACCOUNT, word(11)).answer is None
 
 
-def test_budget_and_role_changes_are_kept_and_told(books: Books):
+def test_a_repeat_is_finished_and_names_its_record(books: Books):
+    write(books, reserved(14, Case.REPEAT, 10, 0, 30, reused=1), 4)
+    repeat = books.reservation(ACCOUNT, word(14))
+    assert (repeat.finished, repeat.answer, repeat.reused) == (True, None, word(11))
+
+
+def test_of_repeats_with_one_id_the_newest_counts_and_it_is_one(books: Books):
+    """The contract keeps no id of them: the same one may be logged again."""
+    for block in (4, 5):
+        write(books, reserved(14, Case.REPEAT, 10, 0, 30, reused=1), block)
+    assert [made.id for made in books.reservations(ACCOUNT)] == [word(n) for n in (11, 12, 13, 14)]
+    assert books.reservation(ACCOUNT, word(14)).case is Case.REPEAT
+
+
+def test_what_is_paid_under_a_repeats_id_counts(books: Books):
+    write(books, reserved(14, Case.REPEAT, 10, 0, 30, reused=1), 4)
+    write(books, reserved(14, Case.FIRST, 5, 5, 35, query=word(4)), 5)
+    paid = books.reservation(ACCOUNT, word(14))
+    assert (paid.case, paid.cost, paid.block) == (Case.FIRST, Precision(5), 5)
+    assert [made.id for made in books.reservations(ACCOUNT)] == [word(n) for n in (11, 12, 13, 14)]
+    assert books.records(ACCOUNT, word(4)) == (Record(word(14), Precision(5)),)
+
+
+def test_ids_are_an_accounts_own(books: Books):
+    write(books, opened(word(2), budget=7), 4)
+    write(books, reserved(11, Case.FIRST, 7, 7, 7, account=word(2)), 5)
+    assert books.reservation(word(2), word(11)).wanted == Precision(7)
+    assert books.reservation(ACCOUNT, word(11)).wanted == Precision(10)
+    assert books.reservation(word(2), word(12)) is None
+    write(books, Event("Published", {"account": word(2), "id": word(11), "answer": word(78)}), 6)
+    assert books.reservation(ACCOUNT, word(11)).answer is None
+
+
+def test_a_refused_group_changes_nothing(books: Books):
+    before = everything(books)
+    write(books, Event("GroupRefused", {"account": ACCOUNT, "id": word(15), "reason": "ledger: paused"}), 4)
+    assert everything(books) == before
+    assert books.reservation(ACCOUNT, word(15)) is None
+
+
+def test_what_is_charged_under_a_byte_adds_up(books: Books):
+    write(books, reserved(14, Case.FIRST, 7, 7, 37, query=word(4), about=9), 4)
+    assert [books.spent_on(ACCOUNT, about).units for about in (2, 9, 1)] == [30, 7, 0]
+
+
+# -- cubes, views, versions ------------------------------------------------------------------------
+
+
+def test_a_cube_costs_by_how_much_its_largest_cell_rose(books: Books):
+    """The contract says what is spent; the books keep the difference, which may be nothing."""
+    write(books, Event("CubeAdded", {"account": ACCOUNT, "cube": 1, "cells": 8}), 4)
+    assert books.account(ACCOUNT).cubes == (8,)
+    low, high = ((0, 4, WHOLE_WEIGHT),), ((4, 8, WHOLE_WEIGHT),)
+    write(books, reserved(14, Case.FIRST, 10, 10, 40, cube=1, runs=low), 5)
+    write(books, reserved(15, Case.FIRST, 10, 10, 40, cube=1, runs=high), 6)
+    made = books.reservation(ACCOUNT, word(15))
+    assert (made.cost, made.fresh, made.cube, made.runs) == (NOTHING, Precision(10), 1, (Run(4, 8),))
+    assert books.account(ACCOUNT).measurements == 4
+    assert books.records(ACCOUNT, word(3), 1, (Run(0, 4),)) == (Record(word(14), Precision(10)),)
+    assert books.records(ACCOUNT, word(3), 1, (Run(4, 8),)) == (Record(word(15), Precision(10)),)
+    assert books.records(ACCOUNT, word(3), 1) == ()
+
+
+def test_a_view_has_a_limit_and_a_use(books: Books):
+    assert books.view(ACCOUNT, ANALYST) == View()
+    write(books, Event("LimitSet", {"account": ACCOUNT, "analyst": ANALYST, "limit": 50}), 4)
+    write(books, reserved(14, Case.BLUR, 20, 0, 30, reused=2, analyst=ANALYST, used=20), 5)
+    assert books.view(ACCOUNT, ANALYST) == View(Precision(50), Precision(20))
+    write(books, Event("LimitSet", {"account": ACCOUNT, "analyst": ANALYST, "limit": 25}), 6)
+    assert books.view(ACCOUNT, ANALYST) == View(Precision(25), Precision(20))
+    assert books.view(ACCOUNT, THE_OWNER) == books.view(word(2), ANALYST) == View()
+    assert books.reservation(ACCOUNT, word(14)).used == Precision(20)
+
+
+def test_a_new_version_keeps_the_spend_and_forgets_the_records(books: Books):
+    plain = {"version": 2, "policy": word(18), "data": word(19), "base": 30}
+    write(books, Event("VersionOpened", {"account": ACCOUNT, **plain}), 4)
+    state = books.account(ACCOUNT)
+    assert (state.version, state.base, state.spent, state.measurements) == (2, Precision(30), Precision(30), 2)
+    assert (state.policy, state.data) == (word(18), word(19))
+    assert books.records(ACCOUNT, word(3)) == ()
+    write(books, reserved(14, Case.FIRST, 5, 5, 35), 5)
+    write(books, reserved(15, Case.REPEAT, 5, 0, 35, reused=1), 6)
+    assert books.records(ACCOUNT, word(3)) == (Record(word(14), Precision(5)),)
+    assert books.reservation(ACCOUNT, word(15)).reused == word(14), "a record of this version"
+    assert [made.version for made in books.reservations(ACCOUNT)] == [1, 1, 1, 2, 2]
+
+
+def test_changes_are_kept_and_told(books: Books):
     later = [
         Event("BudgetLowered", {"account": ACCOUNT, "budget": 90}),
         Event("RaiseProposed", {"account": ACCOUNT, "budget": 200, "ready": 5, "expires": 9}),
         Event("BudgetRaised", {"account": ACCOUNT, "budget": 200}),
-        Event("OwnerProposed", {"account": ACCOUNT, "owner": "0x0b"}),
-        Event("OwnerChanged", {"account": ACCOUNT, "owner": "0x0b"}),
-        Event("CuratorProposed", {"account": ACCOUNT, "curator": "0x0c"}),
-        Event("CuratorChanged", {"account": ACCOUNT, "curator": "0x0c"}),
+        Event("OwnerProposed", {"account": ACCOUNT, "owner": NEXT_OWNER}),
+        Event("OwnerChanged", {"account": ACCOUNT, "owner": NEXT_OWNER}),
+        Event("CuratorProposed", {"account": ACCOUNT, "curator": NEXT_CURATOR}),
+        Event("CuratorChanged", {"account": ACCOUNT, "curator": NEXT_CURATOR}),
+        Event("Paused", {"account": ACCOUNT}),
+        Event("Resumed", {"account": ACCOUNT}),
     ]
     seen = []
     for place, event in enumerate(later):
-        books.write(event, 4 + place, 1_004 + place)
+        write(books, event, 4 + place)
         state = books.account(ACCOUNT)
-        seen.append((state.budget.units, state.owner == "0x0b", state.curator == "0x0c"))
-    assert [budget for budget, _, _ in seen] == [90, 90, 200, 200, 200, 200, 200]
-    assert [owner for _, owner, _ in seen] == [False, False, False, False, True, True, True]
-    assert [curator for _, _, curator in seen] == [False] * 6 + [True]
+        seen.append((state.budget.units, state.owner == NEXT_OWNER, state.curator == NEXT_CURATOR, state.paused))
+    assert [budget for budget, *_ in seen] == [90, 90, *[200] * 7]
+    assert [owner for _, owner, _, _ in seen] == [False] * 4 + [True] * 5
+    assert [curator for _, _, curator, _ in seen] == [False] * 6 + [True] * 3
+    assert [paused for *_, paused in seen] == [False] * 7 + [True, False]
     changes = books.changes(ACCOUNT)
     assert [change.event for change in changes] == [opened(), *later]
-    assert [change.block for change in changes] == [1, *range(4, 11)]
+    assert [change.block for change in changes] == [1, *range(4, 13)]
     assert books.account(ACCOUNT).spent == Precision(30)
 
 
 def test_accounts_are_apart(books: Books):
-    books.write(opened(word(2), budget=7), 4, 1_004)
-    books.write(reserved(21, Case.FIRST, 7, 7, 7, account=word(2)), 5, 1_005)
+    write(books, opened(word(2), budget=7), 4)
+    write(books, reserved(21, Case.FIRST, 7, 7, 7, account=word(2)), 5)
     assert [state.account for state in books.accounts()] == [ACCOUNT, word(2)]
     assert books.account(ACCOUNT).spent == Precision(30)
     assert [made.id for made in books.reservations(word(2))] == [word(21)]
     assert [change.block for change in books.changes(word(2))] == [4]
+    assert books.spent_on(word(2), 2) == Precision(7)
 
 
 def test_unknown_names_have_no_entry(books: Books):
+    before = everything(books)
     assert books.account(word(5)) is None
-    assert books.reservation(word(5)) is None
-    assert books.reservations(word(5)) == books.changes(word(5)) == ()
+    assert books.reservation(ACCOUNT, word(5)) is None
+    assert books.reservations(word(5)) == books.changes(word(5)) == books.records(word(5), word(3)) == ()
+    assert books.view(word(5), ANALYST) == View() and books.spent_on(word(5), 1) == NOTHING
+    assert everything(books) == before
+
+
+def everything(books: Books) -> Any:
+    return (
+        [(s, books.reservations(s.account), books.changes(s.account)) for s in books.accounts()],
+        {place: kept for place, kept in books._records.items() if kept},
+        dict(books._views),
+        {place: units for place, units in books._spent_on.items() if units},
+    )
+
+
+# -- against the contract --------------------------------------------------------------------------
+
+
+def assert_books_are_the_contracts(state: Replay) -> None:
+    """Every number that both hold."""
+    machine, contract, books = state.machine, state.contract, state.books
+    for account in books.accounts():
+        name = account.account
+        assert machine.view(contract, "accounts", name) == (
+            account.owner, account.unit.value, account.policy, account.data, account.raise_delay
+        )  # fmt: skip
+        spent = (account.budget.units, account.spent.units, account.measurements)
+        assert machine.view(contract, "money", name) == spent
+        desk = (account.curator, account.version, len(account.cubes), account.paused)
+        assert machine.view(contract, "desk", name) == desk
+        for cube, cells in enumerate(account.cubes, 1):
+            assert machine.view(contract, "cells_of", name, cube) == (cells,)
+        made = books.reservations(name)
+        for analyst in {reservation.analyst for reservation in made} - {THE_OWNER}:
+            view = books.view(name, analyst)
+            assert machine.view(contract, "view_of", name, analyst) == (view.limit.units, view.used.units)
+        for cube in range(1, len(account.cubes) + 1):
+            assert machine.view(contract, "largest_cell", name, cube) == (books.largest_cell(name, cube).units,)
+        for about in range(4):
+            assert machine.view(contract, "spent_on", name, about) == (books.spent_on(name, about).units,)
+        for reservation in made:
+            status = (
+                0 if reservation.case is Case.REPEAT else 2 * reservation.version + (reservation.answer is not None)
+            )
+            assert machine.view(contract, "reservations", name, reservation.id) == (status,)
+            records = books.records(name, reservation.query, reservation.cube, reservation.runs)
+            runs = tuple((run.start, run.stop, run.weight) for run in reservation.runs)
+            held = machine.view(contract, "record", name, reservation.query, reservation.cube, runs)
+            assert held == (len(records), records[-1].precision.units if records else 0)
+            assert [kept.precision for kept in records] == sorted({kept.precision for kept in records})
 
 
 def test_books_of_a_whole_history_are_the_contracts():
-    state = replayed(history())
-    for account in state.books.accounts():
-        owner, curator, budget, spent, measurements, policy, data, delay = state.machine.view(
-            state.contract, "accounts", account.account
-        )
-        assert (account.owner, account.curator) == (owner, curator)
-        assert (account.budget.units, account.spent.units, account.measurements) == (budget, spent, measurements)
-        assert (account.policy, account.data, account.raise_delay) == (policy, data, delay)
+    first, *rest = history()
+    for kept in range(len(rest) + 1):
+        assert_books_are_the_contracts(replayed([first, *rest[:kept]]))
 
 
-@given(st.lists(st.tuples(st.integers(1, 3), st.integers(1, 20)), max_size=15))
-@settings(max_examples=40, deadline=None)
-def test_records_are_the_contracts_whatever_is_asked(requests: list[tuple[int, int]]):
-    contract, books = budget_ledger(), Books()
+def test_every_field_of_an_account_and_a_reservation_is_used_in_the_history():
+    """So that the test above leaves none out."""
+    books = replayed(history()).books
+    states = books.accounts()
+    made = [each for state in states for each in books.reservations(state.account)]
+    for kind, found in ((states[0], states), (made[0], made)):
+        for field in fields(kind):
+            values = {getattr(each, field.name) for each in found}
+            assert len(values) > 1 or field.name in ("raise_delay", "paused", "unit"), field.name
+
+
+requests = st.lists(
+    st.tuples(
+        st.integers(1, 3),
+        st.integers(0, 20),
+        st.sampled_from([(0, ()), (1, ((0, 2, WHOLE_WEIGHT),)), (1, ((1, 3, WHOLE_WEIGHT // 2), (3, 4, 1)))]),
+        st.sampled_from([THE_OWNER, ANALYST]),
+    ),
+    max_size=15,
+)
+
+
+@given(requests)
+@settings(max_examples=60, deadline=None)
+def test_books_are_the_contracts_whatever_is_asked(asked: list[tuple[int, int, Any, bytes]]):
+    contract, books = budget_ledger(), Books(budget_ledger())
     machine = Machine(contract, 5)
     machine.at(0, 1_000)
     address = machine.deploy(CURATOR.address, contract.initcode)
 
-    def call(sender: str, *call: object) -> None:
-        for event in machine.execute(sender, address, contract.call(*call)):  # type: ignore[arg-type]
-            books.write(event, 1, 1_000)
+    def call(sender: str, function: str, *arguments: Value) -> None:
+        for log in machine.execute(sender, address, contract.call(function, *arguments)):
+            books.write(log, 1, 1_000)
 
-    call(OWNER.address, "open_account", CURATOR.address, 40, word(1), word(2), 0)
-    (state,) = books.accounts()
-    for id, (query, wanted) in enumerate(requests, 1):
+    call(OWNER.address, "open_account", CURATOR.address, 1, 60, word(1), word(2), 0)
+    account = books.accounts()[0].account
+    call(OWNER.address, "add_cube", account, 4)
+    call(OWNER.address, "set_limit", account, ANALYST, 40)
+    for id, (query, wanted, (cube, runs), analyst) in enumerate(asked, 1):
+        before = everything(books)
+        runs = runs if wanted else ()
+        claim = (word(id), word(query), analyst, 1, cube, wanted, 99, len(runs), True)
         try:
-            call(CURATOR.address, "reserve", state.account, word(id), word(query), word(9), 1, wanted, 99)
+            call(CURATOR.address, "reserve", account, (claim,), runs)
         except LedgerRefused:
-            assert books.reservation(word(id)) is None
-    for query in map(word, range(1, 4)):
-        (count,) = machine.view(address, "record_count", state.account, query)
-        held = [machine.view(address, "records", state.account, query, place) for place in range(count)]
-        assert [(record.precision.units, record.id) for record in books.records(state.account, query)] == held
-    _, _, _, spent, measurements, *_ = machine.view(address, "accounts", state.account)
-    (state,) = books.accounts()
-    assert (state.spent.units, state.measurements) == (spent, measurements)
+            assert everything(books) == before
+    state = type("State", (), {"machine": machine, "contract": address, "books": books})()
+    assert_books_are_the_contracts(state)
+
+
+@given(requests, requests)
+@settings(max_examples=60, deadline=None)
+def test_prices_are_the_contracts(asked: list[tuple[int, int, Any, bytes]], group: list[tuple[int, int, Any, bytes]]):
+    """What `costs` says of a group is what the contract charges for each of its parts."""
+    contract, books = budget_ledger(), Books(budget_ledger())
+    machine = Machine(contract, 5)
+    machine.at(0, 1_000)
+    address = machine.deploy(CURATOR.address, contract.initcode)
+
+    def call(sender: str, function: str, *arguments: Value) -> None:
+        for log in machine.execute(sender, address, contract.call(function, *arguments)):
+            books.write(log, 1, 1_000)
+
+    call(OWNER.address, "open_account", CURATOR.address, 1, 10**6, word(1), word(2), 0)
+    account = books.accounts()[0].account
+    call(OWNER.address, "add_cube", account, 4)
+    parts = [part for part in asked + group if part[1]]
+    claims = [
+        Claim(account, word(id), word(query), THE_OWNER, 1, Precision(wanted), Precision(10**6), cube,
+              tuple(Run(*run) for run in runs))
+        for id, (query, wanted, (cube, runs), _) in enumerate(parts, 1)
+    ]  # fmt: skip
+    while claims:
+        together, claims = claims[:5], claims[5:]
+        before = everything(books)
+        prices = books.costs(together)
+        assert everything(books) == before, "a quote changes nothing"
+        call(CURATOR.address, "reserve", account, *_rows([together]))
+        made = [books.reservation(account, claim.id) for claim in together]
+        assert [one.cost for one in made] == list(prices)

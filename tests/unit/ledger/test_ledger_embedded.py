@@ -8,15 +8,22 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from ledger_history import claim, opening, replayed, together, word
+from ledger_history import claim, opening, replayed, seal, together, word
 
 from noisebank.durable import GroupCommit, Turn
 from noisebank.entropy import SystemEntropy
-from noisebank.errors import BadBank, BudgetExhausted, LedgerRefused, OutcomeUnknown, PriceMoved, Tampered
+from noisebank.errors import (
+    BadBank,
+    BudgetExhausted,
+    LedgerRefused,
+    OutcomeUnknown,
+    PriceMoved,
+    Tampered,
+)
 from noisebank.ledger.block import Block, Genesis
 from noisebank.ledger.embedded import EmbeddedChain, begin_chain
 from noisebank.ledger.journal import Journal
-from noisebank.ledger.protocol import Role
+from noisebank.ledger.protocol import Claim, Reservation, Role
 from noisebank.ledger.signing import Key
 from noisebank.records import Case
 from noisebank.units import Precision
@@ -62,6 +69,11 @@ def blocks(chain: EmbeddedChain) -> list[Block]:
     return [Block.read(line, chain.chain_id, number) for number, line in enumerate(lines)]
 
 
+def reserve(chain: EmbeddedChain, one: Claim) -> Reservation:
+    (made,) = chain.reserve(one)
+    return made
+
+
 @pytest.fixture
 def chain() -> EmbeddedChain:
     return new_chain()
@@ -72,8 +84,9 @@ def chain() -> EmbeddedChain:
 
 def test_new_chain_begins_with_the_contract(chain: EmbeddedChain):
     (block,) = blocks(chain)
-    assert block.executed[0].transaction.to == ""
-    assert block.executed[0].transaction.sender() == CURATOR.address
+    (creation,) = block.transactions
+    assert (creation.to, creation.signature) == ("", b""), "the seal is the curator's signature"
+    assert block.sealer() == CURATOR.address
     assert chain.head().number == 0
     assert chain.head().digest == chain.block_digest(0) == block.digest
 
@@ -84,7 +97,7 @@ def test_chains_have_ids_of_their_own():
 
 def test_four_cases(chain: EmbeddedChain):
     account = chain.open_account(opening())
-    made = [chain.reserve(claim(account, id, wanted)) for id, wanted in enumerate([10, 30, 30, 20, 5], 1)]
+    made = [reserve(chain, claim(account, id, wanted)) for id, wanted in enumerate([10, 30, 30, 20, 5], 1)]
     assert [one.case for one in made] == [Case.FIRST, Case.REFINE, Case.REPEAT, Case.BLUR, Case.BLUR]
     assert [one.fresh.units for one in made] == [10, 20, 0, 0, 0]
     assert [one.reused for one in made] == [None, word(1), word(2), word(2), word(1)]
@@ -96,11 +109,11 @@ def test_four_cases(chain: EmbeddedChain):
 
 def test_result_names_its_block_and_time(chain: EmbeddedChain):
     account = chain.open_account(opening())
-    made = chain.reserve(claim(account, 1, 10))
+    made = reserve(chain, claim(account, 1, 10))
     assert (made.block, made.time) == (chain.head().number, 1_000)
-    published = chain.publish(account, word(1), word(77))
+    (published,) = chain.publish(account, seal(1))
     assert (published.answer, published.published_in, published.block) == (word(77), made.block + 1, made.block)
-    assert chain.reservation(word(1)) == published
+    assert chain.reservation(account, word(1)) == published
 
 
 def test_owner_lowers_and_raises_after_the_delay():
@@ -132,12 +145,12 @@ def test_refusals_leave_no_block_and_no_nonce(chain: EmbeddedChain):
     with pytest.raises(LedgerRefused, match="ledger: id already used"):
         chain.reserve(claim(account, 1, 10))
     with pytest.raises(LedgerRefused, match="ledger: no such reservation"):
-        chain.publish(account, word(2), word(77))
+        chain.publish(account, seal(2))
     with pytest.raises(LedgerRefused, match="ledger: below what is spent"):
         chain.lower_budget(account, 9)
     assert list(chain.export()) == before
     assert chain.account(account) == state
-    assert chain.reservation(word(2)) is None
+    assert chain.reservation(account, word(2)) is None
     chain.reserve(claim(account, 2, 20))
     replayed(chain.export())
 
@@ -154,10 +167,10 @@ def test_nonces_count_for_each_key(chain: EmbeddedChain):
     chain.open_account(opening())
     for id in range(1, 4):
         chain.reserve(claim(account, id, 10 * id))
-    sent = [done.transaction for block in blocks(chain) for done in block.executed]
-    assert [one.nonce for one in sent if one.sender() == OWNER.address] == [0, 1]
-    assert [one.nonce for one in sent if one.sender() == CURATOR.address] == [0, 1, 2, 3]
-    assert {one.sender() for one in sent} == {OWNER.address, CURATOR.address}
+    sent = [transaction for block in blocks(chain) for transaction in block.transactions]
+    assert [one.nonce for one in sent if one.signature] == [0, 1]
+    assert [one.nonce for one in sent if not one.signature] == [0, 1, 2, 3]
+    assert {one.sender() for one in sent if one.signature} == {OWNER.address}
 
 
 # -- time -----------------------------------------------------------------------------------------
@@ -179,7 +192,7 @@ def test_time_never_decreases_over_a_restart(tmp_path: Path):
     account = chain.open_account(opening())
     chain.close()
     again = EmbeddedChain(Journal(tmp_path / "journal"), KEYS, Clock(1_000))
-    assert again.reserve(claim(account, 1, 1)).time == 2_000
+    assert reserve(again, claim(account, 1, 1)).time == 2_000
     again.close()
 
 
@@ -203,7 +216,7 @@ def test_restart_replays_to_the_same_state(tmp_path: Path):
     account = chain.open_account(opening())
     for id, wanted in enumerate([10, 30, 20], 1):
         chain.reserve(claim(account, id, wanted))
-    chain.publish(account, word(2), word(77))
+    chain.publish(account, seal(2))
     chain.lower_budget(account, 90)
     lines, head, state = list(chain.export()), chain.head(), chain.account(account)
     made, changes, contract = chain.reservations(account), chain.books.changes(account), chain.contract
@@ -213,7 +226,7 @@ def test_restart_replays_to_the_same_state(tmp_path: Path):
     assert list(again.export()) == lines
     assert (again.head(), again.account(account), again.contract) == (head, state, contract)
     assert (again.reservations(account), again.books.changes(account)) == (made, changes)
-    assert again.reserve(claim(account, 9, 40)).fresh == Precision(10)
+    assert reserve(again, claim(account, 9, 40)).fresh == Precision(10)
     again.open_account(opening())
     replayed(again.export())
     again.close()
@@ -224,7 +237,7 @@ def test_restart_refuses_a_journal_that_was_changed(tmp_path: Path):
     chain = new_chain(journal)
     account = chain.open_account(opening())
     chain.reserve(claim(account, 1, 10))
-    journal._database.execute("UPDATE lines SET line = replace(line, '\"spent\":10', '\"spent\":9') WHERE number = 2")
+    journal._database.execute("UPDATE lines SET line = replace(line, ',100,10]', ',100,9]') WHERE number = 2")
     chain.close()
     with pytest.raises(Tampered, match="block 2") as refusal:
         EmbeddedChain(Journal(tmp_path / "journal"), KEYS)
@@ -265,7 +278,7 @@ def test_owners_key_is_needed_only_for_the_owners_business(tmp_path: Path):
     chain.close()
     again = EmbeddedChain(Journal(tmp_path / "journal"), {Role.CURATOR: CURATOR}, Clock())
     again.reserve(claim(account, 1, 10))
-    again.publish(account, word(1), word(77))
+    again.publish(account, seal(1))
     before = list(again.export())
     for act in (
         lambda: again.open_account(opening()),
@@ -306,15 +319,15 @@ def test_all_who_wait_share_one_block(chain: EmbeddedChain):
     account = chain.open_account(opening(budget=10**6))
     before, made = chain.head().number, {}
 
-    def reserve(id: int) -> None:
-        made[id] = chain.reserve(claim(account, id, 10, query=id))
+    def run(id: int) -> None:
+        made[id] = reserve(chain, claim(account, id, 10, query=id))
 
-    together(chain, *(lambda id=id: reserve(id) for id in range(1, 31)))
+    together(chain, *(lambda id=id: run(id) for id in range(1, 31)))
     assert chain.head().number == before + 1
-    assert len(blocks(chain)[-1].executed) == 30
+    assert len(blocks(chain)[-1].transactions) == 30
     assert sorted(made) == list(range(1, 31))
     assert {one.block for one in made.values()} == {before + 1}
-    assert all(one == chain.reservation(word(id)) for id, one in made.items())
+    assert all(one == chain.reservation(account, word(id)) for id, one in made.items())
     assert sorted(one.spent.units for one in made.values()) == [10 * n for n in range(1, 31)]
     replayed(chain.export())
 
@@ -323,16 +336,16 @@ def test_refusals_and_results_of_one_group_do_not_mix(chain: EmbeddedChain):
     account = chain.open_account(opening(budget=100))
     results: dict[int, object] = {}
 
-    def reserve(id: int) -> None:
+    def run(id: int) -> None:
         try:
-            results[id] = chain.reserve(claim(account, id, 30, query=id)).fresh.units
+            results[id] = reserve(chain, claim(account, id, 30, query=id)).fresh.units
         except BudgetExhausted as refusal:
             results[id] = refusal
 
-    together(chain, *(lambda id=id: reserve(id) for id in range(1, 11)))
+    together(chain, *(lambda id=id: run(id) for id in range(1, 11)))
     assert sum(result == 30 for result in results.values()) == 3
     assert sum(isinstance(result, BudgetExhausted) for result in results.values()) == 7
-    assert len(blocks(chain)[-1].executed) == 3
+    assert len(blocks(chain)[-1].transactions) == 3
     assert chain.account(account).spent == Precision(90)
     assert {made.id for made in chain.reservations(account)} == {word(id) for id, got in results.items() if got == 30}
 
@@ -374,9 +387,9 @@ def test_no_result_leaves_before_its_block_is_on_disk(tmp_path: Path):
     chain = new_chain(Journal(path))
     account = chain.open_account(opening())
     for id in range(1, 4):
-        made = chain.reserve(claim(account, id, 10 * id))
+        made = reserve(chain, claim(account, id, 10 * id))
         other = Journal(path)
-        assert f'"{made.id.hex()}"' in list(other.lines())[made.block + 1]
+        assert made.id.hex() in list(other.lines())[made.block + 1]
         other.close()
     chain.close()
 
@@ -401,18 +414,18 @@ def test_failed_append_ends_the_process_and_nothing_is_committed_after_it(tmp_pa
     journal.broken = ""
     for act in (
         lambda: chain.reserve(claim(account, 2, 10)),
-        lambda: chain.publish(account, word(1), word(77)),
+        lambda: chain.publish(account, seal(1)),
         lambda: chain.open_account(opening()),
         lambda: chain.lower_budget(account, 50),
     ):
         with pytest.raises(OutcomeUnknown):
             act()
     assert len(list(chain.export())) == on_disk
-    assert chain.head() == head and chain.reservation(word(1)) is None
+    assert chain.head() == head and chain.reservation(account, word(1)) is None
     chain.close()
 
     again = EmbeddedChain(Journal(tmp_path / "journal"), KEYS, Clock())
-    assert (again.reservation(word(1)) is not None) == (moment == "after")
+    assert (again.reservation(account, word(1)) is not None) == (moment == "after")
     again.close()
 
 
@@ -423,14 +436,14 @@ def test_every_caller_of_a_failed_group_gets_unknown_even_the_refused():
     account = chain.open_account(opening(budget=100))
     outcomes: dict[int, object] = {}
 
-    def reserve(id: int, wanted: int) -> None:
+    def run(id: int, wanted: int) -> None:
         try:
             outcomes[id] = chain.reserve(claim(account, id, wanted, query=id))
         except Exception as error:
             outcomes[id] = error
 
     journal.broken = "before"
-    together(chain, *(lambda id=id: reserve(id, 30 if id % 2 else 500) for id in range(1, 11)))
+    together(chain, *(lambda id=id: run(id, 30 if id % 2 else 500) for id in range(1, 11)))
     assert len(outcomes) == 10
     assert all(isinstance(outcome, OutcomeUnknown) for outcome in outcomes.values())
     assert len(ended) == 1

@@ -12,7 +12,7 @@ from noisebank.errors import BadBank
 from noisebank.ledger.block import Block, Genesis
 from noisebank.ledger.journal import Journal, read_lines
 
-LINES = history()
+LINES = list(history())
 GENESIS = Genesis.read(LINES[0])
 BLOCKS = [Block.read(line, GENESIS.chain_id, number) for number, line in enumerate(LINES[1:])]
 

@@ -9,7 +9,7 @@ from ledger_history import history, replayed, word
 
 from noisebank.errors import LedgerRefused, Tampered
 from noisebank.ledger.abi import budget_ledger
-from noisebank.ledger.block import Block, Executed, Genesis
+from noisebank.ledger.block import Block, Genesis, results_digest
 from noisebank.ledger.protocol import Head
 from noisebank.ledger.replay import Replay
 from noisebank.ledger.signing import Key, Transaction, contract_address
@@ -19,29 +19,37 @@ GENESIS = Genesis(5, CURATOR.address, 1_000)
 INITCODE = budget_ledger().initcode
 
 
+NOTHING_LOGGED = results_digest([()])
+
+
 def deployed() -> Replay:
     """A chain whose block 0 creates the contract."""
     state = Replay(GENESIS)
-    creation = Transaction(5, 0, "", INITCODE).signed(CURATOR)
-    state.apply(Block(0, GENESIS.digest, 1_000, (Executed(creation, ()),), ()).sealed(CURATOR))
+    creation = Transaction(5, 0, "", INITCODE)  # by the sealer: the seal is its signature
+    state.apply(Block(0, GENESIS.digest, 1_000, (creation,), NOTHING_LOGGED, ()).sealed(CURATOR))
     return state
 
 
-def signed(state: Replay, key: Key, function: str, *arguments: object, nonce: int | None = None) -> Transaction:
+def unsigned(state: Replay, key: Key, function: str, *arguments: object, nonce: int | None = None) -> Transaction:
     data = budget_ledger().call(function, *arguments)  # type: ignore[arg-type]
-    return Transaction(5, state.nonce(key.address) if nonce is None else nonce, state.contract, data).signed(key)
+    return Transaction(5, state.nonce(key.address) if nonce is None else nonce, state.contract, data)
 
 
-def opening(state: Replay, nonce: int | None = None, budget: int = 100) -> Transaction:
-    return signed(state, OWNER, "open_account", CURATOR.address, budget, word(1), word(2), 0, nonce=nonce)
+def signed(state: Replay, key: Key, function: str, *arguments: object, nonce: int | None = None) -> Transaction:
+    return unsigned(state, key, function, *arguments, nonce=nonce).signed(key)
+
+
+def opening(state: Replay, nonce: int | None = None, budget: int = 100, key: Key = OWNER) -> Transaction:
+    return signed(state, key, "open_account", CURATOR.address, 1, budget, word(1), word(2), 0, nonce=nonce)
 
 
 def following(state: Replay, *transactions: Transaction, time: int = 1_000, key: Key = CURATOR) -> Block:
     """The honest block 1, executed on another chain just like this one."""
     twin = deployed()
     twin.begin(1, time)
-    executed = tuple(Executed(done, twin.execute(done)) for done in transactions)
-    return Block(1, state.head.digest, time, executed, twin.balances(executed)).sealed(key)
+    results = tuple(twin.execute(transaction) for transaction in transactions)
+    balances = twin.balances(results)
+    return Block(1, state.head.digest, time, transactions, results_digest(results), balances).sealed(key)
 
 
 @pytest.fixture
@@ -55,7 +63,9 @@ def test_history_ends_in_the_same_state_every_time():
     assert one.head == other.head
     assert one.digests == other.digests and len(one.digests) == len(lines) - 1
     assert one.books.accounts() == other.books.accounts()
-    assert one.transactions == sum(len(Block.read(line, one.genesis.chain_id, 0).executed) for line in lines[1:]) == 17
+    assert books_of(one) == books_of(other)
+    read = [Block.read(line, one.genesis.chain_id, 0) for line in lines[1:]]
+    assert one.transactions == sum(len(block.transactions) for block in read) == 35
     assert one.time == Block.read(lines[-1], one.genesis.chain_id, 0).time
 
 
@@ -87,8 +97,11 @@ def test_honest_block_is_applied(state: Replay):
         ({"parent": bytes(32)}, "does not follow"),
         ({"parent": GENESIS.digest}, "does not follow"),
         ({"time": 999}, "is older"),
-        ({"executed": ()}, "is empty"),
+        ({"transactions": ()}, "is empty"),
         ({"balances": ()}, "balances"),
+        ({"results": NOTHING_LOGGED}, "a result that the contract does not give"),
+        ({"results": bytes(32)}, "a result that the contract does not give"),
+        ({"results": b""}, "a result that the contract does not give"),
     ],
 )
 def test_block_that_does_not_follow_is_refused(state: Replay, change: dict[str, object], what: str):
@@ -171,10 +184,108 @@ def test_call_without_a_function_is_refused(state: Replay):
 
 def test_balances_are_asked_of_the_contract_and_sorted(state: Replay):
     state.begin(1, 1_000)
-    executed = [
-        Executed(done, state.execute(done)) for done in [opening(state, nonce=n, budget=9 - n) for n in range(4)]
-    ]
-    balances = state.balances(executed)
+    results = [state.execute(opening(state, nonce=n, budget=9 - n)) for n in range(4)]
+    balances = state.balances(results)
     assert balances == tuple(sorted(balances))
     assert sorted(budget for _, budget, _ in balances) == [6, 7, 8, 9]
-    assert state.balances(executed[:1]) == tuple(row for row in balances if row[1] == 9)
+    assert state.balances(results[:1]) == tuple(row for row in balances if row[1] == 9)
+    assert state.balances([]) == state.balances([()]) == ()
+
+
+# -- whose transaction it is ----------------------------------------------------------------------
+
+
+def test_without_a_signature_a_transaction_is_the_sealers(state: Replay):
+    """The seal covers it, so nobody else can have sent it: the account is the sealer's own."""
+    block = following(state, unsigned(state, CURATOR, "open_account", CURATOR.address, 1, 7, word(1), word(2), 0))
+    state.apply(block)
+    (account,) = state.books.accounts()
+    assert account.owner == CURATOR.address
+    assert (state.nonce(CURATOR.address), state.nonce(OWNER.address)) == (2, 0)
+
+
+def test_the_sealer_may_sign_its_transactions_all_the_same(state: Replay):
+    state.apply(following(state, opening(state, key=CURATOR)))
+    assert state.books.accounts()[0].owner == CURATOR.address
+
+
+def test_the_owners_call_without_its_signature_is_nobodys(state: Replay):
+    """The sealer strips the signature: then the sealer is the sender, with the wrong nonce, and not the owner."""
+    state.apply(following(state, opening(state)))
+    (account,) = state.books.accounts()
+    for nonce, why in ((1, "refuses.*not the owner"), (0, "has nonce 0, not 1"), (2, "has nonce 2, not 1")):
+        call = unsigned(state, OWNER, "lower_budget", account.account, 5, nonce=nonce)
+        with pytest.raises(Tampered, match=why):
+            state.execute(call)
+
+
+def test_a_signature_for_something_else_is_somebody_elses(state: Replay):
+    """Whatever is changed in a signed call, the sender changes with it."""
+    call = opening(state)
+    for other in (
+        replace(call, data=call.data[:-1] + b"\x01"),
+        replace(call, nonce=1),
+        replace(call, chain_id=6),
+        replace(call, to="0x" + "35" * 20),
+    ):
+        assert other.sender() != OWNER.address
+    stranger = replace(call, data=call.data[:-1] + b"\x01")
+    state.begin(1, 1_000)
+    state.execute(stranger)  # anybody may open an account: it is the stranger's, not the owner's
+    assert state.nonce(OWNER.address) == 0
+
+
+@pytest.mark.parametrize("signature", [b"\0", bytes(64), bytes(65), bytes(66), b"\xff" * 65])
+def test_what_is_no_signature_is_refused(state: Replay, signature: bytes):
+    state.begin(1, 1_000)
+    with pytest.raises(Tampered, match="signature"):
+        state.execute(replace(opening(state), signature=signature))
+
+
+def test_results_are_returned_by_transaction(state: Replay):
+    block = following(state, opening(state), opening(state, nonce=1, budget=7))
+    results = state.apply(block)
+    assert [len(logs) for logs in results] == [1, 1]
+    assert results_digest(results) == block.results
+
+
+@pytest.mark.parametrize("change", ["doubled", "dropped", "swapped"])
+def test_transactions_of_a_block_cannot_be_doubled_dropped_or_swapped(state: Replay, change: str):
+    block = following(state, opening(state), opening(state, nonce=1, budget=7))
+    first, second = block.transactions
+    others = {"doubled": (first, second, second), "dropped": (second,), "swapped": (second, first)}
+    with pytest.raises(Tampered, match="nonce"):
+        state.apply(replace(block, transactions=others[change]).sealed(CURATOR))
+
+
+def test_a_dropped_last_transaction_changes_results_and_balances(state: Replay):
+    block = following(state, opening(state), opening(state, nonce=1, budget=7))
+    with pytest.raises(Tampered, match="result"):
+        state.apply(replace(block, transactions=block.transactions[:1]).sealed(CURATOR))
+
+
+# -- books ----------------------------------------------------------------------------------------
+
+
+def books_of(state: Replay) -> object:
+    """Everything that the books know."""
+    books = state.books
+    return (
+        [
+            (account, books.reservations(account.account), books.changes(account.account))
+            for account in books.accounts()
+        ],
+        books._views,
+        books._records,
+        dict(books._spent_on),
+    )
+
+
+def test_books_read_while_blocks_come_are_those_read_at_the_end():
+    """They are written when first asked for; asking early changes nothing."""
+    first, *rest = history()
+    asked = Replay(Genesis.read(first))
+    for number, line in enumerate(rest):
+        asked.apply(Block.read(line, asked.genesis.chain_id, number))
+        asked.books.accounts()
+    assert books_of(asked) == books_of(replayed(history()))

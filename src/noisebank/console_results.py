@@ -1,0 +1,121 @@
+"""Results of any kind on a terminal, and as JSON: one answer, groups, derived numbers, several of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from rich.markup import escape
+from rich.table import Table
+
+from noisebank import console
+from noisebank.answers import IN_WORDS, Answer, GroupedAnswer
+from noisebank.derivation import COUNTED, Answers, DerivedAnswer
+from noisebank.queries.derived import Derivation
+from noisebank.refinement import Refinement
+
+Result = Answer | Refinement | DerivedAnswer | Answers
+
+
+def show_result(result: Result) -> None:
+    """Whatever `ask` returns."""
+    if isinstance(result, Answers):
+        for name, item in zip(result.names, result.items, strict=True):
+            console.out.print(f"[bold]{escape(name)}[/bold]")
+            show_result(item)
+        console.say(f"together {result.cost} precision; {result.remaining} left")
+    elif isinstance(result, DerivedAnswer):
+        _show_derived(result)
+    elif isinstance(result, GroupedAnswer):
+        _show_table(result.sql, result.by, [(group.keys, f"{group.value:.8g}") for group in result.groups])
+        console.facts("", [("noise", f"each value ± {result.stddev:.4g}"), *_money(result)])
+    else:
+        console.show_answer(result)
+
+
+def plain_result(result: Result) -> dict[str, Any]:
+    """For --json."""
+    if isinstance(result, Answers):
+        items = {name: plain_result(item) for name, item in zip(result.names, result.items, strict=True)}
+        return {"sql": result.sql, "results": items, "cost": result.cost, "remaining": result.remaining}
+    if isinstance(result, DerivedAnswer):
+        return _plain_derived(result)
+    plain = console.plain_answer(result)
+    if isinstance(result, GroupedAnswer):
+        plain |= {"value": None, "exact": None, "interval": None, "by": list(result.by)}
+        plain["groups"] = [
+            {"keys": list(group.keys), "value": group.value, "exact": str(group.exact)} for group in result.groups
+        ]
+    return plain
+
+
+def write_receipts(path: Path, result: Result) -> None:
+    """One receipt, or one a part: into PATH, then PATH.2, PATH.3, ..."""
+    items = result.items if isinstance(result, Answers) else (result,)
+    parts = [part for item in items for part in (item.parts if isinstance(item, DerivedAnswer) else (item,))]
+    for number, part in enumerate(parts, 1):
+        target = path if number == 1 else path.with_name(f"{path.name}.{number}")
+        target.write_text(part.receipt.text() + "\n")
+
+
+def _show_derived(answer: DerivedAnswer) -> None:
+    if answer.by:
+        _show_table(answer.sql, answer.by, [(group.keys, f"{group.value:.8g}") for group in answer.groups])
+        console.facts("", [("made of", _made_of(answer)), *_money(answer)])
+        return
+    low, high = answer.interval()
+    rows = [("answer", f"{answer.value:.8g}"), ("95% interval", f"{low:.8g} to {high:.8g}")]
+    if answer.how is Derivation.MODE:
+        rows = [("most frequent", answer.key), ("its count", f"{answer.value:.8g}"), rows[1]]
+    elif answer.how in COUNTED:
+        rows.insert(1, ("in the bin", answer.key))
+    console.facts(answer.sql, [*rows, ("made of", _made_of(answer)), *_money(answer)])
+
+
+def _plain_derived(answer: DerivedAnswer) -> dict[str, Any]:
+    grouped = bool(answer.by)
+    plain: dict[str, Any] = {
+        "sql": answer.sql,
+        "name": answer.name,
+        "derived": answer.how.value,
+        "value": None if grouped else answer.value,
+        "interval": None if grouped else list(answer.interval()),
+        "confidence": 0.95,
+        "case": answer.case.name,
+        "cost": answer.cost,
+        "remaining": answer.remaining,
+        "parts": [plain_result(part) for part in answer.parts],
+        "receipts": [json.loads(part.receipt.text()) for part in answer.parts],
+    }
+    if grouped:
+        plain |= {"by": list(answer.by)}
+        plain["groups"] = [{"keys": list(group.keys), "value": group.value} for group in answer.groups]
+    if answer.how in COUNTED:
+        plain["key"] = answer.key
+    return plain
+
+
+def _made_of(answer: DerivedAnswer) -> str:
+    kind = "cumulative counts over the declared bins" if answer.how in COUNTED else f"{len(answer.parts)} queries"
+    if answer.how is Derivation.MODE:
+        kind = "counts of all declared keys"
+    return f"{kind}; each is on the ledger by itself"
+
+
+def _money(answer: Answer | DerivedAnswer) -> list[tuple[str, str]]:
+    return [
+        ("case", f"{answer.case.name}: {IN_WORDS[answer.case]}"),
+        ("cost", f"{answer.cost} precision; {answer.remaining} left"),
+        ("receipt", f"block {answer.receipt.block}, {answer.receipt.id.hex()[:16]}"),
+    ]
+
+
+def _show_table(title: str, by: tuple[str, ...], rows: list[tuple[tuple[str, ...], str]]) -> None:
+    table = Table(title=escape(title), title_justify="left")
+    for name in by:
+        table.add_column(escape(name))
+    table.add_column("value", justify="right")
+    for keys, value in rows:
+        table.add_row(*(escape(key) for key in keys), value)
+    console.out.print(table)

@@ -1,0 +1,281 @@
+"""Derived answers: ratios, variances, quantiles and modes, made of released answers only.
+
+Post-processing costs nothing and can leak nothing. What needs care is honesty: intervals hold for the noise of all
+parts together, also where a count may be zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import inf, isfinite, nan, sqrt
+
+from noisebank.answers import Answer, Group, GroupedAnswer, Quote, Receipt
+from noisebank.privacy.intervals import interval, quantile_bound
+from noisebank.queries.derived import Derivation, Item
+from noisebank.queries.groups import parts_of
+from noisebank.records import Case
+from noisebank.units import NOTHING, Precision
+
+RANKING = (Case.FIRST, Case.REFINE, Case.INFER, Case.BLUR, Case.REPEAT)
+"""Of a group of answers, the case that says most about its price comes first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """One derived number, and where the truth lies with the confidence asked for."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class DerivedAnswer:
+    """An answer made of several. It reads like an answer, and keeps its parts with their receipts."""
+
+    name: str
+    how: Derivation
+    sql: str
+    parts: tuple[Answer, ...]
+    item: Item
+
+    @property
+    def value(self) -> float:
+        """The best guess; not a number for grouped ones, see `groups`."""
+        return nan if self.by else self._estimates(0.95)[0].value
+
+    @property
+    def stddev(self) -> float:
+        """Half the width of the 68% interval: near the standard deviation where the noise is small."""
+        found = self._estimates(0.6827)[0]
+        return (found.high - found.low) / 2
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """The columns that it is grouped by."""
+        first = self.parts[0]
+        return first.by if isinstance(first, GroupedAnswer) and self.how not in COUNTED else ()
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """Of a grouped answer, a value for every declared combination."""
+        first = self.parts[0]
+        if not self.by or not isinstance(first, GroupedAnswer):
+            return ()
+        found = self._estimates(0.95)
+        return tuple(Group(group.keys, one.value, Fraction(0)) for group, one in zip(first.groups, found, strict=True))
+
+    @property
+    def key(self) -> str:
+        """The most frequent key, or the bin that a quantile lies in."""
+        first = self.parts[0]
+        assert isinstance(first, GroupedAnswer)
+        return first.most_frequent().keys[0] if self.how is Derivation.MODE else _bin_label(self)
+
+    @property
+    def case(self) -> Case:
+        """The dearest case among the parts."""
+        return min((part.case for part in self.parts), key=RANKING.index)
+
+    @property
+    def cost(self) -> Precision:
+        """Of all parts together."""
+        return sum((part.cost for part in self.parts), NOTHING)
+
+    @property
+    def remaining(self) -> Precision:
+        """In the account, afterwards."""
+        return self.parts[-1].remaining
+
+    @property
+    def receipt(self) -> Receipt:
+        """Of the last part; each part has its own."""
+        return self.parts[-1].receipt
+
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """Where the true value lies with at least this confidence."""
+        found = self._estimates(confidence)[0]
+        return found.low, found.high
+
+    def __repr__(self) -> str:
+        low, high = self.interval()
+        return f"DerivedAnswer({self.name} = {self.value:.6g}, 95% in [{low:.6g}, {high:.6g}], cost {self.cost})"
+
+    def _estimates(self, confidence: float) -> list[Estimate]:
+        return estimates(self.item, self.parts, confidence)
+
+
+COUNTED = (Derivation.QUANTILE, Derivation.MINIMUM, Derivation.MAXIMUM, Derivation.MODE)
+"""Made of the counts of one column's bins or keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Several results of one SELECT: priced and reserved together, shown apart."""
+
+    sql: str
+    items: tuple[Answer | DerivedAnswer, ...]
+    names: tuple[str, ...]
+
+    @property
+    def cost(self) -> Precision:
+        """Of all results together."""
+        seen = {part.receipt.id: part.cost for item in self.items for part in getattr(item, "parts", (item,))}
+        return sum(seen.values(), NOTHING)
+
+    @property
+    def remaining(self) -> Precision:
+        """In the account, afterwards."""
+        return self.items[-1].remaining
+
+    def __getitem__(self, name: str) -> Answer | DerivedAnswer:
+        return self.items[self.names.index(name)]
+
+    def __repr__(self) -> str:
+        shown = (f"{name}: {item.value:.6g}" for name, item in zip(self.names, self.items, strict=True))
+        return f"Answers({', '.join(shown)}; cost {self.cost})"
+
+
+def together(sql: str, parts: Sequence[Quote], cost: Precision, epsilon_after: float) -> Quote:
+    """One price for an answer that is made of several."""
+    first = parts[0]
+    return Quote(
+        sql=sql,
+        case=min((part.case for part in parts), key=RANKING.index),
+        wanted=sum((part.wanted for part in parts), NOTHING),
+        cost=cost,
+        left=first.left,
+        stddev=nan,
+        reused_stddev=None,
+        epsilon_now=first.epsilon_now,
+        epsilon_after=epsilon_after,
+        parts=tuple(parts),
+    )
+
+
+def estimates(item: Item, parts: Sequence[Answer], confidence: float) -> list[Estimate]:
+    """The derived number (of each group), with an interval that holds for the noise of all parts together."""
+    if item.how in COUNTED:
+        return [_ranked(item, parts[0], confidence)]
+    groups = [_numbers(part) for part in parts]
+    return [_made(item, parts, numbers, confidence) for numbers in zip(*groups, strict=True)]
+
+
+def ratio(top: float, top_sd: float, bottom: float, bottom_sd: float, confidence: float) -> tuple[float, float]:
+    """Fieller's interval for a ratio of two independent normal means; infinite where the bottom may be zero.
+
+    Fieller (1954): the ratios r for which |top - r bottom| <= z sd(top - r bottom). Its coverage is
+    exact for normal noise, whatever the true bottom is.
+    """
+    z = float(quantile_bound(Fraction(confidence).limit_denominator(10**9)))
+    square = bottom * bottom - z * z * bottom_sd * bottom_sd
+    if square <= 0:
+        return -inf, inf
+    middle = top * bottom
+    inside = middle * middle - square * (top * top - z * z * top_sd * top_sd)
+    root = sqrt(max(inside, 0.0))
+    return (middle - root) / square, (middle + root) / square
+
+
+def _made(item: Item, parts: Sequence[Answer], numbers: Sequence[float], confidence: float) -> Estimate:
+    low, high = _bounds(item)
+    if item.how is Derivation.RATIO:
+        ends = ratio(numbers[0], parts[0].stddev, numbers[1], parts[1].stddev, confidence)
+        return _within(numbers[0], numbers[1], *ends, low, high)
+    squares, total = numbers[0], numbers[1]
+    rows, rows_sd = (float(item.rows), 0.0) if item.rows is not None else (numbers[2], parts[2].stddev)
+    # Both ratios hold together with the confidence asked for (Bonferroni), so whatever follows from them does.
+    each = 1 - (1 - confidence) / 2
+    top = max(low * low, high * high)
+    square = _within(squares, rows, *ratio(squares, parts[0].stddev, rows, rows_sd, each), 0.0, top)
+    mean = _within(total, rows, *ratio(total, parts[1].stddev, rows, rows_sd, each), low, high)
+    least = 0.0 if mean.low <= 0 <= mean.high else min(mean.low**2, mean.high**2)
+    most = (high - low) ** 2 / 4  # Popoviciu: no variance of bounded values is larger
+    found = Estimate(
+        min(max(square.value - mean.value**2, 0.0), most),
+        min(max(square.low - max(mean.low**2, mean.high**2), 0.0), most),
+        min(max(square.high - least, 0.0), most),
+    )
+    if item.how is Derivation.VARIANCE:
+        return found
+    return Estimate(sqrt(found.value), sqrt(found.low), sqrt(found.high))
+
+
+def _within(top: float, bottom: float, low: float, high: float, least: float, most: float) -> Estimate:
+    """A ratio and its interval inside the bounds that are public anyway; the middle of them if nothing is known."""
+    value = top / bottom if bottom > 0 else (least + most) / 2
+    if not isfinite(low) or not isfinite(high):
+        low, high = least, most
+    return Estimate(min(max(value, least), most), min(max(low, least), most), min(max(high, least), most))
+
+
+def _ranked(item: Item, counts: Answer, confidence: float) -> Estimate:
+    """A quantile from cumulative noisy counts over the declared bins, straight lines inside a bin."""
+    assert isinstance(counts, GroupedAnswer) and item.column is not None
+    if item.how is Derivation.MODE:
+        best = counts.most_frequent()
+        return Estimate(best.value, *interval(best.value, counts.stddev, confidence))
+    edges = _edges(item)
+    sums, total = [0.0], 0.0
+    for group in counts.groups:
+        total += group.value
+        sums.append(total)
+    rank = {Derivation.MINIMUM: Fraction(0), Derivation.MAXIMUM: Fraction(1)}.get(item.how, item.rank)
+    target = float(rank) * total
+    # All cumulative counts at once: Bonferroni over the bins.
+    each = 1 - (1 - confidence) / len(counts.groups)
+    z = float(quantile_bound(Fraction(each).limit_denominator(10**12)))
+    spread = [z * counts.stddev * sqrt(place) for place in range(len(sums))]
+    slack = float(rank) * spread[-1]
+    margin = z * counts.stddev
+    if item.how is Derivation.MINIMUM:
+        target = margin
+    elif item.how is Derivation.MAXIMUM:
+        target = total - margin
+    value = _crossing(edges, sums, target)
+    low = _crossing(edges, [total + extra for total, extra in zip(sums, spread, strict=True)], target - slack)
+    high = _crossing(edges, [total - extra for total, extra in zip(sums, spread, strict=True)], target + slack)
+    if item.how is Derivation.MINIMUM:
+        low = edges[0]
+    if item.how is Derivation.MAXIMUM:
+        high = edges[-1]
+    return Estimate(value, min(low, value), max(high, value))
+
+
+def _crossing(edges: Sequence[float], sums: Sequence[float], target: float) -> float:
+    """Where the cumulative counts first reach the target; the running maximum makes them rise."""
+    reached = sums[0]
+    for place in range(1, len(edges)):
+        nearer = max(reached, sums[place])
+        if nearer >= target and nearer > reached:
+            share = min(max((target - reached) / (nearer - reached), 0.0), 1.0)
+            return edges[place - 1] + share * (edges[place] - edges[place - 1])
+        reached = nearer
+    return edges[-1]
+
+
+def _edges(item: Item) -> list[float]:
+    assert item.column is not None
+    starts = [float(part.runs[0][0] * item.column.step) for part in parts_of(item.column)]
+    return [*starts, float(item.column.bounds[1] * item.column.step)]
+
+
+def _bin_label(answer: DerivedAnswer) -> str:
+    first = answer.parts[0]
+    assert isinstance(first, GroupedAnswer)
+    edges = _edges(answer.item)
+    place = next((number for number in range(len(edges) - 1) if answer.value <= edges[number + 1]), len(edges) - 2)
+    return first.groups[place].keys[0]
+
+
+def _bounds(item: Item) -> tuple[float, float]:
+    if item.column is None:
+        return 0.0, 1.0
+    low, high = item.column.bounds
+    return float(low * item.column.step), float(high * item.column.step)
+
+
+def _numbers(answer: Answer) -> list[float]:
+    return [group.value for group in answer.groups] if isinstance(answer, GroupedAnswer) else [answer.value]

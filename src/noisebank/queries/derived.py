@@ -1,0 +1,151 @@
+"""What is derived from several queries: averages over a predicate, variances, quantiles, the most frequent key.
+
+Each is rewritten into plain questions with SQL of their own, so that every part is a query with its own digest, price
+and record. No record is made for the whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+
+from sqlglot import exp
+
+from noisebank.errors import BadQuery, BadRequest, UnsupportedQuery
+from noisebank.policy import Column, Policy
+from noisebank.queries.conditions import column_named
+from noisebank.queries.query import Question
+from noisebank.queries.sql import parse, read_select
+from noisebank.units import exact
+
+MAX_ITEMS = 8
+
+
+class Derivation(Enum):
+    """How an item comes from its questions."""
+
+    LINEAR = "linear"
+    RATIO = "ratio"
+    VARIANCE = "variance"
+    STDDEV = "standard deviation"
+    QUANTILE = "quantile"
+    MINIMUM = "minimum"
+    MAXIMUM = "maximum"
+    MODE = "most frequent key"
+
+
+VARIANCES = (exp.Variance, exp.VariancePop)
+DEVIATIONS = (exp.Stddev, exp.StddevPop, exp.StddevSamp)
+QUANTILES = (exp.Median, exp.Quantile, exp.PercentileCont, exp.PercentileDisc)
+ENDS: dict[type[exp.Expr], Derivation] = {exp.Min: Derivation.MINIMUM, exp.Max: Derivation.MAXIMUM}
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One result of a SELECT: its name, its questions, and what is made of them."""
+
+    name: str
+    how: Derivation
+    questions: tuple[Question, ...]
+    column: Column | None = None
+    """The column whose bounds limit the result, or whose bins it is made of."""
+    rank: Fraction = Fraction(1, 2)
+    """Of a quantile."""
+    rows: int | None = None
+    """The number of rows, where it is public and no part has to ask for it."""
+
+
+def items(sql: str, policy: Policy) -> tuple[Item, ...]:
+    """The results that a SELECT asks for. Refuses before anything else happens."""
+    select = read_select(sql, policy)
+    by = [node.sql(dialect="duckdb") for node in select.args["group"].expressions] if select.args.get("group") else []
+    asked = [node for node in select.expressions if not (isinstance(node.unalias(), exp.Column) and by)]
+    if not asked:
+        raise UnsupportedQuery("SELECT without an aggregate", "single values are never shown")
+    if len(asked) > MAX_ITEMS:
+        raise UnsupportedQuery(f"more than {MAX_ITEMS} results", "ask for fewer at a time")
+    rewriting = _Rewriting(policy, select, by)
+    if len(asked) == 1 and not rewriting.derives(asked[0].unalias()):
+        return (Item(asked[0].alias_or_name, Derivation.LINEAR, (parse(sql, policy),)),)
+    return tuple(rewriting.item(node) for node in asked)
+
+
+class _Rewriting:
+    def __init__(self, policy: Policy, select: exp.Select, by: list[str]) -> None:
+        self.policy, self.by = policy, by
+        where = select.args.get("where")
+        self.where = where.sql(dialect="duckdb") if where else ""
+        self.source = select.args["from_"].sql(dialect="duckdb")
+
+    def derives(self, node: exp.Expr) -> bool:
+        """Whether a result needs several queries, or a look at many counts."""
+        bare = _bare(node)
+        if isinstance(bare, exp.Avg):
+            return bool(self.where or self.by or self.policy.public_rows is None or self._nullable(bare))
+        return isinstance(bare, (*VARIANCES, *DEVIATIONS, *QUANTILES, *ENDS, exp.Mode))
+
+    def item(self, node: exp.Expr) -> Item:
+        bare, name = _bare(node.unalias()), node.alias or node.unalias().sql(dialect="duckdb")
+        if not self.derives(bare):
+            return Item(name, Derivation.LINEAR, (self._plain(bare.sql(dialect="duckdb")),))
+        argument = bare.this.sql(dialect="duckdb")
+        if isinstance(bare, exp.Avg):
+            return self._average(name, bare.this)
+        column = self._column(bare)
+        if isinstance(bare, (*VARIANCES, *DEVIATIONS)):
+            parts = [self._plain(f"SUM({argument} * {argument})"), self._plain(f"SUM({argument})")]
+            if self.policy.public_rows is None or self.where or self.by or column.nullable:
+                parts.append(self._plain(f"COUNT({argument})"))
+            how = Derivation.VARIANCE if isinstance(bare, VARIANCES) else Derivation.STDDEV
+            return Item(name, how, tuple(parts), column, rows=None if len(parts) > 2 else self.policy.public_rows)
+        if self.by:
+            raise UnsupportedQuery(f"{bare.key.upper()} with GROUP BY", "ask for one group at a time, with WHERE")
+        counts = self._plain("COUNT(*)", group=argument)
+        if isinstance(bare, exp.Mode):
+            return Item(name, Derivation.MODE, (counts,), column)
+        how = ENDS.get(type(bare), Derivation.QUANTILE)
+        return Item(name, how, (counts,), column, self._rank(bare))
+
+    def _average(self, name: str, argument: exp.Expr) -> Item:
+        text = argument.sql(dialect="duckdb")
+        if isinstance(argument, exp.Column) and column_named(argument, self.policy.columns).numeric:
+            column = column_named(argument, self.policy.columns)
+            return Item(name, Derivation.RATIO, (self._plain(f"SUM({text})"), self._plain(f"COUNT({text})")), column)
+        known = f"({text}) OR NOT ({text})"  # rows for which the condition is not unknown
+        parts = (self._plain(f"COUNT_IF({text})"), self._plain(f"COUNT_IF({known})"))
+        return Item(name, Derivation.RATIO, parts)
+
+    def _plain(self, aggregate: str, group: str = "") -> Question:
+        by = ", ".join([*self.by, *([group] if group else [])])
+        sql = " ".join(
+            part for part in ("SELECT", aggregate, self.source, self.where, f"GROUP BY {by}" if by else "") if part
+        )
+        return parse(sql, self.policy)
+
+    def _column(self, node: exp.Expr) -> Column:
+        if not isinstance(node.this, exp.Column):
+            raise UnsupportedQuery(f"{node.key.upper()} of an expression", f"ask {node.key.upper()}(column)")
+        return column_named(node.this, self.policy.columns)
+
+    def _rank(self, node: exp.Expr) -> Fraction:
+        given = node.args.get("quantile") or node.args.get("expression")
+        if given is None:
+            return Fraction(1, 2)
+        try:
+            rank = exact(str(given.this) if isinstance(given, exp.Literal) else "")
+        except BadRequest:
+            rank = Fraction(-1)
+        if not 0 <= rank <= 1:
+            raise BadQuery("a quantile's rank is a number from 0 to 1")
+        return rank
+
+    def _nullable(self, node: exp.Avg) -> bool:
+        named = [column_named(found, self.policy.columns) for found in node.find_all(exp.Column)]
+        return any(column.nullable for column in named)
+
+
+def _bare(node: exp.Expr) -> exp.Expr:
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node

@@ -1,0 +1,62 @@
+"""Groups: the combinations of declared keys or bins that a GROUP BY answers, all of them, always."""
+
+from __future__ import annotations
+
+from itertools import pairwise, product
+from math import prod
+
+from noisebank.errors import BadQuery, UnsupportedQuery
+from noisebank.policy import Column, Kind, Policy
+from noisebank.queries.query import Query
+from noisebank.queries.values import Values
+
+MAX_GROUPS = 10_000
+
+
+def parts_of(column: Column) -> tuple[Values, ...]:
+    """The declared keys or bins of a column as sets of its values; `BadQuery` if it has none.
+
+    A value that is none of the declared keys, and a missing one, belongs to no group.
+    """
+    if column.kind is Kind.TEXT and column.keys:
+        return tuple(Values(((place, place),)) for place in range(len(column.keys)))
+    if column.kind is Kind.BOOLEAN:
+        return Values(((0, 0),)), Values(((1, 1),))
+    if column.numeric and column.bins:
+        low, high = column.bounds
+        edges = [low, *column.bins, high + 1]
+        return tuple(Values(((start, stop - 1),)) for start, stop in pairwise(edges) if start < stop)
+    raise BadQuery(f"column {column.name} has no declared keys or bins, so nothing can be grouped by it")
+
+
+def labels_of(column: Column) -> tuple[str, ...]:
+    """How the groups of a column are called."""
+    if column.kind is Kind.TEXT:
+        return column.keys
+    if column.kind is Kind.BOOLEAN:
+        return "false", "true"
+    names = []
+    for part in parts_of(column):
+        ((low, high),) = part.runs
+        last = high == column.bounds[1]
+        end = f"{float(column.step * high):g}]" if last else f"{float(column.step * (high + 1)):g})"
+        names.append(f"[{float(column.step * low):g}, {end}")
+    return tuple(names)
+
+
+def group_count(query: Query, policy: Policy) -> int:
+    """How many numbers the query answers."""
+    return prod(len(parts_of(policy.columns[name])) for name in query.by)
+
+
+def group_labels(query: Query, policy: Policy) -> tuple[tuple[str, ...], ...]:
+    """One row of labels a number, in the order in which engines return them."""
+    return tuple(product(*(labels_of(policy.columns[name]) for name in query.by)))
+
+
+def check_groups(names: tuple[str, ...], policy: Policy) -> None:
+    """Refuses what has too many groups."""
+    if len(set(names)) != len(names):
+        raise BadQuery("GROUP BY names a column twice")
+    if prod(len(parts_of(policy.columns[name])) for name in names) > MAX_GROUPS:
+        raise UnsupportedQuery(f"more than {MAX_GROUPS} groups", "group by fewer columns, or coarser bins")

@@ -1,0 +1,59 @@
+"""Sums of weighted predicates, kept as disjoint predicates with different weights: the canonical form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import gcd
+
+from noisebank.errors import UnsupportedQuery
+from noisebank.queries.predicates import FALSE, TRUE, Diagrams, Predicate
+from noisebank.queries.query import Function, Part, Query, Weights
+
+MAX_WEIGHT = 2**40
+"""In absolute value, after common factors are gone: keeps every sum inside an engine's 128 bits."""
+Terms = Mapping[tuple[Function, str | None], Iterable[tuple[int, Predicate]]]
+"""By function and column: weights that add up where their predicates overlap."""
+
+
+def combined(diagrams: Diagrams, terms: Iterable[tuple[int, Predicate]]) -> Weights:
+    """Weights that add up where predicates overlap, as disjoint predicates by rising weight.
+
+    Guarantees: for every row the weight is the sum of those terms whose predicate holds; equal
+    sums give equal results, since each weight's rows are one canonical diagram.
+    """
+    rows: dict[int, Predicate] = {0: TRUE}
+    for amount, predicate in terms:
+        moved: dict[int, Predicate] = {}
+        for weight, where in rows.items():
+            for total, part in (
+                (weight + amount, diagrams.both(where, predicate)),
+                (weight, diagrams.both(where, diagrams.negation(predicate))),
+            ):
+                if part is not FALSE:
+                    moved[total] = diagrams.either(moved.get(total, FALSE), part)
+        rows = moved
+    return tuple((weight, rows[weight]) for weight in sorted(rows) if weight)
+
+
+def query_of(diagrams: Diagrams, terms: Terms, by: tuple[str, ...] = ()) -> tuple[Query, int]:
+    """The query that a linear combination is a multiple of, and the factor.
+
+    Raises if all of it cancels out.
+    """
+    parts = []
+    for function, column in sorted(terms, key=lambda key: (key[0].value, key[1] or "")):
+        weights = combined(diagrams, terms[function, column])
+        if weights:
+            parts.append(Part(function, column, weights))
+    if not parts:
+        raise UnsupportedQuery("a combination that cancels out", "its answer is the constant, whatever the table")
+    factor = gcd(*(weight for part in parts for weight, _ in part.weights))
+    if parts[0].weights[0][0] < 0 and all(weight < 0 for part in parts for weight, _ in part.weights):
+        factor = -factor  # -COUNT and COUNT are one query
+    scaled = tuple(
+        Part(part.function, part.column, tuple(sorted(((w // factor, p) for w, p in part.weights), key=lambda x: x[0])))
+        for part in parts
+    )
+    if any(abs(weight) > MAX_WEIGHT for part in scaled for weight, _ in part.weights):
+        raise UnsupportedQuery("a coefficient this large", "use coefficients whose ratios stay below 2^40")
+    return Query(scaled, by), factor

@@ -1,0 +1,309 @@
+"""The steps of the one path, each a method: what `path.Account` walks in order."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, ExitStack
+from fractions import Fraction
+
+from noisebank.answers import Answer, Receipt, grouped, released, standard_deviation
+from noisebank.digests import tagged
+from noisebank.entropy import Entropy
+from noisebank.errors import AnswerLost, BadRequest, PriceMoved, TableChanged, Tampered
+from noisebank.ledger.chain import Chain
+from noisebank.ledger.protocol import THE_OWNER, AccountState, Claim, Reservation, Seal, View
+from noisebank.measuring.engine import Engine
+from noisebank.measuring.mechanism import measure
+from noisebank.planning.pricing import Wish, price
+from noisebank.planning.reuse import Plan, bridge, plan, refined
+from noisebank.policy import Policy
+from noisebank.privacy.noise import draw, fresh_variance, noise_scale
+from noisebank.queries.groups import group_count, group_labels
+from noisebank.queries.query import Query, Question
+from noisebank.queries.sensitivity import sensitivity
+from noisebank.queries.sql import parse
+from noisebank.records import Case, Point, Record
+from noisebank.salts import Secrets
+from noisebank.units import NOTHING, GridValue, Precision
+from noisebank.vault.vault import Request, Sealed, Vault
+
+OWNER = "owner"
+"""Local use of the command line is this analyst; the limit is the budget."""
+MAX_KEY = 200
+
+
+class Steps:
+    """One account's steps. Each says what it needs and what it guarantees; `path.Account` says the order."""
+
+    def __init__(
+        self,
+        id: bytes,
+        policy: Policy,
+        secrets: Secrets,
+        identity: str,
+        engine: Engine,
+        ledger: Chain,
+        vault: Vault,
+        entropy: Entropy,
+    ) -> None:
+        self.id, self.policy, self.secrets, self._identity = id, policy, secrets, identity
+        self.engine, self.ledger, self.vault, self._entropy = engine, ledger, vault, entropy
+        self._locks: dict[bytes, threading.Lock] = {}
+        self.lost: set[bytes] = set()
+        """Queries (salted) with a published answer that the vault has lost; recovery finds them."""
+
+    @property
+    def name(self) -> str:
+        """The policy's name: the table in FROM."""
+        return self.policy.name
+
+    @property
+    def state(self) -> AccountState:
+        """Budget and spend, as the contract holds them."""
+        return self.ledger.account(self.id)
+
+    def complete(self, reservation: Reservation, question: Question) -> Sealed:
+        """From a reservation to a published answer; also what recovery calls after a crash.
+
+        Reserved only: nobody saw a lost sample, so measure now. Sealed: publish the same bits.
+        Published but not in the vault: lost for ever, never measured again.
+        """
+        if reservation.case is Case.REPEAT:  # nothing of its own: the recorded answer, same bits
+            reservation = self._recorded(reservation)
+        sealed = self.vault.answer(reservation.id)
+        if sealed is None:
+            if reservation.answer is not None:
+                raise AnswerLost(f"the answer {reservation.id.hex()[:12]} was published, but the vault has lost it")
+            value = self._obtain(reservation, question)
+            sealed = self._seal(reservation, question, value)  # a retry now reads; it never draws again
+        if reservation.answer is None:
+            self.ledger.publish(self.id, Seal(reservation.id, sealed.digest))  # from here on it may be shown
+        elif reservation.answer != sealed.digest:
+            raise Tampered(f"the vault's answer {reservation.id.hex()[:12]} is not the one on the ledger")
+        return sealed
+
+    # -- the steps -----------------------------------------------------------------------------
+
+    def parse(self, sql: str) -> Question:
+        """SQL, or the name of one of the policy's queries, to a canonical question."""
+        return parse(self.named(sql), self.policy)
+
+    def named(self, sql: str) -> str:
+        """The SQL behind the name of one of the policy's queries, or the SQL itself."""
+        if not isinstance(sql, str):
+            raise BadRequest("sql", type(sql).__name__, "must be text")
+        return self.policy.queries.get(sql.strip(), sql)
+
+    def price(self, question: Question, wished: Wish) -> Precision:
+        """A wish to a target precision."""
+        return price(wished, self._sensitivity(question.query) * abs(question.unit))
+
+    def plan(self, question: Question, wanted: Precision) -> Plan:
+        """Case and price. What the answer builds on must be sealed first; metadata is compared."""
+        records = self._records(question.query)
+        planned = plan(wanted, records)
+        self._check_noise(question.query, planned)
+        points = self.vault.points(self.id, self.secrets.query(question.query))
+        if planned.fresh or not points or points[-1].precision < wanted:
+            for record in records:
+                self._finish_earlier(record)
+        if planned.reused is not None and planned.case is Case.REFINE:
+            self._sealed(planned.reused.id)
+        if planned.fresh:
+            self._check_identity()
+        return planned
+
+    def _remember(
+        self, asked: Sequence[tuple[Question, Wish]], wanted: Sequence[Precision], key: str | None, analyst: str
+    ) -> list[Request]:
+        """Keeps the requests before anything is charged. Their ids name the reservations."""
+        key = self._entropy.token(16).hex() if key is None else key
+        size = len(asked)
+        keys = [key] if size == 1 else [f"{key} / part {number} of {size}" for number in range(1, size + 1)]
+        return [
+            self._remembered(question, wished, units, own, analyst)
+            for (question, wished), units, own in zip(asked, wanted, keys, strict=True)
+        ]
+
+    def _remembered(self, question: Question, wished: Wish, wanted: Precision, key: str, analyst: str) -> Request:
+        for parameter, text in (("key", key), ("analyst", analyst)):
+            if not isinstance(text, str) or not 0 < len(text) <= MAX_KEY or not text.isprintable():
+                raise BadRequest(parameter, ascii(text)[:40], f"must have 1 to {MAX_KEY} printable characters")
+        unit = f"{question.unit}" if not question.offset else f"{question.unit} + {question.offset}"
+        core = {"query": question.query.digest.hex(), "unit": unit, "wanted": wanted.units}
+        named = {"account": self.id.hex(), "analyst": analyst, "key": key, "request": core}
+        body = {**core, "sql": question.sql, "asked": wished.plain()}
+        request = Request(tagged("reservation 1", named), self.id, analyst, key, body)
+        self.vault.save_request(request)
+        return request
+
+    def _reserved(self, requests: Sequence[Request]) -> list[Reservation] | None:
+        """The reservations of a group; None if there are none yet: the contract takes all or nothing."""
+        found = [self.ledger.reservation(self.id, request.id) for request in requests]
+        known = [reservation for reservation in found if reservation is not None]
+        if known and len(known) < len(found):
+            raise Tampered("the ledger has reserved a part of a group")
+        return known or None
+
+    def _reserve(
+        self,
+        requests: Sequence[Request],
+        asked: Sequence[tuple[Question, Wish]],
+        planned: Sequence[Plan],
+        agreed: Precision | None,
+    ) -> list[Reservation]:
+        """One transaction for all of it. Each part may cost what was planned, one alone up to what was agreed."""
+        total = sum((each.fresh for each in planned), NOTHING)
+        if agreed is not None and len(planned) > 1 and total > agreed:
+            raise PriceMoved(agreed)
+        claims = []
+        for request, (question, _), each in zip(requests, asked, planned, strict=True):
+            limit = each.fresh if agreed is None or len(planned) > 1 else min(agreed, each.wanted)
+            claims.append(
+                Claim(
+                    account=self.id,
+                    id=request.id,
+                    query=self.secrets.query(question.query),
+                    analyst=self.analyst(request.analyst),
+                    about=question.query.about,
+                    wanted=each.wanted,
+                    limit=limit,
+                )
+            )
+        return list(self.ledger.reserve(*claims))
+
+    def _obtain(self, reservation: Reservation, question: Question) -> tuple[GridValue, ...]:
+        """The answer in steps, one number or one a group, by the case that the contract decided."""
+        moves = self._sensitivity(question.query)
+        if reservation.fresh:
+            self._check_identity()
+            measured = measure(self.engine, question.query, moves, reservation, self._entropy)
+            self._check_identity()  # a table that changed under the scan is not the one we opened
+            if reservation.case is Case.FIRST:
+                return measured
+            assert reservation.reused is not None
+            earlier = self._sealed(reservation.reused)
+            best = (Point(earlier.point.precision, value) for value in earlier.values)
+            return tuple(refined(reservation.wanted, fresh, old) for fresh, old in zip(measured, best, strict=True))
+        points = self.vault.points(self.id, reservation.query)
+        groups = range(group_count(question.query, self.policy))
+        if any(point.precision == reservation.wanted for point in points):
+            return tuple(self._known(reservation, group) for group in groups)  # same bits
+        if not points or points[-1].precision < reservation.wanted:
+            raise AnswerLost("the vault has lost the answer that this one would reuse")
+        if reservation.query in self.lost:  # beside the lost one, a new draw would be a second sample
+            raise AnswerLost("the vault has lost an answer to this query: only what it still holds can be repeated")
+        bridges = (self.vault.points(self.id, reservation.query, group) for group in groups)
+        return tuple(draw(bridge(reservation.wanted, moves, known), self._entropy) for known in bridges)
+
+    def _known(self, reservation: Reservation, group: int) -> GridValue:
+        points = self.vault.points(self.id, reservation.query, group)
+        return next(point.value for point in points if point.precision == reservation.wanted)
+
+    def _seal(self, reservation: Reservation, question: Question, values: tuple[GridValue, ...]) -> Sealed:
+        body = {
+            "account": self.id.hex(),
+            "id": reservation.id.hex(),
+            "query": reservation.query.hex(),
+            "case": reservation.case.name,
+            "wanted": reservation.wanted.units,
+            "fresh": reservation.fresh.units,
+            "sensitivity": str(self._sensitivity(question.query)),
+            "unit": str(question.unit),
+        }
+        written = [[value.numerator, value.shift] for value in values]
+        body |= {"values": written} if question.query.by else {"value": written[0]}
+        sealed = Sealed(reservation.id, self.id, reservation.query, body, self._entropy.token())
+        self.vault.seal(sealed)
+        return sealed
+
+    def _answer(self, reservation: Reservation, sealed: Sealed, question: Question) -> Answer:
+        values = [released(value, question.unit, question.offset) for value in sealed.values]
+        answer = Answer(
+            value=float(values[0]),
+            stddev=standard_deviation(self._sensitivity(question.query), question.unit, reservation.wanted),
+            case=reservation.case,
+            cost=reservation.fresh,
+            remaining=self.state.left,
+            wanted=reservation.wanted,
+            sql=question.sql,
+            exact=values[0],
+            receipt=self._receipt(reservation, sealed),
+        )
+        return grouped(answer, question.query.by, group_labels(question.query, self.policy), values)
+
+    def _receipt(self, reservation: Reservation, sealed: Sealed) -> Receipt:
+        """Of the published answer: a repeated one has the receipt of the recorded one."""
+        published = self.ledger.reservation(self.id, sealed.id) or reservation
+        block = published.published_in
+        assert block is not None, "only published answers are shown"
+        return Receipt(
+            account=self.id,
+            id=sealed.id,
+            answer=sealed.body,
+            salt=sealed.salt,
+            chain_id=self.ledger.chain_id,
+            contract=self.ledger.contract,
+            block=block,
+            block_digest=self.ledger.block_digest(block),
+        )
+
+    # -- what the steps stand on ---------------------------------------------------------------
+
+    def _turns(self, queries: Sequence[Query]) -> AbstractContextManager[object]:
+        """The turns of all queries of a group, taken in one order so that no two groups wait for each other."""
+        held = ExitStack()
+        for query in sorted({query.digest: query for query in queries}.values(), key=lambda query: query.digest):
+            held.enter_context(self._turn(query))
+        return held
+
+    def _turn(self, query: Query) -> AbstractContextManager[bool]:
+        """One at a time per query: concurrent blurs from the same neighbours would average out."""
+        return self._locks.setdefault(query.digest, threading.Lock())
+
+    def _records(self, query: Query) -> tuple[Record, ...]:
+        return self.ledger.records(self.id, self.secrets.query(query))
+
+    def _sensitivity(self, query: Query) -> Fraction:
+        return sensitivity(query, self.policy)
+
+    def view(self, analyst: str) -> View:
+        """What an analyst may learn, and has learned. The owner may learn all that the account spends."""
+        if analyst == OWNER:
+            return View(self.state.budget, self.state.spent)
+        return self.ledger.view(self.id, self.analyst(analyst))
+
+    def analyst(self, name: str) -> bytes:
+        """How the ledger knows somebody; local use is the owner's."""
+        return THE_OWNER if name == OWNER else self.secrets.analyst(name)
+
+    def _recorded(self, repeat: Reservation) -> Reservation:
+        """The paid reservation whose answer is repeated."""
+        found = self.ledger.reservation(self.id, repeat.reused) if repeat.reused else None
+        if found is None:
+            raise Tampered(f"the ledger repeats {repeat.id.hex()[:12]} from nothing")
+        return found
+
+    def _sealed(self, id: bytes) -> Sealed:
+        sealed = self.vault.answer(id)
+        if sealed is None:
+            raise AnswerLost(f"the vault has lost the answer {id.hex()[:12]} that this one builds on")
+        return sealed
+
+    def _finish_earlier(self, record: Record) -> None:
+        """A paid record whose answer was never published is finished before anything builds on it."""
+        reservation, request = self.ledger.reservation(self.id, record.id), self.vault.request(record.id)
+        if reservation is not None and reservation.answer is None and request is not None:
+            self.complete(reservation, self.parse(request.body["sql"]))
+
+    def _check_noise(self, query: Query, planned: Plan) -> None:
+        """Noise that 64 bits cannot hold is refused before it is paid for."""
+        moves = self._sensitivity(query)
+        for precision in (planned.wanted, planned.fresh):
+            if precision:
+                noise_scale(fresh_variance(moves * moves, precision))
+
+    def _check_identity(self) -> None:
+        if self.engine.identity() != self._identity:  # not quoted: the size of a file tells neighbours apart
+            raise TableChanged(f"the table {self.policy.source.name} changed since this account was opened")
