@@ -555,7 +555,8 @@ class MeasuresFirst(Account):
 class Hasty(Account):
     """Has an answer in hand before it is sealed."""
 
-    def _early(self, reservation: Reservation, value: GridValue) -> Sealed:
+    def _early(self, reservation: Reservation, values: tuple[GridValue, ...]) -> Sealed:
+        (value,) = values
         body = {"wanted": reservation.wanted.units, "value": [value.numerator, value.shift]}
         return Sealed(reservation.id, self.id, reservation.query, body, self._entropy.token())
 
@@ -577,9 +578,9 @@ class Hasty(Account):
 class ShowsUnsealed(Hasty):
     """Shows an answer before it is sealed."""
 
-    def _seal(self, reservation: Reservation, question: Question, value: GridValue) -> Sealed:
-        self._show(reservation, self._early(reservation, value), question)
-        return super()._seal(reservation, question, value)
+    def _seal(self, reservation: Reservation, question: Question, values: tuple[GridValue, ...]) -> Sealed:
+        self._show(reservation, self._early(reservation, values), question)
+        return super()._seal(reservation, question, values)
 
 
 class ShowsUnpublished(Hasty):
@@ -610,7 +611,7 @@ class DrawsAgain(Account):
         sealed = self.vault.answer(reservation.id)
         if sealed is None or reservation.case is Case.REPEAT:
             return super().complete(reservation, question)
-        value = self._obtain(reservation, question)
+        (value,) = self._obtain(reservation, question)
         return replace(sealed, body={**sealed.body, "value": [value.numerator, value.shift]})
 
 

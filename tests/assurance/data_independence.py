@@ -20,6 +20,7 @@ from unittest.mock import patch
 
 from assurance.report import Finding
 from noisebank.answers import Answer, Quote
+from noisebank.derivation import DerivedAnswer
 from noisebank.digests import keccak
 from noisebank.entropy import Entropy, SystemEntropy, workload
 from noisebank.errors import BadTable, NoisebankError
@@ -59,6 +60,10 @@ ANSWERABLE = (
     "SELECT SUM(children) FROM people",
     "SELECT AVG(income) FROM people",
     "SELECT AVG(smoker) FROM people",
+    "SELECT town, COUNT(*) FROM people GROUP BY town",
+    "SELECT SUM(income) FROM people WHERE smoker GROUP BY town, smoker",
+    "SELECT AVG(children) FROM people WHERE age > 30",
+    "SELECT 3 * COUNT_IF(smoker) - 2 * COUNT_IF(age > 50) + 7 FROM people",
     "select sum(income) as s from people where (age >= 120)",
 )
 OTHERS = (
@@ -68,7 +73,7 @@ OTHERS = (
     "SELECT SUM(salary) FROM people",
     "SELECT AVG(children) FROM people",
     "SELECT COUNT(*) FROM people WHERE town = 'atlantis'",
-    "SELECT town, COUNT(*) FROM people GROUP BY town",
+    "SELECT town, COUNT(*) FROM people GROUP BY town HAVING COUNT(*) > 1",
     "nonsense",
 )
 
@@ -139,8 +144,10 @@ def outcomes(account: Account, asked: list[Asking], see: Callable[[Answer], obje
         except NoisebankError as error:
             found.append((type(error).__name__, str(error)))
         else:
-            found.append((type(response).__name__, see(response) if isinstance(response, Answer) else response))
-            assert isinstance(response, Answer | Quote)
+            assert isinstance(response, Answer | Quote | DerivedAnswer)
+            parts = response.parts if isinstance(response, DerivedAnswer) else (response,)
+            for part in parts:
+                found.append((type(part).__name__, see(part) if isinstance(part, Answer) else part))
     state = asdict(account.state)
     del state["data"]  # the salted commitment to the table itself
     found.append(("state", state))
@@ -158,10 +165,13 @@ def all_but_noise(answer: Answer) -> object:
     """An answer without its value, the digests that follow from it, and the receipt as its shape only."""
     plain = asdict(answer)
     del plain["value"], plain["exact"]
+    for group in plain.get("groups", ()):
+        del group["value"], group["exact"]
     receipt = plain.pop("receipt")
     sealed = dict(receipt["answer"])
-    numerator, shift = sealed.pop("value")
-    plain["sealed"], plain["shift"] = sealed, shift
+    values = sealed.pop("values", None) or [sealed.pop("value")]
+    numerator, _ = values[0]
+    plain["sealed"], plain["shift"] = sealed, [shift for _, shift in values]
     plain["shape"] = {name: (type(value).__name__, len(value) if isinstance(value, bytes | str) else 0)
                       for name, value in receipt.items()}  # fmt: skip
     return plain | {"block": receipt["block"], "type": type(numerator).__name__}
@@ -269,7 +279,7 @@ class PeekingPrice(Account):
 
     def price(self, question: Question, wished: Wish) -> Precision:
         wanted = super().price(question, wished)
-        return wanted if self.engine.statistic(question.query) % 2 else Precision(wanted.units * 2)
+        return wanted if sum(_peek(self, question.query)) % 2 else Precision(wanted.units * 2)
 
 
 class LoudEngine:
@@ -279,12 +289,17 @@ class LoudEngine:
         self.engine, self.identity, self.empty_only = engine, engine.identity, empty_only
 
     def statistic(self, query: Query) -> int:
-        value = self.engine.statistic(query)
-        if self.empty_only and value == 0:
+        return self._seen(query, (self.engine.statistic(query),))[0]
+
+    def statistics(self, query: Query) -> tuple[int, ...]:
+        return self._seen(query, self.engine.statistics(query))
+
+    def _seen(self, query: Query, values: tuple[int, ...]) -> tuple[int, ...]:
+        if self.empty_only and 0 in values:
             raise BadTable("the group is empty")
-        if not self.empty_only and query.function is Function.SUM:
-            raise BadTable(f"cannot convert {value}")
-        return value
+        if not self.empty_only and query.parts[0].function is Function.SUM:
+            raise BadTable(f"cannot convert {values[0]}")
+        return values
 
 
 def _loud(account: Account, empty_only: bool) -> None:
@@ -336,3 +351,7 @@ def _run(experiment: Callable[..., int], sequences: int, length: int, plant: Pla
             tables = two_tables(Path(folder), random, relation, near=experiment is neighbours)
             found += experiment(Path(folder), requests(random, length), tables, plant)
     return found
+
+
+def _peek(account: Account, query: Query) -> tuple[int, ...]:
+    return account.engine.statistics(query) if query.by else (account.engine.statistic(query),)

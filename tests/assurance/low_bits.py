@@ -159,7 +159,7 @@ def low_bits(share: float) -> Finding:
             return run()
 
     floats = planted("measuring.mechanism", lambda: both_sides(planted_count, ("1",)))
-    blurs = planted("path", lambda: both_sides(planted_count, ("1", "3"), Silent(), last=True))
+    blurs = planted("steps", lambda: both_sides(planted_count, ("1", "3"), Silent(), last=True))
     return Finding(
         row="float low bits leak",
         tried=f"{honest[0].outputs:,} answers a side ({', '.join(f'{c} {n:,}' for c, n in honest[0].cases.items())}), "

@@ -219,7 +219,7 @@ class Undercharging(Account):
 
     factor = 2
 
-    def _obtain(self, reservation: Reservation, question: Question) -> GridValue:
+    def _obtain(self, reservation: Reservation, question: Question) -> tuple[GridValue, ...]:
         better = Precision(reservation.fresh.units * self.factor)
         return super()._obtain(replace(reservation, fresh=better), question)
 
