@@ -6,7 +6,18 @@ import os
 
 import click
 
-from noisebank.commands import asking, books, chaining, localising, owning, relaying, ruling, showing, verifying
+from noisebank.commands import (
+    asking,
+    books,
+    chaining,
+    drafting,
+    localising,
+    owning,
+    relaying,
+    ruling,
+    showing,
+    verifying,
+)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -21,7 +32,7 @@ def main() -> None:
 
 
 for command in (
-    showing.demo, owning.init, owning.open_, asking.quote, asking.ask, asking.explain, books.statement,
+    showing.demo, owning.init, drafting.policy, owning.open_, asking.quote, asking.ask, asking.explain, books.statement,
     verifying.verify, owning.budget, ruling.analyst, ruling.roles, ruling.pause, ruling.resume, chaining.deploy,
     chaining.anchor, localising.local, relaying.relay, showing.reproduce, showing.bench,
 ):  # fmt: skip

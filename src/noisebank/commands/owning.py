@@ -70,19 +70,29 @@ def _where(rpc: str | None, contract: str | None, first: int, confirmations: int
 
 @click.command("open")
 @click.argument("policy", type=click.Path(path_type=Path))
+@click.option(
+    "--limits",
+    type=click.Path(path_type=Path),
+    help="Limits that people set for themselves, one epsilon a line: the smallest counts.",
+)
 @in_bank
 @owner_key
 @as_json
 @guarded
-def open_(policy: Path, folder: Path, owner_key: Path | None, as_json: bool) -> None:
+def open_(policy: Path, limits: Path | None, folder: Path, owner_key: Path | None, as_json: bool) -> None:
     """Open an account for the table that POLICY describes.
 
     Example:  noisebank open survey.toml --bank bank
     """
     from noisebank import console
+    from noisebank.limits import limited, read_limits
+    from noisebank.policy_file import read_policy
 
     with opened_bank(folder, owner_key) as bank:
-        account, found = bank.open_and_inspect(policy)
+        rules = read_policy(policy)
+        if limits is not None:
+            rules = limited(rules, read_limits(limits))
+        account, found = bank.open_and_inspect(rules)
         state = account.state
         made: dict[str, Any] = {"name": account.name, "account": account.id.hex(), "budget": state.budget,
                 "epsilon": float(account.policy.epsilon), "delta": float(account.policy.delta), "rows": found.rows,

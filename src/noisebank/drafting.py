@@ -1,0 +1,112 @@
+"""A policy drafted from a table's schema: names and types, never values. Bounds are for people to fill in.
+
+Whoever writes bounds after looking at the data puts the data into the policy, which is public.
+"""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from noisebank.errors import BadPolicy, BadTable, Mistake, Misuse
+from noisebank.policy import Policy
+from noisebank.policy_file import NAME
+from noisebank.queries.derived import items
+
+INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
+NUMBERS = ("DOUBLE", "FLOAT", "DECIMAL", "REAL")
+
+HEAD = """\
+# A draft, made from the names and types of {source} alone: no value was read.
+# Fill in what is marked. Use what is publicly known, never what the table happens to contain:
+# this policy is public, and every price and guarantee follows from it.
+name = "{name}"
+source = "{source}"
+
+# What one person can change: "replace-one" (their row becomes any other; the number of rows is
+# public: say rows = N) or "add-remove" (their row is there or not: say row_cap = N).
+neighbours = "add-remove"
+row_cap = 1000000            # FILL IN: the most rows that the table may ever have
+
+# Every row is a person, unless a column tells people apart:
+# unit = "person_id"
+# max_rows = 3               # how many rows of one person count
+
+[budget]
+epsilon = 1                  # FILL IN: what all answers together may give away
+delta = 1e-6                 # FILL IN: far below one over the number of people
+"""
+
+
+def draft_policy(source: Path) -> str:
+    """The text of a policy for the table in a CSV or Parquet file. Reads its schema only."""
+    columns = _schema(source)
+    name = source.stem.lower()
+    if not NAME.fullmatch(name):
+        name = "table_1"
+    text = [HEAD.format(source=source.name, name=name)]
+    text += [_column(column, kind) for column, kind in columns]
+    text.append('[queries]\n# over_60 = "SELECT COUNT(*) FROM ' + name + ' WHERE age > 60"\n')
+    return "\n".join(text)
+
+
+def check_queries(policy: Policy) -> None:
+    """Named queries must parse now, not when somebody asks them; `BadPolicy` with all that do not."""
+    mistakes = []
+    for name, sql in policy.queries.items():
+        try:
+            items(sql, policy)
+        except Misuse as error:
+            mistakes.append(Mistake(0, f"queries.{name}", str(error), "write a query that this policy can answer"))
+    if mistakes:
+        raise BadPolicy(tuple(mistakes))
+
+
+def _schema(source: Path) -> list[tuple[str, str]]:
+    """Names and types; a CSV file has no types, so none are guessed from its rows."""
+    if not source.is_file():
+        raise BadTable(f"there is no file {source}")
+    if source.suffix.lower() == ".parquet":
+        return _parquet_schema(source)
+    try:
+        with source.open(newline="", encoding="utf-8-sig") as file:
+            return [(name.strip(), "") for name in next(csv.reader(file), [])]
+    except (OSError, UnicodeDecodeError, csv.Error):
+        raise BadTable(f"{source} is no readable CSV file") from None
+
+
+def _parquet_schema(source: Path) -> list[tuple[str, str]]:
+    import duckdb
+
+    try:
+        with duckdb.connect() as connection:
+            rows = connection.execute("DESCRIBE SELECT * FROM read_parquet(?)", [str(source)]).fetchall()
+    except duckdb.Error as error:
+        raise BadTable(f"{source} cannot be read by DuckDB ({type(error).__name__})") from None
+    return [(str(row[0]), str(row[1])) for row in rows]
+
+
+def _column(name: str, kind: str) -> str:
+    """One column's table, with what must be filled in."""
+    title = name if NAME.fullmatch(name) else '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    base = kind.split("(")[0].upper()
+    if base in INTEGERS or base in NUMBERS:
+        integer = base in INTEGERS
+        step = "" if integer else "step = 0.01                  # FILL IN: the resolution that matters\n"
+        return (
+            f'[columns.{title}]\ntype = "{"integer" if integer else "number"}"\n'
+            f"bounds = [0, 100]            # FILL IN: values beyond are clipped to these\n{step}"
+            "# bins = [20, 40, 60, 80]    # for GROUP BY, quantiles\n# nullable = true\n"
+        )
+    if base == "BOOLEAN":
+        return f'[columns.{title}]\ntype = "boolean"\n# nullable = true\n'
+    guess = (
+        ""
+        if kind
+        else '# type = "integer"          # a CSV file has no types: "integer", "number", "boolean" or "text"\n'
+    )
+    return (
+        f'[columns.{title}]\n{guess}type = "text"\n'
+        'keys = ["FILL", "IN"]        # the values that may be asked about; any other is "none of them"\n'
+        "# nullable = true\n"
+    )

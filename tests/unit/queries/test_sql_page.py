@@ -1,0 +1,37 @@
+"""docs/sql.md is held to the parser."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from noisebank.errors import Misuse
+from noisebank.policy_file import parse_policy
+from noisebank.queries.derived import items
+
+PAGE = (Path(__file__).parents[3] / "docs" / "sql.md").read_text()
+POLICY = parse_policy(re.search(r"```toml policy\n(.*?)```", PAGE, re.DOTALL)[1], Path())  # type: ignore[index]
+
+
+def lines(kind: str) -> list[str]:
+    blocks = re.findall(rf"```sql {kind}\n(.*?)```", PAGE, re.DOTALL)
+    return [line for block in blocks for line in block.strip().splitlines()]
+
+
+@pytest.mark.parametrize("sql", lines("answered"))
+def test_what_the_page_says_is_answered(sql: str) -> None:
+    assert all(item.questions for item in items(sql, POLICY))
+
+
+@pytest.mark.parametrize("line", lines("refused"))
+def test_what_the_page_says_is_refused_with_the_word(line: str) -> None:
+    sql, _, word = line.partition(" -- ")
+    with pytest.raises(Misuse) as refused:
+        items(sql, POLICY)
+    assert word.lower() in str(refused.value).lower()
+
+
+def test_there_is_enough_on_the_page() -> None:
+    assert len(lines("answered")) >= 20 and len(lines("refused")) >= 20
