@@ -43,12 +43,14 @@ def recover(account: Account) -> Recovered:
     """
     finished = waiting = unknown = lost = 0
     unpublished = []
+    version = account.state.version
     for reservation in account.ledger.reservations(account.id):
         if reservation.case is Case.REPEAT:
             continue  # its record's answer is its own
         sealed = account.vault.answer(reservation.id)
         if reservation.answer is None:
-            unpublished.append(reservation)
+            if reservation.version == version:  # those of an earlier version of the table are burnt
+                unpublished.append(reservation)
         elif sealed is None:
             account.lost.add(reservation.query)
             lost += 1

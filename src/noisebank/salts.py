@@ -14,6 +14,8 @@ class Secrets:
 
     secret: bytes
     data_salt: bytes
+    version: int = 1
+    """Of the table: the same question about a changed table is another query."""
 
     def query(self, query: Query) -> bytes:
         """The salted digest under which the ledger knows a query."""
@@ -21,7 +23,8 @@ class Secrets:
 
     def query_salt(self, query: Query) -> bytes:
         """Opens one query's records and no other's."""
-        return derived_salt(self.secret, "query", query.digest)
+        purpose = "query" if self.version == 1 else f"query {self.version}"
+        return derived_salt(self.secret, purpose, query.digest)
 
     def analyst(self, name: str) -> bytes:
         """The salted digest under which the ledger knows an analyst."""

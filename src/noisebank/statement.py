@@ -92,7 +92,10 @@ def openings(account: Account, with_answers: bool = True) -> dict[str, Any]:
     query and no other.
     """
     records: dict[str, Any] = {}
+    version = account.state.version
     for reservation in account.ledger.reservations(account.id):
+        if reservation.version != version:
+            continue  # of an earlier version of the table, with another policy
         request, sealed = account.vault.request(reservation.id), account.vault.answer(reservation.id)
         if request is None:
             continue
