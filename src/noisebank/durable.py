@@ -60,7 +60,7 @@ def end_process(reason: str) -> None:
     os._exit(70)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Turn(Generic[Item, Outcome]):
     """One caller's item and, once its group is durable, what came of it."""
 
@@ -69,15 +69,17 @@ class Turn(Generic[Item, Outcome]):
     refusal: Exception | None = None
     committed: bool = field(default=False)
     done: bool = field(default=False)
+    wake: threading.Event = field(default_factory=threading.Event)
 
 
 class GroupCommit(Generic[Item, Outcome]):
     """Many callers, one writer, one fsync a group.
 
-    Whoever finds nobody writing takes all turns that wait, and commits for all of them; the others
-    sleep until theirs is done. `commit` makes the turns durable and sets the outcome or refusal of
-    each. No outcome leaves before that returns. If it raises, the process ends (`die`); should
-    `die` return, as in tests, nothing is ever committed again and callers get `OutcomeUnknown`.
+    Whoever finds nobody writing leads: it takes all turns that wait and commits for all of them; the
+    others sleep until theirs is done, or until one of them is woken to lead next. `commit` makes the
+    turns durable and sets the outcome or refusal of each. No outcome leaves before that returns. If
+    it raises, the process ends (`die`); should `die` return, as in tests, nothing is ever committed
+    again and callers get `OutcomeUnknown`.
     """
 
     def __init__(
@@ -85,33 +87,47 @@ class GroupCommit(Generic[Item, Outcome]):
     ) -> None:
         self._commit, self._die = commit, die
         self._waiting: list[Turn[Item, Outcome]] = []
-        self._change = threading.Condition()
-        self._writing = self._broken = False
+        self._leader: Turn[Item, Outcome] | None = None
+        self._access = threading.Lock()
+        self._broken = False
 
     def __call__(self, item: Item) -> Outcome:
         turn: Turn[Item, Outcome] = Turn(item)
         group: list[Turn[Item, Outcome]] = []
         try:
-            with self._change:
+            with self._access:
                 self._waiting.append(turn)
-                self._change.wait_for(lambda: turn.done or not self._writing)
-                if not turn.done:
-                    self._writing = True
+                leads = self._leader is None
+                if leads:
+                    self._leader = turn
+            if not leads:
+                turn.wake.wait()
+            if not turn.done:
+                with self._access:
                     group, self._waiting = self._waiting, []
-            if group:
                 self._commit_group(group)
-        finally:  # also when interrupted: the others must learn that nobody knows
-            if group:
-                with self._change:
-                    for each in group:
-                        each.done = True
-                    self._writing = False
-                    self._change.notify_all()
+        finally:  # also when interrupted: the others must learn that nobody knows, and one of them must lead
+            self._hand_over(turn, group)
         if turn.refusal is not None:
             raise turn.refusal
         if not turn.committed:
             raise OutcomeUnknown("the commit was interrupted")
         return turn.outcome  # type: ignore[return-value]  # set by commit when there is no refusal
+
+    def _hand_over(self, turn: Turn[Item, Outcome], group: list[Turn[Item, Outcome]]) -> None:
+        """Wakes whoever is done and, if this turn led, one that waits to lead next."""
+        with self._access:
+            if turn in self._waiting:  # interrupted before anybody took it: nothing happens for it
+                self._waiting.remove(turn)
+            for each in group:
+                each.done = True
+            woken = list(group)
+            if self._leader is turn:
+                self._leader = self._waiting[0] if self._waiting else None
+                if self._leader is not None:
+                    woken.append(self._leader)
+        for each in woken:
+            each.wake.set()
 
     def _commit_group(self, group: list[Turn[Item, Outcome]]) -> None:
         try:

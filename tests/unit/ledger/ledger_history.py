@@ -7,7 +7,9 @@ import time
 from collections.abc import Callable, Iterable
 from functools import cache
 from itertools import count
+from typing import Any
 
+from noisebank.durable import Turn
 from noisebank.entropy import Entropy
 from noisebank.errors import Tampered
 from noisebank.ledger.abi import budget_ledger, encoded
@@ -69,16 +71,15 @@ def together(chain: EmbeddedChain, *actions: Callable[[], object]) -> None:
     """Runs actions on threads that all wait for the same group commit, in this order, or end before it."""
     threads = [threading.Thread(target=action) for action in actions]
     gate = chain._commit
-    gate._writing = True  # as if somebody were writing, until all have queued up
+    busy: Turn[Any, Any] = Turn(None)
+    gate._leader = busy  # as if somebody were writing, until all have queued up
     deadline = time.monotonic() + 30
     for place, thread in enumerate(threads, 1):
         thread.start()
         while len(gate._waiting) + sum(not started.is_alive() for started in threads[:place]) < place:
             assert time.monotonic() < deadline, "not everybody came to wait"
-            time.sleep(0.0005)
-    with gate._change:
-        gate._writing = False
-        gate._change.notify_all()
+            time.sleep(0.001)
+    gate._hand_over(busy, [])
     for thread in threads:
         thread.join(30)
         assert not thread.is_alive()
