@@ -81,8 +81,8 @@ class DerivedAnswer:
 
     @property
     def cost(self) -> Precision:
-        """Of all parts together."""
-        return sum((part.cost for part in self.parts), NOTHING)
+        """Of all parts together; one that is used twice is paid once."""
+        return sum({id(part): part.cost for part in self.parts}.values(), NOTHING)
 
     @property
     def remaining(self) -> Precision:
@@ -118,12 +118,8 @@ class Answers:
     sql: str
     items: tuple[Answer | DerivedAnswer, ...]
     names: tuple[str, ...]
-
-    @property
-    def cost(self) -> Precision:
-        """Of all results together."""
-        seen = {part.receipt.id: part.cost for item in self.items for part in getattr(item, "parts", (item,))}
-        return sum(seen.values(), NOTHING)
+    cost: Precision
+    """Of all results together."""
 
     @property
     def remaining(self) -> Precision:
@@ -169,6 +165,8 @@ def ratio(top: float, top_sd: float, bottom: float, bottom_sd: float, confidence
     Fieller (1954): the ratios r for which |top - r bottom| <= z sd(top - r bottom). Its coverage is
     exact for normal noise, whatever the true bottom is.
     """
+    if bottom <= 0:
+        return -inf, inf  # a count below zero is noise alone
     z = float(quantile_bound(Fraction(confidence).limit_denominator(10**9)))
     square = bottom * bottom - z * z * bottom_sd * bottom_sd
     if square <= 0:
@@ -216,7 +214,9 @@ def _ranked(item: Item, counts: Answer, confidence: float) -> Estimate:
     assert isinstance(counts, GroupedAnswer) and item.column is not None
     if item.how is Derivation.MODE:
         best = counts.most_frequent()
-        return Estimate(best.value, *interval(best.value, counts.stddev, confidence))
+        # The winner is one of many: all intervals hold together, or its own would not (Bonferroni).
+        each = 1 - (1 - confidence) / len(counts.groups)
+        return Estimate(best.value, *interval(best.value, counts.stddev, each))
     edges = _edges(item)
     sums, total = [0.0], 0.0
     for group in counts.groups:
@@ -234,26 +234,25 @@ def _ranked(item: Item, counts: Answer, confidence: float) -> Estimate:
         target = margin
     elif item.how is Derivation.MAXIMUM:
         target = total - margin
-    value = _crossing(edges, sums, target)
-    low = _crossing(edges, [total + extra for total, extra in zip(sums, spread, strict=True)], target - slack)
-    high = _crossing(edges, [total - extra for total, extra in zip(sums, spread, strict=True)], target + slack)
-    if item.how is Derivation.MINIMUM:
-        low = edges[0]
-    if item.how is Derivation.MAXIMUM:
-        high = edges[-1]
-    return Estimate(value, min(low, value), max(high, value))
+    place, share = _crossing(sums, target)
+    value = edges[place] + share * (edges[place + 1] - edges[place])
+    # Where in a bin people are, nobody has said: the ends of the interval are ends of bins.
+    first, _ = _crossing([total + extra for total, extra in zip(sums, spread, strict=True)], target - slack)
+    last, _ = _crossing([total - extra for total, extra in zip(sums, spread, strict=True)], target + slack)
+    low = edges[0] if item.how is Derivation.MINIMUM else edges[min(first, place)]
+    high = edges[-1] if item.how is Derivation.MAXIMUM else edges[max(last, place) + 1]
+    return Estimate(value, low, high)
 
 
-def _crossing(edges: Sequence[float], sums: Sequence[float], target: float) -> float:
-    """Where the cumulative counts first reach the target; the running maximum makes them rise."""
+def _crossing(sums: Sequence[float], target: float) -> tuple[int, float]:
+    """The bin in which cumulative counts first reach the target, and how far in. A running maximum makes them rise."""
     reached = sums[0]
-    for place in range(1, len(edges)):
-        nearer = max(reached, sums[place])
+    for place in range(len(sums) - 1):
+        nearer = max(reached, sums[place + 1])
         if nearer >= target and nearer > reached:
-            share = min(max((target - reached) / (nearer - reached), 0.0), 1.0)
-            return edges[place - 1] + share * (edges[place] - edges[place - 1])
+            return place, min(max((target - reached) / (nearer - reached), 0.0), 1.0)
         reached = nearer
-    return edges[-1]
+    return len(sums) - 2, 1.0
 
 
 def _edges(item: Item) -> list[float]:

@@ -6,22 +6,22 @@ Whoever writes bounds after looking at the data puts the data into the policy, w
 from __future__ import annotations
 
 import csv
+import json
+import os
 from pathlib import Path
 
-from noisebank.errors import BadPolicy, BadTable, Mistake, Misuse
-from noisebank.policy import Policy
+from noisebank.errors import BadTable
 from noisebank.policy_file import NAME
-from noisebank.queries.derived import items
 
 INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
 NUMBERS = ("DOUBLE", "FLOAT", "DECIMAL", "REAL")
 
 HEAD = """\
-# A draft, made from the names and types of {source} alone: no value was read.
+# A draft, made from the names and types of {file} alone: no value was read.
 # Fill in what is marked. Use what is publicly known, never what the table happens to contain:
 # this policy is public, and every price and guarantee follows from it.
 name = "{name}"
-source = "{source}"
+source = {source}
 
 # What one person can change: "replace-one" (their row becomes any other; the number of rows is
 # public: say rows = N) or "add-remove" (their row is there or not: say row_cap = N).
@@ -38,28 +38,23 @@ delta = 1e-6                 # FILL IN: far below one over the number of people
 """
 
 
-def draft_policy(source: Path) -> str:
-    """The text of a policy for the table in a CSV or Parquet file. Reads its schema only."""
+def draft_policy(source: Path, folder: Path | None = None) -> str:
+    """The text of a policy for the table in a CSV or Parquet file. Reads its schema only.
+
+    `folder` is where the policy will lie: its source is named from there.
+    """
     columns = _schema(source)
+    names = [name for name, _ in columns]
+    if not names or "" in names or len({name.lower() for name in names}) < len(names):
+        raise BadTable(f"{source.name}: its columns need names, all different")
+    where = source.name if folder is None else os.path.relpath(source.resolve(), folder.resolve())
     name = source.stem.lower()
     if not NAME.fullmatch(name):
         name = "table_1"
-    text = [HEAD.format(source=source.name, name=name)]
+    text = [HEAD.format(source=_text(where), file=source.name if source.name.isprintable() else "a table", name=name)]
     text += [_column(column, kind) for column, kind in columns]
     text.append('[queries]\n# over_60 = "SELECT COUNT(*) FROM ' + name + ' WHERE age > 60"\n')
     return "\n".join(text)
-
-
-def check_queries(policy: Policy) -> None:
-    """Named queries must parse now, not when somebody asks them; `BadPolicy` with all that do not."""
-    mistakes = []
-    for name, sql in policy.queries.items():
-        try:
-            items(sql, policy)
-        except Misuse as error:
-            mistakes.append(Mistake(0, f"queries.{name}", str(error), "write a query that this policy can answer"))
-    if mistakes:
-        raise BadPolicy(tuple(mistakes))
 
 
 def _schema(source: Path) -> list[tuple[str, str]]:
@@ -86,9 +81,14 @@ def _parquet_schema(source: Path) -> list[tuple[str, str]]:
     return [(str(row[0]), str(row[1])) for row in rows]
 
 
+def _text(text: str) -> str:
+    """A TOML string: JSON's escapes are TOML's, once everything beyond ASCII is escaped and nothing is a surrogate."""
+    return json.dumps(text.encode("utf-8", "replace").decode()).replace("\x7f", "\\u007f")
+
+
 def _column(name: str, kind: str) -> str:
     """One column's table, with what must be filled in."""
-    title = name if NAME.fullmatch(name) else '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    title = name if NAME.fullmatch(name) else _text(name)
     base = kind.split("(")[0].upper()
     if base in INTEGERS or base in NUMBERS:
         integer = base in INTEGERS

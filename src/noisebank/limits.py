@@ -20,7 +20,7 @@ def read_limits(path: Path) -> tuple[Fraction, ...]:
     found = []
     for number, line in enumerate(lines, 1):
         text = line.rpartition(",")[2].strip()
-        if not text or line.lstrip().startswith("#"):
+        if not line.strip() or line.lstrip().startswith("#"):
             continue
         try:
             value = exact(text, "limits")

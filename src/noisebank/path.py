@@ -121,7 +121,10 @@ class Account(Steps):
             else DerivedAnswer(item.name, item.how, sql, tuple(parts[place] for place in where), item)
             for item, where in zip(group.items, group.places, strict=True)
         ]
-        return made[0] if len(made) == 1 else Answers(sql, tuple(made), tuple(item.name for item in group.items))
+        if len(made) == 1:
+            return made[0]
+        paid = sum((part.cost for part in parts), NOTHING)
+        return Answers(sql, tuple(made), tuple(item.name for item in group.items), paid)
 
     def _group(self, sql: str, wished: Wish) -> Wanted:
         """What a SELECT needs: its results, their parts, and each part's share of the wish."""
@@ -137,9 +140,11 @@ class Account(Steps):
         """What an answer would cost now. Spends nothing, opens no data."""
         group = self._group(sql, wish(**wished))
         quotes = [self.quoted(question, each) for question, each in group.asked]
+        # Parts that share a query are decided one after the other, so that later ones find what earlier ones pay for.
+        costs = self.costs([(question, each.wanted) for (question, _), each in zip(group.asked, quotes, strict=True)])
         if len(group.items) == 1 and group.items[0].how is Derivation.LINEAR:
             return quotes[0]
-        cost = sum((each.cost for each in quotes), NOTHING)
+        cost = sum(costs, NOTHING)
         return together(sql, quotes, cost, self.epsilon(self.state.spent + cost))
 
     def quoted(self, question: Question, wished: Wish) -> Quote:
@@ -175,9 +180,9 @@ class Account(Steps):
         moves, (lowest, _) = self._sensitivity(question.query), contribution_range(question.query, self.policy)
         return refine(
             wanted,
-            scale=moves * question.unit,
+            scale=moves * abs(question.unit),
             largest=float(saturation(question.query, self.policy) / moves),
-            nonnegative=lowest >= 0,
+            nonnegative=lowest >= 0 and question.unit > 0,
             ask_at=lambda precision, step: self.answer(
                 sql,
                 PrecisionWish(precision),
@@ -200,7 +205,8 @@ def _amount(at_most: Exact) -> Precision:
 def _place(asked: list[Asked], part: Asked) -> int:
     """Where a part is in the group: what two results share is asked once."""
     for place, (question, wished) in enumerate(asked):
-        if question.query == part[0].query and wished == part[1] and question.unit == part[0].unit:
+        same = (question.unit, question.offset) == (part[0].unit, part[0].offset)
+        if question.query == part[0].query and wished == part[1] and same:
             return place
     asked.append(part)
     return len(asked) - 1

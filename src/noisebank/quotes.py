@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from noisebank.answers import Quote, standard_deviation
-from noisebank.errors import BadRequest
+from noisebank.errors import BadRequest, UnsupportedQuery
 from noisebank.path import Account
 from noisebank.planning.pricing import PrecisionWish, PrivacyWish, Wished
 from noisebank.planning.relative import goal_of
 from noisebank.privacy.intervals import interval
+from noisebank.queries.derived import items
 from noisebank.queries.sensitivity import saturation, sensitivity
 from noisebank.units import LEAST_PRECISION, Exact, Precision, exact, on_ladder
 
@@ -40,7 +41,7 @@ def quote_relative(account: Account, sql: str, relative: Exact, at_most: Exact |
     wanted = goal_of(relative, wished)
     question = account.parse(sql)
     moves = Fraction(sensitivity(question.query, account.policy))
-    scale, largest = float(moves * question.unit), float(saturation(question.query, account.policy) / moves)
+    scale, largest = float(moves * abs(question.unit)), float(saturation(question.query, account.policy) / moves)
     first = account.quoted(question, PrecisionWish(Precision(2 ** wanted.first_look(largest))))
     left = account.state.left
     cap = left if at_most is None else min(left, Precision.floor(exact(at_most, "at_most")))
@@ -59,6 +60,8 @@ def quote_relative(account: Account, sql: str, relative: Exact, at_most: Exact |
 
 def curve(account: Account, sql: str, chosen: Quote) -> tuple[Quote, ...]:
     """Quotes for more and less precise answers to the same question, from coarse to fine."""
+    if chosen.parts:
+        raise UnsupportedQuery("a curve for a derived answer", "its error depends on the data: look at its parts")
     question = account.parse(sql)
     targets = (_shifted(chosen.wanted, octaves) for octaves in CURVE_STEPS)
     wanted = [target for target in targets if target >= LEAST_PRECISION]
@@ -116,8 +119,9 @@ class Explained:
 def explained(account: Account, names: Sequence[str]) -> list[Explained]:
     """Epsilon to error for each question, at the account's delta. From the policy alone."""
     rows = []
-    for name in names:
-        question = account.parse(name)
+    asked = [(name, item) for name in names for item in items(account.named(name), account.policy)]
+    for label, question in [(name, question) for name, item in asked for question in item.questions]:
+        name = label if account.named(label).strip() == question.sql else f"{label}: {question.sql}"
         moves = Fraction(sensitivity(question.query, account.policy))
         errors = []
         for epsilon in EPSILONS:
@@ -129,7 +133,7 @@ def explained(account: Account, names: Sequence[str]) -> list[Explained]:
         if records:
             best = interval(0.0, standard_deviation(moves, question.unit, records[-1].precision))[1]
             known = f"an answer within ± {best:.3g} (95%) is paid for: anything coarser is free"
-        change = f"one person can change it by {float(moves * question.unit):g}"
+        change = f"one person can change it by {float(moves * abs(question.unit)):g}"
         rows.append(Explained(name, question.sql, change, tuple(errors), known))
     return rows
 

@@ -121,15 +121,19 @@ class Steps:
         key = self._entropy.token(16).hex() if key is None else key
         size = len(asked)
         keys = [key] if size == 1 else [f"{key} / part {number} of {size}" for number in range(1, size + 1)]
+        if size > 1:  # the key itself stands for the whole group: it cannot be used for another one
+            parts = [question.query.digest.hex() for question, _ in asked]
+            core = {"parts": parts, "wanted": [units.units for units in wanted]}
+            named = {"account": self.id.hex(), "analyst": analyst, "key": key, "group": core}
+            self._check_names(key, analyst)
+            self.vault.save_request(Request(tagged("group 1", named), self.id, analyst, key, core))
         return [
             self._remembered(question, wished, units, own, analyst)
             for (question, wished), units, own in zip(asked, wanted, keys, strict=True)
         ]
 
     def _remembered(self, question: Question, wished: Wish, wanted: Precision, key: str, analyst: str) -> Request:
-        for parameter, text in (("key", key), ("analyst", analyst)):
-            if not isinstance(text, str) or not 0 < len(text) <= MAX_KEY or not text.isprintable():
-                raise BadRequest(parameter, ascii(text)[:40], f"must have 1 to {MAX_KEY} printable characters")
+        self._check_names(key, analyst)
         unit = f"{question.unit}" if not question.offset else f"{question.unit} + {question.offset}"
         core = {"query": question.query.digest.hex(), "unit": unit, "wanted": wanted.units}
         named = {"account": self.id.hex(), "analyst": analyst, "key": key, "request": core}
@@ -137,6 +141,21 @@ class Steps:
         request = Request(tagged("reservation 1", named), self.id, analyst, key, body)
         self.vault.save_request(request)
         return request
+
+    def _check_names(self, key: str, analyst: str) -> None:
+        for parameter, text in (("key", key), ("analyst", analyst)):
+            if not isinstance(text, str) or not 0 < len(text) <= MAX_KEY or not text.isprintable():
+                raise BadRequest(parameter, ascii(text)[:40], f"must have 1 to {MAX_KEY} printable characters")
+
+    def costs(self, asked: Sequence[tuple[Question, Precision]]) -> tuple[Precision, ...]:
+        """What each part of a group would cost now, decided one after the other."""
+        return self.ledger.books.costs(
+            [self._claim(bytes(32), THE_OWNER, question, wanted, wanted) for question, wanted in asked]
+        )
+
+    def _claim(self, id: bytes, analyst: bytes, question: Question, wanted: Precision, limit: Precision) -> Claim:
+        query = question.query
+        return Claim(self.id, id, self.secrets.query(query), analyst, query.about, wanted, limit)
 
     def _reserved(self, requests: Sequence[Request]) -> list[Reservation] | None:
         """The reservations of a group; None if there are none yet: the contract takes all or nothing."""
@@ -154,23 +173,13 @@ class Steps:
         agreed: Precision | None,
     ) -> list[Reservation]:
         """One transaction for all of it. Each part may cost what was planned, one alone up to what was agreed."""
-        total = sum((each.fresh for each in planned), NOTHING)
-        if agreed is not None and len(planned) > 1 and total > agreed:
+        costs = self.costs([(question, each.wanted) for (question, _), each in zip(asked, planned, strict=True)])
+        if agreed is not None and len(planned) > 1 and sum(costs, NOTHING) > agreed:
             raise PriceMoved(agreed)
         claims = []
-        for request, (question, _), each in zip(requests, asked, planned, strict=True):
-            limit = each.fresh if agreed is None or len(planned) > 1 else min(agreed, each.wanted)
-            claims.append(
-                Claim(
-                    account=self.id,
-                    id=request.id,
-                    query=self.secrets.query(question.query),
-                    analyst=self.analyst(request.analyst),
-                    about=question.query.about,
-                    wanted=each.wanted,
-                    limit=limit,
-                )
-            )
+        for request, (question, _), each, cost in zip(requests, asked, planned, costs, strict=True):
+            limit = cost if agreed is None or len(planned) > 1 else min(agreed, each.wanted)
+            claims.append(self._claim(request.id, self.analyst(request.analyst), question, each.wanted, limit))
         return list(self.ledger.reserve(*claims))
 
     def _obtain(self, reservation: Reservation, question: Question) -> tuple[GridValue, ...]:

@@ -28,7 +28,7 @@ def draft(table: Path, out: Path | None, as_json: bool) -> None:
     from noisebank.drafting import draft_policy
     from noisebank.errors import BadRequest
 
-    text = draft_policy(table)
+    text = draft_policy(table, None if out is None else out.parent)
     if out is not None:
         try:
             with out.open("x", encoding="utf-8") as file:
@@ -51,9 +51,9 @@ def check(path: Path, as_json: bool) -> None:
     Example:  noisebank policy check survey.toml
     """
     from noisebank import console
-    from noisebank.drafting import check_queries
     from noisebank.policy_file import read_policy
     from noisebank.privacy.calibration import budget_precision
+    from noisebank.queries.derived import check_queries
 
     found = read_policy(path)
     check_queries(found)

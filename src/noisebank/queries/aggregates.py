@@ -164,7 +164,8 @@ class Aggregates:
             self._refuse_missing({column.name})
             return self._sum(column, TRUE).scaled(Fraction(1, rows))
         predicate = self.conditions.predicate(argument)
-        self._refuse_missing(self.conditions.columns_in(argument))
+        if not self.conditions.certain(argument):
+            self._refuse_missing(self.conditions.columns_in(argument))
         if predicate in (TRUE, FALSE):
             raise BadQuery(f"by the policy this condition holds for {'all' if predicate is TRUE else 'no'} rows")
         return self._count(predicate).scaled(Fraction(1, rows))

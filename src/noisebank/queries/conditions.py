@@ -58,6 +58,10 @@ class Conditions:
             values = self._negation(node, column, values)
         return self.diagrams.among(column.name, values)
 
+    def certain(self, node: exp.Expr) -> bool:
+        """Whether the condition is true or false of every row, never unknown."""
+        return self.diagrams.either(self.predicate(node), self.predicate(node, negated=True)) is TRUE
+
     def present(self, column: Column) -> Predicate:
         """The rows in which `column` is not missing."""
         if not column.nullable:

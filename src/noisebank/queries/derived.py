@@ -6,15 +6,17 @@ and record. No record is made for the whole.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 
 from sqlglot import exp
 
-from noisebank.errors import BadQuery, BadRequest, UnsupportedQuery
+from noisebank.errors import BadPolicy, BadQuery, BadRequest, Mistake, Misuse, UnsupportedQuery
 from noisebank.policy import Column, Policy
-from noisebank.queries.conditions import column_named
+from noisebank.queries.conditions import Conditions, column_named
+from noisebank.queries.predicates import TRUE
 from noisebank.queries.query import Question
 from noisebank.queries.sql import parse, read_select
 from noisebank.units import exact
@@ -59,40 +61,66 @@ class Item:
 def items(sql: str, policy: Policy) -> tuple[Item, ...]:
     """The results that a SELECT asks for. Refuses before anything else happens."""
     select = read_select(sql, policy)
-    by = [node.sql(dialect="duckdb") for node in select.args["group"].expressions] if select.args.get("group") else []
-    asked = [node for node in select.expressions if not (isinstance(node.unalias(), exp.Column) and by)]
+    group = select.args.get("group")
+    by = [node for node in group.expressions if isinstance(node, exp.Column)] if group else []
+    keys = {column_named(node, policy.columns).name for node in by}
+    asked = [node for node in select.expressions if not _is_key(node.unalias(), keys, policy)]
     if not asked:
         raise UnsupportedQuery("SELECT without an aggregate", "single values are never shown")
     if len(asked) > MAX_ITEMS:
         raise UnsupportedQuery(f"more than {MAX_ITEMS} results", "ask for fewer at a time")
-    rewriting = _Rewriting(policy, select, by)
+    rewriting = _Rewriting(policy, select, [node.sql(dialect="duckdb") for node in by])
     if len(asked) == 1 and not rewriting.derives(asked[0].unalias()):
         return (Item(asked[0].alias_or_name, Derivation.LINEAR, (parse(sql, policy),)),)
-    return tuple(rewriting.item(node) for node in asked)
+    found = tuple(rewriting.item(node) for node in asked)
+    if len({item.name for item in found}) < len(found):
+        raise BadQuery("two results have the same name: give them different ones with AS")
+    return found
+
+
+def check_queries(policy: Policy) -> None:
+    """Named queries must parse now, not when somebody asks them; `BadPolicy` with all that do not."""
+    mistakes = []
+    for name, sql in policy.queries.items():
+        try:
+            items(sql, policy)
+        except Misuse as error:
+            mistakes.append(Mistake(0, f"queries.{name}", str(error), "write a query that this policy can answer"))
+    if mistakes:
+        raise BadPolicy(tuple(mistakes))
 
 
 class _Rewriting:
     def __init__(self, policy: Policy, select: exp.Select, by: list[str]) -> None:
         self.policy, self.by = policy, by
+        self.conditions = Conditions(policy.columns)
         where = select.args.get("where")
-        self.where = where.sql(dialect="duckdb") if where else ""
+        self.where = ""
+        if where is not None and self.conditions.predicate(where.this) is not TRUE:
+            self.where = where.sql(dialect="duckdb")
         self.source = select.args["from_"].sql(dialect="duckdb")
 
     def derives(self, node: exp.Expr) -> bool:
         """Whether a result needs several queries, or a look at many counts."""
         bare = _bare(node)
         if isinstance(bare, exp.Avg):
-            return bool(self.where or self.by or self.policy.public_rows is None or self._nullable(bare))
+            return bool(self.where or self.by or self.policy.public_rows is None or self._nullable(_bare(bare.this)))
+        if isinstance(bare, exp.Filter):
+            return not isinstance(_bare(bare.this), exp.Avg) and self.derives(bare.this)
         return isinstance(bare, (*VARIANCES, *DEVIATIONS, *QUANTILES, *ENDS, exp.Mode))
 
     def item(self, node: exp.Expr) -> Item:
         bare, name = _bare(node.unalias()), node.alias or node.unalias().sql(dialect="duckdb")
         if not self.derives(bare):
             return Item(name, Derivation.LINEAR, (self._plain(bare.sql(dialect="duckdb")),))
-        argument = bare.this.sql(dialect="duckdb")
+        if isinstance(bare, exp.Filter):
+            return self._filtered(bare).item(exp.alias_(bare.this, name, quoted=True))
         if isinstance(bare, exp.Avg):
-            return self._average(name, bare.this)
+            return self._average(name, _bare(bare.this))
+        if bare.expressions:
+            raise UnsupportedQuery(f"{bare.key.upper()} with a second argument", f"ask {bare.key.upper()}(column)")
         column = self._column(bare)
+        argument = _bare(bare.this).sql(dialect="duckdb")
         if isinstance(bare, (*VARIANCES, *DEVIATIONS)):
             parts = [self._plain(f"SUM({argument} * {argument})"), self._plain(f"SUM({argument})")]
             if self.policy.public_rows is None or self.where or self.by or column.nullable:
@@ -101,6 +129,10 @@ class _Rewriting:
             return Item(name, how, tuple(parts), column, rows=None if len(parts) > 2 else self.policy.public_rows)
         if self.by:
             raise UnsupportedQuery(f"{bare.key.upper()} with GROUP BY", "ask for one group at a time, with WHERE")
+        if not isinstance(bare, exp.Mode) and not column.numeric:
+            raise BadQuery(
+                f"column {column.name} is {column.kind.value}, not a number: {bare.key.upper()} needs numbers"
+            )
         counts = self._plain("COUNT(*)", group=argument)
         if isinstance(bare, exp.Mode):
             return Item(name, Derivation.MODE, (counts,), column)
@@ -116,6 +148,15 @@ class _Rewriting:
         parts = (self._plain(f"COUNT_IF({text})"), self._plain(f"COUNT_IF({known})"))
         return Item(name, Derivation.RATIO, parts)
 
+    def _filtered(self, node: exp.Filter) -> _Rewriting:
+        """The same SELECT with the filter's condition in its WHERE."""
+        condition = node.expression.this if isinstance(node.expression, exp.Where) else node.expression
+        inner = copy(self)
+        both = f"({self.where.removeprefix('WHERE ')}) AND " if self.where else ""
+        always = self.conditions.predicate(condition) is TRUE
+        inner.where = self.where if always else f"WHERE {both}({condition.sql(dialect='duckdb')})"
+        return inner
+
     def _plain(self, aggregate: str, group: str = "") -> Question:
         by = ", ".join([*self.by, *([group] if group else [])])
         sql = " ".join(
@@ -124,9 +165,10 @@ class _Rewriting:
         return parse(sql, self.policy)
 
     def _column(self, node: exp.Expr) -> Column:
-        if not isinstance(node.this, exp.Column):
+        argument = _bare(node.this)
+        if not isinstance(argument, exp.Column):
             raise UnsupportedQuery(f"{node.key.upper()} of an expression", f"ask {node.key.upper()}(column)")
-        return column_named(node.this, self.policy.columns)
+        return column_named(argument, self.policy.columns)
 
     def _rank(self, node: exp.Expr) -> Fraction:
         given = node.args.get("quantile") or node.args.get("expression")
@@ -140,9 +182,20 @@ class _Rewriting:
             raise BadQuery("a quantile's rank is a number from 0 to 1")
         return rank
 
-    def _nullable(self, node: exp.Avg) -> bool:
-        named = [column_named(found, self.policy.columns) for found in node.find_all(exp.Column)]
-        return any(column.nullable for column in named)
+    def _nullable(self, argument: exp.Expr) -> bool:
+        if isinstance(argument, exp.Column) and column_named(argument, self.policy.columns).numeric:
+            return column_named(argument, self.policy.columns).nullable
+        return not self.conditions.certain(argument)
+
+
+def _is_key(node: exp.Expr, keys: set[str], policy: Policy) -> bool:
+    """Keys may be selected or not; any other column is a single value, and refused."""
+    if not isinstance(node, exp.Column) or not keys:
+        return False
+    name = column_named(node, policy.columns).name
+    if name not in keys:
+        raise UnsupportedQuery(f"SELECT {name}", "single values are never shown; ask for an aggregate")
+    return True
 
 
 def _bare(node: exp.Expr) -> exp.Expr:

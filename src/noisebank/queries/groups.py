@@ -39,8 +39,8 @@ def labels_of(column: Column) -> tuple[str, ...]:
     for part in parts_of(column):
         ((low, high),) = part.runs
         last = high == column.bounds[1]
-        end = f"{float(column.step * high):g}]" if last else f"{float(column.step * (high + 1)):g})"
-        names.append(f"[{float(column.step * low):g}, {end}")
+        end = f"{float(column.step * high):.15g}]" if last else f"{float(column.step * (high + 1)):.15g})"
+        names.append(f"[{float(column.step * low):.15g}, {end}")
     return tuple(names)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 
 import sqlglot
 from sqlglot import exp
@@ -18,6 +19,8 @@ from noisebank.queries.query import Function, Query, Question
 from noisebank.queries.sensitivity import sensitivity_squared
 from noisebank.queries.weights import query_of
 
+SMALLEST, LARGEST = Fraction(1, 10**60), Fraction(10**60)
+"""Of coefficients and constants: beyond, results would not fit a float."""
 MAX_SQL = 20_000
 """Characters. Longer texts are machine-made and would only slow the parser down."""
 
@@ -122,9 +125,12 @@ class _Asking:
             raise UnsupportedQuery("more than one result", "ask for one aggregate at a time")
         combination = Aggregates(self.policy, self.conditions, condition, bool(by)).read(asked[0].unalias())
         query, factor = query_of(self.conditions.diagrams, combination.integers, by)
+        unit = combination.unit * factor
+        if not SMALLEST < abs(unit) < LARGEST or abs(combination.constant) >= LARGEST:
+            raise BadQuery("a coefficient or constant is of no ordinary size")
         if not sensitivity_squared(query, self.policy):
             self._refuse_public(query)
-        return Question(query, combination.unit * factor, self.text, combination.constant)
+        return Question(query, unit, self.text, combination.constant)
 
     def _grouped(self, select: exp.Select) -> tuple[str, ...]:
         """The columns of GROUP BY, in alphabetical order: order makes no difference to what is asked."""

@@ -48,12 +48,29 @@ def query_of(diagrams: Diagrams, terms: Terms, by: tuple[str, ...] = ()) -> tupl
     if not parts:
         raise UnsupportedQuery("a combination that cancels out", "its answer is the constant, whatever the table")
     factor = gcd(*(weight for part in parts for weight, _ in part.weights))
-    if parts[0].weights[0][0] < 0 and all(weight < 0 for part in parts for weight, _ in part.weights):
-        factor = -factor  # -COUNT and COUNT are one query
-    scaled = tuple(
-        Part(part.function, part.column, tuple(sorted(((w // factor, p) for w, p in part.weights), key=lambda x: x[0])))
-        for part in parts
+    # A statistic and its negative are one query: the one with more positive weights, else with the smaller digest.
+    factor, query = max(
+        ((sign * factor, _scaled(parts, sign * factor, by)) for sign in (1, -1)),
+        key=lambda found: (_positive(found[1]), [255 - byte for byte in found[1].digest]),
     )
-    if any(abs(weight) > MAX_WEIGHT for part in scaled for weight, _ in part.weights):
+    if any(abs(weight) > MAX_WEIGHT for part in query.parts for weight, _ in part.weights):
         raise UnsupportedQuery("a coefficient this large", "use coefficients whose ratios stay below 2^40")
-    return Query(scaled, by), factor
+    return query, factor
+
+
+def _scaled(parts: Iterable[Part], factor: int, by: tuple[str, ...]) -> Query:
+    return Query(
+        tuple(
+            Part(
+                part.function,
+                part.column,
+                tuple(sorted(((w // factor, p) for w, p in part.weights), key=lambda x: x[0])),
+            )
+            for part in parts
+        ),
+        by,
+    )
+
+
+def _positive(query: Query) -> int:
+    return sum((weight > 0) - (weight < 0) for part in query.parts for weight, _ in part.weights)
