@@ -5,7 +5,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q install
 export PYTHONHASHSEED ?= 0
 
-.PHONY: demo test lint fast package assurance contracts lock clean help
+.PHONY: demo test test-extras mutants lint fast package assurance contracts lock clean help
 
 help:  ## this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 14
@@ -15,7 +15,17 @@ demo: .venv/.runtime  ## make a survey and a bank, ask 150 questions, verify the
 
 test: lint .venv/.dev  ## everything that must pass, in a few minutes
 	@tools/system-parts
-	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not slow"
+	@tools/npm-parts
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not slow and not extras"
+
+test-extras: .venv/.dev  ## what needs heavy parts: proofs of the contract (halmos)
+	@tools/system-parts
+	@tools/npm-parts
+	@tools/halmos-venv
+	$(BIN)/python -m pytest -q -m "slow" tests/contract/test_halmos.py
+
+mutants: .venv/.dev  ## change the contract in every small way; each change must be noticed
+	PYTHONPATH=src:tests $(BIN)/python -m contract.mutants
 
 fast: .venv/.dev  ## unit and property tests only
 	$(BIN)/python -m pytest -q -x -m "not slow" tests/unit tests/property src
@@ -55,4 +65,4 @@ lock: .venv/.dev  ## pin requirements anew, with hashes and without index addres
 	@touch $@
 
 clean:  ## remove what make made
-	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .npm-parts .halmos-venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
