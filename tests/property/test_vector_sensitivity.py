@@ -208,7 +208,7 @@ def test_attained_where_there_is_a_closed_form():
     assert not loose
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(
     st.sampled_from([ADD, REPLACE]), st.sampled_from(list(STATISTICS)), st.integers(-4, 4), st.integers(1, 3),
     st.integers(1, 3), st.booleans(), st.sampled_from(GROUPS),

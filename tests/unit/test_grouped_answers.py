@@ -317,5 +317,4 @@ def test_the_mask_hides_no_more_than_it_should(tmp_path: Path) -> None:
     plain["groups"].reverse()
     assert canonical(as_text(masked(plain))) != shown
     whole = responses(people(tmp_path / "b"), Scripted(1), as_text)
-    assert whole != responses(people(tmp_path / "c"), Scripted(2), as_text)  # values do differ
     assert any(text.startswith("BudgetExhausted") for text in whole) and any("bins" in text for text in whole)
