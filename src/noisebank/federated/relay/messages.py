@@ -69,8 +69,8 @@ class Message:
         )  # fmt: skip
         try:
             signer = recover(made.digest, made.signature)
-        except TypeError:
-            raise Tampered("a message contains floats") from None
+        except (TypeError, RecursionError):
+            raise Tampered("a message contains floats, or lists in lists without end") from None
         if signer != made.sender:
             raise Tampered("a message was not signed by its sender")
         return made
@@ -134,6 +134,11 @@ class Inbox:
         if len(seen) >= MAX_SEEN:
             raise Refused("too many messages from this sender")
         seen.add(message.seq)
+
+
+def plain_words(text: object, most: int = 500) -> str:
+    """What somebody else wrote, fit for a terminal: one line, no control characters, not long."""
+    return "".join(letter if letter.isprintable() else "?" for letter in str(text)[:most])
 
 
 def check_answer(asked: Message, raw: bytes) -> Message:
