@@ -13,10 +13,10 @@ from noisebank.entropy import SystemEntropy
 from noisebank.errors import Refused
 from noisebank.federated.relay import Demand, Host, Member, Terms, Trust, collecting
 from noisebank.federated.relay.attempt import prepared
-from noisebank.federated.relay.grid import STEPS, contribution
+from noisebank.federated.relay.grid import STEPS
 from noisebank.federated.relay.transport import ask
 from noisebank.ledger.signing import Key
-from relay_support import Killed, Played, play
+from relay_support import Killed, Played, check_masked, check_wire, play, residuals
 
 QUICK = 4_000
 """Milliseconds of patience."""
@@ -27,47 +27,6 @@ def quick_probes(monkeypatch):
     monkeypatch.setattr(collecting, "PROBE", 0.1)
     loud = threading.excepthook
     monkeypatch.setattr(threading, "excepthook", lambda told: None if told.exc_type is Killed else loud(told))
-
-
-def residuals(played: Played) -> list[tuple[np.ndarray, float]]:
-    """For every sum on the wire (opened, unmasked by nobody): what it contains beyond the true vectors, in bounds, and
-    the variance that the plan promises there."""
-    found = []
-    for message, total in played.sums():
-        plan = played.plans[message.attempt]
-        chain = plan.chains[message.body["chain"]]
-        place = chain.order.index(message.sender)
-        inside = [
-            contribution(played.vector(who), Fraction(1), plan.terms.dimension).steps
-            for who in chain.order[: place + 1]
-        ]
-        truth = np.sum([steps[chain.start : chain.stop] for steps in inside], axis=0, dtype=np.uint64)
-        rest = (total - truth).view(np.int64) / STEPS
-        found.append((rest, chain.variance(0, place) / STEPS**2))
-    return found
-
-
-def check_wire(played: Played) -> None:
-    """No sum on the wire has less noise than promised, nobody gets two of one chain, no raw number is in any byte."""
-    starts: dict[int, list[np.ndarray]] = {}
-    for (message, _), (rest, variance) in zip(played.sums(), residuals(played), strict=True):
-        scaled = rest / variance**0.5
-        few = 7.0 * (2.0 / len(rest)) ** 0.5  # standard deviations of a variance
-        assert max(0.2, 1.0 - few) < float(np.square(scaled).mean()) < 1.0 + few
-        if played.plans[message.attempt].chains[message.body["chain"]].order[0] == message.sender:
-            starts.setdefault(message.attempt, []).append(scaled)
-    for parts in starts.values():  # 1.3 times the scale is a ratio of 1.69, 0.7 times it .49
-        drawn = np.concatenate(parts)
-        if len(drawn) >= 300:
-            assert 0.55 < float(np.square(drawn).mean()) < 1.6
-    seen = [(m.to, m.attempt, m.body["chain"], m.sender) for m in played.messages("pass")]
-    assert len(set(seen)) == len(seen)
-    receivers = [(m.to, m.attempt, m.body["chain"]) for m in played.messages("pass") if m.body["chain"] >= 0]
-    assert len(set(receivers)) == len(receivers)
-    sent = b"".join(raw for _, raw in played.wire)
-    for vector in played.vectors:
-        steps = contribution(vector, Fraction(1), len(vector)).steps
-        assert vector[:2].tobytes() not in sent and steps[:2].tobytes() not in sent
 
 
 def mean_is_right(played: Played, members: list[str]) -> None:
@@ -161,13 +120,7 @@ def test_a_death_under_masks_uncovers_nobody(dies):
     played = play(Terms(300, patience_ms=QUICK), dies=dies, mortal={1})
     assert played.round.done and len(played.round.left_out) == 1
     mean_is_right(played, [key.address for key in played.keys if key.address not in played.round.left_out])
-    for message, masked in played.sums():  # even opened, a masked vector is uniform on 64 bits
-        top = np.count_nonzero(masked >> np.uint64(63))
-        assert abs(top - 150) < 5 * 300**0.5 / 2, message.sender
-    first = [masked for message, masked in played.sums() if message.attempt == 1]
-    if first:  # and so is the sum of those that came before the death
-        total = np.sum(first, axis=0, dtype=np.uint64).view(np.int64).astype(float)
-        assert np.abs(total).max() > 2.0**60
+    check_masked(played)
 
 
 class Delaying(Member):
