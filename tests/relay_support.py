@@ -99,6 +99,7 @@ class Played:
     plans: dict[int, Plan] = field(default_factory=dict)
     wire: list[tuple[str, bytes]] = field(default_factory=list)
     tokens: list[bytes] = field(default_factory=list)
+    members: list[Member] = field(default_factory=list)
 
     def vector(self, address: str) -> np.ndarray:
         return self.vectors[[key.address for key in self.keys].index(address)]
@@ -139,6 +140,7 @@ def play(
     *,
     preferences: list[float] | None = None,
     vectors: np.ndarray | None = None,
+    pasts: np.ndarray | None = None,
     kinds: dict[int, type[Member]] | None = None,
     dies: tuple[str, int | None] | None = None,
     mortal: set[int] | None = None,
@@ -166,7 +168,7 @@ def play(
     for number in range(users):
         kind = (kinds or {}).get(number, Mortal if dies else Member)
         member = kind(keys[number], x[number], betas[number], host.endpoint, entropy=entropies[number], tap=tap,
-                      demand=(demands or {}).get(number))  # fmt: skip
+                      demand=(demands or {}).get(number), past=None if pasts is None else pasts[number])  # fmt: skip
         if isinstance(member, Mortal) and (mortal is None or number in mortal):
             member.dies = dies
         members.append(member)
@@ -186,7 +188,7 @@ def play(
     for thread in threads:
         thread.join(30)
     tokens = [token for entropy in entropies for token in entropy.tokens]
-    return Played(ended, outcomes, x, keys, host, plans, list(wire), tokens)
+    return Played(ended, outcomes, x, keys, host, plans, list(wire), tokens, members)
 
 
 def made_plan(terms: Terms, bids: list[float], attempt: int = 1, salt: int = 0) -> Plan:

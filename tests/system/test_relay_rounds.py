@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from noisebank.entropy import SystemEntropy
-from noisebank.errors import Refused
+from noisebank.errors import BadRequest, Refused
 from noisebank.federated.relay import Demand, Host, Member, Terms, Trust, collecting
 from noisebank.federated.relay.attempt import prepared
 from noisebank.federated.relay.grid import STEPS
+from noisebank.federated.relay.remedies import substituted
 from noisebank.federated.relay.transport import ask
 from noisebank.ledger.signing import Key
 from relay_support import Killed, Played, check_masked, check_wire, play, residuals
@@ -269,3 +270,56 @@ def test_slices_are_cut_to_their_norm_before_they_are_sent():
     steps = prepared(np.full(40, 1.5), terms).view(np.int64) / STEPS
     norms = [float(np.linalg.norm(steps[start:stop])) for start, stop in terms.cuts]
     assert all(0.4999 < norm <= 0.5 for norm in norms)
+
+
+ALWAYS = Fraction(999_999_999, 10**9)
+
+
+def test_past_slices_are_sent_with_the_agreed_probability_and_the_mean_is_not_stretched():
+    pasts = np.where(np.arange(4)[:, None] % 2 == 0, 0.9, -0.4) * np.ones((4, 300))
+    played = play(Terms(300, mode="sar", slices=3, skip=ALWAYS, instead="past"), pasts=pasts)
+    assert played.round.done and not any(np.array_equal(one, x) for one, x in zip(pasts, played.vectors, strict=True))
+    fresh, past = (np.square(played.round.mean - truth.mean(axis=0)).mean() for truth in (played.vectors, pasts))
+    assert 0.5 < past / played.round.stddev**2 < 1.7 < fresh / played.round.stddev**2
+    played.vectors[:] = pasts  # what was sent carries the noise that was promised
+    check_wire(played)
+
+
+def test_without_a_past_vector_every_slice_is_fresh():
+    played = play(Terms(300, mode="sar", slices=3, skip=ALWAYS, instead="past"), users=3)
+    assert played.round.done
+    mean_is_right(played, [key.address for key in played.keys])
+
+
+def test_a_second_attempt_is_no_second_chance_for_a_fresh_slice():
+    """Coins are tossed once a round: sums of both attempts hold the same mixture of slices."""
+    made = np.full((4, 300), 0.8)
+    terms = Terms(300, mode="sar", slices=30, skip=Fraction(1, 2), patience_ms=QUICK)
+    played = play(terms, vectors=made, dies=("before sending", 0))
+    assert played.round.done and {m.attempt for m in played.messages("pass")} == {1, 2}
+    for number, member in enumerate(played.members):
+        zeros = [not member._vector[start:stop].any() for start, stop in terms.cuts]
+        assert 1 <= sum(zeros) < 30  # 30 fair coins
+        played.vectors[number] = member._vector
+    check_wire(played)
+    again = [
+        float(np.square(rest).mean()) / variance
+        for (message, _), (rest, variance) in zip(played.sums(), residuals(played), strict=True)
+        if message.attempt == 2
+    ]
+    assert 0.6 < np.mean(again) < 1.4  # 5 standard deviations of 300 draws; coins tossed anew would give more than 2
+
+
+def test_coins_are_fair_to_their_probability_and_past_vectors_are_checked():
+    cuts = [(place, place + 1) for place in range(20_000)]
+    for skip in (Fraction(1, 10), Fraction(1, 2), Fraction(0)):
+        share = float((substituted(np.ones(20_000), None, cuts, skip) == 0.0).mean())
+        assert share == pytest.approx(float(skip), abs=5 * 0.5 / 20_000**0.5)
+    mixed = substituted(np.ones(20_000), np.full(20_000, 0.25), cuts, Fraction(3, 10))
+    assert set(mixed) == {1.0, 0.25} and (mixed == 0.25).mean() == pytest.approx(0.3, abs=0.02)
+    with pytest.raises(BadRequest, match="instead"):
+        Terms(4, mode="sar", slices=2, instead="past")
+    with pytest.raises(BadRequest, match="instead"):
+        Terms(4, mode="sar", slices=2, skip=Fraction(1, 2), instead="nothing")
+    played = play(Terms(20, mode="sar", skip=ALWAYS, instead="past"), users=3, pasts=np.zeros((3, 7)), wait=1.0)
+    assert not played.round.done and all(isinstance(one, BadRequest) for one in played.outcomes)
