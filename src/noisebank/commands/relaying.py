@@ -87,8 +87,6 @@ def host(
     )  # fmt: skip
     _note(f"listening on {made.endpoint} as {made.address}")
     found = made.run()
-    from noisebank import console  # after the round: ten members on one machine start sooner without it
-
     mean = None if found.mean is None else [float(number) for number in found.mean]
     if out is not None and mean is not None:
         out.write_text(json.dumps(mean) + "\n")
@@ -98,8 +96,10 @@ def host(
         "guarantees": [row.plain() for row in found.guarantees],
     }  # fmt: skip
     if as_json:
-        console.show_json(plain if out is not None else {**plain, "mean": mean})
+        _print(plain if out is not None else {**plain, "mean": mean})
     else:
+        from noisebank import console  # after the round: ten members on one machine start sooner without it
+
         first = "" if mean is None else ", ".join(f"{number:.4g}" for number in mean[:6])
         rows = [
             ("ended", found.reason),
@@ -160,8 +160,6 @@ def join(
         show=_shown("Promised to this member"), say=_note, wait=wait,
     )  # fmt: skip
     found = member.run()
-    from noisebank import console  # see above
-
     plain = {
         "done": found.done, "reason": found.reason, "address": member.address, "members": found.members,
         "attempts_sent": found.attempts_sent, "clipped": found.clipped,
@@ -169,8 +167,10 @@ def join(
         "guarantees": [row.plain() for row in found.guarantees],
     }  # fmt: skip
     if as_json:
-        console.show_json(plain)
+        _print(plain)
     else:
+        from noisebank import console  # see above
+
         rows = [("ended", found.reason), ("sent", f"in {found.attempts_sent} attempts"),
                 ("clipped", f"{found.clipped} numbers")]  # fmt: skip
         console.facts("Relay", rows + [(str(row.trust), str(row)) for row in found.guarantees])
@@ -236,6 +236,11 @@ def _tap(path: Path | None) -> Any:
             file.write(json.dumps({"to": to, "bytes": raw.hex()}) + "\n")
 
     return write
+
+
+def _print(plain: dict[str, Any]) -> None:
+    """Like console.show_json without a tenth of a second of imports: ten processes on two cores feel it."""
+    click.echo(json.dumps(plain, indent=2, ensure_ascii=False))
 
 
 def _note(line: str) -> None:
