@@ -7,6 +7,7 @@ its keys and seeds are written down, so that the test can open every sealed sum.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import multiprocessing
 import os
@@ -241,9 +242,17 @@ def _plans(seen: list[Seen]) -> dict[int, Plan]:
     return plans
 
 
+PORTS = itertools.cycle(range(20_000 + os.getpid() % 1_000 * 12, 20_000 + os.getpid() % 1_000 * 12 + 12_000))
+"""Below those that systems give to outgoing connections: nobody takes one between our look and the process's start."""
+
+
 def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
+    for port in PORTS:
+        if port > 32_000:
+            continue
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+    raise AssertionError("no port is free")
 
 
 def _until_listening(port: int) -> None:
