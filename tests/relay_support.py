@@ -180,7 +180,7 @@ def play(
         except NoisebankError as error:
             outcomes[number] = error
 
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(users)]
+    threads = [threading.Thread(target=run, args=(number,), daemon=True) for number in range(users)]
     for thread in threads:
         thread.start()
     meddle(host, members)
