@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,8 +22,9 @@ from noisebank.federated.relay.demand import Demand
 from noisebank.federated.relay.grid import BID_UNITS, contribution, plausible, restored
 from noisebank.federated.relay.guarantee import Guarantee, guarantees
 from noisebank.federated.relay.messages import Inbox, Message, Pen, check_answer, plain_words
+from noisebank.federated.relay.outcome import Outcome
 from noisebank.federated.relay.plan import MAX_BID, Plan, plain_entry
-from noisebank.federated.relay.remedies import substituted
+from noisebank.federated.relay.remedies import vector_to_send
 from noisebank.federated.relay.terms import MAX_MEMBERS, Terms
 from noisebank.federated.relay.transport import MESSAGE_ROOM, Server, Tap, ask, endpoint
 
@@ -38,19 +38,6 @@ Show = Callable[[Plan, list[Guarantee]], None]
 Say = Callable[[str], None]
 SETUP_PATIENCE = 10.0
 """Seconds, until the terms say otherwise."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How it ended for one member. `mean` only if the terms publish it; `guarantees` cover all attempts it sent in."""
-
-    done: bool
-    reason: str
-    members: int
-    attempts_sent: int
-    clipped: int
-    mean: NDArray[np.float64] | None
-    guarantees: list[Guarantee] = field(default_factory=list)
 
 
 class Member:
@@ -106,7 +93,7 @@ class Member:
         clipped = contribution(self._vector, terms.bound, terms.dimension).clipped
         if clipped:
             self._say(f"{clipped} of {terms.dimension} numbers lie outside the bound of {terms.bound} and are clipped")
-        self._remedy(terms)
+        self._vector = vector_to_send(self._vector, self._past, terms, self._say)  # one toss for all attempts
         worker = threading.Thread(target=self._work, daemon=True)
         with Server(self._listen, self._receive, terms.patience, self._tap) as server:
             server.limit = MESSAGE_ROOM + 8 * terms.dimension
@@ -135,20 +122,6 @@ class Member:
         except (KeyError, TypeError, ValueError):
             raise Tampered("the host's terms cannot be understood") from None
         return self._terms
-
-    def _remedy(self, terms: Terms) -> None:
-        """From here on `_vector` is what is sent: some slices may be zeros or past ones. One toss for all attempts."""
-        if not terms.skip:
-            return
-        past = None
-        if terms.instead == "past":
-            if self._past is None:
-                self._say("no vector of the round before: every slice is sent fresh")
-                return
-            contribution(self._past, terms.bound, terms.dimension)  # refused like a fresh one
-            past = self._past
-            self._say("past slices: this round's loss comes on top of what the last round cost the past vector")
-        self._vector = substituted(self._vector, past, terms.cuts, terms.skip)
 
     def _ask_host(self, kind: str, body: dict[str, Any], payload: bytes = b"", attempt: int = 0) -> Message:
         message = self._pen.write(self._round, attempt, kind, self._host_address, body, payload)

@@ -11,9 +11,14 @@ import numpy as np
 from noisebank.entropy import uniform_words
 from noisebank.errors import BadRequest
 from noisebank.federated.relay.collusion import CHANCES, threshold
+from noisebank.federated.relay.grid import contribution
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
+
+    from noisebank.federated.relay.terms import Terms
 
     Numbers = NDArray[np.float64]
 
@@ -95,6 +100,20 @@ def substituted(vector: Numbers, past: Numbers | None, cuts: list[tuple[int, int
         if int(word) * skip.denominator < skip.numerator * 2**64:
             made[start:stop] = 0.0 if past is None else past[start:stop]
     return made
+
+
+def vector_to_send(vector: Numbers, past: Numbers | None, terms: Terms, say: Callable[[str], None]) -> Numbers:
+    """What a member sends in a round under these terms; says what that means for it."""
+    if not terms.skip:
+        return vector
+    if terms.instead == "zeros":
+        return substituted(vector, None, terms.cuts, terms.skip)
+    if past is None:
+        say("no vector of the round before: every slice is sent fresh")
+        return vector
+    contribution(past, terms.bound, terms.dimension)  # refused like a fresh one
+    say("past slices: this round's loss comes on top of what the last round cost the past vector")
+    return substituted(vector, past, terms.cuts, terms.skip)
 
 
 def slice_norm(norm: float, slices: int) -> float:
