@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from types import MappingProxyType
 
 from noisebank.digests import commitment
@@ -11,10 +10,10 @@ from noisebank.entropy import Entropy
 from noisebank.errors import BadBank, BadPolicy, BadRequest, BadTable, Mistake, Misuse
 from noisebank.ledger.chain import Chain
 from noisebank.ledger.protocol import AccountState, Opening
-from noisebank.measuring.duckdb_engine import DuckDBEngine, header_of
 from noisebank.measuring.engine import Inspection
+from noisebank.measuring.engines import columns_of, engine_of
 from noisebank.path import Account
-from noisebank.policy import Neighbours, Policy, policy_from_public
+from noisebank.policy import Neighbours, Policy, kept_source, policy_from_public, source_from_kept
 from noisebank.privacy.calibration import budget_precision
 from noisebank.queries.sql import parse
 from noisebank.salts import Secrets
@@ -40,9 +39,9 @@ def open_account(rooms: Rooms, policy: Policy) -> tuple[Account, Inspection]:
         raise BadRequest("name", policy.name, "is already an account of this bank; a table has one budget")
     _check_unknown(rooms, policy)
     _check_queries(policy)
-    header = header_of(policy.source)
+    header = columns_of(policy.source)
     secrets = Secrets(rooms.entropy.token(), rooms.entropy.token())
-    engine = DuckDBEngine(policy, header, secrets.row_key)
+    engine = engine_of(policy, header, secrets.row_key)
     identity = engine.identity()
     inspection = engine.inspect()
     _check_table(policy, inspection)
@@ -53,7 +52,7 @@ def open_account(rooms: Rooms, policy: Policy) -> tuple[Account, Inspection]:
         data,
         {
             "policy": policy.public(),
-            "source": str(policy.source),
+            "source": kept_source(policy.source),
             "header": list(header),
             "identity": identity,
             "secret": secrets.secret.hex(),
@@ -78,9 +77,9 @@ def known_account(rooms: Rooms, state: AccountState) -> Account | None:
     kept = rooms.vault.opening(state.data)
     if kept is None or "policy" not in kept:  # not this vault's, or a device's: see federated.enrolment
         return None
-    policy = policy_from_public(MappingProxyType(kept["policy"]), Path(kept["source"]))
+    policy = policy_from_public(MappingProxyType(kept["policy"]), source_from_kept(kept["source"]))
     secrets = Secrets(bytes.fromhex(kept["secret"]), bytes.fromhex(kept["data_salt"]))
-    engine = DuckDBEngine(policy, tuple(kept["header"]), secrets.row_key)
+    engine = engine_of(policy, tuple(kept["header"]), secrets.row_key)
     return Account(state.account, policy, secrets, kept["identity"], engine, rooms.ledger, rooms.vault, rooms.entropy)
 
 

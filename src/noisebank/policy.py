@@ -21,6 +21,61 @@ MAX_STEPS = 2**31
 before anything is charged."""
 
 
+class Keeper(Enum):
+    """What reads a table."""
+
+    DUCKDB = "duckdb"
+    POSTGRESQL = "postgresql"
+    SPARK = "spark"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table that is more than a file for DuckDB: in one of its databases, in PostgreSQL, or for Spark.
+
+    `parts` is its name, catalogue and schema first; empty where `path` is the table. How to reach a
+    server is not in here: that comes from the environment.
+    """
+
+    keeper: Keeper
+    parts: tuple[str, ...] = ()
+    path: Path | None = None
+
+    @property
+    def name(self) -> str:
+        """The last part of its name, or the file's."""
+        return self.parts[-1] if self.parts else self.path.name if self.path else ""
+
+    def __str__(self) -> str:
+        where = {Keeper.DUCKDB: str(self.path), Keeper.POSTGRESQL: "PostgreSQL", Keeper.SPARK: "Spark"}[self.keeper]
+        return f"{'.'.join(self.parts) or self.path} in {where}"
+
+    def kept(self) -> dict[str, Any]:
+        """For the vault."""
+        return {
+            "keeper": self.keeper.value,
+            "parts": list(self.parts),
+            "path": None if self.path is None else str(self.path),
+        }
+
+
+Source = Path | Table
+"""Where a table lies; never public. A plain path is a CSV or Parquet file that DuckDB reads."""
+
+
+def kept_source(source: Source) -> str | dict[str, Any]:
+    """A source for the vault."""
+    return source.kept() if isinstance(source, Table) else str(source)
+
+
+def source_from_kept(kept: str | Mapping[str, Any]) -> Source:
+    """The source that the vault kept."""
+    if isinstance(kept, str):
+        return Path(kept)
+    path = kept["path"]
+    return Table(Keeper(kept["keeper"]), tuple(kept["parts"]), None if path is None else Path(path))
+
+
 class Neighbours(Enum):
     """Which two tables count as neighbours: what exactly one person can change."""
 
@@ -87,7 +142,7 @@ class Policy:
     """All public facts about one table."""
 
     name: str
-    source: Path
+    source: Source
     neighbours: Neighbours
     row_cap: int
     columns: Mapping[str, Column]
@@ -126,7 +181,7 @@ class Policy:
         return tagged("policy 1", self.public())
 
 
-def policy_from_public(facts: Mapping[str, Any], source: Path) -> Policy:
+def policy_from_public(facts: Mapping[str, Any], source: Source) -> Policy:
     """The policy that `Policy.public` describes; used by the vault and by verifiers."""
     columns = {name: _column_from_public(name, column) for name, column in facts["columns"].items()}
     return Policy(

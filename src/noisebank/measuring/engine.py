@@ -54,12 +54,17 @@ class Engine(Protocol):
 
 
 def filled(query: Query, policy: Policy, rows: Iterable[Sequence[Any]]) -> tuple[int, ...]:
-    """An engine's rows of group numbers and a total, as one number a group; groups without rows are 0."""
-    sizes = [len(parts_of(policy.columns[name])) for name in query.by]
+    """An engine's rows of groups and a total, as one number a group; groups without rows are 0.
+
+    A group is told by the numbers of its bins and truth values and by its declared keys.
+    """
+    columns = [policy.columns[name] for name in query.by]
+    sizes = [len(parts_of(column)) for column in columns]
+    places = [{key: place for place, key in enumerate(column.keys)} for column in columns]
     totals = [0] * prod(sizes)
     for *keys, total in rows:
         place = 0
-        for size, key in zip(sizes, keys, strict=True):
-            place = place * size + int(key)
+        for size, known, key in zip(sizes, places, keys, strict=True):
+            place = place * size + (known[key] if isinstance(key, str) else int(key))
         totals[place] = int(total)
     return tuple(totals)

@@ -62,6 +62,8 @@ def items(sql: str, policy: Policy) -> tuple[Item, ...]:
     """The results that a SELECT asks for. Refuses before anything else happens."""
     select = read_select(sql, policy)
     group = select.args.get("group")
+    if group and any(value for key, value in group.args.items() if key != "expressions"):
+        raise UnsupportedQuery("GROUP BY ALL, CUBE, ROLLUP or GROUPING SETS", "name the columns: GROUP BY a, b")
     by = [node for node in group.expressions if isinstance(node, exp.Column)] if group else []
     keys = {column_named(node, policy.columns).name for node in by}
     asked = [node for node in select.expressions if not _is_key(node.unalias(), keys, policy)]
@@ -117,7 +119,7 @@ class _Rewriting:
             return self._filtered(bare).item(exp.alias_(bare.this, name, quoted=True))
         if isinstance(bare, exp.Avg):
             return self._average(name, _bare(bare.this))
-        if bare.expressions:
+        if any(value for key, value in bare.args.items() if key not in ("this", "quantile", "expression", "big_int")):
             raise UnsupportedQuery(f"{bare.key.upper()} with a second argument", f"ask {bare.key.upper()}(column)")
         column = self._column(bare)
         argument = _bare(bare.this).sql(dialect="duckdb")

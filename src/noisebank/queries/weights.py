@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from math import gcd
 
+from noisebank.digests import canonical
 from noisebank.errors import UnsupportedQuery
 from noisebank.queries.predicates import FALSE, TRUE, Diagrams, Predicate
 from noisebank.queries.query import Function, Part, Query, Weights
@@ -48,10 +49,9 @@ def query_of(diagrams: Diagrams, terms: Terms, by: tuple[str, ...] = ()) -> tupl
     if not parts:
         raise UnsupportedQuery("a combination that cancels out", "its answer is the constant, whatever the table")
     factor = gcd(*(weight for part in parts for weight, _ in part.weights))
-    # A statistic and its negative are one query: the one with more positive weights, else with the smaller digest.
+    # A statistic and its negative are one query: the one whose weights are mostly positive, by number, sum, then text.
     factor, query = max(
-        ((sign * factor, _scaled(parts, sign * factor, by)) for sign in (1, -1)),
-        key=lambda found: (_positive(found[1]), [255 - byte for byte in found[1].digest]),
+        ((sign * factor, _scaled(parts, sign * factor, by)) for sign in (1, -1)), key=lambda found: _sign(found[1])
     )
     if any(abs(weight) > MAX_WEIGHT for part in query.parts for weight, _ in part.weights):
         raise UnsupportedQuery("a coefficient this large", "use coefficients whose ratios stay below 2^40")
@@ -72,5 +72,7 @@ def _scaled(parts: Iterable[Part], factor: int, by: tuple[str, ...]) -> Query:
     )
 
 
-def _positive(query: Query) -> int:
-    return sum((weight > 0) - (weight < 0) for part in query.parts for weight, _ in part.weights)
+def _sign(query: Query) -> tuple[int, int, str]:
+    weights = [weight for part in query.parts for weight, _ in part.weights]
+    number = sum((weight > 0) - (weight < 0) for weight in weights)
+    return number, sum(weights), canonical([part.canonical for part in query.parts])

@@ -149,19 +149,10 @@ abstract contract BudgetLedgerCalls {
             || selector == IBudgetLedger.publish_many.selector;
     }
 
-    /// Whether the documentation says that this claim, of cube 0, must be refused.
-    function mustBeRefused(address sender, bytes32 account, IBudgetLedger.Claims memory claim)
-        internal
-        view
-        returns (bool)
-    {
+    /// What a claim of cube 0 adds to the best record of its query.
+    function freshOf(bytes32 account, IBudgetLedger.Claims memory claim) internal view returns (uint256) {
         (, uint256 best) = recordsOf(account, claim.query);
-        uint256 fresh = claim.wanted > best ? claim.wanted - best : 0;
-        return (sender != curatorOf(account) && sender != address(ledger)) || ledger.desk(account).paused
-            || ledger.reservations(account, claim.id) != 0 || claim.wanted == 0 || claim.wanted > MAX_BUDGET
-            || claim.about > 255 || fresh > claim.limit || fresh > budgetOf(account) - spentOf(account)
-            || (fresh > 0 && ledger.money(account).measurements >= ledger.MAX_MEASUREMENTS())
-            || (claim.analyst != 0 && ledger.view_of(account, claim.analyst).limit == 0);
+        return claim.wanted > best ? claim.wanted - best : 0;
     }
 
     // ---------------------------------------------------------------- Symbolic states and steps
@@ -279,12 +270,66 @@ abstract contract BudgetLedgerChecks is BudgetLedgerCalls {
         assert(before.used <= later.used && later.used <= later.limit && later.limit == before.limit);
     }
 
-    /// Compares all storage, whether the call reverted or merely did nothing.
-    function check_what_must_be_refused_changes_nothing(bytes32 account, address sender) public {
+    // One property a reason: together they are too much for one question to the solver.
+
+    function check_stranger_is_refused(bytes32 account, address sender) public {
         anyState();
-        vm.assume(spentOf(account) <= budgetOf(account));
+        vm.assume(sender != curatorOf(account) && sender != address(ledger));
+        refuses(sender, account, anyClaim());
+    }
+
+    function check_paused_account_refuses(bytes32 account, address sender) public {
+        anyState();
+        vm.assume(ledger.desk(account).paused);
+        refuses(sender, account, anyClaim());
+    }
+
+    function check_used_id_is_refused(bytes32 account, address sender) public {
+        anyState();
         IBudgetLedger.Claims memory claim = anyClaim();
-        vm.assume(mustBeRefused(sender, account, claim));
+        vm.assume(ledger.reservations(account, claim.id) != 0);
+        refuses(sender, account, claim);
+    }
+
+    function check_senseless_claim_is_refused(bytes32 account, address sender) public {
+        anyState();
+        IBudgetLedger.Claims memory claim = anyClaim();
+        vm.assume(claim.wanted == 0 || claim.wanted > MAX_BUDGET || claim.about > 255);
+        refuses(sender, account, claim);
+    }
+
+    function check_price_above_the_limit_is_refused(bytes32 account, address sender) public {
+        anyState();
+        IBudgetLedger.Claims memory claim = anyClaim();
+        vm.assume(freshOf(account, claim) > claim.limit);
+        refuses(sender, account, claim);
+    }
+
+    function check_price_above_what_is_left_is_refused(bytes32 account, address sender) public {
+        anyState();
+        IBudgetLedger.Claims memory claim = anyClaim();
+        vm.assume(spentOf(account) <= budgetOf(account));
+        vm.assume(freshOf(account, claim) > budgetOf(account) - spentOf(account));
+        refuses(sender, account, claim);
+    }
+
+    function check_measurement_beyond_the_last_is_refused(bytes32 account, address sender) public {
+        anyState();
+        IBudgetLedger.Claims memory claim = anyClaim();
+        vm.assume(freshOf(account, claim) > 0);
+        vm.assume(ledger.money(account).measurements >= ledger.MAX_MEASUREMENTS());
+        refuses(sender, account, claim);
+    }
+
+    function check_analyst_without_a_limit_is_refused(bytes32 account, address sender) public {
+        anyState();
+        IBudgetLedger.Claims memory claim = anyClaim();
+        vm.assume(claim.analyst != 0 && ledger.view_of(account, claim.analyst).limit == 0);
+        refuses(sender, account, claim);
+    }
+
+    /// Compares all storage, whether the call reverted or merely did nothing.
+    function refuses(address sender, bytes32 account, IBudgetLedger.Claims memory claim) private {
         bytes32 before = svm.snapshotStorage(address(ledger));
         bool ok = reserve(sender, account, claim);
         assert(!ok && svm.snapshotStorage(address(ledger)) == before);
@@ -361,5 +406,35 @@ abstract contract BudgetLedgerChecks is BudgetLedgerCalls {
         (, uint256 best) = recordsOf(account, claim.query);
         bool ok = reserve(sender, account, claim);
         return ok && claim.wanted > best ? claim.wanted - best : 0;
+    }
+
+    // ---------------------------------------------------------------- What must be possible
+
+    // These must be *refuted*: a solver that calls everything impossible would prove all of the above.
+
+    function reach_two_charges_of_a_new_account(uint256 budget) public {
+        vm.assume(0 < budget && budget <= MAX_BUDGET);
+        bytes32 account = open(address(0xaa), address(0xbb), budget);
+        reserve(address(0xbb), account, anyClaim());
+        vm.assume(spentOf(account) == 5);
+        reserve(address(0xbb), account, anyClaim());
+        assert(spentOf(account) != 7);
+    }
+
+    function reach_two_charges_from_any_state(bytes32 account) public {
+        anyState();
+        vm.assume(spentOf(account) == 5);
+        reserve(address(0xbb), account, anyClaim());
+        vm.assume(spentOf(account) == 6);
+        reserve(address(0xbb), account, anyClaim());
+        assert(spentOf(account) != 7);
+    }
+
+    function reach_two_known_charges(uint256 budget) public {
+        vm.assume(10 < budget && budget <= MAX_BUDGET);
+        bytes32 account = open(address(0xaa), address(0xbb), budget);
+        vm.assume(reserve(address(0xbb), account, IBudgetLedger.Claims("1", "2", 0, 1, 0, 5, 5, 0, true)));
+        vm.assume(reserve(address(0xbb), account, IBudgetLedger.Claims("3", "4", 0, 1, 0, 2, 5, 0, true)));
+        assert(spentOf(account) != 7);
     }
 }
