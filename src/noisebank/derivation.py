@@ -168,13 +168,16 @@ def ratio(top: float, top_sd: float, bottom: float, bottom_sd: float, confidence
     if bottom <= 0:
         return -inf, inf  # a count below zero is noise alone
     z = float(quantile_bound(Fraction(confidence).limit_denominator(10**9)))
+    # In units of the top's own size: products of very small or large numbers would vanish or overflow.
+    scale = max(abs(top), top_sd) or 1.0
+    top, top_sd = top / scale, top_sd / scale
     square = bottom * bottom - z * z * bottom_sd * bottom_sd
     if square <= 0:
         return -inf, inf
     middle = top * bottom
     inside = middle * middle - square * (top * top - z * z * top_sd * top_sd)
     root = sqrt(max(inside, 0.0))
-    return (middle - root) / square, (middle + root) / square
+    return scale * ((middle - root) / square), scale * ((middle + root) / square)
 
 
 def _made(item: Item, parts: Sequence[Answer], numbers: Sequence[float], confidence: float) -> Estimate:

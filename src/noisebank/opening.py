@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from noisebank.digests import commitment
 from noisebank.entropy import Entropy
-from noisebank.errors import BadBank, BadPolicy, BadRequest, BadTable, Mistake, Misuse
+from noisebank.errors import BadBank, BadRequest, BadTable
 from noisebank.ledger.chain import Chain
 from noisebank.ledger.protocol import AccountState, Opening
 from noisebank.measuring.engine import Inspection
@@ -15,7 +15,7 @@ from noisebank.measuring.engines import columns_of, engine_of
 from noisebank.path import Account
 from noisebank.policy import Neighbours, Policy, kept_source, policy_from_public, source_from_kept
 from noisebank.privacy.calibration import budget_precision
-from noisebank.queries.sql import parse
+from noisebank.queries.derived import check_queries
 from noisebank.salts import Secrets
 from noisebank.vault.vault import Vault
 
@@ -38,7 +38,7 @@ def open_account(rooms: Rooms, policy: Policy) -> tuple[Account, Inspection]:
     if any(account.name == policy.name for account in known_accounts(rooms)):
         raise BadRequest("name", policy.name, "is already an account of this bank; a table has one budget")
     _check_unknown(rooms, policy)
-    _check_queries(policy)
+    check_queries(policy)
     header = columns_of(policy.source)
     secrets = Secrets(rooms.entropy.token(), rooms.entropy.token())
     engine = engine_of(policy, header, secrets.row_key)
@@ -91,18 +91,6 @@ def _check_unknown(rooms: Rooms, policy: Policy) -> None:
                 f"the ledger has an account with this very policy ({state.account.hex()[:12]}) that the vault does "
                 "not know: put the newest vault back, or its budget would be given out twice"
             )
-
-
-def _check_queries(policy: Policy) -> None:
-    """Named queries must parse now, not when somebody asks them."""
-    mistakes = []
-    for name, sql in policy.queries.items():
-        try:
-            parse(sql, policy)
-        except Misuse as error:
-            mistakes.append(Mistake(0, f"queries.{name}", str(error), "write a query that this policy can answer"))
-    if mistakes:
-        raise BadPolicy(tuple(mistakes))
 
 
 def _check_table(policy: Policy, inspection: Inspection) -> None:

@@ -174,8 +174,7 @@ class Account(Steps):
     def _refine(self, sql: str, wanted: Goal, at_most: Precision | None, key: str | None, analyst: str) -> Refinement:
         """A relative request: several answers on the one path, each with a key made from this one."""
         question = self.parse(sql)
-        if question.query.by or question.offset:
-            raise UnsupportedQuery("relative accuracy of a group-by or with a constant", "say --within instead")
+        check_relative(question)
         key = self._entropy.token(16).hex() if key is None else key
         moves, (lowest, _) = self._sensitivity(question.query), contribution_range(question.query, self.policy)
         return refine(
@@ -193,6 +192,12 @@ class Account(Steps):
             cap=MOST_PRECISION if at_most is None else at_most,
             left=lambda: self.state.left,
         )
+
+
+def check_relative(question: Question) -> None:
+    """Relative accuracy is for one number that is a multiple of a query."""
+    if question.query.by or question.offset:
+        raise UnsupportedQuery("relative accuracy of a group-by or with a constant", "say --within instead")
 
 
 def _amount(at_most: Exact) -> Precision:

@@ -10,7 +10,7 @@ from typing import Any
 
 from noisebank.answers import Quote, standard_deviation
 from noisebank.errors import BadRequest, UnsupportedQuery
-from noisebank.path import Account
+from noisebank.path import Account, check_relative
 from noisebank.planning.pricing import PrecisionWish, PrivacyWish, Wished
 from noisebank.planning.relative import goal_of
 from noisebank.privacy.intervals import interval
@@ -40,6 +40,7 @@ def quote_relative(account: Account, sql: str, relative: Exact, at_most: Exact |
     """The first step and the cap. Later steps depend on released answers, never on the data."""
     wanted = goal_of(relative, wished)
     question = account.parse(sql)
+    check_relative(question)
     moves = Fraction(sensitivity(question.query, account.policy))
     scale, largest = float(moves * abs(question.unit)), float(saturation(question.query, account.policy) / moves)
     first = account.quoted(question, PrecisionWish(Precision(2 ** wanted.first_look(largest))))

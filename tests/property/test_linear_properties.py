@@ -236,7 +236,7 @@ def meaning(asked: Question) -> tuple[Fraction, ...]:
 # -- meaning ------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=100)
+@settings(max_examples=70)
 @given(linear(ALL), st.data())
 def test_a_combination_means_what_it_says(given_, data):
     asked = answered(Speller(data.draw).whole(given_))
@@ -250,7 +250,7 @@ def test_a_combination_means_what_it_says(given_, data):
     assert total == sum((given_.adds(row) for row in table), given_.constant)
 
 
-@settings(max_examples=80)
+@settings(max_examples=50)
 @given(linear(ALL), st.data())
 def test_every_spelling_has_one_digest_unit_and_offset(given_, data):
     plain = answered(Speller().whole(given_))
@@ -269,7 +269,7 @@ def ratio(one: tuple[Fraction, ...], two: tuple[Fraction, ...]) -> Fraction | No
     return found if all(x == found * y for x, y in zip(one, two, strict=True)) else None
 
 
-@settings(max_examples=150)
+@settings(max_examples=90)
 @given(linear(COUNTS, 3), linear(COUNTS, 3))
 def test_counts_have_one_digest_iff_they_are_proportional(first, second):
     one, two = answered(Speller().whole(first), ADD), answered(Speller().whole(second), ADD)
@@ -282,7 +282,7 @@ def test_counts_have_one_digest_iff_they_are_proportional(first, second):
         assert one.unit == found * two.unit
 
 
-@settings(max_examples=150)
+@settings(max_examples=90)
 @given(linear(ALL, 3), linear(ALL, 3))
 def test_different_meanings_never_share_a_digest(first, second):
     one, two = answered(Speller().whole(first)), answered(Speller().whole(second))
@@ -291,7 +291,7 @@ def test_different_meanings_never_share_a_digest(first, second):
         assert ratio(first.meaning, second.meaning) == one.unit / two.unit
 
 
-@settings(max_examples=80)
+@settings(max_examples=50)
 @given(linear(ALL, 3), term_of(ALL))
 def test_one_more_term_changes_the_digest_unless_it_is_a_multiple(given_, term):
     longer = Linear((*given_.terms, term), given_.constant)
@@ -301,7 +301,7 @@ def test_one_more_term_changes_the_digest_unless_it_is_a_multiple(given_, term):
         assert one.query != two.query
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(linear(ALL, 3), st.builds(Fraction, st.integers(1, 9), st.integers(1, 9)), st.data())
 def test_a_positive_multiple_is_the_same_query(given_, factor, data):
     one = answered(Speller().whole(given_))
@@ -311,7 +311,7 @@ def test_a_positive_multiple_is_the_same_query(given_, factor, data):
     assert two is not None and two.query == one.query and two.unit == factor * one.unit
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(linear(ALL, 3))
 def test_a_multiple_is_the_same_query(given_):
     """Also a negative one: x - y and y - x are one number with two signs, and are paid for once."""
@@ -325,7 +325,7 @@ def test_a_multiple_is_the_same_query(given_):
 # -- WHERE, FILTER, AVG, GROUP BY ------------------------------------------------------------------------
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(linear([*COUNTS, "SUM(a)", "SUM(n)", "SUM(n * n)"], 3), places)
 def test_where_is_a_filter_on_everything(given_, place):
     where = CONDITIONS[place][0][-1]
@@ -377,7 +377,7 @@ def test_groups_are_the_same_statistic_on_each_part(given_, names, size, data):
 
 
 def test_the_generator_reaches_what_it_should():
-    """Guards the tests above: spellings differ, conditions mean what Python says, mixed signs and cancellations occur."""
+    """Guards the tests above: spellings differ, conditions mean what Python says, mixed signs and cancellations occur."""  # noqa: E501
     for spellings, rule in CONDITIONS:
         for spelling in spellings:
             weights = question(f"SUM(n * n) + 2 * SUM(n * n) FILTER (WHERE {spelling})", ADD).query.parts[0].weights

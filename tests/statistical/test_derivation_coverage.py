@@ -29,7 +29,7 @@ from noisebank.records import Case
 from noisebank.units import NOTHING
 from support import memory_account, write_people
 
-RUNS, CONFIDENCE = 1_500, 0.9
+RUNS, CONFIDENCE = 1_200, 0.9
 SLACK = 5 * sqrt(RUNS * CONFIDENCE * (1 - CONFIDENCE))
 LEAST, MOST = RUNS * CONFIDENCE - SLACK, RUNS * CONFIDENCE + SLACK
 KEYS = tuple(f"{number:02}" for number in range(50))
@@ -205,8 +205,15 @@ class Rank:
         return float(low), float(high)
 
 
-RANKS = [Rank("MEDIAN(x)", 0.5), Rank("QUANTILE(x, 0.1)", 0.1), Rank("QUANTILE(x, 0.9)", 0.9),
-         Rank("QUANTILE(x, 0)", 0.0), Rank("QUANTILE(x, 1)", 1.0), Rank("MIN(x)", 0.0), Rank("MAX(x)", 1.0)]  # fmt: skip
+RANKS = [
+    Rank("MEDIAN(x)", 0.5),
+    Rank("QUANTILE(x, 0.1)", 0.1),
+    Rank("QUANTILE(x, 0.9)", 0.9),
+    Rank("QUANTILE(x, 0)", 0.0),
+    Rank("QUANTILE(x, 1)", 1.0),
+    Rank("MIN(x)", 0.0),
+    Rank("MAX(x)", 1.0),
+]
 KINDS = ["uniform", "normal", "two ends", "constant", "edge", "upper edges", "far apart", "skewed", "one person", "few"]
 
 
@@ -230,7 +237,7 @@ def ranked(rank: Rank, kind: str, noise_sd: float, scale: float = 1.0, runs: int
 def test_ranks_cover_wherever_in_a_bin_people_are(rank, kind):
     """Also with empty bins, everybody in one bin, at its last value or at its first."""
     for noise_sd in (0.3, 8.0, 60.0):
-        runs = 120
+        runs = 80
         assert ranked(rank, kind, noise_sd, runs=runs) >= runs * CONFIDENCE - 5 * sqrt(runs * 0.09)
 
 
@@ -287,10 +294,10 @@ class Seeded:
 
 
 class Wrong(Seeded):
-    """The same with 1.8 times the noise that is written down."""
+    """The same with 2.5 times the noise that is written down."""
 
     def discrete_gaussian(self, scale: float) -> int:
-        return round(1.8 * self.random.gauss(0.0, scale))
+        return round(2.5 * self.random.gauss(0.0, scale))
 
 
 def bank(folder: Path, entropy: Any) -> Account:
@@ -299,7 +306,7 @@ def bank(folder: Path, entropy: Any) -> Account:
     return memory_account(path, entropy)
 
 
-def covered(account: Account, runs: int = 100) -> int:
+def covered(account: Account, runs: int = 60) -> int:
     """Averages of different queries with one true value: nobody earns 900 or more, all are younger than 90."""
     true = sum(i * 37 % 900 for i in range(2_000) if i % 3) / sum(1 for i in range(2_000) if i % 3)
     found = 0
@@ -311,11 +318,11 @@ def covered(account: Account, runs: int = 100) -> int:
 
 
 def test_averages_through_the_bank_cover(tmp_path):
-    assert 75 <= covered(bank(tmp_path, Seeded(1))) <= 99 or covered(bank(tmp_path, Seeded(2))) == 100
+    assert covered(bank(tmp_path, Seeded(1))) >= 43  # 5 standard deviations below 54
 
 
 def test_too_much_noise_in_the_bank_would_be_seen(tmp_path):
-    assert covered(bank(tmp_path, Wrong(1))) < 75  # expected: 64
+    assert covered(bank(tmp_path, Wrong(1))) < 43  # expected: 29
 
 
 def grouped_estimates(account: Account) -> list[Estimate]:

@@ -149,7 +149,7 @@ def test_nobody_there_is_not_misuse(tmp_path):
 
 
 def test_nan_and_wrong_lengths_never_join_and_the_host_says_how_it_ended(tmp_path):
-    server, where = host(2, 4, "--wait", "2.5")
+    server, where = host(2, 4, "--wait", "15")  # longer than two processes take to start on a busy machine
     (tmp_path / "nan.txt").write_text("0 nan 0 0")
     (tmp_path / "short.txt").write_text("0 0 0")
     wrong = [start("join", where, "--vector", str(tmp_path / name), "-b", "1") for name in ("nan.txt", "short.txt")]

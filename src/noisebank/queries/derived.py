@@ -64,7 +64,10 @@ def items(sql: str, policy: Policy) -> tuple[Item, ...]:
     group = select.args.get("group")
     if group and any(value for key, value in group.args.items() if key != "expressions"):
         raise UnsupportedQuery("GROUP BY ALL, CUBE, ROLLUP or GROUPING SETS", "name the columns: GROUP BY a, b")
-    by = [node for node in group.expressions if isinstance(node, exp.Column)] if group else []
+    by = list(group.expressions) if group else []
+    for node in by:
+        if not isinstance(node, exp.Column):
+            raise UnsupportedQuery(f"GROUP BY {node.sql(dialect='duckdb')[:40]}", "group by declared columns, by name")
     keys = {column_named(node, policy.columns).name for node in by}
     asked = [node for node in select.expressions if not _is_key(node.unalias(), keys, policy)]
     if not asked:

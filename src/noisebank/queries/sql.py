@@ -6,7 +6,7 @@ import re
 from fractions import Fraction
 
 import sqlglot
-from sqlglot import exp
+from sqlglot import TokenType, exp
 from sqlglot.errors import SqlglotError
 
 from noisebank.errors import BadQuery, UnsupportedQuery
@@ -23,6 +23,13 @@ SMALLEST, LARGEST = Fraction(1, 10**60), Fraction(10**60)
 """Of coefficients and constants: beyond, results would not fit a float."""
 MAX_SQL = 20_000
 """Characters. Longer texts are machine-made and would only slow the parser down."""
+MAX_NESTED, MAX_TERMS = 24, 200
+"""Brackets and NOTs within each other, and AND, OR, + and - in a row. Counted, so that what is answered never depends
+on how much stack the caller left."""
+OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE)
+CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END)
+SIGNS = (TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE)
+JOINING = (TokenType.AND, TokenType.OR, TokenType.DASH, TokenType.PLUS, TokenType.STAR, TokenType.SLASH)
 
 REFUSED_CLAUSES = {
     "with_": "WITH", "joins": "JOIN", "laterals": "LATERAL", "having": "HAVING",
@@ -50,6 +57,7 @@ def read_select(text: str, policy: Policy) -> exp.Select:
     """One SELECT of the policy's table, without clauses that nobody answers."""
     if len(text) > MAX_SQL:
         raise BadQuery(f"this SQL has {len(text)} characters; at most {MAX_SQL} are read")
+    _refuse_nesting(text)
     try:
         select = _select(text)
         _refuse_clauses(select)
@@ -59,12 +67,26 @@ def read_select(text: str, policy: Policy) -> exp.Select:
     return select
 
 
+def _refuse_nesting(text: str) -> None:
+    """Before the parser, which descends once for each of them, sees it."""
+    depth = terms = signs = 0
+    try:
+        tokens = sqlglot.tokenize(text, read="duckdb")
+    except SqlglotError as error:
+        raise _not_sql(error) from None
+    for token in tokens:
+        depth += (token.token_type in OPENING) - (token.token_type in CLOSING)
+        signs = signs + 1 if token.token_type in SIGNS else 0
+        terms += token.token_type in JOINING
+        if depth + signs > MAX_NESTED or terms > MAX_TERMS:
+            raise BadQuery(f"this SQL is nested too deeply: {MAX_NESTED} levels and {MAX_TERMS} terms are read")
+
+
 def _select(text: str) -> exp.Select:
     try:
         statements = sqlglot.parse(text, read="duckdb")
     except SqlglotError as error:
-        plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).split("\n")[0]
-        raise BadQuery(f"this is not SQL: {plain}") from None
+        raise _not_sql(error) from None
     found = [statement for statement in statements if statement is not None]
     if len(found) != 1:
         raise BadQuery("ask exactly one SELECT statement")
@@ -76,6 +98,11 @@ def _select(text: str) -> exp.Select:
     if not isinstance(statement, exp.Select):
         raise UnsupportedQuery(statement.key.upper(), "only SELECT is answered; data is never changed")
     return statement
+
+
+def _not_sql(error: SqlglotError) -> BadQuery:
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).split("\n")[0]
+    return BadQuery(f"this is not SQL: {plain}")
 
 
 def _refuse_clauses(select: exp.Select) -> None:

@@ -40,12 +40,12 @@ def ask(text: str, of: Policy = ADD, rest: str = "") -> Question:
 
 
 SAME = [
-    ("COUNT_IF(ill)", ["COUNT(*) FILTER (WHERE ill)", "COUNT(1) FILTER (WHERE ill)", "count_if((ill))", "+1 * COUNT_IF(ill)",
-                       "--COUNT_IF(ill)".replace("--", "-(-") + ")", "COUNT(*) - COUNT_IF(NOT ill)", "0.5 * COUNT_IF(ill) * 2",
+    ("COUNT_IF(ill)", ["COUNT(*) FILTER (WHERE ill)", "COUNT(1) FILTER (WHERE ill)", "count_if((ill))", "+1 * COUNT_IF(ill)",  # noqa: E501
+                       "--COUNT_IF(ill)".replace("--", "-(-") + ")", "COUNT(*) - COUNT_IF(NOT ill)", "0.5 * COUNT_IF(ill) * 2",  # noqa: E501
                        "COUNT_IF(ill) / 1e0", "(COUNT_IF(ill) + COUNT_IF(ill)) / 2", "COUNT_IF(ill) + 3 - 3",
                        "COUNT_IF(ill AND age > 9) + COUNT_IF(ill AND age <= 9)", "1 * (1 * COUNT_IF(ill))",
                        "COUNT(ill) FILTER (WHERE ill)", "COUNT_IF(ill) + 0 * SUM(age)"]),
-    ("SUM(pay)", ["SUM(pay) FILTER (WHERE TRUE)", "SUM(PAY)", "SUM((pay))", "SUM(t.pay)", "SUM(pay) + SUM(tip) - SUM(tip)",
+    ("SUM(pay)", ["SUM(pay) FILTER (WHERE TRUE)", "SUM(PAY)", "SUM((pay))", "SUM(t.pay)", "SUM(pay) + SUM(tip) - SUM(tip)",  # noqa: E501
                   "SUM(pay) FILTER (WHERE ill) + SUM(pay) FILTER (WHERE NOT ill)", "2 * SUM(pay) - SUM(pay)"]),
     ("SUM(tip)", ["SUM(tip) FILTER (WHERE tip IS NOT NULL)", "SUM(tip) FILTER (WHERE tip >= -2)"]),
     ("SUM(tip * tip)", ["SUM((tip * tip))", "SUM(tip * tip) FILTER (WHERE NOT tip IS NULL)", "SUM(TIP * TIP)"]),

@@ -221,7 +221,7 @@ REFUSED = [
     ("AVG(salary) FROM t WHERE ill", "salary"),
     ("MEDIAN(salary) FROM t", "salary"),
     ("AVG(city) FROM t WHERE ill", "text"),
-    ("2 * AVG(pay) FROM t WHERE ill", "AVG with WHERE"),
+    ("2 * AVG(pay) FROM t WHERE ill", "AVG w"),
     ("MAX(age) - MIN(age) FROM t", "SELECT"),
     ("AVG(pay) FILTER (WHERE ill) FROM t", "FILTER"),
     ("AVG(pay) FROM t GROUP BY ROLLUP (city)", "GROUP BY"),

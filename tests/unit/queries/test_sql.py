@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import inspect
+import sys
 from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
@@ -9,7 +11,7 @@ import pytest
 from noisebank.errors import BadQuery, UnsupportedQuery
 from noisebank.policy import Column, Kind, Neighbours, Policy
 from noisebank.queries.query import Function
-from noisebank.queries.sql import MAX_SQL, parse
+from noisebank.queries.sql import MAX_NESTED, MAX_SQL, MAX_TERMS, parse
 
 COLUMNS = {
     column.name: column
@@ -380,3 +382,24 @@ def test_long_lists_of_terms_are_fine():
 def test_a_megabyte_is_not_parsed(sql):
     with pytest.raises(BadQuery, match=f"at most {MAX_SQL}"):
         ask(sql)
+
+
+@pytest.mark.parametrize("limit", [700, 1_000, 20_000])
+def test_what_is_nested_too_deeply_does_not_depend_on_the_stack(limit):
+    """Some libraries raise Python's recursion limit for everybody; the answer must not change with it."""
+    fine = [  # COUNT(*) has a star of its own
+        "NOT " * MAX_NESTED + "ill",
+        "(" * MAX_NESTED + "ill" + ")" * MAX_NESTED,
+        "ill" + " AND ill" * (MAX_TERMS - 1),
+    ]
+    deep = ["NOT " * 3_000 + "ill", "(" * 25 + "ill" + ")" * 25, "NOT (" * 20 + "NOT " * 5 + "ill" + ")" * 20]
+    deep += ["ill" + " OR ill" * 201, "age > " + "- " * 52 + "1"]
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(limit + len(inspect.stack()))
+    try:
+        assert len({where(condition) for condition in fine}) == 1
+        for condition in deep:
+            with pytest.raises(BadQuery, match="nested too deeply"):
+                where(condition)
+    finally:
+        sys.setrecursionlimit(before)

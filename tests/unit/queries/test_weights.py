@@ -45,7 +45,7 @@ def built(diagrams: Diagrams, drawn):
     return [(amount, diagrams.both(among(*one), among(*two))) for amount, one, two in drawn]
 
 
-@settings(max_examples=80)
+@settings(max_examples=50)
 @given(terms)
 def test_every_row_has_the_sum_of_its_terms(drawn):
     diagrams = Diagrams(COLUMNS)
@@ -57,7 +57,7 @@ def test_every_row_has_the_sum_of_its_terms(drawn):
         assert held == ([true] if true else [])
 
 
-@settings(max_examples=80)
+@settings(max_examples=50)
 @given(terms, st.randoms(use_true_random=False))
 def test_order_and_splitting_make_no_difference(drawn, random):
     diagrams = Diagrams(COLUMNS)
@@ -68,7 +68,7 @@ def test_order_and_splitting_make_no_difference(drawn, random):
     assert [(w, p.canonical) for w, p in one] == [(w, p.canonical) for w, p in two]
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(terms)
 def test_weights_rise_and_none_is_zero_or_empty(drawn):
     diagrams = Diagrams(COLUMNS)
