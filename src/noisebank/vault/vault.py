@@ -6,6 +6,7 @@ import json
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,11 @@ CREATE TABLE IF NOT EXISTS analysts (
 """
 
 Write = tuple[str, tuple[object, ...]]
+"""A table and a row for it."""
+AGAIN = ("requests", "analysts")
+"""Tables that take the same row again and change nothing."""
+MOST_ROWS = 500
+"""In a statement; SQLite takes 32,766 values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +88,7 @@ class Vault:
         self._database = open_database(path, SCHEMA, vfs)
         self._access = threading.RLock()
         self._commit = GroupCommit(self._write, die)
+        self._known = threading.Lock()
         self._values: dict[tuple[bytes, bytes], dict[int, tuple[GridValue, ...]]] = defaultdict(dict)
         with reading(self._database):
             for row in self._database.execute("SELECT id, account, query, body, salt FROM answers"):
@@ -89,7 +96,7 @@ class Vault:
 
     def save_opening(self, data: bytes, body: dict[str, Any]) -> None:
         """Keeps what an account needs, under its data commitment, before the ledger opens it."""
-        self._commit(("INSERT INTO openings VALUES (?, ?)", (data, canonical(body))))
+        self._commit(("openings", (data, canonical(body))))
 
     def opening(self, data: bytes) -> dict[str, Any] | None:
         """What was saved for the account with this data commitment."""
@@ -98,7 +105,7 @@ class Vault:
 
     def save_analyst(self, account: bytes, digest: bytes, name: str) -> None:
         """Keeps the name behind a salted digest on the ledger."""
-        self._commit(("INSERT INTO analysts VALUES (?, ?, ?) ON CONFLICT DO NOTHING", (account, digest, name)))
+        self._commit(("analysts", (account, digest, name)))
 
     def analysts(self, account: bytes) -> tuple[str, ...]:
         """Names of the analysts with a limit, oldest first."""
@@ -115,7 +122,7 @@ class Vault:
         if row is None:
             self._commit(
                 (
-                    "INSERT INTO requests VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                    "requests",
                     (request.id, request.account, request.analyst, request.key, canonical(request.body)),
                 )
             )
@@ -135,7 +142,7 @@ class Vault:
         """Keeps an answer for ever. From here on nobody draws noise for this reservation again."""
         self._commit(
             (
-                "INSERT INTO answers VALUES (?, ?, ?, ?, ?)",
+                "answers",
                 (sealed.id, sealed.account, sealed.query, sealed.text, sealed.salt),
             )
         )
@@ -153,7 +160,7 @@ class Vault:
 
     def points(self, account: bytes, query: bytes, group: int = 0) -> tuple[Point, ...]:
         """All released answers to a query, or to one of its groups, by rising precision."""
-        with self._access:
+        with self._known:
             known = self._values.get((account, query), {})
             return tuple(Point(Precision(units), known[units][group]) for units in sorted(known))
 
@@ -162,7 +169,7 @@ class Vault:
         self._database.close()
 
     def _remember(self, sealed: Sealed) -> None:
-        with self._access:
+        with self._known:
             known = self._values[sealed.account, sealed.query]
             if known.setdefault(sealed.body["wanted"], sealed.values) != sealed.values:
                 raise Tampered(f"two different answers of the same precision are sealed: {sealed.id.hex()[:12]}")
@@ -172,10 +179,26 @@ class Vault:
             return self._database.execute(sql, values).fetchone()
 
     def _write(self, turns: Sequence[Turn[Write, None]]) -> None:
-        with self._access, self._database:  # one transaction, one fsync
-            for turn in turns:
-                sql, values = turn.item
+        """One transaction, one fsync; few statements, since each gives way to whoever waits to run."""
+        rows: dict[str, list[tuple[object, ...]]] = defaultdict(list)
+        for turn in turns:
+            table, row = turn.item
+            rows[table].append(row)
+        statements = [_insert(table, some) for table, found in rows.items() for some in _some(found)]
+        with self._access, self._database if len(statements) > 1 else nullcontext():
+            for sql, values in statements:
                 self._database.execute(sql, values)
+
+
+def _some(rows: Sequence[tuple[object, ...]]) -> list[Sequence[tuple[object, ...]]]:
+    return [rows[start : start + MOST_ROWS] for start in range(0, len(rows), MOST_ROWS)]
+
+
+def _insert(table: str, rows: Sequence[tuple[object, ...]]) -> tuple[str, tuple[object, ...]]:
+    """One statement for many rows; only the table's name and places for values are put into its text."""
+    places = "(" + ", ".join("?" * len(rows[0])) + ")"
+    sql = f"INSERT INTO {table} VALUES {', '.join([places] * len(rows))}"
+    return sql + " ON CONFLICT DO NOTHING" * (table in AGAIN), tuple(value for row in rows for value in row)
 
 
 def _sealed(row: Any) -> Sealed:
