@@ -152,6 +152,8 @@ class Policy:
     max_rows: int = 1
     raise_delay: int = 86_400
     queries: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    cubes: tuple[tuple[str, ...], ...] = ()
+    """Sets of columns with keys or bins whose cells are tabulated at opening."""
 
     @property
     def public_rows(self) -> int | None:
@@ -173,6 +175,7 @@ class Policy:
             "raise_delay": self.raise_delay,
             "columns": {name: column.public() for name, column in self.columns.items()},
             "queries": dict(self.queries),
+            **({"cubes": [list(names) for names in self.cubes]} if self.cubes else {}),
         }
 
     @property
@@ -196,6 +199,7 @@ def policy_from_public(facts: Mapping[str, Any], source: Source) -> Policy:
         max_rows=facts["max_rows"],
         raise_delay=facts["raise_delay"],
         queries=MappingProxyType(dict(facts["queries"])),
+        cubes=tuple(tuple(names) for names in facts.get("cubes", ())),
     )
 
 

@@ -124,7 +124,7 @@ class Steps:
         if size > 1:  # the key itself stands for the whole group: it cannot be used for another one
             parts = [question.query.digest.hex() for question, _ in asked]
             core = {"parts": parts, "wanted": [units.units for units in wanted]}
-            named = {"account": self.id.hex(), "analyst": analyst, "key": key, "group": core}
+            named = self._named({"analyst": analyst, "key": key, "group": core})
             self._check_names(key, analyst)
             self.vault.save_request(Request(tagged("group 1", named), self.id, analyst, key, core))
         return [
@@ -136,11 +136,16 @@ class Steps:
         self._check_names(key, analyst)
         unit = f"{question.unit}" if not question.offset else f"{question.unit} + {question.offset}"
         core = {"query": question.query.digest.hex(), "unit": unit, "wanted": wanted.units}
-        named = {"account": self.id.hex(), "analyst": analyst, "key": key, "request": core}
+        named = self._named({"analyst": analyst, "key": key, "request": core})
         body = {**core, "sql": question.sql, "asked": wished.plain()}
         request = Request(tagged("reservation 1", named), self.id, analyst, key, body)
         self.vault.save_request(request)
         return request
+
+    def _named(self, request: dict[str, object]) -> dict[str, object]:
+        """What an id stands for: the same request about the next version of a table is another one."""
+        version = {"version": self.secrets.version} if self.secrets.version > 1 else {}
+        return {"account": self.id.hex(), **version, **request}
 
     def _check_names(self, key: str, analyst: str) -> None:
         for parameter, text in (("key", key), ("analyst", analyst)):
@@ -315,4 +320,5 @@ class Steps:
 
     def _check_identity(self) -> None:
         if self.engine.identity() != self._identity:  # not quoted: the size of a file tells neighbours apart
-            raise TableChanged(f"the table {self.policy.source.name} changed since this account was opened")
+            name = self.policy.source.name
+            raise TableChanged(f"the table {name} changed since this account was opened: open its next version")

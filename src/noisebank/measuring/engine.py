@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from noisebank.policy import Policy
 from noisebank.queries.groups import parts_of
 from noisebank.queries.query import Query
+
+if TYPE_CHECKING:
+    from noisebank.measuring.tabulation import Tabulation
+    from noisebank.queries.cells import Cube
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,10 @@ class Engine(Protocol):
 
     def statistics(self, query: Query) -> tuple[int, ...]:
         """The same for each group of a grouped query, in the order of `group_labels`; 0 where no row lies in it."""
+        ...
+
+    def tabulate(self, cube: Cube) -> Tabulation:
+        """Counts and sums of all cells, over the rows that count; for the owner, when the account is opened."""
         ...
 
     def inspect(self) -> Inspection:

@@ -109,6 +109,10 @@ class Field:
         # A missing value that is no NULL but NaN would be larger than all edges; it counts as the lower bound.
         return f"CASE WHEN {self.missing} THEN 0 ELSE {number} END"
 
+    def key(self) -> str:
+        """A text that is one of the declared keys; NULL for all others."""
+        return f"CASE WHEN {self._keyed(self.column.keys)} THEN {self.name} END"
+
     def in_groups(self) -> str:
         """Whether a value lies in one of the groups."""
         covered = Values(())

@@ -11,7 +11,9 @@ from noisebank.measuring.dialect import Dialect, Stored
 from noisebank.measuring.engine import Inspection, filled
 from noisebank.measuring.looks import digest_of, digest_statement, inspection_of, inspection_statement
 from noisebank.measuring.statement import statement
+from noisebank.measuring.tabulation import Tabulation, cells_statement, tabulated
 from noisebank.policy import Policy
+from noisebank.queries.cells import Cube
 from noisebank.queries.query import Query
 
 
@@ -32,6 +34,11 @@ class SqlEngine(ABC):
     def statistics(self, query: Query) -> tuple[int, ...]:
         """See `Engine`."""
         return filled(query, self._policy, self._rows(self._statement(query)))
+
+    def tabulate(self, cube: Cube) -> Tabulation:
+        """See `Engine`."""
+        sql = cells_statement(cube, self._policy, self._table(), self._row_key, self._dialect, self._known())
+        return tabulated(cube, self._policy, self._rows(sql))
 
     def inspect(self) -> Inspection:
         """Counts for the owner. Each value is looked at as a measurement would see it."""

@@ -48,7 +48,7 @@ def statement(
     if policy.unit != "row":
         names |= {name for name, column in policy.columns.items() if askable(column)}
     fields = fields_of(policy, names, dialect, stored)
-    rows = f"FROM {_counted_rows(policy, table, row_key, fields, dialect, stored)}"
+    rows = f"FROM {counted_rows(policy, table, row_key, fields, dialect, stored)}"
     added, condition = _added(query, fields, dialect)
     limit = saturation(query, policy)
     total = f"greatest(least({added}, {dialect.wide(str(limit))}), {dialect.wide(str(-limit))})"
@@ -87,17 +87,18 @@ def _added(query: Query, fields: Fields, dialect: Dialect) -> tuple[str, str]:
         condition = "" if query.where is TRUE else condition_of(query.where, fields)
         if part.function is Function.COUNT:
             return dialect.wide("count(*)"), condition
-        return _summed(_value(part, fields, dialect), dialect), condition
+        return summed(_value(part, fields, dialect), dialect), condition
     terms = []
     for part in query.parts:
         arms = " ".join(f"WHEN {condition_of(where, fields)} THEN {weight}" for weight, where in part.weights)
         weight = dialect.wide(f"CASE {arms} ELSE 0 END")
         value = dialect.wide(f"coalesce({_value(part, fields, dialect)}, 0)")
         terms.append(weight if part.function is Function.COUNT else f"{weight} * {value}")
-    return _summed(" + ".join(terms), dialect), ""
+    return summed(" + ".join(terms), dialect), ""
 
 
-def _summed(value: str, dialect: Dialect) -> str:
+def summed(value: str, dialect: Dialect) -> str:
+    """All of them added up, 0 if there are none."""
     return dialect.wide(f"coalesce(sum({value}), 0)")
 
 
@@ -115,7 +116,7 @@ def _where(*conditions: str) -> str:
     return f" WHERE {found}" if found else ""
 
 
-def _counted_rows(
+def counted_rows(
     policy: Policy, table: str, row_key: str, fields: Fields, dialect: Dialect, stored: Mapping[str, Stored]
 ) -> str:
     """The table, or at most `max_rows` rows of each person, chosen by a keyed hash of person and steps.

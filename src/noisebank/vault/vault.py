@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from noisebank.digests import answer_digest, canonical
+from noisebank.digests import answer_digest, canonical, keccak
 from noisebank.durable import GroupCommit, Turn, end_process, open_database, reading
 from noisebank.errors import KeyReused, Tampered
 from noisebank.records import Point
@@ -19,6 +19,8 @@ from noisebank.units import GridValue, Precision
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS openings (data BLOB PRIMARY KEY, body TEXT NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS cubes (digest BLOB PRIMARY KEY, body BLOB NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS identities (data BLOB NOT NULL, body TEXT NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS requests (
     id BLOB PRIMARY KEY, account BLOB NOT NULL, analyst TEXT NOT NULL, key TEXT NOT NULL, body TEXT NOT NULL,
     UNIQUE (account, analyst, key)) STRICT;
@@ -30,7 +32,7 @@ CREATE TABLE IF NOT EXISTS analysts (
 
 Write = tuple[str, tuple[object, ...]]
 """A table and a row for it."""
-AGAIN = ("requests", "analysts")
+AGAIN = ("requests", "analysts", "cubes")
 """Tables that take the same row again and change nothing."""
 MOST_ROWS = 500
 """In a statement; SQLite takes 32,766 values."""
@@ -101,7 +103,27 @@ class Vault:
     def opening(self, data: bytes) -> dict[str, Any] | None:
         """What was saved for the account with this data commitment."""
         row = self._one("SELECT body FROM openings WHERE data = ?", (data,))
-        return json.loads(row[0]) if row else None
+        if row is None:
+            return None
+        later = self._one("SELECT body FROM identities WHERE data = ? ORDER BY rowid DESC LIMIT 1", (data,))
+        return dict(json.loads(row[0]), **(json.loads(later[0]) if later else {}))
+
+    def save_identity(self, data: bytes, identity: str, source: Any) -> None:
+        """The same rows were written again, or somewhere else: what tells from now on that they have not changed."""
+        self._commit(("identities", (data, canonical({"identity": identity, "source": source}))))
+
+    def save_cube(self, body: bytes) -> bytes:
+        """Keeps the totals of a cube's cells, as secret as the table; returns their digest."""
+        digest = keccak(body)
+        self._commit(("cubes", (digest, body)))
+        return digest
+
+    def cube(self, digest: bytes) -> bytes:
+        """The totals with this digest, and no others."""
+        row = self._one("SELECT body FROM cubes WHERE digest = ?", (digest,))
+        if row is None or keccak(row[0]) != digest:
+            raise Tampered("the vault has lost a cube: open the next version of the table, which tabulates it again")
+        return bytes(row[0])
 
     def save_analyst(self, account: bytes, digest: bytes, name: str) -> None:
         """Keeps the name behind a salted digest on the ledger."""
