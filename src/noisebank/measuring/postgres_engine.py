@@ -28,6 +28,14 @@ ITS_OWN = ("PGHOST", "PGSERVICE", "PGDATABASE")
 """If one of them is set, PostgreSQL's client library knows where to go by itself."""
 PATIENCE = 10
 """Seconds to wait for a server that does not answer."""
+REASONS = (
+    ("password", "it refuses the password"),
+    ("does not exist", "it does not know the role or the database"),
+    ("pg_hba.conf", "it lets nobody in this way"),
+    ("too many", "it has too many connections"),
+    ("timeout", "it does not answer"),
+)
+"""What is in the server's message, and what may be said of it: the message itself has hosts and names in it."""
 SETTINGS = {
     "default_transaction_isolation": "repeatable read",  # one snapshot
     "default_transaction_read_only": "on",
@@ -188,7 +196,12 @@ def _connected(address: str) -> psycopg.Connection[Any]:
     if not where and not any(os.environ.get(name) for name in ITS_OWN):
         raise BadTable(f"nobody says where the PostgreSQL server is: set {CONNECTION}, or give its address as source")
     known = {"connect_timeout": PATIENCE, "application_name": "noisebank", **conninfo_to_dict(where)}
-    connection = psycopg.connect(make_conninfo("", **known), autocommit=True)
+    try:
+        connection = psycopg.connect(make_conninfo("", **known), autocommit=True)
+    except psycopg.OperationalError as error:
+        reasons = [reason for words, reason in REASONS if words in str(error)]
+        why = reasons[0] if reasons else "no connection"
+        raise BadTable(f"the PostgreSQL server cannot be reached: {why}") from None
     for name, value in SETTINGS.items():
         connection.execute("SELECT set_config(%s, %s, false)", (name, value))
     return connection
