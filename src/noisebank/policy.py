@@ -33,13 +33,14 @@ class Keeper(Enum):
 class Table:
     """A table that is more than a file for DuckDB: in one of its databases, in PostgreSQL, or for Spark.
 
-    `parts` is its name, catalogue and schema first; empty where `path` is the table. How to reach a
-    server is not in here: that comes from the environment.
+    `parts` is its name, catalogue and schema first; empty where `path` is the table. `address` says
+    where a server is, never with a password; empty where the environment says it.
     """
 
     keeper: Keeper
     parts: tuple[str, ...] = ()
     path: Path | None = None
+    address: str = ""
 
     @property
     def name(self) -> str:
@@ -56,6 +57,7 @@ class Table:
             "keeper": self.keeper.value,
             "parts": list(self.parts),
             "path": None if self.path is None else str(self.path),
+            "address": self.address,
         }
 
 
@@ -73,7 +75,8 @@ def source_from_kept(kept: str | Mapping[str, Any]) -> Source:
     if isinstance(kept, str):
         return Path(kept)
     path = kept["path"]
-    return Table(Keeper(kept["keeper"]), tuple(kept["parts"]), None if path is None else Path(path))
+    parts = tuple(kept["parts"])
+    return Table(Keeper(kept["keeper"]), parts, None if path is None else Path(path), kept["address"])
 
 
 class Neighbours(Enum):

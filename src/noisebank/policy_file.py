@@ -12,7 +12,8 @@ from types import MappingProxyType
 from typing import Any
 
 from noisebank.errors import BadPolicy, BadQuery, BadRequest, Mistake
-from noisebank.policy import MAX_ROWS, MAX_STEPS, Column, Keeper, Kind, Neighbours, Policy, Source, Table
+from noisebank.policy import MAX_ROWS, MAX_STEPS, Column, Kind, Neighbours, Policy
+from noisebank.policy_source import SourceReader
 from noisebank.privacy.calibration import check_delta, check_epsilon
 from noisebank.queries.cells import MAX_CELLS, Cube
 from noisebank.units import exact
@@ -26,10 +27,6 @@ COLUMN_KEYS = ("type", "bounds", "step", "keys", "bins", "nullable")
 MAX_KEYS = 10_000
 MAX_DIGITS = 10**110
 """Of a step, above and below the line: engines compute with doubles."""
-CONNECTION = re.compile(
-    r"postgres\w*(\+\w+)?:|(^|\s)(host|hostaddr|port|user|password|dbname|service)\s*=", re.IGNORECASE
-)
-NAME_PART = re.compile(r'"((?:[^"]|"")+)"(?:\.|$)|([^".]+)(?:\.|$)')
 
 
 def read_policy(path: Path) -> Policy:
@@ -76,7 +73,7 @@ class _Reader:
     def policy(self, folder: Path) -> Policy | None:
         self._unknown("", self.tree, TOP_KEYS)
         name = self._name()
-        source = self._source(folder)
+        source = SourceReader(self.tree, folder, self.wrong).source()
         neighbours = self._neighbours()
         row_cap = self._row_cap(neighbours)
         columns = self._columns()
@@ -113,54 +110,6 @@ class _Reader:
         if name and not NAME.fullmatch(name):
             self.wrong("name", f"{name!r} is no name", "use letters, digits and _, at most 63, not a digit first")
         return name
-
-    def _source(self, folder: Path) -> Source | None:
-        """Where the table lies: a file, a table in a DuckDB file, in PostgreSQL or in Spark."""
-        text = self._text("source", 'write source = "table.csv"')
-        engine = self._engine()
-        if not text:
-            return None
-        if CONNECTION.search(text):  # not quoted: it may hold a password
-            right = 'write source = "postgresql" and the table; NOISEBANK_POSTGRES says how to reach the server'
-            self.wrong("source", "is a connection string", right)
-            return None
-        if text in (Keeper.POSTGRESQL.value, Keeper.SPARK.value):
-            keeper = Keeper(text)
-            if engine not in (None, keeper):
-                self.wrong("engine", f"does not go with source = {text!r}", "leave it out")
-            return Table(keeper, self._table(f"in {text}", 2 if keeper is Keeper.POSTGRESQL else 3))
-        path = (folder / text).resolve()
-        if engine is Keeper.POSTGRESQL:
-            self.wrong("source", "is a file, which PostgreSQL does not read", 'write source = "postgresql"')
-            return None
-        if engine is not Keeper.SPARK and path.suffix.lower() == ".duckdb":
-            return Table(Keeper.DUCKDB, self._table("in this database", 2), path)
-        if "table" in self.tree:
-            self.wrong("table", "does not go with a file that is one table", "leave it out, or name a .duckdb file")
-        return Table(Keeper.SPARK, path=path) if engine is Keeper.SPARK else path
-
-    def _engine(self) -> Keeper | None:
-        value = self.tree.get("engine")
-        try:
-            return None if value is None else Keeper(value)
-        except ValueError:
-            kinds = ", ".join(f'"{keeper.value}"' for keeper in Keeper)
-            self.wrong("engine", f"{value!r} is no engine", f"use one of {kinds}, or leave it out")
-            return None
-
-    def _table(self, where: str, most: int) -> tuple[str, ...]:
-        """A name of up to so many parts; a part with a dot in it is written in double quotes."""
-        text = self._text("table", f'write table = "people", the table {where}')
-        if not text:
-            return ()
-        parts, place = [], 0
-        while found := NAME_PART.match(text, place):
-            parts.append((found.group(1) or found.group(2)).replace('""', '"'))
-            place = found.end()
-        if place < len(text) or text.endswith(".") or len(parts) > most or any(len(part) > 255 for part in parts):
-            right = f'write a name of at most {most} parts, e.g. table = "survey.people"'
-            self.wrong("table", f"{text!r} is no table", right)
-        return tuple(parts)
 
     def _text(self, key: str, right: str) -> str:
         value = self.tree.get(key)

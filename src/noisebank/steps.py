@@ -10,7 +10,7 @@ from fractions import Fraction
 from noisebank.answers import Answer, Receipt, grouped, released, standard_deviation
 from noisebank.digests import tagged
 from noisebank.entropy import Entropy
-from noisebank.errors import AnswerLost, BadRequest, PriceMoved, TableChanged, Tampered
+from noisebank.errors import AnswerLost, BadRequest, BadTable, PriceMoved, TableChanged, Tampered
 from noisebank.ledger.chain import Chain
 from noisebank.ledger.protocol import THE_OWNER, AccountState, Claim, Reservation, Seal, View
 from noisebank.measuring.engine import Engine
@@ -191,9 +191,7 @@ class Steps:
         """The answer in steps, one number or one a group, by the case that the contract decided."""
         moves = self._sensitivity(question.query)
         if reservation.fresh:
-            self._check_identity()
-            measured = measure(self.engine, question.query, moves, reservation, self._entropy)
-            self._check_identity()  # a table that changed under the scan is not the one we opened
+            measured = self._measure(reservation, question, moves)
             if reservation.case is Case.FIRST:
                 return measured
             assert reservation.reused is not None
@@ -210,6 +208,15 @@ class Steps:
             raise AnswerLost("the vault has lost an answer to this query: only what it still holds can be repeated")
         bridges = (self.vault.points(self.id, reservation.query, group) for group in groups)
         return tuple(draw(bridge(reservation.wanted, moves, known), self._entropy) for known in bridges)
+
+    def _measure(self, reservation: Reservation, question: Question, moves: Fraction) -> tuple[GridValue, ...]:
+        try:
+            self._check_identity()
+            measured = measure(self.engine, question.query, moves, reservation, self._entropy)
+            self._check_identity()  # a table that changed under the scan is not the one we opened
+        except BadTable as error:  # a lost connection, most likely; nothing was drawn, so nothing is lost
+            raise BadTable(f"{error}. This answer is paid for: ask again when the table can be read") from None
+        return measured
 
     def _known(self, reservation: Reservation, group: int) -> GridValue:
         points = self.vault.points(self.id, reservation.query, group)

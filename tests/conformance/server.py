@@ -1,16 +1,16 @@
-"""A PostgreSQL server of the tests' own: a temporary folder, a free port, gone at the end."""
+"""A PostgreSQL server of the tests' own: a temporary folder, a socket that nobody else can open, gone at the end."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 import psycopg
 
@@ -23,20 +23,24 @@ def binaries() -> Path | None:
     return next((folder for folder in found if (folder / "initdb").exists() and (folder / "pg_ctl").exists()), None)
 
 
+LOCKED = "reader"
+"""The one role that needs a password; everybody who can open the socket may be any other."""
+
+
 @dataclass
 class Server:
     """A running server. `where` is the connection string of its superuser."""
 
     binaries: Path
     folder: Path
-    port: int
 
     @property
     def where(self) -> str:
-        return f"host=127.0.0.1 port={self.port} user=postgres dbname=postgres"
+        return f"host={self.folder} user=postgres dbname=postgres"
 
-    def as_role(self, role: str, password: str) -> str:
-        return f"host=127.0.0.1 port={self.port} user={role} password={password} dbname=postgres"
+    def address(self, role: str, database: str = "postgres") -> str:
+        """As a policy says it."""
+        return f"postgresql://{role}@/{database}?host={quote(str(self.folder), safe='')}"
 
     def run(self, program: str, *arguments: str) -> None:
         command = [str(self.binaries / program), *arguments]
@@ -46,15 +50,22 @@ class Server:
         assert done.returncode == 0, f"{program}: {done.stdout}{done.stderr}"
 
     def start(self) -> None:
-        options = f"-c listen_addresses=127.0.0.1 -p {self.port} -k {self.folder} -c fsync=off -c max_connections=40"
+        options = f"-c listen_addresses='' -k {self.folder} -c fsync=off -c max_connections=40"
         self.run("pg_ctl", "-D", f"{self.folder}/data", "-o", options, "-l", f"{self.folder}/log", "-w", "start")
 
-    def stop(self) -> None:
-        self.run("pg_ctl", "-D", f"{self.folder}/data", "-m", "immediate", "-w", "stop")
+    def stop(self, how: str = "fast") -> None:
+        """Connections are cut; counts of changes are kept unless it stops `immediate`ly."""
+        self.run("pg_ctl", "-D", f"{self.folder}/data", "-m", how, "-w", "stop")
 
-    def execute(self, *statements: str) -> None:
+    def cut(self) -> None:
+        """Ends every connection of the bank."""
+        self.execute(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'noisebank'"
+        )
+
+    def execute(self, *statements: str, database: str = "postgres") -> None:
         """As the superuser, counters published at once."""
-        with psycopg.connect(self.where, autocommit=True) as connection:
+        with psycopg.connect(self.where, dbname=database, autocommit=True) as connection:
             for statement in statements:
                 connection.execute(statement.encode())
             connection.execute("SELECT pg_stat_force_next_flush()")
@@ -65,22 +76,17 @@ def running_server() -> Iterator[Server]:
     found = binaries()
     assert found is not None
     folder = Path(tempfile.mkdtemp(prefix="noisebank-pg-"))
-    server = Server(found, folder, _free_port())
+    server = Server(found, folder)
     try:
         if os.geteuid() == 0:
             shutil.chown(folder, "postgres", "postgres")
         encoding = ["-E", "UTF8", "--locale=C.UTF-8"]
         server.run("initdb", "-D", f"{folder}/data", "-U", "postgres", "-A", "trust", "--no-sync", *encoding)
+        (folder / "data" / "pg_hba.conf").write_text(f"local all {LOCKED} scram-sha-256\nlocal all all trust\n")
         server.start()
         try:
             yield server
         finally:
-            server.stop()
+            server.stop("immediate")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import shutil
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import count
@@ -47,9 +48,9 @@ class Store:
         """Names of columns that the engine refuses."""
         return ("${HOME}", "${spark.app.name}") if self.kind.startswith("spark") else ()
 
-    def put(self, types: dict[str, str], rows: list[Row]) -> Source:
-        """A new table with these columns."""
-        name = f"t{next(NUMBERS)}"
+    def put(self, types: dict[str, str], rows: list[Row], name: str = "") -> Source:
+        """A table with these columns: a new one, or in place of the one of that name."""
+        name = name or f"t{next(NUMBERS)}"
         if self.only_text:
             path = self.folder / f"{name}.csv"
             _write_csv(path, list(types), rows)
@@ -66,6 +67,21 @@ class Store:
         return {"parquet": path, "duckdb": Table(Keeper.DUCKDB, ("people",), path)}.get(
             self.kind, Table(Keeper.SPARK, path=path)
         )
+
+    def replace(self, source: Source, types: dict[str, str], rows: list[Row]) -> None:
+        """Another table under the same name."""
+        self.drop(source)
+        self.put(types, rows, _name(source))
+
+    def drop(self, source: Source) -> None:
+        """The table is gone."""
+        if self.kind == "postgresql":
+            assert self.server is not None
+            self.server.execute(f"DROP TABLE {_name(source)}")
+        elif self.kind == "spark table":
+            _spark().sql(f"DROP TABLE {_name(source)}")
+        for path in self.folder.glob(f"{_name(source)}.*"):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     def engine(self, policy: Policy, types: dict[str, str], rows: list[Row], row_key: str = "k") -> SqlEngine:
         """An engine over a new table."""
@@ -86,9 +102,11 @@ def _write_duckdb(path: Path, types: dict[str, str], rows: list[Row]) -> None:
     columns = ", ".join(f"{quoted(name)} {DUCKDB_TYPES[kind]}" for name, kind in types.items())
     with duckdb.connect(str(path) if path.suffix == ".duckdb" else ":memory:") as connection:
         connection.execute(f"CREATE TABLE people ({columns})")
+        connection.begin()  # one commit, not one a row
         for row in rows:
             values = [_as_duckdb(row[name]) for name in types]
             connection.execute(f"INSERT INTO people VALUES ({', '.join('?' * len(values))})", values)
+        connection.commit()
         if path.suffix == ".parquet":
             connection.execute(f"COPY people TO '{path}' (FORMAT parquet)")
 
@@ -108,6 +126,16 @@ def _write_postgres(server: Server, name: str, types: dict[str, str], rows: list
 
 
 def _spark_table(name: str, path: Path) -> None:
+    _spark().read.parquet(str(path)).write.option("path", str(path.with_suffix(".table"))).saveAsTable(name)
+
+
+def _spark() -> Any:
     from noisebank.measuring.spark_engine import _session
 
-    _session().read.parquet(str(path)).write.option("path", str(path.with_suffix(".table"))).saveAsTable(name)
+    return _session()
+
+
+def _name(source: Source) -> str:
+    """What `put` called it."""
+    path = source.path if isinstance(source, Table) else source
+    return path.stem if path is not None else source.name

@@ -16,7 +16,7 @@ from noisebank.queries.predicates import TRUE, Predicate
 from noisebank.queries.query import Function, Query
 from noisebank.queries.sql import parse
 
-SEEDS = {"csv": 25, "parquet": 40, "duckdb": 15, "postgresql": 60, "spark": 12, "spark csv": 6, "spark table": 3}
+SEEDS = {"csv": 20, "parquet": 30, "duckdb": 9, "postgresql": 36, "spark": 6, "spark csv": 3, "spark table": 1}
 KEY = "secret'key"
 
 

@@ -40,6 +40,9 @@ class Dialect(ABC):
     underflow_fails = False
     """Whether a product too small for a double is an error."""
 
+    quick_filters = False
+    """Whether filtered aggregates cost less than a CASE a row; sums of 64 bits must not overflow then."""
+
     @abstractmethod
     def quoted(self, name: str) -> str:
         """An identifier."""
@@ -72,9 +75,13 @@ class Dialect(ABC):
     def wide(self, integer: str) -> str:
         """An integer of any kind with room for at least 126 bits."""
 
-    def summand(self, step: str) -> str:
-        """A step of at most 2^31 inside a sum that must not overflow."""
-        return step
+    @abstractmethod
+    def long(self, integer: str) -> str:
+        """An integer of exactly 64 bits."""
+
+    def summand(self, long: str) -> str:
+        """An integer of at most 64 bits inside a sum that must not overflow."""
+        return long
 
     def holds(self, text: str) -> bool:
         """Whether the engine's texts can be this one at all."""
@@ -118,6 +125,7 @@ class DuckDBDialect(Dialect):
     """DuckDB. `collated` where columns may carry collations of their own: in its databases, never in files."""
 
     name = "DuckDB"
+    quick_filters = True
 
     def __init__(self, collated: bool = False) -> None:
         self._collated = collated
@@ -143,6 +151,9 @@ class DuckDBDialect(Dialect):
 
     def rounded(self, double: str) -> str:
         return f"round({double})::BIGINT"
+
+    def long(self, integer: str) -> str:
+        return f"({integer})::BIGINT"
 
     def wide(self, integer: str) -> str:
         return f"({integer})::HUGEINT"

@@ -150,23 +150,24 @@ class DuckDBTableEngine(SqlEngine):
 
 
 class _Database:
-    """A DuckDB database file, opened for reading once a statement, so that a new file under its name is seen."""
+    """A DuckDB database file, attached only while a statement runs.
+
+    In between others may write to it or put a new file under its name; the next statement sees that.
+    """
 
     def __init__(self, path: Path, parts: tuple[str, ...]) -> None:
         self.path, self._parts = path, parts
+        self._lock = threading.Lock()
+        self._connection: duckdb.DuckDBPyConnection | None = None
         self.table = ".".join([ATTACHED, *(quoted(part) for part in (parts if len(parts) > 1 else ("main", *parts)))])
 
     def columns(self) -> list[tuple[str, str]]:
         """Names and types. A view is refused: what lies behind it may be anywhere."""
         schema, name = self._parts if len(self._parts) > 1 else ("main", self._parts[0])
         where = f"database_name = '{ATTACHED}' AND schema_name = {literal(schema)} AND table_name = {literal(name)}"
-        found = self.rows(
-            "SELECT column_name, data_type FROM duckdb_columns() WHERE table_oid IN "
-            f"(SELECT table_oid FROM duckdb_tables() WHERE {where}) AND {where} ORDER BY column_index"
-        )
-        if not found:
+        if not self.rows(f"SELECT 1 FROM duckdb_tables() WHERE {where}"):
             raise BadTable(f"{self.path} has no table {'.'.join(self._parts)}")
-        return [(str(name), str(kind)) for name, kind in found]
+        return [(str(row[0]), str(row[1])) for row in self.rows(f"DESCRIBE {self.table}")]
 
     def rows(self, sql: str) -> list[Any]:
         """What a statement returns."""
@@ -174,9 +175,14 @@ class _Database:
 
         _check_file(self.path)
         try:
-            with _connected() as connection:
-                connection.execute(f"ATTACH {literal(str(self.path))} AS {ATTACHED} (READ_ONLY)")
-                return connection.execute(sql).fetchall()
+            with self._lock:
+                if self._connection is None:
+                    self._connection = _connected()
+                self._connection.execute(f"ATTACH {literal(str(self.path))} AS {ATTACHED} (READ_ONLY)")
+                try:
+                    return self._connection.execute(sql).fetchall()
+                finally:
+                    self._connection.execute(f"DETACH {ATTACHED}")
         except duckdb.Error as error:
             raise BadTable(f"{self._parts[-1]} cannot be read by DuckDB ({type(error).__name__})") from None
 

@@ -83,6 +83,18 @@ class Field:
             arms.insert(0, f"WHEN {name} >= {self._edge(0)} AND {name} < {self._edge(1)} THEN {nothing}")
         return f"CASE {' '.join(arms)} ELSE {missing} END"
 
+    def total(self) -> str:
+        """The sum of all steps of a column of whole numbers: those inside the bounds are added, the others counted."""
+        low, high = self.column.bounds
+        name, wide = self.name, self.dialect.wide
+        inside = f"sum({name}) FILTER (WHERE {name} BETWEEN {low} AND {high})"
+        below = f"{name} < {low}" if self.column.nullable else f"({name} < {low} OR {name} IS NULL)"
+        terms = [wide(f"coalesce({inside}, 0)")]
+        for bound, beyond in ((low, below), (high, f"{name} > {high}")):
+            if bound:
+                terms.append(f"{wide(str(bound))} * {wide(f'count(*) FILTER (WHERE {beyond})')}")
+        return " + ".join(terms)
+
     def among(self, values: Values) -> str:
         """Whether the step is one of `values`."""
         if self.column.kind is Kind.TEXT:

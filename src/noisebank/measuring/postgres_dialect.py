@@ -58,6 +58,12 @@ class PostgresDialect(Dialect):
         # round() takes halves to the even neighbour here. The rest after trunc is exact, and so is twice the rest.
         return f"(trunc({double}) + trunc(({double} - trunc({double})) * 2))::bigint"
 
+    def long(self, integer: str) -> str:
+        return f"({integer})::bigint"
+
+    def summand(self, long: str) -> str:
+        return self.long(long)  # sums of 32 bits have 64 bits here, those of 64 bits are numeric
+
     def wide(self, integer: str) -> str:
         return f"({integer})::numeric"
 

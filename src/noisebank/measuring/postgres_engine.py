@@ -1,7 +1,8 @@
 """PostgreSQL (extra `[postgres]`): a table stays where it is, a role that may only read is enough.
 
-How to reach the server is said by the environment variable NOISEBANK_POSTGRES, as a connection
-string or URL; it is never written down by the bank.
+How to reach the server is said by the policy's address, by the environment variable NOISEBANK_POSTGRES
+or by PostgreSQL's own variables (PGHOST, ...); the password by PGPASSWORD or ~/.pgpass. No password is
+ever written down by the bank, and no address leaves this module in an error.
 """
 
 from __future__ import annotations
@@ -23,7 +24,20 @@ if TYPE_CHECKING:
     import psycopg
 
 CONNECTION = "NOISEBANK_POSTGRES"
+ITS_OWN = ("PGHOST", "PGSERVICE", "PGDATABASE")
+"""If one of them is set, PostgreSQL's client library knows where to go by itself."""
+PATIENCE = 10
+"""Seconds to wait for a server that does not answer."""
+REASONS = (
+    ("password", "it refuses the password"),
+    ("does not exist", "it does not know the role or the database"),
+    ("pg_hba.conf", "it lets nobody in this way"),
+    ("too many", "it has too many connections"),
+    ("timeout", "it does not answer"),
+)
+"""What is in the server's message, and what may be said of it: the message itself has hosts and names in it."""
 SETTINGS = {
+    "default_transaction_isolation": "repeatable read",  # one snapshot
     "default_transaction_read_only": "on",
     "standard_conforming_strings": "on",  # a backslash in a text is a backslash
     "search_path": "pg_catalog",  # nobody's md5() but the server's
@@ -110,7 +124,7 @@ class _Server:
     def __init__(self, source: Table) -> None:
         parts = source.parts if len(source.parts) > 1 else ("public", *source.parts)
         self.table = ".".join(POSTGRES.quoted(part) for part in parts)
-        self._name = source.name
+        self._name, self._address = source.name, source.address
         self._lock = threading.Lock()
         self._open: list[psycopg.Connection[Any]] = []
         weakref.finalize(self, _close, self._open)
@@ -153,7 +167,7 @@ class _Server:
 
     def _sent(self, sql: str) -> list[Any]:
         if not self._open:
-            self._open.append(_connected())
+            self._open.append(_connected(self._address))
         # Binary results need the protocol in which one message is one statement.
         return self._open[0].execute(sql.encode(), binary=True).fetchall()
 
@@ -174,13 +188,20 @@ def _check_installed() -> None:
         raise BadTable("a PostgreSQL table needs psycopg: pip install 'noisebank[postgres]'")
 
 
-def _connected() -> psycopg.Connection[Any]:
+def _connected(address: str) -> psycopg.Connection[Any]:
     import psycopg
+    from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-    where = os.environ.get(CONNECTION)
-    if not where:
-        raise BadTable(f"set {CONNECTION} to the connection string of the PostgreSQL server")
-    connection = psycopg.connect(where, autocommit=True)
+    where = address or os.environ.get(CONNECTION, "")
+    if not where and not any(os.environ.get(name) for name in ITS_OWN):
+        raise BadTable(f"nobody says where the PostgreSQL server is: set {CONNECTION}, or give its address as source")
+    known = {"connect_timeout": PATIENCE, "application_name": "noisebank", **conninfo_to_dict(where)}
+    try:
+        connection = psycopg.connect(make_conninfo("", **known), autocommit=True)
+    except psycopg.OperationalError as error:
+        reasons = [reason for words, reason in REASONS if words in str(error)]
+        why = reasons[0] if reasons else "no connection"
+        raise BadTable(f"the PostgreSQL server cannot be reached: {why}") from None
     for name, value in SETTINGS.items():
         connection.execute("SELECT set_config(%s, %s, false)", (name, value))
     return connection

@@ -47,11 +47,14 @@ class SparkDialect(Dialect):
         whole = f"CAST({double} AS BIGINT)"  # towards zero; the rest is exact, and so is twice the rest
         return f"({whole} + CAST(({double} - CAST({whole} AS DOUBLE)) * CAST('2' AS DOUBLE) AS BIGINT))"
 
+    def long(self, integer: str) -> str:
+        return f"CAST({integer} AS BIGINT)"
+
     def wide(self, integer: str) -> str:
         return f"CAST({integer} AS DECIMAL(38, 0))"
 
-    def summand(self, step: str) -> str:
-        return self.wide(step)  # sums of 64 bits have 64 bits here
+    def summand(self, long: str) -> str:
+        return self.wide(long)  # sums of 64 bits have 64 bits here
 
     def spelled(self, integer: str) -> str:
         return f"CAST({integer} AS STRING)"

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from noisebank.errors import Tampered
 from noisebank.measuring.dialect import Dialect, Stored
 from noisebank.measuring.fields import Field, askable, fields_of
-from noisebank.measuring.statement import counted_rows, summed
+from noisebank.measuring.statement import counted_rows, plain
 from noisebank.policy import Kind, Policy
 from noisebank.queries.cells import Cube, Mask
 from noisebank.queries.groups import parts_of
-from noisebank.queries.query import Function, Query
+from noisebank.queries.query import Function, Part, Query
 from noisebank.queries.sensitivity import saturation
 
 LIMB = 32
@@ -96,13 +96,7 @@ def cells_statement(
     names = frozenset(name for name, column in policy.columns.items() if askable(column))
     fields = fields_of(policy, names, dialect, stored)
     told = [expression for name in cube.columns for expression in _told(fields[name])]
-    totals = [dialect.wide("count(*)")]
-    for function, name in totals_of(policy)[1:]:
-        step = fields[name].step()
-        value = dialect.summand(step)
-        if function is Function.SQUARES:
-            value = f"{dialect.wide(step)} * {dialect.wide(step)}"
-        totals.append(summed(value, dialect))
+    totals = [plain(Part(function, name or None, ()), fields, dialect) for function, name in totals_of(policy)]
     places = ", ".join(str(place) for place in range(1, len(told) + 1))
     rows = counted_rows(policy, table, row_key, fields, dialect, stored)
     return f"SELECT {', '.join([*told, *totals])} FROM {rows} GROUP BY {places}"
