@@ -5,10 +5,10 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q install
 export PYTHONHASHSEED ?= 0
 
-.PHONY: demo test test-extras mutants lint fast package assurance contracts lock clean help
+.PHONY: demo test test-extras proofs mutants lint fast package assurance contracts lock clean help
 
 help:  ## this list
-	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 14
+	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 14
 
 demo: .venv/.runtime  ## make a survey and a bank, ask 150 questions, verify the books
 	$(BIN)/noisebank demo
@@ -18,7 +18,11 @@ test: lint .venv/.dev  ## everything that must pass, in a few minutes
 	@tools/npm-parts
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not slow and not extras"
 
-test-extras: .venv/.dev  ## what needs heavy parts: proofs of the contract (halmos)
+test-extras: .venv/.extras  ## what needs heavy parts: Spark in local mode
+	@tools/system-parts java
+	$(BIN)/python -m pytest -q -m "extras"
+
+proofs: .venv/.dev  ## bounded proofs about the compiled contract (halmos): up to an hour
 	@tools/system-parts
 	@tools/npm-parts
 	@tools/halmos-venv
@@ -62,6 +66,12 @@ lock: .venv/.dev  ## pin requirements anew, with hashes and without index addres
 .venv/.dev: requirements-dev.txt .venv/.runtime
 	@echo "installing what its tests need (once) ..."
 	$(PIP) --require-hashes -r requirements-dev.txt
+	@touch $@
+
+# Without isolation: Spark comes as source, and what builds it is pinned in requirements-build.txt.
+.venv/.extras: requirements-extras.txt .venv/.dev
+	@echo "installing Spark for the extra tests (once) ..."
+	$(PIP) --no-build-isolation --require-hashes -r requirements-extras.txt
 	@touch $@
 
 clean:  ## remove what make made

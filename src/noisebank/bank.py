@@ -21,7 +21,7 @@ from noisebank.ledger.rpc import RpcChain
 from noisebank.ledger.signing import Key
 from noisebank.ledger.where import Where, read_where, write_where
 from noisebank.measuring.engine import Inspection
-from noisebank.opening import Rooms, known_accounts, open_account
+from noisebank.opening import Moved, Rooms, known_accounts, open_account, open_next, unseen
 from noisebank.path import Account
 from noisebank.policy import Policy
 from noisebank.policy_file import read_policy
@@ -64,10 +64,16 @@ class Bank:
         """Opens an account for a policy, or for the policy file at a path."""
         return self.open_and_inspect(policy)[0]
 
-    def open_and_inspect(self, policy: Policy | Path | str) -> tuple[Account, Inspection]:
-        """The same, with what was found in the table: for its owner."""
+    def open_and_inspect(
+        self, policy: Policy | Path | str, following: str | None = None, moved: Moved = unseen
+    ) -> tuple[Account, Inspection]:
+        """The same, with what was found in the table: for its owner. `following` names the account whose table
+        has changed: its next version is opened, and what is spent stays spent."""
         found = policy if isinstance(policy, Policy) else read_policy(Path(policy))
-        account, inspection = open_account(self.rooms, found)
+        if following is None:
+            account, inspection = open_account(self.rooms, found, moved)
+        else:
+            account, inspection = open_next(self.rooms, self.account(following), found, moved)
         self._accounts[account.name] = account
         return account, inspection
 

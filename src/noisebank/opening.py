@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from noisebank.digests import commitment
 from noisebank.entropy import Entropy
 from noisebank.errors import BadBank, BadRequest, BadTable
 from noisebank.ledger.chain import Chain
 from noisebank.ledger.protocol import AccountState, Opening
-from noisebank.measuring.duckdb_engine import DuckDBEngine, header_of
+from noisebank.measuring.cubed_engine import CubedEngine
 from noisebank.measuring.engine import Inspection
+from noisebank.measuring.engines import columns_of, engine_of
 from noisebank.path import Account
-from noisebank.policy import Neighbours, Policy, policy_from_public
+from noisebank.policy import Neighbours, Policy, kept_source, policy_from_public, source_from_kept
 from noisebank.privacy.calibration import budget_precision
+from noisebank.queries.cells import cubes_of
 from noisebank.queries.derived import check_queries
 from noisebank.salts import Secrets
 from noisebank.vault.vault import Vault
+
+FIXED = ("name", "epsilon", "delta", "neighbours", "unit", "raise_delay")
+"""What all versions of a table have in common; `noisebank budget` changes a budget."""
+Moved = Callable[[int, int], None]
+"""How many looks at the table are done, of how many."""
+
+
+def unseen(done: int, total: int) -> None:
+    """Nobody watches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,41 +42,85 @@ class Rooms:
     entropy: Entropy
 
 
-def open_account(rooms: Rooms, policy: Policy) -> tuple[Account, Inspection]:
+def open_account(rooms: Rooms, policy: Policy, moved: Moved = unseen) -> tuple[Account, Inspection]:
     """Checks the table against its policy, then opens its account on the ledger.
 
     The vault keeps salts and policy first, under the data commitment; the ledger's account names
     that commitment. So a crash in between leaves an unused row and no half-open account.
     """
     if any(account.name == policy.name for account in known_accounts(rooms)):
-        raise BadRequest("name", policy.name, "is already an account of this bank; a table has one budget")
+        raise BadRequest(
+            "name", policy.name, "is already an account of this bank; if its table changed, open the next version of it"
+        )
     _check_unknown(rooms, policy)
+    budget = budget_precision(policy.epsilon, policy.delta)
+    data, inspection = _kept(rooms, policy, Secrets(rooms.entropy.token(), rooms.entropy.token()), moved)
+    id = rooms.ledger.open_account(Opening(budget, policy.digest, data, policy.raise_delay))
+    return _opened(rooms, id), inspection
+
+
+def open_next(rooms: Rooms, account: Account, policy: Policy, moved: Moved = unseen) -> tuple[Account, Inspection]:
+    """Opens the next version of an account whose table has changed.
+
+    What is spent stays spent: the same people are in the table. Earlier answers are not reused, and reservations
+    without an answer are burnt. What a person is and what the budget promises cannot change with a version. A table
+    that was only written again, with the same rows, stays in its version.
+    """
+    for part in FIXED:
+        was, new = (str(getattr(value, "value", value)) for value in _both(account.policy, policy, part))
+        if was != new:
+            raise BadRequest(part, new, f"is {was} in this account, for all versions")
+    state = account.state
+    if policy.public() == account.policy.public():
+        engine = engine_of(policy, columns_of(policy.source), account.secrets.row_key)
+        identity, inspection, salt = engine.identity(), engine.inspect(), account.secrets.data_salt
+        if commitment(salt, engine.fingerprint(salt)) == state.data:
+            rooms.vault.save_identity(state.data, identity, kept_source(policy.source))
+            return _opened(rooms, account.id), inspection
+    secrets = Secrets(account.secrets.secret, rooms.entropy.token(), state.version + 1)
+    data, inspection = _kept(rooms, policy, secrets, moved)
+    rooms.ledger.open_version(account.id, policy.digest, data)
+    return _opened(rooms, account.id), inspection
+
+
+def _kept(rooms: Rooms, policy: Policy, secrets: Secrets, moved: Moved) -> tuple[bytes, Inspection]:
+    """Looks at the whole table and keeps what its account needs; the data commitment under which it is kept."""
     check_queries(policy)
-    header = header_of(policy.source)
-    secrets = Secrets(rooms.entropy.token(), rooms.entropy.token())
-    engine = DuckDBEngine(policy, header, secrets.row_key)
+    header = columns_of(policy.source)
+    engine = engine_of(policy, header, secrets.row_key)
     identity = engine.identity()
+    looks = 2 + len(policy.cubes)
     inspection = engine.inspect()
     _check_table(policy, inspection)
+    moved(1, looks)
+    cubes = []
+    for number, cube in enumerate(cubes_of(policy), 1):
+        cubes.append(rooms.vault.save_cube(engine.tabulate(cube).packed()).hex())
+        moved(1 + number, looks)
     data = commitment(secrets.data_salt, engine.fingerprint(secrets.data_salt))
+    moved(looks, looks)
     if engine.identity() != identity:
         raise BadTable(f"{policy.source.name} changed while it was being opened")
-    rooms.vault.save_opening(
-        data,
-        {
-            "policy": policy.public(),
-            "source": str(policy.source),
-            "header": list(header),
-            "identity": identity,
-            "secret": secrets.secret.hex(),
-            "data_salt": secrets.data_salt.hex(),
-        },
-    )
-    budget = budget_precision(policy.epsilon, policy.delta)
-    id = rooms.ledger.open_account(Opening(budget, policy.digest, data, policy.raise_delay))
+    kept: dict[str, Any] = {
+        "policy": policy.public(),
+        "source": kept_source(policy.source),
+        "header": list(header),
+        "identity": identity,
+        "secret": secrets.secret.hex(),
+        "data_salt": secrets.data_salt.hex(),
+    }
+    rooms.vault.save_opening(data, kept | ({"cubes": cubes} if cubes else {}))
+    return data, inspection
+
+
+def _both(old: Policy, new: Policy, part: str) -> tuple[object, object]:
+    return getattr(old, part), getattr(new, part)
+
+
+def _opened(rooms: Rooms, id: bytes) -> Account:
     account = known_account(rooms, rooms.ledger.account(id))
     assert account is not None
-    return account, inspection
+    return account
 
 
 def known_accounts(rooms: Rooms) -> list[Account]:
@@ -78,9 +134,12 @@ def known_account(rooms: Rooms, state: AccountState) -> Account | None:
     kept = rooms.vault.opening(state.data)
     if kept is None or "policy" not in kept:  # not this vault's, or a device's: see federated.enrolment
         return None
-    policy = policy_from_public(MappingProxyType(kept["policy"]), Path(kept["source"]))
-    secrets = Secrets(bytes.fromhex(kept["secret"]), bytes.fromhex(kept["data_salt"]))
-    engine = DuckDBEngine(policy, tuple(kept["header"]), secrets.row_key)
+    policy = policy_from_public(MappingProxyType(kept["policy"]), source_from_kept(kept["source"]))
+    secrets = Secrets(bytes.fromhex(kept["secret"]), bytes.fromhex(kept["data_salt"]), state.version)
+    engine = engine_of(policy, tuple(kept["header"]), secrets.row_key)
+    if policy.cubes:
+        digests = [bytes.fromhex(digest) for digest in kept["cubes"]]
+        engine = CubedEngine(policy, engine, lambda number: rooms.vault.cube(digests[number]))
     return Account(state.account, policy, secrets, kept["identity"], engine, rooms.ledger, rooms.vault, rooms.entropy)
 
 

@@ -21,6 +21,64 @@ MAX_STEPS = 2**31
 before anything is charged."""
 
 
+class Keeper(Enum):
+    """What reads a table."""
+
+    DUCKDB = "duckdb"
+    POSTGRESQL = "postgresql"
+    SPARK = "spark"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table that is more than a file for DuckDB: in one of its databases, in PostgreSQL, or for Spark.
+
+    `parts` is its name, catalogue and schema first; empty where `path` is the table. `address` says
+    where a server is, never with a password; empty where the environment says it.
+    """
+
+    keeper: Keeper
+    parts: tuple[str, ...] = ()
+    path: Path | None = None
+    address: str = ""
+
+    @property
+    def name(self) -> str:
+        """The last part of its name, or the file's."""
+        return self.parts[-1] if self.parts else self.path.name if self.path else ""
+
+    def __str__(self) -> str:
+        where = {Keeper.DUCKDB: str(self.path), Keeper.POSTGRESQL: "PostgreSQL", Keeper.SPARK: "Spark"}[self.keeper]
+        return f"{'.'.join(self.parts) or self.path} in {where}"
+
+    def kept(self) -> dict[str, Any]:
+        """For the vault."""
+        return {
+            "keeper": self.keeper.value,
+            "parts": list(self.parts),
+            "path": None if self.path is None else str(self.path),
+            "address": self.address,
+        }
+
+
+Source = Path | Table
+"""Where a table lies; never public. A plain path is a CSV or Parquet file that DuckDB reads."""
+
+
+def kept_source(source: Source) -> str | dict[str, Any]:
+    """A source for the vault."""
+    return source.kept() if isinstance(source, Table) else str(source)
+
+
+def source_from_kept(kept: str | Mapping[str, Any]) -> Source:
+    """The source that the vault kept."""
+    if isinstance(kept, str):
+        return Path(kept)
+    path = kept["path"]
+    parts = tuple(kept["parts"])
+    return Table(Keeper(kept["keeper"]), parts, None if path is None else Path(path), kept["address"])
+
+
 class Neighbours(Enum):
     """Which two tables count as neighbours: what exactly one person can change."""
 
@@ -87,7 +145,7 @@ class Policy:
     """All public facts about one table."""
 
     name: str
-    source: Path
+    source: Source
     neighbours: Neighbours
     row_cap: int
     columns: Mapping[str, Column]
@@ -97,6 +155,8 @@ class Policy:
     max_rows: int = 1
     raise_delay: int = 86_400
     queries: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    cubes: tuple[tuple[str, ...], ...] = ()
+    """Sets of columns with keys or bins whose cells are tabulated at opening."""
 
     @property
     def public_rows(self) -> int | None:
@@ -118,6 +178,7 @@ class Policy:
             "raise_delay": self.raise_delay,
             "columns": {name: column.public() for name, column in self.columns.items()},
             "queries": dict(self.queries),
+            **({"cubes": [list(names) for names in self.cubes]} if self.cubes else {}),
         }
 
     @property
@@ -126,7 +187,7 @@ class Policy:
         return tagged("policy 1", self.public())
 
 
-def policy_from_public(facts: Mapping[str, Any], source: Path) -> Policy:
+def policy_from_public(facts: Mapping[str, Any], source: Source) -> Policy:
     """The policy that `Policy.public` describes; used by the vault and by verifiers."""
     columns = {name: _column_from_public(name, column) for name, column in facts["columns"].items()}
     return Policy(
@@ -141,6 +202,7 @@ def policy_from_public(facts: Mapping[str, Any], source: Path) -> Policy:
         max_rows=facts["max_rows"],
         raise_delay=facts["raise_delay"],
         queries=MappingProxyType(dict(facts["queries"])),
+        cubes=tuple(tuple(names) for names in facts.get("cubes", ())),
     )
 
 

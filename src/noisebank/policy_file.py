@@ -11,18 +11,22 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from noisebank.errors import BadPolicy, BadRequest, Mistake
+from noisebank.errors import BadPolicy, BadQuery, BadRequest, Mistake
 from noisebank.policy import MAX_ROWS, MAX_STEPS, Column, Kind, Neighbours, Policy
+from noisebank.policy_source import SourceReader
 from noisebank.privacy.calibration import check_delta, check_epsilon
+from noisebank.queries.cells import MAX_CELLS, Cube
 from noisebank.units import exact
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 TOP_KEYS = (
-    "name", "source", "neighbours", "rows", "row_cap", "unit", "max_rows", "raise_delay_hours",
-    "budget", "columns", "queries",
+    "name", "source", "table", "engine", "neighbours", "rows", "row_cap", "unit", "max_rows", "raise_delay_hours",
+    "budget", "columns", "queries", "cubes",
 )  # fmt: skip
 COLUMN_KEYS = ("type", "bounds", "step", "keys", "bins", "nullable")
 MAX_KEYS = 10_000
+MAX_DIGITS = 10**110
+"""Of a step, above and below the line: engines compute with doubles."""
 
 
 def read_policy(path: Path) -> Policy:
@@ -69,7 +73,7 @@ class _Reader:
     def policy(self, folder: Path) -> Policy | None:
         self._unknown("", self.tree, TOP_KEYS)
         name = self._name()
-        source = self._text("source", 'write source = "table.csv"')
+        source = SourceReader(self.tree, folder, self.wrong).source()
         neighbours = self._neighbours()
         row_cap = self._row_cap(neighbours)
         columns = self._columns()
@@ -78,11 +82,12 @@ class _Reader:
         delta = self._budget("delta", check_delta)
         delay = self._integer("raise_delay_hours", 0, 24 * 365, default=24)
         queries = self._queries()
-        if self.mistakes or neighbours is None:
+        cubes = self._cubes(columns)
+        if self.mistakes or neighbours is None or source is None:
             return None
         return Policy(
             name=name,
-            source=(folder / source).resolve(),
+            source=source,
             neighbours=neighbours,
             row_cap=row_cap,
             columns=MappingProxyType(columns),
@@ -92,6 +97,7 @@ class _Reader:
             max_rows=max_rows,
             raise_delay=delay * 3600,
             queries=MappingProxyType(queries),
+            cubes=cubes,
         )
 
     def _unknown(self, prefix: str, table: dict[str, Any], known: tuple[str, ...]) -> None:
@@ -218,7 +224,8 @@ class _Reader:
         except BadRequest:
             step = Fraction(0)
         # Engines compute with doubles: a step far outside of their range has no meaning there.
-        if not Fraction(1, 10**100) <= step <= 10**100 or (kind is Kind.INTEGER and step.denominator != 1):
+        ordinary = Fraction(1, 10**100) <= step <= 10**100 and max(step.numerator, step.denominator) <= MAX_DIGITS
+        if not ordinary or (kind is Kind.INTEGER and step.denominator != 1):
             allowed = "a whole number above 0" if kind is Kind.INTEGER else "a number above 0, e.g. 0.01"
             self.wrong(f"{where}.step", f"{facts.get('step')!r} does not fit", f"write {allowed}")
             step = Fraction(1)
@@ -286,6 +293,30 @@ class _Reader:
             if not isinstance(sql, str) or not sql.strip():
                 self.wrong(f"queries.{name}", f"{_plain(sql)} is no SQL", f'write {name} = "SELECT COUNT(*) FROM ..."')
         return {name: sql.strip() for name, sql in queries.items() if isinstance(sql, str)}
+
+    def _cubes(self, columns: dict[str, Column]) -> tuple[tuple[str, ...], ...]:
+        cubes = self.tree.get("cubes", [])
+        right = 'write cubes = [["town", "smoker"], ["age"]]: lists of declared columns with keys, bins or truth values'
+        if not isinstance(cubes, list):
+            self.wrong("cubes", f"{_plain(cubes)} is no list", right)
+            return ()
+        for names in cubes:
+            if not isinstance(names, list) or not names or not all(name in columns for name in map(str, names)):
+                self.wrong("cubes", f"{_plain(names)} are no declared columns", right)
+            elif len(set(names)) < len(names) or cubes.count(names) > 1:
+                self.wrong("cubes", f"{_plain(names)} has something twice", right)
+            else:
+                self._cells(names, columns)
+        return tuple(tuple(names) for names in cubes if isinstance(names, list))
+
+    def _cells(self, names: list[str], columns: dict[str, Column]) -> None:
+        try:
+            cells = Cube.of(tuple(names), columns).cells
+        except BadQuery as error:
+            self.wrong("cubes", str(error), "declare keys or bins")
+            return
+        if cells > MAX_CELLS:
+            self.wrong("cubes", f"{_plain(names)} has {cells} cells", f"at most {MAX_CELLS}: fewer columns or bins")
 
 
 def _lines_of(text: str) -> dict[str, int]:

@@ -10,7 +10,7 @@ from fractions import Fraction
 from noisebank.answers import Answer, Receipt, grouped, released, standard_deviation
 from noisebank.digests import tagged
 from noisebank.entropy import Entropy
-from noisebank.errors import AnswerLost, BadRequest, PriceMoved, TableChanged, Tampered
+from noisebank.errors import AnswerLost, BadRequest, BadTable, PriceMoved, TableChanged, Tampered
 from noisebank.ledger.chain import Chain
 from noisebank.ledger.protocol import THE_OWNER, AccountState, Claim, Reservation, Seal, View
 from noisebank.measuring.engine import Engine
@@ -124,7 +124,7 @@ class Steps:
         if size > 1:  # the key itself stands for the whole group: it cannot be used for another one
             parts = [question.query.digest.hex() for question, _ in asked]
             core = {"parts": parts, "wanted": [units.units for units in wanted]}
-            named = {"account": self.id.hex(), "analyst": analyst, "key": key, "group": core}
+            named = self._named({"analyst": analyst, "key": key, "group": core})
             self._check_names(key, analyst)
             self.vault.save_request(Request(tagged("group 1", named), self.id, analyst, key, core))
         return [
@@ -136,11 +136,16 @@ class Steps:
         self._check_names(key, analyst)
         unit = f"{question.unit}" if not question.offset else f"{question.unit} + {question.offset}"
         core = {"query": question.query.digest.hex(), "unit": unit, "wanted": wanted.units}
-        named = {"account": self.id.hex(), "analyst": analyst, "key": key, "request": core}
+        named = self._named({"analyst": analyst, "key": key, "request": core})
         body = {**core, "sql": question.sql, "asked": wished.plain()}
         request = Request(tagged("reservation 1", named), self.id, analyst, key, body)
         self.vault.save_request(request)
         return request
+
+    def _named(self, request: dict[str, object]) -> dict[str, object]:
+        """What an id stands for: the same request about the next version of a table is another one."""
+        version = {"version": self.secrets.version} if self.secrets.version > 1 else {}
+        return {"account": self.id.hex(), **version, **request}
 
     def _check_names(self, key: str, analyst: str) -> None:
         for parameter, text in (("key", key), ("analyst", analyst)):
@@ -186,9 +191,7 @@ class Steps:
         """The answer in steps, one number or one a group, by the case that the contract decided."""
         moves = self._sensitivity(question.query)
         if reservation.fresh:
-            self._check_identity()
-            measured = measure(self.engine, question.query, moves, reservation, self._entropy)
-            self._check_identity()  # a table that changed under the scan is not the one we opened
+            measured = self._measure(reservation, question, moves)
             if reservation.case is Case.FIRST:
                 return measured
             assert reservation.reused is not None
@@ -205,6 +208,15 @@ class Steps:
             raise AnswerLost("the vault has lost an answer to this query: only what it still holds can be repeated")
         bridges = (self.vault.points(self.id, reservation.query, group) for group in groups)
         return tuple(draw(bridge(reservation.wanted, moves, known), self._entropy) for known in bridges)
+
+    def _measure(self, reservation: Reservation, question: Question, moves: Fraction) -> tuple[GridValue, ...]:
+        try:
+            self._check_identity()
+            measured = measure(self.engine, question.query, moves, reservation, self._entropy)
+            self._check_identity()  # a table that changed under the scan is not the one we opened
+        except BadTable as error:  # a lost connection, most likely; nothing was drawn, so nothing is lost
+            raise BadTable(f"{error}. This answer is paid for: ask again when the table can be read") from None
+        return measured
 
     def _known(self, reservation: Reservation, group: int) -> GridValue:
         points = self.vault.points(self.id, reservation.query, group)
@@ -315,4 +327,5 @@ class Steps:
 
     def _check_identity(self) -> None:
         if self.engine.identity() != self._identity:  # not quoted: the size of a file tells neighbours apart
-            raise TableChanged(f"the table {self.policy.source.name} changed since this account was opened")
+            name = self.policy.source.name
+            raise TableChanged(f"the table {name} changed since this account was opened: open its next version")

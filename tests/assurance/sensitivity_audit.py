@@ -20,10 +20,11 @@ from unittest.mock import patch
 from assurance.report import Finding
 from noisebank.entropy import workload
 from noisebank.measuring.duckdb_engine import DuckDBEngine, _connected, header_of
-from noisebank.measuring.statement import literal, quoted, saturation, step_of
+from noisebank.measuring.fields import Field
+from noisebank.measuring.statement import literal, quoted
 from noisebank.policy import Column, Kind, Neighbours, Policy
 from noisebank.queries.query import Function, Query
-from noisebank.queries.sensitivity import sensitivity
+from noisebank.queries.sensitivity import saturation, sensitivity
 from noisebank.queries.sql import parse
 
 HEADER = ("who", "amount", "flag", "town", "note")
@@ -228,20 +229,15 @@ def policies() -> list[Policy]:
 # -- planted bugs ----------------------------------------------------------------------------------
 
 
-def unclipped(column: Column) -> str:
+def unclipped(field: Field) -> str:
     """Values as they are."""
-    if not column.numeric:
-        return step_of(column)
-    number = f"TRY_CAST(round(TRY_CAST({quoted(column.name)} AS DOUBLE) * 2.0) AS BIGINT)"
-    return f"coalesce({number}, {'NULL' if column.nullable else column.bounds[0]})"
+    number = f"TRY_CAST(round({field.name} * 2.0) AS BIGINT)"
+    return f"coalesce({number}, {'NULL' if field.column.nullable else field.column.bounds[0]})"
 
 
-def null_as_zero(column: Column) -> str:
+def null_as_zero(field: Field, step: Callable[[Field], str] = Field.step) -> str:
     """A missing value where none may be is 0 instead of a value of the column."""
-    if not column.numeric:
-        return step_of(column)
-    name = quoted(column.name)
-    return f"CASE WHEN coalesce(isnan(TRY_CAST({name} AS DOUBLE)), TRUE) THEN 0 ELSE {step_of(column)} END"
+    return f"CASE WHEN {field.missing} THEN 0 ELSE {step(field)} END"
 
 
 def width(query: Query, policy: Policy) -> int:
@@ -265,12 +261,12 @@ class Plant:
     """A bug in the engine or in the claim, and a policy under which it matters."""
 
     policy: Policy
-    step: Callable[[Column], str] | None = None
+    step: Callable[[Field], str] | None = None
     claim: Claim = sensitivity
     engine_policy: Callable[[Policy], Policy] = lambda policy: policy
 
     def planted(self) -> AbstractContextManager[object]:
-        return patch("noisebank.measuring.statement.step_of", self.step) if self.step else nullcontext()
+        return patch("noisebank.measuring.fields.Field.step", self.step) if self.step else nullcontext()
 
 
 REPLACE, ADD = Neighbours.REPLACE_ONE, Neighbours.ADD_REMOVE

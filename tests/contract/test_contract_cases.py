@@ -877,6 +877,8 @@ def test_group_has_at_most_sixteen_runs(real: Real, account: bytes):
     assert real.call(CURATOR, "reserve_many", account, two, runs[:16])[1][0][0] == "GroupRefused"
     two = ((word(52), *two[0][1:]), two[1])
     assert len(real.call(CURATOR, "reserve_many", account, two, runs[:16])[1]) == 2
+    (event,) = real.call(CURATOR, "reserve_many", account, (claim(54, 8, 1, cube=LARGE, runs=16),), runs[:16])[1]
+    assert event[0] == "Reserved" and len(event[1]["runs"]) == 16
     with pytest.raises(LedgerRefused, match="the call failed"):
         real.call(CURATOR, "reserve", account, (claim(53, 7, 1, cube=LARGE, runs=17),), runs[:17])
 

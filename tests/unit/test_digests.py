@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from noisebank.digests import canonical, commitment, derived_salt, keccak, tagged
+from noisebank.digests import canonical, commitment, derived_salt, keccak, slow_keccak, tagged
 
 plain = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
@@ -79,3 +79,8 @@ def test_commitment_depends_on_salt_and_digest():
 def test_commitment_needs_a_full_salt(size):
     with pytest.raises(ValueError, match="32 bytes"):
         commitment(bytes(size), keccak())
+
+
+@given(st.lists(st.binary(max_size=300), max_size=4))
+def test_both_libraries_have_the_same_keccak(parts: list[bytes]):
+    assert keccak(*parts) == slow_keccak(b"".join(parts))

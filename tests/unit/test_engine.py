@@ -334,7 +334,7 @@ def test_what_cannot_be_read_is_an_error_without_values(table: Table, content: b
 
 def test_errors_of_the_engine_never_quote_values(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = table("x,town\n4242,north\n")
-    monkeypatch.setattr("noisebank.measuring.duckdb_engine.statement", lambda *_: "SELECT 'secret'::INTEGER")
+    monkeypatch.setattr("noisebank.measuring.sql_engine.statement", lambda *_: "SELECT 'secret'::INTEGER")
     with pytest.raises(BadTable) as caught:
         ask(engine, "SELECT COUNT(*) FROM t")
     assert "secret" not in str(caught.value)

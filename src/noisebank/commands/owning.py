@@ -75,26 +75,40 @@ def _where(rpc: str | None, contract: str | None, first: int, confirmations: int
     type=click.Path(path_type=Path),
     help="Limits that people set for themselves, one epsilon a line: the smallest counts.",
 )
+@click.option(
+    "--next", "following", metavar="ACCOUNT", help="The table of this account changed: open the next version of it."
+)
 @in_bank
 @owner_key
 @as_json
 @guarded
-def open_(policy: Path, limits: Path | None, folder: Path, owner_key: Path | None, as_json: bool) -> None:
+def open_(
+    policy: Path, limits: Path | None, following: str | None, folder: Path, owner_key: Path | None, as_json: bool
+) -> None:
     """Open an account for the table that POLICY describes.
 
+    When its table has changed, --next opens the next version of the same account: what is spent
+    stays spent, earlier answers are not reused.
+
     Example:  noisebank open survey.toml --bank bank
+    Example:  noisebank open survey.toml --next survey
     """
     from noisebank import console
     from noisebank.limits import limited, read_limits
     from noisebank.policy_file import read_policy
+    from noisebank.queries.cells import cubes_of
 
     with opened_bank(folder, owner_key) as bank:
+        before = bank.account(following).state.version if following else 0
         rules = read_policy(policy)
         if limits is not None:
             rules = limited(rules, read_limits(limits))
-        account, found = bank.open_and_inspect(rules)
+        with console.progress("looking at the table", quiet=as_json) as moved:
+            account, found = bank.open_and_inspect(rules, following, moved)
         state = account.state
-        made: dict[str, Any] = {"name": account.name, "account": account.id.hex(), "budget": state.budget,
+        cubes = [(", ".join(cube.columns), cube.cells) for cube in cubes_of(account.policy)]
+        made: dict[str, Any] = {"name": account.name, "version": state.version, "cubes": dict(cubes),
+                "account": account.id.hex(), "budget": state.budget,
                 "epsilon": float(account.policy.epsilon), "delta": float(account.policy.delta), "rows": found.rows,
                 "clipped": {name: n for name, n in found.outside.items() if n},
                 "none_of_the_keys": {name: n for name, n in found.unkeyed.items() if n},
@@ -102,7 +116,14 @@ def open_(policy: Path, limits: Path | None, folder: Path, owner_key: Path | Non
     if as_json:
         console.show_json(made)
         return
+    said = (
+        f"{state.version}; spent so far: {state.spent}"
+        if state.version != before
+        else (f"{state.version}, as before: the rows are the same, and answers are still reused")
+    )
     rows = [("account", str(made["account"])[:16]), ("rows", str(found.rows)),
+            *([("version", said)] if following else []),
+            *((f"cube over {columns}", f"{cells} cells") for columns, cells in cubes),
             ("budget", f"{state.budget} precision = epsilon {made['epsilon']:g} at delta {made['delta']:g}"),
             *((f"clipped in {name}", f"{n} values lie beyond the bounds") for name, n in made["clipped"].items()),
             *((f"other in {name}", f"{n} values are none of the keys") for name, n in made["none_of_the_keys"].items()),

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any
@@ -23,6 +24,12 @@ Word = int | bytes | str | bool
 """uint256, bytes32, address (0x...) and bool."""
 Value = Word | tuple[tuple[Word, ...], ...]
 """A word, a string, or a list of structs."""
+_READ: dict[str, Callable[[bytes], Word]] = {
+    "bytes32": lambda word: word,
+    "address": lambda word: "0x" + word[12:].hex(),
+    "bool": lambda word: word[-1] == 1,
+    "uint256": lambda word: int.from_bytes(word, "big"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +38,11 @@ class Kind:
 
     text: str
     fields: tuple[str, ...] = ()
+    dynamic: bool = field(init=False)
+    """Whether the head holds an offset only."""
 
-    @property
-    def dynamic(self) -> bool:
-        """Whether the head holds an offset only."""
-        return bool(self.fields) or self.text == "string"
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dynamic", bool(self.fields) or self.text == "string")
 
 
 @dataclass(frozen=True)
@@ -100,7 +107,7 @@ class Contract:
         plain = iter(decoded(signature.plain, data))
         hashed = iter(topics[1:])
         return signature.name, {
-            name: _unword(kind.text, next(hashed)) if hot else next(plain)
+            name: _READ[kind.text](next(hashed)) if hot else next(plain)
             for (name, kind), hot in zip(signature.inputs, signature.indexed, strict=True)
         }
 
@@ -152,8 +159,8 @@ def encoded(kinds: Sequence[Kind], values: Sequence[Value]) -> bytes:
 def decoded(kinds: Sequence[Kind], data: bytes) -> tuple[Value, ...]:
     """The values in `data`; ValueError if it is too short."""
     return tuple(
-        _untail(kind, data, _number(data, 32 * place)) if kind.dynamic else _unword(kind.text, _at(data, 32 * place))
-        for place, kind in enumerate(kinds)
+        _untail(kind, data, int.from_bytes(word, "big")) if kind.dynamic else _READ[kind.text](word)
+        for kind, word in zip(kinds, _words(data, 0, len(kinds)), strict=True)
     )
 
 
@@ -184,9 +191,9 @@ def _untail(kind: Kind, data: bytes, offset: int) -> Value:
 
 
 def _structs(fields: tuple[str, ...], data: bytes, start: int, length: int) -> Iterator[tuple[Word, ...]]:
-    size = 32 * len(fields)
+    read, size = [_READ[kind] for kind in fields], 32 * len(fields)
     for offset in range(start, start + length * size, size):
-        yield tuple(_unword(kind, _at(data, offset + 32 * place)) for place, kind in enumerate(fields))
+        yield tuple(one(word) for one, word in zip(read, _words(data, offset, len(fields)), strict=True))
 
 
 def _signature(entry: dict[str, Any]) -> Signature:
@@ -222,22 +229,17 @@ def _word(kind: str, value: object) -> bytes:
     raise TypeError(f"{value!r} is no {kind}")
 
 
-def _unword(kind: str, word: bytes) -> Word:
-    if kind == "bytes32":
-        return word
-    if kind == "address":
-        return "0x" + word[12:].hex()
-    if kind == "bool":
-        return word[-1] == 1
-    return int.from_bytes(word, "big")
-
-
 def _number(data: bytes, offset: int) -> int:
-    return int.from_bytes(_at(data, offset), "big")
+    return int.from_bytes(_words(data, offset, 1)[0], "big")
 
 
-def _at(data: bytes, offset: int) -> bytes:
-    word = data[offset : offset + 32]
-    if len(word) != 32:
-        raise ValueError("a word has 32 bytes")
-    return word
+def _words(data: bytes, offset: int, count: int) -> tuple[bytes, ...]:
+    try:
+        return _layout(count).unpack_from(data, offset)
+    except (struct.error, OverflowError):  # an offset that no memory has
+        raise ValueError("a word has 32 bytes") from None
+
+
+@cache
+def _layout(words: int) -> struct.Struct:
+    return struct.Struct("32s" * words)

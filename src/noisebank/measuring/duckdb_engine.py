@@ -1,18 +1,19 @@
-"""DuckDB over a CSV or Parquet file. Rows never enter Python."""
+"""DuckDB over a CSV or Parquet file, or a table of one of its databases. Rows never enter Python."""
 
 from __future__ import annotations
 
 import csv
 import threading
+from collections.abc import Mapping
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from noisebank.errors import BadTable
-from noisebank.measuring.engine import Inspection, filled
-from noisebank.measuring.statement import literal, quoted, statement, step_of
-from noisebank.policy import Kind, Policy
-from noisebank.queries.query import Query
+from noisebank.measuring.dialect import DUCKDB, DuckDBDialect, Stored
+from noisebank.measuring.sql_engine import SqlEngine
+from noisebank.measuring.statement import literal, quoted
+from noisebank.policy import Policy, Source, Table
 
 if TYPE_CHECKING:
     import duckdb
@@ -20,91 +21,87 @@ if TYPE_CHECKING:
 GLOB_SIGNS = "*?["
 UNSOUND = "type_pushdown"
 """DuckDB 2.0 pushes TRY_CAST into its CSV reader as a plain CAST: a bad value then fails the scan (duckdb #23818)."""
+STORED = {
+    **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"), Stored.INTEGER),
+    "FLOAT": Stored.FLOAT,
+    "DOUBLE": Stored.FLOAT,
+    "BOOLEAN": Stored.BOOLEAN,
+    "VARCHAR": Stored.TEXT,
+}
+ATTACHED = "source"
 
 
-def header_of(source: Path) -> tuple[str, ...]:
+def header_of(source: Source) -> tuple[str, ...]:
     """The names of a table's columns: metadata, no rows."""
-    _check_file(source)
-    if source.suffix.lower() == ".parquet":
+    path = path_of(source)
+    _check_file(path)
+    if isinstance(source, Table):
+        return tuple(name for name, _ in _Database(path, source.parts).columns())
+    if path.suffix.lower() == ".parquet":
         import duckdb
 
         try:
-            found = duckdb.connect().execute(f"SELECT name FROM parquet_schema({literal(str(source))}) OFFSET 1")
+            found = duckdb.connect().execute(f"SELECT name FROM parquet_schema({literal(str(path))}) OFFSET 1")
             return tuple(str(name) for (name,) in found.fetchall())
         except duckdb.Error:
-            raise BadTable(f"{source} is no Parquet file") from None
+            raise BadTable(f"{path} is no Parquet file") from None
+    return csv_header(path)
+
+
+def csv_header(path: Path) -> tuple[str, ...]:
+    """The first line of a CSV file."""
     try:
-        with source.open(newline="", encoding="utf-8-sig") as file:
+        with path.open(newline="", encoding="utf-8-sig") as file:
             return tuple(name.strip() for name in next(csv.reader(file), []))
     except (OSError, UnicodeDecodeError, csv.Error):
-        raise BadTable(f"{source} is no readable CSV file") from None
+        raise BadTable(f"{path} is no readable CSV file") from None
 
 
-class DuckDBEngine:
-    """An `Engine` over one file."""
+def file_identity(path: Path) -> str:
+    """A file's size and time of change."""
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise BadTable(f"{path} cannot be read: {error.strerror}") from None
+    return f"{status.st_size} bytes, modified {status.st_mtime_ns}"
+
+
+def path_of(source: Source) -> Path:
+    """The file that a source of DuckDB or Spark lies in."""
+    path = source.path if isinstance(source, Table) else source
+    if path is None:
+        raise ValueError(f"{source} is no file")
+    return path
+
+
+class DuckDBEngine(SqlEngine):
+    """An `Engine` over one file. For a table of a database see `DuckDBTableEngine`."""
 
     def __init__(self, policy: Policy, header: tuple[str, ...], row_key: str) -> None:
-        self._policy, self._header, self._row_key = policy, header, row_key
+        super().__init__(policy, header, row_key, DUCKDB)
+        self._path = path_of(policy.source)
         self._lock = threading.Lock()
         self._connection: duckdb.DuckDBPyConnection | None = None
-        missing = sorted(set(policy.columns) - set(header))
-        if missing:
-            raise BadTable(f"{policy.source} has no column {', '.join(missing)}; it has {', '.join(header)}")
 
     def identity(self) -> str:
-        try:
-            status = self._policy.source.stat()
-        except OSError as error:
-            raise BadTable(f"{self._policy.source} cannot be read: {error.strerror}") from None
-        return f"{status.st_size} bytes, modified {status.st_mtime_ns}"
-
-    def statistic(self, query: Query) -> int:
-        ((value,),) = self._rows(statement(query, self._policy, self._table(), self._row_key))
-        return int(value)
-
-    def statistics(self, query: Query) -> tuple[int, ...]:
-        found = self._rows(statement(query, self._policy, self._table(), self._row_key))
-        return filled(query, self._policy, found)
-
-    def inspect(self) -> Inspection:
-        """Counts for the owner. Each value is looked at as a measurement would see it."""
-        missing: dict[str, int] = {}
-        outside: dict[str, int] = {}
-        unkeyed: dict[str, int] = {}
-        parts = ["count(*)"]
-        for column in self._policy.columns.values():
-            name = quoted(column.name)
-            number = f"TRY_CAST({name} AS DOUBLE)"
-            if column.numeric:
-                parts.append(f"count(*) FILTER ({number} IS NULL OR isnan({number}))")
-            elif column.kind is Kind.BOOLEAN:
-                parts.append(f"count(*) FILTER (TRY_CAST({name} AS BOOLEAN) IS NULL)")
-            else:
-                parts.append(f"count(*) FILTER ({name} IS NULL)")
-            if column.numeric and column.low is not None and column.high is not None:
-                low, high = float(column.low * column.step), float(column.high * column.step)
-                parts.append(f"count(*) FILTER ({number} < {low!r} OR {number} > {high!r})")
-            elif column.keys:
-                parts.append(f"count(*) FILTER ({name} IS NOT NULL AND {step_of(column)} = {len(column.keys)})")
-            else:
-                parts.append("0")
-        (found,) = self._rows(f"SELECT {', '.join(parts)} FROM {self._table()}")
-        for place, column in enumerate(self._policy.columns.values()):
-            absent, beyond = int(found[1 + 2 * place]), int(found[2 + 2 * place])
-            missing[column.name] = absent
-            (unkeyed if column.keys else outside)[column.name] = beyond
-        return Inspection(int(found[0]), missing, outside, unkeyed)
+        return file_identity(self._path)
 
     def fingerprint(self, salt: bytes) -> bytes:
+        """Of the file's bytes."""
         digest = blake2b(key=salt, digest_size=32)
-        with self._policy.source.open("rb") as file:
+        with self._path.open("rb") as file:
             while chunk := file.read(1 << 20):
                 digest.update(chunk)
         return digest.digest()
 
+    def _stored(self) -> Mapping[str, Stored]:
+        if self._path.suffix.lower() != ".parquet":
+            return dict.fromkeys(self._header, Stored.TEXT)
+        return {row[0]: _stored_as(row[1]) for row in self._rows(f"DESCRIBE SELECT * FROM {self._table()}")}
+
     def _table(self) -> str:
-        path = literal(str(self._policy.source))
-        if self._policy.source.suffix.lower() == ".parquet":
+        path = literal(str(self._path))
+        if self._path.suffix.lower() == ".parquet":
             return f"read_parquet({path}, hive_partitioning = false)"
         # Nothing is sniffed: what a sniffer sees in the rows would decide types and errors.
         columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in self._header)
@@ -117,7 +114,7 @@ class DuckDBEngine:
     def _rows(self, sql: str) -> list[Any]:
         import duckdb
 
-        _check_file(self._policy.source)
+        _check_file(self._path)
         try:
             with self._lock:
                 if self._connection is None:
@@ -126,6 +123,72 @@ class DuckDBEngine:
         except duckdb.Error as error:
             # Engine messages may quote values: only their kind leaves this room.
             raise BadTable(f"{self._policy.source.name} cannot be read by DuckDB ({type(error).__name__})") from None
+
+
+class DuckDBTableEngine(SqlEngine):
+    """An `Engine` over a table of a DuckDB database, which is open only while a statement runs."""
+
+    def __init__(self, policy: Policy, header: tuple[str, ...], row_key: str) -> None:
+        super().__init__(policy, header, row_key, DuckDBDialect(collated=True))
+        assert isinstance(policy.source, Table)
+        self._database = _Database(path_of(policy.source), policy.source.parts)
+
+    def identity(self) -> str:
+        """The file's, and that of the log in which DuckDB keeps what is not yet in the file."""
+        path = self._database.path
+        log = path.with_name(path.name + ".wal")
+        return file_identity(path) + (f"; log {file_identity(log)}" if log.exists() else "")
+
+    def _stored(self) -> Mapping[str, Stored]:
+        return {name: _stored_as(kind) for name, kind in self._database.columns()}
+
+    def _table(self) -> str:
+        return self._database.table
+
+    def _rows(self, sql: str) -> list[Any]:
+        return self._database.rows(sql)
+
+
+class _Database:
+    """A DuckDB database file, attached only while a statement runs.
+
+    In between others may write to it or put a new file under its name; the next statement sees that.
+    """
+
+    def __init__(self, path: Path, parts: tuple[str, ...]) -> None:
+        self.path, self._parts = path, parts
+        self._lock = threading.Lock()
+        self._connection: duckdb.DuckDBPyConnection | None = None
+        self.table = ".".join([ATTACHED, *(quoted(part) for part in (parts if len(parts) > 1 else ("main", *parts)))])
+
+    def columns(self) -> list[tuple[str, str]]:
+        """Names and types. A view is refused: what lies behind it may be anywhere."""
+        schema, name = self._parts if len(self._parts) > 1 else ("main", self._parts[0])
+        where = f"database_name = '{ATTACHED}' AND schema_name = {literal(schema)} AND table_name = {literal(name)}"
+        if not self.rows(f"SELECT 1 FROM duckdb_tables() WHERE {where}"):
+            raise BadTable(f"{self.path} has no table {'.'.join(self._parts)}")
+        return [(str(row[0]), str(row[1])) for row in self.rows(f"DESCRIBE {self.table}")]
+
+    def rows(self, sql: str) -> list[Any]:
+        """What a statement returns."""
+        import duckdb
+
+        _check_file(self.path)
+        try:
+            with self._lock:
+                if self._connection is None:
+                    self._connection = _connected()
+                self._connection.execute(f"ATTACH {literal(str(self.path))} AS {ATTACHED} (READ_ONLY)")
+                try:
+                    return self._connection.execute(sql).fetchall()
+                finally:
+                    self._connection.execute(f"DETACH {ATTACHED}")
+        except duckdb.Error as error:
+            raise BadTable(f"{self._parts[-1]} cannot be read by DuckDB ({type(error).__name__})") from None
+
+
+def _stored_as(kind: str) -> Stored:
+    return STORED.get(kind, Stored.DECIMAL if kind.startswith("DECIMAL") else Stored.OTHER)
 
 
 def _connected() -> duckdb.DuckDBPyConnection:

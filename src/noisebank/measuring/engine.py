@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from noisebank.policy import Policy
 from noisebank.queries.groups import parts_of
 from noisebank.queries.query import Query
+
+if TYPE_CHECKING:
+    from noisebank.measuring.tabulation import Tabulation
+    from noisebank.queries.cells import Cube
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,10 @@ class Engine(Protocol):
         """The same for each group of a grouped query, in the order of `group_labels`; 0 where no row lies in it."""
         ...
 
+    def tabulate(self, cube: Cube) -> Tabulation:
+        """Counts and sums of all cells, over the rows that count; for the owner, when the account is opened."""
+        ...
+
     def inspect(self) -> Inspection:
         """A full look at the table, for its owner, when the account is opened."""
         ...
@@ -54,12 +62,17 @@ class Engine(Protocol):
 
 
 def filled(query: Query, policy: Policy, rows: Iterable[Sequence[Any]]) -> tuple[int, ...]:
-    """An engine's rows of group numbers and a total, as one number a group; groups without rows are 0."""
-    sizes = [len(parts_of(policy.columns[name])) for name in query.by]
+    """An engine's rows of groups and a total, as one number a group; groups without rows are 0.
+
+    A group is told by the numbers of its bins and truth values and by its declared keys.
+    """
+    columns = [policy.columns[name] for name in query.by]
+    sizes = [len(parts_of(column)) for column in columns]
+    places = [{key: place for place, key in enumerate(column.keys)} for column in columns]
     totals = [0] * prod(sizes)
     for *keys, total in rows:
         place = 0
-        for size, key in zip(sizes, keys, strict=True):
-            place = place * size + int(key)
+        for size, known, key in zip(sizes, places, keys, strict=True):
+            place = place * size + (known[key] if isinstance(key, str) else int(key))
         totals[place] = int(total)
     return tuple(totals)

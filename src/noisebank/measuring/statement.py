@@ -1,105 +1,73 @@
-"""A query as one SQL statement that returns one exact integer (DuckDB's dialect)."""
+"""A query as one SQL statement that returns exact integers. Written once; a dialect fills in what engines differ in."""
 
 from __future__ import annotations
 
-from fractions import Fraction
+from collections.abc import Mapping
+from types import MappingProxyType
 
-from noisebank.policy import Column, Kind, Policy
-from noisebank.queries.groups import parts_of
+from noisebank.errors import UnsupportedQuery
+from noisebank.measuring.dialect import DUCKDB, Dialect, Stored
+from noisebank.measuring.fields import Field, askable, fields_of
+from noisebank.policy import MAX_ROWS, Policy
 from noisebank.queries.predicates import FALSE, TRUE, Predicate
 from noisebank.queries.query import Function, Part, Query
-from noisebank.queries.sensitivity import saturation
-from noisebank.queries.values import Values
+from noisebank.queries.sensitivity import row_range, saturation
+
+MOST = 2**126
+"""No sum of `MAX_ROWS` rows may come near it: the narrowest engine adds up in 38 decimal digits."""
+Fields = Mapping[str, Field]
+UNKNOWN: Mapping[str, Stored] = MappingProxyType({})
 
 
 def quoted(name: str) -> str:
-    """An identifier."""
-    return '"' + name.replace('"', '""') + '"'
+    """An identifier of DuckDB."""
+    return DUCKDB.quoted(name)
 
 
 def literal(text: str) -> str:
-    """A string."""
-    return "'" + text.replace("'", "''") + "'"
+    """A text of DuckDB."""
+    return DUCKDB.literal(text)
 
 
-def statement(query: Query, policy: Policy, table: str, row_key: str) -> str:
-    """SELECT one HUGEINT: the statistic in steps, saturated. Grouped: the groups' numbers before it, one row a group.
+def statement(
+    query: Query,
+    policy: Policy,
+    table: str,
+    row_key: str,
+    dialect: Dialect = DUCKDB,
+    stored: Mapping[str, Stored] = UNKNOWN,
+) -> str:
+    """SELECT one wide integer: the statistic in steps, saturated. Grouped: the groups before it, one row a group.
 
-    `table` is a table expression; `row_key` decides which rows of a person count when a policy
-    caps them, and is secret so that nobody can arrange to be counted. Groups without rows are
-    missing from the result: who reads it fills them with 0.
+    `table` is a table expression; `stored` says how it stores its columns; `row_key` decides which
+    rows of a person count when a policy caps them, and is secret so that nobody can arrange to be
+    counted. Groups without rows are missing from the result: who reads it fills them with 0.
     """
-    columns = [policy.columns[name] for name in sorted(query.columns())]
-    steps = ", ".join(f"{step_of(column)} AS {quoted(column.name)}" for column in columns) or "1 AS one"
+    check_size(query, policy)
+    names = query.columns()
+    if policy.unit != "row":
+        names |= {name for name, column in policy.columns.items() if askable(column)}
+    fields = fields_of(policy, names, dialect, stored)
+    rows = f"FROM {counted_rows(policy, table, row_key, fields, dialect, stored)}"
+    added, condition = _added(query, fields, dialect)
     limit = saturation(query, policy)
-    value, condition = _added(query)
-    total = f"greatest(least(coalesce(sum({value}), 0), {limit}), -{limit})::HUGEINT"
-    rows = f"FROM (SELECT {steps} FROM {_counted_rows(policy, table, row_key)})"
+    total = f"greatest(least({added}, {dialect.wide(str(limit))}), {dialect.wide(str(-limit))})"
     if not query.by:
         return f"SELECT {total} {rows}{_where(condition)}"
-    keys = [_group_of(policy.columns[name]) for name in query.by]
-    inside = [f"{key} IS NOT NULL" for key in keys]
-    names = ", ".join(str(place) for place in range(1, len(keys) + 1))
-    return f"SELECT {', '.join(keys)}, {total} {rows}{_where(condition, *inside)} GROUP BY {names}"
+    keys = [fields[name].grouped() for name in query.by]
+    inside = [fields[name].in_groups() for name in query.by]
+    places = ", ".join(str(place) for place in range(1, len(keys) + 1))
+    return f"SELECT {', '.join(keys)}, {total} {rows}{_where(condition, *inside)} GROUP BY {places}"
 
 
-def _added(query: Query) -> tuple[str, str]:
-    """What a row adds, and which rows are read at all."""
-    if query.simple:
-        return _value(query.parts[0]), "" if query.where is TRUE else condition_of(query.where)
-    terms = []
-    for part in query.parts:
-        arms = " ".join(f"WHEN {condition_of(where)} THEN {weight}" for weight, where in part.weights)
-        terms.append(f"(CASE {arms} ELSE 0 END)::HUGEINT * coalesce({_value(part)}, 0)")
-    return " + ".join(terms), ""
+def check_size(query: Query, policy: Policy) -> None:
+    """Refuses, by the policy alone, what could leave the integers of an engine."""
+    low, high = row_range(query, policy)
+    if max(abs(low), abs(high)) * MAX_ROWS >= MOST:
+        raise UnsupportedQuery("numbers this large", "use narrower bounds, a larger step or smaller coefficients")
 
 
-def _value(part: Part) -> str:
-    if part.column is None:
-        return "1"
-    name = quoted(part.column)
-    return f"{name}::HUGEINT * {name}" if part.function is Function.SQUARES else name
-
-
-def _where(*conditions: str) -> str:
-    found = " AND ".join(condition for condition in conditions if condition)
-    return f" WHERE {found}" if found else ""
-
-
-def _group_of(column: Column) -> str:
-    """The number of the group that a row's value lies in; NULL if in none."""
-    arms = []
-    for place, values in enumerate(parts_of(column)):
-        arms.append(f"WHEN {_among(quoted(column.name), values)} THEN {place}")
-    return f"CASE {' '.join(arms)} END"
-
-
-def step_of(column: Column) -> str:
-    """A row's value as an integer of the column's domain; NULL only where missing is allowed."""
-    name = quoted(column.name)
-    if column.kind is Kind.TEXT:
-        arms = " ".join(f"WHEN {literal(key)} THEN {place}" for place, key in enumerate(column.keys))
-        missing = "NULL" if column.nullable else str(len(column.keys))
-        return (
-            f"CASE WHEN {name} IS NULL THEN {missing} ELSE CASE {name}::VARCHAR {arms} ELSE {len(column.keys)} END END"
-        )
-    if column.kind is Kind.BOOLEAN:
-        missing = "NULL" if column.nullable else "0"
-        return f"CASE TRY_CAST({name} AS BOOLEAN) WHEN TRUE THEN 1 WHEN FALSE THEN 0 ELSE {missing} END"
-    low, high = column.bounds
-    number = f"TRY_CAST({name} AS DOUBLE)"
-    missing = "NULL" if column.nullable else str(low)
-    # Comparisons with the bounds come first: infinities and huge numbers never reach the rounding.
-    return (
-        f"CASE WHEN {number} IS NULL OR isnan({number}) THEN {missing} "
-        f"WHEN {number} <= {_double(low * column.step)} THEN {low} "
-        f"WHEN {number} >= {_double(high * column.step)} THEN {high} "
-        f"ELSE least(greatest(round({number} * {_double(Fraction(column.step.denominator))} "
-        f"/ {_double(Fraction(column.step.numerator))})::BIGINT, {low}), {high}) END"
-    )
-
-
-def condition_of(predicate: Predicate) -> str:
+def condition_of(predicate: Predicate, fields: Fields) -> str:
     """The rows for which the diagram ends in TRUE."""
     if predicate is TRUE:
         return "TRUE"
@@ -107,32 +75,86 @@ def condition_of(predicate: Predicate) -> str:
     for values, child in predicate.branches:
         if child is FALSE:
             continue
-        test = _among(quoted(predicate.column), values)
-        paths.append(test if child is TRUE else f"({test} AND {condition_of(child)})")
+        test = fields[predicate.column].among(values)
+        paths.append(test if child is TRUE else f"({test} AND {condition_of(child, fields)})")
     return "(" + " OR ".join(paths) + ")"
 
 
-def _among(name: str, values: Values) -> str:
-    tests = [f"{name} = {a}" if a == b else f"{name} BETWEEN {a} AND {b}" for a, b in values.runs]
-    if values.null:
-        tests.append(f"{name} IS NULL")
-    return "(" + " OR ".join(tests) + ")"
+def _added(query: Query, fields: Fields, dialect: Dialect) -> tuple[str, str]:
+    """What all rows add up to, and which rows are read at all."""
+    part = query.parts[0]
+    if query.simple and part.weights[0][0] == 1:
+        condition = "" if query.where is TRUE else condition_of(query.where, fields)
+        return plain(part, fields, dialect), condition
+    if len(query.parts) == 1 and part.function is Function.COUNT and _fits(part):
+        return _summed(dialect.summand(_weight(part, fields)), dialect), ""
+    terms = []
+    for part in query.parts:
+        weight = dialect.wide(_weight(part, fields))
+        value = dialect.wide(f"coalesce({_value(part, fields, dialect)}, 0)")
+        terms.append(weight if part.function is Function.COUNT else f"{weight} * {value}")
+    return _summed(" + ".join(terms), dialect), ""
 
 
-def _counted_rows(policy: Policy, table: str, row_key: str) -> str:
-    """The table, or at most `max_rows` rows of each person, chosen by a keyed hash of the row."""
-    if policy.unit == "row":
-        return table
-    person = quoted(policy.unit)
-    # Each text with its length before it: different rows never look the same, so no tie depends on row order.
-    texts = (f"{quoted(name)}::VARCHAR" for name in sorted(policy.columns))
-    row = ", ".join(f"coalesce(length({text}) || ':' || {text}, '-')" for text in texts)
-    order = f"md5(concat({literal(row_key)}, {row}))"
-    return (
-        f"(SELECT * FROM {table} WHERE {person} IS NOT NULL "
-        f"QUALIFY row_number() OVER (PARTITION BY {person}::VARCHAR ORDER BY {order}) <= {policy.max_rows})"
+def plain(part: Part, fields: Fields, dialect: Dialect) -> str:
+    """A count or a sum without weights: what is asked most, so what must cost least."""
+    if part.column is None:
+        return dialect.wide("count(*)")
+    field = fields[part.column]
+    if part.function is Function.SUM and field.whole and dialect.quick_filters:
+        return field.total()
+    return _summed(dialect.summand(_value(part, fields, dialect)), dialect)
+
+
+def _weight(part: Part, fields: Fields) -> str:
+    arms = " ".join(f"WHEN {condition_of(where, fields)} THEN {weight}" for weight, where in part.weights)
+    return f"CASE {arms} ELSE 0 END"
+
+
+def _fits(part: Part) -> bool:
+    """Whether weights have at most 63 bits."""
+    return all(abs(weight) < 2**62 for weight, _ in part.weights)
+
+
+def _summed(value: str, dialect: Dialect) -> str:
+    return dialect.wide(f"coalesce(sum({value}), 0)")
+
+
+def _value(part: Part, fields: Fields, dialect: Dialect) -> str:
+    """What a row counts for, in at most 64 bits: steps have 32 at most."""
+    if part.column is None:
+        return "1"
+    step = fields[part.column].step()
+    return f"{dialect.long(step)} * {dialect.long(step)}" if part.function is Function.SQUARES else step
+
+
+def _where(*conditions: str) -> str:
+    found = " AND ".join(condition for condition in conditions if condition)
+    return f" WHERE {found}" if found else ""
+
+
+def counted_rows(
+    policy: Policy, table: str, row_key: str, fields: Fields, dialect: Dialect, stored: Mapping[str, Stored]
+) -> str:
+    """The table, or at most `max_rows` rows of each person, chosen by a keyed hash of person and steps.
+
+    Rows of a person that have all steps in common count alike in every query, so which of them is chosen does not
+    matter; all others have different hashes. So neither the order of rows nor how an engine stores them plays a role.
+    """
+    read = [f"{field.read} AS {field.name}" for field in fields.values()]
+    costly = any(
+        field.column.numeric and field.stored not in (Stored.INTEGER, Stored.FLOAT) for field in fields.values()
     )
-
-
-def _double(value: Fraction) -> str:
-    return f"{float(value)!r}::DOUBLE"
+    fence = dialect.fence if costly else ""
+    if policy.unit == "row":
+        return f"(SELECT {', '.join(read)} FROM {table} AS t{fence}) AS t" if read else f"{table} AS t"
+    person = dialect.text(dialect.raw(policy.unit), stored.get(policy.unit, Stored.OTHER))
+    inner = f"(SELECT {', '.join([*read, f'{person} AS who'])} FROM {table} AS t{fence}) AS t"
+    spelled = [dialect.literal(row_key), dialect.framed("who"), *(field.spelled() for field in fields.values())]
+    names = ", ".join([*(field.name for field in fields.values())] or ["1 AS one"])
+    order = dialect.md5(dialect.joined(spelled))
+    ranked = (
+        f"(SELECT {names}, row_number() OVER (PARTITION BY who ORDER BY {order}) AS place "
+        f"FROM {inner} WHERE who IS NOT NULL) AS t"
+    )
+    return f"(SELECT * FROM {ranked} WHERE place <= {policy.max_rows}) AS t"

@@ -6,11 +6,12 @@ import json
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from noisebank.digests import answer_digest, canonical
+from noisebank.digests import answer_digest, canonical, keccak
 from noisebank.durable import GroupCommit, Turn, end_process, open_database, reading
 from noisebank.errors import KeyReused, Tampered
 from noisebank.records import Point
@@ -18,6 +19,8 @@ from noisebank.units import GridValue, Precision
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS openings (data BLOB PRIMARY KEY, body TEXT NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS cubes (digest BLOB PRIMARY KEY, body BLOB NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS identities (data BLOB NOT NULL, body TEXT NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS requests (
     id BLOB PRIMARY KEY, account BLOB NOT NULL, analyst TEXT NOT NULL, key TEXT NOT NULL, body TEXT NOT NULL,
     UNIQUE (account, analyst, key)) STRICT;
@@ -28,6 +31,11 @@ CREATE TABLE IF NOT EXISTS analysts (
 """
 
 Write = tuple[str, tuple[object, ...]]
+"""A table and a row for it."""
+AGAIN = ("requests", "analysts", "cubes")
+"""Tables that take the same row again and change nothing."""
+MOST_ROWS = 500
+"""In a statement; SQLite takes 32,766 values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +90,7 @@ class Vault:
         self._database = open_database(path, SCHEMA, vfs)
         self._access = threading.RLock()
         self._commit = GroupCommit(self._write, die)
+        self._known = threading.Lock()
         self._values: dict[tuple[bytes, bytes], dict[int, tuple[GridValue, ...]]] = defaultdict(dict)
         with reading(self._database):
             for row in self._database.execute("SELECT id, account, query, body, salt FROM answers"):
@@ -89,16 +98,36 @@ class Vault:
 
     def save_opening(self, data: bytes, body: dict[str, Any]) -> None:
         """Keeps what an account needs, under its data commitment, before the ledger opens it."""
-        self._commit(("INSERT INTO openings VALUES (?, ?)", (data, canonical(body))))
+        self._commit(("openings", (data, canonical(body))))
 
     def opening(self, data: bytes) -> dict[str, Any] | None:
         """What was saved for the account with this data commitment."""
         row = self._one("SELECT body FROM openings WHERE data = ?", (data,))
-        return json.loads(row[0]) if row else None
+        if row is None:
+            return None
+        later = self._one("SELECT body FROM identities WHERE data = ? ORDER BY rowid DESC LIMIT 1", (data,))
+        return dict(json.loads(row[0]), **(json.loads(later[0]) if later else {}))
+
+    def save_identity(self, data: bytes, identity: str, source: Any) -> None:
+        """The same rows were written again, or somewhere else: what tells from now on that they have not changed."""
+        self._commit(("identities", (data, canonical({"identity": identity, "source": source}))))
+
+    def save_cube(self, body: bytes) -> bytes:
+        """Keeps the totals of a cube's cells, as secret as the table; returns their digest."""
+        digest = keccak(body)
+        self._commit(("cubes", (digest, body)))
+        return digest
+
+    def cube(self, digest: bytes) -> bytes:
+        """The totals with this digest, and no others."""
+        row = self._one("SELECT body FROM cubes WHERE digest = ?", (digest,))
+        if row is None or keccak(row[0]) != digest:
+            raise Tampered("the vault has lost a cube: open the next version of the table, which tabulates it again")
+        return bytes(row[0])
 
     def save_analyst(self, account: bytes, digest: bytes, name: str) -> None:
         """Keeps the name behind a salted digest on the ledger."""
-        self._commit(("INSERT INTO analysts VALUES (?, ?, ?) ON CONFLICT DO NOTHING", (account, digest, name)))
+        self._commit(("analysts", (account, digest, name)))
 
     def analysts(self, account: bytes) -> tuple[str, ...]:
         """Names of the analysts with a limit, oldest first."""
@@ -115,7 +144,7 @@ class Vault:
         if row is None:
             self._commit(
                 (
-                    "INSERT INTO requests VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                    "requests",
                     (request.id, request.account, request.analyst, request.key, canonical(request.body)),
                 )
             )
@@ -135,7 +164,7 @@ class Vault:
         """Keeps an answer for ever. From here on nobody draws noise for this reservation again."""
         self._commit(
             (
-                "INSERT INTO answers VALUES (?, ?, ?, ?, ?)",
+                "answers",
                 (sealed.id, sealed.account, sealed.query, sealed.text, sealed.salt),
             )
         )
@@ -153,7 +182,7 @@ class Vault:
 
     def points(self, account: bytes, query: bytes, group: int = 0) -> tuple[Point, ...]:
         """All released answers to a query, or to one of its groups, by rising precision."""
-        with self._access:
+        with self._known:
             known = self._values.get((account, query), {})
             return tuple(Point(Precision(units), known[units][group]) for units in sorted(known))
 
@@ -162,7 +191,7 @@ class Vault:
         self._database.close()
 
     def _remember(self, sealed: Sealed) -> None:
-        with self._access:
+        with self._known:
             known = self._values[sealed.account, sealed.query]
             if known.setdefault(sealed.body["wanted"], sealed.values) != sealed.values:
                 raise Tampered(f"two different answers of the same precision are sealed: {sealed.id.hex()[:12]}")
@@ -172,10 +201,26 @@ class Vault:
             return self._database.execute(sql, values).fetchone()
 
     def _write(self, turns: Sequence[Turn[Write, None]]) -> None:
-        with self._access, self._database:  # one transaction, one fsync
-            for turn in turns:
-                sql, values = turn.item
+        """One transaction, one fsync; few statements, since each gives way to whoever waits to run."""
+        rows: dict[str, list[tuple[object, ...]]] = defaultdict(list)
+        for turn in turns:
+            table, row = turn.item
+            rows[table].append(row)
+        statements = [_insert(table, some) for table, found in rows.items() for some in _some(found)]
+        with self._access, self._database if len(statements) > 1 else nullcontext():
+            for sql, values in statements:
                 self._database.execute(sql, values)
+
+
+def _some(rows: Sequence[tuple[object, ...]]) -> list[Sequence[tuple[object, ...]]]:
+    return [rows[start : start + MOST_ROWS] for start in range(0, len(rows), MOST_ROWS)]
+
+
+def _insert(table: str, rows: Sequence[tuple[object, ...]]) -> tuple[str, tuple[object, ...]]:
+    """One statement for many rows; only the table's name and places for values are put into its text."""
+    places = "(" + ", ".join("?" * len(rows[0])) + ")"
+    sql = f"INSERT INTO {table} VALUES {', '.join([places] * len(rows))}"
+    return sql + " ON CONFLICT DO NOTHING" * (table in AGAIN), tuple(value for row in rows for value in row)
 
 
 def _sealed(row: Any) -> Sealed:

@@ -1,0 +1,30 @@
+"""Which engine reads which source."""
+
+from __future__ import annotations
+
+from noisebank.measuring.duckdb_engine import DuckDBEngine, DuckDBTableEngine, header_of
+from noisebank.measuring.engine import Engine
+from noisebank.measuring.postgres_engine import PostgresEngine, postgres_header
+from noisebank.measuring.spark_engine import SparkEngine, spark_header
+from noisebank.policy import Keeper, Policy, Source, Table
+
+
+def columns_of(source: Source) -> tuple[str, ...]:
+    """The names of a table's columns: metadata, no rows."""
+    if isinstance(source, Table) and source.keeper is Keeper.POSTGRESQL:
+        return postgres_header(source)
+    if isinstance(source, Table) and source.keeper is Keeper.SPARK:
+        return spark_header(source)
+    return header_of(source)
+
+
+def engine_of(policy: Policy, header: tuple[str, ...], row_key: str) -> Engine:
+    """The engine for a policy's table. Nothing is opened yet: that happens with the first statement."""
+    source = policy.source
+    if not isinstance(source, Table):
+        return DuckDBEngine(policy, header, row_key)
+    if source.keeper is Keeper.POSTGRESQL:
+        return PostgresEngine(policy, header, row_key)
+    if source.keeper is Keeper.SPARK:
+        return SparkEngine(policy, header, row_key)
+    return DuckDBTableEngine(policy, header, row_key)

@@ -1,0 +1,207 @@
+"""PostgreSQL (extra `[postgres]`): a table stays where it is, a role that may only read is enough.
+
+How to reach the server is said by the policy's address, by the environment variable NOISEBANK_POSTGRES
+or by PostgreSQL's own variables (PGHOST, ...); the password by PGPASSWORD or ~/.pgpass. No password is
+ever written down by the bank, and no address leaves this module in an error.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from noisebank.errors import BadTable
+from noisebank.measuring.dialect import Stored
+from noisebank.measuring.postgres_dialect import POSTGRES
+from noisebank.measuring.sql_engine import SqlEngine
+from noisebank.policy import Policy, Table
+
+if TYPE_CHECKING:
+    import psycopg
+
+CONNECTION = "NOISEBANK_POSTGRES"
+ITS_OWN = ("PGHOST", "PGSERVICE", "PGDATABASE")
+"""If one of them is set, PostgreSQL's client library knows where to go by itself."""
+PATIENCE = 10
+"""Seconds to wait for a server that does not answer."""
+REASONS = (
+    ("password", "it refuses the password"),
+    ("does not exist", "it does not know the role or the database"),
+    ("pg_hba.conf", "it lets nobody in this way"),
+    ("too many", "it has too many connections"),
+    ("timeout", "it does not answer"),
+)
+"""What is in the server's message, and what may be said of it: the message itself has hosts and names in it."""
+SETTINGS = {
+    "default_transaction_isolation": "repeatable read",  # one snapshot
+    "default_transaction_read_only": "on",
+    "standard_conforming_strings": "on",  # a backslash in a text is a backslash
+    "search_path": "pg_catalog",  # nobody's md5() but the server's
+    "row_security": "off",  # an error instead of fewer rows
+    "TimeZone": "UTC",
+    "DateStyle": "ISO",
+    "extra_float_digits": "1",
+    "client_encoding": "UTF8",
+}
+STORED = {
+    **dict.fromkeys(("int2", "int4", "int8"), Stored.INTEGER),
+    **dict.fromkeys(("float4", "float8"), Stored.FLOAT),
+    **dict.fromkeys(("text", "varchar", "bpchar", "name"), Stored.TEXT),
+    "numeric": Stored.DECIMAL,
+    "bool": Stored.BOOLEAN,
+    "bytea": Stored.BYTES,
+}
+COLUMNS = """
+SELECT a.attname::text, CASE WHEN t.typtype = 'd' THEN b.typname ELSE t.typname END::text
+FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_type b ON b.oid = t.typbasetype
+WHERE a.attrelid = {oid} AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
+"""
+FAMILY = """
+WITH RECURSIVE family(id) AS (
+  SELECT {oid} UNION SELECT i.inhrelid FROM pg_inherits i JOIN family f ON i.inhparent = f.id
+)
+"""
+KINDS = f"""
+{FAMILY.format(oid="to_regclass({name})::oid")}
+SELECT c.oid::bigint, c.relkind::text, pg_is_in_recovery() OR current_setting('track_counts') <> 'on'
+FROM pg_class c JOIN family f ON f.id = c.oid ORDER BY c.oid = to_regclass({{name}})::oid DESC
+"""
+IDENTITY = f"""
+{FAMILY.format(oid="{oid}::oid")}, facts AS (
+  SELECT concat_ws(' ', c.oid, pg_relation_filenode(c.oid),
+    pg_stat_get_tuples_inserted(c.oid), pg_stat_get_tuples_updated(c.oid), pg_stat_get_tuples_deleted(c.oid),
+    (SELECT string_agg(concat_ws(' ', a.attnum, a.attname, a.atttypid), ',' ORDER BY a.attnum)
+     FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped)) AS fact
+  FROM pg_class c JOIN family f ON f.id = c.oid
+)
+SELECT md5(string_agg(fact, ';' ORDER BY fact)) FROM facts
+"""
+SEEN = frozenset("rpm")
+"""Tables, partitioned tables, materialised views."""
+REFUSED = {"v": "is a view", "f": "is a foreign table or has one among its parts"}
+
+
+class PostgresEngine(SqlEngine):
+    """An `Engine` over one PostgreSQL table. Each statement sees one snapshot of it."""
+
+    def __init__(self, policy: Policy, header: tuple[str, ...], row_key: str) -> None:
+        super().__init__(policy, header, row_key, POSTGRES)
+        assert isinstance(policy.source, Table)
+        self._server = _Server(policy.source)
+
+    def identity(self) -> str:
+        """A digest of what the catalogue and the statistics say of the table; see docs/engines.md for what they miss.
+
+        The files of the table and of its partitions, names and types of columns, and how many rows
+        were ever inserted, updated and deleted. The server publishes such counts within about a
+        second of a commit (ten, if the writer falls idle), and forgets them in a crash.
+        """
+        ((facts,),) = self._server.rows(IDENTITY.format(oid=self._server.oid()))
+        return f"PostgreSQL {facts}"
+
+    def _stored(self) -> Mapping[str, Stored]:
+        return {name: STORED.get(kind, Stored.OTHER) for name, kind in self._server.columns()}
+
+    def _table(self) -> str:
+        return self._server.table
+
+    def _rows(self, sql: str) -> list[Any]:
+        return self._server.rows(sql)
+
+
+def postgres_header(source: Table) -> tuple[str, ...]:
+    """The names of a table's columns: metadata, no rows."""
+    return tuple(name for name, _ in _Server(source).columns())
+
+
+class _Server:
+    """One connection for one table, made when it is needed and made anew when it was lost."""
+
+    def __init__(self, source: Table) -> None:
+        parts = source.parts if len(source.parts) > 1 else ("public", *source.parts)
+        self.table = ".".join(POSTGRES.quoted(part) for part in parts)
+        self._name, self._address = source.name, source.address
+        self._lock = threading.Lock()
+        self._open: list[psycopg.Connection[Any]] = []
+        weakref.finalize(self, _close, self._open)
+
+    def oid(self) -> int:
+        """The table's number in the catalogue, if it is one whose changes can be seen."""
+        found = self.rows(KINDS.format(name=POSTGRES.literal(self.table)))
+        if not found:
+            raise BadTable(f"PostgreSQL has no table {self.table} that this role may see")
+        for _, kind, blind in found:
+            if blind:
+                raise BadTable("this PostgreSQL server is a replica or does not count changes, so they cannot be seen")
+            if kind not in SEEN:
+                what = REFUSED.get(kind, "is no table")
+                raise BadTable(f"{self.table} {what}: changes behind it cannot be seen; copy it into a table")
+        return int(found[0][0])
+
+    def columns(self) -> list[tuple[str, str]]:
+        """Names and types."""
+        return [(str(name), str(kind)) for name, kind in self.rows(COLUMNS.format(oid=self.oid()))]
+
+    def rows(self, sql: str) -> list[Any]:
+        """What one statement returns. It only reads: on a connection that had died in the meantime it is sent again."""
+        _check_installed()
+        import psycopg
+
+        with self._lock:
+            old = bool(self._open)
+            try:
+                try:
+                    return self._sent(sql)
+                except (psycopg.OperationalError, psycopg.InterfaceError):
+                    if not (old and self._lost()):
+                        raise
+                    return self._sent(sql)
+            except psycopg.Error as error:
+                self._lost()
+                # Messages quote values, names and hosts: only their kind leaves this room.
+                raise BadTable(f"{self._name} cannot be read by PostgreSQL ({type(error).__name__})") from None
+
+    def _sent(self, sql: str) -> list[Any]:
+        if not self._open:
+            self._open.append(_connected(self._address))
+        # Binary results need the protocol in which one message is one statement.
+        return self._open[0].execute(sql.encode(), binary=True).fetchall()
+
+    def _lost(self) -> bool:
+        """Whether the connection is gone; if so, the next statement makes a new one."""
+        if self._open and self._open[0].broken:
+            _close(self._open)
+        return not self._open
+
+
+def _close(connections: list[psycopg.Connection[Any]]) -> None:
+    while connections:
+        connections.pop().close()
+
+
+def _check_installed() -> None:
+    if find_spec("psycopg") is None:
+        raise BadTable("a PostgreSQL table needs psycopg: pip install 'noisebank[postgres]'")
+
+
+def _connected(address: str) -> psycopg.Connection[Any]:
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+    where = address or os.environ.get(CONNECTION, "")
+    if not where and not any(os.environ.get(name) for name in ITS_OWN):
+        raise BadTable(f"nobody says where the PostgreSQL server is: set {CONNECTION}, or give its address as source")
+    known = {"connect_timeout": PATIENCE, "application_name": "noisebank", **conninfo_to_dict(where)}
+    try:
+        connection = psycopg.connect(make_conninfo("", **known), autocommit=True)
+    except psycopg.OperationalError as error:
+        reasons = [reason for words, reason in REASONS if words in str(error)]
+        why = reasons[0] if reasons else "no connection"
+        raise BadTable(f"the PostgreSQL server cannot be reached: {why}") from None
+    for name, value in SETTINGS.items():
+        connection.execute("SELECT set_config(%s, %s, false)", (name, value))
+    return connection

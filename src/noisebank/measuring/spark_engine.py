@@ -1,0 +1,212 @@
+"""Spark SQL (extra `[spark]`): a Parquet or CSV path, or a table of Spark's catalogue.
+
+An existing session is used if there is one; otherwise Spark starts on this machine, or wherever its
+own configuration says.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from hashlib import blake2b
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from noisebank.errors import BadTable
+from noisebank.measuring.dialect import Stored
+from noisebank.measuring.duckdb_engine import csv_header
+from noisebank.measuring.spark_dialect import SPARK
+from noisebank.measuring.sql_engine import SqlEngine
+from noisebank.policy import Policy, Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SETTINGS = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.variable.substitute": "false",  # ${...} in a name is a name
+}
+STORED = {
+    **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), Stored.INTEGER),
+    **dict.fromkeys(("float", "double"), Stored.FLOAT),
+    "boolean": Stored.BOOLEAN,
+    "string": Stored.TEXT,
+    "binary": Stored.BYTES,
+}
+
+
+class SparkEngine(SqlEngine):
+    """An `Engine` over one table or path. One statement is one Spark job."""
+
+    def __init__(self, policy: Policy, header: tuple[str, ...], row_key: str) -> None:
+        super().__init__(policy, header, row_key, SPARK)
+        assert isinstance(policy.source, Table)
+        for name in policy.columns:
+            if "${" in name:  # Hadoop puts a setting in its place, and the column reads as missing
+                raise BadTable(f"Spark cannot read a column named {name}; rename it")
+        self._data = _Data(policy.source, header)
+
+    def identity(self) -> str:
+        """Names, sizes and times of change of all files."""
+        return self._data.identity()
+
+    def _stored(self) -> Mapping[str, Stored]:
+        return self._data.stored()
+
+    def _table(self) -> str:
+        return self._data.view
+
+    def _rows(self, sql: str) -> list[Any]:
+        return self._data.rows(sql)
+
+
+def spark_header(source: Table) -> tuple[str, ...]:
+    """The names of a table's columns: metadata, no rows."""
+    if source.path is not None and _is_csv(source.path):
+        return csv_header(_files(source.path)[0])
+    return tuple(_Data(source, ()).stored())
+
+
+class _Data:
+    """A table under a name of its own in a session of its own."""
+
+    def __init__(self, source: Table, header: tuple[str, ...]) -> None:
+        self._source, self._header = source, header
+        self._lock = threading.Lock()
+        self._session: SparkSession | None = None
+        self.view = f"noisebank_{uuid4().hex}"
+
+    def stored(self) -> Mapping[str, Stored]:
+        """Names and types of the columns."""
+        with self._lock:
+            fields = self._asked(lambda session: self._frame(session).schema.fields)
+        return {field.name: _stored_as(field.dataType.simpleString()) for field in fields}
+
+    def rows(self, sql: str) -> list[Any]:
+        """What one statement returns."""
+
+        def look(session: SparkSession) -> list[Any]:
+            self._frame(session).createOrReplaceTempView(self.view)
+            return [tuple(row) for row in session.sql(sql).collect()]
+
+        with self._lock:
+            return list(self._asked(look))
+
+    def identity(self) -> str:
+        """Of all files: where they lie, how large they are, when they changed."""
+        digest = blake2b(digest_size=16)
+        for fact in self._local_facts() if self._source.path is not None else self._catalogue_facts():
+            digest.update(f"{len(fact)}:{fact}".encode())
+        return f"Spark {digest.hexdigest()}"
+
+    def _local_facts(self) -> list[str]:
+        assert self._source.path is not None
+        facts = []
+        for file in _files(self._source.path):
+            status = file.stat()
+            facts.append(f"{file.relative_to(self._source.path.parent)} {status.st_size} {status.st_mtime_ns}")
+        return facts
+
+    def _catalogue_facts(self) -> list[str]:
+        def look(session: SparkSession) -> list[str]:
+            frame = self._frame(session)
+            jvm: Any = session._jvm
+            hadoop: Any = session._jsparkSession.sessionState().newHadoopConf()
+            facts = [f"{field.name} {field.dataType.simpleString()}" for field in frame.schema.fields]
+            for file in sorted(frame.inputFiles()):
+                path = jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI(file))
+                status = path.getFileSystem(hadoop).getFileStatus(path)
+                facts.append(f"{file} {status.getLen()} {status.getModificationTime()}")
+            return facts
+
+        with self._lock:
+            return list(self._asked(look))
+
+    def _frame(self, session: SparkSession) -> DataFrame:
+        if self._source.path is None:
+            name = ".".join(SPARK.quoted(part) for part in self._source.parts)
+            session.catalog.refreshTable(name)
+            return session.table(name)
+        path = str(self._source.path)
+        reader = session.read.option("recursiveFileLookup", "true")  # names of folders are no columns
+        if not _is_csv(self._source.path):
+            return reader.option("mergeSchema", "false").parquet(_escaped(path))
+        from pyspark.sql.functions import col, lit, nullif
+
+        schema = ", ".join(f"c{place} STRING" for place in range(len(self._header)))
+        options = {"header": "true", "quote": '"', "escape": '"', "multiLine": "true", "maxCharsPerColumn": "-1"}
+        frame = reader.schema(schema).options(**options).csv(_escaped(path))
+        columns = [
+            nullif(col(name), lit("")).alias(title) for name, title in zip(frame.columns, self._header, strict=True)
+        ]
+        return frame.select(*columns)
+
+    def _asked(self, look: Any) -> Any:
+        if self._source.path is not None:
+            _files(self._source.path)
+        _check_installed()
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        try:
+            if self._session is None:
+                self._session = _session()
+            return look(self._session)
+        except (PySparkException, Py4JError, OSError) as error:
+            self._session = None
+            # Messages quote values and plans: only their kind leaves this room.
+            raise BadTable(f"{self._source.name} cannot be read by Spark ({type(error).__name__})") from None
+
+
+def _session() -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.config("spark.log.level", "OFF").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.ui.showConsoleProgress", "false")
+    session = builder.appName("noisebank").getOrCreate().newSession()
+    session.sparkContext.setLogLevel("OFF")  # its log would quote values
+    for name, value in SETTINGS.items():
+        session.conf.set(name, value)
+    return session
+
+
+def _check_installed() -> None:
+    if find_spec("pyspark") is None:
+        raise BadTable("Spark needs pyspark and Java: pip install 'noisebank[spark]'")
+
+
+def _stored_as(kind: str) -> Stored:
+    return STORED.get(kind, Stored.DECIMAL if kind.startswith("decimal") else Stored.OTHER)
+
+
+def _is_csv(path: Path) -> bool:
+    kinds = {file.suffix.lower() == ".csv" for file in _files(path)}
+    if len(kinds) > 1:
+        raise BadTable(f"{path} mixes CSV with other files")
+    return kinds == {True}
+
+
+def _files(path: Path) -> list[Path]:
+    """The files that Spark reads: not those whose names begin with a dot or an underscore."""
+    try:
+        found = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
+    except OSError as error:
+        raise BadTable(f"{path} cannot be read: {error.strerror}") from None
+    seen = [
+        file for file in found if not any(part[0] in "._" for part in file.relative_to(path.parent).parts[1:] or ())
+    ]
+    if not seen:
+        raise BadTable(f"there is no file {path}")
+    return seen
+
+
+def _escaped(path: str) -> str:
+    """A path without the signs that Spark reads as patterns."""
+    return "".join(f"\\{sign}" if sign in "*?[]{}\\" else sign for sign in path)

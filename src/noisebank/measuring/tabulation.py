@@ -1,0 +1,145 @@
+"""A cube's cells, counted and added up once: a measurement there is a sum over cells, not a scan.
+
+Exact for integers of any size: a cell's total is kept in limbs of 32 bits, so that adding up a
+million cells stays inside 64 bits. Totals are as secret as the table itself.
+"""
+
+from __future__ import annotations
+
+import io
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from noisebank.errors import Tampered
+from noisebank.measuring.dialect import Dialect, Stored
+from noisebank.measuring.fields import Field, askable, fields_of
+from noisebank.measuring.statement import counted_rows, plain
+from noisebank.policy import Kind, Policy
+from noisebank.queries.cells import Cube, Mask
+from noisebank.queries.groups import parts_of
+from noisebank.queries.query import Function, Part, Query
+from noisebank.queries.sensitivity import saturation
+
+LIMB = 32
+COUNT = (Function.COUNT, "")
+Limbs = NDArray[np.int64]
+Total = tuple[Function, str]
+
+
+@dataclass(frozen=True, eq=False)
+class Tabulation:
+    """Totals by function and column. The first axis are the limbs, lowest first; only the last one has a sign."""
+
+    cube: Cube
+    totals: Mapping[Total, Limbs]
+
+    def statistics(self, query: Query, policy: Policy) -> tuple[int, ...]:
+        """What an engine would return for each group (one if there is no GROUP BY); `CutsCells` if cells do not say."""
+        axes = [self.cube.columns.index(name) for name in query.by]
+        sizes = [len(parts_of(policy.columns[name])) for name in query.by]
+        found: NDArray[np.object_] = np.zeros(sizes or 1, dtype=object)
+        for part in query.parts:
+            totals = self.totals[part.function, part.column or ""]
+            for weight, predicate in part.weights:
+                found = found + weight * self._added(totals, self.cube.mask(predicate), axes, sizes)
+        limit = saturation(query, policy)
+        return tuple(max(-limit, min(limit, int(total))) for total in found.ravel())
+
+    def _added(self, totals: Limbs, mask: Mask, axes: Sequence[int], sizes: Sequence[int]) -> Any:
+        """The cells of a mask, added up by group: an array of Python integers."""
+        others = tuple(1 + axis for axis in range(len(self.cube.columns)) if axis not in axes)
+        limbs = totals.sum(axis=others, where=mask)  # at most 2**20 limbs below 2**32: no overflow
+        if axes:  # the remaining axes are in the cube's order; groups come in the order of GROUP BY
+            order = [1 + sorted(axes).index(axis) for axis in axes]
+            limbs = limbs.transpose(0, *order)[(slice(None), *(slice(size) for size in sizes))]
+        return sum(limb.astype(object) * 2 ** (LIMB * place) for place, limb in enumerate(limbs))
+
+    def packed(self) -> bytes:
+        """For the vault."""
+        file = io.BytesIO()
+        named: dict[str, Any] = {f"{function.value} {c}": limbs for (function, c), limbs in self.totals.items()}
+        np.savez_compressed(file, **named)
+        return file.getvalue()
+
+    @classmethod
+    def unpacked(cls, cube: Cube, packed: bytes) -> Tabulation:
+        """What was packed."""
+        totals = {}
+        try:
+            with np.load(io.BytesIO(packed), allow_pickle=False) as file:
+                for name in file.files:
+                    function, _, column = name.partition(" ")
+                    totals[Function(function), column] = file[name]
+        except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error):
+            raise Tampered("the vault's cube cannot be read") from None
+        if any(limbs.shape[1:] != cube.shape for limbs in totals.values()):
+            raise Tampered("the vault's cube has another shape than the policy's")
+        return cls(cube, totals)
+
+
+def totals_of(policy: Policy) -> list[Total]:
+    """What is tabulated: rows, and each bounded column's steps and their squares."""
+    numbers = sorted(name for name, column in policy.columns.items() if column.numeric and column.low is not None)
+    return [COUNT, *((function, name) for name in numbers for function in (Function.SUM, Function.SQUARES))]
+
+
+def cells_statement(
+    cube: Cube, policy: Policy, table: str, row_key: str, dialect: Dialect, stored: Mapping[str, Stored]
+) -> str:
+    """SELECT what tells the cells apart and their totals, one row a cell that has any rows."""
+    names = frozenset(name for name, column in policy.columns.items() if askable(column))
+    fields = fields_of(policy, names, dialect, stored)
+    told = [expression for name in cube.columns for expression in _told(fields[name])]
+    totals = [plain(Part(function, name or None, ()), fields, dialect) for function, name in totals_of(policy)]
+    places = ", ".join(str(place) for place in range(1, len(told) + 1))
+    rows = counted_rows(policy, table, row_key, fields, dialect, stored)
+    return f"SELECT {', '.join([*told, *totals])} FROM {rows} GROUP BY {places}"
+
+
+def tabulated(cube: Cube, policy: Policy, rows: Iterable[Sequence[Any]]) -> Tabulation:
+    """An engine's rows as a tabulation; cells without rows are 0."""
+    columns = [policy.columns[name] for name in cube.columns]
+    places = [
+        {key: place for place, key in enumerate(column.keys)} if column.kind is Kind.TEXT else None
+        for column in columns
+    ]
+    wanted, cells, found = totals_of(policy), [], []
+    for row in rows:
+        cell, rest = 0, list(row)
+        for size, keys, column in zip(cube.shape, places, columns, strict=True):
+            if keys is None:
+                place, rest = int(rest[0]), rest[1:]
+            else:
+                missing, after = (int(rest[1]), 2) if column.nullable else (0, 1)
+                place, rest = keys.get(rest[0], len(keys) + missing), rest[after:]
+            cell = cell * size + place
+        cells.append(cell)  # each once: what tells rows apart tells cells apart
+        found.append([int(total) for total in rest])
+    totals = np.array(found, dtype=object).reshape(len(found), len(wanted))
+    return Tabulation(cube, {name: _limbs(cube, cells, totals[:, place]) for place, name in enumerate(wanted)})
+
+
+def _told(field: Field) -> list[str]:
+    """What tells the pieces of a column apart."""
+    if field.column.kind is Kind.TEXT:
+        missing = f"CASE WHEN {field.name} IS NULL THEN 1 ELSE 0 END"
+        return [field.key(), missing] if field.column.nullable else [field.key()]
+    groups = len(parts_of(field.column))
+    return [f"CASE WHEN {field.missing} THEN {groups if field.column.nullable else 0} ELSE {field.grouped()} END"]
+
+
+def _limbs(cube: Cube, cells: list[int], totals: NDArray[np.object_]) -> Limbs:
+    largest = max((abs(total) for total in totals), default=0)
+    count = max(1, -(-(int(largest).bit_length() + 1) // LIMB))
+    limbs = np.zeros((count, cube.cells), dtype=np.int64)
+    for number in range(count):
+        last = number == count - 1
+        limbs[number, cells] = totals if last else totals & (2**LIMB - 1)
+        totals = totals >> LIMB  # rounds down: what is left may be negative, limbs are not
+    return limbs.reshape((count, *cube.shape))

@@ -1,0 +1,88 @@
+"""Cells: the finest parts of a table that a cube tells apart, and predicates as sets of them.
+
+A cube's columns have declared keys, bins or truth values. Together with "none of the keys" and the
+missing value these partition each column's whole domain, so every row lies in exactly one cell, and
+a predicate that never cuts through a bin is exactly a set of cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from noisebank.policy import Column, Kind, Policy
+from noisebank.queries.groups import parts_of
+from noisebank.queries.predicates import FALSE, TRUE, Predicate
+from noisebank.queries.values import Values
+
+MAX_CELLS = 2**20
+"""What the contract can charge by cells."""
+Mask = NDArray[np.bool_]
+
+
+class CutsCells(Exception):
+    """A predicate that is no set of cells: it cuts through a bin, or asks for a column that the cube has not."""
+
+
+def pieces_of(column: Column) -> tuple[Values, ...]:
+    """A partition of the column's domain: its groups, then "none of the keys", then the missing value."""
+    rest = [Values(((len(column.keys), len(column.keys)),))] if column.kind is Kind.TEXT else []
+    return (*parts_of(column), *rest, *([Values((), null=True)] if column.nullable else []))
+
+
+@dataclass(frozen=True)
+class Cube:
+    """Declared columns, in the order of the policy, and the pieces of their domains."""
+
+    columns: tuple[str, ...]
+    pieces: tuple[tuple[Values, ...], ...]
+
+    @classmethod
+    def of(cls, names: tuple[str, ...], columns: Mapping[str, Column]) -> Cube:
+        """The cube over these columns; `BadQuery` if one of them has neither keys nor bins."""
+        return cls(names, tuple(pieces_of(columns[name]) for name in names))
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """Pieces of each column."""
+        return tuple(len(pieces) for pieces in self.pieces)
+
+    @property
+    def cells(self) -> int:
+        """How many there are."""
+        return prod(self.shape)
+
+    def mask(self, predicate: Predicate) -> Mask:
+        """The cells where the predicate holds, broadcastable to `shape`; `CutsCells` if it is no set of cells."""
+        flat = (1,) * len(self.columns)
+        known: dict[int, Mask] = {id(TRUE): np.ones(flat, bool), id(FALSE): np.zeros(flat, bool)}
+        for node in predicate.nodes:  # children first
+            found = known[id(FALSE)]
+            for values, child in node.branches:
+                found = found | (self._along(node.column, values) & known[id(child)])
+            known[id(node)] = found
+        return known[id(predicate)]
+
+    def _along(self, column: str, values: Values) -> Mask:
+        if column not in self.columns:
+            raise CutsCells(column)
+        axis = self.columns.index(column)
+        inside = []
+        for piece in self.pieces[axis]:
+            common = piece & values
+            if common and common != piece:
+                raise CutsCells(column)
+            inside.append(bool(common))
+        shape = [1] * len(self.columns)
+        shape[axis] = len(inside)
+        return np.array(inside).reshape(shape)
+
+
+def cubes_of(policy: Policy) -> tuple[Cube, ...]:
+    """The policy's cubes, fewest cells first: the first that can answer is the best."""
+    return tuple(sorted((Cube.of(names, policy.columns) for names in policy.cubes), key=lambda cube: cube.cells))

@@ -1,0 +1,32 @@
+"""Whole banks over tables of any engine: a policy file, an account in memory, real contract and real noise."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from noisebank.entropy import Entropy
+from noisebank.opening import open_account
+from noisebank.path import Account
+from noisebank.policy import Keeper, Source, Table
+from noisebank.policy_file import read_policy
+from support import memory_rooms
+
+
+def settings(source: Source) -> str:
+    """How a policy file names a source."""
+    if not isinstance(source, Table):
+        return f"source = {json.dumps(str(source))}\n"
+    if source.path is None:
+        where = source.address or source.keeper.value
+        return f"source = {json.dumps(where)}\ntable = {json.dumps('.'.join(source.parts))}\n"
+    if source.keeper is Keeper.SPARK:
+        return f'source = {json.dumps(str(source.path))}\nengine = "spark"\n'
+    return f"source = {json.dumps(str(source.path))}\ntable = {json.dumps('.'.join(source.parts))}\n"
+
+
+def account_over(source: Source, policy: str, folder: Path, entropy: Entropy | None = None) -> Account:
+    """An account for a table; `policy` is the policy file without its first lines."""
+    path = folder / f"policy{len(list(folder.glob('policy*')))}.toml"
+    path.write_text(settings(source) + policy, encoding="utf-8")
+    return open_account(memory_rooms(entropy), read_policy(path))[0]

@@ -1,0 +1,141 @@
+"""Puts one small table into any engine's hands, value for value."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import psycopg
+
+from conformance.reference import Row
+from conformance.server import Server
+from noisebank.measuring.engines import columns_of, engine_of
+from noisebank.measuring.sql_engine import SqlEngine
+from noisebank.policy import Keeper, Policy, Source, Table
+
+KINDS = ("csv", "parquet", "duckdb", "postgresql", "spark", "spark csv", "spark table")
+NUMBERS = count()
+DUCKDB_TYPES = {"text": "VARCHAR", "bigint": "BIGINT", "integer": "INTEGER", "double": "DOUBLE", "real": "FLOAT",
+                "decimal": "DECIMAL(30, 6)", "boolean": "BOOLEAN", "date": "DATE"}  # fmt: skip
+POSTGRES_TYPES = {**{kind: kind for kind in DUCKDB_TYPES}, "double": "double precision", "decimal": "numeric(30, 6)"}
+
+
+def quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+@dataclass
+class Store:
+    """Where a kind of engine finds its tables."""
+
+    kind: str
+    folder: Path
+    server: Server | None
+
+    @property
+    def only_text(self) -> bool:
+        """Whether everything is stored as text, and an empty text is a missing one."""
+        return self.kind in ("csv", "spark csv")
+
+    @property
+    def unreadable(self) -> tuple[str, ...]:
+        """Names of columns that the engine refuses."""
+        return ("${HOME}", "${spark.app.name}") if self.kind.startswith("spark") else ()
+
+    def put(self, types: dict[str, str], rows: list[Row], name: str = "") -> Source:
+        """A table with these columns: a new one, or in place of the one of that name."""
+        name = name or f"t{next(NUMBERS)}"
+        if self.only_text:
+            path = self.folder / f"{name}.csv"
+            _write_csv(path, list(types), rows)
+            return path if self.kind == "csv" else Table(Keeper.SPARK, path=path)
+        if self.kind == "postgresql":
+            assert self.server is not None
+            _write_postgres(self.server, name, types, rows)
+            return Table(Keeper.POSTGRESQL, (name,))
+        path = self.folder / f"{name}.{'duckdb' if self.kind == 'duckdb' else 'parquet'}"
+        _write_duckdb(path, types, rows)
+        if self.kind == "spark table":
+            _spark_table(name, path)
+            return Table(Keeper.SPARK, (name,))
+        return {"parquet": path, "duckdb": Table(Keeper.DUCKDB, ("people",), path)}.get(
+            self.kind, Table(Keeper.SPARK, path=path)
+        )
+
+    def replace(self, source: Source, types: dict[str, str], rows: list[Row]) -> None:
+        """Another table under the same name."""
+        self.drop(source)
+        self.put(types, rows, _name(source))
+
+    def drop(self, source: Source) -> None:
+        """The table is gone."""
+        if self.kind == "postgresql":
+            assert self.server is not None
+            self.server.execute(f"DROP TABLE {_name(source)}")
+        elif self.kind == "spark table":
+            _spark().sql(f"DROP TABLE {_name(source)}")
+        for path in self.folder.glob(f"{_name(source)}.*"):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    def engine(self, policy: Policy, types: dict[str, str], rows: list[Row], row_key: str = "k") -> SqlEngine:
+        """An engine over a new table."""
+        source = self.put(types, rows)
+        engine = engine_of(replace(policy, source=source), columns_of(source), row_key)
+        assert isinstance(engine, SqlEngine)
+        return engine
+
+
+def _write_csv(path: Path, names: list[str], rows: list[Row]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, quoting=csv.QUOTE_ALL)
+        writer.writerow(names)
+        writer.writerows([["" if row[name] is None else row[name] for name in names] for row in rows])
+
+
+def _write_duckdb(path: Path, types: dict[str, str], rows: list[Row]) -> None:
+    columns = ", ".join(f"{quoted(name)} {DUCKDB_TYPES[kind]}" for name, kind in types.items())
+    with duckdb.connect(str(path) if path.suffix == ".duckdb" else ":memory:") as connection:
+        connection.execute(f"CREATE TABLE people ({columns})")
+        connection.begin()  # one commit, not one a row
+        for row in rows:
+            values = [_as_duckdb(row[name]) for name in types]
+            connection.execute(f"INSERT INTO people VALUES ({', '.join('?' * len(values))})", values)
+        connection.commit()
+        if path.suffix == ".parquet":
+            connection.execute(f"COPY people TO '{path}' (FORMAT parquet)")
+
+
+def _as_duckdb(value: Any) -> Any:
+    return str(value) if isinstance(value, Decimal) else value
+
+
+def _write_postgres(server: Server, name: str, types: dict[str, str], rows: list[Row]) -> None:
+    columns = ", ".join(f"{quoted(column)} {POSTGRES_TYPES[kind]}" for column, kind in types.items())
+    with psycopg.connect(server.where, autocommit=True) as connection:
+        connection.execute(f"CREATE TABLE {name} ({columns})".encode())
+        with connection.cursor().copy(f"COPY {name} FROM STDIN".encode()) as copy:
+            for row in rows:
+                copy.write_row([row[column] for column in types])
+        connection.execute("SELECT pg_stat_force_next_flush()")
+
+
+def _spark_table(name: str, path: Path) -> None:
+    _spark().read.parquet(str(path)).write.option("path", str(path.with_suffix(".table"))).saveAsTable(name)
+
+
+def _spark() -> Any:
+    from noisebank.measuring.spark_engine import _session
+
+    return _session()
+
+
+def _name(source: Source) -> str:
+    """What `put` called it."""
+    path = source.path if isinstance(source, Table) else source
+    return path.stem if path is not None else source.name

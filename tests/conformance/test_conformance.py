@@ -1,0 +1,131 @@
+"""Any engine must pass this: same table, same question, the same exact integer as plain Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from conformance.reference import Condition, Steps, answers, number_of, step_of, text_of, truth_of
+from conformance.stores import Store
+from conformance.tables import Drawn
+from noisebank.errors import BadQuery, UnsupportedQuery
+from noisebank.measuring.sql_engine import SqlEngine
+from noisebank.policy import Column, Kind
+from noisebank.queries.predicates import TRUE, Predicate
+from noisebank.queries.query import Function, Query
+from noisebank.queries.sql import parse
+
+SEEDS = {"csv": 20, "parquet": 30, "duckdb": 9, "postgresql": 36, "spark": 6, "spark csv": 3, "spark table": 1}
+KEY = "secret'key"
+
+
+class Suite:
+    """One random table in one engine, and what it must answer."""
+
+    def __init__(self, store: Store, seed: int) -> None:
+        self.drawn = Drawn(seed, store.only_text, store.unreadable)
+        if store.only_text:  # an empty field is a missing one
+            self.drawn.rows = [{name: value or None for name, value in row.items()} for row in self.drawn.rows]
+        self.policy, self.rows = self.drawn.policy, self.drawn.rows
+        self.engine: SqlEngine = store.engine(self.policy, self.drawn.types, self.rows, KEY)
+
+    def expect(self, query: Query, added: Callable[[Steps], int], most: int) -> None:
+        wanted = answers(self.policy, self.rows, KEY, added, most, query.by)
+        found = self.engine.statistics(query) if query.by else (self.engine.statistic(query),)
+        assert list(found) == wanted, self.engine._statement(query)
+
+    def predicate(self, condition: Condition) -> Predicate:
+        """The condition in canonical form; TRUE where the parser says that it is always so."""
+        query = parse(f"SELECT COUNT(*) FROM t WHERE {condition.sql}", self.policy).query
+        return query.where
+
+    def run(self, questions: int) -> None:
+        for _ in range(questions):
+            condition = self.drawn.condition()
+            try:
+                where = self.predicate(condition)
+            except (BadQuery, UnsupportedQuery):
+                continue  # by the policy no row meets it
+            by = self.drawn.groups() if self.drawn._flip() else ()
+            column = self.drawn.numeric()
+            self.counts(condition, where, by)
+            self.sums(column, condition, where, by)
+        self.combinations()
+        self.everything()
+
+    def counts(self, condition: Condition, where: Predicate, by: tuple[str, ...]) -> None:
+        def added(row: Steps) -> int:
+            return 1 if condition.holds(row) else 0
+
+        self.expect(Query.of(Function.COUNT, None, where, by), added, 1)
+
+    def sums(self, column: Column, condition: Condition, where: Predicate, by: tuple[str, ...]) -> None:
+        most = max(map(abs, column.bounds))
+
+        def added(row: Steps) -> int:
+            return (row[column.name] or 0) if condition.holds(row) else 0
+
+        self.expect(Query.of(Function.SUM, column.name, where, by), added, most)
+        self.expect(Query.of(Function.SQUARES, column.name, where, by), lambda row: added(row) ** 2, most * most)
+
+    def combinations(self) -> None:
+        """Weights that overlap, and a column with a count, as SQL."""
+        one, other, column = self.drawn.condition(1), self.drawn.condition(1), self.drawn.numeric()
+
+        def counts(row: Steps) -> int:
+            return (1000 if one.holds(row) else 0) - (3 if other.holds(row) else 0)
+
+        def mixed(row: Steps) -> int:
+            return 7 * (row[column.name] or 0) * int(column.step) - (2 if one.holds(row) else 0)
+
+        self.combined(f"1000 * COUNT(*) FILTER (WHERE {one.sql}) - 3 * COUNT(*) FILTER (WHERE {other.sql})", counts)
+        if column.step.denominator == 1:
+            self.combined(f'7 * SUM("{column.name}") - 2 * COUNT(*) FILTER (WHERE {one.sql})', mixed)
+
+    def combined(self, sql: str, added: Callable[[Steps], int]) -> None:
+        try:
+            question = parse(f"SELECT {sql} FROM t", self.policy)
+        except (BadQuery, UnsupportedQuery):
+            return  # all of it cancels out
+        if self.policy.row_cap < 1_000:
+            return  # what a row can add at most is another test's subject: here nothing saturates
+        self.expect(question.query, lambda row: int(added(row) / question.unit), 10**18)
+
+    def everything(self) -> None:
+        self.expect(Query.of(Function.COUNT, None, TRUE), lambda _: 1, 1)
+        found = self.engine.inspect()
+        assert found.rows == len(self.rows)
+        for name, column in self.policy.columns.items():
+            values = [row[name] for row in self.rows]
+            read = number_of if column.numeric else truth_of if column.kind is Kind.BOOLEAN else text_of
+            assert found.missing[name] == sum(read(value) is None for value in values), name
+            if column.keys:
+                unkeyed = sum(text_of(value) is not None and text_of(value) not in column.keys for value in values)
+                assert found.unkeyed[name] == unkeyed
+            elif column.numeric:
+                low, high = (float(bound * column.step) for bound in column.bounds)
+                numbers = [number for value in values if (number := number_of(value)) is not None]
+                assert found.outside[name] == sum(not low <= number <= high for number in numbers)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "block" in metafunc.fixturenames:
+        metafunc.parametrize("block", range(3))
+
+
+def test_every_engine_gives_the_same_integers(store: Store, block: int) -> None:
+    for seed in range(block, SEEDS[store.kind], 3):
+        Suite(store, seed).run(3 if store.kind.startswith("spark") else 6)
+
+
+def test_the_reference_rounds_as_documented() -> None:
+    half = Column("x", Kind.NUMBER, low=-10, high=10)
+    assert [step_of(half, value) for value in (0.5, -0.5, 2.5, 0.49999999999999994, 99, "1e400")] == [
+        1,
+        -1,
+        3,
+        0,
+        10,
+        10,
+    ]

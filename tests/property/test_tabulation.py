@@ -1,0 +1,194 @@
+"""A cube's cells say what a scan says, for every query that is a sum over cells; all others are scans."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, reject, settings
+from hypothesis import strategies as st
+
+from noisebank.entropy import workload
+from noisebank.errors import BadQuery, Tampered, UnsupportedQuery
+from noisebank.measuring.cubed_engine import CubedEngine
+from noisebank.measuring.duckdb_engine import DuckDBEngine, header_of
+from noisebank.measuring.tabulation import COUNT, Tabulation
+from noisebank.policy import Column, Kind, Neighbours, Policy
+from noisebank.queries.cells import Cube, CutsCells, cubes_of
+from noisebank.queries.sql import parse
+
+HUGE = 2**31 - 1
+COLUMNS = {
+    "town": Column("town", Kind.TEXT, keys=("north", "south", "west"), nullable=True),
+    "job": Column("job", Kind.TEXT, keys=("baker", "smith")),
+    "ill": Column("ill", Kind.BOOLEAN, nullable=True),
+    "old": Column("old", Kind.BOOLEAN),
+    "age": Column("age", Kind.INTEGER, low=0, high=100, bins=(18, 40, 65)),
+    "visits": Column("visits", Kind.INTEGER, low=-3, high=3, bins=(-1, 0, 2), nullable=True),
+    "debt": Column("debt", Kind.NUMBER, Fraction(1, 100), -HUGE, 0),
+    "who": Column("who", Kind.TEXT),
+}
+CUBES = (("town", "ill"), ("visits", "job", "town"), ("age",), ("old", "ill", "age", "job"))
+
+
+def policy(source: Path, unit: str) -> Policy:
+    return Policy(
+        "t", source, Neighbours.ADD_REMOVE, 5_000, MappingProxyType(COLUMNS), Fraction(1), Fraction(1, 10**6),
+        unit=unit, max_rows=1 if unit == "row" else 2, cubes=CUBES,
+    )  # fmt: skip
+
+
+TOWNS, JOBS, TRUTHS = (
+    ["north", "south", "west", "mars", ""],
+    ["baker", "smith", "nurse", ""],
+    ["true", "false", "", "maybe"],
+)
+AGES = ["0", "17", "18", "39", "40", "64", "65", "100", "200", "-5", "", "x"]
+VISITS = ["-4", "-3", "-2", "-1", "0", "1", "2", "3", "", "nan"]
+DEBTS = ["0", "-0.01", "-21474836.47", "-1e30", "5", "", "inf"]
+
+
+def rows(count: int, seed: int) -> list[list[str]]:
+    pick = workload(seed)
+    lists = [TOWNS, JOBS, TRUTHS, TRUTHS, AGES, VISITS, DEBTS, list("abcd")]
+    return [[pick.choice(options) for options in lists] for _ in range(count)]
+
+
+tests = st.sampled_from([
+    "town = 'north'", "town <> 'north'", "town IN ('south', 'west')", "town IS NULL", "ill",
+    "NOT ill", "ill IS NULL", "old", "NOT old", "age >= 18", "age BETWEEN 18 AND 39", "age < 65", "job = 'baker'",
+    "job <> 'smith'", "visits < 0", "visits IS NULL", "visits >= 2", "visits BETWEEN -1 AND 1",
+])  # fmt: skip
+conditions = st.recursive(
+    tests, lambda inner: st.builds(lambda a, b, j: f"({a} {j} {b})", inner, inner, st.sampled_from(["AND", "OR"]))
+)
+aggregates = st.sampled_from([
+    "COUNT(*)", "SUM(debt)", "SUM(age)", "SUM(visits)", "SUM(age * age)", "SUM(debt * debt)",
+    "2 * COUNT_IF(ill) - 3 * SUM(debt) + SUM(visits)", "1000 * COUNT_IF(age < 18) - COUNT_IF(old)",
+])  # fmt: skip
+groupings = st.sampled_from(["", "", "town", "age", "ill, town", "visits, job", "age, job, ill, old"])
+
+
+def engine_over(found: list[Any], unit: str, folder: str) -> tuple[Policy, DuckDBEngine]:
+    path = Path(folder) / "t.csv"
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([list(COLUMNS), *found])
+    rules = policy(path, unit)
+    return rules, DuckDBEngine(rules, header_of(path), "key")
+
+
+@pytest.fixture(scope="module", params=[("row", 0), ("row", 30), ("who", 30), ("row", 2_000)], ids=str)
+def opened(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory):
+    unit, count = request.param
+    rules, engine = engine_over(rows(count, count), unit, str(tmp_path_factory.mktemp("cubes")))
+    return rules, engine, [Tabulation.unpacked(cube, engine.tabulate(cube).packed()) for cube in cubes_of(rules)]
+
+
+@given(aggregate=aggregates, condition=conditions, by=groupings)
+@settings(deadline=None, max_examples=60)
+def test_cells_say_what_a_scan_says(opened: Any, aggregate: str, condition: str, by: str):
+    rules, engine, tables = opened
+    try:
+        query = parse(f"SELECT {aggregate} FROM t WHERE {condition}" + (f" GROUP BY {by}" if by else ""), rules).query
+    except (BadQuery, UnsupportedQuery):  # about nobody, or everything cancels out
+        reject()
+    needed = set(query.by).union(*(p.columns() for part in query.parts for _, p in part.weights))
+    able = [table for table in tables if needed <= set(table.cube.columns)]
+    if able:
+        scan = engine.statistics(query) if by else (engine.statistic(query),)
+        assert {table.statistics(query, rules) for table in able} == {scan}
+    for table in tables:
+        if table not in able and set(query.by) <= set(table.cube.columns):
+            with pytest.raises(CutsCells):
+                table.statistics(query, rules)
+
+
+def test_every_row_lies_in_one_cell(opened: Any):
+    rules, engine, tables = opened
+    for table in tables:
+        assert int(table.totals[COUNT].sum()) == engine.statistic(parse("SELECT COUNT(*) FROM t", rules).query)
+
+
+class Scanned(Exception):
+    pass
+
+
+class Blind:
+    """An engine that must not be asked."""
+
+    def statistic(self, query: object) -> int:
+        raise Scanned
+
+    statistics = statistic
+
+
+@pytest.mark.parametrize(
+    ("condition", "cells"),
+    [
+        ("age >= 18", True), ("age >= 19", False), ("age > 17 AND ill", True), ("town = 'north' AND NOT ill", True),
+        ("town = 'north' AND age < 18", False), ("visits = 0", False), ("debt < 0", False),
+        ("visits BETWEEN 0 AND 1", True),
+    ],
+)  # fmt: skip
+def test_what_cuts_through_cells_is_scanned(tmp_path: Path, condition: str, cells: bool):
+    rules, engine = engine_over([["north", "baker", "true", "true", "20", "1", "-5", "a"]], "row", str(tmp_path))
+    packed = [engine.tabulate(cube).packed() for cube in cubes_of(rules)]
+    cubed = CubedEngine(rules, Blind(), packed.__getitem__)  # type: ignore[arg-type]
+    query = parse(f"SELECT COUNT(*) FROM t WHERE {condition}", rules).query
+    if cells:
+        assert cubed.statistic(query) == engine.statistic(query)
+    else:
+        with pytest.raises(Scanned):
+            cubed.statistic(query)
+
+
+def test_the_smallest_cube_answers(tmp_path: Path):
+    rules, engine = engine_over([], "row", str(tmp_path))
+    loaded: list[int] = []
+
+    def load(number: int) -> bytes:
+        loaded.append(number)
+        return engine.tabulate(cubes_of(rules)[number]).packed()
+
+    cubed = CubedEngine(rules, Blind(), load)  # type: ignore[arg-type]
+    assert not loaded  # nothing is opened before it is needed
+    for _ in range(2):
+        cubed.statistic(parse("SELECT COUNT(*) FROM t WHERE ill", rules).query)
+    assert [cubes_of(rules)[number].columns for number in loaded] == [("town", "ill")]
+
+
+def test_saturation_is_the_same(tmp_path: Path):
+    found = [["north", "baker", "true", "true", "99", "3", "-1e9", str(number)] for number in range(60)]
+    rules, engine = engine_over(found, "row", str(tmp_path))
+    rules = replace(rules, row_cap=10)
+    engine = DuckDBEngine(rules, header_of(rules.source), "key")
+    (cube,) = (cube for cube in cubes_of(rules) if cube.columns == ("age",))
+    for sql in ("SELECT COUNT(*) FROM t", "SELECT SUM(debt) FROM t", "SELECT SUM(debt * debt) FROM t WHERE age > 17"):
+        query = parse(sql, rules).query
+        assert engine.tabulate(cube).statistics(query, rules) == (engine.statistic(query),)
+
+
+@pytest.mark.parametrize("change", [lambda body: b"", lambda body: body[:-30], lambda body: b"PK\x03\x04" + body[9:]])
+def test_a_damaged_cube_is_no_cube(tmp_path: Path, change: Any):
+    rules, engine = engine_over([], "row", str(tmp_path))
+    cube = cubes_of(rules)[0]
+    with pytest.raises(Tampered):
+        Tabulation.unpacked(cube, change(engine.tabulate(cube).packed()))
+    with pytest.raises(Tampered, match="shape"):
+        Tabulation.unpacked(cubes_of(rules)[1], engine.tabulate(cube).packed())
+
+
+def test_masks_broadcast_to_the_shape(tmp_path: Path):
+    rules = policy(tmp_path, "row")
+    cube = Cube.of(("town", "ill"), COLUMNS)
+    assert cube.shape == (5, 3) and cube.cells == 15
+    mask = np.broadcast_to(
+        cube.mask(parse("SELECT COUNT(*) FROM t WHERE town = 'south'", rules).query.where), cube.shape
+    )
+    assert mask.sum() == 3 and mask[1].all()
