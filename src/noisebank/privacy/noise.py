@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from noisebank.entropy import MAX_NOISE_SCALE, Entropy
 from noisebank.errors import BadRequest
@@ -36,6 +37,7 @@ class NoiseScale:
         return scale * scale / (1 << 2 * self.shift)
 
 
+@lru_cache(maxsize=256)  # all groups of an answer have the same
 def noise_scale(variance: Fraction) -> NoiseScale:
     """The coarsest grid on which noise of at least `variance` (squared steps) is fine enough.
 
