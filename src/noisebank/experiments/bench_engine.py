@@ -1,4 +1,4 @@
-"""What a measurement costs beside the bare query, in one run over one file.
+"""What a measurement costs beside the bare query, and from a cube, in one run over one file.
 
 The bank's side is the whole measure step: metadata before and after, the statement, the noise. The other side is
 the same question as anybody would write it by hand for DuckDB, on the same file, without bounds and without
@@ -25,6 +25,7 @@ from noisebank.measuring.mechanism import measure
 from noisebank.opening import Rooms, open_account
 from noisebank.path import Account
 from noisebank.policy_file import parse_policy
+from noisebank.queries.cells import cubes_of
 from noisebank.queries.sensitivity import sensitivity
 from noisebank.records import Case
 from noisebank.units import NOTHING, Precision
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 ROWS = 10_000_000
 TOWNS = 1_000
 ROUNDS = 15
+CUBE = ("age", "smoker", "town")
+IN_CUBE = "SELECT COUNT(*) FROM people WHERE age >= 60 AND smoker AND town <> 'town 007'"
 GROUPED = "SELECT town, COUNT(*) FROM people GROUP BY town"
 Moved = Callable[[int, int], None]
 
@@ -55,12 +58,14 @@ name = "people"
 source = "people.parquet"
 neighbours = "add-remove"
 row_cap = {cap}
+{cubes}
 [budget]
 epsilon = 8
 delta = 1e-6
 [columns.age]
 type = "integer"
 bounds = [0, 120]
+bins = [10, 20, 30, 40, 50, 60, 70, 80, 90, 100]
 [columns.income]
 type = "integer"
 bounds = [0, 1000000]
@@ -116,7 +121,7 @@ def bench_engine(rows: int = ROWS, quick: bool = False, moved: Moved = lambda do
     import duckdb
 
     rounds = max(3, ROUNDS // 5) if quick else ROUNDS
-    total = 2 + len(SCANS)
+    total = 3 + len(SCANS)
     with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix=".bench-") as room, duckdb.connect() as bare:
         file = Path(room) / "people.parquet"
         account = bench_account(file, rows)
@@ -126,23 +131,33 @@ def bench_engine(rows: int = ROWS, quick: bool = False, moved: Moved = lambda do
             ratios[scan.name] = round(scan_ratio(account, scan, bare, file, rounds), 3)
             moved(done, total)
         groups = group_seconds(account, GROUPED)
-        moved(total, total)
         account.ledger.close()
+        moved(total - 1, total)
+        cubed = bench_account(file, rows, CUBE)
+        cells = cubes_of(cubed.policy)[0].cells
+        in_cube = median(sorted(measure_seconds(cubed, IN_CUBE) for _ in range(20 * rounds)))
+        cubed.ledger.close()
+        moved(total, total)
     return {
         "rows": rows,
         "scan_overhead_ratio": max(ratios[scan.name] for scan in SCANS if scan.plain),
         "ratios": ratios,
         "group_by_1000_seconds": round(groups, 3),
+        "cube_measure_ms": round(in_cube * 1000, 3),
+        "cells": cells,
     }
 
 
-def bench_account(file: Path, rows: int) -> Account:
+def bench_account(file: Path, rows: int, cube: tuple[str, ...] = ()) -> Account:
     """A table of so many rows, and an account for it in a bank without a disk."""
     import duckdb
 
-    duckdb.execute(f"COPY ({TABLE.format(rows=rows, towns=TOWNS)}) TO '{file}' (FORMAT parquet)")
+    if not file.exists():
+        duckdb.execute(f"COPY ({TABLE.format(rows=rows, towns=TOWNS)}) TO '{file}' (FORMAT parquet)")
     towns = ", ".join(f'"town {town:03d}"' for town in range(TOWNS))
-    policy = parse_policy(POLICY.format(cap=2 * rows, towns=towns), file.parent)
+    policy = parse_policy(
+        POLICY.format(cap=2 * rows, towns=towns, cubes=f"cubes = [{list(cube)}]" if cube else ""), file.parent
+    )
     return open_account(_rooms(), policy)[0]
 
 
