@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noisebank.planning.linear import LinearQuery, Vector
-from noisebank.planning.posterior import noise_variance
+from noisebank.planning.posterior import Inferred, noise_variance
 from noisebank.planning.prefix import FirstLook
 from noisebank.units import Precision
 
 Kind = TypeVar("Kind", bound=np.generic)
-SETTLED = 2.0**-40
-"""The equations for t hold up to this share: if not, they are solved again for the rest."""
-MOST_ROUNDS = 3
+SETTLED = 1e-12
+"""Solving for t goes on until what is left adds at most this share to the variance."""
+MOST_ROUNDS = 4
 
 
 class Dual:
@@ -39,14 +39,11 @@ class Dual:
         self._noise, self._surprise = Growing(np.float64), Growing(np.float64)
         self._inverse = np.zeros((16, 16))
 
-    def variance(self, query: LinearQuery) -> float:
-        return self._weigh(query)[1]
+    def infer(self, query: LinearQuery) -> Inferred:
+        weights, variance = self._weigh(query)
+        return Inferred(self._first(query) + float(weights @ self._surprise.values), variance)
 
-    def estimate(self, query: LinearQuery) -> float:
-        weights, _ = self._weigh(query)
-        return self._first(query) + float(weights @ self._surprise.values)
-
-    def observe(self, query: LinearQuery, value: float, precision: Precision) -> None:
+    def observe(self, query: LinearQuery, value: float, precision: Precision) -> bool:
         noise = noise_variance(query, precision)
         weights, variance = self._weigh(query)
         places, values = self._look.coefficients(query)
@@ -63,6 +60,7 @@ class Dual:
         self._noise.extend(np.array([noise]))
         self._surprise.extend(np.array([value - self._first(query)]))
         self.paid += 1
+        return True
 
     def _first(self, query: LinearQuery) -> float:
         """What the first look alone says."""
@@ -76,17 +74,16 @@ class Dual:
         inverse, noise = self._inverse[: self.paid, : self.paid], self._noise.values
         left = np.zeros(self._size)
         left[places] = values
-        aimed = self._meet(left)
-        scale = float(np.abs(aimed).max(initial=0.0))
-        weights, rest = np.zeros(self.paid), aimed
+        weights, rest, least = np.zeros(self.paid), self._meet(left), float(noise.min())
         for _ in range(MOST_ROUNDS):
             weights = weights + inverse.T @ (inverse @ rest)
             left = -self._combine(weights)
             left[places] += values
+            variance = float(left @ left + weights @ (noise * weights))
             rest = self._meet(left) - noise * weights
-            if float(np.abs(rest).max(initial=0.0)) <= SETTLED * scale:
+            if float(rest @ rest) <= SETTLED * variance * least:  # rest^T (A A^T + R)^-1 rest is even less
                 break
-        return weights, float(left @ left + weights @ (noise * weights))
+        return weights, variance
 
     def _meet(self, row: Vector) -> Vector:
         """A times a row over the independent errors."""

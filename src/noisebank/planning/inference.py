@@ -11,13 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
-from math import inf, sqrt
+from math import prod
 
 import numpy as np
 
 from noisebank.planning.dual import Dual
 from noisebank.planning.linear import Charge, LinearQuery, replace_factor
-from noisebank.planning.posterior import Covariance, Posterior
+from noisebank.planning.posterior import Covariance, Inferred, Posterior
 from noisebank.planning.prefix import Axis, FirstLook, Prefix
 from noisebank.units import NOTHING, Precision
 
@@ -42,15 +42,16 @@ class FirstLookRule:
     """Whether and when the first look is bought, and for how much."""
 
     when: When = When.PROFIT
-    share: Fraction = Fraction(1, 2)
-    """Of the budget."""
-    patience: Fraction = Fraction(1, 10)
-    """Bought once it would have saved this much of its price in some cell."""
+    share: Fraction = Fraction(1, 4)
+    """Of the budget: its price."""
+    patience: Fraction = Fraction(1, 2)
+    """Bought once it would have saved this much of its price in some cell. So an account never spends more than
+    1 + 1/patience times what plain reuse would have spent, whatever is asked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statistic:
-    """Counts, or the clipped sums of one column, over the cells of a cube; one person moves a cell by at most 1 unit."""
+    """Counts, or the clipped sums of one column, over a cube; one person moves a cell by at most 1 unit."""
 
     axes: tuple[Axis, ...]
     replace_one: bool = False
@@ -90,19 +91,6 @@ class InferencePlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Inferred:
-    """An answer in the cells' unit, for the canonical query."""
-
-    value: float
-    variance: float
-
-    @property
-    def stddev(self) -> float:
-        """Of the value's error."""
-        return sqrt(self.variance)
-
-
-@dataclass(frozen=True, slots=True)
 class Measured:
     """One paid measurement of a query."""
 
@@ -122,11 +110,14 @@ class Knowledge:
         self._offer: Prefix | None = statistic.first_look(budget, self._rule.share)
         if self._rule.when is When.NEVER or self._offer is None or not self._offer.precision:
             self._offer = None
-        self._cells = int(np.prod([axis.size for axis in statistic.axes]))
+        self._cells = prod(axis.size for axis in statistic.axes)
         self._posterior: Posterior | None = Covariance(self._cells) if self._cells <= MOST_DENSE else None
         self._reached: dict[LinearQuery, Precision] = {}
         self._direct: dict[LinearQuery, Precision] = {}
+        self._apart: set[LinearQuery] = set()
+        """Measured, but too near to others for the posterior to tell apart: reused plainly."""
         self._missed = np.zeros(self._cells)
+        self._last: tuple[LinearQuery, Inferred | None] | None = None
 
     def plan(self, query: LinearQuery, wanted: Precision) -> InferencePlan:
         """The cheapest way to know the query with the wanted precision.
@@ -150,26 +141,27 @@ class Knowledge:
 
     def known(self, query: LinearQuery) -> Precision:
         """A precision that the query is surely known with: the posterior's, less a doubt."""
-        variance = inf if self._posterior is None else self._posterior.variance(query)
-        if variance == inf:
+        found = self._infer(query)
+        if found is None:
             return NOTHING
-        return Precision.floor((1 - DOUBT) * query.peak * query.peak / Fraction(variance))
+        return Precision.floor((1 - DOUBT) * query.peak * query.peak / Fraction(found.variance))
 
     def learn(self, plan: InferencePlan, value: float) -> None:
         """Takes in the measurement that a plan asked for."""
-        query = plan.query
-        if plan.fresh:
-            self._observe(Measured(query, value, plan.fresh))
-            self._direct[query] = plan.claimed
-            self._missed += self._missing(query, plan.fresh)
+        if not plan.fresh:
+            raise ValueError("this plan asks for no measurement")
+        self._missed += self._missing(plan.query, plan.fresh)
+        self._direct[plan.query] = plan.claimed
         self._note(plan)
+        self.measured.append(Measured(plan.query, value, plan.fresh))
+        self._observe(self.measured[-1])
 
     def learn_first(self, look: FirstLook) -> None:
         """Takes in the first look; what was measured before counts on."""
-        self.look, self._offer = look, None
+        self.look, self._offer, self._last = look, None, None
         self._posterior = Covariance(self._cells, look) if self._cells <= MOST_DENSE else Dual(look)
         for known in self.measured:
-            self._posterior.observe(known.query, known.value, known.precision)
+            self._observe(known)
 
     def decline_first(self) -> None:
         """The first look will not be bought."""
@@ -177,22 +169,25 @@ class Knowledge:
 
     def answer(self, plan: InferencePlan) -> Inferred:
         """The answer to a plan whose measurement, if any, was learned."""
-        self._note(plan)
-        if self._posterior is not None:
-            variance = self._posterior.variance(plan.query)
-            if variance < inf:
-                return Inferred(self._posterior.estimate(plan.query), variance)
-        return self._plainly(plan.query)
+        if not plan.fresh:
+            self._note(plan)
+        found = None if plan.query in self._apart else self._infer(plan.query)
+        return self._plainly(plan.query) if found is None else found
 
-    def _observe(self, measured: Measured) -> None:
-        self.measured.append(measured)
-        if self._posterior is not None:
-            self._posterior.observe(measured.query, measured.value, measured.precision)
+    def _infer(self, query: LinearQuery) -> Inferred | None:
+        """What the posterior says; kept until something is learned, for a plan and its answer ask the same."""
+        if self._last is None or self._last[0] != query:
+            self._last = (query, None if self._posterior is None else self._posterior.infer(query))
+        return self._last[1]
+
+    def _observe(self, known: Measured) -> None:
+        self._last = None
+        if self._posterior is not None and not self._posterior.observe(known.query, known.value, known.precision):
+            self._apart.add(known.query)
 
     def _note(self, plan: InferencePlan) -> None:
-        """What is truly known never shrinks: rounding may not charge for it again."""
-        before = self._reached.get(plan.query, NOTHING)
-        self._reached[plan.query] = max(before, min(plan.reached, max(plan.wanted, plan.known)))
+        """What is truly known never shrinks: no rounding may charge for it again."""
+        self._reached[plan.query] = max(self._reached.get(plan.query, NOTHING), plan.reached)
 
     def _plainly(self, query: LinearQuery) -> Inferred:
         """From measurements of this very query alone."""

@@ -8,7 +8,8 @@ Kalman update); factors wait in a small product, I - F^T T F, and are multiplied
 
 from __future__ import annotations
 
-from math import inf, sqrt
+from dataclasses import dataclass
+from math import sqrt
 from typing import Protocol
 
 import numpy as np
@@ -29,6 +30,19 @@ BLOCK = 65_536
 """Entries that are updated at once: they fit the cache."""
 
 
+@dataclass(frozen=True, slots=True)
+class Inferred:
+    """An estimate of a query, in the cells' unit, and the variance of its error."""
+
+    value: float
+    variance: float
+
+    @property
+    def stddev(self) -> float:
+        """Of the value's error."""
+        return sqrt(self.variance)
+
+
 class Posterior(Protocol):
     """Best linear unbiased estimates of linear queries, given all measurements so far.
 
@@ -36,16 +50,12 @@ class Posterior(Protocol):
     positive, or infinite: never negative, never not a number, whatever was observed.
     """
 
-    def variance(self, query: LinearQuery) -> float:
-        """Of the estimate; infinite if the measurements do not determine the query."""
+    def infer(self, query: LinearQuery) -> Inferred | None:
+        """The estimate, linear in the query (parts add up to the whole); none if no measurement determines it."""
         ...
 
-    def estimate(self, query: LinearQuery) -> float:
-        """Of a query that is known. Linear: parts add up to the whole."""
-        ...
-
-    def observe(self, query: LinearQuery, value: float, precision: Precision) -> None:
-        """Learns from one measurement, with noise of variance peak^2 / precision."""
+    def observe(self, query: LinearQuery, value: float, precision: Precision) -> bool:
+        """Learns from one measurement, with noise of variance peak^2 / precision; says whether it could."""
         ...
 
 
@@ -71,28 +81,21 @@ class Covariance:
             self._root = _root_of(look)
         self._forget()
 
-    def variance(self, query: LinearQuery) -> float:
+    def infer(self, query: LinearQuery) -> Inferred | None:
         inside, outside = self._split(query)
-        if outside is not None:
-            return inf
-        spread = self._spread(inside, query)
-        return float(spread @ spread)
+        return None if outside is not None else self._inferred(query, inside)[0]
 
-    def estimate(self, query: LinearQuery) -> float:
-        inside, outside = self._split(query)
-        if outside is not None:
-            raise ValueError("nothing that was measured determines this query")
-        return self._expected(inside, query)
-
-    def observe(self, query: LinearQuery, value: float, precision: Precision) -> None:
+    def observe(self, query: LinearQuery, value: float, precision: Precision) -> bool:
         noise = noise_variance(query, precision)
         inside, outside = self._split(query)
         if outside is None:
             self._sharpen(inside, query, value, noise)
-            return
+            return True
         length = float(np.linalg.norm(outside))
-        if length >= DISTINCT * float(np.linalg.norm(query.inner)):
-            self._open(inside, outside / length, length, query, value, noise)
+        if length < DISTINCT * float(np.linalg.norm(query.inner)):
+            return False
+        self._open(inside, outside / length, length, query, value, noise)
+        return True
 
     def _split(self, query: LinearQuery) -> tuple[Vector | None, Vector | None]:
         """Coordinates in the basis (none if every direction is measured), and what lies outside (none if nothing)."""
@@ -110,34 +113,26 @@ class Covariance:
             return inside, None
         return inside, outside
 
-    def _first_spread(self, inside: Vector | None, query: LinearQuery) -> Vector:
+    def _inferred(self, query: LinearQuery, inside: Vector | None) -> tuple[Inferred, Vector]:
+        """The estimate, and S^T q: its error as a combination of independent errors of variance 1."""
+        low, high = query.support
         if inside is None:
-            low, high = query.support
-            found: Vector = query.inner @ self._root[low:high]
-            return found
-        return inside @ self._root[: self.rank, : self.rank]
-
-    def _spread(self, inside: Vector | None, query: LinearQuery) -> Vector:
-        """S^T q: the error of the estimate as a combination of independent errors of variance 1."""
-        spread = self._first_spread(inside, query)
+            value, spread = query.dot(self._mean), query.inner @ self._root[low:high]
+        else:
+            value, spread = float(inside @ self._mean[: self.rank]), inside @ self._root[: self.rank, : self.rank]
         if self._waiting:
+            value += float(spread @ self._shift)
             factors, mixed = self._factors[: self._waiting], self._mixed[: self._waiting, : self._waiting]
             spread = spread - (mixed.T @ (factors @ spread)) @ factors
-        return spread
-
-    def _expected(self, inside: Vector | None, query: LinearQuery) -> float:
-        known = query.dot(self._mean) if inside is None else float(inside @ self._mean[: self.rank])
-        return known + float(self._first_spread(inside, query) @ self._shift) if self._waiting else known
+        return Inferred(value, float(spread @ spread)), spread
 
     def _sharpen(self, inside: Vector | None, query: LinearQuery, value: float, noise: float) -> None:
-        spread = self._spread(inside, query)
-        variance = float(spread @ spread)
-        gain = 1.0 / (variance + noise)
-        surprise = value - self._expected(inside, query)
+        known, spread = self._inferred(query, inside)
+        gain = 1.0 / (known.variance + noise)
         count = self._waiting
         factors, mixed = self._factors[:count], self._mixed[:count, :count]
         pushed = mixed @ (factors @ spread)
-        self._shift += gain * surprise * (spread - pushed @ factors)
+        self._shift += gain * (value - known.value) * (spread - pushed @ factors)
         scale = gain / (1.0 + sqrt(gain * noise))
         self._mixed[:count, count] = -scale * pushed
         self._mixed[count, count] = scale
@@ -153,13 +148,13 @@ class Covariance:
         if self._basis is None or inside is None:
             raise AssertionError("every direction is measured")
         self._multiply_out()
-        spread, expected = self._spread(inside, query), self._expected(inside, query)
+        known, spread = self._inferred(query, inside)
         rank = self.rank
         self._make_room()
         self._basis[:, rank] = direction
         self._root[rank, :rank] = -spread / length
         self._root[rank, rank] = sqrt(noise) / length
-        self._mean[rank] = (value - expected) / length
+        self._mean[rank] = (value - known.value) / length
         self.rank += 1
         if self.rank == self.cells:  # now the cells themselves are a basis
             self._root, self._mean, self._basis = self._basis @ self._root, self._basis @ self._mean, None
