@@ -1,0 +1,135 @@
+"""The first look: one measurement of a whole cube, at nodes of all sizes, that later answers build on.
+
+An ordered axis is looked at as a binary tree: its cells, pairs, fours, up to the whole axis. An unordered
+one is looked at cell by cell. Every cell lies in one node of each level, so the price in each cell is the sum
+over the levels. Depends on the cube's public shape alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from noisebank.planning.haar import backward, crop, eigenvalues, forward, pad, padded, sparse
+from noisebank.planning.linear import WHOLE, Charge, LinearQuery, Vector
+from noisebank.units import Precision
+
+SHORT_AXIS = 8
+"""Below this a tree is no better than the cells."""
+DECAY = Fraction(4, 5)
+"""Each level of a tree gets this share of the one below: ranges need few large nodes, each of which counts once."""
+Level = tuple[int, ...]
+"""Nodes of 2^l neighbouring cells, one l for each axis."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One attribute of a cube: its bins or keys."""
+
+    size: int
+    ordered: bool
+
+    @property
+    def shares(self) -> tuple[Fraction, ...]:
+        """What each level costs, of 1; level l has nodes of 2^l cells."""
+        if not self.ordered or self.size < SHORT_AXIS:
+            return (Fraction(1),)
+        weights = [DECAY**level for level in range(padded(self.size).bit_length())]
+        return tuple(weight / sum(weights) for weight in weights)
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """A first look that costs `precision` in every cell, times the factor of the account's neighbours."""
+
+    axes: tuple[Axis, ...]
+    precision: Precision
+    factor: int = 1
+    """What the account's neighbours cost of it: `linear.replace_factor`."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Cells along each axis."""
+        return tuple(axis.size for axis in self.axes)
+
+    @property
+    def cells(self) -> int:
+        """Of the cube."""
+        return prod(self.shape)
+
+    @cached_property
+    def levels(self) -> dict[Level, Precision]:
+        """How precisely the nodes of each level are measured; together at most `precision` a cell.
+
+        A node's noise has the variance 1 / its precision, for statistics that one person moves by at most 1.
+        """
+        shares = [axis.shares for axis in self.axes]
+        return {
+            level: Precision.floor(self.precision.exact * prod(s[at] for s, at in zip(shares, level, strict=True)))
+            for level in product(*(range(len(s)) for s in shares))
+        }
+
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        """Every cell is charged all of it."""
+        return (Charge(0, self.cells, self.factor * WHOLE),)
+
+    @cached_property
+    def strength(self) -> Vector:
+        """The precision of each Haar coefficient, in the flattened padded basis. All are positive."""
+        found = np.array(float(self.precision))
+        for axis in self.axes:
+            shares = tuple(float(share) for share in axis.shares)
+            found = np.multiply.outer(found, eigenvalues(shares, padded(axis.size)))
+        return found.reshape(-1)
+
+    def variance(self, query: LinearQuery) -> float:
+        """Of the query, if this look were all that is known."""
+        places, values = sparse(query, self.shape)
+        return float(np.sum(values * values / self.strength[places]))
+
+    def nodes(self, values: Vector, level: Level) -> Vector:
+        """The sums of cell values that this level looks at, in the order of its nodes."""
+        found = pad(values, self.shape)
+        for axis, step in enumerate(level):
+            parts = found.shape[axis] >> step
+            found = found.reshape(*found.shape[:axis], parts, 1 << step, *found.shape[axis + 1 :]).sum(axis=axis + 1)
+        return found
+
+    def look(self, measured: Mapping[Level, Vector]) -> FirstLook:
+        """The best unbiased estimate of all cells from the measured nodes.
+
+        Requires: an array like `nodes` gives for every level; nodes outside the cube may be 0.
+        """
+        pooled = np.zeros(tuple(padded(size) for size in self.shape))
+        for level, precision in self.levels.items():
+            wide = measured[level]
+            for axis, step in enumerate(level):
+                wide = np.repeat(wide, 1 << step, axis=axis)
+            pooled += float(precision) * wide
+        for axis in range(len(self.axes)):
+            pooled = forward(pooled, axis)
+        pooled /= self.strength.reshape(pooled.shape)
+        for axis in range(len(self.axes)):
+            pooled = backward(pooled, axis)
+        return FirstLook(self, crop(pooled, self.shape))
+
+
+@dataclass(frozen=True)
+class FirstLook:
+    """A prefix that was measured."""
+
+    prefix: Prefix
+    mean: Vector
+    """The best estimate of each cell."""
+
+    def coefficients(self, query: LinearQuery) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], Vector]:
+        """The query's row in coordinates whose errors are independent and of variance 1: places and values."""
+        places, values = sparse(query, self.prefix.shape)
+        return places, values / np.sqrt(self.prefix.strength[places])
