@@ -16,6 +16,8 @@ from typing import Any
 from noisebank.digests import tagged
 
 MAX_ROWS = 2**40
+MAX_CELLS = 2**20
+"""Of a cube: what the contract can charge by cells."""
 MAX_STEPS = 2**31
 """Most steps between zero and a bound, or between bounds. Noise that 64 bits cannot hold even so is refused
 before anything is charged."""
@@ -125,6 +127,17 @@ class Column:
         if self.low is None or self.high is None:
             raise ValueError(f"column {self.name} has no bounds")
         return self.low, self.high
+
+    @property
+    def pieces(self) -> int:
+        """Into how many parts its declared keys, bins or truth values cut its domain; 0 if it has none."""
+        if self.kind is Kind.BOOLEAN:
+            groups = 2
+        elif self.kind is Kind.TEXT:
+            groups = len(self.keys) + 1 if self.keys else 0  # "none of the keys" is one
+        else:
+            groups = len(self.bins) + 1 if self.bins else 0
+        return groups + (1 if groups and self.nullable else 0)
 
     def public(self) -> dict[str, Any]:
         """The column as plain text and integers, for digests and pages."""

@@ -7,15 +7,15 @@ import tomllib
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
+from math import prod
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from noisebank.errors import BadPolicy, BadQuery, BadRequest, Mistake
-from noisebank.policy import MAX_ROWS, MAX_STEPS, Column, Kind, Neighbours, Policy
+from noisebank.errors import BadPolicy, BadRequest, Mistake
+from noisebank.policy import MAX_CELLS, MAX_ROWS, MAX_STEPS, Column, Kind, Neighbours, Policy
 from noisebank.policy_source import SourceReader
 from noisebank.privacy.calibration import check_delta, check_epsilon
-from noisebank.queries.cells import MAX_CELLS, Cube
 from noisebank.units import exact
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
@@ -310,11 +310,10 @@ class _Reader:
         return tuple(tuple(names) for names in cubes if isinstance(names, list))
 
     def _cells(self, names: list[str], columns: dict[str, Column]) -> None:
-        try:
-            cells = Cube.of(tuple(names), columns).cells
-        except BadQuery as error:
-            self.wrong("cubes", str(error), "declare keys or bins")
-            return
+        for name in names:
+            if not columns[name].pieces:
+                self.wrong("cubes", f"column {name} has no declared keys or bins", "declare them, or leave it out")
+        cells = prod(columns[name].pieces for name in names)
         if cells > MAX_CELLS:
             self.wrong("cubes", f"{_plain(names)} has {cells} cells", f"at most {MAX_CELLS}: fewer columns or bins")
 

@@ -20,7 +20,7 @@ from noisebank.measuring.cubed_engine import CubedEngine
 from noisebank.measuring.duckdb_engine import DuckDBEngine, header_of
 from noisebank.measuring.tabulation import COUNT, Tabulation
 from noisebank.policy import Column, Kind, Neighbours, Policy
-from noisebank.queries.cells import Cube, CutsCells, cubes_of
+from noisebank.queries.cells import Cube, CutsCells, cubes_of, pieces_of
 from noisebank.queries.sql import parse
 
 HUGE = 2**31 - 1
@@ -192,3 +192,11 @@ def test_masks_broadcast_to_the_shape(tmp_path: Path):
         cube.mask(parse("SELECT COUNT(*) FROM t WHERE town = 'south'", rules).query.where), cube.shape
     )
     assert mask.sum() == 3 and mask[1].all()
+
+
+def test_the_policy_counts_pieces_as_the_cube_does():
+    for name, column in COLUMNS.items():
+        if name in ("who", "debt"):
+            assert column.pieces == 0
+        else:
+            assert column.pieces == len(pieces_of(column))

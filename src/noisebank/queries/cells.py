@@ -20,8 +20,6 @@ from noisebank.queries.groups import parts_of
 from noisebank.queries.predicates import FALSE, TRUE, Predicate
 from noisebank.queries.values import Values
 
-MAX_CELLS = 2**20
-"""What the contract can charge by cells."""
 Mask = NDArray[np.bool_]
 
 
