@@ -14,7 +14,7 @@ from typing import Any
 from noisebank.digests import canonical
 from noisebank.privacy.intervals import interval
 from noisebank.records import Case
-from noisebank.units import GridValue, Precision
+from noisebank.units import NOTHING, GridValue, Precision
 
 RECEIPT_FORMAT = "noisebank receipt 1"
 
@@ -42,6 +42,10 @@ class Quote:
     epsilon_now: float
     """Epsilon of the account before, at the account's delta."""
     epsilon_after: float
+    cube: tuple[str, ...] = ()
+    """The columns of the cube that would answer; none: plain reuse."""
+    first_look: Precision = NOTHING
+    """What a first look at the cube would cost before, if one would be bought; it makes later answers cheaper."""
     parts: tuple[Quote, ...] = ()
     """Of an answer that is made of several: what each of them costs. Its own error depends on the data."""
 

@@ -62,6 +62,11 @@ class Statistic:
         """What this kind of neighbours costs of the squared weights."""
         return replace_factor(query, self.one_sign) if self.replace_one else 1
 
+    @property
+    def largest_factor(self) -> int:
+        """What a look at single cells costs: no weight has another sign than its neighbour's."""
+        return (2 if self.one_sign else 4) if self.replace_one else 1
+
     def first_look(self, budget: Precision, share: Fraction) -> Prefix:
         """The first look that costs this share of the budget."""
         factor = (2 if self.one_sign else 4) if self.replace_one else 1

@@ -76,6 +76,11 @@ class Prefix:
         }
 
     @property
+    def cost(self) -> Precision:
+        """What every cell pays."""
+        return Precision(self.precision.units * self.factor)
+
+    @property
     def charges(self) -> tuple[Charge, ...]:
         """Every cell is charged all of it."""
         return (Charge(0, self.cells, self.factor * WHOLE),)
