@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from noisebank.entropy import SystemEntropy, simulation
 from noisebank.errors import NoisebankError, Tampered
 from noisebank.federated.relay import Demand, Host, Member, Outcome, Plan, Round, Terms, make_plan
-from noisebank.federated.relay.grid import BID_UNITS
+from noisebank.federated.relay.grid import BID_UNITS, STEPS, contribution
 from noisebank.federated.relay.messages import Message
 from noisebank.federated.relay.plan import Entry, seed_commitment
 from noisebank.federated.relay.sealing import AttemptKey
@@ -98,6 +99,7 @@ class Played:
     plans: dict[int, Plan] = field(default_factory=dict)
     wire: list[tuple[str, bytes]] = field(default_factory=list)
     tokens: list[bytes] = field(default_factory=list)
+    members: list[Member] = field(default_factory=list)
 
     def vector(self, address: str) -> np.ndarray:
         return self.vectors[[key.address for key in self.keys].index(address)]
@@ -138,6 +140,7 @@ def play(
     *,
     preferences: list[float] | None = None,
     vectors: np.ndarray | None = None,
+    pasts: np.ndarray | None = None,
     kinds: dict[int, type[Member]] | None = None,
     dies: tuple[str, int | None] | None = None,
     mortal: set[int] | None = None,
@@ -165,7 +168,7 @@ def play(
     for number in range(users):
         kind = (kinds or {}).get(number, Mortal if dies else Member)
         member = kind(keys[number], x[number], betas[number], host.endpoint, entropy=entropies[number], tap=tap,
-                      demand=(demands or {}).get(number))  # fmt: skip
+                      demand=(demands or {}).get(number), past=None if pasts is None else pasts[number])  # fmt: skip
         if isinstance(member, Mortal) and (mortal is None or number in mortal):
             member.dies = dies
         members.append(member)
@@ -177,7 +180,7 @@ def play(
         except NoisebankError as error:
             outcomes[number] = error
 
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(users)]
+    threads = [threading.Thread(target=run, args=(number,), daemon=True) for number in range(users)]
     for thread in threads:
         thread.start()
     meddle(host, members)
@@ -185,7 +188,7 @@ def play(
     for thread in threads:
         thread.join(30)
     tokens = [token for entropy in entropies for token in entropy.tokens]
-    return Played(ended, outcomes, x, keys, host, plans, list(wire), tokens)
+    return Played(ended, outcomes, x, keys, host, plans, list(wire), tokens, members)
 
 
 def made_plan(terms: Terms, bids: list[float], attempt: int = 1, salt: int = 0) -> Plan:
@@ -196,3 +199,59 @@ def made_plan(terms: Terms, bids: list[float], attempt: int = 1, salt: int = 0) 
         for number, (bid, seed) in enumerate(zip(bids, seeds, strict=True))
     ]
     return make_plan(terms, "test", attempt, members, seeds, b"")
+
+
+def residuals(played: Played) -> list[tuple[np.ndarray, float]]:
+    """For every sum on the wire (opened, unmasked by nobody): what it contains beyond the true vectors, in bounds, and
+    the variance that the plan promises there."""
+    found = []
+    for message, total in played.sums():
+        plan = played.plans[message.attempt]
+        chain = plan.chains[message.body["chain"]]
+        place = chain.order.index(message.sender)
+        inside = [
+            contribution(played.vector(who), Fraction(1), plan.terms.dimension).steps
+            for who in chain.order[: place + 1]
+        ]
+        truth = np.sum([steps[chain.start : chain.stop] for steps in inside], axis=0, dtype=np.uint64)
+        rest = (total - truth).view(np.int64) / STEPS
+        found.append((rest, chain.variance(0, place) / STEPS**2))
+    return found
+
+
+def check_wire(played: Played) -> None:
+    """No sum on the wire has less noise than promised, nobody gets two of one chain, no raw number is in any byte."""
+    starts: dict[int, list[np.ndarray]] = {}
+    for (message, _), (rest, variance) in zip(played.sums(), residuals(played), strict=True):
+        scaled = rest / variance**0.5
+        few = 7.0 * (2.0 / len(rest)) ** 0.5  # standard deviations of a variance
+        assert max(0.2, 1.0 - few) < float(np.square(scaled).mean()) < 1.0 + few
+        if played.plans[message.attempt].chains[message.body["chain"]].order[0] == message.sender:
+            starts.setdefault(message.attempt, []).append(scaled)
+    for parts in starts.values():  # 1.3 times the scale is a ratio of 1.69, 0.7 times it .49
+        drawn = np.concatenate(parts)
+        if len(drawn) >= 300:
+            assert 0.55 < float(np.square(drawn).mean()) < 1.6
+    seen = [(m.to, m.attempt, m.body["chain"], m.sender) for m in played.messages("pass")]
+    assert len(set(seen)) == len(seen)
+    receivers = [(m.to, m.attempt, m.body["chain"]) for m in played.messages("pass") if m.body["chain"] >= 0]
+    assert len(set(receivers)) == len(receivers)
+    sent = b"".join(raw for _, raw in played.wire)
+    for vector in played.vectors:
+        steps = contribution(vector, Fraction(1), len(vector)).steps
+        assert vector[:2].tobytes() not in sent and steps[:2].tobytes() not in sent
+
+
+def check_masked(played: Played) -> None:
+    """A masked vector is uniform on 64 bits even when opened, and so is the sum of an attempt that is not complete."""
+    by_attempt: dict[int, list[np.ndarray]] = {}
+    for message, masked in played.sums():
+        top = np.count_nonzero(masked >> np.uint64(63))
+        assert abs(top - len(masked) / 2) < 5 * len(masked) ** 0.5 / 2, message.sender
+        size = np.abs(masked.view(np.int64).astype(float))  # a vector without its masks has 2^40 or a little more
+        assert 0.4 < float(np.mean(size > 2.0**62)) < 0.6, message.sender
+        by_attempt.setdefault(message.attempt, []).append(masked)
+    for attempt, parts in by_attempt.items():
+        total = np.sum(parts, axis=0, dtype=np.uint64).view(np.int64).astype(float)
+        whole = len(parts) == len(played.plans[attempt].members)
+        assert (np.abs(total).max() < 2.0**50) == whole

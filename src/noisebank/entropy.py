@@ -32,6 +32,10 @@ class Entropy(Protocol):
         """One draw t with probability proportional to exp(-t^2 / (2 scale^2)) over all integers."""
         ...
 
+    def discrete_gaussians(self, scale: float, count: int) -> list[int]:
+        """So many independent draws."""
+        ...
+
     def token(self, size: int = 32) -> bytes:
         """`size` unpredictable bytes, for salts and keys."""
         ...

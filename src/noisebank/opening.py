@@ -194,7 +194,7 @@ def _check_table(policy: Policy, inspection: Inspection) -> None:
     wrong = []
     if policy.neighbours is Neighbours.REPLACE_ONE and inspection.rows != policy.row_cap:
         wrong.append(f"it has {inspection.rows} rows; the policy says rows = {policy.row_cap}")
-    if inspection.rows > policy.row_cap:
+    elif inspection.rows > policy.row_cap:
         wrong.append(f"it has {inspection.rows} rows; the policy caps them at {policy.row_cap}")
     for name, missing in inspection.missing.items():
         if missing and not policy.columns[name].nullable:

@@ -212,7 +212,8 @@ class Steps:
                 return measured
             assert reservation.reused is not None
             earlier = self._sealed(reservation.reused)
-            best = (Point(earlier.point.precision, value) for value in earlier.values)
+            precision = earlier.point.precision
+            best = (Point(precision, value) for value in earlier.values)
             return tuple(refined(reservation.wanted, fresh, old) for fresh, old in zip(measured, best, strict=True))
         points = self.vault.points(self.id, reservation.query)
         groups = range(group_count(question.query, self.policy))

@@ -374,6 +374,9 @@ class WatchedEntropy(SystemEntropy):
     def __init__(self, witness: Witness, fuse: Fuse) -> None:
         self._witness, self._fuse = witness, fuse
 
+    def discrete_gaussians(self, scale: float, count: int) -> list[int]:
+        return [self.discrete_gaussian(scale) for _ in range(count)]
+
     def discrete_gaussian(self, scale: float) -> int:
         with self._fuse.around("draw"):
             self._witness.drew()

@@ -81,6 +81,9 @@ def answers_to(
 class Silent(SystemEntropy):
     """Draws 0 for measurements of sigma 1: the better answer is then the true value itself."""
 
+    def discrete_gaussians(self, scale: float, count: int) -> list[int]:
+        return [self.discrete_gaussian(scale) for _ in range(count)]
+
     def discrete_gaussian(self, scale: float) -> int:
         return 0 if scale < 2**26 * 1.01 else super().discrete_gaussian(scale)
 

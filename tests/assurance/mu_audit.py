@@ -186,6 +186,9 @@ class ScaledNoise(SystemEntropy):
     def __init__(self, factor: float) -> None:
         self.factor = factor
 
+    def discrete_gaussians(self, scale: float, count: int) -> list[int]:
+        return [self.discrete_gaussian(scale) for _ in range(count)]
+
     def discrete_gaussian(self, scale: float) -> int:
         return super().discrete_gaussian(scale * self.factor)
 
@@ -195,6 +198,9 @@ class ReusedNoise(SystemEntropy):
 
     def __init__(self) -> None:
         self.kept: dict[float, int] = {}
+
+    def discrete_gaussians(self, scale: float, count: int) -> list[int]:
+        return [self.discrete_gaussian(scale) for _ in range(count)]
 
     def discrete_gaussian(self, scale: float) -> int:
         if scale in self.kept:

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from conformance.server import Server, binaries, running_server
 from conformance.stores import KINDS, Store
 
 EXTRAS = {"spark", "spark csv", "spark table"}
+ENGINES = ("parquet", "duckdb", "postgresql", "spark")
 
 
 def pytest_report_header() -> list[str]:
@@ -68,12 +70,23 @@ def small_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     session.stop()
 
 
-@pytest.fixture(
-    params=[pytest.param(kind, marks=pytest.mark.extras) if kind in EXTRAS else kind for kind in KINDS],
-    ids=lambda kind: kind.replace(" ", "-"),
-)
+def _marked(kinds: tuple[str, ...]) -> list[Any]:
+    return [pytest.param(kind, marks=pytest.mark.extras) if kind in EXTRAS else kind for kind in kinds]
+
+
+@pytest.fixture(params=_marked(KINDS), ids=lambda kind: kind.replace(" ", "-"))
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
-    """A place to put tables, one for each engine."""
+    """A place to put tables, one for each engine and kind of storage."""
+    return _store(request, tmp_path)
+
+
+@pytest.fixture(params=_marked(ENGINES))
+def bank_store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    """The same, one or two for each engine: for whole banks, which take longer."""
+    return _store(request, tmp_path)
+
+
+def _store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     kind = request.param
     if kind in EXTRAS:
         request.getfixturevalue("small_spark")

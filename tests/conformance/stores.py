@@ -68,6 +68,23 @@ class Store:
             self.kind, Table(Keeper.SPARK, path=path)
         )
 
+    def put_csv(self, csv: Path, types: dict[str, str]) -> Source:
+        """A new table from a CSV file with a header: for tables of more than a few rows."""
+        name = f"t{next(NUMBERS)}"
+        if self.kind == "postgresql":
+            assert self.server is not None
+            _write_postgres(self.server, name, types, [], csv.read_bytes())
+            return Table(Keeper.POSTGRESQL, (name,))
+        path = self.folder / f"{name}.{'duckdb' if self.kind == 'duckdb' else 'parquet'}"
+        columns = ", ".join(f"{quoted(name)}::{DUCKDB_TYPES[kind]} AS {quoted(name)}" for name, kind in types.items())
+        select = f"SELECT {columns} FROM read_csv('{csv}', header = true, all_varchar = true)"
+        with duckdb.connect(str(path) if self.kind == "duckdb" else ":memory:") as connection:
+            made = f"CREATE TABLE people AS {select}" if self.kind == "duckdb" else f"COPY ({select}) TO '{path}'"
+            connection.execute(made)
+        if self.kind == "duckdb":
+            return Table(Keeper.DUCKDB, ("people",), path)
+        return Table(Keeper.SPARK, path=path) if self.kind == "spark" else path
+
     def replace(self, source: Source, types: dict[str, str], rows: list[Row]) -> None:
         """Another table under the same name."""
         self.drop(source)
@@ -115,13 +132,16 @@ def _as_duckdb(value: Any) -> Any:
     return str(value) if isinstance(value, Decimal) else value
 
 
-def _write_postgres(server: Server, name: str, types: dict[str, str], rows: list[Row]) -> None:
+def _write_postgres(server: Server, name: str, types: dict[str, str], rows: list[Row], csv: bytes = b"") -> None:
     columns = ", ".join(f"{quoted(column)} {POSTGRES_TYPES[kind]}" for column, kind in types.items())
     with psycopg.connect(server.where, autocommit=True) as connection:
         connection.execute(f"CREATE TABLE {name} ({columns})".encode())
         with connection.cursor().copy(f"COPY {name} FROM STDIN".encode()) as copy:
             for row in rows:
                 copy.write_row([row[column] for column in types])
+        if csv:
+            with connection.cursor().copy(f"COPY {name} FROM STDIN (FORMAT csv, HEADER true)".encode()) as copy:
+                copy.write(csv)
         connection.execute("SELECT pg_stat_force_next_flush()")
 
 

@@ -286,6 +286,9 @@ class Seeded:
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
 
+    def discrete_gaussians(self, scale: float, count: int) -> list[int]:
+        return [self.discrete_gaussian(scale) for _ in range(count)]
+
     def discrete_gaussian(self, scale: float) -> int:
         return round(self.random.gauss(0.0, scale))
 
@@ -295,6 +298,9 @@ class Seeded:
 
 class Wrong(Seeded):
     """The same with 2.5 times the noise that is written down."""
+
+    def discrete_gaussians(self, scale: float, count: int) -> list[int]:
+        return [self.discrete_gaussian(scale) for _ in range(count)]
 
     def discrete_gaussian(self, scale: float) -> int:
         return round(2.5 * self.random.gauss(0.0, scale))

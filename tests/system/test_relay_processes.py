@@ -13,9 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from noisebank.entropy import simulation
+from noisebank.entropy import SystemEntropy, simulation
 from noisebank.federated.relay.grid import contribution
 from noisebank.federated.relay.messages import Message
+from noisebank.ledger.signing import Key
 
 RELAY = [sys.executable, "-c", "from noisebank.commands.relaying import relay; relay()"]
 GENEROUS = 90.0
@@ -125,6 +126,10 @@ def test_sigkill_ends_in_a_mean_of_the_others(tmp_path, mode, delay):
         (("join", "127.0.0.1:1", "--vector", "{good}", "-b", "nan"), "preference"),
         (("join", "127.0.0.1:1", "--vector", "{good}", "-b", "1", "--max-epsilon", "0"), "epsilon"),
         (("join", "127.0.0.1:1", "--vector", "{good}", "-b", "1", "--trust", "x"), "trust"),
+        (("join", "127.0.0.1:1", "--vector", "{good}", "-b", "1", "--advertise", "x"), "endpoint"),
+        (("join", "127.0.0.1:1", "--vector", "{good}", "-b", "1", "--past", "missing.json"), "vector"),
+        (("host", "-k", "3", "-d", "4", "--mode", "sar", "--skip", "1"), "skip"),
+        (("host", "-k", "3", "-d", "4", "--mode", "sar", "--instead", "past"), "instead"),
     ],
 )
 def test_misuse_is_told_before_anything_happens(tmp_path, words, said):
@@ -158,6 +163,41 @@ def test_nan_and_wrong_lengths_never_join_and_the_host_says_how_it_ended(tmp_pat
         assert process.returncode == 2 and "vector" in err
     code, plain, _ = ended(server)
     assert code == 1 and not plain["done"] and plain["mean"] is None and "0 members are left" in plain["reason"]
+
+
+def test_numbers_outside_the_bound_are_clipped_and_it_is_said(tmp_path):
+    server, where = host(2, 3, "--bound", "1", "--publish", "--mode", "masked")
+    for number, text in enumerate(("5 0 -7.5", "0.5 0.5 0.5")):
+        (tmp_path / f"{number}.txt").write_text(text)
+    members = [
+        start("join", where, "--vector", str(tmp_path / f"{n}.txt"), "-b", "1e-6", "--unprotected", "--json")
+        for n in (0, 1)
+    ]
+    (code, first, said), (_, second, other) = (ended(process) for process in members)
+    assert code == 0 and first["clipped"] == 2 and second["clipped"] == 0
+    assert "2 of 3 numbers lie outside the bound of 1 and are clipped" in said and "clipped" not in other
+    assert np.allclose(first["mean"], [0.75, 0.25, -0.25], atol=0.02)  # of 1, 0, -1: not of 5, 0, -7.5
+    assert ended(server)[0] == 0
+
+
+def test_the_same_key_twice_and_a_place_that_is_taken_are_refused(tmp_path):
+    server, where = host(2, 2, "--wait", "6")
+    (tmp_path / "v.txt").write_text("0 0")
+    Key(SystemEntropy().token()).save(tmp_path / "key")
+    words = ("join", where, "--vector", str(tmp_path / "v.txt"), "-b", "1", "--key", str(tmp_path / "key"), "--json")
+    first = start(*words)
+    assert server.stderr is not None
+    while "1 of 2 joined" not in server.stderr.readline():
+        pass
+    code, told, _ = ended(start(*words))  # its messages are numbered from 1 again: seen before, or joined before
+    assert (
+        code == 1
+        and told["error"] == "Refused"
+        and ("joined already" in told["message"] or "replay" in told["message"])
+    )
+    code, plain, _ = ended(server)
+    assert code == 1 and "1 members are left" in plain["reason"]
+    assert ended(first)[0] == 1
 
 
 def test_every_command_helps_with_an_example():

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 from noisebank.entropy import SystemEntropy
-from noisebank.errors import Refused
+from noisebank.errors import BadRequest, Refused
 from noisebank.federated.relay import Demand, Host, Member, Terms, Trust, collecting
 from noisebank.federated.relay.attempt import prepared
-from noisebank.federated.relay.grid import STEPS, contribution
+from noisebank.federated.relay.grid import STEPS
+from noisebank.federated.relay.remedies import substituted
 from noisebank.federated.relay.transport import ask
 from noisebank.ledger.signing import Key
-from relay_support import Killed, Played, play
+from relay_support import Killed, Played, check_masked, check_wire, play, residuals
 
 QUICK = 4_000
 """Milliseconds of patience."""
@@ -27,47 +28,6 @@ def quick_probes(monkeypatch):
     monkeypatch.setattr(collecting, "PROBE", 0.1)
     loud = threading.excepthook
     monkeypatch.setattr(threading, "excepthook", lambda told: None if told.exc_type is Killed else loud(told))
-
-
-def residuals(played: Played) -> list[tuple[np.ndarray, float]]:
-    """For every sum on the wire (opened, unmasked by nobody): what it contains beyond the true vectors, in bounds, and
-    the variance that the plan promises there."""
-    found = []
-    for message, total in played.sums():
-        plan = played.plans[message.attempt]
-        chain = plan.chains[message.body["chain"]]
-        place = chain.order.index(message.sender)
-        inside = [
-            contribution(played.vector(who), Fraction(1), plan.terms.dimension).steps
-            for who in chain.order[: place + 1]
-        ]
-        truth = np.sum([steps[chain.start : chain.stop] for steps in inside], axis=0, dtype=np.uint64)
-        rest = (total - truth).view(np.int64) / STEPS
-        found.append((rest, chain.variance(0, place) / STEPS**2))
-    return found
-
-
-def check_wire(played: Played) -> None:
-    """No sum on the wire has less noise than promised, nobody gets two of one chain, no raw number is in any byte."""
-    starts: dict[int, list[np.ndarray]] = {}
-    for (message, _), (rest, variance) in zip(played.sums(), residuals(played), strict=True):
-        scaled = rest / variance**0.5
-        few = 7.0 * (2.0 / len(rest)) ** 0.5  # standard deviations of a variance
-        assert max(0.2, 1.0 - few) < float(np.square(scaled).mean()) < 1.0 + few
-        if played.plans[message.attempt].chains[message.body["chain"]].order[0] == message.sender:
-            starts.setdefault(message.attempt, []).append(scaled)
-    for parts in starts.values():  # 1.3 times the scale is a ratio of 1.69, 0.7 times it .49
-        drawn = np.concatenate(parts)
-        if len(drawn) >= 300:
-            assert 0.55 < float(np.square(drawn).mean()) < 1.6
-    seen = [(m.to, m.attempt, m.body["chain"], m.sender) for m in played.messages("pass")]
-    assert len(set(seen)) == len(seen)
-    receivers = [(m.to, m.attempt, m.body["chain"]) for m in played.messages("pass") if m.body["chain"] >= 0]
-    assert len(set(receivers)) == len(receivers)
-    sent = b"".join(raw for _, raw in played.wire)
-    for vector in played.vectors:
-        steps = contribution(vector, Fraction(1), len(vector)).steps
-        assert vector[:2].tobytes() not in sent and steps[:2].tobytes() not in sent
 
 
 def mean_is_right(played: Played, members: list[str]) -> None:
@@ -161,13 +121,7 @@ def test_a_death_under_masks_uncovers_nobody(dies):
     played = play(Terms(300, patience_ms=QUICK), dies=dies, mortal={1})
     assert played.round.done and len(played.round.left_out) == 1
     mean_is_right(played, [key.address for key in played.keys if key.address not in played.round.left_out])
-    for message, masked in played.sums():  # even opened, a masked vector is uniform on 64 bits
-        top = np.count_nonzero(masked >> np.uint64(63))
-        assert abs(top - 150) < 5 * 300**0.5 / 2, message.sender
-    first = [masked for message, masked in played.sums() if message.attempt == 1]
-    if first:  # and so is the sum of those that came before the death
-        total = np.sum(first, axis=0, dtype=np.uint64).view(np.int64).astype(float)
-        assert np.abs(total).max() > 2.0**60
+    check_masked(played)
 
 
 class Delaying(Member):
@@ -316,3 +270,56 @@ def test_slices_are_cut_to_their_norm_before_they_are_sent():
     steps = prepared(np.full(40, 1.5), terms).view(np.int64) / STEPS
     norms = [float(np.linalg.norm(steps[start:stop])) for start, stop in terms.cuts]
     assert all(0.4999 < norm <= 0.5 for norm in norms)
+
+
+ALWAYS = Fraction(999_999_999, 10**9)
+
+
+def test_past_slices_are_sent_with_the_agreed_probability_and_the_mean_is_not_stretched():
+    pasts = np.where(np.arange(4)[:, None] % 2 == 0, 0.9, -0.4) * np.ones((4, 300))
+    played = play(Terms(300, mode="sar", slices=3, skip=ALWAYS, instead="past"), pasts=pasts)
+    assert played.round.done and not any(np.array_equal(one, x) for one, x in zip(pasts, played.vectors, strict=True))
+    fresh, past = (np.square(played.round.mean - truth.mean(axis=0)).mean() for truth in (played.vectors, pasts))
+    assert 0.5 < past / played.round.stddev**2 < 1.7 < fresh / played.round.stddev**2
+    played.vectors[:] = pasts  # what was sent carries the noise that was promised
+    check_wire(played)
+
+
+def test_without_a_past_vector_every_slice_is_fresh():
+    played = play(Terms(300, mode="sar", slices=3, skip=ALWAYS, instead="past"), users=3)
+    assert played.round.done
+    mean_is_right(played, [key.address for key in played.keys])
+
+
+def test_a_second_attempt_is_no_second_chance_for_a_fresh_slice():
+    """Coins are tossed once a round: sums of both attempts hold the same mixture of slices."""
+    made = np.full((4, 300), 0.8)
+    terms = Terms(300, mode="sar", slices=30, skip=Fraction(1, 2), patience_ms=QUICK)
+    played = play(terms, vectors=made, dies=("before sending", 0))
+    assert played.round.done and {m.attempt for m in played.messages("pass")} == {1, 2}
+    for number, member in enumerate(played.members):
+        zeros = [not member._vector[start:stop].any() for start, stop in terms.cuts]
+        assert 1 <= sum(zeros) < 30  # 30 fair coins
+        played.vectors[number] = member._vector
+    check_wire(played)
+    again = [
+        float(np.square(rest).mean()) / variance
+        for (message, _), (rest, variance) in zip(played.sums(), residuals(played), strict=True)
+        if message.attempt == 2
+    ]
+    assert 0.6 < np.mean(again) < 1.4  # 5 standard deviations of 300 draws; coins tossed anew would give more than 2
+
+
+def test_coins_are_fair_to_their_probability_and_past_vectors_are_checked():
+    cuts = [(place, place + 1) for place in range(20_000)]
+    for skip in (Fraction(1, 10), Fraction(1, 2), Fraction(0)):
+        share = float((substituted(np.ones(20_000), None, cuts, skip) == 0.0).mean())
+        assert share == pytest.approx(float(skip), abs=5 * 0.5 / 20_000**0.5)
+    mixed = substituted(np.ones(20_000), np.full(20_000, 0.25), cuts, Fraction(3, 10))
+    assert set(mixed) == {1.0, 0.25} and (mixed == 0.25).mean() == pytest.approx(0.3, abs=0.02)
+    with pytest.raises(BadRequest, match="instead"):
+        Terms(4, mode="sar", slices=2, instead="past")
+    with pytest.raises(BadRequest, match="instead"):
+        Terms(4, mode="sar", slices=2, skip=Fraction(1, 2), instead="nothing")
+    played = play(Terms(20, mode="sar", skip=ALWAYS, instead="past"), users=3, pasts=np.zeros((3, 7)), wait=1.0)
+    assert not played.round.done and all(isinstance(one, BadRequest) for one in played.outcomes)

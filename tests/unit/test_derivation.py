@@ -40,6 +40,9 @@ class Seeded:
     def __init__(self, seed: int = 0) -> None:
         self.random = Random(seed)
 
+    def discrete_gaussians(self, scale: float, count: int) -> list[int]:
+        return [self.discrete_gaussian(scale) for _ in range(count)]
+
     def discrete_gaussian(self, scale: float) -> int:
         return round(self.random.gauss(0.0, scale))
 

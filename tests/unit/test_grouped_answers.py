@@ -39,6 +39,9 @@ class Scripted:
         self.scales: list[float] = []
         self.draws: list[int] = []
 
+    def discrete_gaussians(self, scale: float, count: int) -> list[int]:
+        return [self.discrete_gaussian(scale) for _ in range(count)]
+
     def discrete_gaussian(self, scale: float) -> int:
         self.scales.append(scale)
         self.draws.append(round(self.noise * self.random.gauss(0.0, scale)))

@@ -56,6 +56,13 @@ def test_repairs_hold_where_the_relay_does_not(made):
 def test_remedies_are_measured(made):
     for row in made.remedies["zeros with probability p"].values():
         assert row["added error, measured"] == pytest.approx(row["added error, expected"], rel=0.15)
+    for row in made.remedies["past slices with probability p"].values():
+        for name, added in row["added error, measured"].items():
+            assert added == pytest.approx(row["added error, expected"][name], rel=0.15), name
+        for where in ("in its own round", "in any round"):  # 5 standard deviations of 2,000 draws
+            assert row[f"exposure {where}, measured"] == pytest.approx(row[f"exposure {where}, expected"], abs=0.032)
+        assert row["exposure in any round, expected"] > 0.96 * row["exposure without"]  # a delay, no remedy
+        assert row["added error, expected"]["unrelated rounds"] > row["added error, expected"]["vectors stay close"]
     clip = made.remedies["re-clip each slice"]
     assert clip["N = 50"]["sensitivity of the whole"] == clip["N = 1"]["sensitivity of the whole"]
     assert clip["N = 50"]["squared length lost, uneven"] > clip["N = 5"]["squared length lost, uneven"] > 0.1

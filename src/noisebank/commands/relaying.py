@@ -51,7 +51,11 @@ def relay() -> None:
 @click.option("--groups", type=int, default=1, show_default=True, help="bas, sar: split into so many relays.")
 @click.option("--split", type=click.Choice(["sorted", "random"]), default="sorted", show_default=True,
               help="How members are put into groups.")  # fmt: skip
-@click.option("--skip", metavar="P", default="0", show_default=True, help="sar: send zeros with this probability.")
+@click.option(
+    "--skip", metavar="P", default="0", show_default=True, help="sar: send no fresh slice with this probability."
+)
+@click.option("--instead", type=click.Choice(["zeros", "past"]), default="zeros", show_default=True,
+              help="With --skip: what goes in a slice's place; past is the member's last one.")  # fmt: skip
 @click.option("--slice-norm", metavar="R", help="sar: re-clip each slice to this norm, in bounds.")
 @click.option("--attempts", type=int, default=2, show_default=True, help="Starts, at most; each costs privacy anew.")
 @click.option("--least-members", type=int, default=2, show_default=True, help="Do not go on with fewer.")
@@ -83,8 +87,6 @@ def host(
     )  # fmt: skip
     _note(f"listening on {made.endpoint} as {made.address}")
     found = made.run()
-    from noisebank import console  # after the round: ten members on one machine start sooner without it
-
     mean = None if found.mean is None else [float(number) for number in found.mean]
     if out is not None and mean is not None:
         out.write_text(json.dumps(mean) + "\n")
@@ -94,8 +96,10 @@ def host(
         "guarantees": [row.plain() for row in found.guarantees],
     }  # fmt: skip
     if as_json:
-        console.show_json(plain if out is not None else {**plain, "mean": mean})
+        _print(plain if out is not None else {**plain, "mean": mean})
     else:
+        from noisebank import console  # after the round: ten members on one machine start sooner without it
+
         first = "" if mean is None else ", ".join(f"{number:.4g}" for number in mean[:6])
         rows = [
             ("ended", found.reason),
@@ -111,6 +115,9 @@ def host(
 @click.argument("host_endpoint", metavar="HOST:PORT")
 @click.option("--vector", type=click.Path(path_type=Path), required=True,
               help="The numbers: a JSON list, a .npy file, or text.")  # fmt: skip
+@click.option(
+    "--past", type=click.Path(path_type=Path), help="The vector of the round before, if past slices are sent."
+)
 @click.option("--preference", "-b", type=float, required=True, help="beta: how much noise this member wants.")
 @click.option("--max-epsilon", type=float, help="Take part only if --trust learns no more than this.")
 @click.option("--trust", metavar="N[+server]", default="1", show_default=True,
@@ -122,14 +129,16 @@ def host(
 @click.option("--host-key", metavar="ADDRESS", default="", help="The host must be this one.")
 @click.option("--peer", "peers", multiple=True, metavar="ADDRESS", help="All other members must be among these.")
 @click.option("--wait", type=float, default=600.0, show_default=True, help="Seconds to wait for the round to begin.")
+@click.option("--advertise", metavar="HOST:PORT", help="Where others reach this member, if not where it listens.")
 @key_file
 @listen_at
 @record
 @as_json
 @guarded
 def join(
-    host_endpoint: str, vector: Path, preference: float, max_epsilon: float | None, trust: str, host_key: str,
-    peers: tuple[str, ...], wait: float, key: Path | None, listen: str, record: Path | None, as_json: bool,
+    host_endpoint: str, vector: Path, past: Path | None, preference: float, max_epsilon: float | None, trust: str,
+    host_key: str, peers: tuple[str, ...], wait: float, advertise: str | None, key: Path | None, listen: str,
+    record: Path | None, as_json: bool,
     **demanded: Any,
 ) -> None:  # fmt: skip
     """Take part with one vector, if the promise is good enough.
@@ -146,12 +155,11 @@ def join(
         **demanded,
     )  # fmt: skip
     member = Member(
-        _key(key), _numbers(vector), preference, host_endpoint, listen=listen, demand=demand,
-        host_address=host_key.lower(), tap=_tap(record), show=_shown("Promised to this member"), wait=wait,
+        _key(key), _numbers(vector), preference, host_endpoint, past=None if past is None else _numbers(past),
+        listen=listen, advertise=advertise, demand=demand, host_address=host_key.lower(), tap=_tap(record),
+        show=_shown("Promised to this member"), say=_note, wait=wait,
     )  # fmt: skip
     found = member.run()
-    from noisebank import console  # see above
-
     plain = {
         "done": found.done, "reason": found.reason, "address": member.address, "members": found.members,
         "attempts_sent": found.attempts_sent, "clipped": found.clipped,
@@ -159,8 +167,10 @@ def join(
         "guarantees": [row.plain() for row in found.guarantees],
     }  # fmt: skip
     if as_json:
-        console.show_json(plain)
+        _print(plain)
     else:
+        from noisebank import console  # see above
+
         rows = [("ended", found.reason), ("sent", f"in {found.attempts_sent} attempts"),
                 ("clipped", f"{found.clipped} numbers")]  # fmt: skip
         console.facts("Relay", rows + [(str(row.trust), str(row)) for row in found.guarantees])
@@ -226,6 +236,11 @@ def _tap(path: Path | None) -> Any:
             file.write(json.dumps({"to": to, "bytes": raw.hex()}) + "\n")
 
     return write
+
+
+def _print(plain: dict[str, Any]) -> None:
+    """Like console.show_json without a tenth of a second of imports: ten processes on two cores feel it."""
+    click.echo(json.dumps(plain, indent=2, ensure_ascii=False))
 
 
 def _note(line: str) -> None:

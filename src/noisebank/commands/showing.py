@@ -152,3 +152,27 @@ def bench_ledger_(quick: bool, as_json: bool) -> None:
     with console.progress("measuring", quiet=as_json) as moved:
         found = bench_ledger(quick, moved)
     console.show_json(found) if as_json else console.facts("The ledger", [(k, str(v)) for k, v in found.items()])
+
+
+@bench.command("engine")
+@click.option(
+    "--rows", type=click.IntRange(1, 10**9), default=10_000_000, show_default=True, help="Of the made-up table."
+)
+@click.option("--quick", is_flag=True, help="A fifth of the rounds.")
+@as_json
+@guarded
+def bench_engine_(rows: int, quick: bool, as_json: bool) -> None:
+    """What a measurement costs beside the bare DuckDB query on the same file, and 1,000 groups from ask to answer.
+
+    Example:  noisebank bench engine --json
+    """
+    from noisebank import console
+    from noisebank.experiments.bench_engine import bench_engine
+
+    with console.progress("measuring", quiet=as_json) as moved:
+        found = bench_engine(rows, quick, moved)
+    if as_json:
+        console.show_json(found)
+        return
+    ratios = [(f"{name}, against the bare query", f"{ratio:.2f}") for name, ratio in found.pop("ratios").items()]
+    console.facts("Engines", [*((name, str(value)) for name, value in found.items()), *ratios])

@@ -10,6 +10,7 @@ import numpy as np
 
 from noisebank.entropy import simulation
 from noisebank.federated.relay import collusion, game
+from noisebank.federated.relay.remedies import ever_exposed
 from noisebank.privacy.calibration import account_epsilon, gaussian_delta
 from noisebank.units import Precision
 
@@ -21,7 +22,7 @@ def claims(draws: int) -> list[dict[str, Any]]:
     betas = simulation(7).uniform(0.0, 1.3, (draws, 10))
     return [
         _nash(), _fairness(betas), _optimum(), _anarchy(betas), _truthful(), _pseudocode(), _sensitivity(), _parallel(),
-        _classical(), _collusion(), _failure(), _published(), _large_sequences(),
+        _classical(), _collusion(), _failure(), _published(), _stale(), _large_sequences(),
     ]  # fmt: skip
 
 
@@ -147,6 +148,16 @@ def _published() -> dict[str, Any]:
         "if the mean is published, user K-1 computes x_K; a curious server and anyone before a user suffice",
         {"strong, corrected, K 10, p .1": _four(collusion.strong(10, 0.1))},
         {"chance with the sum known": _four(collusion.published(10, 0.1))},
+    )  # fmt: skip
+
+
+def _stale() -> dict[str, Any]:
+    chance, skip = collusion.strong(10, 0.1), 0.3
+    return _claim(
+        "Section VI", "past or zero slices with probability p_p lower the chance of exposure by that share",
+        "zeros do; a past slice is exposed a round later instead, and its vector is paid for twice",
+        {"p_p .3": _four((1.0 - skip) * chance)},
+        {f"p_p .3, {kind}": _four(ever_exposed(chance, skip, kind)) for kind in ("zeros", "past")},
     )  # fmt: skip
 
 

@@ -13,10 +13,14 @@ from noisebank.federated.relay import collusion, game
 from noisebank.federated.relay.grid import BID_UNITS
 from noisebank.federated.relay.guarantee import guarantee, trusts
 from noisebank.federated.relay.plan import Entry, make_plan, seed_commitment
-from noisebank.federated.relay.remedies import may_join, reclip, skip_error, slice_norm
+from noisebank.federated.relay.remedies import ever_exposed, may_join, past_error, reclip, skip_error, slice_norm
 from noisebank.federated.relay.terms import Terms, least_variance
 
 USERS, DIMENSION, DELTA = 10, 50, Fraction(1, 10**5)
+COLLUDES = 0.1
+"""Chance of each other member."""
+DRIFTS = {"vectors stay close": (0.9, 0.0), "unrelated rounds": (0.0, 0.0), "all move by .2": (0.9, 0.2)}
+"""Correlation of a user's number between two rounds, and what everybody's number moves by."""
 
 
 def remedies(draws: int) -> dict[str, Any]:
@@ -24,6 +28,7 @@ def remedies(draws: int) -> dict[str, Any]:
     return {
         "join below the threshold": joining(min(draws, 2000)),
         "zeros with probability p": {f"{skip:g}": skipping(skip, draws) for skip in (0.1, 0.3, 0.5)},
+        "past slices with probability p": {f"{skip:g}": stale(skip, draws) for skip in (0.1, 0.3, 0.5)},
         "re-clip each slice": {f"N = {slices}": reclipping(slices, min(draws, 2000)) for slices in (1, 5, 10, 50)},
         "exposed slices, K 10, p .1": {f"N = {slices}": any_slice(slices, min(draws, 4000)) for slices in (1, 5, 50)},
     }  # fmt: skip
@@ -61,12 +66,55 @@ def skipping(skip: float, draws: int) -> dict[str, Any]:
     kept = x * (made.random((draws, USERS)) >= skip) / (1.0 - skip)
     measured = float(np.square(kept.mean(axis=1) - x.mean(axis=1)).mean())
     return {
-        "exposure, strong, p_k .1": _four((1.0 - skip) * collusion.strong(USERS, 0.1)),
-        "exposure without": _four(collusion.strong(USERS, 0.1)),
+        "exposure, strong, p_k .1": _four((1.0 - skip) * collusion.strong(USERS, COLLUDES)),
+        "exposure without": _four(collusion.strong(USERS, COLLUDES)),
+        "exposure, measured": _four(exposed_over_rounds(skip, "zeros", draws)["in any round"]),
         "added error, measured": _four(measured),
         "added error, expected": _four(skip_error(skip, 1.0 / 3.0, USERS)),
         "relay's own error": _four(game.TOP_UP * 1.3 / (USERS * (USERS + 1))),
     }
+
+
+def stale(skip: float, draws: int) -> dict[str, Any]:
+    """A slice of the round before in a fresh one's place. The fresh slice is exposed less often in its own round and
+    makes up for it in the next; the error depends on how far vectors move; a vector may be paid for in two rounds."""
+    chance = collusion.strong(USERS, COLLUDES)
+    seen = exposed_over_rounds(skip, "past", draws)
+    moved = {name: _drift_error(skip, *drift, draws) for name, drift in DRIFTS.items()}
+    return {
+        "exposure in its own round, expected": _four((1.0 - skip) * chance),
+        "exposure in its own round, measured": _four(seen["in its own round"]),
+        "exposure in any round, expected": _four(ever_exposed(chance, skip, "past")),
+        "exposure in any round, measured": _four(seen["in any round"]),
+        "exposure without": _four(chance),
+        "added error, measured": {name: _four(row[0]) for name, row in moved.items()},
+        "added error, expected": {name: _four(row[1]) for name, row in moved.items()},
+        "added error of zeros": _four(skip_error(skip, 1.0 / 3.0, USERS)),
+        "precision of one vector, times, at worst": 2,
+    }
+
+
+def exposed_over_rounds(skip: float, instead: str, draws: int) -> dict[str, float]:
+    """How often a slice lies bare between colluders: in the round that it belongs to, and in that or the next one.
+    Places, colluders and coins are drawn anew each round; in the second round the slice is there only as a past one."""
+    made, hits = simulation(35), []
+    for sent in (1.0 - skip, skip if instead == "past" else 0.0):
+        place = made.integers(0, USERS, draws)
+        bad = made.random((draws, USERS - 1)) < COLLUDES
+        before = np.arange(USERS - 1)[None] < place[:, None]
+        hits.append((bad & before).any(axis=1) & (bad & ~before).any(axis=1) & (made.random(draws) < sent))
+    return {"in its own round": float(hits[0].mean()), "in any round": float((hits[0] | hits[1]).mean())}
+
+
+def _drift_error(skip: float, correlation: float, common: float, draws: int) -> tuple[float, float]:
+    """Measured and expected. Numbers have mean square 1/3, as uniform ones on [-1, 1] have, in both rounds."""
+    made = simulation(36)
+    old = made.normal(0.0, sqrt(1.0 / 3.0), (draws, USERS))
+    own = made.normal(0.0, sqrt((1.0 - correlation**2) / 3.0), (draws, USERS))
+    new = correlation * old + own + common
+    sent = np.where(made.random((draws, USERS)) < skip, old, new)
+    measured = float(np.square(sent.mean(axis=1) - new.mean(axis=1)).mean())
+    return measured, past_error(skip, 2.0 * (1.0 - correlation) / 3.0, USERS, common)
 
 
 def reclipping(slices: int, draws: int) -> dict[str, Any]:
@@ -103,7 +151,11 @@ def any_slice(slices: int, draws: int) -> dict[str, Any]:
         hit = (places[:, 1 : bad + 1].min(axis=1) < places[:, 0]) & (places[:, 0] < places[:, 1 : bad + 1].max(axis=1))
         some += bool(hit.any())
         every += bool(hit.all())
-    return {"any": _four(some / draws), "all": _four(every / draws), "one slice": _four(collusion.strong(USERS, 0.1))}
+    return {
+        "any": _four(some / draws),
+        "all": _four(every / draws),
+        "one slice": _four(collusion.strong(USERS, COLLUDES)),
+    }
 
 
 def repairs(goal: int = 4) -> dict[str, Any]:

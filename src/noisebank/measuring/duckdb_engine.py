@@ -82,6 +82,7 @@ class DuckDBEngine(SqlEngine):
         self._path = path_of(policy.source)
         self._lock = threading.Lock()
         self._connection: duckdb.DuckDBPyConnection | None = None
+        self._types: tuple[str, Mapping[str, Stored]] | None = None
 
     def identity(self) -> str:
         return file_identity(self._path)
@@ -97,7 +98,11 @@ class DuckDBEngine(SqlEngine):
     def _stored(self) -> Mapping[str, Stored]:
         if self._path.suffix.lower() != ".parquet":
             return dict.fromkeys(self._header, Stored.TEXT)
-        return {row[0]: _stored_as(row[1]) for row in self._rows(f"DESCRIBE SELECT * FROM {self._table()}")}
+        identity = self.identity()
+        if self._types is None or self._types[0] != identity:  # the same file has the same types
+            found = self._rows(f"DESCRIBE SELECT * FROM {self._table()}")
+            self._types = identity, {row[0]: _stored_as(row[1]) for row in found}
+        return self._types[1]
 
     def _table(self) -> str:
         path = literal(str(self._path))

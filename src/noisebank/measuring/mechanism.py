@@ -7,7 +7,7 @@ from fractions import Fraction
 from noisebank.entropy import Entropy
 from noisebank.ledger.protocol import Reservation
 from noisebank.measuring.engine import Engine
-from noisebank.privacy.noise import Law, draw, fresh_variance
+from noisebank.privacy.noise import draw_all, fresh_variance
 from noisebank.queries.query import Query
 from noisebank.units import GridValue
 
@@ -23,4 +23,4 @@ def measure(
     """
     variance = fresh_variance(sensitivity * sensitivity, reservation.fresh)
     exact = engine.statistics(query) if query.by else (engine.statistic(query),)
-    return tuple(draw(Law(Fraction(statistic), variance), entropy) for statistic in exact)
+    return draw_all([Fraction(statistic) for statistic in exact], variance, entropy)

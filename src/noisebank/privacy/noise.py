@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from noisebank.entropy import MAX_NOISE_SCALE, Entropy
 from noisebank.errors import BadRequest
@@ -36,6 +38,7 @@ class NoiseScale:
         return scale * scale / (1 << 2 * self.shift)
 
 
+@lru_cache(maxsize=256)  # all groups of an answer have the same
 def noise_scale(variance: Fraction) -> NoiseScale:
     """The coarsest grid on which noise of at least `variance` (squared steps) is fine enough.
 
@@ -70,6 +73,14 @@ def draw(law: Law, entropy: Entropy) -> GridValue:
     scale = noise_scale(law.variance)
     centre = GridValue.nearest(law.mean, scale.shift)
     return GridValue(centre.numerator + entropy.discrete_gaussian(scale.scale), scale.shift)
+
+
+def draw_all(means: Sequence[Fraction], variance: Fraction, entropy: Entropy) -> tuple[GridValue, ...]:
+    """One value around each mean, all of the same variance, each with noise of its own: `draw`, many at once."""
+    scale = noise_scale(variance)
+    centres = [GridValue.nearest(mean, scale.shift) for mean in means]
+    noise = entropy.discrete_gaussians(scale.scale, len(centres))
+    return tuple(GridValue(c.numerator + n, scale.shift) for c, n in zip(centres, noise, strict=True))
 
 
 def fresh_variance(sensitivity_squared: Fraction, fresh: Precision) -> Fraction:

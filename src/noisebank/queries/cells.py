@@ -70,15 +70,28 @@ class Cube:
         if column not in self.columns:
             raise CutsCells(column)
         axis = self.columns.index(column)
-        inside = []
-        for piece in self.pieces[axis]:
-            common = piece & values
-            if common and common != piece:
+        lows, highs = self._edges[axis]
+        inside = np.zeros(len(lows), dtype=bool)
+        for low, high in values.runs:
+            within, touched = (lows >= low) & (highs <= high), (lows <= high) & (highs >= low)
+            if (within != touched).any():
                 raise CutsCells(column)
-            inside.append(bool(common))
+            inside |= within
+        missing = [place for place, piece in enumerate(self.pieces[axis]) if piece.null] if values.null else []
+        inside[missing] = True
         shape = [1] * len(self.columns)
         shape[axis] = len(inside)
-        return np.array(inside).reshape(shape)
+        return inside.reshape(shape)
+
+    @cached_property
+    def _edges(self) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """First and last value of each piece; the missing value lies beyond all others."""
+        beyond = 2**62
+        found = []
+        for pieces in self.pieces:
+            runs = [piece.runs[0] if piece.runs else (beyond, beyond) for piece in pieces]
+            found.append((np.array([low for low, _ in runs]), np.array([high for _, high in runs])))
+        return found
 
 
 def cubes_of(policy: Policy) -> tuple[Cube, ...]:

@@ -25,7 +25,8 @@ from noisebank.federated.relay.game import (
 )
 from noisebank.federated.relay.guarantee import Guarantee, Trust, guarantees, worst_guarantees
 from noisebank.federated.relay.host import Host, Round
-from noisebank.federated.relay.member import Member, Outcome
+from noisebank.federated.relay.member import Member
+from noisebank.federated.relay.outcome import Outcome
 from noisebank.federated.relay.plan import Plan, make_plan
 from noisebank.federated.relay.remedies import may_join, reclip
 from noisebank.federated.relay.split import groups_of, sorted_order, split_error

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from noisebank.entropy import uniform_words
 from noisebank.errors import BadRequest, Refused, Tampered
 from noisebank.federated.relay.grid import contribution, noise
 from noisebank.federated.relay.messages import Message
@@ -100,8 +99,6 @@ class Attempt:
             return hidden + masks(self.key, self.own.address, others, terms.dimension, plan.digest)
         chain = plan.chains[number]
         part = steps[chain.start : chain.stop]
-        if terms.skip and _skipped(float(terms.skip)):
-            part = np.zeros_like(part)
         place = chain.order.index(self.own.address)
         if (before is None) != (place == 0):
             raise Refused("only the first of a chain starts it")
@@ -158,10 +155,6 @@ def prepared(vector: Any, terms: Terms) -> Steps:
         norm = float(terms.slice_norm) * float(terms.bound)
         vector = reclip(np.asarray(vector, dtype=np.float64), terms.cuts, norm)
     return contribution(vector, terms.bound, terms.dimension).steps
-
-
-def _skipped(probability: float) -> bool:
-    return bool(int(uniform_words(1)[0]) < probability * 2.0**64)
 
 
 def _text(value: object) -> str:

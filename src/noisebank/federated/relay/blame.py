@@ -25,6 +25,15 @@ class State:
         receipts = {int(number): str(raw) for number, raw in dict(body.get("receipts", {})).items()}
         return cls(frozenset(map(int, body["received"])), frozenset(map(int, body["sent"])), receipts)
 
+    def within(self, chains: set[int]) -> State:
+        """Without what it says about chains that are none of its business."""
+        receipts = {number: raw for number, raw in self.receipts.items() if number in chains}
+        return State(self.received & chains, self.sent & chains, receipts)
+
+    def with_more(self, later: State) -> State:
+        """What was said once stays said."""
+        return State(self.received | later.received, self.sent | later.sent, {**self.receipts, **later.receipts})
+
 
 def culprits(plan: Plan, round_id: str, states: Mapping[str, State | None], arrived: set[int]) -> dict[str, str]:
     """Members to go on without, with the reason. Requires: every chain outside `arrived` has stopped moving.

@@ -12,7 +12,7 @@ from noisebank.errors import NoisebankError, Refused
 from noisebank.federated.relay.attempt import MASKED
 from noisebank.federated.relay.blame import State, culprits
 from noisebank.federated.relay.grid import plausible
-from noisebank.federated.relay.messages import Message
+from noisebank.federated.relay.messages import Message, plain_words
 from noisebank.federated.relay.plan import Plan
 from noisebank.federated.relay.transport import Unreachable
 
@@ -83,18 +83,36 @@ class Collecting:
             raise Refused("this message belongs to another attempt")
         entry = self.plan.entry(message.sender)
         if message.kind == "complain":
-            self._complaints.append((message.sender, str(message.body["about"]), str(message.body["why"])[:500]))
-            return "noted"
+            return self._take_complaint(message)
         number = message.body["chain"]
         if message.body["plan"] != self.plan.digest.hex() or type(number) is not int:
             raise Refused("this sum belongs to another plan")
         purpose = f"{message.sender} {self._address} {number}"
         raw = self._key.open(message.payload, entry.public_key, purpose, self.plan.digest)
         total = np.frombuffer(raw, dtype="<u8").astype(np.uint64)
-        self._moved = time.monotonic()
         if number == MASKED and self.plan.terms.mode == "masked":
-            return self._take_masked(message.sender, total)
-        return self._take_end(message.sender, number, total)
+            kind = self._take_masked(message.sender, total)
+        else:
+            kind = self._take_end(message.sender, number, total)
+        self._moved = time.monotonic()  # only what was taken moves things: who repeats itself gains no time
+        return kind
+
+    def _take_complaint(self, message: Message) -> str:
+        """One a member and attempt, and only about a neighbour: else one accuser could have everybody left out."""
+        sender, about, number = message.sender, message.body["about"], message.body["chain"]
+        if any(sender == earlier for earlier, _, _ in self._complaints):
+            raise Refused("one complaint is enough")
+        if about not in ("", self._address) and about not in self._neighbours(sender, number):
+            raise Refused("a complaint is about a neighbour in a chain, or about nobody")
+        self._complaints.append((sender, about, plain_words(message.body["why"])))
+        return "noted"
+
+    def _neighbours(self, address: str, number: object) -> tuple[str, ...]:
+        if type(number) is not int or not 0 <= number < len(self.plan.chains):
+            return ()
+        order = self.plan.chains[number].order
+        place = order.index(address) if address in order else None
+        return () if place is None else (*order[max(0, place - 1) : place], *order[place + 1 : place + 2])
 
     def _take_masked(self, sender: str, total: Steps) -> str:
         if sender in self._masked or len(total) != self.plan.terms.dimension:
@@ -163,10 +181,13 @@ class Collecting:
         except (KeyError, TypeError, ValueError):
             self.suspect(address, "sent a state that cannot be read")
             return
+        self._answered[address] = now
         known = self._states.get(address)
-        if known is None or state.sent - known.sent or state.received - known.received:
+        inside = {number for number, chain in enumerate(self.plan.chains) if address in chain.order}
+        grown = state.within(inside) if known is None else known.with_more(state.within(inside))
+        if grown != known:  # states only grow, up to the member's own chains: claims cannot buy time for ever
             self._moved = now
-        self._states[address], self._answered[address] = state, now
+        self._states[address] = grown
 
     def _resolved(self) -> dict[str, str]:
         """Everyone answers, yet somebody complained: one of the two lies or their link is broken. Both go."""

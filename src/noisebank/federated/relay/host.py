@@ -17,12 +17,12 @@ import numpy as np
 
 from noisebank.entropy import SystemEntropy
 from noisebank.errors import BadRequest, NoisebankError, Refused, Tampered
-from noisebank.federated.relay.attempt import read_entry
+from noisebank.federated.relay.agreeing import agree
 from noisebank.federated.relay.collecting import Collecting
 from noisebank.federated.relay.grid import restored
 from noisebank.federated.relay.guarantee import Guarantee, worst_guarantees
 from noisebank.federated.relay.messages import Inbox, Message, Pen, check_answer
-from noisebank.federated.relay.plan import Entry, Plan, make_plan, seed_commitment
+from noisebank.federated.relay.plan import Plan
 from noisebank.federated.relay.sealing import AttemptKey
 from noisebank.federated.relay.terms import MAX_MEMBERS, Terms
 from noisebank.federated.relay.transport import MESSAGE_ROOM, Server, Tap, ask, endpoint
@@ -143,7 +143,7 @@ class Host:
         progress, mean, stddev, count = self._progress, None, 0.0, len(self._joined)
         if plan is not None and total is not None:
             count = len(plan.members)
-            divisor = count * (1.0 - float(self.terms.skip))
+            divisor = count * self.terms.share_sent
             mean = restored(total, self.terms.bound, divisor)
             stddev = float(plan.variance) ** 0.5 / divisor * float(self.terms.bound)
         return Round(
@@ -154,46 +154,20 @@ class Host:
     # Agreeing ---------------------------------------------------------------------------------------------------------
 
     def _agree(self) -> Plan | None:
-        """One try with all who are left: entries, seeds, plan, consent. None if somebody dropped out on the way."""
+        """One try with all who are left. None if somebody dropped out on the way."""
         self._progress.tried += 1
-        number, key = self._progress.tried, AttemptKey(self._entropy.token())
-        members = dict(self._joined)
+        number, key, members = self._progress.tried, AttemptKey(self._entropy.token()), dict(self._joined)
         if len(members) < self.terms.least_members:
             raise Refused(f"{len(members)} members are left; {self.terms.least_members} are needed")
-        replies = self.ask_all("open", {}, number)
-        entries = self._checked(replies, lambda reply: _entry(reply, self._round, number, members))
-        if len(entries) < len(members):
-            return None
-        roster = {"entries": [reply.encode().hex() for reply in replies.values() if isinstance(reply, Message)],
-                  "host_key": key.public.hex()}  # fmt: skip
-        seeds = self._checked(self.ask_all("roster", roster, number), lambda reply: _seed(reply, entries[reply.sender]))
-        if len(seeds) < len(members):
-            return None
-        order = list(entries)
-        plan = make_plan(
-            self.terms, self._round, number, [entries[who] for who in order], [seeds[who] for who in order], key.public
-        )
-        self._progress.guarantees = worst_guarantees(plan)
-        self._show(plan, self._progress.guarantees)
-        body = {"seeds": [seeds[who].hex() for who in order]}
-        agreed = self._checked(self.ask_all("plan", body, number), lambda reply: _consent(reply, plan))
-        if len(agreed) < len(members):
-            return None
-        with self._changed:
-            self._collecting = Collecting(plan, key, self._pen.address, self._round)
+        plan = agree(self.terms, self._round, number, key.public, members, self.ask_all, self._leave_out, self._promise)
+        if plan is not None:
+            with self._changed:
+                self._collecting = Collecting(plan, key, self._pen.address, self._round)
         return plan
 
-    def _checked(self, replies: dict[str, Message | NoisebankError], read: Callable[[Message], Any]) -> dict[str, Any]:
-        """What could be read; whoever failed is left out from now on."""
-        found: dict[str, Any] = {}
-        for address, reply in replies.items():
-            try:
-                if not isinstance(reply, Message):
-                    raise reply
-                found[address] = read(reply)
-            except (NoisebankError, KeyError, TypeError, ValueError) as error:
-                self._leave_out(address, str(error) or type(error).__name__)
-        return found
+    def _promise(self, plan: Plan) -> None:
+        self._progress.guarantees = worst_guarantees(plan)
+        self._show(plan, self._progress.guarantees)
 
     def _leave_out(self, address: str, why: str) -> None:
         with self._changed:
@@ -274,8 +248,13 @@ class Host:
         if message.kind == "hello":
             return self._pen.answer(message, "terms", {"round": self._round, "terms": self.terms.plain()}).encode()
         with self._changed:
+            if message.sender not in self._known:  # strangers leave no trace: memory is for members
+                if message.kind != "join":
+                    raise Refused("the host does not expect this now")
+                self._may_join(message)
             self._inbox.take(message, self._round)
             if message.kind == "join":
+                self._may_join(message)
                 reply = self._join(message)
             elif message.kind in ("pass", "complain") and message.sender in self._joined and self._collecting:
                 try:
@@ -288,9 +267,11 @@ class Host:
             self._changed.notify_all()
         return reply.encode()
 
-    def _join(self, message: Message) -> Message:
+    def _may_join(self, message: Message) -> None:
         where = str(message.body.get("endpoint", ""))
         endpoint(where)
+        if message.to != self._pen.address or message.round != self._round:
+            raise Refused("this message is for somebody else, or belongs to another round")
         if self._begun:
             raise Refused("the round has begun; wait for the next one")
         if message.sender in self._joined or message.sender == self._pen.address:
@@ -301,28 +282,8 @@ class Host:
             raise Refused("this member is not on the list")
         if len(self._joined) >= self._members:
             raise Refused("the round is full")
-        self._joined[message.sender] = self._known[message.sender] = where
+
+    def _join(self, message: Message) -> Message:
+        self._joined[message.sender] = self._known[message.sender] = str(message.body["endpoint"])
         self._say(f"{len(self._joined)} of {self._members} joined: {message.sender}")
         return self._pen.answer(message, "joined")
-
-
-def _entry(reply: Message, round_id: str, attempt: int, members: dict[str, str]) -> Entry:
-    entry = read_entry(reply.encode(), round_id, attempt)
-    if entry.endpoint != members[entry.address]:
-        raise Refused("listens elsewhere than it joined from")
-    return entry
-
-
-def _seed(reply: Message, entry: Entry) -> bytes:
-    seed = bytes.fromhex(reply.body["seed"])
-    if reply.kind != "reveal" or seed_commitment(seed) != entry.commitment:
-        raise Refused("did not reveal the seed that it was bound to")
-    return seed
-
-
-def _consent(reply: Message, plan: Plan) -> bool:
-    if reply.kind == "leave":
-        raise Refused(f"left: {reply.body.get('reason', '')}"[:500])
-    if reply.kind != "ready" or reply.body.get("plan") != plan.digest.hex():
-        raise Refused("agreed to another plan")
-    return True

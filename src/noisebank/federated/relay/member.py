@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,10 +21,12 @@ from noisebank.federated.relay.attempt import MASKED, Attempt, new_attempt
 from noisebank.federated.relay.demand import Demand
 from noisebank.federated.relay.grid import BID_UNITS, contribution, plausible, restored
 from noisebank.federated.relay.guarantee import Guarantee, guarantees
-from noisebank.federated.relay.messages import Inbox, Message, Pen, check_answer
+from noisebank.federated.relay.messages import Inbox, Message, Pen, check_answer, plain_words
+from noisebank.federated.relay.outcome import Outcome
 from noisebank.federated.relay.plan import MAX_BID, Plan, plain_entry
-from noisebank.federated.relay.terms import Terms
-from noisebank.federated.relay.transport import MESSAGE_ROOM, Server, Tap, ask
+from noisebank.federated.relay.remedies import vector_to_send
+from noisebank.federated.relay.terms import MAX_MEMBERS, Terms
+from noisebank.federated.relay.transport import MESSAGE_ROOM, Server, Tap, ask, endpoint
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -34,25 +35,13 @@ if TYPE_CHECKING:
     from noisebank.ledger.signing import Key
 
 Show = Callable[[Plan, list[Guarantee]], None]
+Say = Callable[[str], None]
 SETUP_PATIENCE = 10.0
 """Seconds, until the terms say otherwise."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How it ended for one member. `mean` only if the terms publish it; `guarantees` cover all attempts it sent in."""
-
-    done: bool
-    reason: str
-    members: int
-    attempts_sent: int
-    clipped: int
-    mean: NDArray[np.float64] | None
-    guarantees: list[Guarantee] = field(default_factory=list)
-
-
 class Member:
-    """One member of one round."""
+    """One member of one round. `past` is its vector of the round before, for terms that send past slices."""
 
     def __init__(
         self,
@@ -61,21 +50,27 @@ class Member:
         preference: float,
         host: str,
         *,
+        past: ArrayLike | None = None,
         listen: str = "127.0.0.1:0",
+        advertise: str | None = None,
         demand: Demand | None = None,
         host_address: str = "",
         entropy: Entropy | None = None,
         tap: Tap = lambda to, raw: None,
         show: Show = lambda plan, found: None,
+        say: Say = lambda line: None,
         wait: float = 600.0,
     ) -> None:
         if not (0.0 <= preference <= MAX_BID / BID_UNITS):
             raise BadRequest("preference", preference, f"must lie in [0, {MAX_BID / BID_UNITS:g}]")
         self._pen, self._inbox = Pen(key), Inbox(key.address)
-        self._vector = np.array(vector, dtype=np.float64)
+        self._vector = _numbers(vector)
+        self._past = None if past is None else _numbers(past)
         self._bid = round(preference * BID_UNITS)
-        self._host, self._listen, self._tap, self._show = host, listen, tap, show
-        self._demand, self._wait = demand or Demand(), wait
+        self._host, self._listen, self._tap, self._show, self._say = host, listen, tap, show, say
+        self._demand, self._wait, self._endpoint = demand or Demand(), wait, advertise or ""
+        if advertise is not None:
+            endpoint(advertise)
         self._host_address = host_address
         self._entropy: Entropy = entropy or SystemEntropy()
         self._lock = threading.RLock()
@@ -96,11 +91,14 @@ class Member:
         """Takes part until the round ends; raises if it cannot even join, or if the host falls silent."""
         terms = self._greet()
         clipped = contribution(self._vector, terms.bound, terms.dimension).clipped
+        if clipped:
+            self._say(f"{clipped} of {terms.dimension} numbers lie outside the bound of {terms.bound} and are clipped")
+        self._vector = vector_to_send(self._vector, self._past, terms, self._say)  # one toss for all attempts
         worker = threading.Thread(target=self._work, daemon=True)
         with Server(self._listen, self._receive, terms.patience, self._tap) as server:
             server.limit = MESSAGE_ROOM + 8 * terms.dimension
-            self._endpoint = server.endpoint
-            self._ask_host("join", {"endpoint": server.endpoint})
+            self._endpoint = self._endpoint or server.endpoint
+            self._ask_host("join", {"endpoint": self._endpoint})
             worker.start()
             self._heard = time.monotonic()
             try:
@@ -119,7 +117,10 @@ class Member:
         hello = self._pen.write("", 0, "hello", self._host_address)
         reply = check_answer(hello, ask(self._host, hello.encode(), SETUP_PATIENCE, self._tap))
         self._host_address, self._round = reply.sender, str(reply.body.get("round", ""))
-        self._terms = Terms.parse(reply.body["terms"])
+        try:
+            self._terms = Terms.parse(reply.body["terms"])
+        except (KeyError, TypeError, ValueError):
+            raise Tampered("the host's terms cannot be understood") from None
         return self._terms
 
     def _ask_host(self, kind: str, body: dict[str, Any], payload: bytes = b"", attempt: int = 0) -> Message:
@@ -144,8 +145,8 @@ class Member:
         with self._lock:
             if self._ended.is_set():
                 raise Refused("this member has ended the round")
-            if message.sender != self._host_address and message.kind != "pass":
-                raise Refused("only the host may say this")
+            if message.sender != self._host_address and (message.kind != "pass" or not self._peer(message.sender)):
+                raise Refused("only the host may say this, or a member of this attempt")
             self._inbox.take(message, self._round)
             if message.sender == self._host_address:
                 self._heard = time.monotonic()
@@ -160,6 +161,9 @@ class Member:
             except (KeyError, TypeError, ValueError, AttributeError):
                 raise Tampered("a message cannot be understood") from None
         return reply.encode()
+
+    def _peer(self, address: str) -> bool:
+        return self._attempt is not None and any(entry.address == address for entry in self._attempt.entries)
 
     def _open(self, message: Message) -> Message:
         """A new attempt: everything of the last one is dropped, so nothing of it can be sent any more."""
@@ -230,10 +234,17 @@ class Member:
 
     def _end(self, message: Message) -> Message:
         body, mean = message.body, None
-        if body["done"] and self._terms.publish and len(message.payload) == 8 * self._terms.dimension:
+        if type(body["members"]) is not int or not 0 <= body["members"] <= MAX_MEMBERS:
+            raise Tampered("the end of a round names an impossible number of members")
+        if (
+            body["done"]
+            and body["members"]
+            and self._terms.publish
+            and len(message.payload) == 8 * self._terms.dimension
+        ):
             total = np.frombuffer(message.payload, dtype="<u8").astype(np.uint64)
-            mean = restored(total, self._terms.bound, int(body["members"]) * (1.0 - float(self._terms.skip)))
-        self._finish(Outcome(bool(body["done"]), str(body["reason"]), int(body["members"]), 0, 0, mean))
+            mean = restored(total, self._terms.bound, int(body["members"]) * self._terms.share_sent)
+        self._finish(Outcome(bool(body["done"]), plain_words(body["reason"]), int(body["members"]), 0, 0, mean))
         return self._pen.answer(message, "bye")
 
     def _finish(self, outcome: Outcome) -> None:
@@ -283,3 +294,10 @@ class Member:
         """Best effort: a host that is gone notices by itself."""
         with suppress(NoisebankError):
             self._ask_host("complain", {"chain": number, "about": about, "why": why[:500]}, attempt=attempt.number)
+
+
+def _numbers(vector: ArrayLike) -> NDArray[np.float64]:
+    try:
+        return np.array(vector, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise BadRequest("vector", "not numbers", "must be a flat list of numbers") from None

@@ -17,6 +17,8 @@ from noisebank.errors import Refused, Tampered
 from noisebank.ledger.signing import Key, recover
 
 MAX_HEADER = 2 * 2**20
+MAX_DEPTH = 8
+"""Of lists and objects in a body: counted, not left to the stack of whoever digests it."""
 MAX_SEEN = 1_000_000
 """Messages that one party takes from one sender in a round."""
 FIELDS = {"round": str, "attempt": int, "seq": int, "kind": str, "from": str, "to": str, "body": dict, "payload": str}
@@ -60,6 +62,8 @@ class Message:
             raise Tampered("a message has other fields than it should")
         if any(type(header[name]) is not kind for name, kind in FIELDS.items()):
             raise Tampered("a message has a field of another type")
+        if not _shallow(header["body"], MAX_DEPTH):
+            raise Tampered("a message has lists in lists in lists")
         payload = raw[4 + size + 65 :]
         if sha256(payload).hexdigest() != header["payload"]:
             raise Tampered("a payload is not the one that was signed")
@@ -136,6 +140,11 @@ class Inbox:
         seen.add(message.seq)
 
 
+def plain_words(text: object, most: int = 500) -> str:
+    """What somebody else wrote, fit for a terminal: one line, no control characters, not long."""
+    return "".join(letter if letter.isprintable() else "?" for letter in str(text)[:most])
+
+
 def check_answer(asked: Message, raw: bytes) -> Message:
     """The reply in `raw`, if the asked party signed it as the answer to exactly this message."""
     reply = Message.decode(raw)
@@ -143,3 +152,12 @@ def check_answer(asked: Message, raw: bytes) -> Message:
     if wrong or reply.to != asked.sender or reply.body.get("re") != asked.digest.hex():
         raise Tampered("a reply does not belong to what was asked")
     return reply
+
+
+def _shallow(value: object, depth: int) -> bool:
+    """Whether at most so many lists or objects lie in each other; looks no deeper than that."""
+    if isinstance(value, dict):
+        return depth > 0 and all(_shallow(part, depth - 1) for part in value.values())
+    if isinstance(value, list):
+        return depth > 0 and all(_shallow(part, depth - 1) for part in value)
+    return True

@@ -13,6 +13,8 @@ from noisebank.privacy.calibration import DELTA_RANGE, EPSILON_RANGE, budget_pre
 from noisebank.units import exact
 
 MODES = ("masked", "bas", "sar")
+INSTEAD = ("zeros", "past")
+"""What is sent in the place of a fresh slice."""
 MAX_MEMBERS = 256
 MAX_SLICES = 256
 """Every slice is a relay of its own: so many messages from each member."""
@@ -27,7 +29,8 @@ class Terms:
     mode: masked (pairwise masks, the server sees the sum only), bas (one relay), sar (a relay a slice).
     floor: least variance that every member adds itself. least: least variance that the first of a relay adds.
     colluders: masked only; the noise of all but so many members reaches what the bids ask for.
-    skip: sar only; probability of sending zeros for a slice. slice_norm: sar only; slices are re-clipped to it.
+    skip: sar only; probability of not sending a fresh slice. instead: what goes in its place, zeros or the member's
+    slice of the round before ("past"). slice_norm: sar only; slices are re-clipped to it.
     """
 
     dimension: int
@@ -42,6 +45,7 @@ class Terms:
     attempts: int = 2
     publish: bool = False
     skip: Fraction = Fraction(0)
+    instead: str = "zeros"
     slice_norm: Fraction | None = None
     delta: Fraction = Fraction(1, 10**6)
     least_members: int = 2
@@ -59,6 +63,8 @@ class Terms:
             raise BadRequest("mode", self.mode, f"must be one of {', '.join(MODES)}")
         if self.split not in SPLITS:
             raise BadRequest("split", self.split, f"must be one of {', '.join(SPLITS)}")
+        if self.instead not in INSTEAD or (self.instead == "past" and not self.skip):
+            raise BadRequest("instead", self.instead, "must be zeros, or past together with a skip above 0")
         if not 0 < self.bound <= 10**12:
             raise BadRequest("bound", self.bound, "must be above 0 and at most 1e12")
         if not 0 <= self.skip < 1:
@@ -87,6 +93,11 @@ class Terms:
     def patience(self) -> float:
         """Seconds to wait for one step of one member: as agreed, and two milliseconds a coordinate for its noise."""
         return self.patience_ms / 1e3 + self.dimension * 2e-3
+
+    @property
+    def share_sent(self) -> float:
+        """A sum is divided by this times the number of members: zeros make it smaller, past slices do not."""
+        return 1.0 - float(self.skip) if self.instead == "zeros" else 1.0
 
     def plain(self) -> dict[str, Any]:
         """For signing: text and whole numbers."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import re
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -18,6 +20,10 @@ MESSAGE_ROOM = 3 * 2**20
 MAX_MESSAGE = MESSAGE_ROOM + 8 * 2**20
 AT_ONCE = 64
 """Requests in work. More are turned away."""
+LINKS = 512
+"""Open connections, each with a thread. More are closed unread."""
+HEADERS_IN = 5.0
+"""Seconds for a request's first lines: they fit one packet."""
 REASON = 2_000
 LAST_WORDS = 2.0
 """Seconds that a closing server leaves its replies."""
@@ -70,10 +76,67 @@ class Server:
         self.close()
 
 
+class _Until(io.RawIOBase):
+    """Reads a socket up to a moment, however small the pieces: a timeout of the socket starts anew with every byte."""
+
+    def __init__(self, link: socket.socket, until: float) -> None:
+        self._link, self._raw, self.until = link, link.makefile("rb", buffering=0), until
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, room: Any) -> int | None:
+        left = self.until - time.monotonic()
+        if left <= 0.0:
+            raise TimeoutError("the sender is too slow")
+        self._link.settimeout(left)
+        return self._raw.readinto(room)
+
+
+class _Connection(HTTPConnection):
+    """An answer must be here, headers and all, `timeout` seconds after the connection stands."""
+
+    def connect(self) -> None:
+        super().connect()
+        self.sock = _Impatient(self.sock, time.monotonic() + float(self.timeout or 0.0))
+
+
+class _Impatient:
+    """As much of a socket as HTTPConnection uses."""
+
+    def __init__(self, link: socket.socket, until: float) -> None:
+        self._link, self._until = link, until
+        self.sendall, self.close, self.shutdown = link.sendall, link.close, link.shutdown
+
+    def makefile(self, mode: str) -> io.BufferedReader:
+        return io.BufferedReader(_Until(self._link, self._until))
+
+
 class _Http(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
     request_queue_size = 256
+
+    def __init__(self, where: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        self._links = threading.BoundedSemaphore(LINKS)
+        super().__init__(where, handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """A thread for it, or nothing at all: a crowd that says nothing does not eat the machine."""
+        if self._links.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._links.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A peer that hangs up is no news."""
@@ -81,7 +144,13 @@ class _Http(ThreadingHTTPServer):
 
 def _handler(server: Server, handle: Handle, patience: float, tap: Tap) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
-        timeout = patience  # of every read and write on the socket
+        timeout = patience  # of every write on the socket; reads have a deadline each
+
+        def setup(self) -> None:
+            super().setup()
+            self.rfile.close()
+            self._raw = _Until(self.connection, time.monotonic() + min(HEADERS_IN, patience))
+            self.rfile = io.BufferedReader(self._raw)
 
         def do_POST(self) -> None:
             if not server._slots.acquire(blocking=False):
@@ -98,7 +167,9 @@ def _handler(server: Server, handle: Handle, patience: float, tap: Tap) -> type[
                 return self._reply(400, b"not a relay message")
             if len(length) > 12 or int(length) > server.limit:
                 return self._reply(413, b"too long")
-            raw = _read(self.rfile, int(length), time.monotonic() + patience)
+            self._raw.until = time.monotonic() + patience
+            raw = _read(self.rfile, int(length))
+            self.connection.settimeout(patience)
             try:
                 return self._reply(200, handle(raw))
             except NoisebankError as error:
@@ -123,8 +194,7 @@ def _handler(server: Server, handle: Handle, patience: float, tap: Tap) -> type[
 def ask(to: str, raw: bytes, patience: float, tap: Tap = lambda to, raw: None, limit: int = MAX_MESSAGE) -> bytes:
     """Posts `raw`, returns the reply. Refused: the other side said no. OutcomeUnknown: nobody knows."""
     host, port = endpoint(to)
-    until = time.monotonic() + patience
-    link = HTTPConnection(host, port, timeout=patience)
+    link = _Connection(host, port, timeout=patience)
     try:
         tap(to, raw)
         link.request("POST", PATH, body=raw, headers={"Content-Type": "application/octet-stream"})
@@ -132,7 +202,7 @@ def ask(to: str, raw: bytes, patience: float, tap: Tap = lambda to, raw: None, l
             length = reply.length
             if length is None or length > limit:
                 raise OutcomeUnknown(f"{to} answered with something too long")
-            body = _read(reply, length, until)
+            body = _read(reply, length)
     except ConnectionRefusedError:
         raise Unreachable(f"nobody listens at {to}") from None
     except (OSError, HTTPException) as error:
@@ -144,12 +214,10 @@ def ask(to: str, raw: bytes, patience: float, tap: Tap = lambda to, raw: None, l
     return body
 
 
-def _read(source: Any, length: int, until: float) -> bytes:
-    """Exactly `length` bytes before the deadline: a peer that sends a byte now and then does not hold us."""
+def _read(source: Any, length: int) -> bytes:
+    """Exactly `length` bytes, before the deadline of the socket underneath."""
     parts, left = [], length
     while left:
-        if time.monotonic() > until:
-            raise TimeoutError("the sender is too slow")
         part = source.read1(min(left, 2**16)) if hasattr(source, "read1") else source.read(min(left, 2**16))
         if not part:
             raise ConnectionError("the sender hung up")

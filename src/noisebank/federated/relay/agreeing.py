@@ -1,0 +1,85 @@
+"""How a host and its members come to one plan: entries, seeds, plan, consent. Nothing of any vector is sent here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from noisebank.errors import NoisebankError, Refused
+from noisebank.federated.relay.attempt import read_entry
+from noisebank.federated.relay.messages import Message, plain_words
+from noisebank.federated.relay.plan import Entry, Plan, make_plan, seed_commitment
+from noisebank.federated.relay.terms import Terms
+
+Replies = dict[str, Message | NoisebankError]
+AskAll = Callable[[str, dict[str, Any], int], Replies]
+"""Kind, body and attempt of a message to every member; a reply or the error for each."""
+LeaveOut = Callable[[str, str], None]
+
+
+def agree(
+    terms: Terms,
+    round_id: str,
+    attempt: int,
+    host_key: bytes,
+    members: dict[str, str],
+    ask_all: AskAll,
+    leave_out: LeaveOut,
+    show: Callable[[Plan], None],
+) -> Plan | None:
+    """One try with `members` (address: endpoint). The plan once all have consented to it; None if somebody dropped out
+    on the way, who is then left out. `show` sees the plan before anyone is asked to consent."""
+
+    def step(kind: str, body: dict[str, Any], read: Callable[[Message], Any]) -> tuple[Replies, dict[str, Any]]:
+        replies = ask_all(kind, body, attempt)
+        return replies, _readable(replies, read, leave_out)
+
+    replies, entries = step("open", {}, lambda reply: _entry(reply, round_id, attempt, members))
+    if len(entries) < len(members):
+        return None
+    signed = [reply.encode().hex() for reply in replies.values() if isinstance(reply, Message)]
+    roster = {"entries": signed, "host_key": host_key.hex()}
+    _, seeds = step("roster", roster, lambda reply: _seed(reply, entries[reply.sender]))
+    if len(seeds) < len(members):
+        return None
+    order = list(entries)
+    revealed = [seeds[who] for who in order]
+    plan = make_plan(terms, round_id, attempt, [entries[who] for who in order], revealed, host_key)
+    show(plan)
+    _, agreed = step("plan", {"seeds": [seed.hex() for seed in revealed]}, lambda reply: _consent(reply, plan))
+    return plan if len(agreed) == len(members) else None
+
+
+def _readable(replies: Replies, read: Callable[[Message], Any], leave_out: LeaveOut) -> dict[str, Any]:
+    """What could be read; whoever failed is left out from now on."""
+    found: dict[str, Any] = {}
+    for address, reply in replies.items():
+        try:
+            if not isinstance(reply, Message):
+                raise reply
+            found[address] = read(reply)
+        except (NoisebankError, KeyError, TypeError, ValueError) as error:
+            leave_out(address, str(error) or type(error).__name__)
+    return found
+
+
+def _entry(reply: Message, round_id: str, attempt: int, members: dict[str, str]) -> Entry:
+    entry = read_entry(reply.encode(), round_id, attempt)
+    if entry.endpoint != members[entry.address]:
+        raise Refused("listens elsewhere than it joined from")
+    return entry
+
+
+def _seed(reply: Message, entry: Entry) -> bytes:
+    seed = bytes.fromhex(reply.body["seed"])
+    if reply.kind != "reveal" or seed_commitment(seed) != entry.commitment:
+        raise Refused("did not reveal the seed that it was bound to")
+    return seed
+
+
+def _consent(reply: Message, plan: Plan) -> bool:
+    if reply.kind == "leave":
+        raise Refused(f"left: {plain_words(reply.body.get('reason', ''))}")
+    if reply.kind != "ready" or reply.body.get("plan") != plan.digest.hex():
+        raise Refused("agreed to another plan")
+    return True

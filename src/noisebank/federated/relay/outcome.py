@@ -1,0 +1,25 @@
+"""How a round ended for one member."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from noisebank.federated.relay.guarantee import Guarantee
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How it ended for one member. `mean` only if the terms publish it; `guarantees` cover all attempts it sent in."""
+
+    done: bool
+    reason: str
+    members: int
+    attempts_sent: int
+    clipped: int
+    mean: NDArray[np.float64] | None
+    guarantees: list[Guarantee] = field(default_factory=list)

@@ -1,0 +1,416 @@
+"""Somebody wants to break a round: bytes that mean nothing, bytes that never end, members and hosts that lie."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from hashlib import sha256
+
+import numpy as np
+import pytest
+
+from noisebank.digests import keccak
+from noisebank.entropy import SystemEntropy
+from noisebank.errors import NoisebankError, Refused, Tampered
+from noisebank.federated.relay import Host, Member, Terms, collecting, transport
+from noisebank.federated.relay.attempt import new_attempt
+from noisebank.federated.relay.blame import State
+from noisebank.federated.relay.collecting import Collecting
+from noisebank.federated.relay.messages import Message, Pen, plain_words
+from noisebank.federated.relay.plan import plain_entry
+from noisebank.federated.relay.sealing import AttemptKey
+from noisebank.federated.relay.transport import Server, ask, endpoint
+from noisebank.ledger.signing import Key
+from relay_support import check_wire, made_plan, play
+
+QUICK = 3_000
+
+
+@pytest.fixture(autouse=True)
+def quick_probes(monkeypatch):
+    monkeypatch.setattr(collecting, "PROBE", 0.1)
+
+
+def new_key() -> Key:
+    return Key(SystemEntropy().token())
+
+
+# Bytes ----------------------------------------------------------------------------------------------------------------
+
+
+def answering(*pieces: bytes, pause: float = 0.0, for_ever: bool = False):
+    """A listener that reads a little and then says `pieces`, again and again if `for_ever`."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        link, _ = listener.accept()
+        with link, listener:
+            link.settimeout(5.0)
+            try:
+                link.recv(2**16)
+                while True:
+                    for piece in pieces:
+                        link.sendall(piece)
+                        time.sleep(pause)
+                    if not for_ever:
+                        return
+            except OSError:
+                return
+
+    threading.Thread(target=serve, daemon=True).start()
+    return f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+@pytest.mark.parametrize(
+    ("pieces", "pause"),
+    [
+        ((b"HTTP/1.1 200 OK\r\n", *(b"x",) * 400), 0.05),  # headers, a byte at a time
+        ((b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", *(b"x",) * 8), 0.3),  # a body, a byte at a time
+    ],
+)
+def test_an_answer_in_drops_costs_no_more_than_patience(pieces, pause):
+    began = time.monotonic()
+    with pytest.raises(NoisebankError):
+        ask(answering(*pieces, pause=pause), b"x", 0.6)
+    assert time.monotonic() - began < 2.0
+
+
+def test_an_answer_without_end_costs_no_more_than_patience():
+    began = time.monotonic()
+    with pytest.raises(NoisebankError):
+        ask(answering(b"HTTP/1.1 100 Continue\r\n\r\n" * 50, pause=0.01, for_ever=True), b"x", 0.6)
+    assert time.monotonic() - began < 2.0
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"", b"\r\n", b"HTTP/1.1\r\n\r\n", b"HTTP/1.1 abc OK\r\n\r\n", b"\x00" * 500, b"HTTP/1.1 200 OK\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nabc", b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", b"HTTP/1.1 204 No\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 500 + b"\r\n", b"HTTP/1.1 200 " + b"x" * 70_000 + b"\r\n\r\n",
+        b"HTTP/1.1 302 Go\r\nLocation: http://localhost/\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc",
+    ],
+    ids=lambda said: repr(said[:30]),
+)  # fmt: skip
+def test_any_answer_is_an_error_of_ours_or_a_message(said):
+    pen = Pen(new_key())
+    with pytest.raises(NoisebankError):
+        Message.decode(ask(answering(said), pen.write("r", 1, "open", "0x").encode(), 1.0))
+
+
+def signed(header: str, key: Key) -> bytes:
+    """A message with any header at all, truly signed."""
+    return len(header).to_bytes(4, "big") + header.encode() + key.sign(_digest(header)) + b""
+
+
+def _digest(header: str) -> bytes:
+    return keccak(b"noisebank relay message 1\n", header.encode())
+
+
+@pytest.mark.parametrize("depth", [1, 7, 8, 100, 480, 900, 960, 990, 2_000, 100_000])
+def test_lists_in_lists_are_counted(depth):
+    key = new_key()
+    nested = "[" * depth + "]" * depth
+    header = (
+        f'{{"attempt":1,"body":{{"x":{nested}}},"from":"{key.address}","kind":"open","payload":"'
+        f'{sha256(b"").hexdigest()}","round":"r","seq":1,"to":"0x"}}'
+    )
+    if depth < 8:
+        assert Message.decode(signed(header, key)).sender == key.address
+    else:
+        with pytest.raises(Tampered):
+            Message.decode(signed(header, key))
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "1.5", "1e400", '"\\ud800"', "9" * 5_000, "null", "[NaN]"])
+def test_odd_numbers_in_a_header_are_refused(value):
+    key = new_key()
+    header = (
+        f'{{"attempt":{value},"body":{{}},"from":"{key.address}","kind":"open","payload":"'
+        f'{sha256(b"").hexdigest()}","round":"r","seq":1,"to":"0x"}}'
+    )
+    with pytest.raises(Tampered):
+        Message.decode(signed(header, key))
+    inside = header.replace(f'"attempt":{value}', '"attempt":1').replace('"body":{}', f'"body":{{"x":{value}}}')
+    if value not in ('"\\ud800"', "null"):
+        with pytest.raises(Tampered):
+            Message.decode(signed(inside, key))
+
+
+def test_a_crowd_that_says_nothing_is_turned_away_in_time(monkeypatch):
+    monkeypatch.setattr(transport, "LINKS", 8)
+    monkeypatch.setattr(transport, "HEADERS_IN", 0.5)
+    with Server("127.0.0.1:0", lambda raw: raw, patience=20.0) as server:
+        where = endpoint(server.endpoint)
+        crowd = [socket.create_connection(where, timeout=5.0) for _ in range(30)]
+        for link in crowd[:8]:
+            link.sendall(b"POST /rel")  # begins, and does not go on
+        time.sleep(0.2)
+        assert threading.active_count() < 30
+        with pytest.raises(NoisebankError):
+            ask(server.endpoint, b"x", 2.0)
+        until = time.monotonic() + 10.0
+        while time.monotonic() < until:
+            try:
+                assert ask(server.endpoint, b"hello", 2.0) == b"hello"
+                break
+            except NoisebankError:
+                time.sleep(0.1)
+        else:
+            raise AssertionError("the crowd still holds the server")
+        for link in crowd:
+            link.close()
+
+
+def test_bytes_from_strangers_do_not_stop_a_round():
+    refused: list[str] = []
+
+    def meddle(host: Host, members: list[Member]) -> None:
+        pen, other = Pen(new_key()), Pen(new_key())
+        forged = pen.write(host._round, 1, "join", host.address, {"endpoint": "127.0.0.1:9"})
+        stolen = Message(forged.round, 1, 1, "join", other.address, host.address, forged.body, b"", forged.signature)
+        old = other.write("an old round", 1, "join", host.address, {"endpoint": "127.0.0.1:9"})
+        for raw in (
+            b"", b"{}", b"\xff" * 100, b"\x00\x00\x00\x02{}" + bytes(65), json.dumps({"kind": "join"}).encode(),
+            stolen.encode(), old.encode(), pen.write(host._round, 1, "end", host.address, {"done": True}).encode(),
+            pen.write(host._round, 1, "pass", host.address, {"chain": 0}).encode(),
+            pen.write(host._round, 1, "join", host.address, {"endpoint": "file:///etc/passwd"}).encode(),
+            pen.write(host._round, 1, "join", host.address, {"endpoint": ["127.0.0.1:1"]}).encode(),
+            pen.write(host._round, 1, "join", members[0].address, {"endpoint": "127.0.0.1:9"}).encode(),
+        ):  # fmt: skip
+            with pytest.raises(Refused) as reason:
+                ask(host.endpoint, raw, 5.0)
+            refused.append(str(reason.value))
+        assert not set(host._inbox._seen) - {member.address for member in members}, "strangers leave no trace"
+
+    played = play(Terms(20, mode="bas"), users=3, meddle=meddle)
+    assert played.round.done and played.round.members == 3 and len(refused) == 12
+    assert any("not signed by its sender" in reason for reason in refused)
+    assert any("another round" in reason for reason in refused)
+
+
+# Members --------------------------------------------------------------------------------------------------------------
+
+
+class Accusing(Member):
+    """Complains about everybody, several times."""
+
+    refusals: list[str]
+
+    def _forward(self, attempt, number, before):
+        self.refusals = []
+        others = [entry.address for entry in attempt.agreed.members if entry != attempt.own]
+        for about in [*others, *others, "0xnobody"]:
+            try:
+                self._ask_host(
+                    "complain", {"chain": number, "about": about, "why": "\x1b[2J lies"}, attempt=attempt.number
+                )
+            except Refused as reason:
+                self.refusals.append(str(reason))
+        super()._forward(attempt, number, before)
+
+
+def test_one_accuser_takes_one_neighbour_with_it_at_most():
+    played = play(Terms(20, mode="bas", patience_ms=QUICK), users=6, kinds={2: Accusing})
+    accuser = played.keys[2].address
+    assert played.round.done, played.round.reason
+    assert accuser in played.round.left_out and len(played.round.left_out) <= 2
+    assert "\x1b" not in "".join(played.round.left_out.values())
+
+
+class Short(Member):
+    """Sends a sum of another length."""
+
+    def _forward(self, attempt, number, before):
+        sealed, attempt_sealed = attempt, type(attempt).sealed
+        total = attempt.outgoing(number, before, self._vector, self._entropy)[:-1]
+        receiver = attempt.following(number)
+        to, public = (receiver.address, receiver.public_key) if receiver else (self._host_address, attempt.host_key)
+        body = {"plan": attempt.agreed.digest.hex(), "chain": number}
+        message = self._pen.write(
+            self._round, attempt.number, "pass", to, body, attempt_sealed(sealed, total, number, to, public)
+        )
+        with pytest.raises(Refused):
+            ask(receiver.endpoint if receiver else self._host, message.encode(), 5.0)
+
+
+@pytest.mark.parametrize("mode", ["bas", "masked"])
+def test_a_sum_of_another_length_is_refused_and_its_sender_left_out(mode):
+    played = play(Terms(20, mode=mode, patience_ms=1_000), users=4, kinds={1: Short})
+    assert played.round.done and list(played.round.left_out) == [played.keys[1].address]
+
+
+class Nested(Member):
+    """Answers with what nobody can read."""
+
+    answer = b""
+
+    def _roster(self, message):
+        class Raw:
+            def encode(self) -> bytes:
+                return b"\x00\x00\x00\x02[]" + bytes(70)
+
+        return Raw()
+
+
+def test_an_unreadable_answer_leaves_out_its_sender_only():
+    played = play(Terms(20, mode="bas", patience_ms=QUICK), users=4, kinds={0: Nested})
+    assert played.round.done and list(played.round.left_out) == [played.keys[0].address]
+
+
+class Claiming(Member):
+    """Holds its sum and says something new in every state."""
+
+    told = 0
+
+    def _forward(self, attempt, number, before):
+        while self._attempt is attempt and attempt.number == 1 and not self._ended.is_set():
+            time.sleep(0.05)
+        super()._forward(attempt, number, before)
+
+    def _status(self, message):
+        self.told += 1
+        number = self.told
+        body = {"received": [number], "sent": [number, number % 2 - 1], "receipts": {}}
+        return self._pen.answer(message, "state", body)
+
+
+def test_claims_do_not_buy_time_for_ever():
+    began = time.monotonic()
+    played = play(Terms(20, mode="bas", patience_ms=1_000), users=4, kinds={0: Claiming})
+    assert time.monotonic() - began < 15.0
+    assert played.round.done and played.keys[0].address in played.round.left_out
+
+
+def test_states_only_grow_and_only_about_ones_own_chains():
+    one, two = State(frozenset({0}), frozenset(), {}), State(frozenset(), frozenset({0, 7}), {7: "x", 0: "y"})
+    both = one.with_more(two.within({0}))
+    assert both == State(frozenset({0}), frozenset({0}), {0: "y"})
+
+
+def test_a_repeated_vector_does_not_hold_up_the_host():
+    plan = made_plan(Terms(4), [1.0, 1.0, 1.0])
+    key = AttemptKey(b"\x09" * 32)
+    made = Collecting(plan, key, "0xhost", "test")
+    before = made._moved
+    pen = Pen(Key(b"\x01" * 32))
+    with pytest.raises(NoisebankError):
+        made.take(pen.write("test", 1, "pass", "0xhost", {"chain": -1, "plan": plan.digest.hex()}))
+    assert made._moved == before
+
+
+def test_strangers_cannot_fill_a_members_memory():
+    stranger = Pen(new_key())
+    reasons: list[str] = []
+
+    class Watched(Member):
+        def _forward(self, attempt, number, before):
+            for _ in range(3):
+                message = stranger.write(self._round, attempt.number, "pass", self.address, {"chain": 0})
+                with pytest.raises(Refused) as reason:
+                    ask(self._endpoint, message.encode(), 5.0)
+                reasons.append(str(reason.value))
+            assert stranger.address not in self._inbox._seen
+            super()._forward(attempt, number, before)
+
+    played = play(Terms(20, mode="bas"), users=3, kinds={0: Watched})
+    assert played.round.done and len(reasons) == 3
+
+
+# Hosts ----------------------------------------------------------------------------------------------------------------
+
+
+class Lying(Host):
+    """Tells everybody of three members where there are four."""
+
+    def ask_all(self, kind, body, attempt, quick=False):
+        if kind != "roster" or len(self._joined) < 4:
+            return super().ask_all(kind, body, attempt, quick)
+        return super().ask_all(kind, {**body, "entries": body["entries"][:3]}, attempt, quick)
+
+
+def test_a_host_that_hides_a_member_from_itself_gets_no_agreement():
+    host = Lying(new_key(), Terms(20, mode="bas", patience_ms=1_000), 4)
+    members = [Member(new_key(), np.zeros(20), 1.0, host.endpoint) for _ in range(4)]
+    sent: list[bytes] = []
+    for member in members:
+        member._tap = lambda to, raw: sent.append(raw)
+    threads = [threading.Thread(target=_quietly, args=(member,)) for member in members]
+    [thread.start() for thread in threads]
+    ended = host.run()
+    [thread.join(20) for thread in threads]
+    assert not [raw for raw in sent if b'"kind":"pass"' in raw and b'"attempt":1,' in raw]  # no sum under that list
+    assert ended.left_out
+
+
+def _quietly(member: Member) -> None:
+    try:
+        member.run()
+    except NoisebankError:
+        return
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [None, [], {"dimension": 4}, "all", {**Terms(2).plain(), "bound": {}}, {**Terms(2).plain(), "attempts": None}],
+    ids=str,
+)
+def test_terms_that_cannot_be_understood_are_an_error_of_ours(terms):
+    pen = Pen(new_key())
+
+    def handle(raw: bytes) -> bytes:
+        return pen.answer(Message.decode(raw), "terms", {"round": "r", "terms": terms}).encode()
+
+    with Server("127.0.0.1:0", handle, patience=5.0) as server, pytest.raises(NoisebankError):
+        Member(new_key(), [0.0, 0.0], 1.0, server.endpoint).run()
+
+
+@pytest.mark.parametrize("members", [0, -3, "many", None, True, 10**30])
+def test_an_end_that_makes_no_sense_gives_no_mean(members):
+    body = {"done": True, "reason": "", "members": members}
+    member, pen = Member(new_key(), [0.0, 0.0], 1.0, "127.0.0.1:1"), Pen(new_key())
+    member._host_address, member._round, member._terms = pen.address, "r", Terms(2, publish=True)
+    try:
+        member._receive(pen.write("r", 1, "end", member.address, body, bytes(16)).encode())
+    except NoisebankError:
+        return
+    assert members == 0 and member._outcome is not None and member._outcome.mean is None
+
+
+def test_different_lists_for_different_members_end_in_refusals():
+    """A host that tells one member of two others and another of three: their plans differ, no sum is taken."""
+    pens = [Pen(Key(bytes([number + 1]) * 32)) for number in range(3)]
+    made = [new_attempt("r", 1, pen.address, f"h:{n}", 10**9 + n, SystemEntropy()) for n, pen in enumerate(pens)]
+    signed_entries = []
+    for pen, attempt in zip(pens, made, strict=True):
+        body = {name: value for name, value in plain_entry(attempt.own).items() if name != "address"}
+        signed_entries.append(pen.write("r", 1, "enter", "0xhost", body).encode().hex())
+    terms = Terms(4, mode="bas")
+    for attempt, count in zip(made, (2, 3, 3), strict=True):
+        attempt.take_roster({"entries": signed_entries[:count], "host_key": "00" * 32})
+        attempt.plan = attempt.proposed(terms, [one.seed.hex() for one in made[:count]])
+    one, other = made[0], made[1]
+    assert one.agreed.digest != other.agreed.digest
+    sealed = one.sealed(np.zeros(4, dtype=np.uint64), 0, other.own.address, other.own.public_key)
+    for digest in (one.agreed.digest, other.agreed.digest):  # under its own plan, or pretending to be under the other's
+        message = pens[0].write("r", 1, "pass", other.own.address, {"plan": digest.hex(), "chain": 0}, sealed)
+        with pytest.raises((Refused, Tampered)):
+            other.take_sum(message)
+
+
+def test_what_others_write_cannot_drive_a_terminal():
+    assert plain_words("a\x1b[31mb\nc\u202ed" + "x" * 900) == "a?[31mb?c?d" + "x" * 489
+    member, pen = Member(new_key(), [0.0, 0.0], 1.0, "127.0.0.1:1"), Pen(new_key())
+    member._host_address, member._round = pen.address, "r"
+    body = {"done": False, "reason": "\x1b]0;owned\x07", "members": 3}
+    member._receive(pen.write("r", 1, "end", member.address, body).encode())
+    assert member._outcome is not None and member._outcome.reason == "?]0;owned?"
+
+
+def test_a_round_with_all_of_it_still_has_the_promised_noise():
+    played = play(Terms(300, mode="bas", patience_ms=QUICK), users=5, kinds={2: Accusing})
+    check_wire(played)
