@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from inference_support import Exact, noisy_look, random_query
 
+from inference_support import Exact, noisy_look, random_query
 from noisebank.experiments.table2 import SIGMAS, TYPES
+from noisebank.ledger.calls import merged
+from noisebank.ledger.protocol import Run
 from noisebank.planning import inference
 from noisebank.planning.inference import FirstLookRule, Knowledge, Statistic, When
 from noisebank.planning.linear import (
@@ -20,6 +22,7 @@ from noisebank.planning.linear import (
     LinearQuery,
     Weighted,
     cell_range,
+    enclosing,
     from_weights,
     linear,
     replace_factor,
@@ -136,7 +139,6 @@ def test_table_2_of_the_reuse_paper_comes_out_of_inference() -> None:
 @given(given_workload=workloads)
 def test_the_wanted_accuracy_is_reached_for_hardly_more_than_the_least(given_workload) -> None:
     seed, count, distinct, shape = given_workload
-    generator = np.random.default_rng(seed)
     asked = workload(seed, min(count, 25), distinct, shape)
     axes = tuple(Axis(size, False) for size in shape)
     desk = Desk(axes, FirstLookRule(When.OPENING, Fraction(1, 20)))
@@ -153,7 +155,6 @@ def test_the_wanted_accuracy_is_reached_for_hardly_more_than_the_least(given_wor
         assert query.peak**2 / exact.variance(query) >= float(wanted) * (1 - 1e-15)
         answer = desk.knowledge.answer(plan)
         assert answer.variance == pytest.approx(exact.variance(query), rel=1e-9)
-        assert generator is not None
 
 
 def test_no_measured_value_changes_a_price() -> None:
@@ -220,7 +221,7 @@ def test_a_query_too_near_to_others_is_reused_plainly() -> None:
     sign=st.booleans(),
 )
 def test_charges_cover_every_neighbour(rows, precisions, sign) -> None:
-    """Against all neighbours: exact for add/remove, enough for replace-one; a person's value lies in [-1, 1] or [0, 1]."""
+    """Against all neighbours: exact for add/remove, enough for replace-one; values lie in [-1, 1] or [0, 1]."""
     queries = [from_weights([abs(weight) for weight in row] if sign else row)[0] for row in rows]
     fresh = [Precision(units) for units in precisions[: len(queries)]]
     matrix = sum(
@@ -242,6 +243,19 @@ def test_charges_cover_every_neighbour(rows, precisions, sign) -> None:
                 for b in values:
                     change = b * unit[entered] - a * unit[left]
                     assert change @ matrix @ change <= max(replaced) / 1e18 * (1 + 1e-12)
+
+
+@settings(max_examples=100, deadline=None)
+@given(weights=st.lists(st.integers(-3, 3), min_size=40, max_size=90).filter(any))
+def test_many_runs_become_sixteen_that_charge_no_cell_less(weights) -> None:
+    query = from_weights(weights)[0]
+    full, few = query.charges(), enclosing(query.charges())
+    assert len(few) == min(len(full), 16) and all(low.stop <= high.start for low, high in pairwise(few))
+    fresh = Precision(10**18)
+    assert all(charged(few, fresh, query.cells) >= charged(full, fresh, query.cells))
+    if len({charge.weight for charge in full}) == 1:  # then it is as good as closing the smallest gaps one by one
+        closed = merged([Run(*charge) for charge in full])
+        assert sum(run.stop - run.start for run in closed) == sum(charge.stop - charge.start for charge in few)
 
 
 def test_canonical_queries() -> None:
