@@ -10,8 +10,8 @@ import pytest
 from flint import fmpq_mat
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from inference_support import AXES, Exact, noisy_look, random_query
 
+from inference_support import AXES, Exact, noisy_look, random_query
 from noisebank.planning.dual import Dual
 from noisebank.planning.linear import LinearQuery, cell_range, from_weights
 from noisebank.planning.posterior import Covariance, Posterior
@@ -135,10 +135,10 @@ def test_exactly_the_span_of_the_measured_is_known(seed, count, size, kind) -> N
         query = random_query(generator, size, kind)
         assert posterior.observe(query, query.dot(cells), Precision(10**18))
         rows.append([int(weight) for weight in query.dense])
-        assert posterior.rank == fmpq_mat(len(rows), size, sum(rows, [])).rank()
+        assert posterior.rank == fmpq_mat(len(rows), size, [weight for row in rows for weight in row]).rank()
         probe = random_query(generator, size, kind)
         probed = [*rows, [int(weight) for weight in probe.dense]]
-        inside = fmpq_mat(len(probed), size, sum(probed, [])).rank() == posterior.rank
+        inside = fmpq_mat(len(probed), size, [weight for row in probed for weight in row]).rank() == posterior.rank
         found = posterior.infer(probe)
         assert (found is not None) == inside
         if found is not None:  # no noise was added, so the estimate is the truth

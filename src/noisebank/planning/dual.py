@@ -64,7 +64,8 @@ class Dual:
 
     def _first(self, query: LinearQuery) -> float:
         """What the first look alone says."""
-        return float(sum(weight * (self._below[stop] - self._below[start]) for start, stop, weight in query.runs))
+        starts, stops, weights = query.columns
+        return float(weights @ (self._below[stops] - self._below[starts]))
 
     def _weigh(self, query: LinearQuery) -> tuple[Vector, float]:
         """How much each paid measurement corrects the estimate, and the variance of the corrected one."""

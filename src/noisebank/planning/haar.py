@@ -97,7 +97,7 @@ ROUNDING = 2.0**-48
 
 
 def _sparse_axis(query: LinearQuery, size: int) -> tuple[Places, Vector]:
-    starts, stops, weights = np.array(query.runs, dtype=np.int64).T
+    starts, stops, weights = query.columns
     edges = np.concatenate(([0], np.stack((starts, stops), 1).reshape(-1)))
     sums = np.concatenate(([0], np.cumsum(np.stack((np.zeros_like(weights), weights * (stops - starts)), 1))))
     slopes = np.concatenate(([0], np.stack((weights, np.zeros_like(weights)), 1).reshape(-1)))

@@ -16,7 +16,7 @@ from math import prod
 import numpy as np
 
 from noisebank.planning.dual import Dual
-from noisebank.planning.linear import Charge, LinearQuery, replace_factor
+from noisebank.planning.linear import WHOLE, Charge, LinearQuery, Vector, enclosing, replace_factor
 from noisebank.planning.posterior import Covariance, Inferred, Posterior
 from noisebank.planning.prefix import Axis, FirstLook, Prefix
 from noisebank.units import NOTHING, Precision
@@ -86,7 +86,7 @@ class InferencePlan:
     claimed: Precision
     """All that was ever measured of this very query, this measurement included: what the contract is asked for."""
     charges: tuple[Charge, ...]
-    """What the measurement costs each cell."""
+    """What the measurement costs each cell, in at most 16 runs."""
     first: Prefix | None = None
 
     @property
@@ -140,8 +140,8 @@ class Knowledge:
             return InferencePlan(query, wanted, known, NOTHING, direct, ())
         least = Precision.ceil(wanted.exact * LEAST_FRESH)
         fresh = min(wanted - recorded, max(wanted - known, least))
-        charges = query.charges(self.statistic.factor(query))
-        first = self._offer if self._profits(query, fresh) else None
+        charges = enclosing(query.charges(self.statistic.factor(query)))
+        first = self._offer if self._profits(query, charges, fresh) else None
         return InferencePlan(query, wanted, known, fresh, direct + fresh, charges, first)
 
     def known(self, query: LinearQuery) -> Precision:
@@ -155,7 +155,7 @@ class Knowledge:
         """Takes in the measurement that a plan asked for."""
         if not plan.fresh:
             raise ValueError("this plan asks for no measurement")
-        self._missed += self._missing(plan.query, plan.fresh)
+        self._missed += self._missing(plan.query, plan.charges, plan.fresh)
         self._direct[plan.query] = plan.claimed
         self._note(plan)
         self.measured.append(Measured(plan.query, value, plan.fresh))
@@ -203,19 +203,19 @@ class Knowledge:
         mean = sum(float(known.precision) * known.value for known in own) / total
         return Inferred(mean, query.peak * query.peak / total)
 
-    def _missing(self, query: LinearQuery, fresh: Precision) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    def _missing(self, query: LinearQuery, charges: tuple[Charge, ...], fresh: Precision) -> Vector:
         """What the first look would have saved on a measurement, in each cell."""
         found = np.zeros(self._cells)
         if self._offer is not None:
             saved = min(float(fresh), query.peak * query.peak / self._offer.variance(query))
-            for start, stop, weight in query.runs:
-                found[start:stop] = saved * (weight / query.peak) ** 2
+            for start, stop, weight in charges:
+                found[start:stop] = saved * weight / WHOLE
         return found
 
-    def _profits(self, query: LinearQuery, fresh: Precision) -> bool:
+    def _profits(self, query: LinearQuery, charges: tuple[Charge, ...], fresh: Precision) -> bool:
         if self._offer is None:
             return False
         if self._rule.when is When.OPENING:
             return True
-        missed = float((self._missed + self._missing(query, fresh)).max())
-        return missed >= float(self._rule.patience * self._offer.precision.exact)
+        missed = float((self._missed + self._missing(query, charges, fresh)).max())
+        return missed >= float(self._rule.patience * self._offer.precision.exact * self._offer.factor)
