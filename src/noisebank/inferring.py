@@ -12,7 +12,6 @@ from typing import Any
 from noisebank.entropy import Entropy
 from noisebank.errors import Tampered
 from noisebank.knowing import Known, nodes_of
-from noisebank.ledger.calls import merged
 from noisebank.ledger.chain import Chain
 from noisebank.ledger.protocol import Reservation, Run
 from noisebank.measuring.cubed_engine import CubedEngine
@@ -21,7 +20,7 @@ from noisebank.planning.linear import Charge
 from noisebank.planning.prefix import Prefix
 from noisebank.planning.reuse import Plan
 from noisebank.planning.serving import Look, Served, charges_of
-from noisebank.privacy.noise import Law, draw, noise_scale
+from noisebank.privacy.noise import draw_all, noise_scale
 from noisebank.queries.query import Query
 from noisebank.records import Case
 from noisebank.units import NOTHING, GridValue, Precision
@@ -31,8 +30,8 @@ FINE = 24
 
 
 def runs_of(charges: tuple[Charge, ...]) -> tuple[Run, ...]:
-    """A planner's charges as the contract's runs: at most 16, never too little."""
-    return merged([Run(*charge) for charge in charges])
+    """A planner's charges as the contract's runs."""
+    return tuple(Run(*charge) for charge in charges)
 
 
 class Cubes:
@@ -76,12 +75,13 @@ class Cubes:
             self._known.learn_look(served, reservation.fresh, levels)
             return {"levels": levels}
         exact = self._engine.statistics(query) if query.by else (self._engine.statistic(query),)
-        measured = [
-            draw(Law(Fraction(statistic), served.variance(group, reservation.fresh)), entropy)
-            if group
-            else GridValue(0, 0)
-            for group, statistic in zip(served.groups, exact, strict=True)
-        ]
+        measured = [GridValue(0, 0)] * len(exact)
+        variances = [served.variance(group, reservation.fresh) if group else None for group in served.groups]
+        for variance in {each for each in variances if each is not None}:
+            places = [place for place, each in enumerate(variances) if each == variance]
+            drawn = draw_all([Fraction(exact[place]) for place in places], variance, entropy)
+            for place, value in zip(places, drawn, strict=True):
+                measured[place] = value
         self._known.learn(served, reservation.fresh, measured)
         return {"measured": [[value.numerator, value.shift] for value in measured]}
 
@@ -110,7 +110,7 @@ class Cubes:
         levels = []
         for level, nodes in nodes_of(prefix, cells).items():
             variance = Fraction(served.reach) ** 2 / prefix.levels[level].exact
-            drawn = [draw(Law(Fraction(int(node)), variance), entropy) for node in nodes.ravel()]
+            drawn = draw_all([Fraction(int(node)) for node in nodes.ravel()], variance, entropy)
             levels.append([list(level), drawn[0].shift, [value.numerator for value in drawn]])
         return levels
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noisebank.planning.inference import FirstLookRule, InferencePlan, Knowledge, When
+from noisebank.planning.linear import enclosing
 from noisebank.planning.posterior import Inferred
 from noisebank.planning.prefix import Prefix
 from noisebank.planning.serving import Linear, Served, Total, serve, statistic_of
@@ -85,7 +86,8 @@ class Known:
             for group, value in zip(served.groups, measured, strict=True):
                 if group:
                     known = knowledge.known(group.query)
-                    plan = InferencePlan(group.query, known + fresh, known, fresh, fresh, ())
+                    charges = enclosing(group.query.charges(knowledge.statistic.factor(group.query)))
+                    plan = InferencePlan(group.query, known + fresh, known, fresh, fresh, charges)
                     knowledge.learn(plan, float(value.exact / (group.factor * served.reach)))
 
     def learn_look(self, served: Served, precision: Precision, levels: Levels) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 from noisebank.digests import answer_digest, commitment
 from noisebank.errors import BadBank, NoisebankError, Tampered
 from noisebank.ledger.books import Books
-from noisebank.ledger.calls import merged
 from noisebank.ledger.protocol import Reservation, Run
 from noisebank.planning.pricing import price, wish
 from noisebank.planning.serving import charges_of, look_at, serve
@@ -119,7 +118,7 @@ def _runs(query: Query, policy: Policy) -> tuple[Run, ...]:
     served = serve(query, policy)
     if served is None:
         raise ValueError("no cube of the policy can serve it")
-    return merged([Run(*charge) for charge in charges_of(served, query, policy)])
+    return tuple(Run(*charge) for charge in charges_of(served, query, policy))
 
 
 def opening_entry(sql: str, asked: dict[str, str], query_salt: bytes) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from noisebank.planning.inference import Statistic
-from noisebank.planning.linear import WHOLE, Charge, LinearQuery, from_weights
+from noisebank.planning.linear import WHOLE, Charge, LinearQuery, enclosing, from_weights
 from noisebank.planning.prefix import Axis
 from noisebank.policy import Neighbours, Policy
 from noisebank.queries.cells import Cube, CutsCells, cubes_of
@@ -132,11 +132,12 @@ def statistic_of(policy: Policy, cube: Cube, total: Total) -> Statistic:
 
 
 def charges_of(served: Served, query: Query, policy: Policy) -> tuple[Charge, ...]:
-    """What a fresh measurement of the query costs each cell, for the account's neighbours."""
+    """What a fresh measurement of the query costs each cell, for the account's neighbours; at most 16 runs."""
     statistic = statistic_of(policy, served.cube, served.total)
     if isinstance(query, Look):
         return (Charge(0, served.cube.cells, statistic.largest_factor * WHOLE),)
-    return served.charges(max((statistic.factor(group.query) for group in served.groups if group), default=1))
+    factor = max((statistic.factor(group.query) for group in served.groups if group), default=1)
+    return enclosing(served.charges(factor))
 
 
 def _groups(query: Query, policy: Policy, cube: Cube) -> tuple[Linear | None, ...] | None:
