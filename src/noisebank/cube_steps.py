@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+from noisebank.answers import Answer, Inference
 from noisebank.entropy import Entropy
 from noisebank.errors import Tampered
 from noisebank.inferring import Cubes
@@ -24,7 +26,7 @@ from noisebank.records import Case
 from noisebank.salts import Secrets
 from noisebank.steps import OWNER, Steps
 from noisebank.units import NOTHING, Precision
-from noisebank.vault.vault import Request, Vault
+from noisebank.vault.vault import Request, Sealed, Vault
 
 
 class CubeSteps(Steps):
@@ -73,6 +75,16 @@ class CubeSteps(Steps):
 
     def _found(self, reservation: Reservation, question: Question) -> dict[str, Any]:
         return self._infer(reservation, question) if reservation.cube else super()._found(reservation, question)
+
+    def _answer(self, reservation: Reservation, sealed: Sealed, question: Question) -> Answer:
+        answer = super()._answer(reservation, sealed, question)
+        served = self.cubes.serving(question.query) if reservation.cube else None
+        if served is None:
+            return answer
+        request = self.vault.request(reservation.id)
+        alone = Precision(request.body["wanted"]) if request else reservation.wanted
+        count, looked = sealed.body["measurements"], sealed.body["first_look"]
+        return replace(answer, wanted=alone, inferred=Inference(served.cube.columns, count, looked, alone))
 
     def _turns_of(self, query: Query) -> list[bytes]:
         """One at a time per cube besides: what is known there decides what is paid."""

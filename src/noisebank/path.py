@@ -14,6 +14,7 @@ from noisebank.answers import Answer, Quote, standard_deviation
 from noisebank.cube_steps import CubeSteps
 from noisebank.derivation import Answers, DerivedAnswer, together
 from noisebank.errors import BadRequest, UnsupportedQuery
+from noisebank.planning.linear import WHOLE
 from noisebank.planning.pricing import PrecisionWish, Wish, Wished, split, wish
 from noisebank.planning.relative import Goal, goal_of
 from noisebank.planning.reuse import Plan, plan
@@ -180,6 +181,7 @@ class Account(CubeSteps):
             epsilon_now=self.epsilon(state.spent),
             epsilon_after=self.epsilon(state.spent + cost),
             cube=self.cube_of(planned),
+            cell_factor=-(-max((charge.weight for charge in planned.charges), default=WHOLE) // WHOLE),
             first_look=planned.first.cost if planned.first else NOTHING,
         )
 

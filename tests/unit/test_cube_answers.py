@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from noisebank.advice import suggested, why
 from noisebank.audit.openings import check_openings
 from noisebank.audit.verifier import verify
 from noisebank.bank import create_bank, open_bank
@@ -306,3 +307,32 @@ def test_a_relative_request_is_plain(tmp_path: Path):
     account = account_of(tmp_path)
     account.ask(ages(0, 64), relative=Fraction(1, 2))
     assert {reservation.cube for reservation in account.ledger.reservations(account.id)} == {0}
+
+
+def test_explain_says_where_and_suggests(tmp_path: Path):
+    account = account_of(tmp_path)
+
+    def said(condition: str, what: str = "COUNT(*)") -> str:
+        return why(account, account.parse(f"SELECT {what} FROM people WHERE {condition}").query)
+
+    assert "the cube over age (65 cells)" in said("age < 10")
+    assert "cubes = [['age', 'town']]" in said("age < 10 AND town = 'north'")
+    assert "income has no keys or bins" in said("income > 7")
+    assert "one column" in said("age < 10", "SUM(income * income)")
+    assert suggested(account) == []
+    for _ in range(2):
+        account.ask("SELECT COUNT(*) FROM people WHERE age < 10 AND town = 'north'", within=30)
+    account.ask("SELECT COUNT(*) FROM people WHERE age < 10 AND smoker", within=30)
+    account.ask("SELECT COUNT(*) FROM people WHERE income < 10", within=30)
+    assert [(names, count) for names, _, count in suggested(account)] == [(("age", "town"), 2), (("age", "smoker"), 1)]
+
+
+def test_answers_say_what_they_come_from(tmp_path: Path):
+    account = account_of(tmp_path)
+    account.ask(ages(0, 9), within=30)
+    account.ask(ages(10, 19), within=30)
+    answer = account.ask(ages(0, 19), within=60)
+    assert answer.inferred is not None
+    assert (answer.inferred.cube, answer.inferred.measurements) == (("age",), 2)
+    assert answer.inferred.alone == account_of(tmp_path / "x").ask(ages(0, 19), within=60).cost > answer.cost
+    assert account.ask("SELECT COUNT(*) FROM people WHERE income < 10", within=30).inferred is None
