@@ -203,13 +203,9 @@ def plain_answer(answer: Answer | Refinement) -> dict[str, Any]:
         "remaining": answer.remaining,
         "receipt": json.loads(answer.receipt.text()),
     }
-    if isinstance(answer, Answer) and answer.inferred is not None:
-        plain["inferred"] = {
-            "cube": list(answer.inferred.cube),
-            "measurements": answer.inferred.measurements,
-            "first_look": answer.inferred.first_look,
-            "alone": answer.inferred.alone,
-        }
+    inferred = None if isinstance(answer, Refinement) else answer.inferred
+    if inferred is not None:
+        plain["inferred"] = {name: getattr(inferred, name) for name in inferred.__slots__}
     if isinstance(answer, Refinement):
         steps = [{"case": step.case.name, "value": step.value, "cost": step.cost} for step in answer.steps]
         plain |= {"reached": answer.reached, "relative": answer.relative, "message": answer.message, "steps": steps}
