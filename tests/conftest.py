@@ -7,10 +7,15 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
+from conformance.server import binaries
+
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 settings.load_profile("default")
 
 
-def pytest_report_header(config: pytest.Config) -> str:
-    data = os.environ.get("NOISEBANK_DATA")
-    return f"real data: {data}" if data else "real data: none (NOISEBANK_DATA is not set; what needs it is skipped)"
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    data, server = os.environ.get("NOISEBANK_DATA"), binaries()
+    return [
+        f"real data: {data or 'none (NOISEBANK_DATA is not set; what needs it is skipped)'}",
+        f"PostgreSQL: {server or 'none (tools/system-parts installs it for root); what needs it is skipped'}",
+    ]

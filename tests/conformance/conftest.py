@@ -18,15 +18,7 @@ EXTRAS = {"spark", "spark csv", "spark table"}
 ENGINES = ("parquet", "duckdb", "postgresql", "spark")
 
 
-def pytest_report_header() -> list[str]:
-    found = binaries()
-    return [
-        f"PostgreSQL: {found or 'none (tools/system-parts installs it for root); what needs it is skipped'}",
-        f"Spark: {'here' if _spark() else 'none (pyspark or Java is missing); what needs it is skipped'}",
-    ]
-
-
-def _spark() -> bool:
+def spark_is_here() -> bool:
     return find_spec("pyspark") is not None and shutil.which("java") is not None
 
 
@@ -49,7 +41,7 @@ def postgres(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
 @pytest.fixture(scope="session")
 def small_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Spark as small as it gets, before an engine starts it with its defaults."""
-    if not _spark():
+    if not spark_is_here():
         reason = "pyspark or Java is missing"
         pytest.fail(reason) if os.environ.get("CI") == "true" else pytest.skip(reason)
     from pyspark.sql import SparkSession

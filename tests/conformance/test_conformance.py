@@ -12,6 +12,7 @@ from conformance.tables import Drawn
 from noisebank.errors import BadQuery, UnsupportedQuery
 from noisebank.measuring.sql_engine import SqlEngine
 from noisebank.policy import Column, Kind
+from noisebank.queries.cells import Cube
 from noisebank.queries.predicates import TRUE, Predicate
 from noisebank.queries.query import Function, Query
 from noisebank.queries.sql import parse
@@ -52,6 +53,7 @@ class Suite:
             self.counts(condition, where, by)
             self.sums(column, condition, where, by)
         self.combinations()
+        self.cube()
         self.everything()
 
     def counts(self, condition: Condition, where: Predicate, by: tuple[str, ...]) -> None:
@@ -82,6 +84,16 @@ class Suite:
         self.combined(f"1000 * COUNT(*) FILTER (WHERE {one.sql}) - 3 * COUNT(*) FILTER (WHERE {other.sql})", counts)
         if column.step.denominator == 1:
             self.combined(f'7 * SUM("{column.name}") - 2 * COUNT(*) FILTER (WHERE {one.sql})', mixed)
+
+    def cube(self) -> None:
+        """The cells of a cube say what the engine says, group by group and all together."""
+        by = self.drawn.groups()
+        table = self.engine.tabulate(Cube.of(by, self.policy.columns))
+        column = self.drawn.numeric().name
+        for function, name in ((Function.COUNT, None), (Function.SUM, column), (Function.SQUARES, column)):
+            grouped, whole = Query.of(function, name, TRUE, by), Query.of(function, name, TRUE)
+            assert table.statistics(grouped, self.policy) == self.engine.statistics(grouped)
+            assert table.statistics(whole, self.policy) == (self.engine.statistic(whole),)
 
     def combined(self, sql: str, added: Callable[[Steps], int]) -> None:
         try:

@@ -92,7 +92,7 @@ def compared(store: Store, kind: str, folder: Path, plant: Plant, length: int) -
 
 @pytest.mark.parametrize("kind", ["text", "typed", "full", "empty", "replaced"])
 def test_neighbours_get_the_same_responses(bank_store: Store, tmp_path: Path, kind: str) -> None:
-    length = 8 if bank_store.kind == "spark" else 20
+    length = 4 if bank_store.kind == "spark" else 20
     assert compared(bank_store, kind, tmp_path, lambda account: None, length) == 0
 
 

@@ -39,6 +39,8 @@ class SparkDialect(Dialect):
         return self.words(self.text(expression, stored))
 
     def text(self, expression: str, stored: Stored) -> str:
+        if stored is Stored.TEXT:  # a plain STRING: with a collation it would be OTHER
+            return expression
         if stored is Stored.BYTES:
             return f"hex({expression})"
         return f"(CAST({expression} AS STRING) COLLATE UTF8_BINARY)"

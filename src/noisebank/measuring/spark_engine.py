@@ -81,19 +81,20 @@ class _Data:
         self._source, self._header = source, header
         self._lock = threading.Lock()
         self._session: SparkSession | None = None
+        self._known: tuple[tuple[SparkSession, list[str]], DataFrame] | None = None
         self.view = f"noisebank_{uuid4().hex}"
 
     def stored(self) -> Mapping[str, Stored]:
         """Names and types of the columns."""
         with self._lock:
-            fields = self._asked(lambda session: self._frame(session).schema.fields)
+            fields = self._asked(lambda session: self._current(session).schema.fields)
         return {field.name: _stored_as(field.dataType.simpleString()) for field in fields}
 
     def rows(self, sql: str) -> list[Any]:
         """What one statement returns."""
 
         def look(session: SparkSession) -> list[Any]:
-            self._frame(session).createOrReplaceTempView(self.view)
+            self._current(session).createOrReplaceTempView(self.view)
             return [tuple(row) for row in session.sql(sql).collect()]
 
         with self._lock:
@@ -128,6 +129,15 @@ class _Data:
 
         with self._lock:
             return list(self._asked(look))
+
+    def _current(self, session: SparkSession) -> DataFrame:
+        """The table as it is now. Reading a schema is a job: files that stayed are not asked for it again."""
+        if self._source.path is None:
+            return self._frame(session)
+        facts = (session, self._local_facts())
+        if self._known is None or self._known[0] != facts:
+            self._known = facts, self._frame(session)
+        return self._known[1]
 
     def _frame(self, session: SparkSession) -> DataFrame:
         if self._source.path is None:
@@ -174,6 +184,8 @@ def _session() -> SparkSession:
     session.sparkContext.setLogLevel("OFF")  # its log would quote values
     for name, value in SETTINGS.items():
         session.conf.set(name, value)
+    if session.sparkContext.master.startswith("local"):  # Spark's default of 200 pieces is for clusters
+        session.conf.set("spark.sql.shuffle.partitions", str(session.sparkContext.defaultParallelism))
     return session
 
 
