@@ -81,5 +81,6 @@ AXES: dict[str, tuple[Axis, ...]] = {
     "tree": (Axis(32, True),),
     "ragged tree": (Axis(21, True),),
     "cells": (Axis(24, False),),
-    "two axes": (Axis(10, True), Axis(3, False)),
+    "two axes": (Axis(6, True), Axis(3, False)),
+    "one cell": (Axis(1, True),),
 }

@@ -114,14 +114,14 @@ def wanted_precision(query: LinearQuery, stddev: float) -> Precision:
     return Precision.ceil(Fraction(query.peak * query.peak) / Fraction(stddev) ** 2)
 
 
-def answer_plainly(work: Workload, books: Books, reuse: bool) -> Outcome:
-    """Fresh noise for every request, or P0's reuse of identical queries."""
+def answer_plainly(work: Workload, books: Books, reuse: bool, exact: bool = False) -> Outcome:
+    """Fresh noise for every request, or P0's reuse of identical queries. `exact`: with any number of runs."""
     found, best = Outcome(), dict[LinearQuery, Precision]()
     for query, stddev in zip(work.queries, work.wanted, strict=True):
         wanted = wanted_precision(query, stddev)
         before = best.get(query, NOTHING) if reuse else NOTHING
         if wanted > before:
-            if not books.pay(enclosing(query.charges()), wanted - before):
+            if not books.pay(query.charges() if exact else enclosing(query.charges()), wanted - before):
                 continue
             best[query] = wanted
         else:
@@ -131,7 +131,9 @@ def answer_plainly(work: Workload, books: Books, reuse: bool) -> Outcome:
     return found
 
 
-def answer_by_inference(work: Workload, budget: Precision, books: Books, rule: FirstLookRule, seed: int = 0) -> Outcome:
+def answer_by_inference(
+    work: Workload, budget: Precision, books: Books, rule: FirstLookRule, seed: int = 0, exact: bool = False
+) -> Outcome:
     """Through the planner, with simulated measurements."""
     generator, found = simulation(seed), Outcome()
     knowledge = Knowledge(Statistic(work.axes), budget, rule)
@@ -147,7 +149,7 @@ def answer_by_inference(work: Workload, budget: Precision, books: Books, rule: F
             plan = knowledge.plan(query, wanted)
         truth = query.dot(work.counts)
         if plan.fresh:
-            if not books.pay(plan.charges, plan.fresh):
+            if not books.pay(query.charges() if exact else plan.charges, plan.fresh):
                 continue
             noise = float(generator.standard_normal()) * query.peak / sqrt(float(plan.fresh))
             knowledge.learn(plan, truth + noise)

@@ -155,7 +155,8 @@ class Knowledge:
         """Takes in the measurement that a plan asked for."""
         if not plan.fresh:
             raise ValueError("this plan asks for no measurement")
-        self._missed += self._missing(plan.query, plan.charges, plan.fresh)
+        if self._offer is not None:
+            self._missed += self._missing(self._offer, plan.query, plan.charges, plan.fresh)
         self._direct[plan.query] = plan.claimed
         self._note(plan)
         self.measured.append(Measured(plan.query, value, plan.fresh))
@@ -203,19 +204,17 @@ class Knowledge:
         mean = sum(float(known.precision) * known.value for known in own) / total
         return Inferred(mean, query.peak * query.peak / total)
 
-    def _missing(self, query: LinearQuery, charges: tuple[Charge, ...], fresh: Precision) -> Vector:
+    def _missing(self, offer: Prefix, query: LinearQuery, charges: tuple[Charge, ...], fresh: Precision) -> Vector:
         """What the first look would have saved on a measurement, in each cell."""
         found = np.zeros(self._cells)
-        if self._offer is not None:
-            saved = min(float(fresh), query.peak * query.peak / self._offer.variance(query))
-            for start, stop, weight in charges:
-                found[start:stop] = saved * weight / WHOLE
+        saved = min(float(fresh), query.peak * query.peak / offer.variance(query))
+        for start, stop, weight in charges:
+            found[start:stop] = saved * weight / WHOLE
         return found
 
     def _profits(self, query: LinearQuery, charges: tuple[Charge, ...], fresh: Precision) -> bool:
-        if self._offer is None:
-            return False
-        if self._rule.when is When.OPENING:
-            return True
-        missed = float((self._missed + self._missing(query, charges, fresh)).max())
-        return missed >= float(self._rule.patience * self._offer.precision.exact * self._offer.factor)
+        offer = self._offer
+        if offer is None or self._rule.when is When.OPENING:
+            return offer is not None
+        missed = float((self._missed + self._missing(offer, query, charges, fresh)).max())
+        return missed >= float(self._rule.patience * offer.precision.exact * offer.factor)

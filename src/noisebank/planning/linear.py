@@ -85,7 +85,7 @@ class LinearQuery:
         table = np.array(self.runs, dtype=np.int64)
         return table[:, 0], table[:, 1], table[:, 2]
 
-    @cached_property
+    @property
     def inner(self) -> Vector:
         """The weights from the first to the last cell that counts."""
         starts, stops, weights = self.columns

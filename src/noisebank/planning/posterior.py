@@ -14,7 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
-from noisebank.planning.haar import backward, crop, padded
+from noisebank.planning.haar import forward, pad, padded
 from noisebank.planning.linear import LinearQuery, Vector
 from noisebank.planning.prefix import FirstLook
 from noisebank.units import Precision
@@ -101,15 +101,15 @@ class Covariance:
         """Coordinates in the basis (none if every direction is measured), and what lies outside (none if nothing)."""
         if self._basis is None:
             return None, None
-        low, high = query.support
+        (low, high), weights = query.support, query.inner
         basis = self._basis[:, : self.rank]
-        inside: Vector = query.inner @ basis[low:high]
+        inside: Vector = weights @ basis[low:high]
         outside = -(basis @ inside)
-        outside[low:high] += query.inner
+        outside[low:high] += weights
         again = outside @ basis  # once more: Gram-Schmidt twice is as good as exact
         inside += again
         outside -= basis @ again
-        if np.linalg.norm(outside) <= KNOWN * np.linalg.norm(query.inner):
+        if np.linalg.norm(outside) <= KNOWN * np.linalg.norm(weights):
             return inside, None
         return inside, outside
 
@@ -191,18 +191,21 @@ class Covariance:
 
 def _root_of(look: FirstLook) -> Vector:
     """A root of the covariance after a first look: Haar vectors over the roots of their precisions."""
-    shape = look.prefix.shape
-    size, full = look.prefix.cells, tuple(padded(axis) for axis in shape)
+    shape, size = look.prefix.shape, look.prefix.cells
     scales = 1.0 / np.sqrt(look.prefix.strength)
-    if full == shape:
-        root = np.diag(scales).reshape(size, *full)
+    root = np.empty((size, len(scales)))
+    full = tuple(padded(side) for side in shape)
+    places = np.flatnonzero(pad(np.ones(size), shape))
+    step = max(1, 16 * BLOCK // len(scales))
+    for low in range(0, size, step):  # a cell's row holds its Haar coefficients
+        here = places[low : low + step]
+        rows = np.zeros((len(here), len(scales)))
+        rows[np.arange(len(here)), here] = 1.0
+        wide = rows.reshape(len(here), *full)
         for axis in range(len(shape)):
-            root = backward(root, axis + 1)
-        return np.ascontiguousarray(root.reshape(size, size).T)
-    # padding leaves more columns than cells: the root of the same covariance that has no more
-    wide = np.diag(scales).reshape(len(scales), *full)
-    for axis in range(len(shape)):
-        wide = backward(wide, axis + 1)
-    rows = np.stack([crop(row, shape) for row in wide])
-    triangle: Vector = np.linalg.qr(rows).R
+            wide = forward(wide, axis + 1)
+        root[low : low + step] = wide.reshape(rows.shape) * scales
+    if len(scales) == size:
+        return root
+    triangle: Vector = np.linalg.qr(root.T).R  # padding leaves more columns than cells
     return np.ascontiguousarray(triangle.T)

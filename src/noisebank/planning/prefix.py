@@ -1,8 +1,9 @@
 """The first look: one measurement of a whole cube, at nodes of all sizes, that later answers build on.
 
 An ordered axis is looked at as a binary tree: its cells, pairs, fours, up to the whole axis. An unordered
-one is looked at cell by cell. Every cell lies in one node of each level, so the price in each cell is the sum
-over the levels. Depends on the cube's public shape alone.
+one is looked at cell by cell, and as a whole if there are other axes (for questions that are about those only).
+Every cell lies in one node of each level, so the price in each cell is the sum over the levels. Depends on the cube's
+public shape alone.
 """
 
 from __future__ import annotations
@@ -20,10 +21,9 @@ from noisebank.planning.haar import backward, crop, eigenvalues, forward, pad, p
 from noisebank.planning.linear import WHOLE, Charge, LinearQuery, Vector
 from noisebank.units import Precision
 
-SHORT_AXIS = 8
-"""Below this a tree is no better than the cells."""
 DECAY = Fraction(4, 5)
-"""Each level of a tree gets this share of the one below: ranges need few large nodes, each of which counts once."""
+"""Each level of a tree gets this share of the one below: ranges need few large nodes, each of which counts once.
+Compared with equal shares a range has a third less variance at 1,024 cells."""
 Level = tuple[int, ...]
 """Nodes of 2^l neighbouring cells, one l for each axis."""
 
@@ -35,12 +35,13 @@ class Axis:
     size: int
     ordered: bool
 
-    @property
-    def shares(self) -> tuple[Fraction, ...]:
+    def shares(self, alone: bool) -> tuple[Fraction, ...]:
         """What each level costs, of 1; level l has nodes of 2^l cells."""
-        if not self.ordered or self.size < SHORT_AXIS:
-            return (Fraction(1),)
-        weights = [DECAY**level for level in range(padded(self.size).bit_length())]
+        depth = padded(self.size).bit_length() - 1
+        if self.ordered:
+            weights = [DECAY**level for level in range(depth + 1)]
+        else:
+            weights = [Fraction(1), *([Fraction(0)] * (depth - 1)), *([Fraction(0) if alone else DECAY] * (depth > 0))]
         return tuple(weight / sum(weights) for weight in weights)
 
 
@@ -69,11 +70,8 @@ class Prefix:
 
         A node's noise has the variance 1 / its precision, for statistics that one person moves by at most 1.
         """
-        shares = [axis.shares for axis in self.axes]
-        return {
-            level: Precision.floor(self.precision.exact * prod(s[at] for s, at in zip(shares, level, strict=True)))
-            for level in product(*(range(len(s)) for s in shares))
-        }
+        looked = product(*([level for level, share in enumerate(shares) if share] for shares in self._shares))
+        return {level: Precision.floor(self.precision.exact * self._share(level)) for level in looked}
 
     @property
     def cost(self) -> Precision:
@@ -89,10 +87,17 @@ class Prefix:
     def strength(self) -> Vector:
         """The precision of each Haar coefficient, in the flattened padded basis. All are positive."""
         found = np.array(float(self.precision))
-        for axis in self.axes:
-            shares = tuple(float(share) for share in axis.shares)
-            found = np.multiply.outer(found, eigenvalues(shares, padded(axis.size)))
+        for axis, shares in zip(self.axes, self._shares, strict=True):
+            lone = eigenvalues(tuple(float(share) for share in shares), padded(axis.size))
+            found = np.multiply.outer(found, lone)
         return found.reshape(-1)
+
+    @cached_property
+    def _shares(self) -> tuple[tuple[Fraction, ...], ...]:
+        return tuple(axis.shares(alone=len(self.axes) == 1) for axis in self.axes)
+
+    def _share(self, level: Level) -> Fraction:
+        return prod((shares[at] for shares, at in zip(self._shares, level, strict=True)), start=Fraction(1))
 
     def variance(self, query: LinearQuery) -> float:
         """Of the query, if this look were all that is known."""
