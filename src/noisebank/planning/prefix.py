@@ -51,8 +51,9 @@ def _tree(depth: int) -> list[Fraction]:
     """The shares of a tree's levels, cells first.
 
     A random range has coefficients of mean square C_m 2^m in the splits of 2^m cells, C_m = 1/6 - 2^(m - depth)/8,
-    and of 2^depth/6 in the whole. With u_m = (precision of a coefficient) / 2^m the price is the sum of all u and the mean
-    variance the sum of C/u, so u = sqrt C is best; the levels follow, 2 u_(l+1) - u_l. Proof: docs/proofs/inference.md.
+    and of 2^depth/6 in the whole. With u_m = (precision of a coefficient) / 2^m the price is the sum of all u and
+    the mean variance the sum of C/u, so u = sqrt C is best; the levels follow, 2 u_(l+1) - u_l.
+    Proof: docs/proofs/inference.md.
     """
     best = [sqrt(1 / 6 - 2.0 ** (split - depth) / 8) for split in range(1, depth + 1)]
     shares = [2 * best[0], *(2 * high - low for low, high in pairwise(best)), sqrt(1 / 6) - best[-1]]
