@@ -22,7 +22,7 @@ from noisebank.entropy import simulation
 from noisebank.experiments.bench_reuse import BUDGET, Cells, look_at, wanted_precision
 from noisebank.experiments.cell_workloads import make_workload
 from noisebank.planning import inference
-from noisebank.planning.inference import FirstLookRule, Knowledge, Statistic
+from noisebank.planning.inference import FirstLookRule, Knowledge, Statistic, When
 from noisebank.privacy.calibration import budget_precision
 from noisebank.units import NOTHING, Precision
 
@@ -31,6 +31,7 @@ CASES = {"1024": (1024, "covariance"), "8192": (8192, "dual"), "8192_covariance"
 LIMITS_MS = {"1024": (2.0, 5.0), "8192": (40.0, 150.0), "8192_covariance": (40.0, 150.0), "131072": (10.0, 10.0)}
 """Free and paid: what the project asks for."""
 TIMED = 120
+RULE = FirstLookRule(When.OPENING)
 Moved = Callable[[int, int], None]
 
 
@@ -50,7 +51,7 @@ def time_case(name: str, asked: int, seed: int = 0) -> dict[str, Any]:
     cells, form = CASES[name]
     inference.MOST_DENSE = cells if form == "covariance" else cells - 1
     work, budget = make_workload("range", cells, asked + TIMED, seed), budget_precision(*BUDGET)
-    generator, knowledge = simulation(seed + 1), Knowledge(Statistic(work.axes), budget, FirstLookRule())
+    generator, knowledge = simulation(seed + 1), Knowledge(Statistic(work.axes), budget, RULE)
     books, free, paid, answered, began = Cells(budget, cells), list[float](), list[float](), 0, time.perf_counter()
     for place, (query, stddev) in enumerate(zip(work.queries, work.wanted, strict=True)):
         timed = place >= asked

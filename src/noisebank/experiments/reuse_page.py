@@ -26,21 +26,23 @@ from noisebank.units import Precision
 HEAD = """\
 # What inference answers
 
-Made by `NOISEBANK_DATA=... python -m noisebank.experiments.reuse_page > docs/results/reuse.md`; each line of the second part
-is also `noisebank bench reuse --workload NAME --json`. 3,000 requests for counts, wanted standard deviations uniform in [20, 200],
-add/remove neighbours. A request that the budget cannot pay is refused and the next one is tried. *Naive*: fresh noise each time.
-*Per type*: identical queries are reused (P0). *Inference*: all answers together (P1, with Gaussian noise). *One sum*: as without
-cubes; *by cells*: each cell is charged what reads it, and the largest counts. The first look is bought by the default rule: a quarter
-of the budget, once it would have saved half of its price. Noise is simulated.
+Made by `NOISEBANK_DATA=... python -m noisebank.experiments.reuse_page > docs/results/reuse.md`; the tables of the last
+part are also `noisebank bench reuse --workload NAME --json`. 3,000 requests for counts, wanted standard deviations
+uniform in [20, 200], add/remove neighbours. A request that the budget cannot pay is refused and the next one is tried.
+*Naive*: fresh noise each time. *Per type*: identical queries are reused (P0). *Inference*: from all answers together
+(P1, with Gaussian noise). *One sum*: as without cubes. *By cells*: each cell is charged for what reads it, and the
+largest counts. The first look is bought by the default rule: a quarter of the budget, once it would have saved half
+of its price. Noise is simulated.
 
 """
 CAPTION = (
     "| cells | one sum: naive / per type / inference | by cells: naive / per type / inference | with a first look |"
 )
 TAIL = """
-The last two columns: root mean square error over the standard deviation that was asked for (1 is what was promised; answers are
-often better known than asked for), and how many truths lie inside the stated 95% intervals. One run each: answers of a run
-share noise, so these scatter. `tests/statistical/test_inference_coverage.py` tests coverage query by query.
+The last two columns: root mean square error over the standard deviation that was asked for (1 is what was promised;
+answers are often better known than asked for), and how many truths lie inside the stated 95% intervals. One run each:
+answers of a run share noise, so these scatter. Coverage is tested
+query by query in `tests/statistical/test_inference_coverage.py`.
 """
 
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import product
-from math import prod
+from itertools import pairwise, product
+from math import prod, sqrt
 
 import numpy as np
 
@@ -21,9 +21,12 @@ from noisebank.planning.haar import backward, crop, eigenvalues, forward, pad, p
 from noisebank.planning.linear import WHOLE, Charge, LinearQuery, Vector
 from noisebank.units import Precision
 
-DECAY = Fraction(4, 5)
-"""Each level of a tree gets this share of the one below: ranges need few large nodes, each of which counts once.
-Compared with equal shares a range has a third less variance at 1,024 cells."""
+DECAY = 0.9
+"""Each level of a tree gets this much less than what is best for random ranges if nothing is measured later: wide
+ranges that are paid for later fill in what the large nodes leave open. Best of five rules at 256 to 131,072 cells."""
+WHOLE_AXIS = Fraction(4, 5)
+"""What the whole of an unordered axis gets, for each 1 that its cells get."""
+STEPS = 2**30
 Level = tuple[int, ...]
 """Nodes of 2^l neighbouring cells, one l for each axis."""
 
@@ -38,11 +41,23 @@ class Axis:
     def shares(self, alone: bool) -> tuple[Fraction, ...]:
         """What each level costs, of 1; level l has nodes of 2^l cells."""
         depth = padded(self.size).bit_length() - 1
-        if self.ordered:
-            weights = [DECAY**level for level in range(depth + 1)]
-        else:
-            weights = [Fraction(1), *([Fraction(0)] * (depth - 1)), *([Fraction(0) if alone else DECAY] * (depth > 0))]
+        if not depth or (alone and not self.ordered):
+            return (Fraction(1),)
+        weights = _tree(depth) if self.ordered else [Fraction(1), *([Fraction(0)] * (depth - 1)), WHOLE_AXIS]
         return tuple(weight / sum(weights) for weight in weights)
+
+
+def _tree(depth: int) -> list[Fraction]:
+    """The shares of a tree's levels, cells first.
+
+    A random range has coefficients of mean square C_m 2^m in the splits of 2^m cells, C_m = 1/6 - 2^(m - depth)/8,
+    and of 2^depth/6 in the whole. With u_m = (precision of a coefficient) / 2^m the price is the sum of all u and
+    the mean variance the sum of C/u, so u = sqrt C is best; the levels follow, 2 u_(l+1) - u_l.
+    Proof: docs/proofs/inference.md.
+    """
+    best = [sqrt(1 / 6 - 2.0 ** (split - depth) / 8) for split in range(1, depth + 1)]
+    shares = [2 * best[0], *(2 * high - low for low, high in pairwise(best)), sqrt(1 / 6) - best[-1]]
+    return [Fraction(round(STEPS * share * DECAY**level)) for level, share in enumerate(shares)]
 
 
 @dataclass(frozen=True)
