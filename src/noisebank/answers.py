@@ -14,7 +14,7 @@ from typing import Any
 from noisebank.digests import canonical
 from noisebank.privacy.intervals import interval
 from noisebank.records import Case
-from noisebank.units import GridValue, Precision
+from noisebank.units import NOTHING, GridValue, Precision
 
 RECEIPT_FORMAT = "noisebank receipt 1"
 
@@ -42,6 +42,12 @@ class Quote:
     epsilon_now: float
     """Epsilon of the account before, at the account's delta."""
     epsilon_after: float
+    cube: tuple[str, ...] = ()
+    """The columns of the cube that would answer; none: plain reuse."""
+    cell_factor: int = 1
+    """What the largest weight costs in a cell, in multiples of the fresh precision: 1 for add-remove."""
+    first_look: Precision = NOTHING
+    """What a first look at the cube would cost before, if one would be bought; it makes later answers cheaper."""
     parts: tuple[Quote, ...] = ()
     """Of an answer that is made of several: what each of them costs. Its own error depends on the data."""
 
@@ -96,6 +102,25 @@ class Receipt:
 
 
 @dataclass(frozen=True, slots=True)
+class Inference:
+    """Where an answer from a cube comes from."""
+
+    cube: tuple[str, ...]
+    measurements: int
+    """That were paid for in this cube so far; the answer is the best estimate from all of them."""
+    first_look: bool
+    alone: Precision
+    """What the same answer would have cost without the others, by plain reuse."""
+
+    @property
+    def in_words(self) -> str:
+        """For people."""
+        looked = " and a first look" if self.first_look else ""
+        times = "1 measurement" if self.measurements == 1 else f"{self.measurements} measurements"
+        return f"{times}{looked} in the cube over {', '.join(self.cube)}; alone it would have cost {self.alone}"
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """A noisy answer with everything that can be said about it."""
 
@@ -109,6 +134,8 @@ class Answer:
     exact: Fraction
     """The released value as a rational; `value` is its nearest float."""
     receipt: Receipt
+    inferred: Inference | None = None
+    """Of an answer from a cube."""
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Where the true value lies with this confidence."""

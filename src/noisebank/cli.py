@@ -11,6 +11,7 @@ from noisebank.commands import (
     books,
     chaining,
     drafting,
+    inferring,
     localising,
     owning,
     relaying,
@@ -31,6 +32,8 @@ def main() -> None:
         click.get_current_context().color = False
 
 
+for measured in (inferring.reuse, inferring.planner):
+    showing.bench.add_command(measured)
 for command in (
     showing.demo, owning.init, drafting.policy, owning.open_, asking.quote, asking.ask, asking.explain, books.statement,
     verifying.verify, owning.budget, ruling.analyst, ruling.roles, ruling.pause, ruling.resume, chaining.deploy,

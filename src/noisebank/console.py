@@ -70,6 +70,11 @@ def show_quote(quote: Quote, delta: float) -> None:
         ("expected error", _expected(quote)),
         ("remains after", f"{quote.remains} precision: {quote.how_many:,} new questions as good as this one"),
     ]
+    if quote.cube:
+        times = f", {quote.cell_factor} times in each, since a row replaces another" if quote.cell_factor > 1 else ""
+        rows.insert(1, ("where", f"the cube over {', '.join(quote.cube)}: charged by cells{times}"))
+    if quote.first_look:
+        rows.insert(2, ("first look", f"{quote.first_look} precision, bought before: later answers build on it"))
     facts(quote.sql, rows)
 
 
@@ -153,7 +158,16 @@ def show_explained(rows: Sequence[Explained], delta: float) -> None:
     say(f"How far off (95%) is a first answer that spends this epsilon, at delta {delta:g}?")
     for row in rows:
         errors = "   ".join(f"{epsilon:g}: ± {_short(error)}" for epsilon, error in row.errors)
-        facts(row.name, [("SQL", row.sql), ("moves", row.sensitivity), ("error", errors), ("known", row.known)])
+        facts(
+            row.name,
+            [
+                ("SQL", row.sql),
+                ("moves", row.sensitivity),
+                ("error", errors),
+                ("known", row.known),
+                ("where", row.where),
+            ],
+        )
 
 
 def show_answer(answer: Answer | Refinement) -> None:
@@ -167,6 +181,8 @@ def show_answer(answer: Answer | Refinement) -> None:
         ("receipt", f"block {answer.receipt.block}, {answer.receipt.id.hex()[:16]}"),
     ]
     if not isinstance(answer, Refinement):
+        if answer.inferred is not None:
+            rows.insert(3, ("from", answer.inferred.in_words))
         facts(answer.sql, rows)
         return
     rows[2] = ("steps", f"{len(answer.steps)}, the last one {answer.case.name}")
@@ -187,6 +203,9 @@ def plain_answer(answer: Answer | Refinement) -> dict[str, Any]:
         "remaining": answer.remaining,
         "receipt": json.loads(answer.receipt.text()),
     }
+    inferred = None if isinstance(answer, Refinement) else answer.inferred
+    if inferred is not None:
+        plain["inferred"] = {name: getattr(inferred, name) for name in inferred.__slots__}
     if isinstance(answer, Refinement):
         steps = [{"case": step.case.name, "value": step.value, "cost": step.cost} for step in answer.steps]
         plain |= {"reached": answer.reached, "relative": answer.relative, "message": answer.message, "steps": steps}

@@ -56,6 +56,7 @@ def open_account(rooms: Rooms, policy: Policy, moved: Moved = unseen) -> tuple[A
     budget = budget_precision(policy.epsilon, policy.delta)
     data, inspection = _kept(rooms, policy, Secrets(rooms.entropy.token(), rooms.entropy.token()), moved)
     id = rooms.ledger.open_account(Opening(budget, policy.digest, data, policy.raise_delay))
+    _add_cubes(rooms, id, policy)
     return _opened(rooms, id), inspection
 
 
@@ -80,6 +81,7 @@ def open_next(rooms: Rooms, account: Account, policy: Policy, moved: Moved = uns
     secrets = Secrets(account.secrets.secret, rooms.entropy.token(), state.version + 1)
     data, inspection = _kept(rooms, policy, secrets, moved)
     rooms.ledger.open_version(account.id, policy.digest, data)
+    _add_cubes(rooms, account.id, policy)
     return _opened(rooms, account.id), inspection
 
 
@@ -117,6 +119,36 @@ def _both(old: Policy, new: Policy, part: str) -> tuple[object, object]:
     return getattr(old, part), getattr(new, part)
 
 
+def _add_cubes(rooms: Rooms, id: bytes, policy: Policy) -> None:
+    """Declares on the ledger what the policy's cubes need and earlier versions have not declared."""
+    while len(_numbers(policy, rooms.ledger.account(id).cubes)) < len(policy.cubes):
+        have = list(rooms.ledger.account(id).cubes)
+        for size in _sizes(policy):
+            if size not in have:
+                rooms.ledger.add_cube(id, size)
+                break
+            have.remove(size)
+
+
+def _sizes(policy: Policy) -> list[int]:
+    """Cells on the ledger: a power of two each."""
+    return [1 << (cube.cells - 1).bit_length() for cube in cubes_of(policy)]
+
+
+def _numbers(policy: Policy, declared: tuple[int, ...]) -> tuple[int, ...]:
+    """Which of the ledger's cubes are the policy's: the first of their size that is not taken. Each version starts
+    them at zero, so any of the right size will do. Fewer if some are not declared yet: those are not used."""
+    free = list(enumerate(declared, 1))
+    found = []
+    for size in _sizes(policy):
+        entry = next((entry for entry in free if entry[1] == size), None)
+        if entry is None:
+            break
+        free.remove(entry)
+        found.append(entry[0])
+    return tuple(found)
+
+
 def _opened(rooms: Rooms, id: bytes) -> Account:
     account = known_account(rooms, rooms.ledger.account(id))
     assert account is not None
@@ -140,7 +172,12 @@ def known_account(rooms: Rooms, state: AccountState) -> Account | None:
     if policy.cubes:
         digests = [bytes.fromhex(digest) for digest in kept["cubes"]]
         engine = CubedEngine(policy, engine, lambda number: rooms.vault.cube(digests[number]))
-    return Account(state.account, policy, secrets, kept["identity"], engine, rooms.ledger, rooms.vault, rooms.entropy)
+    cubes = _numbers(policy, state.cubes)
+    if len(cubes) < len(policy.cubes):  # a crash came before all were declared
+        cubes = ()
+    return Account(
+        state.account, policy, secrets, kept["identity"], engine, rooms.ledger, rooms.vault, rooms.entropy, cubes
+    )
 
 
 def _check_unknown(rooms: Rooms, policy: Policy) -> None:

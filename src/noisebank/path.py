@@ -11,17 +11,20 @@ from dataclasses import dataclass
 from typing import Any, Unpack, overload
 
 from noisebank.answers import Answer, Quote, standard_deviation
+from noisebank.cube_steps import CubeSteps
 from noisebank.derivation import Answers, DerivedAnswer, together
 from noisebank.errors import BadRequest, UnsupportedQuery
+from noisebank.planning.linear import WHOLE
 from noisebank.planning.pricing import PrecisionWish, Wish, Wished, split, wish
 from noisebank.planning.relative import Goal, goal_of
-from noisebank.planning.reuse import plan
+from noisebank.planning.reuse import Plan, plan
 from noisebank.privacy.calibration import account_epsilon
+from noisebank.queries.cells import cubes_of
 from noisebank.queries.derived import Derivation, Item, items
 from noisebank.queries.query import Question
 from noisebank.queries.sensitivity import contribution_range, saturation
 from noisebank.refinement import Refinement, refine
-from noisebank.steps import OWNER, Steps
+from noisebank.steps import OWNER
 from noisebank.units import MOST_PRECISION, NOTHING, Exact, Precision, exact
 
 Asked = tuple[Question, Wish]
@@ -36,7 +39,7 @@ class Wanted:
     places: tuple[tuple[int, ...], ...]
 
 
-class Account(Steps):
+class Account(CubeSteps):
     """An open account: quotes cost nothing, answers walk the one path. Safe for many threads."""
 
     @overload
@@ -89,19 +92,27 @@ class Account(Steps):
     def answer(
         self, sql: str, wished: Wish, at_most: Precision | None = None, key: str | None = None, analyst: str = OWNER
     ) -> Answer:
-        """One question, one answer."""
-        return self.answers([(self.parse(sql), wished)], at_most, key, analyst)[0]
+        """One question, one answer, plainly."""
+        return self.answers([(self.parse(sql), wished)], at_most, key, analyst, plainly=True)[0]
 
     def answers(
-        self, asked: Sequence[Asked], at_most: Precision | None = None, key: str | None = None, analyst: str = OWNER
+        self,
+        asked: Sequence[Asked],
+        at_most: Precision | None = None,
+        key: str | None = None,
+        analyst: str = OWNER,
+        plainly: bool = False,
     ) -> list[Answer]:
-        """The one path, a line a step. Several questions are one atomic group: all are charged, or none."""
+        """The one path, a line a step. Several questions are one atomic group: all are charged, or none.
+
+        `plainly` leaves cubes aside: what is asked must not share its noise with other answers.
+        """
         wanted = [self.price(question, wished) for question, wished in asked]
         requests = self._remember(asked, wanted, key, analyst)  # a crash can be finished from here on
         with self._turns([question.query for question, _ in asked]):
             reservations = self._reserved(requests)
             if reservations is None:
-                planned = [self.plan(question, units) for (question, _), units in zip(asked, wanted, strict=True)]
+                planned = self._planned(asked, wanted, at_most, analyst, plainly)
                 reservations = self._reserve(requests, asked, planned, at_most)  # spent, even if we crash
             sealed = [self.complete(found, question) for found, (question, _) in zip(reservations, asked, strict=True)]
         published = self._reserved(requests) or reservations
@@ -114,7 +125,8 @@ class Account(Steps):
     ) -> Answer | DerivedAnswer | Answers:
         """A SELECT of several results, or of one that is made of several: one group on the one path."""
         group = self._group(sql, wished)
-        parts = self.answers(group.asked, at_most, key, analyst)
+        plainly = any(item.how not in (Derivation.LINEAR, Derivation.RATIO) for item in group.items)
+        parts = self.answers(group.asked, at_most, key, analyst, plainly)
         made = [
             parts[where[0]]
             if item.how is Derivation.LINEAR
@@ -139,33 +151,69 @@ class Account(Steps):
     def quote(self, sql: str, **wished: Unpack[Wished]) -> Quote:
         """What an answer would cost now. Spends nothing, opens no data."""
         group = self._group(sql, wish(**wished))
-        quotes = [self.quoted(question, each) for question, each in group.asked]
-        # Parts that share a query are decided one after the other, so that later ones find what earlier ones pay for.
-        costs = self.costs([(question, each.wanted) for (question, _), each in zip(group.asked, quotes, strict=True)])
+        plainly = any(item.how not in (Derivation.LINEAR, Derivation.RATIO) for item in group.items)
+        quotes = [self.quoted(question, each, plainly) for question, each in group.asked]
         if len(group.items) == 1 and group.items[0].how is Derivation.LINEAR:
             return quotes[0]
-        cost = sum(costs, NOTHING)
+        # Parts that share a query are decided one after the other, so that later ones find what earlier ones pay for.
+        plans = [self._plan_of(question, self.price(question, each), plainly) for question, each in group.asked]
+        cost = sum(
+            self.costs([(question, each) for (question, _), each in zip(group.asked, plans, strict=True)]), NOTHING
+        )
         return together(sql, quotes, cost, self.epsilon(self.state.spent + cost))
 
-    def quoted(self, question: Question, wished: Wish) -> Quote:
+    def quoted(self, question: Question, wished: Wish, plainly: bool = False) -> Quote:
         """The quote for a question that is already parsed."""
         wanted = self.price(question, wished)
-        planned = plan(wanted, self._records(question.query))
-        self._check_noise(question.query, planned)
+        planned = self._plan_of(question, wanted, plainly)
         state, moves = self.state, self._sensitivity(question.query)
+        (cost,) = self.costs([(question, planned)])
         return Quote(
             sql=question.sql,
             case=planned.case,
             wanted=wanted,
-            cost=planned.fresh,
+            cost=cost,
             left=state.left,
             stddev=standard_deviation(moves, question.unit, wanted),
             reused_stddev=(
                 standard_deviation(moves, question.unit, planned.reused.precision) if planned.reused else None
             ),
             epsilon_now=self.epsilon(state.spent),
-            epsilon_after=self.epsilon(state.spent + planned.fresh),
+            epsilon_after=self.epsilon(state.spent + cost),
+            cube=self.cube_of(planned),
+            cell_factor=-(-max((charge.weight for charge in planned.charges), default=WHOLE) // WHOLE),
+            first_look=planned.first.cost if planned.first else NOTHING,
         )
+
+    def cube_of(self, planned: Plan) -> tuple[str, ...]:
+        """The columns of the cube that a plan goes through; none for plain reuse."""
+        return cubes_of(self.policy)[self.cubes.numbers.index(planned.cube)].columns if planned.cube else ()
+
+    def _plan_of(self, question: Question, wanted: Precision, plainly: bool) -> Plan:
+        """As the path would plan it now, without opening anything."""
+        if not plainly and self.cubes.serving(question.query) is not None:
+            return self.planned_in(question, wanted)
+        planned = plan(wanted, self._records(question.query))
+        self._check_noise(question.query, planned)
+        return planned
+
+    def _planned(
+        self,
+        asked: Sequence[Asked],
+        wanted: Sequence[Precision],
+        at_most: Precision | None,
+        analyst: str,
+        plainly: bool,
+    ) -> list[Plan]:
+        """Plans for a group. A first look that pays is bought before, on the same path; where a cube's price or an
+        analyst's view does not allow it, the group is asked plainly."""
+        found = [self.plan(question, units, plainly) for (question, _), units in zip(asked, wanted, strict=True)]
+        for place, (question, _) in enumerate(asked):
+            if found[place].first is not None and self._look_pays(question, found[place], at_most, analyst):
+                found = [self.plan(each, units, plainly) for (each, _), units in zip(asked, wanted, strict=True)]
+        if any(each.cube for each in found) and not self._fits(asked, found, analyst):
+            found = [self.plan(question, units, True) for (question, _), units in zip(asked, wanted, strict=True)]
+        return found
 
     def epsilon(self, spent: Precision) -> float:
         """What a spend means in epsilon, at the account's delta; rounded up."""

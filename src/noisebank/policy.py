@@ -170,6 +170,8 @@ class Policy:
     queries: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     cubes: tuple[tuple[str, ...], ...] = ()
     """Sets of columns with keys or bins whose cells are tabulated at opening."""
+    first_look: Fraction = Fraction(1, 4)
+    """The share of the budget that a first look at a cube may cost; 0: there is none."""
 
     @property
     def public_rows(self) -> int | None:
@@ -191,8 +193,13 @@ class Policy:
             "raise_delay": self.raise_delay,
             "columns": {name: column.public() for name, column in self.columns.items()},
             "queries": dict(self.queries),
-            **({"cubes": [list(names) for names in self.cubes]} if self.cubes else {}),
+            **self._public_cubes(),
         }
+
+    def _public_cubes(self) -> dict[str, Any]:
+        if not self.cubes:
+            return {}
+        return {"cubes": [list(names) for names in self.cubes], "first_look": str(self.first_look)}
 
     @property
     def digest(self) -> bytes:
@@ -216,6 +223,7 @@ def policy_from_public(facts: Mapping[str, Any], source: Source) -> Policy:
         raise_delay=facts["raise_delay"],
         queries=MappingProxyType(dict(facts["queries"])),
         cubes=tuple(tuple(names) for names in facts.get("cubes", ())),
+        first_look=Fraction(facts.get("first_look", "1/4")),
     )
 
 

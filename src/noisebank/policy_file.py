@@ -21,7 +21,7 @@ from noisebank.units import exact
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 TOP_KEYS = (
     "name", "source", "table", "engine", "neighbours", "rows", "row_cap", "unit", "max_rows", "raise_delay_hours",
-    "budget", "columns", "queries", "cubes",
+    "budget", "columns", "queries", "cubes", "first_look",
 )  # fmt: skip
 COLUMN_KEYS = ("type", "bounds", "step", "keys", "bins", "nullable")
 MAX_KEYS = 10_000
@@ -82,7 +82,7 @@ class _Reader:
         delta = self._budget("delta", check_delta)
         delay = self._integer("raise_delay_hours", 0, 24 * 365, default=24)
         queries = self._queries()
-        cubes = self._cubes(columns)
+        cubes, first_look = self._cubes(columns), self._first_look()
         if self.mistakes or neighbours is None or source is None:
             return None
         return Policy(
@@ -98,6 +98,7 @@ class _Reader:
             raise_delay=delay * 3600,
             queries=MappingProxyType(queries),
             cubes=cubes,
+            first_look=first_look,
         )
 
     def _unknown(self, prefix: str, table: dict[str, Any], known: tuple[str, ...]) -> None:
@@ -308,6 +309,16 @@ class _Reader:
             else:
                 self._cells(names, columns)
         return tuple(tuple(names) for names in cubes if isinstance(names, list))
+
+    def _first_look(self) -> Fraction:
+        value = self.tree.get("first_look", Decimal("0.25"))
+        try:
+            share = exact(value, "first_look")
+        except BadRequest:
+            share = Fraction(-1)
+        if not 0 <= share <= Fraction(9, 10):
+            self.wrong("first_look", f"{_plain(value)} is no share", "write a number from 0 (none) to 0.9, e.g. 0.25")
+        return share
 
     def _cells(self, names: list[str], columns: dict[str, Column]) -> None:
         for name in names:

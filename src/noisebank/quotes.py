@@ -8,6 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from noisebank.advice import why
 from noisebank.answers import Quote, standard_deviation
 from noisebank.errors import BadRequest, UnsupportedQuery
 from noisebank.path import Account, check_relative
@@ -104,6 +105,8 @@ class Explained:
     errors: tuple[tuple[float, float], ...]
     """(epsilon, error at 95%)."""
     known: str
+    where: str
+    """Which cube answers it, or why none does."""
 
     def plain(self) -> dict[str, Any]:
         """For --json."""
@@ -114,6 +117,7 @@ class Explained:
             "sensitivity": self.sensitivity,
             "errors": table,
             "known": self.known,
+            "where": self.where,
         }
 
 
@@ -135,7 +139,7 @@ def explained(account: Account, names: Sequence[str]) -> list[Explained]:
             best = interval(0.0, standard_deviation(moves, question.unit, records[-1].precision))[1]
             known = f"an answer within ± {best:.3g} (95%) is paid for: anything coarser is free"
         change = f"one person can change it by {float(moves * abs(question.unit)):g}"
-        rows.append(Explained(name, question.sql, change, tuple(errors), known))
+        rows.append(Explained(name, question.sql, change, tuple(errors), known, why(account, question.query)))
     return rows
 
 

@@ -62,7 +62,7 @@ def recover(account: Account) -> Recovered:
             unknown += 1
             continue
         try:
-            account.complete(reservation, account.parse(request.body["sql"]))
+            account.complete(reservation, account.question(request))
             finished += 1
         except (TableChanged, BadTable):
             waiting += 1

@@ -99,8 +99,10 @@ def openings(account: Account, with_answers: bool = True) -> dict[str, Any]:
         request, sealed = account.vault.request(reservation.id), account.vault.answer(reservation.id)
         if request is None:
             continue
-        query = account.parse(request.body["sql"]).query
+        query = account.question(request).query
         entry = opening_entry(request.body["sql"], request.body["asked"], account.secrets.query_salt(query))
+        if "look" in request.body:
+            entry["look"] = request.body["look"]
         if with_answers and sealed is not None and reservation.answer is not None:
             entry |= {"answer": sealed.body, "answer_salt": sealed.salt.hex()}
         records[reservation.id.hex()] = entry

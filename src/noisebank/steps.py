@@ -6,11 +6,14 @@ import threading
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
 from fractions import Fraction
+from math import sqrt
+from typing import Any
 
 from noisebank.answers import Answer, Receipt, grouped, released, standard_deviation
 from noisebank.digests import tagged
 from noisebank.entropy import Entropy
 from noisebank.errors import AnswerLost, BadRequest, BadTable, PriceMoved, TableChanged, Tampered
+from noisebank.inferring import runs_of
 from noisebank.ledger.chain import Chain
 from noisebank.ledger.protocol import THE_OWNER, AccountState, Claim, Reservation, Seal, View
 from noisebank.measuring.engine import Engine
@@ -75,8 +78,8 @@ class Steps:
         if sealed is None:
             if reservation.answer is not None:
                 raise AnswerLost(f"the answer {reservation.id.hex()[:12]} was published, but the vault has lost it")
-            value = self._obtain(reservation, question)
-            sealed = self._seal(reservation, question, value)  # a retry now reads; it never draws again
+            found = self._found(reservation, question)
+            sealed = self._seal(reservation, question, found)  # a retry now reads; it never draws again
         if reservation.answer is None:
             self.ledger.publish(self.id, Seal(reservation.id, sealed.digest))  # from here on it may be shown
         elif reservation.answer != sealed.digest:
@@ -89,6 +92,10 @@ class Steps:
         """SQL, or the name of one of the policy's queries, to a canonical question."""
         return parse(self.named(sql), self.policy)
 
+    def question(self, request: Request) -> Question:
+        """What a request asks."""
+        return self.parse(request.body["sql"])
+
     def named(self, sql: str) -> str:
         """The SQL behind the name of one of the policy's queries, or the SQL itself."""
         if not isinstance(sql, str):
@@ -99,7 +106,7 @@ class Steps:
         """A wish to a target precision."""
         return price(wished, self._sensitivity(question.query) * abs(question.unit))
 
-    def plan(self, question: Question, wanted: Precision) -> Plan:
+    def plan(self, question: Question, wanted: Precision, plainly: bool = False) -> Plan:
         """Case and price. What the answer builds on must be sealed first; metadata is compared."""
         records = self._records(question.query)
         planned = plan(wanted, records)
@@ -132,12 +139,14 @@ class Steps:
             for (question, wished), units, own in zip(asked, wanted, keys, strict=True)
         ]
 
-    def _remembered(self, question: Question, wished: Wish, wanted: Precision, key: str, analyst: str) -> Request:
+    def _remembered(
+        self, question: Question, wished: Wish, wanted: Precision, key: str, analyst: str, **extra: object
+    ) -> Request:
         self._check_names(key, analyst)
         unit = f"{question.unit}" if not question.offset else f"{question.unit} + {question.offset}"
         core = {"query": question.query.digest.hex(), "unit": unit, "wanted": wanted.units}
         named = self._named({"analyst": analyst, "key": key, "request": core})
-        body = {**core, "sql": question.sql, "asked": wished.plain()}
+        body = {**core, "sql": question.sql, "asked": wished.plain(), **extra}
         request = Request(tagged("reservation 1", named), self.id, analyst, key, body)
         self.vault.save_request(request)
         return request
@@ -152,15 +161,16 @@ class Steps:
             if not isinstance(text, str) or not 0 < len(text) <= MAX_KEY or not text.isprintable():
                 raise BadRequest(parameter, ascii(text)[:40], f"must have 1 to {MAX_KEY} printable characters")
 
-    def costs(self, asked: Sequence[tuple[Question, Precision]]) -> tuple[Precision, ...]:
+    def costs(self, asked: Sequence[tuple[Question, Plan]]) -> tuple[Precision, ...]:
         """What each part of a group would cost now, decided one after the other."""
         return self.ledger.books.costs(
-            [self._claim(bytes(32), THE_OWNER, question, wanted, wanted) for question, wanted in asked]
+            [self._claim(bytes(32), THE_OWNER, question, planned, NOTHING) for question, planned in asked]
         )
 
-    def _claim(self, id: bytes, analyst: bytes, question: Question, wanted: Precision, limit: Precision) -> Claim:
-        query = question.query
-        return Claim(self.id, id, self.secrets.query(query), analyst, query.about, wanted, limit)
+    def _claim(self, id: bytes, analyst: bytes, question: Question, planned: Plan, limit: Precision) -> Claim:
+        query, runs = question.query, runs_of(planned.charges)
+        wanted = planned.wanted if planned.claimed is None else planned.claimed
+        return Claim(self.id, id, self.secrets.query(query), analyst, query.about, wanted, limit, planned.cube, runs)
 
     def _reserved(self, requests: Sequence[Request]) -> list[Reservation] | None:
         """The reservations of a group; None if there are none yet: the contract takes all or nothing."""
@@ -178,14 +188,20 @@ class Steps:
         agreed: Precision | None,
     ) -> list[Reservation]:
         """One transaction for all of it. Each part may cost what was planned, one alone up to what was agreed."""
-        costs = self.costs([(question, each.wanted) for (question, _), each in zip(asked, planned, strict=True)])
+        costs = self.costs([(question, each) for (question, _), each in zip(asked, planned, strict=True)])
         if agreed is not None and len(planned) > 1 and sum(costs, NOTHING) > agreed:
             raise PriceMoved(agreed)
         claims = []
         for request, (question, _), each, cost in zip(requests, asked, planned, costs, strict=True):
-            limit = cost if agreed is None or len(planned) > 1 else min(agreed, each.wanted)
-            claims.append(self._claim(request.id, self.analyst(request.analyst), question, each.wanted, limit))
+            most = cost if each.cube else each.wanted
+            limit = cost if agreed is None or len(planned) > 1 else min(agreed, most)
+            claims.append(self._claim(request.id, self.analyst(request.analyst), question, each, limit))
         return list(self.ledger.reserve(*claims))
+
+    def _found(self, reservation: Reservation, question: Question) -> dict[str, Any]:
+        """What is sealed of an answer besides what the ledger says."""
+        written = [[value.numerator, value.shift] for value in self._obtain(reservation, question)]
+        return {"values": written} if question.query.by else {"value": written[0]}
 
     def _obtain(self, reservation: Reservation, question: Question) -> tuple[GridValue, ...]:
         """The answer in steps, one number or one a group, by the case that the contract decided."""
@@ -223,7 +239,7 @@ class Steps:
         points = self.vault.points(self.id, reservation.query, group)
         return next(point.value for point in points if point.precision == reservation.wanted)
 
-    def _seal(self, reservation: Reservation, question: Question, values: tuple[GridValue, ...]) -> Sealed:
+    def _seal(self, reservation: Reservation, question: Question, found: dict[str, Any]) -> Sealed:
         body = {
             "account": self.id.hex(),
             "id": reservation.id.hex(),
@@ -234,19 +250,22 @@ class Steps:
             "sensitivity": str(self._sensitivity(question.query)),
             "unit": str(question.unit),
         }
-        written = [[value.numerator, value.shift] for value in values]
-        body |= {"values": written} if question.query.by else {"value": written[0]}
-        sealed = Sealed(reservation.id, self.id, reservation.query, body, self._entropy.token())
+        sealed = Sealed(reservation.id, self.id, reservation.query, body | found, self._entropy.token())
         self.vault.seal(sealed)
         return sealed
 
     def _answer(self, reservation: Reservation, sealed: Sealed, question: Question) -> Answer:
         values = [released(value, question.unit, question.offset) for value in sealed.values]
+        if "variances" in sealed.body:
+            largest = max(Fraction(variance) for variance in sealed.body["variances"])
+            stddev = sqrt(largest * question.unit**2)
+        else:
+            stddev = standard_deviation(self._sensitivity(question.query), question.unit, reservation.wanted)
         answer = Answer(
             value=float(values[0]),
-            stddev=standard_deviation(self._sensitivity(question.query), question.unit, reservation.wanted),
+            stddev=stddev,
             case=reservation.case,
-            cost=reservation.fresh,
+            cost=reservation.cost if reservation.cube else reservation.fresh,
             remaining=self.state.left,
             wanted=reservation.wanted,
             sql=question.sql,
@@ -276,13 +295,13 @@ class Steps:
     def _turns(self, queries: Sequence[Query]) -> AbstractContextManager[object]:
         """The turns of all queries of a group, taken in one order so that no two groups wait for each other."""
         held = ExitStack()
-        for query in sorted({query.digest: query for query in queries}.values(), key=lambda query: query.digest):
-            held.enter_context(self._turn(query))
+        for name in sorted({name for query in queries for name in self._turns_of(query)}):
+            held.enter_context(self._locks.setdefault(name, threading.Lock()))
         return held
 
-    def _turn(self, query: Query) -> AbstractContextManager[bool]:
+    def _turns_of(self, query: Query) -> list[bytes]:
         """One at a time per query: concurrent blurs from the same neighbours would average out."""
-        return self._locks.setdefault(query.digest, threading.Lock())
+        return [query.digest]
 
     def _records(self, query: Query) -> tuple[Record, ...]:
         return self.ledger.records(self.id, self.secrets.query(query))
@@ -317,7 +336,7 @@ class Steps:
         """A paid record whose answer was never published is finished before anything builds on it."""
         reservation, request = self.ledger.reservation(self.id, record.id), self.vault.request(record.id)
         if reservation is not None and reservation.answer is None and request is not None:
-            self.complete(reservation, self.parse(request.body["sql"]))
+            self.complete(reservation, self.question(request))
 
     def _check_noise(self, query: Query, planned: Plan) -> None:
         """Noise that 64 bits cannot hold is refused before it is paid for."""

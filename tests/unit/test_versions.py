@@ -15,6 +15,7 @@ from noisebank.ledger.embedded import EmbeddedChain
 from noisebank.ledger.protocol import Seal
 from noisebank.opening import open_account, open_next
 from noisebank.path import Account
+from noisebank.planning.reuse import Plan
 from noisebank.policy_file import read_policy
 from noisebank.records import Case
 from noisebank.units import Precision
@@ -52,7 +53,7 @@ def test_what_is_spent_stays_spent_and_nothing_is_reused(policy: Path):
     answer = second.ask(SQL, within=10)
     assert answer.case is Case.FIRST
     assert second.state.spent == spent + answer.cost
-    assert second.ask(SQL, within=10).case is Case.REPEAT
+    assert second.ask(SQL, within=10).case is Case.INFER
 
 
 def test_the_cube_is_tabulated_anew(policy: Path):
@@ -64,7 +65,8 @@ def test_the_cube_is_tabulated_anew(policy: Path):
 def test_reservations_without_an_answer_are_burnt(policy: Path):
     rooms = memory_rooms()
     first, _ = open_account(rooms, read_policy(policy))
-    claim = first._claim(b"\x07" * 32, bytes(32), first.parse(SQL), Precision(10), Precision(10))
+    planned = Plan(Case.FIRST, Precision(10), Precision(10), None)
+    claim = first._claim(b"\x07" * 32, bytes(32), first.parse(SQL), planned, Precision(10))
     rooms.ledger.reserve(claim)
     changed(policy)
     second, _ = open_next(rooms, first, read_policy(policy))
@@ -82,7 +84,7 @@ def test_the_same_rows_stay_in_their_version(policy: Path):
     with pytest.raises(TableChanged):
         first.ask("SELECT COUNT(*) FROM people", within=5)
     same, _ = open_next(rooms, first, read_policy(policy))
-    assert same.state.version == 1 and same.ask(SQL, within=10).case is Case.REPEAT
+    assert same.state.version == 1 and same.ask(SQL, within=10).case is Case.INFER
     assert same.ask("SELECT COUNT(*) FROM people", within=5).case is Case.FIRST
 
 

@@ -12,10 +12,13 @@ from typing import Any
 from noisebank.digests import answer_digest, commitment
 from noisebank.errors import BadBank, NoisebankError, Tampered
 from noisebank.ledger.books import Books
-from noisebank.ledger.protocol import Reservation
+from noisebank.ledger.protocol import Reservation, Run
 from noisebank.planning.pricing import price, wish
+from noisebank.planning.serving import charges_of, look_at, serve
 from noisebank.policy import Policy, policy_from_public
 from noisebank.privacy.calibration import budget_precision
+from noisebank.queries.cells import Cube
+from noisebank.queries.query import Function, Query, Question
 from noisebank.queries.sensitivity import sensitivity
 from noisebank.queries.sql import parse
 
@@ -73,9 +76,10 @@ def _check(reservation: Reservation, entry: dict[str, Any], policy: Policy) -> N
     """One record: the question, its salted digest, its sensitivity, its price, its answer."""
     name = f"record {reservation.id.hex()[:12]}"
     try:
-        question = parse(entry["sql"], policy)
+        question = _question(entry, policy)
         moves = Fraction(sensitivity(question.query, policy))
-        wanted = price(wish(**entry["asked"]), moves * question.unit)
+        wanted = price(wish(**entry["asked"]), moves * abs(question.unit))
+        runs = _runs(question.query, policy) if reservation.cube and reservation.fresh else ()
         salted = commitment(bytes.fromhex(entry["query_salt"]), question.query.digest)
         body: dict[str, Any] = entry.get("answer") or {}
         published = answer_digest(bytes.fromhex(entry["answer_salt"]), body) if body else None
@@ -84,6 +88,10 @@ def _check(reservation: Reservation, entry: dict[str, Any], policy: Policy) -> N
         raise Tampered(f"{name} cannot be recomputed: {error}", reservation.block) from None
     if salted != reservation.query:
         raise Tampered(f"{name} was not charged for the question that is shown", reservation.block)
+    if runs != reservation.runs:
+        raise Tampered(f"{name} was charged to other cells than its question reads", reservation.block)
+    if reservation.cube:
+        wanted = reservation.wanted  # what is known already decides how much is measured: the cells' charges are right
     if wanted != reservation.wanted:
         raise Tampered(f"{name} was charged for {reservation.wanted}, its request asks for {wanted}", reservation.block)
     if question.query.about != reservation.about:
@@ -95,6 +103,22 @@ def _check(reservation: Reservation, entry: dict[str, Any], policy: Policy) -> N
     right = (str(moves), wanted.units, reservation.fresh.units, str(question.unit), reservation.case.name)
     if stated != right:
         raise Tampered(f"{name} states {stated}, recomputed {right}", reservation.block)
+
+
+def _question(entry: dict[str, Any], policy: Policy) -> Question:
+    look = entry.get("look")
+    if look is None:
+        return parse(entry["sql"], policy)
+    query = look_at(Cube.of(tuple(look["over"]), policy.columns), (Function(look["function"]), look["column"]))
+    return Question(query, Fraction(1), query.text)
+
+
+def _runs(query: Query, policy: Policy) -> tuple[Run, ...]:
+    """What a measurement of this query must charge, cell by cell."""
+    served = serve(query, policy)
+    if served is None:
+        raise ValueError("no cube of the policy can serve it")
+    return tuple(Run(*charge) for charge in charges_of(served, query, policy))
 
 
 def opening_entry(sql: str, asked: dict[str, str], query_salt: bytes) -> dict[str, Any]:

@@ -105,10 +105,17 @@ def explain(question: str | None, folder: Path, account: str | None, as_json: bo
     Example:  noisebank explain over_60
     """
     from noisebank import console, quotes
+    from noisebank.advice import suggested
 
     with opened_bank(folder) as bank:
         found = bank.account(account)
         rows = quotes.explained(found, [question] if question else list(found.policy.queries))
-        delta, left = float(found.policy.delta), found.state.left
-    shown = {"delta": delta, "left": left, "queries": [row.plain() for row in rows]}
-    console.show_json(shown) if as_json else console.show_explained(rows, delta)
+        delta, left, cubes = float(found.policy.delta), found.state.left, suggested(found)
+    plain = [{"columns": list(names), "cells": cells, "questions": count} for names, cells, count in cubes]
+    shown = {"delta": delta, "left": left, "queries": [row.plain() for row in rows], "suggested_cubes": plain}
+    if as_json:
+        console.show_json(shown)
+        return
+    console.show_explained(rows, delta)
+    for names, cells, count in cubes:
+        console.say(f"a cube over {', '.join(names)} ({cells} cells) would have served {count} of the questions so far")

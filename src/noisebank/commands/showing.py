@@ -39,7 +39,7 @@ def demo(folder: Path, seed: int, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("name", type=click.Choice(["table2", "opu", "ldp", "chained"]))
+@click.argument("name", type=click.Choice(["table2", "opu", "ldp", "chained", "bayes"]))
 @click.option("--quick", is_flag=True, help="Fewer draws and runs.")
 @click.option("--folder", type=click.Path(path_type=Path), help="With ldp, chained: draw the figures here.")
 @as_json
@@ -49,7 +49,8 @@ def reproduce(name: str, quick: bool, folder: Path | None, as_json: bool) -> Non
 
     table2: reuse in four cases (P0, Table II). opu: the accuracy-driven paper (P3), its leak, and what
     an honest method costs. ldp: local mechanisms (P4, chapter 3), their variances and crossovers.
-    chained: the relay of users (P2), its game, and what its claims are worth.
+    chained: the relay of users (P2), its game, and what its claims are worth. bayes: inference from earlier
+    answers (P1), its example and experiments, beside the bank's planner.
 
     Example:  noisebank reproduce table2
     """
@@ -69,6 +70,13 @@ def reproduce(name: str, quick: bool, folder: Path | None, as_json: bool) -> Non
         console.show_json(made.plain()) if as_json else shown.show_opu(made)
     elif name == "ldp":
         _reproduce_ldp(quick, folder, as_json)
+    elif name == "bayes":
+        from noisebank.experiments.bayes import bayes
+        from noisebank.experiments.bayes_shown import show_bayes
+
+        with console.progress("simulating", quiet=as_json) as moved:
+            inferred = bayes(quick, moved)
+        console.show_json(inferred) if as_json else show_bayes(inferred)
     else:
         _reproduce_chained(quick, folder, as_json)
 

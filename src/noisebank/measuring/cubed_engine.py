@@ -5,11 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+import numpy as np
+from numpy.typing import NDArray
+
 from noisebank.measuring.engine import Engine, Inspection
 from noisebank.measuring.tabulation import Tabulation
 from noisebank.policy import Policy
 from noisebank.queries.cells import Cube, CutsCells, cubes_of
-from noisebank.queries.query import Query
+from noisebank.queries.query import Function, Query
 
 Loaded = Callable[[int], bytes]
 
@@ -48,6 +51,10 @@ class CubedEngine:
     def tabulate(self, cube: Cube) -> Tabulation:
         """See `Engine`."""
         return self._engine.tabulate(cube)
+
+    def cells(self, number: int, function: Function, column: str) -> NDArray[np.object_]:
+        """The exact total of each cell, of the cube with this number among the policy's."""
+        return self._tabulation(number).cells(function, column)
 
     def _from_cubes(self, query: Query) -> tuple[int, ...] | None:
         """From the smallest cube that can say it; None if none can."""

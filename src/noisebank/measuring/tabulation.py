@@ -51,14 +51,18 @@ class Tabulation:
         limit = saturation(query, policy)
         return tuple(max(-limit, min(limit, int(total))) for total in found.ravel())
 
-    def _added(self, totals: Limbs, mask: Mask, axes: Sequence[int], sizes: Sequence[int]) -> Any:
+    def _added(self, totals: Limbs, mask: Mask, axes: Sequence[int], sizes: Sequence[int]) -> NDArray[np.object_]:
         """The cells of a mask, added up by group: an array of Python integers."""
         others = tuple(1 + axis for axis in range(len(self.cube.columns)) if axis not in axes)
         limbs = totals.sum(axis=others, where=mask)  # at most 2**20 limbs below 2**32: no overflow
         if axes:  # the remaining axes are in the cube's order; groups come in the order of GROUP BY
             order = [1 + sorted(axes).index(axis) for axis in axes]
             limbs = limbs.transpose(0, *order)[(slice(None), *(slice(size) for size in sizes))]
-        return sum(limb.astype(object) * 2 ** (LIMB * place) for place, limb in enumerate(limbs))
+        return _joined(limbs)
+
+    def cells(self, function: Function, column: str) -> NDArray[np.object_]:
+        """The total of each cell as a whole number of any size."""
+        return _joined(self.totals[function, column])
 
     def packed(self) -> bytes:
         """For the vault."""
@@ -132,6 +136,13 @@ def _told(field: Field) -> list[str]:
         return [field.key(), missing] if field.column.nullable else [field.key()]
     groups = len(parts_of(field.column))
     return [f"CASE WHEN {field.missing} THEN {groups if field.column.nullable else 0} ELSE {field.grouped()} END"]
+
+
+def _joined(limbs: Limbs) -> NDArray[np.object_]:
+    found: NDArray[np.object_] = np.zeros(limbs.shape[1:], dtype=object)
+    for place, limb in enumerate(limbs):
+        found = found + limb.astype(object) * 2 ** (LIMB * place)
+    return found
 
 
 def _limbs(cube: Cube, cells: list[int], totals: NDArray[np.object_]) -> Limbs:

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from noisebank.planning.linear import Charge
+from noisebank.planning.prefix import Prefix
 from noisebank.privacy.noise import Law
 from noisebank.records import Case, Point, Record
 from noisebank.units import NOTHING, GridValue, Precision
@@ -26,6 +28,14 @@ class Plan:
     wanted: Precision
     fresh: Precision
     reused: Record | None
+    cube: int = 0
+    """Of the ledger; 0 is plain reuse."""
+    charges: tuple[Charge, ...] = ()
+    """What each cell pays."""
+    claimed: Precision | None = None
+    """What the contract is asked for, if not what is wanted: in a cube, all that was measured of the query."""
+    first: Prefix | None = None
+    """A first look at the cube that should be bought before."""
 
 
 def plan(wanted: Precision, records: Sequence[Record]) -> Plan:

@@ -1,0 +1,77 @@
+"""Which cube answers a question and why, and which cubes would have served what was asked so far."""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import prod
+
+from noisebank.errors import NoisebankError
+from noisebank.path import Account
+from noisebank.policy import MAX_CELLS
+from noisebank.queries.cells import Cube, CutsCells
+from noisebank.queries.query import Function, Query
+
+
+def why(account: Account, query: Query) -> str:
+    """Where a question is answered, in a sentence."""
+    served = account.cubes.serving(query)
+    if served is not None:
+        over = ", ".join(served.cube.columns)
+        return f"the cube over {over} ({served.cube.cells} cells): charged by cells, inferred from all answers there"
+    if len(query.parts) > 1 or query.parts[0].function is Function.SQUARES:
+        return "plain reuse: cubes hold counts, and sums of one column"
+    names = needed(query)
+    if not names:
+        return (
+            "plain reuse: it is about everybody, and the policy has no cube"
+            if not account.policy.cubes
+            else ("plain reuse: this account's cubes are not declared on the ledger")
+        )
+    without = [name for name in names if not account.policy.columns[name].pieces]
+    if without:
+        return f"plain reuse: {', '.join(without)} has no keys or bins, so no cube can have it"
+    if prod(account.policy.columns[name].pieces for name in names) > MAX_CELLS:
+        return f"plain reuse: a cube over {', '.join(names)} would have more than {MAX_CELLS} cells"
+    if not _whole_cells(account, query, names):
+        return f"plain reuse: its condition cuts through a bin of {', '.join(names)}"
+    return f"plain reuse: no cube has {', '.join(names)}; cubes = [{list(names)}] in the policy would serve it"
+
+
+def needed(query: Query) -> tuple[str, ...]:
+    """The columns that a cube must have."""
+    return tuple(sorted(set(query.by).union(*(p.columns() for part in query.parts for _, p in part.weights))))
+
+
+def suggested(account: Account, most: int = 3) -> list[tuple[tuple[str, ...], int, int]]:
+    """Cubes that would have served questions which went plainly: columns, cells, how many questions; best first.
+
+    Looks at what was asked, never at an answer or at the table.
+    """
+    asked: Counter[tuple[str, ...]] = Counter()
+    for reservation in account.ledger.reservations(account.id):
+        request = account.vault.request(reservation.id)
+        if request is None or reservation.cube or reservation.version != account.secrets.version:
+            continue
+        try:
+            query = account.question(request).query
+        except NoisebankError:
+            continue
+        names = needed(query)
+        simple = len(query.parts) == 1 and query.parts[0].function is not Function.SQUARES
+        if names and simple and account.cubes.serving(query) is None:
+            pieces = [account.policy.columns[name].pieces for name in names]
+            if 0 < prod(pieces) <= MAX_CELLS and _whole_cells(account, query, names):
+                asked[names] += 1
+    best = asked.most_common(most)
+    return [(names, prod(account.policy.columns[name].pieces for name in names), count) for names, count in best]
+
+
+def _whole_cells(account: Account, query: Query, names: tuple[str, ...]) -> bool:
+    cube = Cube.of(names, account.policy.columns)
+    try:
+        for part in query.parts:
+            for _, predicate in part.weights:
+                cube.mask(predicate)
+    except CutsCells:
+        return False
+    return True

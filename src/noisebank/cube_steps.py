@@ -1,0 +1,161 @@
+"""The steps of the one path with cubes: a question that a cube can serve is planned, charged and inferred there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from noisebank.answers import Answer, Inference
+from noisebank.entropy import Entropy
+from noisebank.errors import Tampered
+from noisebank.inferring import Cubes
+from noisebank.knowing import Known
+from noisebank.ledger.chain import Chain
+from noisebank.ledger.protocol import Reservation
+from noisebank.measuring.engine import Engine
+from noisebank.planning.prefix import Prefix
+from noisebank.planning.pricing import PrecisionWish, Wish
+from noisebank.planning.reuse import Plan
+from noisebank.planning.serving import Look, look_at
+from noisebank.policy import Policy
+from noisebank.queries.cells import Cube
+from noisebank.queries.query import Function, Query, Question
+from noisebank.records import Case
+from noisebank.salts import Secrets
+from noisebank.steps import OWNER, Steps
+from noisebank.units import NOTHING, Precision
+from noisebank.vault.vault import Request, Sealed, Vault
+
+
+class CubeSteps(Steps):
+    """Plain steps, and what is different in a cube. A reservation's cube says which of the two it went through."""
+
+    def __init__(
+        self,
+        id: bytes,
+        policy: Policy,
+        secrets: Secrets,
+        identity: str,
+        engine: Engine,
+        ledger: Chain,
+        vault: Vault,
+        entropy: Entropy,
+        cubes: tuple[int, ...] = (),
+    ) -> None:
+        super().__init__(id, policy, secrets, identity, engine, ledger, vault, entropy)
+        self.cubes = Cubes(id, Known(policy, self.state.budget), cubes, ledger, engine)
+        self._learn()
+
+    def plan(self, question: Question, wanted: Precision, plainly: bool = False) -> Plan:
+        """Case and price, in a cube that can serve the question or by plain reuse."""
+        served = None if plainly else self.cubes.serving(question.query)
+        if served is None:
+            return super().plan(question, wanted)
+        planned = self.planned_in(question, wanted)
+        if planned.fresh:
+            self._check_identity()
+        return planned
+
+    def planned_in(self, question: Question, wanted: Precision) -> Plan:
+        """The plan of a question that a cube serves; opens nothing."""
+        served = self.cubes.serving(question.query)
+        assert served is not None
+        salted = self.secrets.query(question.query)
+        return self.cubes.plan(served, question.query, salted, wanted, self._sensitivity(question.query))
+
+    def question(self, request: Request) -> Question:
+        """What a request asks: SQL, or a first look at a cube."""
+        look = request.body.get("look")
+        if look is None:
+            return super().question(request)
+        query = look_at(Cube.of(tuple(look["over"]), self.policy.columns), (Function(look["function"]), look["column"]))
+        return Question(query, Fraction(1), query.text)
+
+    def _found(self, reservation: Reservation, question: Question) -> dict[str, Any]:
+        return self._infer(reservation, question) if reservation.cube else super()._found(reservation, question)
+
+    def _answer(self, reservation: Reservation, sealed: Sealed, question: Question) -> Answer:
+        answer = super()._answer(reservation, sealed, question)
+        served = self.cubes.serving(question.query) if reservation.cube else None
+        if served is None:
+            return answer
+        request = self.vault.request(reservation.id)
+        alone = Precision(request.body["wanted"]) if request else reservation.wanted
+        count, looked = sealed.body["measurements"], sealed.body["first_look"]
+        return replace(answer, wanted=alone, inferred=Inference(served.cube.columns, count, looked, alone))
+
+    def _turns_of(self, query: Query) -> list[bytes]:
+        """One at a time per cube besides: what is known there decides what is paid."""
+        served = self.cubes.serving(query)
+        return super()._turns_of(query) + ([] if served is None else [b"cube %d" % served.place])
+
+    def _infer(self, reservation: Reservation, question: Question) -> dict[str, Any]:
+        """A measurement in a cube, if one was paid for, and what follows from all that is known there."""
+        served = self.cubes.serving(question.query)
+        if served is None or self.cubes.number(served) != reservation.cube:
+            raise Tampered("the ledger has charged another cube than the policy's")
+        found: dict[str, Any] = {"cube": reservation.cube}
+        if reservation.fresh:
+            self._check_identity()
+            found |= self.cubes.measure(served, question.query, reservation, self._entropy)
+            self._check_identity()  # a table that changed under the scan is not the one we opened
+        if isinstance(question.query, Look):
+            return found
+        asked = self.vault.request(reservation.id)
+        wanted = reservation.wanted if asked is None else Precision(asked.body["wanted"])
+        return found | self.cubes.inferred(served, wanted, self._sensitivity(question.query))
+
+    def _look_first(self, question: Question, first: Prefix, analyst: str) -> None:
+        """Buys the first look at a cube: a request of its own, on the same path, before the one that needs it."""
+        served = self.cubes.serving(question.query)
+        assert served is not None
+        look = look_at(served.cube, served.total)
+        bought = Question(look, Fraction(1), look.text)
+        planned = Plan(Case.FIRST, first.precision, first.precision, None, self.cubes.number(served), first.charges)
+        function, column = served.total
+        named = {"over": list(served.cube.columns), "function": function.value, "column": column}
+        request = self._remembered(
+            bought, PrecisionWish(first.precision), first.precision, look.text, analyst, look=named
+        )
+        found = self._reserved([request])
+        if found is None:
+            (cost,) = self.costs([(bought, planned)])
+            claim = self._claim(request.id, self.analyst(analyst), bought, planned, cost)
+            found = list(self.ledger.reserve(claim))
+        self.complete(found[0], bought)
+
+    def _learn(self) -> None:
+        """Takes in all that was measured in cubes before, in the ledger's order."""
+        for reservation in self.ledger.reservations(self.id):
+            if reservation.cube and reservation.fresh and reservation.version == self.secrets.version:
+                sealed, request = self.vault.answer(reservation.id), self.vault.request(reservation.id)
+                if sealed is not None and request is not None:
+                    question = self.question(request)
+                    served = self.cubes.serving(question.query)
+                    if served is not None:
+                        self.cubes.learned(served, question.query, sealed.body)
+
+    def _look_pays(self, question: Question, planned: Plan, at_most: Precision | None, analyst: str) -> bool:
+        """Buys the first look that a plan proposes, if the account has enough left for it and for the question."""
+        served = self.cubes.serving(question.query)
+        assert served is not None and planned.first is not None
+        cost = planned.first.cost + self.costs([(question, planned)])[0]
+        view = self.view(analyst)
+        if at_most is not None or cost > self.state.left or view.used + cost > view.limit:
+            self.cubes.decline(served)
+            return False
+        self._look_first(question, planned.first, analyst)
+        return True
+
+    def _fits(self, asked: Sequence[tuple[Question, Wish]], planned: Sequence[Plan], analyst: str) -> bool:
+        """Whether account and view have room for what a group costs in cubes."""
+        cost = sum(self.costs([(q, each) for (q, _), each in zip(asked, planned, strict=True)]), NOTHING)
+        if analyst == OWNER:
+            return cost <= self.state.left
+        view, books = self.view(analyst), self.ledger.books
+        shown = sum(
+            (books.largest_cell(self.id, cube) for cube in {each.cube for each in planned if each.cube}), NOTHING
+        )
+        return cost <= self.state.left and view.used + shown + cost <= view.limit

@@ -1,0 +1,148 @@
+"""What an account knows about its cubes: every paid measurement in them, and what follows from all of them.
+
+Rebuilt from the ledger's order and the vault's sealed measurements, so a restart knows what was known before.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from noisebank.planning.inference import FirstLookRule, InferencePlan, Knowledge, When
+from noisebank.planning.linear import enclosing
+from noisebank.planning.posterior import Inferred
+from noisebank.planning.prefix import Prefix
+from noisebank.planning.serving import Linear, Served, Total, serve, statistic_of
+from noisebank.policy import Policy
+from noisebank.queries.cells import cubes_of
+from noisebank.queries.query import Query
+from noisebank.units import NOTHING, GridValue, Precision
+
+MOST_LOOKED_AT = 2**17
+"""Cells: a first look at more of them would fill the vault with noise."""
+Levels = list[Any]
+"""How a first look is kept: for each level its sizes, the grid, and one number a node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """What must be measured for a request, over all of its groups."""
+
+    fresh: Precision
+    first: Prefix | None
+
+
+class Known:
+    """One version of one account's cubes. Safe for many threads; whoever plans and pays holds the cube's turn."""
+
+    def __init__(self, policy: Policy, budget: Precision) -> None:
+        self.policy, self._budget = policy, budget
+        self._cubes = cubes_of(policy)
+        self._served: dict[bytes, Served | None] = {}
+        self._knowledge: dict[tuple[int, Total], Knowledge] = {}
+        self._access = threading.RLock()
+
+    def serving(self, query: Query) -> Served | None:
+        """How a cube serves the query; None if it must be asked plainly."""
+        if not self._cubes:
+            return None
+        with self._access:
+            if query.digest not in self._served:
+                self._served[query.digest] = serve(query, self.policy)
+            return self._served[query.digest]
+
+    def needed(self, served: Served, wanted: Precision, moves: Fraction) -> Needed:
+        """The least that must be measured so that every group is known well enough."""
+        with self._access:
+            knowledge = self._of(served)
+            plans = [
+                knowledge.plan(group.query, served.wanted(group, wanted, moves)) for group in served.groups if group
+            ]
+        return Needed(
+            max((plan.fresh for plan in plans), default=NOTHING),
+            next((plan.first for plan in plans if plan.first is not None), None),
+        )
+
+    def decline(self, served: Served) -> None:
+        """There will be no first look at this statistic."""
+        with self._access:
+            self._of(served).decline_first()
+
+    def prefix(self, served: Served, precision: Precision) -> Prefix:
+        """The first look that was paid for."""
+        statistic = self._of(served).statistic
+        return Prefix(statistic.axes, precision, statistic.largest_factor)
+
+    def learn(self, served: Served, fresh: Precision, measured: Iterable[GridValue]) -> None:
+        """Takes in a measurement of all groups."""
+        with self._access:
+            knowledge = self._of(served)
+            for group, value in zip(served.groups, measured, strict=True):
+                if group:
+                    known = knowledge.known(group.query)
+                    charges = enclosing(group.query.charges(knowledge.statistic.factor(group.query)))
+                    plan = InferencePlan(group.query, known + fresh, known, fresh, fresh, charges)
+                    knowledge.learn(plan, float(value.exact / (group.factor * served.reach)))
+
+    def learn_look(self, served: Served, precision: Precision, levels: Levels) -> None:
+        """Takes in a first look."""
+        with self._access:
+            prefix = self.prefix(served, precision)
+            measured = {}
+            for sizes, shift, numbers in levels:
+                level = tuple(sizes)
+                shape = prefix.nodes(np.zeros(prefix.shape), level).shape
+                values = [float(Fraction(number, served.reach << shift)) for number in numbers]
+                measured[level] = np.array(values).reshape(shape)
+            self._of(served).learn_first(prefix.look(measured))
+
+    def answer(self, served: Served, wanted: Precision, moves: Fraction) -> list[tuple[Fraction, Fraction]]:
+        """What is known about each group: estimate in steps, and its variance in squared steps."""
+        with self._access:
+            return [self._answer(served, group, wanted, moves) for group in served.groups]
+
+    def measurements(self, served: Served) -> tuple[int, bool]:
+        """How many measurements an answer is inferred from, and whether a first look is among them."""
+        knowledge = self._of(served)
+        return len(knowledge.measured), knowledge.look is not None
+
+    def _answer(
+        self, served: Served, group: Linear | None, wanted: Precision, moves: Fraction
+    ) -> tuple[Fraction, Fraction]:
+        if group is None:
+            return Fraction(0), Fraction(0)
+        knowledge = self._of(served)
+        target = served.wanted(group, wanted, moves)
+        known = knowledge.known(group.query)
+        found: Inferred = knowledge.answer(InferencePlan(group.query, target, known, NOTHING, NOTHING, ()))
+        scale = group.factor * served.reach
+        return Fraction(found.value) * scale, Fraction(found.variance) * scale * scale
+
+    def _of(self, served: Served) -> Knowledge:
+        key = served.place, served.total
+        with self._access:
+            if key not in self._knowledge:
+                statistic = statistic_of(self.policy, served.cube, served.total)
+                never = served.cube.cells > MOST_LOOKED_AT or not self.policy.first_look
+                rule = FirstLookRule(When.NEVER if never else When.PROFIT, self.policy.first_look or Fraction(1, 4))
+                self._knowledge[key] = Knowledge(statistic, self._budget, rule)
+            return self._knowledge[key]
+
+
+def nodes_of(prefix: Prefix, cells: NDArray[np.object_]) -> Mapping[tuple[int, ...], NDArray[np.object_]]:
+    """The exact sums that a first look measures: whole numbers, however large."""
+    found = {}
+    for level in prefix.levels:
+        wide = np.zeros(prefix.nodes(np.zeros(prefix.shape), (0,) * len(level)).shape, dtype=object)
+        wide[tuple(slice(size) for size in prefix.shape)] = cells
+        for axis, step in enumerate(level):
+            parts = wide.shape[axis] >> step
+            wide = wide.reshape(*wide.shape[:axis], parts, 1 << step, *wide.shape[axis + 1 :]).sum(axis=axis + 1)
+        found[level] = wide
+    return found

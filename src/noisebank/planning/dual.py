@@ -1,0 +1,120 @@
+"""What is known about the cells of a large cube: a first look, and the paid measurements after it.
+
+After a first look every query is a sparse row a over independent errors of variance 1 (`FirstLook.coefficients`).
+An estimate from k paid measurements with rows A and noise R corrects the first look's by t (y - what it expected).
+Its variance is |a - A^T t|^2 + sum R t^2, and the best t solves (A A^T + R) t = A a. We keep the inverse of the
+Cholesky factor of that k x k matrix, one row a measurement. The variance is computed from t itself: a sum of squares
+that is true of the estimate that is given out, and that rounding in t raises in the second order only.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from noisebank.planning.linear import LinearQuery, Vector
+from noisebank.planning.posterior import Inferred, noise_variance
+from noisebank.planning.prefix import FirstLook
+from noisebank.units import Precision
+
+Kind = TypeVar("Kind", bound=np.generic)
+SETTLED = 1e-12
+"""Solving for t goes on until what is left adds at most this share to the variance."""
+MOST_ROUNDS = 4
+
+
+class Dual:
+    """The posterior beyond some thousand cells; 8 k^2 bytes for k paid measurements."""
+
+    def __init__(self, look: FirstLook) -> None:
+        self.cells = look.prefix.cells
+        self.paid = 0
+        self._look = look
+        self._below = np.concatenate(([0.0], np.cumsum(look.mean)))
+        self._size = len(look.prefix.strength)
+        self._rows, self._places, self._values = Growing(np.int64), Growing(np.int64), Growing(np.float64)
+        self._noise, self._surprise = Growing(np.float64), Growing(np.float64)
+        self._inverse = np.zeros((16, 16))
+
+    def infer(self, query: LinearQuery) -> Inferred:
+        weights, variance = self._weigh(query)
+        return Inferred(self._first(query) + float(weights @ self._surprise.values), variance)
+
+    def observe(self, query: LinearQuery, value: float, precision: Precision) -> bool:
+        noise = noise_variance(query, precision)
+        weights, variance = self._weigh(query)
+        places, values = self._look.coefficients(query)
+        count, pivot = self.paid, sqrt(variance + noise)
+        if count == len(self._inverse):
+            wider = np.zeros((2 * count, 2 * count))
+            wider[:count, :count] = self._inverse
+            self._inverse = wider
+        self._inverse[count, :count] = weights / -pivot
+        self._inverse[count, count] = 1.0 / pivot
+        self._rows.extend(np.full(len(places), count))
+        self._places.extend(places)
+        self._values.extend(values)
+        self._noise.extend(np.array([noise]))
+        self._surprise.extend(np.array([value - self._first(query)]))
+        self.paid += 1
+        return True
+
+    def _first(self, query: LinearQuery) -> float:
+        """What the first look alone says."""
+        starts, stops, weights = query.columns
+        return float(weights @ (self._below[stops] - self._below[starts]))
+
+    def _weigh(self, query: LinearQuery) -> tuple[Vector, float]:
+        """How much each paid measurement corrects the estimate, and the variance of the corrected one."""
+        places, values = self._look.coefficients(query)
+        if not self.paid:
+            return np.zeros(0), float(values @ values)
+        inverse, noise = self._inverse[: self.paid, : self.paid], self._noise.values
+        left = np.zeros(self._size)
+        left[places] = values
+        weights, rest, least = np.zeros(self.paid), self._meet(left), float(noise.min())
+        for _ in range(MOST_ROUNDS):
+            weights = weights + inverse.T @ (inverse @ rest)
+            left = -self._combine(weights)
+            left[places] += values
+            variance = float(left @ left + weights @ (noise * weights))
+            rest = self._meet(left) - noise * weights
+            if float(rest @ rest) <= SETTLED * variance * least:  # rest^T (A A^T + R)^-1 rest is even less
+                break
+        return weights, variance
+
+    def _meet(self, row: Vector) -> Vector:
+        """A times a row over the independent errors."""
+        products = row[self._places.values] * self._values.values
+        return np.bincount(self._rows.values, weights=products, minlength=self.paid).astype(np.float64, copy=False)
+
+    def _combine(self, weights: Vector) -> Vector:
+        """A^T times weights of the measurements."""
+        shares = weights[self._rows.values] * self._values.values
+        return np.bincount(self._places.values, weights=shares, minlength=self._size).astype(np.float64, copy=False)
+
+
+class Growing(Generic[Kind]):
+    """An array that grows at its end."""
+
+    def __init__(self, kind: type[Kind]) -> None:
+        self._room: NDArray[Kind] = np.zeros(64, dtype=kind)
+        self._used = 0
+
+    @property
+    def values(self) -> NDArray[Kind]:
+        """What it holds."""
+        return self._room[: self._used]
+
+    def extend(self, more: NDArray[Kind]) -> None:
+        """Puts `more` behind."""
+        used = self._used + len(more)
+        if used > len(self._room):
+            wider = np.zeros(max(used, 2 * len(self._room)), dtype=self._room.dtype)
+            wider[: self._used] = self.values
+            self._room = wider
+        self._room[self._used : used] = more
+        self._used = used

@@ -1,0 +1,220 @@
+"""Inference: answers from answers. What a request over the cells of a cube costs, given all that is known.
+
+P1's idea with Gaussian noise: with v the variance of the best linear unbiased estimate so far, a wanted variance s
+is free if v <= s, and else takes one measurement of variance 1/(1/s - 1/v). In precisions that is one
+subtraction, as in `reuse`; with identical queries only it *is* reuse. Public shapes, queries and precisions
+decide everything: no measured value ever changes a price.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+from math import prod
+
+import numpy as np
+
+from noisebank.planning.dual import Dual
+from noisebank.planning.linear import WHOLE, Charge, LinearQuery, Vector, enclosing, replace_factor
+from noisebank.planning.posterior import Covariance, Inferred, Posterior
+from noisebank.planning.prefix import Axis, FirstLook, Prefix
+from noisebank.units import NOTHING, Precision
+
+MOST_DENSE = 4096
+"""Cells up to which the covariance is kept; beyond, a first look and what was paid after it."""
+DOUBT = Fraction(1, 2**30)
+"""Of an inferred precision, not relied on: far above the rounding of a posterior (tested: 1e-12)."""
+LEAST_FRESH = Fraction(1, 2**20)
+"""Of what is wanted: no smaller measurement is taken, for it would be all noise."""
+
+
+class When(Enum):
+    """When a first look is bought."""
+
+    OPENING = "opening"
+    PROFIT = "profit"
+    NEVER = "never"
+
+
+@dataclass(frozen=True, slots=True)
+class FirstLookRule:
+    """Whether and when the first look is bought, and for how much."""
+
+    when: When = When.PROFIT
+    share: Fraction = Fraction(1, 4)
+    """Of the budget: its price."""
+    patience: Fraction = Fraction(1, 2)
+    """Bought once it would have saved this much of its price in some cell. So an account never spends more than
+    1 + 1/patience times what plain reuse would have spent, whatever is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statistic:
+    """Counts, or the clipped sums of one column, over a cube; one person moves a cell by at most 1 unit."""
+
+    axes: tuple[Axis, ...]
+    replace_one: bool = False
+    one_sign: bool = True
+    """Counts, and sums of a column whose bounds do not straddle 0."""
+
+    def factor(self, query: LinearQuery) -> int:
+        """What this kind of neighbours costs of the squared weights."""
+        return replace_factor(query, self.one_sign) if self.replace_one else 1
+
+    @property
+    def largest_factor(self) -> int:
+        """What a look at single cells costs: no weight has another sign than its neighbour's."""
+        return (2 if self.one_sign else 4) if self.replace_one else 1
+
+    def first_look(self, budget: Precision, share: Fraction) -> Prefix:
+        """The first look that costs this share of the budget."""
+        factor = (2 if self.one_sign else 4) if self.replace_one else 1
+        return Prefix(self.axes, Precision.floor(budget.exact * share / factor), factor)
+
+
+@dataclass(frozen=True, slots=True)
+class InferencePlan:
+    """What one request costs. If there is a first look to buy, buy it, learn it, and plan again."""
+
+    query: LinearQuery
+    wanted: Precision
+    known: Precision
+    """Before."""
+    fresh: Precision
+    """Of one measurement of the query; nothing if what is known suffices."""
+    claimed: Precision
+    """All that was ever measured of this very query, this measurement included: what the contract is asked for."""
+    charges: tuple[Charge, ...]
+    """What the measurement costs each cell, in at most 16 runs."""
+    first: Prefix | None = None
+
+    @property
+    def reached(self) -> Precision:
+        """After the measurement; at least what is wanted."""
+        return self.known + self.fresh
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One paid measurement of a query."""
+
+    query: LinearQuery
+    value: float
+    precision: Precision
+
+
+class Knowledge:
+    """What all measurements so far say about one statistic of a cube. Not shared between threads."""
+
+    def __init__(self, statistic: Statistic, budget: Precision, rule: FirstLookRule | None = None) -> None:
+        self.statistic = statistic
+        self.look: FirstLook | None = None
+        self.measured: list[Measured] = []
+        self._rule = FirstLookRule() if rule is None else rule
+        self._offer: Prefix | None = statistic.first_look(budget, self._rule.share)
+        if self._rule.when is When.NEVER or self._offer is None or not self._offer.precision:
+            self._offer = None
+        self._cells = prod(axis.size for axis in statistic.axes)
+        self._posterior: Posterior | None = Covariance(self._cells) if self._cells <= MOST_DENSE else None
+        self._reached: dict[LinearQuery, Precision] = {}
+        self._direct: dict[LinearQuery, Precision] = {}
+        self._apart: set[LinearQuery] = set()
+        """Measured, but too near to others for the posterior to tell apart: reused plainly."""
+        self._missed = np.zeros(self._cells)
+        self._last: tuple[LinearQuery, Inferred | None] | None = None
+
+    def plan(self, query: LinearQuery, wanted: Precision) -> InferencePlan:
+        """The cheapest way to know the query with the wanted precision.
+
+        Requires: wanted > 0. Guarantees: `known` is at most what is truly known; known + fresh >= wanted; fresh is
+        at most what plain reuse would pay (wanted - the best this query was ever answered with).
+        Proof: docs/proofs/inference.md.
+        """
+        if not wanted:
+            raise ValueError("a request wants some precision")
+        recorded = self._reached.get(query, NOTHING)
+        known = max(recorded, self.known(query))
+        direct = self._direct.get(query, NOTHING)
+        if known >= wanted:
+            return InferencePlan(query, wanted, known, NOTHING, direct, ())
+        least = Precision.ceil(wanted.exact * LEAST_FRESH)
+        fresh = min(wanted - recorded, max(wanted - known, least))
+        charges = enclosing(query.charges(self.statistic.factor(query)))
+        first = self._offer if self._profits(query, charges, fresh) else None
+        return InferencePlan(query, wanted, known, fresh, direct + fresh, charges, first)
+
+    def known(self, query: LinearQuery) -> Precision:
+        """A precision that the query is surely known with: the posterior's, less a doubt."""
+        found = self._infer(query)
+        if found is None:
+            return NOTHING
+        return Precision.floor((1 - DOUBT) * query.peak * query.peak / Fraction(found.variance))
+
+    def learn(self, plan: InferencePlan, value: float) -> None:
+        """Takes in the measurement that a plan asked for."""
+        if not plan.fresh:
+            raise ValueError("this plan asks for no measurement")
+        if self._offer is not None:
+            self._missed += self._missing(self._offer, plan.query, plan.charges, plan.fresh)
+        self._direct[plan.query] = plan.claimed
+        self._note(plan)
+        self.measured.append(Measured(plan.query, value, plan.fresh))
+        self._observe(self.measured[-1])
+
+    def learn_first(self, look: FirstLook) -> None:
+        """Takes in the first look; what was measured before counts on."""
+        self.look, self._offer, self._last = look, None, None
+        self._posterior = Covariance(self._cells, look) if self._cells <= MOST_DENSE else Dual(look)
+        for known in self.measured:
+            self._observe(known)
+
+    def decline_first(self) -> None:
+        """The first look will not be bought."""
+        self._offer = None
+
+    def answer(self, plan: InferencePlan) -> Inferred:
+        """The answer to a plan whose measurement, if any, was learned."""
+        if not plan.fresh:
+            self._note(plan)
+        found = None if plan.query in self._apart else self._infer(plan.query)
+        return self._plainly(plan.query) if found is None else found
+
+    def _infer(self, query: LinearQuery) -> Inferred | None:
+        """What the posterior says; kept until something is learned, for a plan and its answer ask the same."""
+        if self._last is None or self._last[0] != query:
+            self._last = (query, None if self._posterior is None else self._posterior.infer(query))
+        return self._last[1]
+
+    def _observe(self, known: Measured) -> None:
+        self._last = None
+        if self._posterior is not None and not self._posterior.observe(known.query, known.value, known.precision):
+            self._apart.add(known.query)
+
+    def _note(self, plan: InferencePlan) -> None:
+        """What is truly known never shrinks: no rounding may charge for it again."""
+        self._reached[plan.query] = max(self._reached.get(plan.query, NOTHING), plan.reached)
+
+    def _plainly(self, query: LinearQuery) -> Inferred:
+        """From measurements of this very query alone."""
+        own = [known for known in self.measured if known.query == query]
+        total = sum(float(known.precision) for known in own)
+        if not total:
+            raise ValueError("nothing that was measured determines this query")
+        mean = sum(float(known.precision) * known.value for known in own) / total
+        return Inferred(mean, query.peak * query.peak / total)
+
+    def _missing(self, offer: Prefix, query: LinearQuery, charges: tuple[Charge, ...], fresh: Precision) -> Vector:
+        """What the first look would have saved on a measurement, in each cell."""
+        found = np.zeros(self._cells)
+        saved = min(float(fresh), query.peak * query.peak / offer.variance(query))
+        for start, stop, weight in charges:
+            found[start:stop] = saved * weight / WHOLE
+        return found
+
+    def _profits(self, query: LinearQuery, charges: tuple[Charge, ...], fresh: Precision) -> bool:
+        offer = self._offer
+        if offer is None or self._rule.when is When.OPENING:
+            return offer is not None
+        missed = float((self._missed + self._missing(offer, query, charges, fresh)).max())
+        return missed >= float(self._rule.patience * offer.precision.exact * offer.factor)

@@ -1,0 +1,160 @@
+"""The first look: one measurement of a whole cube, at nodes of all sizes, that later answers build on.
+
+An ordered axis is looked at as a binary tree: its cells, pairs, fours, up to the whole axis. An unordered
+one is looked at cell by cell, and as a whole if there are other axes (for questions that are about those only).
+Every cell lies in one node of each level, so the price in each cell is the sum over the levels. Depends on the cube's
+public shape alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise, product
+from math import prod, sqrt
+
+import numpy as np
+
+from noisebank.planning.haar import backward, crop, eigenvalues, forward, pad, padded, sparse
+from noisebank.planning.linear import WHOLE, Charge, LinearQuery, Vector
+from noisebank.units import Precision
+
+DECAY = 0.9
+"""Each level of a tree gets this much less than what is best for random ranges if nothing is measured later: wide
+ranges that are paid for later fill in what the large nodes leave open. Best of five rules at 256 to 131,072 cells."""
+WHOLE_AXIS = Fraction(4, 5)
+"""What the whole of an unordered axis gets, for each 1 that its cells get."""
+STEPS = 2**30
+Level = tuple[int, ...]
+"""Nodes of 2^l neighbouring cells, one l for each axis."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One attribute of a cube: its bins or keys."""
+
+    size: int
+    ordered: bool
+
+    def shares(self, alone: bool) -> tuple[Fraction, ...]:
+        """What each level costs, of 1; level l has nodes of 2^l cells."""
+        depth = padded(self.size).bit_length() - 1
+        if not depth or (alone and not self.ordered):
+            return (Fraction(1),)
+        weights = _tree(depth) if self.ordered else [Fraction(1), *([Fraction(0)] * (depth - 1)), WHOLE_AXIS]
+        return tuple(weight / sum(weights) for weight in weights)
+
+
+def _tree(depth: int) -> list[Fraction]:
+    """The shares of a tree's levels, cells first.
+
+    A random range has coefficients of mean square C_m 2^m in the splits of 2^m cells, C_m = 1/6 - 2^(m - depth)/8,
+    and of 2^depth/6 in the whole. With u_m = (precision of a coefficient) / 2^m the price is the sum of all u and
+    the mean variance the sum of C/u, so u = sqrt C is best; the levels follow, 2 u_(l+1) - u_l.
+    Proof: docs/proofs/inference.md.
+    """
+    best = [sqrt(1 / 6 - 2.0 ** (split - depth) / 8) for split in range(1, depth + 1)]
+    shares = [2 * best[0], *(2 * high - low for low, high in pairwise(best)), sqrt(1 / 6) - best[-1]]
+    return [Fraction(round(STEPS * share * DECAY**level)) for level, share in enumerate(shares)]
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """A first look that costs `precision` in every cell, times the factor of the account's neighbours."""
+
+    axes: tuple[Axis, ...]
+    precision: Precision
+    factor: int = 1
+    """What the account's neighbours cost of it: `linear.replace_factor`."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Cells along each axis."""
+        return tuple(axis.size for axis in self.axes)
+
+    @property
+    def cells(self) -> int:
+        """Of the cube."""
+        return prod(self.shape)
+
+    @cached_property
+    def levels(self) -> dict[Level, Precision]:
+        """How precisely the nodes of each level are measured; together at most `precision` a cell.
+
+        A node's noise has the variance 1 / its precision, for statistics that one person moves by at most 1.
+        """
+        looked = product(*([level for level, share in enumerate(shares) if share] for shares in self._shares))
+        return {level: Precision.floor(self.precision.exact * self._share(level)) for level in looked}
+
+    @property
+    def cost(self) -> Precision:
+        """What every cell pays."""
+        return Precision(self.precision.units * self.factor)
+
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        """Every cell is charged all of it."""
+        return (Charge(0, self.cells, self.factor * WHOLE),)
+
+    @cached_property
+    def strength(self) -> Vector:
+        """The precision of each Haar coefficient, in the flattened padded basis. All are positive."""
+        found = np.array(float(self.precision))
+        for axis, shares in zip(self.axes, self._shares, strict=True):
+            lone = eigenvalues(tuple(float(share) for share in shares), padded(axis.size))
+            found = np.multiply.outer(found, lone)
+        return found.reshape(-1)
+
+    @cached_property
+    def _shares(self) -> tuple[tuple[Fraction, ...], ...]:
+        return tuple(axis.shares(alone=len(self.axes) == 1) for axis in self.axes)
+
+    def _share(self, level: Level) -> Fraction:
+        return prod((shares[at] for shares, at in zip(self._shares, level, strict=True)), start=Fraction(1))
+
+    def variance(self, query: LinearQuery) -> float:
+        """Of the query, if this look were all that is known."""
+        places, values = sparse(query, self.shape)
+        return float(np.sum(values * values / self.strength[places]))
+
+    def nodes(self, values: Vector, level: Level) -> Vector:
+        """The sums of cell values that this level looks at, in the order of its nodes."""
+        found = pad(values, self.shape)
+        for axis, step in enumerate(level):
+            parts = found.shape[axis] >> step
+            found = found.reshape(*found.shape[:axis], parts, 1 << step, *found.shape[axis + 1 :]).sum(axis=axis + 1)
+        return found
+
+    def look(self, measured: Mapping[Level, Vector]) -> FirstLook:
+        """The best unbiased estimate of all cells from the measured nodes.
+
+        Requires: an array like `nodes` gives for every level; nodes outside the cube may be 0.
+        """
+        pooled = np.zeros(tuple(padded(size) for size in self.shape))
+        for level, precision in self.levels.items():
+            wide = measured[level]
+            for axis, step in enumerate(level):
+                wide = np.repeat(wide, 1 << step, axis=axis)
+            pooled += float(precision) * wide
+        for axis in range(len(self.axes)):
+            pooled = forward(pooled, axis)
+        pooled /= self.strength.reshape(pooled.shape)
+        for axis in range(len(self.axes)):
+            pooled = backward(pooled, axis)
+        return FirstLook(self, crop(pooled, self.shape))
+
+
+@dataclass(frozen=True)
+class FirstLook:
+    """A prefix that was measured."""
+
+    prefix: Prefix
+    mean: Vector
+    """The best estimate of each cell."""
+
+    def coefficients(self, query: LinearQuery) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], Vector]:
+        """The query's row in coordinates whose errors are independent and of variance 1: places and values."""
+        places, values = sparse(query, self.prefix.shape)
+        return places, values / np.sqrt(self.prefix.strength[places])

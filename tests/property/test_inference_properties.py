@@ -1,0 +1,287 @@
+"""The planner: what is known is never overstated, what is paid never exceeds plain reuse, accuracy is reached."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from inference_support import Exact, noisy_look, random_query
+from noisebank.experiments.table2 import SIGMAS, TYPES
+from noisebank.ledger.calls import merged
+from noisebank.ledger.protocol import Run
+from noisebank.planning import inference
+from noisebank.planning.inference import FirstLookRule, Knowledge, Statistic, When
+from noisebank.planning.linear import (
+    WHOLE,
+    Charge,
+    LinearQuery,
+    Weighted,
+    cell_range,
+    enclosing,
+    from_weights,
+    linear,
+    replace_factor,
+)
+from noisebank.planning.prefix import Axis
+from noisebank.units import NOTHING, Precision
+
+BUDGET = Precision(56 * 10**15)
+NEVER = FirstLookRule(When.NEVER)
+
+
+def charged(charges: tuple[Charge, ...], fresh: Precision, cells: int) -> np.ndarray:
+    """What the contract adds to each cell, in units."""
+    found = np.zeros(cells, dtype=object)
+    for start, stop, weight in charges:
+        found[start:stop] += (fresh.units * weight + WHOLE - 1) // WHOLE
+    return found
+
+
+class Desk:
+    """An account with an unlimited budget: buys what the planner says, and adds up the cells."""
+
+    def __init__(self, axes: tuple[Axis, ...], rule: FirstLookRule, seed: int = 0) -> None:
+        self.generator = np.random.default_rng(seed)
+        self.knowledge = Knowledge(Statistic(axes), BUDGET, rule)
+        self.size = int(np.prod([axis.size for axis in axes]))
+        self.cells = self.generator.poisson(100, self.size).astype(float)
+        self.spent = np.zeros(self.size, dtype=object)
+        self.bought = NOTHING
+
+    def ask(self, query: LinearQuery, wanted: Precision) -> inference.InferencePlan:
+        plan = self.knowledge.plan(query, wanted)
+        if plan.first is not None:
+            self.bought = plan.first.precision
+            self.knowledge.learn_first(noisy_look(plan.first, self.cells, self.generator))
+            plan = self.knowledge.plan(query, wanted)
+            assert plan.first is None
+        if plan.fresh:
+            noise = float(self.generator.standard_normal()) * query.peak / float(plan.fresh) ** 0.5
+            self.knowledge.learn(plan, query.dot(self.cells) + noise)
+            self.spent = self.spent + charged(plan.charges, plan.fresh, self.size)
+        return plan
+
+
+def per_type(asked: list[tuple[LinearQuery, Precision]], size: int) -> np.ndarray:
+    """What plain reuse charges each cell."""
+    best: dict[LinearQuery, Precision] = {}
+    spent = np.zeros(size, dtype=object)
+    for query, wanted in asked:
+        before = best.get(query, NOTHING)
+        if wanted > before:
+            spent = spent + charged(query.charges(), wanted - before, size)
+            best[query] = wanted
+    return spent
+
+
+workloads = st.tuples(
+    st.integers(0, 2**32), st.integers(1, 60), st.integers(1, 12), st.sampled_from([(13,), (16,), (4, 3)])
+)
+
+
+def workload(seed: int, count: int, distinct: int, shape: tuple[int, ...]) -> list[tuple[LinearQuery, Precision]]:
+    generator = np.random.default_rng(seed)
+    size = int(np.prod(shape))
+    pool = [random_query(generator, size, int(generator.integers(3))) for _ in range(distinct)]
+    return [(pool[generator.integers(distinct)], Precision(int(10 ** generator.uniform(13, 16)))) for _ in range(count)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(given_workload=workloads, when=st.sampled_from(When), share=st.sampled_from([1, 4, 20]))
+def test_never_more_is_spent_than_by_plain_reuse_and_the_first_look(given_workload, when, share) -> None:
+    asked = workload(*given_workload)
+    axes = tuple(Axis(size, size > 4) for size in given_workload[3])
+    rule = FirstLookRule(when, Fraction(1, share))
+    desk = Desk(axes, rule)
+    for query, wanted in asked:
+        desk.ask(query, wanted)
+    plain = per_type(asked, desk.size)
+    assert all(desk.spent <= plain)
+    if when is When.PROFIT:  # however little it helps in the end
+        assert (max(desk.spent) + desk.bought.units) <= (1 + 1 / rule.patience) * max(plain) + 1
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 2**32), count=st.integers(1, 40))
+def test_on_repeats_of_unrelated_queries_it_is_plain_reuse_to_the_last_unit(seed, count) -> None:
+    generator = np.random.default_rng(seed)
+    pool = [cell_range(12, low, high) for low, high in pairwise((0, 1, 4, 6, 12))]
+    asked = [(pool[generator.integers(4)], Precision(int(10 ** generator.uniform(13, 16)))) for _ in range(count)]
+    desk = Desk((Axis(12, True),), NEVER)
+    best: dict[LinearQuery, Precision] = {}
+    for query, wanted in asked:
+        plan = desk.ask(query, wanted)
+        before = best.get(query, NOTHING)
+        assert plan.fresh.units == max(0, wanted.units - before.units)
+        best[query] = max(before, wanted)
+        assert plan.claimed == best[query]
+    assert all(desk.spent == per_type(asked, 12))
+
+
+def test_table_2_of_the_reuse_paper_comes_out_of_inference() -> None:
+    desk = Desk((Axis(3, False),), NEVER)
+    total, cumulative = NOTHING, []
+    for kind, sigma in zip(TYPES, SIGMAS, strict=True):
+        plan = desk.ask(cell_range(3, kind - 1, kind), Precision.floor(1 / Fraction(sigma) ** 2))
+        total += plan.fresh
+        cumulative.append(round(float(total), 6))
+    assert cumulative == [
+        1, 1.111111, 1.361111, 1.361111, 1.5, 4.5, 4.5, 4.5, 4.694444, 16.694444, 17.25, 17.25, 17.444444
+    ]  # fmt: skip
+
+
+@settings(max_examples=30, deadline=None)
+@given(given_workload=workloads)
+def test_the_wanted_accuracy_is_reached_for_hardly_more_than_the_least(given_workload) -> None:
+    seed, count, distinct, shape = given_workload
+    asked = workload(seed, min(count, 25), distinct, shape)
+    axes = tuple(Axis(size, False) for size in shape)
+    desk = Desk(axes, FirstLookRule(When.OPENING, Fraction(1, 20)))
+    exact = Exact(shape)
+    for query, wanted in asked:
+        plan = desk.ask(query, wanted)
+        if desk.knowledge.look is not None and not exact.information[0, 0]:
+            exact.add_look(desk.knowledge.look.prefix)
+        known = query.peak**2 / exact.variance(query)
+        assert float(plan.known) <= known * (1 + 1e-12)
+        assert float(plan.fresh) <= max(float(wanted) - known * (1 - 2e-9), 1e-6 * float(wanted)) + 1e-17
+        if plan.fresh:
+            exact.add(query, plan.fresh)
+        assert query.peak**2 / exact.variance(query) >= float(wanted) * (1 - 1e-15)
+        answer = desk.knowledge.answer(plan)
+        assert answer.variance == pytest.approx(exact.variance(query), rel=1e-9)
+
+
+def test_no_measured_value_changes_a_price() -> None:
+    desks = [Desk((Axis(16, True),), FirstLookRule(), seed) for seed in (1, 2)]
+    for query, wanted in workload(3, 60, 12, (16,)):
+        first, second = (desk.ask(query, wanted) for desk in desks)
+        assert first == second
+
+
+def test_a_repeat_stays_free_whatever_is_learned_in_between() -> None:
+    desk = Desk((Axis(16, True),), FirstLookRule())
+    asked = workload(5, 40, 12, (16,))
+    for place, (query, wanted) in enumerate(asked):
+        desk.ask(query, wanted)
+        for earlier, reached in asked[: place + 1]:
+            assert not desk.knowledge.plan(earlier, reached).fresh
+
+
+def test_a_first_look_is_bought_for_ranges_and_not_for_few_queries() -> None:
+    generator = np.random.default_rng(6)
+    wanted = Precision(4 * 10**14)  # a standard deviation of 50
+    few, many = Desk((Axis(64, True),), FirstLookRule()), Desk((Axis(64, True),), FirstLookRule())
+    pool = [random_query(generator, 64, 0) for _ in range(5)]
+    for _ in range(300):
+        few.ask(pool[generator.integers(5)], wanted)
+        many.ask(random_query(generator, 64, 0), wanted)
+    assert few.bought == NOTHING and few.knowledge.look is None
+    assert many.bought == Precision(BUDGET.units // 4)
+    free = [not many.ask(random_query(generator, 64, 0), wanted).fresh for _ in range(100)]
+    assert sum(free) > 90
+
+
+def test_a_large_cube_is_reused_plainly_until_its_first_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inference, "MOST_DENSE", 8)
+    desk = Desk((Axis(16, True),), NEVER)
+    query, wanted = cell_range(16, 2, 9), Precision(10**15)
+    assert desk.ask(query, wanted).fresh == wanted
+    assert not desk.ask(query, wanted).fresh
+    better = desk.ask(query, Precision(3 * 10**15))
+    assert better.fresh == Precision(2 * 10**15) and better.claimed == Precision(3 * 10**15)
+    answer = desk.knowledge.answer(better)
+    assert answer.variance == pytest.approx(1 / 3e-3)
+    first = Statistic((Axis(16, True),)).first_look(BUDGET, Fraction(1, 4))
+    desk.knowledge.learn_first(noisy_look(first, desk.cells, desk.generator))
+    again = desk.knowledge.answer(better)
+    assert again.variance < answer.variance  # what was paid before counts on
+    assert desk.knowledge.known(query).units > 3 * 10**15 * 0.999
+
+
+def test_a_query_too_near_to_others_is_reused_plainly() -> None:
+    desk = Desk((Axis(2, False),), NEVER)
+    desk.ask(cell_range(2, 0, 2), Precision(10**15))
+    near = from_weights([2**30 + 1, 2**30])[0]
+    for wanted, fresh in ((10**15, 10**15), (10**15, 0), (4 * 10**15, 3 * 10**15)):
+        plan = desk.ask(near, Precision(wanted))
+        assert plan.fresh.units == fresh
+        assert desk.knowledge.answer(plan).variance == pytest.approx(near.peak**2 / wanted * 1e18)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    rows=st.lists(st.lists(st.integers(-4, 6), min_size=5, max_size=5).filter(any), min_size=1, max_size=6),
+    precisions=st.lists(st.integers(10**12, 10**18), min_size=6, max_size=6),
+    sign=st.booleans(),
+)
+def test_charges_cover_every_neighbour(rows, precisions, sign) -> None:
+    """Against all neighbours: exact for add/remove, enough for replace-one; values lie in [-1, 1] or [0, 1]."""
+    queries = [from_weights([abs(weight) for weight in row] if sign else row)[0] for row in rows]
+    fresh = [Precision(units) for units in precisions[: len(queries)]]
+    matrix = sum(
+        float(p) / query.peak**2 * np.outer(query.dense, query.dense) for query, p in zip(queries, fresh, strict=True)
+    )
+    added = sum(charged(query.charges(), p, 5) for query, p in zip(queries, fresh, strict=True))
+    for cell in range(5):
+        assert matrix[cell, cell] <= added[cell] / 1e18 * (1 + 1e-12)
+        assert added[cell] / 1e18 <= matrix[cell, cell] * (1 + 1e-9) + sum(precisions) * 2.0**-32 / 1e18 + 1e-17
+    values = (0.0, 0.5, 1.0) if sign else (-1.0, 0.0, 1.0)
+    replaced = sum(
+        charged(query.charges(replace_factor(query, one_sign=sign)), p, 5)
+        for query, p in zip(queries, fresh, strict=True)
+    )
+    unit = np.eye(5)
+    for left in range(5):
+        for entered in range(5):
+            for a in values:
+                for b in values:
+                    change = b * unit[entered] - a * unit[left]
+                    assert change @ matrix @ change <= max(replaced) / 1e18 * (1 + 1e-12)
+
+
+@settings(max_examples=100, deadline=None)
+@given(weights=st.lists(st.integers(-3, 3), min_size=40, max_size=90).filter(any))
+def test_many_runs_become_sixteen_that_charge_no_cell_less(weights) -> None:
+    query = from_weights(weights)[0]
+    full, few = query.charges(), enclosing(query.charges())
+    assert len(few) == min(len(full), 16) and all(low.stop <= high.start for low, high in pairwise(few))
+    fresh = Precision(10**18)
+    assert all(charged(few, fresh, query.cells) >= charged(full, fresh, query.cells))
+    if len({charge.weight for charge in full}) == 1:  # then it is as good as closing the smallest gaps one by one
+        closed = merged([Run(*charge) for charge in full])
+        assert sum(run.stop - run.start for run in closed) == sum(charge.stop - charge.start for charge in few)
+
+
+def test_canonical_queries() -> None:
+    query, factor = linear(9, [(6, 7, Fraction(-1, 2)), (4, 6, Fraction(-1, 4))])
+    assert query == LinearQuery(9, (Weighted(4, 6, 1), Weighted(6, 7, 2))) and factor == Fraction(-1, 4)
+    assert query.charges() == (Charge(4, 6, WHOLE // 4), Charge(6, 7, WHOLE))
+    tax, factor = from_weights([2, 2, 2, 1, 1, 1, 0, 0, 0])  # P1, equation 6
+    assert factor == 1 and tax.peak == 2 and tax.charges() == (Charge(0, 3, WHOLE), Charge(3, 6, WHOLE // 4))
+    signed = from_weights([1, -1, 1])[0]
+    assert signed.charges() == (Charge(0, 3, WHOLE),) and replace_factor(signed) == 4
+    for bad in ((), (Weighted(0, 0, 1),), (Weighted(3, 5, 0),), (Weighted(2, 10, 1),), (Weighted(0, 1, 2**31 + 1),)):
+        with pytest.raises(ValueError):
+            LinearQuery(9, bad)
+    with pytest.raises(ValueError):
+        linear(9, [])
+
+
+def test_misuse_is_refused() -> None:
+    desk = Desk((Axis(4, False),), NEVER)
+    query = cell_range(4, 0, 1)
+    with pytest.raises(ValueError, match="some precision"):
+        desk.knowledge.plan(query, NOTHING)
+    desk.ask(query, Precision(10**15))
+    free = desk.knowledge.plan(query, Precision(10**15))
+    with pytest.raises(ValueError, match="no measurement"):
+        desk.knowledge.learn(free, 1.0)
+    unknown = desk.knowledge.plan(cell_range(4, 1, 2), Precision(10**15))
+    with pytest.raises(ValueError, match="determines"):
+        desk.knowledge.answer(unknown)

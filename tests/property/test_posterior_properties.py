@@ -1,0 +1,194 @@
+"""Both forms of the posterior against exact solutions: one suite for the covariance and for the dual form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import isfinite, prod
+
+import numpy as np
+import pytest
+from flint import fmpq_mat
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from inference_support import AXES, Exact, noisy_look, random_query
+from noisebank.planning.dual import Dual
+from noisebank.planning.linear import LinearQuery, cell_range, from_weights
+from noisebank.planning.posterior import Covariance, Posterior
+from noisebank.planning.prefix import FirstLook, Prefix
+from noisebank.units import LEAST_PRECISION, MOST_PRECISION, Precision
+
+FORMS: dict[str, Callable[[FirstLook], Posterior]] = {
+    "covariance": lambda look: Covariance(look.prefix.cells, look),
+    "dual": Dual,
+}
+both_forms = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
+all_axes = pytest.mark.parametrize("axes", AXES.values(), ids=AXES.keys())
+
+
+def measure(query: LinearQuery, cells: np.ndarray, precision: Precision, generator: np.random.Generator) -> float:
+    return query.dot(cells) + float(generator.standard_normal()) * query.peak / float(precision) ** 0.5
+
+
+def variance(posterior: Posterior, query: LinearQuery) -> float:
+    found = posterior.infer(query)
+    assert found is not None and isfinite(found.value) and found.variance > 0 and isfinite(found.variance)
+    return found.variance
+
+
+@both_forms
+@all_axes
+def test_agrees_with_an_exact_solution(axes, form) -> None:
+    generator = np.random.default_rng(1)
+    prefix = Prefix(axes, Precision(10**16))
+    cells = generator.poisson(100, prefix.cells).astype(float)
+    posterior, exact = form(noisy_look(prefix, cells, generator)), Exact(prefix.shape)
+    exact.add_look(prefix)
+    for step in range(60):
+        query = random_query(generator, prefix.cells, step % 3)
+        if step % 6 == 0:
+            assert variance(posterior, query) == pytest.approx(exact.variance(query), rel=1e-11)
+        precision = Precision(int(10 ** generator.uniform(14, 18)))
+        assert posterior.observe(query, measure(query, cells, precision, generator), precision)
+        exact.add(query, precision)
+        assert variance(posterior, query) <= query.peak**2 / float(precision) * (1 + 1e-12)
+
+
+@both_forms
+def test_after_10_000_queries_it_agrees_with_an_exact_solution_to_1e_9(form) -> None:
+    """Wanted standard deviations fall over time, so that measurements go on to be paid for."""
+    generator = np.random.default_rng(2)
+    prefix = Prefix(AXES["tree"], Precision(10**15))
+    cells = generator.poisson(1000, prefix.cells).astype(float)
+    posterior, exact = form(noisy_look(prefix, cells, generator)), Exact(prefix.shape)
+    exact.add_look(prefix)
+    paid = 0
+    for step in range(10_000):
+        query = random_query(generator, prefix.cells, step % 3)
+        wanted = (query.peak * generator.uniform(20, 200) * 0.9998**step) ** 2
+        known = variance(posterior, query)
+        if known > wanted:
+            precision = Precision(int(query.peak**2 * (1 / wanted - 1 / known) * 1e18) + 1)
+            posterior.observe(query, measure(query, cells, precision, generator), precision)
+            exact.add(query, precision)
+            paid += 1
+    assert paid > 300
+    for step in range(30):
+        query = random_query(generator, prefix.cells, step % 3)
+        assert variance(posterior, query) == pytest.approx(exact.variance(query), rel=1e-9)
+
+
+def test_10_000_measurements_without_a_first_look_agree_to_1e_9() -> None:
+    generator = np.random.default_rng(3)
+    size = 32
+    posterior, exact = Covariance(size), Exact((size,))
+    cells = generator.poisson(1000, size).astype(float)
+    for step in range(10_000):
+        query = random_query(generator, size, step % 3)
+        precision = Precision(int(10 ** generator.uniform(14, 18)))
+        posterior.observe(query, measure(query, cells, precision, generator), precision)
+        exact.add(query, precision)
+    worst = 0.0
+    for step in range(30):
+        query = random_query(generator, size, step % 3)
+        worst = max(worst, abs(variance(posterior, query) / exact.variance(query) - 1))
+    assert worst < 1e-9
+
+
+@both_forms
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    steps=st.lists(
+        st.tuples(st.integers(0, 2), st.integers(LEAST_PRECISION.units, MOST_PRECISION.units), st.booleans()),
+        max_size=40,
+    ),
+    price=st.integers(LEAST_PRECISION.units * 10**3, 10**21),
+)
+def test_variances_are_positive_and_never_grow(form, seed, steps, price) -> None:
+    """Whatever is observed, at any precision that the bank knows, many times over; no variance is clamped."""
+    generator = np.random.default_rng(seed)
+    prefix = Prefix(AXES["ragged tree"], Precision(price))
+    cells = generator.poisson(5, prefix.cells).astype(float)
+    posterior = form(noisy_look(prefix, cells, generator))
+    probe = random_query(generator, prefix.cells, 2)
+    before = variance(posterior, probe)
+    query = probe
+    for kind, units, again in steps:
+        query = query if again else random_query(generator, prefix.cells, kind)
+        precision = Precision(units)
+        posterior.observe(query, measure(query, cells, precision, generator), precision)
+        now = variance(posterior, probe)
+        assert now <= before * (1 + 1e-6)
+        assert variance(posterior, query) <= query.peak**2 / float(precision) * (1 + 1e-6)
+        before = now
+
+
+@settings(max_examples=100, deadline=None)
+@given(seed=st.integers(0, 2**32), count=st.integers(1, 14), size=st.integers(1, 12), kind=st.integers(0, 2))
+def test_exactly_the_span_of_the_measured_is_known(seed, count, size, kind) -> None:
+    generator = np.random.default_rng(seed)
+    cells = generator.poisson(50, size).astype(float)
+    posterior = Covariance(size)
+    rows: list[list[int]] = []
+    for _ in range(count):
+        query = random_query(generator, size, kind)
+        assert posterior.observe(query, query.dot(cells), Precision(10**18))
+        rows.append([int(weight) for weight in query.dense])
+        assert posterior.rank == fmpq_mat(len(rows), size, [weight for row in rows for weight in row]).rank()
+        probe = random_query(generator, size, kind)
+        probed = [*rows, [int(weight) for weight in probe.dense]]
+        inside = fmpq_mat(len(probed), size, [weight for row in probed for weight in row]).rank() == posterior.rank
+        found = posterior.infer(probe)
+        assert (found is not None) == inside
+        if found is not None:  # no noise was added, so the estimate is the truth
+            assert found.value == pytest.approx(probe.dot(cells), rel=1e-9, abs=1e-7)
+
+
+@both_forms
+@all_axes
+def test_without_noise_the_estimate_is_the_truth_and_parts_add_up(axes, form) -> None:
+    generator = np.random.default_rng(4)
+    prefix = Prefix(axes, Precision(10**17))
+    cells = generator.poisson(100, prefix.cells).astype(float)
+    posterior = form(prefix.look({level: prefix.nodes(cells, level) for level in prefix.levels}))
+    noisy = form(noisy_look(prefix, cells, generator))
+    for step in range(40):
+        query = random_query(generator, prefix.cells, step % 3)
+        found = posterior.infer(query)
+        assert found is not None and found.value == pytest.approx(query.dot(cells), abs=1e-7)
+        posterior.observe(query, query.dot(cells), Precision(10**17))
+        noisy.observe(query, measure(query, cells, Precision(10**17), generator), Precision(10**17))
+    middle = prefix.cells // 3
+    if not middle:
+        return
+    parts = [noisy.infer(cell_range(prefix.cells, *ends)) for ends in ((0, middle), (middle, prefix.cells))]
+    whole = noisy.infer(cell_range(prefix.cells, 0, prefix.cells))
+    assert sum(part.value for part in parts if part) == pytest.approx(whole.value if whole else 0, abs=1e-7)
+
+
+def test_both_forms_say_the_same() -> None:
+    generator = np.random.default_rng(5)
+    prefix = Prefix(AXES["two axes"], Precision(10**16))
+    cells = generator.poisson(100, prod(prefix.shape)).astype(float)
+    look = noisy_look(prefix, cells, generator)
+    forms = [form(look) for form in FORMS.values()]
+    for step in range(200):
+        query = random_query(generator, prefix.cells, step % 3)
+        first, second = (form.infer(query) for form in forms)
+        assert first is not None and second is not None
+        assert first.variance == pytest.approx(second.variance, rel=1e-10)
+        assert first.value == pytest.approx(second.value, abs=1e-6)
+        precision = Precision(int(10 ** generator.uniform(15, 18)))
+        value = measure(query, cells, precision, generator)
+        assert all(form.observe(query, value, precision) for form in forms)
+
+
+def test_a_query_that_is_nearly_but_not_quite_known_is_unknown_and_not_learned_from() -> None:
+    weights = np.full(2, 2**30, dtype=np.int64)
+    posterior = Covariance(2)
+    assert posterior.observe(cell_range(2, 0, 2), 10.0, Precision(10**18))
+    near = from_weights(weights + np.array([1, 0]))[0]
+    assert posterior.infer(near) is None
+    assert not posterior.observe(near, 10.0 * 2**30, Precision(10**18))
+    assert posterior.rank == 1 and posterior.infer(near) is None

@@ -1,0 +1,63 @@
+"""Inferred answers err as they say: query by query over many runs, and a wrong scale would be noticed."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from noisebank.experiments.bench_reuse import (
+    Cells,
+    answer_by_inference,
+    look_at,
+    wanted_precision,
+)
+from noisebank.experiments.cell_workloads import make_workload
+from noisebank.planning import inference
+from noisebank.planning.inference import FirstLookRule, Knowledge, Statistic
+from noisebank.privacy.calibration import budget_precision
+
+RUNS = 400
+RULE = FirstLookRule(share=Fraction(1, 50))  # bought after a few questions
+
+
+@pytest.mark.parametrize("most_dense", [4096, 8], ids=["covariance", "dual"])
+def test_each_query_is_covered_as_promised(monkeypatch: pytest.MonkeyPatch, most_dense: int) -> None:
+    monkeypatch.setattr(inference, "MOST_DENSE", most_dense)
+    work = make_workload("range", 16, 12, 3)
+    budget = budget_precision(Fraction(1), Fraction(1, 10**6))
+    errors = []
+    for seed in range(RUNS):
+        generator = np.random.default_rng(seed)
+        knowledge = Knowledge(Statistic(work.axes), budget, RULE)
+        row = []
+        for query, stddev in zip(work.queries, work.wanted, strict=True):
+            plan = knowledge.plan(query, wanted_precision(query, stddev))
+            if plan.first is not None:
+                knowledge.learn_first(look_at(plan.first, work, generator))
+                plan = knowledge.plan(query, wanted_precision(query, stddev))
+            truth = query.dot(work.counts)
+            if plan.fresh:
+                knowledge.learn(plan, truth + generator.standard_normal() * query.peak / float(plan.fresh) ** 0.5)
+            answer = knowledge.answer(plan)
+            assert answer.stddev <= stddev * (1 + 1e-9)
+            row.append((answer.value - truth) / answer.stddev)
+        errors.append(row)
+    squares = np.mean(np.square(errors), axis=0)  # of each query, over the runs
+    reach = 4.5 * np.sqrt(2 / RUNS)
+    assert np.all(np.abs(squares - 1) < reach)
+    assert np.all(1.3**2 * squares > 1 + reach) and np.all(0.7**2 * squares < 1 - reach)
+    covered = np.mean(np.abs(errors) <= 1.96, axis=0)
+    assert np.all(np.abs(covered - 0.95) < 4.5 * np.sqrt(0.95 * 0.05 / RUNS))
+
+
+def test_errors_of_a_whole_run_are_within_what_was_promised() -> None:
+    budget = budget_precision(Fraction(1), Fraction(1, 10**6))
+    found = []
+    for seed in range(8):
+        work = make_workload("range", 64, 600, seed)
+        run = answer_by_inference(work, budget, Cells(budget, work.cells), FirstLookRule(), seed)
+        assert run.answered == 600
+        found.append(np.mean(np.square(run.promised)))
+    assert np.sqrt(np.mean(found)) <= 1.0

@@ -1,0 +1,338 @@
+"""Answers from cubes through the real bank: charged by cells, inferred from each other, rebuilt after a restart."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from noisebank.advice import suggested, why
+from noisebank.audit.openings import check_openings
+from noisebank.audit.verifier import verify
+from noisebank.bank import create_bank, open_bank
+from noisebank.entropy import workload
+from noisebank.errors import Tampered
+from noisebank.ledger.embedded import EmbeddedChain
+from noisebank.opening import known_accounts, open_account
+from noisebank.path import Account
+from noisebank.policy_file import read_policy
+from noisebank.records import Case
+from noisebank.recovery import recover
+from noisebank.statement import openings
+from noisebank.units import NOTHING, Precision
+from support import memory_rooms
+
+POLICY = """\
+name = "people"
+source = "people.csv"
+neighbours = "{neighbours}"
+{rows}
+cubes = [["age"], ["town", "smoker"]]
+first_look = {first}
+[budget]
+epsilon = 2
+delta = 1e-6
+[columns.age]
+type = "integer"
+bounds = [0, 64]
+bins = [{bins}]
+[columns.town]
+type = "text"
+keys = ["east", "north", "south"]
+[columns.smoker]
+type = "boolean"
+[columns.income]
+type = "integer"
+bounds = [0, 100]
+"""
+
+
+def write(folder: Path, neighbours: str = "add-remove", first: str = "0", rows: int = 300) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    pick = workload(3)
+    lines = ["age,town,smoker,income"]
+    for _ in range(rows):
+        town = pick.choice(["east", "north", "south", "mars"])
+        lines.append(f"{pick.randrange(64)},{town},{pick.choice(['true', 'false'])},{pick.randrange(100)}")
+    (folder / "people.csv").write_text("\n".join(lines) + "\n")
+    size = f"rows = {rows}" if neighbours == "replace-one" else "row_cap = 1000"
+    bins = ", ".join(str(edge) for edge in range(1, 65))
+    path = folder / "people.toml"
+    path.write_text(POLICY.format(neighbours=neighbours, rows=size, first=first, bins=bins))
+    return path
+
+
+def account_of(folder: Path, **kinds: Any) -> Account:
+    return open_account(memory_rooms(), read_policy(write(folder, **kinds)))[0]
+
+
+def ages(low: int, high: int) -> str:
+    return f"SELECT COUNT(*) FROM people WHERE age BETWEEN {low} AND {high}"
+
+
+def true(account: Account, sql: str) -> int:
+    return account.engine.statistic(account.parse(sql).query)
+
+
+def test_disjoint_questions_cost_as_much_as_one(tmp_path: Path):
+    account = account_of(tmp_path)
+    first = account.ask(ages(0, 9), within=30)
+    assert first.case is Case.FIRST and first.cost > NOTHING
+    others = [account.ask(ages(low, low + 9), within=30) for low in (10, 20, 30)]
+    assert [other.cost for other in others] == [NOTHING] * 3  # paid by other people, by no more than that
+    assert [other.case for other in others] == [Case.FIRST] * 3  # but measured
+    assert account.state.spent == first.cost and account.state.measurements == 4
+
+
+def test_what_follows_is_free_and_adds_up(tmp_path: Path):
+    account = account_of(tmp_path)
+    low, high = account.ask(ages(0, 9), within=30), account.ask(ages(10, 19), within=30)
+    both = account.ask(ages(0, 19), within=60)
+    assert both.case is Case.INFER and both.cost == NOTHING
+    assert both.value == pytest.approx(low.value + high.value, abs=1e-4)
+    assert both.stddev == pytest.approx((low.stddev**2 + high.stddev**2) ** 0.5, rel=1e-6)
+    assert account.state.measurements == 2
+
+
+def test_the_missing_piece_is_all_that_is_paid(tmp_path: Path):
+    account = account_of(tmp_path)
+    account.ask(ages(0, 9), within=30)
+    account.ask(ages(10, 19), within=30)
+    spent = account.state.spent
+    better = account.ask(ages(0, 19), within=30)  # half of it is known
+    alone = account_of(tmp_path / "alone").ask(ages(0, 19), within=30)
+    assert NOTHING < better.cost < alone.cost and account.state.spent == spent + better.cost
+    assert better.stddev <= alone.stddev * 1.000001
+
+
+def test_the_same_question_again_is_free(tmp_path: Path):
+    account = account_of(tmp_path)
+    one, again = (account.ask(ages(3, 30), within=20) for _ in range(2))
+    assert again.case is Case.INFER and again.value == one.value and again.cost == NOTHING
+    assert account.ask(ages(3, 30), within=20, key="k").value == account.ask(ages(3, 30), within=20, key="k").value
+
+
+def test_negated_and_weighted_questions_are_the_same_knowledge(tmp_path: Path):
+    account = account_of(tmp_path)
+    account.ask(ages(0, 31), within=20)
+    account.ask(ages(32, 64), within=20)
+    sql = "SELECT 2 * COUNT_IF(age < 32) - 3 * COUNT_IF(age >= 32) + 7 FROM people"
+    answer = account.ask(sql, within=200)
+    assert answer.case is Case.INFER
+    assert answer.value == pytest.approx(
+        2 * account.ask(ages(0, 31), within=20).value - 3 * account.ask(ages(32, 64), within=20).value + 7, abs=1e-3
+    )
+
+
+def test_sums_and_counts_of_one_cell_add_up(tmp_path: Path):
+    account = account_of(tmp_path)
+    count = account.ask(ages(0, 9), within=30)
+    total = account.ask("SELECT SUM(income) FROM people WHERE age < 10", within=3_000)
+    assert total.cost > NOTHING and account.state.spent == count.cost + total.cost
+    elsewhere = account.ask("SELECT SUM(income) FROM people WHERE age >= 10", within=3_000)
+    assert elsewhere.cost == NOTHING
+
+
+def test_cubes_add_up_and_other_questions_are_plain(tmp_path: Path):
+    account = account_of(tmp_path)
+    costs = [
+        account.ask(sql, within=30).cost
+        for sql in (ages(0, 9), "SELECT COUNT(*) FROM people WHERE town = 'north'",
+                    "SELECT COUNT(*) FROM people WHERE age < 10 AND town = 'north'")
+    ]  # fmt: skip
+    assert all(costs) and account.state.spent == sum(costs, NOTHING)
+    cubes = [reservation.cube for reservation in account.ledger.reservations(account.id)]
+    assert sorted(cubes) == [0, 1, 2]
+
+
+def test_a_group_by_is_one_measurement_and_answers_its_parts(tmp_path: Path):
+    account = account_of(tmp_path)
+    groups = account.ask("SELECT town, COUNT(*) FROM people GROUP BY town", within=30)
+    assert [group.keys for group in groups.groups] == [("east",), ("north",), ("south",)]
+    north = account.ask("SELECT COUNT(*) FROM people WHERE town = 'north'", within=30)
+    assert north.case is Case.INFER and north.value == pytest.approx(groups.groups[1].value, abs=1e-4)
+    pair = account.ask("SELECT COUNT(*) FROM people WHERE town IN ('north', 'east')", within=60)
+    assert pair.case is Case.INFER
+    assert pair.value == pytest.approx(groups.groups[0].value + groups.groups[1].value, abs=1e-3)
+    single = account_of(tmp_path / "other").ask("SELECT COUNT(*) FROM people WHERE town = 'north'", within=30)
+    assert groups.cost == single.cost  # all groups for the price of one
+
+
+@pytest.mark.parametrize(("neighbours", "factor"), [("add-remove", 1), ("replace-one", 2)])
+def test_neighbours_decide_the_factor(tmp_path: Path, neighbours: str, factor: int):
+    account = account_of(tmp_path, neighbours=neighbours)
+    plan = account.planned_in(account.parse(ages(0, 9)), Precision(10**15))
+    assert {charge.weight for charge in plan.charges} == {factor * 2**32}
+    signed = account.planned_in(
+        account.parse("SELECT COUNT_IF(age < 9) - COUNT_IF(age > 20) FROM people"), Precision(10**15)
+    )
+    assert {charge.weight for charge in signed.charges} == {factor * factor * 2**32}
+
+
+def test_noise_is_as_large_as_was_paid_for(tmp_path: Path):
+    """Errors of answers, measured and inferred, over many accounts, against their stated standard deviations."""
+    path = write(tmp_path)
+    scores: dict[str, list[float]] = {"measured": [], "inferred": [], "group": []}
+    rules = read_policy(path)
+    for _ in range(40):
+        account, _ = open_account(memory_rooms(), rules)
+        one = account.ask(ages(0, 9), within=30)
+        account.ask(ages(5, 24), within=30)
+        account.ask(ages(10, 24), within=40)
+        inferred = account.ask(ages(0, 24), within=60)
+        assert inferred.case is Case.INFER
+        scores["measured"].append((one.value - true(account, ages(0, 9))) / one.stddev)
+        scores["inferred"].append((inferred.value - true(account, ages(0, 24))) / inferred.stddev)
+        groups = account.ask("SELECT smoker, COUNT(*) FROM people GROUP BY smoker", within=30)
+        exact = account.engine.statistics(account.parse("SELECT COUNT(*) FROM people GROUP BY smoker").query)
+        scores["group"].append((groups.groups[0].value - exact[0]) / groups.stddev)
+    for name, found in scores.items():
+        square = sum(score * score for score in found)
+        assert 12.5 < square < 90, name  # chi-square with 40 degrees: false alarm below 1e-5 a side
+
+
+def test_a_first_look_is_bought_when_it_pays(tmp_path: Path):
+    account = account_of(tmp_path, first="0.25")
+    pick = workload(5)
+    free = 0
+    for _ in range(60):
+        low, high = sorted(pick.sample(range(65), 2))
+        free += account.ask(ages(low, high), within=60).case is Case.INFER
+    statement = openings(account)
+    looks = [entry for entry in statement["records"].values() if "look" in entry]
+    assert len(looks) == 1 and free > 15
+    assert check_openings(statement, account.ledger.books).opened == len(statement["records"])
+    none = account_of(tmp_path / "none")
+    pick = workload(5)
+    for _ in range(60):
+        low, high = sorted(pick.sample(range(65), 2))
+        none.ask(ages(low, high), within=60)
+    assert none.state.measurements > account.state.measurements
+
+
+def test_a_restart_knows_what_was_known(tmp_path: Path):
+    policy = write(tmp_path, first="0.25")
+    folder = create_bank(tmp_path / "bank")
+    pick = workload(5)
+    asked = [tuple(sorted(pick.sample(range(65), 2))) for _ in range(30)]
+    with open_bank(folder) as bank:
+        account = bank.open_account(policy)
+        for low, high in asked:
+            account.ask(ages(low, high), within=60)
+        before = [account.ask(ages(low, high), within=60) for low, high in asked]
+    with open_bank(folder) as bank:
+        account = bank.account()
+        spent = account.state.spent
+        after = [account.ask(ages(low, high), within=60) for low, high in asked]
+        assert [answer.case for answer in after] == [Case.INFER] * 30 and account.state.spent == spent
+        assert [answer.value for answer in after] == pytest.approx([answer.value for answer in before], abs=1e-4)
+        assert verify(list(bank.export())).passed
+
+
+def test_a_reservation_without_an_answer_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    rooms = memory_rooms()
+    account, _ = open_account(rooms, read_policy(write(tmp_path)))
+    with monkeypatch.context() as patched:
+        patched.setattr(rooms.vault, "seal", lambda sealed: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            account.ask(ages(0, 9), within=30, key="mine")
+    spent = account.state.spent
+    assert spent > NOTHING
+    (again,) = known_accounts(rooms)
+    assert recover(again).finished == 1
+    answer = again.ask(ages(0, 9), within=30, key="mine")
+    assert answer.case is Case.FIRST and again.state.spent == spent
+    assert again.ask(ages(0, 9), within=30).case is Case.INFER
+
+
+def test_an_analyst_whose_view_is_too_small_for_the_cube_is_asked_plainly(tmp_path: Path):
+    account = account_of(tmp_path)
+    for low in (0, 20, 40):
+        account.ask(ages(low, low + 30 if low < 40 else 64), within=12)
+    small = account.quote(ages(1, 2), within=100).wanted
+    account.vault.save_analyst(account.id, account.analyst("ann"), "ann")
+    account.ledger.set_limit(account.id, account.analyst("ann"), 2 * small.units)
+    answer = account.ask(ages(1, 2), within=100, analyst="ann")
+    assert account.ledger.reservations(account.id)[-1].cube == 0 and answer.cost == small
+    assert account.view("ann").used == small
+
+
+def test_views_see_the_cubes_largest_cell(tmp_path: Path):
+    account = account_of(tmp_path)
+    account.vault.save_analyst(account.id, account.analyst("ann"), "ann")
+    account.ledger.set_limit(account.id, account.analyst("ann"), account.state.budget.units)
+    account.ask(ages(0, 9), within=30)
+    spent = account.state.spent
+    assert account.ask(ages(0, 9), within=60, analyst="ann").case is Case.INFER
+    assert account.view("ann").used == spent
+
+
+def test_opened_records_are_recomputed_and_wrong_cells_are_caught(tmp_path: Path):
+    account = account_of(tmp_path)
+    account.ask(ages(0, 9), within=30, key="a")
+    account.ask(ages(10, 40), within=30)
+    account.ask("SELECT town, COUNT(*) FROM people GROUP BY town", within=30)
+    account.ask(ages(0, 40), within=90)
+    shown = openings(account)
+    assert check_openings(shown, account.ledger.books).opened == 4
+    assert isinstance(account.ledger, EmbeddedChain) and verify(list(account.ledger.export())).passed
+    # charged for cells 0 to 9, shown as a question about others, with a salt to match
+    first = account.ledger.reservations(account.id)[0].id.hex()
+    lied = {**shown, "records": {first: {**shown["records"][first], "sql": ages(0, 63)}}}
+    with pytest.raises(Tampered):
+        check_openings(lied, account.ledger.books)
+
+
+def test_quotes_say_what_a_cube_costs(tmp_path: Path):
+    account = account_of(tmp_path)
+    quote = account.quote(ages(0, 9), within=30)
+    assert quote.cube == ("age",) and quote.case is Case.FIRST
+    assert account.ask(ages(0, 9), within=30).cost == quote.cost
+    assert account.quote(ages(10, 19), within=30).cost == NOTHING  # other people
+    assert account.quote(ages(0, 9), within=30).case is Case.INFER
+    assert account.quote("SELECT COUNT(*) FROM people WHERE income > 3", within=30).cube == ()
+
+
+def test_averages_come_from_the_posterior_and_quantiles_plainly(tmp_path: Path):
+    account = account_of(tmp_path)
+    account.ask("SELECT AVG(income) FROM people WHERE age < 30", epsilon=0.3, delta="1e-6")
+    assert {reservation.cube for reservation in account.ledger.reservations(account.id)} == {2}
+    account.ask("SELECT MEDIAN(age) FROM people", epsilon=0.2, delta="1e-6")
+    assert account.ledger.reservations(account.id)[-1].cube == 0
+
+
+def test_a_relative_request_is_plain(tmp_path: Path):
+    account = account_of(tmp_path)
+    account.ask(ages(0, 64), relative=Fraction(1, 2))
+    assert {reservation.cube for reservation in account.ledger.reservations(account.id)} == {0}
+
+
+def test_explain_says_where_and_suggests(tmp_path: Path):
+    account = account_of(tmp_path)
+
+    def said(condition: str, what: str = "COUNT(*)") -> str:
+        return why(account, account.parse(f"SELECT {what} FROM people WHERE {condition}").query)
+
+    assert "the cube over age (65 cells)" in said("age < 10")
+    assert "cubes = [['age', 'town']]" in said("age < 10 AND town = 'north'")
+    assert "income has no keys or bins" in said("income > 7")
+    assert "one column" in said("age < 10", "SUM(income * income)")
+    assert suggested(account) == []
+    for _ in range(2):
+        account.ask("SELECT COUNT(*) FROM people WHERE age < 10 AND town = 'north'", within=30)
+    account.ask("SELECT COUNT(*) FROM people WHERE age < 10 AND smoker", within=30)
+    account.ask("SELECT COUNT(*) FROM people WHERE income < 10", within=30)
+    assert [(names, count) for names, _, count in suggested(account)] == [(("age", "town"), 2), (("age", "smoker"), 1)]
+
+
+def test_answers_say_what_they_come_from(tmp_path: Path):
+    account = account_of(tmp_path)
+    account.ask(ages(0, 9), within=30)
+    account.ask(ages(10, 19), within=30)
+    answer = account.ask(ages(0, 19), within=60)
+    assert answer.inferred is not None
+    assert (answer.inferred.cube, answer.inferred.measurements) == (("age",), 2)
+    assert answer.inferred.alone == account_of(tmp_path / "x").ask(ages(0, 19), within=60).cost > answer.cost
+    assert account.ask("SELECT COUNT(*) FROM people WHERE income < 10", within=30).inferred is None
