@@ -1,4 +1,4 @@
-"""Table II of the reuse paper: thirteen queries of three types, through the planner and the contract."""
+"""Table II of the reuse paper: thirteen queries of three types, through both planners and the contract."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from noisebank.ledger.embedded import EmbeddedChain, begin_chain
 from noisebank.ledger.journal import Journal
 from noisebank.ledger.protocol import Claim, Opening, Role
 from noisebank.ledger.signing import Key
+from noisebank.planning.inference import Knowledge, Statistic
+from noisebank.planning.linear import cell_range
+from noisebank.planning.prefix import Axis
 from noisebank.planning.pricing import NoiseWish, price
 from noisebank.planning.reuse import plan
 from noisebank.records import Case
@@ -31,6 +34,8 @@ class Table2:
     reuses: tuple[str | None, ...]
     cumulative: tuple[float, ...]
     naive: float
+    inference: tuple[float, ...]
+    """Spent so far by the inference planner, which knows nothing of types: each is one cell."""
 
     def plain(self) -> dict[str, object]:
         """For --json."""
@@ -38,7 +43,7 @@ class Table2:
 
 
 def table2() -> Table2:
-    """Plans each query, lets the contract decide it, and insists that both agree."""
+    """Plans each query, lets the contract decide it, and insists that all of them agree."""
     entropy = SystemEntropy()
     curator, owner = Key(entropy.token()), Key(entropy.token())
     journal = Journal(":memory:")
@@ -46,6 +51,8 @@ def table2() -> Table2:
     chain = EmbeddedChain(journal, {Role.CURATOR: curator, Role.OWNER: owner})
     account = chain.open_account(Opening(Precision(10**20), bytes(32), bytes(32), 0))
     cases, reuses, cumulative, naive = [], [], [], NOTHING
+    cells = {kind: Knowledge(Statistic((Axis(1, False),)), NOTHING) for kind in set(TYPES)}
+    inferred, paid = [], NOTHING
     numbers: dict[bytes, int] = {}
     for number, (kind, sigma) in enumerate(zip(TYPES, SIGMAS, strict=True), start=1):
         query, id = keccak(b"type %d" % kind), keccak(b"request %d" % number)
@@ -55,10 +62,19 @@ def table2() -> Table2:
         reused = planned.reused.id if planned.reused else None
         if (planned.case, planned.fresh, reused) != (decided.case, decided.fresh, decided.reused):
             raise AssertionError(f"planner and contract disagree on query {number}")
+        known = cells[kind].plan(cell_range(1, 0, 1), wanted)
+        if known.fresh:
+            cells[kind].learn(known, 0.0)
+        paid += known.fresh
+        inferred.append(round(float(paid), 6))
+        if known.fresh != decided.fresh:
+            raise AssertionError(f"inference and contract disagree on query {number}")
         numbers[id] = number
         cases.append(PAPER_NAMES[decided.case])
         reuses.append(f"Q{numbers[decided.reused]}" if decided.reused else None)
         cumulative.append(round(float(decided.spent), 6))
         naive += wanted
     chain.close()
-    return Table2(TYPES, SIGMAS, tuple(cases), tuple(reuses), tuple(cumulative), round(float(naive), 6))
+    return Table2(
+        TYPES, SIGMAS, tuple(cases), tuple(reuses), tuple(cumulative), round(float(naive), 6), tuple(inferred)
+    )
