@@ -8,7 +8,7 @@ but the noisy values must be equal). Nothing here is random in its verdict: no f
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from fractions import Fraction
@@ -206,6 +206,10 @@ class Tape:
         self.next += 1
         return self.values[self.next - 1] if self.next <= len(self.values) else value
 
+    def many(self, means: Sequence[Fraction], variance: Fraction, entropy: Entropy) -> tuple[GridValue, ...]:
+        """The same for `draw_all`."""
+        return tuple(self(Law(mean, variance), entropy) for mean in means)
+
 
 def limited_account(policy: Path) -> Account:
     """Ann may learn a lot, Bob little, Eve nothing, and the owner everything."""
@@ -219,7 +223,7 @@ def swapped(folder: Path, asked: list[Asking], tables: list[Path], plant: Plant)
     """Differences between two tables whose released answers are the same."""
     tape = Tape()
     seen = []
-    with patch("noisebank.measuring.mechanism.draw", tape), patch("noisebank.steps.draw", tape):
+    with patch("noisebank.measuring.mechanism.draw_all", tape.many), patch("noisebank.steps.draw", tape):
         for policy in tables:
             account = limited_account(policy)
             plant(account)

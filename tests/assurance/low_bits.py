@@ -7,7 +7,7 @@ chi-square that a correct bank fails with probability 1e-8; off-grid outputs hav
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -95,6 +95,11 @@ def float_draw(law: Law, entropy: Entropy) -> GridValue:
     return GridValue(value.numerator, value.denominator.bit_length() - 1)
 
 
+def float_draws(means: Sequence[Fraction], variance: Fraction, entropy: Entropy) -> tuple[GridValue, ...]:
+    """The same for many means."""
+    return tuple(float_draw(Law(mean, variance), entropy) for mean in means)
+
+
 # -- judging ---------------------------------------------------------------------------------------
 
 
@@ -157,12 +162,12 @@ def low_bits(share: float) -> Finding:
     honest = both_sides(count, ("1", "0.8", "3", "2"))
     silent = both_sides(planted_count, ("1", "3"), Silent(), last=True)
 
-    def planted(where: str, run: Callable[[], list[Side]]) -> list[Side]:
-        with patch(f"noisebank.{where}.draw", float_draw):
+    def planted(where: str, bug: object, run: Callable[[], list[Side]]) -> list[Side]:
+        with patch(f"noisebank.{where}", bug):
             return run()
 
-    floats = planted("measuring.mechanism", lambda: both_sides(planted_count, ("1",)))
-    blurs = planted("steps", lambda: both_sides(planted_count, ("1", "3"), Silent(), last=True))
+    floats = planted("measuring.mechanism.draw_all", float_draws, lambda: both_sides(planted_count, ("1",)))
+    blurs = planted("steps.draw", float_draw, lambda: both_sides(planted_count, ("1", "3"), Silent(), last=True))
     return Finding(
         row="float low bits leak",
         tried=f"{honest[0].outputs:,} answers a side ({', '.join(f'{c} {n:,}' for c, n in honest[0].cases.items())}), "
