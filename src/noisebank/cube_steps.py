@@ -116,9 +116,9 @@ class CubeSteps(Steps):
         planned = Plan(Case.FIRST, first.precision, first.precision, None, self.cubes.number(served), first.charges)
         function, column = served.total
         named = {"over": list(served.cube.columns), "function": function.value, "column": column}
-        request = self._remembered(
-            bought, PrecisionWish(first.precision), first.precision, look.text, analyst, look=named
-        )
+        wish = PrecisionWish(first.precision)
+        request = self._asking.request(bought, wish, first.precision, look.text, analyst, look=named)
+        self.vault.save_request(request)
         found = self._reserved([request])
         if found is None:
             (cost,) = self.costs([(bought, planned)])

@@ -6,14 +6,14 @@ import re
 import tomllib
 from decimal import Decimal
 from fractions import Fraction
-from itertools import pairwise
 from math import prod
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from noisebank.errors import BadPolicy, BadRequest, Mistake
-from noisebank.policy import MAX_CELLS, MAX_ROWS, MAX_STEPS, Column, Kind, Neighbours, Policy
+from noisebank.policy import MAX_CELLS, MAX_ROWS, Column, Neighbours, Policy
+from noisebank.policy_columns import ColumnReader, plain, unknown
 from noisebank.policy_source import SourceReader
 from noisebank.privacy.calibration import check_delta, check_epsilon
 from noisebank.units import exact
@@ -23,10 +23,6 @@ TOP_KEYS = (
     "name", "source", "table", "engine", "neighbours", "rows", "row_cap", "unit", "max_rows", "raise_delay_hours",
     "budget", "columns", "queries", "cubes", "first_look",
 )  # fmt: skip
-COLUMN_KEYS = ("type", "bounds", "step", "keys", "bins", "nullable")
-MAX_KEYS = 10_000
-MAX_DIGITS = 10**110
-"""Of a step, above and below the line: engines compute with doubles."""
 
 
 def read_policy(path: Path) -> Policy:
@@ -71,12 +67,12 @@ class _Reader:
         self.mistakes.append(Mistake(self.lines.get(probe, 1), where, what, right))
 
     def policy(self, folder: Path) -> Policy | None:
-        self._unknown("", self.tree, TOP_KEYS)
+        unknown(self.wrong, "", self.tree, TOP_KEYS)
         name = self._name()
         source = SourceReader(self.tree, folder, self.wrong).source()
         neighbours = self._neighbours()
         row_cap = self._row_cap(neighbours)
-        columns = self._columns()
+        columns = ColumnReader(self.tree, self.wrong).columns()
         unit, max_rows = self._unit(columns)
         epsilon = self._budget("epsilon", check_epsilon)
         delta = self._budget("delta", check_delta)
@@ -100,11 +96,6 @@ class _Reader:
             cubes=cubes,
             first_look=first_look,
         )
-
-    def _unknown(self, prefix: str, table: dict[str, Any], known: tuple[str, ...]) -> None:
-        for key in table:
-            if key not in known:
-                self.wrong(f"{prefix}{key}", "is no setting", f"use one of {', '.join(known)}")
 
     def _name(self) -> str:
         name = self._text("name", 'write name = "survey"')
@@ -167,7 +158,7 @@ class _Reader:
                 self.wrong("budget", "is missing", "write [budget] with epsilon and delta")
             return Fraction(1)
         if key == "epsilon":
-            self._unknown("budget.", budget, ("epsilon", "delta"))
+            unknown(self.wrong, "budget.", budget, ("epsilon", "delta"))
         value = budget.get(key)
         if value is None:
             self.wrong(f"budget.{key}", "is missing", f"write {key} = {'1' if key == 'epsilon' else '1e-6'}")
@@ -178,113 +169,6 @@ class _Reader:
             self.wrong(f"budget.{key}", f"{value} does not fit", error.allowed)
             return Fraction(1)
 
-    def _columns(self) -> dict[str, Column]:
-        tables = self.tree.get("columns")
-        if not isinstance(tables, dict) or not tables:
-            self.wrong("columns", "is missing", "write a [columns.NAME] for each column that may be asked about")
-            return {}
-        columns = {}
-        for name, facts in tables.items():
-            if not name or '"' in name or "\x00" in name or len(name) > 63:
-                self.wrong(f"columns.{name}", "is no column name", 'use at most 63 characters without "')
-            elif not isinstance(facts, dict):
-                self.wrong(f"columns.{name}", "is no table", f"write [columns.{name}] and its settings below")
-            else:
-                columns[name] = self._column(name, facts)
-        if len({name.lower() for name in columns}) < len(columns):
-            self.wrong("columns", "differ only in upper and lower case", "SQL cannot tell them apart: rename one")
-        return columns
-
-    def _column(self, name: str, facts: dict[str, Any]) -> Column:
-        where = f"columns.{name}"
-        self._unknown(f"{where}.", facts, COLUMN_KEYS)
-        try:
-            kind = Kind(facts.get("type"))
-        except ValueError:
-            kinds = ", ".join(f'"{kind.value}"' for kind in Kind)
-            self.wrong(f"{where}.type", f"{facts.get('type')!r} is no type", f"use one of {kinds}")
-            return Column(name, Kind.TEXT)
-        nullable = facts.get("nullable", False)
-        if not isinstance(nullable, bool):
-            self.wrong(f"{where}.nullable", f"{nullable!r} is neither true nor false", "write true or false")
-            nullable = False
-        if kind in (Kind.INTEGER, Kind.NUMBER):
-            return self._numeric(name, kind, facts, nullable)
-        for key in ("bounds", "step", "bins"):
-            if key in facts:
-                self.wrong(f"{where}.{key}", f"does not go with type {kind.value!r}", "only numbers have it")
-        return Column(name, kind, keys=self._keys(where, kind, facts), nullable=nullable)
-
-    def _numeric(self, name: str, kind: Kind, facts: dict[str, Any], nullable: bool) -> Column:
-        where = f"columns.{name}"
-        if "keys" in facts:
-            self.wrong(f"{where}.keys", f"does not go with type {kind.value!r}", "declare bounds, and bins if needed")
-        step = Fraction(1)
-        try:
-            step = exact(facts.get("step", 1), "step")
-        except BadRequest:
-            step = Fraction(0)
-        # Engines compute with doubles: a step far outside of their range has no meaning there.
-        ordinary = Fraction(1, 10**100) <= step <= 10**100 and max(step.numerator, step.denominator) <= MAX_DIGITS
-        if not ordinary or (kind is Kind.INTEGER and step.denominator != 1):
-            allowed = "a whole number above 0" if kind is Kind.INTEGER else "a number above 0, e.g. 0.01"
-            self.wrong(f"{where}.step", f"{facts.get('step')!r} does not fit", f"write {allowed}")
-            step = Fraction(1)
-        if "bounds" not in facts:
-            if "bins" in facts:
-                self.wrong(f"{where}.bins", "needs bounds", "write bounds = [lower, upper]")
-            return Column(name, kind, step, nullable=nullable)
-        low, high = self._bounds(where, facts["bounds"], step)
-        bins = self._bins(where, facts.get("bins", []), step, low, high)
-        return Column(name, kind, step, low, high, bins=bins, nullable=nullable)
-
-    def _bounds(self, where: str, bounds: Any, step: Fraction) -> tuple[int, int]:
-        right = "write bounds = [lower, upper] with lower < upper, both multiples of step"
-        try:
-            lower, upper = (exact(bound) for bound in _list(bounds))
-        except (BadRequest, TypeError, ValueError):
-            self.wrong(f"{where}.bounds", f"{_plain(bounds)} are no two numbers", right)
-            return -MAX_STEPS, MAX_STEPS  # wide, so that good bins are not called wrong besides
-        low, high = lower / step, upper / step
-        if low.denominator != 1 or high.denominator != 1:
-            self.wrong(f"{where}.bounds", f"{_plain(bounds)} are not multiples of the step {step}", right)
-        elif low >= high:
-            self.wrong(f"{where}.bounds", f"lower {lower} is not below upper {upper}", right)
-        elif max(abs(low), abs(high), high - low) > MAX_STEPS:
-            self.wrong(f"{where}.bounds", "are more than 2^31 steps wide", "write narrower bounds or a larger step")
-        else:
-            return int(low), int(high)
-        return -MAX_STEPS, MAX_STEPS
-
-    def _bins(self, where: str, bins: Any, step: Fraction, low: int, high: int) -> tuple[int, ...]:
-        right = "write rising edges inside the bounds, multiples of step, e.g. bins = [18, 35, 65]"
-        try:
-            edges = [exact(edge) / step for edge in _list(bins)]
-        except (BadRequest, TypeError):
-            self.wrong(f"{where}.bins", f"{_plain(bins)} are no numbers", right)
-            return ()
-        rising = all(a < b for a, b in pairwise(edges))
-        if not rising or any(edge.denominator != 1 or not low < edge <= high for edge in edges):
-            self.wrong(f"{where}.bins", f"{_plain(bins)} do not fit", right)
-            return ()
-        return tuple(int(edge) for edge in edges)
-
-    def _keys(self, where: str, kind: Kind, facts: dict[str, Any]) -> tuple[str, ...]:
-        keys = facts.get("keys", [])
-        if kind is Kind.BOOLEAN:
-            if keys:
-                self.wrong(f"{where}.keys", "does not go with type 'boolean'", "leave it out: true and false")
-            return ()
-        if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
-            self.wrong(f"{where}.keys", f"{_plain(keys)} are no texts", 'write keys = ["a", "b"]')
-        elif len(set(keys)) < len(keys):
-            self.wrong(f"{where}.keys", "has a key twice", "write each key once")
-        elif len(keys) > MAX_KEYS:
-            self.wrong(f"{where}.keys", f"has {len(keys)} keys", f"at most {MAX_KEYS}")
-        else:
-            return tuple(sorted(keys))
-        return ()
-
     def _queries(self) -> dict[str, str]:
         queries = self.tree.get("queries", {})
         if not isinstance(queries, dict):
@@ -292,20 +176,20 @@ class _Reader:
             return {}
         for name, sql in queries.items():
             if not isinstance(sql, str) or not sql.strip():
-                self.wrong(f"queries.{name}", f"{_plain(sql)} is no SQL", f'write {name} = "SELECT COUNT(*) FROM ..."')
+                self.wrong(f"queries.{name}", f"{plain(sql)} is no SQL", f'write {name} = "SELECT COUNT(*) FROM ..."')
         return {name: sql.strip() for name, sql in queries.items() if isinstance(sql, str)}
 
     def _cubes(self, columns: dict[str, Column]) -> tuple[tuple[str, ...], ...]:
         cubes = self.tree.get("cubes", [])
         right = 'write cubes = [["town", "smoker"], ["age"]]: lists of declared columns with keys, bins or truth values'
         if not isinstance(cubes, list):
-            self.wrong("cubes", f"{_plain(cubes)} is no list", right)
+            self.wrong("cubes", f"{plain(cubes)} is no list", right)
             return ()
         for names in cubes:
             if not isinstance(names, list) or not names or not all(name in columns for name in map(str, names)):
-                self.wrong("cubes", f"{_plain(names)} are no declared columns", right)
+                self.wrong("cubes", f"{plain(names)} are no declared columns", right)
             elif len(set(names)) < len(names) or cubes.count(names) > 1:
-                self.wrong("cubes", f"{_plain(names)} has something twice", right)
+                self.wrong("cubes", f"{plain(names)} has something twice", right)
             else:
                 self._cells(names, columns)
         return tuple(tuple(names) for names in cubes if isinstance(names, list))
@@ -317,7 +201,7 @@ class _Reader:
         except BadRequest:
             share = Fraction(-1)
         if not 0 <= share <= Fraction(9, 10):
-            self.wrong("first_look", f"{_plain(value)} is no share", "write a number from 0 (none) to 0.9, e.g. 0.25")
+            self.wrong("first_look", f"{plain(value)} is no share", "write a number from 0 (none) to 0.9, e.g. 0.25")
         return share
 
     def _cells(self, names: list[str], columns: dict[str, Column]) -> None:
@@ -326,7 +210,7 @@ class _Reader:
                 self.wrong("cubes", f"column {name} has no declared keys or bins", "declare them, or leave it out")
         cells = prod(columns[name].pieces for name in names)
         if cells > MAX_CELLS:
-            self.wrong("cubes", f"{_plain(names)} has {cells} cells", f"at most {MAX_CELLS}: fewer columns or bins")
+            self.wrong("cubes", f"{plain(names)} has {cells} cells", f"at most {MAX_CELLS}: fewer columns or bins")
 
 
 def _lines_of(text: str) -> dict[str, int]:
@@ -347,17 +231,3 @@ def _lines_of(text: str) -> dict[str, int]:
 
 def _bare(path: str) -> str:
     return ".".join(part.strip().strip("\"'") for part in path.split("."))
-
-
-def _list(value: Any) -> list[Any]:
-    """`value` if it is a list: a text or a table could be walked through as well."""
-    if not isinstance(value, list):
-        raise TypeError(f"{value!r} is no list")
-    return value
-
-
-def _plain(value: Any) -> str:
-    """Decimals as they were written, not as Python shows them."""
-    if isinstance(value, list):
-        return "[" + ", ".join(_plain(item) for item in value) + "]"
-    return str(value) if isinstance(value, (Decimal, int)) else repr(value)

@@ -10,7 +10,7 @@ from math import sqrt
 from typing import Any
 
 from noisebank.answers import Answer, Receipt, grouped, released, standard_deviation
-from noisebank.digests import tagged
+from noisebank.asking import Asking
 from noisebank.entropy import Entropy
 from noisebank.errors import AnswerLost, BadRequest, BadTable, PriceMoved, TableChanged, Tampered
 from noisebank.inferring import runs_of
@@ -33,7 +33,6 @@ from noisebank.vault.vault import Request, Sealed, Vault
 
 OWNER = "owner"
 """Local use of the command line is this analyst; the limit is the budget."""
-MAX_KEY = 200
 
 
 class Steps:
@@ -52,6 +51,7 @@ class Steps:
     ) -> None:
         self.id, self.policy, self.secrets, self._identity = id, policy, secrets, identity
         self.engine, self.ledger, self.vault, self._entropy = engine, ledger, vault, entropy
+        self._asking = Asking(id, secrets.version)
         self._locks: dict[bytes, threading.Lock] = {}
         self.lost: set[bytes] = set()
         """Queries (salted) with a published answer that the vault has lost; recovery finds them."""
@@ -125,41 +125,10 @@ class Steps:
         self, asked: Sequence[tuple[Question, Wish]], wanted: Sequence[Precision], key: str | None, analyst: str
     ) -> list[Request]:
         """Keeps the requests before anything is charged. Their ids name the reservations."""
-        key = self._entropy.token(16).hex() if key is None else key
-        size = len(asked)
-        keys = [key] if size == 1 else [f"{key} / part {number} of {size}" for number in range(1, size + 1)]
-        if size > 1:  # the key itself stands for the whole group: it cannot be used for another one
-            parts = [question.query.digest.hex() for question, _ in asked]
-            core = {"parts": parts, "wanted": [units.units for units in wanted]}
-            named = self._named({"analyst": analyst, "key": key, "group": core})
-            self._check_names(key, analyst)
-            self.vault.save_request(Request(tagged("group 1", named), self.id, analyst, key, core))
-        return [
-            self._remembered(question, wished, units, own, analyst)
-            for (question, wished), units, own in zip(asked, wanted, keys, strict=True)
-        ]
-
-    def _remembered(
-        self, question: Question, wished: Wish, wanted: Precision, key: str, analyst: str, **extra: object
-    ) -> Request:
-        self._check_names(key, analyst)
-        unit = f"{question.unit}" if not question.offset else f"{question.unit} + {question.offset}"
-        core = {"query": question.query.digest.hex(), "unit": unit, "wanted": wanted.units}
-        named = self._named({"analyst": analyst, "key": key, "request": core})
-        body = {**core, "sql": question.sql, "asked": wished.plain(), **extra}
-        request = Request(tagged("reservation 1", named), self.id, analyst, key, body)
-        self.vault.save_request(request)
-        return request
-
-    def _named(self, request: dict[str, object]) -> dict[str, object]:
-        """What an id stands for: the same request about the next version of a table is another one."""
-        version = {"version": self.secrets.version} if self.secrets.version > 1 else {}
-        return {"account": self.id.hex(), **version, **request}
-
-    def _check_names(self, key: str, analyst: str) -> None:
-        for parameter, text in (("key", key), ("analyst", analyst)):
-            if not isinstance(text, str) or not 0 < len(text) <= MAX_KEY or not text.isprintable():
-                raise BadRequest(parameter, ascii(text)[:40], f"must have 1 to {MAX_KEY} printable characters")
+        requests = self._asking.requests(asked, wanted, self._entropy.token(16).hex() if key is None else key, analyst)
+        for request in requests:
+            self.vault.save_request(request)
+        return requests[-len(asked) :]
 
     def costs(self, asked: Sequence[tuple[Question, Plan]]) -> tuple[Precision, ...]:
         """What each part of a group would cost now, decided one after the other."""

@@ -13,7 +13,8 @@ import pytest
 import noisebank
 from noisebank import errors
 from noisebank.cli import main
-from noisebank.policy_file import COLUMN_KEYS, TOP_KEYS, parse_policy
+from noisebank.policy_columns import COLUMN_KEYS
+from noisebank.policy_file import TOP_KEYS, parse_policy
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "guide.md").read_text()
