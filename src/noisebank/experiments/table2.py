@@ -1,4 +1,4 @@
-"""Table II of the reuse paper: thirteen queries of three types, through the planner and the contract."""
+"""Table II of the reuse paper: thirteen queries of three types, through both planners and the contract."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from noisebank.ledger.embedded import EmbeddedChain, begin_chain
 from noisebank.ledger.journal import Journal
 from noisebank.ledger.protocol import Claim, Opening, Role
 from noisebank.ledger.signing import Key
+from noisebank.planning.inference import FirstLookRule, Knowledge, Statistic, When
+from noisebank.planning.linear import cell_range
+from noisebank.planning.prefix import Axis
 from noisebank.planning.pricing import NoiseWish, price
 from noisebank.planning.reuse import plan
 from noisebank.records import Case
@@ -38,7 +41,7 @@ class Table2:
 
 
 def table2() -> Table2:
-    """Plans each query, lets the contract decide it, and insists that both agree."""
+    """Plans each query, by reuse and by inference, lets the contract decide it, and insists that all agree."""
     entropy = SystemEntropy()
     curator, owner = Key(entropy.token()), Key(entropy.token())
     journal = Journal(":memory:")
@@ -47,6 +50,7 @@ def table2() -> Table2:
     account = chain.open_account(Opening(Precision(10**20), bytes(32), bytes(32), 0))
     cases, reuses, cumulative, naive = [], [], [], NOTHING
     numbers: dict[bytes, int] = {}
+    knowledge = Knowledge(Statistic((Axis(3, ordered=False),)), Precision(10**20), FirstLookRule(When.NEVER))
     for number, (kind, sigma) in enumerate(zip(TYPES, SIGMAS, strict=True), start=1):
         query, id = keccak(b"type %d" % kind), keccak(b"request %d" % number)
         wanted = price(NoiseWish(Fraction(sigma)), Fraction(1))
@@ -55,6 +59,11 @@ def table2() -> Table2:
         reused = planned.reused.id if planned.reused else None
         if (planned.case, planned.fresh, reused) != (decided.case, decided.fresh, decided.reused):
             raise AssertionError(f"planner and contract disagree on query {number}")
+        inferred = knowledge.plan(cell_range(3, kind - 1, kind), wanted)
+        if inferred.fresh != decided.fresh:
+            raise AssertionError(f"inference and contract disagree on query {number}")
+        if inferred.fresh:
+            knowledge.learn(inferred, 0.0)
         numbers[id] = number
         cases.append(PAPER_NAMES[decided.case])
         reuses.append(f"Q{numbers[decided.reused]}" if decided.reused else None)
