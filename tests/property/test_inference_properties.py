@@ -164,6 +164,24 @@ def test_no_measured_value_changes_a_price() -> None:
         assert first == second
 
 
+def test_knowledge_is_rebuilt_from_records() -> None:
+    desk = Desk((Axis(16, True),), FirstLookRule())
+    reached = []
+    for query, wanted in workload(7, 80, 30, (16,)):
+        plan = desk.ask(query, wanted)
+        if plan.fresh:
+            reached.append(plan.reached)
+    assert desk.knowledge.look is not None
+    again = Knowledge(Statistic((Axis(16, True),)), BUDGET)
+    for measured, known in zip(desk.knowledge.measured, reached, strict=True):
+        again.recall(measured, known)
+    again.learn_first(desk.knowledge.look)
+    for query, wanted in workload(8, 30, 20, (16,)):
+        first, second = desk.knowledge.plan(query, wanted), again.plan(query, wanted)
+        assert first.fresh.units == pytest.approx(second.fresh.units, rel=1e-6, abs=1e6)
+        assert first.claimed - first.fresh == second.claimed - second.fresh
+
+
 def test_a_repeat_stays_free_whatever_is_learned_in_between() -> None:
     desk = Desk((Axis(16, True),), FirstLookRule())
     asked = workload(5, 40, 12, (16,))

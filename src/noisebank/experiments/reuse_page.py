@@ -39,6 +39,9 @@ CAPTION = (
     "| cells | one sum: naive / per type / inference | by cells: naive / per type / inference | with a first look |"
 )
 TAIL = """
+nettrace and searchlogs have the same lines: the same questions are asked, and neither a price nor an error
+depends on the counts.
+
 The last two columns: root mean square error over the standard deviation that was asked for (1 is what was promised;
 answers are often better known than asked for), and how many truths lie inside the stated 95% intervals. One run each:
 answers of a run share noise, so these scatter. Coverage is tested

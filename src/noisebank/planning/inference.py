@@ -155,12 +155,18 @@ class Knowledge:
         """Takes in the measurement that a plan asked for."""
         if not plan.fresh:
             raise ValueError("this plan asks for no measurement")
+        self.recall(Measured(plan.query, value, plan.fresh), plan.reached)
+
+    def recall(self, measured: Measured, reached: Precision) -> None:
+        """Takes in a recorded measurement, after which the query was known with `reached`: to rebuild from records."""
+        query = measured.query
         if self._offer is not None:
-            self._missed += self._missing(self._offer, plan.query, plan.charges, plan.fresh)
-        self._direct[plan.query] = plan.claimed
-        self._note(plan)
-        self.measured.append(Measured(plan.query, value, plan.fresh))
-        self._observe(self.measured[-1])
+            charges = enclosing(query.charges(self.statistic.factor(query)))
+            self._missed += self._missing(self._offer, query, charges, measured.precision)
+        self._direct[query] = self._direct.get(query, NOTHING) + measured.precision
+        self._note(query, reached)
+        self.measured.append(measured)
+        self._observe(measured)
 
     def learn_first(self, look: FirstLook) -> None:
         """Takes in the first look; what was measured before counts on."""
@@ -176,7 +182,7 @@ class Knowledge:
     def answer(self, plan: InferencePlan) -> Inferred:
         """The answer to a plan whose measurement, if any, was learned."""
         if not plan.fresh:
-            self._note(plan)
+            self._note(plan.query, plan.known)
         found = None if plan.query in self._apart else self._infer(plan.query)
         return self._plainly(plan.query) if found is None else found
 
@@ -191,9 +197,9 @@ class Knowledge:
         if self._posterior is not None and not self._posterior.observe(known.query, known.value, known.precision):
             self._apart.add(known.query)
 
-    def _note(self, plan: InferencePlan) -> None:
+    def _note(self, query: LinearQuery, reached: Precision) -> None:
         """What is truly known never shrinks: no rounding may charge for it again."""
-        self._reached[plan.query] = max(self._reached.get(plan.query, NOTHING), plan.reached)
+        self._reached[query] = max(self._reached.get(query, NOTHING), reached)
 
     def _plainly(self, query: LinearQuery) -> Inferred:
         """From measurements of this very query alone."""
