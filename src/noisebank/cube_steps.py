@@ -9,7 +9,7 @@ from typing import Any
 
 from noisebank.answers import Answer, Inference
 from noisebank.entropy import Entropy
-from noisebank.errors import Tampered
+from noisebank.errors import BudgetExhausted, Tampered, ViewExhausted
 from noisebank.inferring import Cubes
 from noisebank.knowing import Known
 from noisebank.ledger.chain import Chain
@@ -24,8 +24,8 @@ from noisebank.queries.cells import Cube
 from noisebank.queries.query import Function, Query, Question
 from noisebank.records import Case
 from noisebank.salts import Secrets
-from noisebank.steps import OWNER, Steps
-from noisebank.units import NOTHING, Precision
+from noisebank.steps import Steps
+from noisebank.units import Precision
 from noisebank.vault.vault import Request, Sealed, Vault
 
 
@@ -138,24 +138,27 @@ class CubeSteps(Steps):
                         self.cubes.learned(served, question.query, sealed.body)
 
     def _look_pays(self, question: Question, planned: Plan, at_most: Precision | None, analyst: str) -> bool:
-        """Buys the first look that a plan proposes, if the account has enough left for it and for the question."""
-        served = self.cubes.serving(question.query)
-        assert served is not None and planned.first is not None
+        """Buys the first look that a plan proposes, if account and view have enough for it and for the question."""
+        assert planned.first is not None
         cost = planned.first.cost + self.costs([(question, planned)])[0]
         view = self.view(analyst)
         if at_most is not None or cost > self.state.left or view.used + cost > view.limit:
-            self.cubes.decline(served)
             return False
         self._look_first(question, planned.first, analyst)
         return True
 
-    def _fits(self, asked: Sequence[tuple[Question, Wish]], planned: Sequence[Plan], analyst: str) -> bool:
-        """Whether account and view have room for what a group costs in cubes."""
-        cost = sum(self.costs([(q, each) for (q, _), each in zip(asked, planned, strict=True)]), NOTHING)
-        if analyst == OWNER:
-            return cost <= self.state.left
-        view, books = self.view(analyst), self.ledger.books
-        shown = sum(
-            (books.largest_cell(self.id, cube) for cube in {each.cube for each in planned if each.cube}), NOTHING
-        )
-        return cost <= self.state.left and view.used + shown + cost <= view.limit
+    def _reserve(
+        self,
+        requests: Sequence[Request],
+        asked: Sequence[tuple[Question, Wish]],
+        planned: Sequence[Plan],
+        agreed: Precision | None,
+    ) -> list[Reservation]:
+        """In the cubes; plainly where a cube is too much for the analyst's view, or dearer than what is left."""
+        try:
+            return super()._reserve(requests, asked, planned, agreed)
+        except (ViewExhausted, BudgetExhausted):
+            if not any(each.cube for each in planned):
+                raise
+        plain = [self.plan(question, each.wanted, True) for (question, _), each in zip(asked, planned, strict=True)]
+        return super()._reserve(requests, asked, plain, agreed)

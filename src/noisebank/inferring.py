@@ -64,10 +64,6 @@ class Cubes:
         case = Case.REFINE if records else Case.FIRST
         return Plan(case, wanted, needed.fresh, None, number, charges, best + needed.fresh, needed.first)
 
-    def decline(self, served: Served) -> None:
-        """No first look: nobody can pay for it."""
-        self._known.decline(served)
-
     def measure(self, served: Served, query: Query, reservation: Reservation, entropy: Entropy) -> dict[str, Any]:
         """One paid measurement, learned: what of it is sealed."""
         if isinstance(query, Look):

@@ -69,11 +69,6 @@ class Known:
             next((plan.first for plan in plans if plan.first is not None), None),
         )
 
-    def decline(self, served: Served) -> None:
-        """There will be no first look at this statistic."""
-        with self._access:
-            self._of(served).decline_first()
-
     def prefix(self, served: Served, precision: Precision) -> Prefix:
         """The first look that was paid for."""
         statistic = self._of(served).statistic

@@ -77,6 +77,7 @@ def open_next(rooms: Rooms, account: Account, policy: Policy, moved: Moved = uns
         identity, inspection, salt = engine.identity(), engine.inspect(), account.secrets.data_salt
         if commitment(salt, engine.fingerprint(salt)) == state.data:
             rooms.vault.save_identity(state.data, identity, kept_source(policy.source))
+            _add_cubes(rooms, account.id, policy)  # a crash may have come before all were declared
             return _opened(rooms, account.id), inspection
     secrets = Secrets(account.secrets.secret, rooms.entropy.token(), state.version + 1)
     data, inspection = _kept(rooms, policy, secrets, moved)

@@ -205,14 +205,11 @@ class Account(CubeSteps):
         analyst: str,
         plainly: bool,
     ) -> list[Plan]:
-        """Plans for a group. A first look that pays is bought before, on the same path; where a cube's price or an
-        analyst's view does not allow it, the group is asked plainly."""
+        """Plans for a group. A first look that pays is bought before, on the same path."""
         found = [self.plan(question, units, plainly) for (question, _), units in zip(asked, wanted, strict=True)]
         for place, (question, _) in enumerate(asked):
             if found[place].first is not None and self._look_pays(question, found[place], at_most, analyst):
                 found = [self.plan(each, units, plainly) for (each, _), units in zip(asked, wanted, strict=True)]
-        if any(each.cube for each in found) and not self._fits(asked, found, analyst):
-            found = [self.plan(question, units, True) for (question, _), units in zip(asked, wanted, strict=True)]
         return found
 
     def epsilon(self, spent: Precision) -> float:

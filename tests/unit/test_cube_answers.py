@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -336,3 +337,31 @@ def test_answers_say_what_they_come_from(tmp_path: Path):
     assert (answer.inferred.cube, answer.inferred.measurements) == (("age",), 2)
     assert answer.inferred.alone == account_of(tmp_path / "x").ask(ages(0, 19), within=60).cost > answer.cost
     assert account.ask("SELECT COUNT(*) FROM people WHERE income < 10", within=30).inferred is None
+
+
+def test_a_view_that_has_seen_the_cube_goes_on_from_there(tmp_path: Path):
+    account = account_of(tmp_path)
+    account.vault.save_analyst(account.id, account.analyst("ann"), "ann")
+    first = account.ask(ages(0, 9), within=30)
+    account.ledger.set_limit(account.id, account.analyst("ann"), first.cost.units * 3 // 2)
+    for sql in (ages(0, 9), ages(0, 9)):  # more than half of her limit, but seen once
+        assert account.ask(sql, within=60, analyst="ann").case is Case.INFER
+    assert account.view("ann").used == first.cost
+
+
+def test_a_cube_that_is_dearer_than_what_is_left_is_left_aside(tmp_path: Path):
+    account = account_of(tmp_path, neighbours="replace-one")
+    left = account.state.left
+    plain = Precision(left.units * 3 // 4)
+    answer = account.ask(ages(0, 9), precision=plain.exact)  # twice as much in the cube
+    assert account.ledger.reservations(account.id)[-1].cube == 0 and answer.cost <= left
+
+
+def test_many_threads_ask_one_cube(tmp_path: Path):
+    account = account_of(tmp_path)
+    with ThreadPoolExecutor(8) as askers:
+        answers = list(askers.map(lambda n: account.ask(ages(n % 8, 40 + n % 5), within=60), range(40)))
+    paid = [answer for answer in answers if answer.cost]
+    assert account.state.spent == sum((answer.cost for answer in paid), NOTHING)
+    assert account.state.measurements < 40 and isinstance(account.ledger, EmbeddedChain)
+    assert verify(list(account.ledger.export())).passed
