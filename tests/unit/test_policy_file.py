@@ -349,3 +349,44 @@ def test_unreadable_files(tmp_path):
         (found,) = caught.value.mistakes
         assert found.where == str(path)
         assert found.right == "name a policy file"
+
+
+def with_cubes(cubes: str, first: str = "") -> str:
+    return changed("rows = 5000\n", f"rows = 5000\ncubes = {cubes}\n{first}")
+
+
+def test_cubes_are_part_of_the_policy():
+    policy = read(with_cubes('[["age", "city"], ["ill"]]', "first_look = 0.5\n"))
+    assert policy.cubes == (("age", "city"), ("ill",)) and policy.first_look == Fraction(1, 2)
+    assert policy_from_public(json.loads(canonical(policy.public())), policy.source) == policy
+    assert "cubes" not in read().public() and read().digest != policy.digest
+    assert read(with_cubes('[["age"]]')).first_look == Fraction(1, 4)
+
+
+@pytest.mark.parametrize(
+    ("cubes", "what"),
+    [
+        ('"age"', "is no list"), ('["age"]', "are no declared columns"), ("[[]]", "are no declared columns"),
+        ('[["salary"]]', "are no declared columns"), ("[[1]]", "are no declared columns"),
+        ('[["age", "age"]]', "has something twice"), ('[["age"], ["age"]]', "has something twice"),
+        ('[["pay"]]', "column pay has no declared keys or bins"), ('[["note"]]', "column note has no declared keys"),
+    ],
+)  # fmt: skip
+def test_cubes_that_are_none(cubes: str, what: str):
+    found = mistakes(with_cubes(cubes))
+    assert [mistake.where for mistake in found] == ["cubes"] * len(found) and what in found[0].what
+
+
+@pytest.mark.parametrize("share", ["-0.1", "1", "0.95", '"much"', "nan", "true"])
+def test_a_first_look_is_a_share(share: str):
+    (mistake,) = mistakes(with_cubes('[["age"]]', f"first_look = {share}\n"))
+    assert mistake.where == "first_look"
+
+
+def test_a_cube_has_room_on_the_ledger():
+    edges = ", ".join(str(edge) for edge in range(1, 121))
+    text = with_cubes('[["age", "a", "b", "c"]]').replace("bins = [18, 65]", f"bins = [{edges}]")
+    for name in "abc":
+        text += f'\n[columns.{name}]\ntype = "integer"\nbounds = [0, 120]\nbins = [{edges}]\n'
+    (mistake,) = mistakes(text)
+    assert mistake.where == "cubes" and "214358881 cells" in mistake.what
