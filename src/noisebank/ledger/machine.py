@@ -46,10 +46,12 @@ class Machine:
             self._evm.message_call(sender, to, data)
         except RuntimeError as error:
             raise LedgerRefused(_reason(str(error))) from None
+        found = []
         result = self._evm.result
-        if result is None:
-            return ()
-        return tuple((tuple(topics), payload) for topics, payload in (entry.data for entry in result.logs))
+        for entry in result.logs if result is not None else ():
+            topics, payload = entry.data
+            found.append((tuple(topics), payload))
+        return tuple(found)
 
     def view(self, to: str, function: str, *arguments: Value) -> tuple[Value, ...]:
         """Asks the contract without changing anything."""

@@ -33,7 +33,7 @@ class Replay:
         self.transactions = 0
         self.digests: list[bytes] = []
         self._books = Books(self.machine.contract)
-        self._unread: list[tuple[int, int, Log]] = []
+        self._unread: list[tuple[int, int, Iterable[tuple[Log, ...]]]] = []
         self._reading = threading.Lock()
         self._nonces: dict[str, int] = {}
 
@@ -42,8 +42,10 @@ class Replay:
         """Accounts, reservations and records. Written when first asked for: checks do not need them."""
         with self._reading:
             unread, self._unread = self._unread, []
-            for number, time, log in unread:
-                self._books.write(log, number, time)
+            for number, time, results in unread:
+                for logs in results:
+                    for log in logs:
+                        self._books.write(log, number, time)
         return self._books
 
     def nonce(self, sender: str) -> int:
@@ -117,7 +119,7 @@ class Replay:
         self.time = block.time
         self.transactions += len(block.transactions)
         with self._reading:
-            self._unread.extend((block.number, block.time, log) for logs in results for log in logs)
+            self._unread.append((block.number, block.time, results))
 
     def _create(self, sender: str, transaction: Transaction) -> None:
         if self.contract or transaction.data != self.machine.contract.initcode:

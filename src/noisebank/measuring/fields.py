@@ -84,15 +84,18 @@ class Field:
         return f"CASE {' '.join(arms)} ELSE {missing} END"
 
     def total(self) -> str:
-        """The sum of all steps of a column of whole numbers: those inside the bounds are added, the others counted."""
+        """The sum of all steps of a column of whole numbers: those inside the bounds are added, the others counted.
+
+        In the forms that DuckDB is quickest with: measured, see `noisebank bench engine`.
+        """
         low, high = self.column.bounds
         name, wide = self.name, self.dialect.wide
-        inside = f"sum({name}) FILTER (WHERE {name} BETWEEN {low} AND {high})"
+        inside = f"sum({name}) FILTER (WHERE {name} >= {low} AND {name} <= {high})"
         below = f"{name} < {low}" if self.column.nullable else f"({name} < {low} OR {name} IS NULL)"
         terms = [wide(f"coalesce({inside}, 0)")]
         for bound, beyond in ((low, below), (high, f"{name} > {high}")):
             if bound:
-                terms.append(f"{wide(str(bound))} * {wide(f'count(*) FILTER (WHERE {beyond})')}")
+                terms.append(f"{wide(str(bound))} * {wide(f'count_if({beyond})')}")
         return " + ".join(terms)
 
     def among(self, values: Values) -> str:
