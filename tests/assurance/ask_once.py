@@ -85,14 +85,14 @@ def hasty(out: int) -> Any:
     """The planted bug: the answer is shown before it is sealed and published."""
     seal = Account._seal
 
-    def early(self: Account, reservation: Reservation, question: Question, values: tuple[GridValue, ...]) -> Sealed:
-        (value,) = values
+    def early(self: Account, reservation: Reservation, question: Question, found: dict[str, Any]) -> Sealed:
+        value = GridValue(*found["value"])
         request = self.vault.request(reservation.id)
         assert request is not None
         shown = {"exact": str(value.exact * question.unit), "case": reservation.case.name}
         say(out, {"answered": request.key, **shown, "cost": reservation.fresh.units, "receipt": ""})
         time.sleep(0.01)  # as if the disk were slow: a random kill should find this gap
-        return seal(self, reservation, question, values)
+        return seal(self, reservation, question, found)
 
     return early
 

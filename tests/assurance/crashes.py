@@ -550,9 +550,9 @@ def bank_with_account(room: Path, name: str = "bank") -> Path:
 class MeasuresFirst(Account):
     """Looks at the data before the reservation."""
 
-    def plan(self, question: Question, wanted: Precision) -> Any:
+    def plan(self, question: Question, wanted: Precision, plainly: bool = False) -> Any:
         self.engine.statistic(question.query)
-        return super().plan(question, wanted)
+        return super().plan(question, wanted, plainly)
 
 
 class Hasty(Account):
@@ -581,16 +581,16 @@ class Hasty(Account):
 class ShowsUnsealed(Hasty):
     """Shows an answer before it is sealed."""
 
-    def _seal(self, reservation: Reservation, question: Question, values: tuple[GridValue, ...]) -> Sealed:
-        self._show(reservation, self._early(reservation, values), question)
-        return super()._seal(reservation, question, values)
+    def _seal(self, reservation: Reservation, question: Question, found: dict[str, Any]) -> Sealed:
+        self._show(reservation, self._early(reservation, (GridValue(*found["value"]),)), question)
+        return super()._seal(reservation, question, found)
 
 
 class ShowsUnpublished(Hasty):
     """Shows an answer that is sealed, and publishes it afterwards."""
 
-    def _seal(self, reservation: Reservation, question: Question, value: GridValue) -> Sealed:
-        sealed = super()._seal(reservation, question, value)
+    def _seal(self, reservation: Reservation, question: Question, found: dict[str, Any]) -> Sealed:
+        sealed = super()._seal(reservation, question, found)
         self._show(reservation, sealed, question)
         return sealed
 

@@ -6,7 +6,7 @@ import json
 import shutil
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -289,7 +289,7 @@ class MeasuresLost(Account):
     def complete(self, reservation: Reservation, question: Question) -> Sealed:
         if self.vault.answer(reservation.id) is not None or reservation.answer is None:
             return super().complete(reservation, question)
-        return self._seal(reservation, question, self._obtain(reservation, question))
+        return self._seal(reservation, question, self._found(reservation, question))
 
 
 class BlursBesideLost(Account):
@@ -321,7 +321,7 @@ class KeyAlone(Account):
 class NoTurns(Account):
     """Lets two threads into the same query."""
 
-    def _turn(self, query: Query) -> AbstractContextManager[Any]:
+    def _turns(self, queries: Sequence[Query]) -> AbstractContextManager[Any]:
         return nullcontext()
 
 

@@ -95,7 +95,7 @@ class Field:
         terms = [wide(f"coalesce({inside}, 0)")]
         for bound, beyond in ((low, below), (high, f"{name} > {high}")):
             if bound:
-                terms.append(f"{wide(str(bound))} * {wide(f'count_if({beyond})')}")
+                terms.append(f"{wide(str(bound))} * {wide(f'coalesce(count_if({beyond}), 0)')}")
         return " + ".join(terms)
 
     def among(self, values: Values) -> str:
