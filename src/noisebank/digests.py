@@ -34,7 +34,11 @@ def canonical(value: Any) -> str:
 
 def tagged(tag: str, value: Any) -> bytes:
     """keccak of a canonical text under a tag, so that texts of different kinds never collide."""
-    return keccak(f"noisebank {tag}\n".encode(), canonical(value).encode())
+    return _tagged(tag, canonical(value))
+
+
+def _tagged(tag: str, text: str) -> bytes:
+    return keccak(f"noisebank {tag}\n".encode(), text.encode())
 
 
 def derived_salt(secret: bytes, purpose: str, subject: bytes) -> bytes:
@@ -51,7 +55,12 @@ def commitment(salt: bytes, digest: bytes) -> bytes:
 
 def answer_digest(salt: bytes, body: dict[str, Any]) -> bytes:
     """What the ledger shows of an answer: salted, so that nobody can guess the answer from it."""
-    return commitment(salt, tagged("answer 1", body))
+    return answer_text_digest(salt, canonical(body))
+
+
+def answer_text_digest(salt: bytes, text: str) -> bytes:
+    """The same of an answer whose canonical text is there already."""
+    return commitment(salt, _tagged("answer 1", text))
 
 
 def _refuse_floats(value: Any) -> None:

@@ -33,6 +33,8 @@ class Books:
     def __init__(self, contract: Contract) -> None:
         self._contract = contract
         self._accounts: dict[bytes, AccountState] = {}
+        self._money: dict[bytes, tuple[Precision, int]] = {}
+        """Spent and measurements: they change with every paid answer, all else seldom does."""
         self._reservations: dict[tuple[bytes, bytes], Reservation] = {}
         self._by_account: dict[bytes, list[bytes]] = defaultdict(list)
         self._records: dict[RecordKey, list[Record]] = defaultdict(list)
@@ -56,11 +58,12 @@ class Books:
 
     def accounts(self) -> tuple[AccountState, ...]:
         """All accounts, oldest first."""
-        return tuple(self._accounts.values())
+        return tuple(self._with_money(state) for state in tuple(self._accounts.values()))
 
     def account(self, account: bytes) -> AccountState | None:
         """One account."""
-        return self._accounts.get(account)
+        state = self._accounts.get(account)
+        return None if state is None else self._with_money(state)
 
     def changes(self, account: bytes) -> tuple[Change, ...]:
         """Opening, budget, limit, version and role changes, oldest first."""
@@ -110,6 +113,10 @@ class Books:
         """What a cube has spent in the present version."""
         return Precision(self._cubes[account, self._version(account), cube].largest)
 
+    def _with_money(self, state: AccountState) -> AccountState:
+        spent, measurements = self._money[state.account]
+        return replace(state, spent=spent, measurements=measurements)
+
     def _version(self, account: bytes) -> int:
         state = self._accounts.get(account)
         return state.version if state else 1
@@ -124,6 +131,7 @@ class Books:
 
     def _reserved(self, account: bytes, arguments: dict[str, Any], block: int, time: int) -> None:
         state = self._accounts[account]
+        before, measurements = self._money[account]
         id, analyst = arguments["id"], arguments["analyst"]
         runs = tuple(Run(*run) for run in arguments["runs"])
         fresh, spent, wanted = arguments["fresh"], Precision(arguments["spent"]), Precision(arguments["wanted"])
@@ -143,7 +151,7 @@ class Books:
             spent=spent,
             block=block,
             time=time,
-            cost=spent - state.spent,
+            cost=spent - before,
             used=used,
             cube=arguments["cube"],
             runs=runs,
@@ -157,13 +165,14 @@ class Books:
         if fresh:
             records.append(Record(id, wanted))
             self._charge_cells(self._cubes[account, state.version, reservation.cube], fresh, runs)
-            self._spent_on[account, arguments["about"]] += spent - state.spent
-            self._accounts[account] = replace(state, spent=spent, measurements=state.measurements + 1)
+            self._spent_on[account, arguments["about"]] += spent - before
+            self._money[account] = spent, measurements + 1
         if any(analyst):
             self._views[account, analyst] = replace(self.view(account, analyst), used=used)
 
     def _changed(self, account: bytes, name: str, arguments: dict[str, Any]) -> AccountState:
         if name == "AccountOpened":
+            self._money[account] = NOTHING, 0
             return AccountState(
                 account=account,
                 owner=arguments["owner"],

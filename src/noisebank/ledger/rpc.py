@@ -31,6 +31,8 @@ RESEND = 1.0
 """Seconds without news after which a transaction is sent again."""
 PATIENCE = 180.0
 """Seconds until a transaction that does not become final is reported as unknown."""
+LOOKS = 4
+"""At a contradiction, before it is one."""
 MOST_GAS = 15_000_000
 """Of one transaction: below the cap of 2^24 that Ethereum sets since 2025."""
 GAS_OF_SEAL, GAS_OF_CLAIM, GAS_OF_RUN, GAS_OF_BATCH = 45_000, 110_000, 900_000, 200_000
@@ -275,18 +277,26 @@ class RpcChain(Chain):
         return {group.first: self._refusal(group, sent) or "" for group in refused}
 
     def _compare(self, account: bytes) -> None:
-        """Logs and state of the same block must agree, or the node makes one of them up."""
-        block = self.follower.head.number
-        try:
-            budget, spent, _ = self.node.view(budget_ledger(), self.contract, "money", account, block=block)
-        except (NodeError, ValueError):
-            return  # a node that keeps no old state: the logs alone, then
-        state = self.account(account)
-        if self.follower.head.number == block and (budget, spent) != (state.budget.units, state.spent.units):
-            raise self.follower.halt(
-                f"the node {self.node.name} contradicts itself: by its logs {state.spent} is spent at block {block}, "
-                f"by its state {spent / 1e18:g}"
-            )
+        """Logs and state of the same block must agree, or the node makes one of them up.
+
+        Looked at again before that is said: a node may answer for its newest block while the next one is being made.
+        """
+        for attempt in range(LOOKS):
+            if attempt:
+                time.sleep(self._poll * 2**attempt)
+                self.follower.sync(self._patience)
+            block = self.follower.head.number
+            try:
+                budget, spent, _ = self.node.view(budget_ledger(), self.contract, "money", account, block=block)
+            except (NodeError, ValueError):
+                return  # a node that keeps no old state: the logs alone, then
+            state = self.account(account)
+            if self.follower.head.number != block or (budget, spent) == (state.budget.units, state.spent.units):
+                return
+        raise self.follower.halt(
+            f"the node {self.node.name} contradicts itself: by its logs {state.spent} is spent at block {block}, "
+            f"by its state {spent / 1e18:g}"
+        )
 
     def _remind(self) -> None:
         """Sends again what was final once and is not on the chain now, before anything else is charged."""

@@ -8,10 +8,11 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from noisebank.digests import answer_digest, canonical, keccak
+from noisebank.digests import answer_text_digest, canonical, keccak
 from noisebank.durable import GroupCommit, Turn, end_process, open_database, reading
 from noisebank.errors import KeyReused, Tampered
 from noisebank.records import Point
@@ -49,7 +50,7 @@ class Request:
     body: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sealed:
     """An answer that will never change: a retry reads it and never draws again."""
 
@@ -59,15 +60,15 @@ class Sealed:
     body: dict[str, Any]
     salt: bytes
 
-    @property
+    @cached_property
     def text(self) -> str:
         """The canonical text that the published digest commits to."""
         return canonical(self.body)
 
-    @property
+    @cached_property
     def digest(self) -> bytes:
         """What goes on the ledger: salted, so that nobody can guess the answer from it."""
-        return answer_digest(self.salt, self.body)
+        return answer_text_digest(self.salt, self.text)
 
     @property
     def point(self) -> Point:
