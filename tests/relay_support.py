@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from scipy.stats import chi2
 
 from noisebank.entropy import SystemEntropy, simulation
 from noisebank.errors import NoisebankError, Tampered
@@ -224,8 +225,8 @@ def check_wire(played: Played) -> None:
     starts: dict[int, list[np.ndarray]] = {}
     for (message, _), (rest, variance) in zip(played.sums(), residuals(played), strict=True):
         scaled = rest / variance**0.5
-        few = 7.0 * (2.0 / len(rest)) ** 0.5  # standard deviations of a variance
-        assert max(0.2, 1.0 - few) < float(np.square(scaled).mean()) < 1.0 + few
+        low, high = chi2.ppf([1e-9, 1 - 1e-9], len(rest))  # a slice may have ten numbers only, and there are hundreds
+        assert low < float(np.square(scaled).sum()) < high
         if played.plans[message.attempt].chains[message.body["chain"]].order[0] == message.sender:
             starts.setdefault(message.attempt, []).append(scaled)
     for parts in starts.values():  # 1.3 times the scale is a ratio of 1.69, 0.7 times it .49

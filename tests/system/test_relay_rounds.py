@@ -295,8 +295,12 @@ def test_a_second_attempt_is_no_second_chance_for_a_fresh_slice():
     """Coins are tossed once a round: sums of both attempts hold the same mixture of slices."""
     made = np.full((4, 300), 0.8)
     terms = Terms(300, mode="sar", slices=30, skip=Fraction(1, 2), patience_ms=QUICK)
-    played = play(terms, vectors=made, dies=("before sending", 0))
-    assert played.round.done and {m.attempt for m in played.messages("pass")} == {1, 2}
+    for _ in range(12):  # who is dead may be noticed before anybody else has passed anything on
+        played = play(terms, vectors=made, dies=("before sending", 0))
+        if played.round.done and {m.attempt for m in played.messages("pass")} == {1, 2}:
+            break
+    else:
+        raise AssertionError("no round with two attempts")
     for number, member in enumerate(played.members):
         zeros = [not member._vector[start:stop].any() for start, stop in terms.cuts]
         assert 1 <= sum(zeros) < 30  # 30 fair coins
