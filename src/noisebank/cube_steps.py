@@ -18,10 +18,9 @@ from noisebank.measuring.engine import Engine
 from noisebank.planning.prefix import Prefix
 from noisebank.planning.pricing import PrecisionWish, Wish
 from noisebank.planning.reuse import Plan
-from noisebank.planning.serving import Look, look_at
+from noisebank.planning.serving import Look, look_at, named_look
 from noisebank.policy import Policy
-from noisebank.queries.cells import Cube
-from noisebank.queries.query import Function, Query, Question
+from noisebank.queries.query import Query, Question
 from noisebank.records import Case
 from noisebank.salts import Secrets
 from noisebank.steps import Steps
@@ -68,10 +67,7 @@ class CubeSteps(Steps):
     def question(self, request: Request) -> Question:
         """What a request asks: SQL, or a first look at a cube."""
         look = request.body.get("look")
-        if look is None:
-            return super().question(request)
-        query = look_at(Cube.of(tuple(look["over"]), self.policy.columns), (Function(look["function"]), look["column"]))
-        return Question(query, Fraction(1), query.text)
+        return super().question(request) if look is None else named_look(look, self.policy)
 
     def _found(self, reservation: Reservation, question: Question) -> dict[str, Any]:
         return self._infer(reservation, question) if reservation.cube else super()._found(reservation, question)

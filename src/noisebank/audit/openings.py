@@ -14,11 +14,10 @@ from noisebank.errors import BadBank, NoisebankError, Tampered
 from noisebank.ledger.books import Books
 from noisebank.ledger.protocol import Reservation, Run
 from noisebank.planning.pricing import price, wish
-from noisebank.planning.serving import charges_of, look_at, serve
+from noisebank.planning.serving import charges_of, named_look, serve
 from noisebank.policy import Policy, policy_from_public
 from noisebank.privacy.calibration import budget_precision
-from noisebank.queries.cells import Cube
-from noisebank.queries.query import Function, Query, Question
+from noisebank.queries.query import Query, Question
 from noisebank.queries.sensitivity import sensitivity
 from noisebank.queries.sql import parse
 
@@ -107,10 +106,7 @@ def _check(reservation: Reservation, entry: dict[str, Any], policy: Policy) -> N
 
 def _question(entry: dict[str, Any], policy: Policy) -> Question:
     look = entry.get("look")
-    if look is None:
-        return parse(entry["sql"], policy)
-    query = look_at(Cube.of(tuple(look["over"]), policy.columns), (Function(look["function"]), look["column"]))
-    return Question(query, Fraction(1), query.text)
+    return parse(entry["sql"], policy) if look is None else named_look(look, policy)
 
 
 def _runs(query: Query, policy: Policy) -> tuple[Run, ...]:

@@ -7,6 +7,7 @@ it (docs/proofs/inference.md). So a price needs the policy and the query alone.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -22,7 +23,7 @@ from noisebank.policy import Neighbours, Policy
 from noisebank.queries.cells import Cube, CutsCells, cubes_of
 from noisebank.queries.groups import parts_of
 from noisebank.queries.predicates import TRUE
-from noisebank.queries.query import Function, Part, Query
+from noisebank.queries.query import Function, Part, Query, Question
 from noisebank.units import Precision
 
 MOST_WORK = 2**24
@@ -96,6 +97,13 @@ def look_at(cube: Cube, total: Total) -> Look:
     """The first look at one statistic of a cube."""
     function, column = total
     return Look((Part(function, column or None, ((1, TRUE),)),), over=cube.columns)
+
+
+def named_look(named: Mapping[str, Any], policy: Policy) -> Question:
+    """The first look that a request or an opened record names."""
+    cube = Cube.of(tuple(named["over"]), policy.columns)
+    look = look_at(cube, (Function(named["function"]), named["column"]))
+    return Question(look, Fraction(1), look.text)
 
 
 def serve(query: Query, policy: Policy) -> Served | None:
