@@ -44,18 +44,40 @@ class CubeSteps(Steps):
         cubes: tuple[int, ...] = (),
     ) -> None:
         super().__init__(id, policy, secrets, identity, engine, ledger, vault, entropy)
-        self.cubes = Cubes(id, Known(policy, self.state.budget), cubes, ledger, engine)
+        self._numbers = cubes
+        self._unpublished: set[bytes] = set()
         self._learn()
+
+    def complete(self, reservation: Reservation, question: Question) -> Sealed:
+        """As plainly. Whatever interrupts it, a sample that was drawn and not sealed was never there: nothing may be
+        inferred from it, since finishing the reservation draws again."""
+        try:
+            sealed = super().complete(reservation, question)
+        except BaseException:
+            if reservation.cube:
+                self._unpublished.add(reservation.id)
+                self._learn()
+            raise
+        self._unpublished.discard(reservation.id)
+        return sealed
 
     def plan(self, question: Question, wanted: Precision, plainly: bool = False) -> Plan:
         """Case and price, in a cube that can serve the question or by plain reuse."""
         served = None if plainly else self.cubes.serving(question.query)
         if served is None:
             return super().plan(question, wanted)
+        self._publish_earlier()
         planned = self.planned_in(question, wanted)
         if planned.fresh:
             self._check_identity()
         return planned
+
+    def _publish_earlier(self) -> None:
+        """What is sealed is known, so it is published before anything builds on it."""
+        for id in tuple(self._unpublished):
+            reservation, request = self.ledger.reservation(self.id, id), self.vault.request(id)
+            if reservation is not None and request is not None and self.vault.answer(id) is not None:
+                self.complete(reservation, self.question(request))
 
     def planned_in(self, question: Question, wanted: Precision) -> Plan:
         """The plan of a question that a cube serves; opens nothing."""
@@ -123,7 +145,8 @@ class CubeSteps(Steps):
         self.complete(found[0], bought)
 
     def _learn(self) -> None:
-        """Takes in all that was measured in cubes before, in the ledger's order."""
+        """Takes in all that was measured in cubes and sealed before, in the ledger's order, and nothing else."""
+        self.cubes = Cubes(self.id, Known(self.policy, self.state.budget), self._numbers, self.ledger, self.engine)
         for reservation in self.ledger.reservations(self.id):
             if reservation.cube and reservation.fresh and reservation.version == self.secrets.version:
                 sealed, request = self.vault.answer(reservation.id), self.vault.request(reservation.id)

@@ -14,7 +14,7 @@ from noisebank.audit.openings import check_openings
 from noisebank.audit.verifier import verify
 from noisebank.bank import create_bank, open_bank
 from noisebank.entropy import workload
-from noisebank.errors import Tampered
+from noisebank.errors import OutcomeUnknown, TableChanged, Tampered
 from noisebank.ledger.embedded import EmbeddedChain
 from noisebank.opening import known_accounts, open_account
 from noisebank.path import Account
@@ -365,3 +365,42 @@ def test_many_threads_ask_one_cube(tmp_path: Path):
     assert account.state.spent == sum((answer.cost for answer in paid), NOTHING)
     assert account.state.measurements < 40 and isinstance(account.ledger, EmbeddedChain)
     assert verify(list(account.ledger.export())).passed
+
+
+@pytest.mark.parametrize("where", ["seal", "identity"])
+def test_what_was_drawn_and_not_sealed_is_never_inferred_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+):
+    """Interrupted in the same process: the reservation will draw again, so the first draw must leave no trace."""
+    account = account_of(tmp_path)
+    account.ask(ages(20, 29), within=30)
+    with monkeypatch.context() as patched:
+        if where == "seal":
+            patched.setattr(account.vault, "seal", lambda sealed: (_ for _ in ()).throw(KeyboardInterrupt))
+        else:  # the table changes under the measurement
+            seen = iter(["", "", "changed"])
+            real = account._check_identity
+            patched.setattr(account, "_check_identity", lambda: _raise(TableChanged("x")) if next(seen) else real())
+        with pytest.raises((KeyboardInterrupt, TableChanged)):
+            account.ask(ages(0, 9), within=30, key="mine")
+    assert account.cubes._known.measurements(account.cubes.serving(account.parse(ages(0, 9)).query))[0] == 1
+    assert account.quote(ages(0, 9), within=30).case is not Case.INFER
+    spent = account.state.spent
+    answer = account.ask(ages(0, 9), within=30, key="mine")
+    assert account.state.spent == spent and account.ask(ages(0, 9), within=30).value == answer.value
+
+
+def test_what_is_sealed_is_published_before_anything_builds_on_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    account = account_of(tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr(account.ledger, "publish", lambda *seals: _raise(OutcomeUnknown("cut off")))
+        with pytest.raises(OutcomeUnknown):
+            account.ask(ages(0, 9), within=30)
+        with pytest.raises(OutcomeUnknown):
+            account.ask(ages(0, 9), within=60)
+    assert account.ask(ages(0, 9), within=60).case is Case.INFER
+    assert all(reservation.answer for reservation in account.ledger.reservations(account.id) if reservation.fresh)
+
+
+def _raise(error: Exception) -> None:
+    raise error
