@@ -7,7 +7,6 @@ its keys and seeds are written down, so that the test can open every sealed sum.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import multiprocessing
 import os
@@ -31,13 +30,16 @@ from noisebank.federated.relay.messages import Message
 from relay_support import Played
 
 FORKING = multiprocessing.get_context("forkserver")
-LONG = 60.0
+LONG = 90.0
+ANYWHERE = "127.0.0.1:0"
+"""Everybody listens where the system lets it: a port chosen before is a port that somebody may take."""
 
 
 def run_relay(words: list[str], folder: str, name: str) -> None:
-    """In a process of its own: the command, with what it prints and the tokens it draws kept in files."""
+    """In a process of its own: the command; what it prints, the tokens it draws and where it listens kept in files."""
     from noisebank.commands.relaying import relay
     from noisebank.entropy import SystemEntropy
+    from noisebank.federated.relay.transport import Server
 
     for number, ending in ((1, "out"), (2, "err")):
         kept = os.open(f"{folder}/{name}.{ending}", os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
@@ -51,6 +53,14 @@ def run_relay(words: list[str], folder: str, name: str) -> None:
         return made
 
     SystemEntropy.token = token  # type: ignore[method-assign]
+    begun = Server.__init__
+
+    def begin(self: Server, *args: Any, **kwargs: Any) -> None:
+        begun(self, *args, **kwargs)
+        Path(folder, f"{name}.new").write_text(self.endpoint)
+        Path(folder, f"{name}.new").rename(Path(folder, f"{name}.at"))  # whole, or not there
+
+    Server.__init__ = begin  # type: ignore[method-assign]
     relay.main(words, prog_name="relay")
 
 
@@ -179,24 +189,33 @@ def round_of(folder: Path, words: list[str], moment: Moment | None, users: int =
     FORKING.set_forkserver_preload(["relay_gateway", "noisebank.commands.relaying", "opendp.prelude", "rich.table"])
     x = simulation(users).uniform(-1.0, 1.0, (users, dimension))
     gateways = Gateways(moment)
-    ports = [_free_port() for _ in range(users + 1)]
-    host = ["host", "-k", str(users), "-d", str(dimension), "--listen", f"127.0.0.1:{ports[-1]}", "--json", *words]
+    # A machine under load starts a process in seconds. The host gives up early only where one is killed as it joins.
+    wait = "8" if moment and moment.kind == "join" else str(int(LONG))
+    host = ["host", "-k", str(users), "-d", str(dimension), "--listen", ANYWHERE, "--json", "--wait", wait, *words]
 
     def start(name: str, command: list[str]) -> None:
         gateways.processes[name] = FORKING.Process(target=run_relay, args=(command, str(folder), name), daemon=True)
         gateways.processes[name].start()
 
+    def until(done: Callable[[], bool], name: str) -> None:
+        """Waits for something that the process brings about, as long as it lives."""
+        end = time.monotonic() + LONG
+        while not (done() or gateways.killed):
+            lives = gateways.processes[name].is_alive()
+            assert lives or done(), f"{name} has ended: {(folder / f'{name}.err').read_text()}"
+            assert time.monotonic() < end, f"{name} takes too long: {(folder / f'{name}.err').read_text()}"
+            time.sleep(0.01)
+
     try:
-        front = gateways.front("host", lambda: f"127.0.0.1:{ports[-1]}")
+        front = gateways.front("host", (folder / "host.at").read_text)
         start("host", host)
-        _until_listening(ports[-1])
+        until((folder / "host.at").exists, "host")
         for number in range(users):
             np.save(folder / f"{number}.npy", x[number])
-            mine = f"127.0.0.1:{ports[number]}"
-            advertised = gateways.front(str(number), lambda mine=mine: mine)  # type: ignore[misc]
+            advertised = gateways.front(str(number), (folder / f"{number}.at").read_text)
             start(str(number), ["join", front, "--vector", str(folder / f"{number}.npy"), "-b", "1.3", "--json",
-                                "--listen", mine, "--advertise", advertised, "--wait", "20"])  # fmt: skip
-            _until(lambda: len(gateways.names) > number or bool(gateways.killed))  # noqa: B023 - names in joining order
+                                "--listen", ANYWHERE, "--advertise", advertised, "--wait", "40"])  # fmt: skip
+            until(lambda: len(gateways.names) > number, str(number))  # noqa: B023 - names in joining order
         for process in gateways.processes.values():
             process.join(LONG)
         codes = {name: process.exitcode for name, process in gateways.processes.items()}
@@ -240,32 +259,3 @@ def _plans(seen: list[Seen]) -> dict[int, Plan]:
             host_key = bytes.fromhex(roster["host_key"])
             plans[message.attempt] = make_plan(terms, message.round, message.attempt, entries, seeds, host_key)
     return plans
-
-
-PORTS = itertools.cycle(range(20_000 + os.getpid() % 1_000 * 12, 20_000 + os.getpid() % 1_000 * 12 + 12_000))
-"""Below those that systems give to outgoing connections: nobody takes one between our look and the process's start."""
-
-
-def _free_port() -> int:
-    for port in PORTS:
-        if port > 32_000:
-            continue
-        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
-            return port
-    raise AssertionError("no port is free")
-
-
-def _until_listening(port: int) -> None:
-    def there() -> bool:
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1.0):
-            return True
-        return False
-
-    _until(there)
-
-
-def _until(done: Callable[[], bool]) -> None:
-    until = time.monotonic() + LONG
-    while not done():
-        assert time.monotonic() < until, "this takes too long"
-        time.sleep(0.01)

@@ -10,11 +10,11 @@ import pytest
 from relay_gateway import Ended, Moment, round_of
 from relay_support import check_masked, check_wire
 
-BAS = ["--mode", "bas", "--patience", "1.5", "--wait", "4"]
-SAR = ["--mode", "sar", "--slices", "3", "--floor", "0.1", "--patience", "1.5", "--wait", "4"]
-MASKED = ["--mode", "masked", "--patience", "1.5", "--wait", "4"]
+BAS = ["--mode", "bas", "--patience", "1.5"]
+SAR = ["--mode", "sar", "--slices", "3", "--floor", "0.1", "--patience", "1.5"]
+MASKED = ["--mode", "masked", "--patience", "1.5"]
 WORDS = {"bas": BAS, "sar": SAR, "masked": MASKED}
-HURRIED = ["--mode", "bas", "--patience", "0.4", "--wait", "4"]
+HURRIED = ["--mode", "bas", "--patience", "0.9"]
 """Members give a silent host four times its patience, and five seconds."""
 SAYS = {"hello", "join", "open", "roster", "plan", "go", "status", "pass", "complain", "end"}
 
