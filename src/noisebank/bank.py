@@ -1,4 +1,4 @@
-"""A bank: a folder with keys, a journal and a vault, held by one process at a time."""
+"""A bank: a folder with keys, a ledger and a vault. One process at a time, unless both can be shared."""
 
 from __future__ import annotations
 
@@ -21,14 +21,17 @@ from noisebank.ledger.rpc import RpcChain
 from noisebank.ledger.signing import Key
 from noisebank.ledger.where import Where, read_where, write_where
 from noisebank.measuring.engine import Inspection
-from noisebank.opening import Moved, Rooms, known_accounts, open_account, open_next, unseen
+from noisebank.opening import Moved, Rooms, known_account, known_accounts, open_account, open_next, unseen
 from noisebank.path import Account
 from noisebank.policy import Policy
 from noisebank.policy_file import read_policy
 from noisebank.recovery import Recovered, check_history, recover
-from noisebank.vault.vault import Vault
+from noisebank.vault.place import FILE as VAULT
+from noisebank.vault.place import make_vault, on_postgres, open_vault
+from noisebank.vault.postgres_vault import PostgresVault
 
-VAULT, LOCK, KEYS, LEDGER, OUTBOX = "vault.sqlite", "lock", "keys", "ledger.json", "outbox.sqlite"
+__all__ = ["JOURNAL", "KEYS", "LEDGER", "LOCK", "OUTBOX", "VAULT", "Bank", "create_bank", "open_bank"]
+LOCK, KEYS, LEDGER, OUTBOX = "lock", "keys", "ledger.json", "outbox.sqlite"
 
 
 class Bank:
@@ -37,16 +40,17 @@ class Bank:
     def __init__(self, folder: Path, owner_key: Path | None = None, entropy: Entropy | None = None) -> None:
         if not (folder / JOURNAL).is_file() and not (folder / LEDGER).is_file():
             raise BadBank(f"{folder} is no bank; make one with `noisebank init {folder}`")
-        if not (folder / VAULT).is_file():  # a new one would forget every account, and open them a second time
-            raise BadBank(f"{folder} has no vault; put {VAULT} back, from the newest backup that there is")
         self.folder = folder
         self._exit = ExitStack()
-        self._exit.callback(os.close, _locked(folder / LOCK))
+        self._lock = _locked(folder / LOCK, shared=on_postgres(folder) and (folder / LEDGER).is_file())
+        self._exit.callback(os.close, self._lock)
         try:
             ledger = _chain(folder, _keys(folder, owner_key))
             self._exit.callback(ledger.close)
-            vault = Vault(folder / VAULT)
+            vault = open_vault(folder)
             self._exit.callback(vault.close)
+            if isinstance(vault, PostgresVault):
+                vault.bind(f"{ledger.chain_id} {ledger.contract}")
             self.rooms = Rooms(ledger, vault, entropy or SystemEntropy())
             check_history(ledger, vault)
             self._accounts = {account.name: account for account in known_accounts(self.rooms)}
@@ -79,6 +83,8 @@ class Bank:
 
     def account(self, name: str | None = None) -> Account:
         """An account by its name; the only one if no name is given."""
+        if self.ledger.shared and self.rooms.vault.shared:
+            self._join(name)
         if name is None and len(self._accounts) == 1:
             return next(iter(self._accounts.values()))
         if name is None:
@@ -87,6 +93,21 @@ class Bank:
         if name not in self._accounts:
             raise BadRequest("account", name, f"this bank has {', '.join(sorted(self._accounts)) or 'none yet'}")
         return self._accounts[name]
+
+    def _join(self, name: str | None) -> None:
+        """Takes in accounts, versions and cubes that other gateways have opened since this one looked."""
+        names = [name] if name is not None else list(self._accounts)
+        known = [self._accounts.get(each) for each in names]
+        if known and all(account is not None and _present(account) for account in known):
+            return
+        self.ledger.refresh()
+        ours = {account.id: account for account in self._accounts.values()}
+        for state in self.ledger.books.accounts():
+            if state.account not in ours or not _present(ours[state.account]):
+                account = known_account(self.rooms, state)
+                if account is not None:
+                    self._accounts[account.name] = account
+                    self.recovered[account.name] = recover(account)
 
     def accounts(self) -> tuple[Account, ...]:
         """All accounts of this bank."""
@@ -104,6 +125,7 @@ class Bank:
 
     def rotate_curator(self) -> tuple[str, int]:
         """A new curator's key for all accounts; its address, and how many accounts it has now."""
+        _hold(self._lock, self.folder / LOCK, fcntl.LOCK_EX)  # other gateways here would go on with the old one
         return rotate_curator(self.folder / KEYS, self.ledger, self.rooms.entropy)
 
     def close(self) -> None:
@@ -120,12 +142,17 @@ class Bank:
 
 
 def create_bank(
-    folder: Path | str, owner_key: Path | None = None, entropy: Entropy | None = None, where: Where | None = None
+    folder: Path | str,
+    owner_key: Path | None = None,
+    entropy: Entropy | None = None,
+    where: Where | None = None,
+    vault: str | None = None,
 ) -> Path:
     """Makes a bank: two keys, an empty vault, and a journal that begins with the contract.
 
     The owner's key goes to `owner_key`, or into the bank from where it can be moved away. With
-    `where` the ledger is a contract on that chain, and keys may come from the environment.
+    `where` the ledger is a contract on that chain, and keys may come from the environment. `vault` is
+    the address of a PostgreSQL database, which may hold the vault of other gateways already.
     """
     folder = Path(folder)
     entropy = entropy or SystemEntropy()
@@ -136,7 +163,7 @@ def create_bank(
     curator = _made(Role.CURATOR, folder / KEYS / f"{Role.CURATOR.value}.key", entropy)
     owner = owner_key or folder / KEYS / f"{Role.OWNER.value}.key"
     _made(Role.OWNER, owner, entropy)
-    Vault(folder / VAULT).close()
+    make_vault(folder, vault, entropy.token().hex())
     if where is not None:
         write_where(folder / LEDGER, where)
     else:
@@ -165,6 +192,12 @@ def _chain(folder: Path, keys: dict[Role, Key]) -> Chain:
         raise
 
 
+def _present(account: Account) -> bool:
+    """Whether an account is as the ledger has it now, as far as this process has read it."""
+    complete = len(account.cubes.numbers) == len(account.policy.cubes)
+    return complete and account.state.version == account.secrets.version
+
+
 def _variable(role: Role) -> str:
     return f"NOISEBANK_{role.name}_KEY"
 
@@ -191,17 +224,25 @@ def _keys(folder: Path, owner_key: Path | None) -> dict[Role, Key]:
     return keys
 
 
-def _locked(path: Path) -> int:
+def _locked(path: Path, shared: bool) -> int:
+    """Against a second process; where vault and ledger can be shared, only against one that wants to be alone."""
     try:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise BadBank(f"{path} cannot be opened: {error.strerror}") from None
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+        _hold(handle, path, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+    except BankInUse:
         os.close(handle)
-        raise BankInUse(f"another process uses the bank {path.parent}; wait for it, or talk to it") from None
+        raise
     return handle
+
+
+def _hold(handle: int, path: Path, how: int) -> None:
+    try:
+        fcntl.flock(handle, how | fcntl.LOCK_NB)
+    except OSError:
+        raise BankInUse(f"another process uses the bank {path.parent}; wait for it, or talk to it") from None
 
 
 def _sync(folder: Path) -> None:

@@ -31,11 +31,11 @@ def open_database(path: Path | str, schema: str, vfs: str | None = None) -> apsw
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     try:
         database = apsw.Connection(str(path), vfs=vfs)
+        database.set_busy_timeout(5_000)  # first: another process may be opening it at this moment
         if vfs is not None:
             database.pragma("locking_mode", "EXCLUSIVE")
         database.pragma("journal_mode", "WAL")
         database.pragma("synchronous", "FULL")
-        database.set_busy_timeout(5_000)
         database.execute(schema)
     except apsw.Error as error:
         raise BadBank(f"{path} cannot be opened as a database: {error}") from None

@@ -74,6 +74,8 @@ def deploy(url: str, key: Key, patience: float = PATIENCE) -> Where:
 class RpcChain(Chain):
     """A `Ledger` on a chain that others run. Several gateways may share an account."""
 
+    shared = True
+
     def __init__(
         self, where: Where, keys: Mapping[Role, Key], outbox: Path | str, patience: float = PATIENCE, poll: float = 0.05
     ) -> None:
@@ -113,6 +115,10 @@ class RpcChain(Chain):
         self._outbox.close()
 
     # -- reading -------------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """Reads what has become final, whoever sent it."""
+        self.follower.sync(self._patience)
 
     @property
     def books(self) -> Books:
