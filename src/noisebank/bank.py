@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 
+from noisebank.durable import sync_folder
 from noisebank.entropy import Entropy, SystemEntropy
 from noisebank.errors import BadBank, BadRequest, BankInUse
 from noisebank.handover import rotate_curator
@@ -30,7 +31,19 @@ from noisebank.vault.place import FILE as VAULT
 from noisebank.vault.place import make_vault, on_postgres, open_vault
 from noisebank.vault.postgres_vault import PostgresVault
 
-__all__ = ["JOURNAL", "KEYS", "LEDGER", "LOCK", "OUTBOX", "VAULT", "Bank", "create_bank", "open_bank"]
+__all__ = [
+    "JOURNAL",
+    "KEYS",
+    "LEDGER",
+    "LOCK",
+    "OUTBOX",
+    "VAULT",
+    "Bank",
+    "create_bank",
+    "lock_bank",
+    "open_bank",
+    "sealing_key",
+]
 LOCK, KEYS, LEDGER, OUTBOX = "lock", "keys", "ledger.json", "outbox.sqlite"
 
 
@@ -172,13 +185,24 @@ def create_bank(
         EmbeddedChain(journal, {Role.CURATOR: curator}).close()
     for written in (owner.parent, folder / KEYS, folder):
         if written.is_dir():
-            _sync(written)
+            sync_folder(written)
     return folder
 
 
 def open_bank(folder: Path | str, owner_key: Path | None = None) -> Bank:
     """Opens a bank made by `create_bank`. One process at a time."""
     return Bank(Path(folder), owner_key)
+
+
+def lock_bank(folder: Path) -> int:
+    """Holds a bank against every other process, without opening it; a handle to close. `BankInUse` if one has it."""
+    return _locked(folder / LOCK, shared=False)
+
+
+def sealing_key(folder: Path) -> Key:
+    """The key that signs for the bank itself: the sealer's, which was the curator's at first."""
+    keys = _keys(folder, None)
+    return keys.get(Role.SEALER) or keys[Role.CURATOR]
 
 
 def _chain(folder: Path, keys: dict[Role, Key]) -> Chain:
@@ -243,12 +267,3 @@ def _hold(handle: int, path: Path, how: int) -> None:
         fcntl.flock(handle, how | fcntl.LOCK_NB)
     except OSError:
         raise BankInUse(f"another process uses the bank {path.parent}; wait for it, or talk to it") from None
-
-
-def _sync(folder: Path) -> None:
-    """A file is only there after a crash if its folder was written too."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -12,6 +12,7 @@ from noisebank.commands import (
     chaining,
     drafting,
     inferring,
+    keeping,
     localising,
     owning,
     relaying,
@@ -38,5 +39,6 @@ for command in (
     showing.demo, owning.init, drafting.policy, owning.open_, asking.quote, asking.ask, asking.explain, books.statement,
     verifying.verify, owning.budget, ruling.analyst, ruling.roles, ruling.pause, ruling.resume, chaining.deploy,
     chaining.anchor, localising.local, relaying.relay, showing.reproduce, showing.bench,
+    keeping.backup, keeping.restore,
 ):  # fmt: skip
     main.add_command(command)

@@ -53,6 +53,24 @@ def reading(database: apsw.Connection) -> Iterator[None]:
         raise Tampered(f"{database.filename} holds a row that nobody here has written") from None
 
 
+def sync_folder(folder: Path) -> None:
+    """A file is only there after a crash if its folder was written too."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_once(path: Path, text: str) -> None:
+    """A new small file for its owner's eyes only, on disk on return; never overwrites."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+
+
 def end_process(reason: str) -> None:
     """A commit failed: what memory holds may be ahead of the disk, so nothing may go on from it."""
     sys.stderr.write(f"noisebank: {reason}; ending the process so that nothing builds on it\n")

@@ -7,6 +7,7 @@ import os
 import re
 from pathlib import Path
 
+from noisebank.durable import write_once
 from noisebank.errors import BadBank, BadRequest
 from noisebank.vault.postgres_vault import PostgresVault, make_postgres_vault
 from noisebank.vault.sqlite_vault import SqliteVault
@@ -31,12 +32,7 @@ def make_vault(folder: Path, address: str | None, name: str) -> None:
         SqliteVault(folder / FILE).close()
         return
     known = make_postgres_vault(checked(address or given or ""), name)
-    text = json.dumps({"format": FORMAT, "name": known, "address": address}, indent=1) + "\n"
-    handle = os.open(folder / PLACE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(handle, "w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
+    write_once(folder / PLACE, json.dumps({"format": FORMAT, "name": known, "address": address}, indent=1) + "\n")
 
 
 def open_vault(folder: Path) -> Vault:
