@@ -3,69 +3,21 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 
-from chain.gateway import CURATOR, deployed, fund
-from conformance.server import Server
-from contract.node import Node, node_or_skip
-from noisebank.bank import Bank, create_bank, open_bank
+from noisebank.bank import Bank, open_bank
 from noisebank.errors import BankInUse, KeyReused, TableChanged, VaultUnreachable
-from noisebank.ledger.signing import Key
 from noisebank.records import Case
 from noisebank.units import NOTHING
-from support import write_people
 from vault.gateways import Gateway
+from vault.town import Town
 
 SMOKERS = "SELECT COUNT(*) FROM {} WHERE smoker"
 OLDER = "SELECT COUNT(*) FROM {} WHERE age > {}"
-
-
-@dataclass
-class Town:
-    """Everything that gateways share."""
-
-    server: Server
-    node: Node
-    folder: Path
-    tables: Path
-
-    def bank(self) -> Bank:
-        return open_bank(self.folder)
-
-    def rows(self, sql: str, *values: Any) -> list[Any]:
-        with psycopg.connect(self.server.where, options="-c search_path=noisebank") as connection:
-            return connection.execute(sql.encode(), values).fetchall()
-
-    def policy(self, name: str, epsilon: str = "4", cubes: str = "") -> Path:
-        path = write_people(self.tables / name, epsilon=epsilon, neighbours="add-remove")
-        path.write_text(cubes + path.read_text().replace('name = "people"', f'name = "{name}"'))
-        return path
-
-
-@pytest.fixture(scope="module")
-def town(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
-    server.execute("DROP SCHEMA IF EXISTS noisebank CASCADE")
-    base = tmp_path_factory.mktemp("town")
-    with node_or_skip() as node:
-        where = deployed(node)
-        create_bank(base / "bank", where=where, vault=server.address("postgres"))
-        fund(node, *(Key.load(base / "bank" / "keys" / f"{role}.key") for role in ("curator", "owner")))
-        assert CURATOR  # who deployed has nothing to do with who curates
-        yield Town(server, node, base / "bank", base / "tables")
-
-
-@pytest.fixture
-def pair(town: Town) -> Iterator[tuple[Bank, Bank]]:
-    """Two gateways in one process: they share no memory besides what tests hold, and it is quicker."""
-    with town.bank() as one, town.bank() as two:
-        yield one, two
 
 
 # -- two processes --------------------------------------------------------------------------------

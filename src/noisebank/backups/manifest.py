@@ -80,6 +80,8 @@ def read_manifest(folder: Path) -> Manifest:
 
 def check_names(folder: Path, manifest: Manifest) -> None:
     """The files are those of the manifest, and there are no others."""
+    if any(path.is_symlink() for path in folder.rglob("*")):
+        raise Tampered("the backup has a link in it")
     for name in sorted(set(_names(folder)) ^ manifest.files.keys()):
         raise Tampered(f"the backup {'lacks' if name in manifest.files else 'has a file that is not its own:'} {name}")
 
