@@ -43,7 +43,8 @@ def test_a_shared_bank_is_copied_while_two_gateways_use_it(town: Town, pair: tup
     try:
         for name, vault in (("file", "file"), ("database", town.server.address("postgres", "spare"))):
             done = restore(tmp_path / "copy", tmp_path / name, Asked(rpc=town.node.url, vault=vault))
-            assert len(done.checked.lost) == 1 and done.checked.recomputed >= 1 and not done.keys
+            assert len(done.checked.lost) == 1 + (name == "database")  # what the first of the two publishes below
+            assert done.checked.recomputed >= 1 and not done.keys
             shutil.copytree(town.folder / "keys", tmp_path / name / "keys", dirs_exist_ok=True)
             with open_bank(tmp_path / name) as bank:
                 account = bank.account("kept")
@@ -53,9 +54,8 @@ def test_a_shared_bank_is_copied_while_two_gateways_use_it(town: Town, pair: tup
                     account.ask("SELECT COUNT(*) FROM kept WHERE age > 30", sigma="4", key="later")
     finally:
         town.server.execute("DROP DATABASE spare WITH (FORCE)")
-    assert (
-        two.account("kept").ask("SELECT COUNT(*) FROM kept WHERE age > 30", sigma="4", key="later").exact == later.exact
-    )
+    again = two.account("kept").ask("SELECT COUNT(*) FROM kept WHERE age > 30", sigma="4", key="later")
+    assert again.exact == later.exact
 
 
 def test_a_vault_moves_from_a_file_to_a_database(tmp_path: Path, database: str, server: Server) -> None:
