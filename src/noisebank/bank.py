@@ -32,6 +32,7 @@ from noisebank.vault.place import make_vault, on_postgres, open_vault
 from noisebank.vault.postgres_vault import PostgresVault
 
 __all__ = [
+    "ACCESS",
     "JOURNAL",
     "KEYS",
     "LEDGER",
@@ -45,6 +46,8 @@ __all__ = [
     "sealing_key",
 ]
 LOCK, KEYS, LEDGER, OUTBOX = "lock", "keys", "ledger.json", "outbox.sqlite"
+ACCESS = "access.sqlite"
+"""Who may come in over HTTP: `service.access` keeps it, backups copy it."""
 
 
 class Bank:

@@ -17,6 +17,7 @@ from noisebank.commands import (
     owning,
     relaying,
     ruling,
+    serving,
     showing,
     verifying,
 )
@@ -38,7 +39,7 @@ for measured in (inferring.reuse, inferring.planner):
 for command in (
     showing.demo, owning.init, drafting.policy, owning.open_, asking.quote, asking.ask, asking.explain, books.statement,
     verifying.verify, owning.budget, ruling.analyst, ruling.roles, ruling.pause, ruling.resume, chaining.deploy,
-    chaining.anchor, localising.local, relaying.relay, showing.reproduce, showing.bench,
-    keeping.backup, keeping.restore,
+    chaining.anchor, serving.serve, serving.key, keeping.backup, keeping.restore, localising.local, relaying.relay,
+    showing.reproduce, showing.bench,
 ):  # fmt: skip
     main.add_command(command)

@@ -7,7 +7,7 @@ line of `Account.answers` is one of these steps, in this order.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Unpack, overload
 
 from noisebank.answers import Answer, Quote, standard_deviation
@@ -23,9 +23,10 @@ from noisebank.queries.cells import cubes_of
 from noisebank.queries.derived import Derivation, Item, items
 from noisebank.queries.query import Question
 from noisebank.queries.sensitivity import contribution_range, saturation
+from noisebank.records import Case
 from noisebank.refinement import Refinement, refine
 from noisebank.steps import OWNER
-from noisebank.units import MOST_PRECISION, NOTHING, Exact, Precision, exact
+from noisebank.units import MOST_PRECISION, NOTHING, Exact, Precision, exact, on_ladder
 
 Asked = tuple[Question, Wish]
 
@@ -51,6 +52,7 @@ class Account(CubeSteps):
         at_most: Exact | None = None,
         key: str | None = None,
         analyst: str = OWNER,
+        best: bool = False,
         **wished: Unpack[Wished],
     ) -> Any: ...
 
@@ -63,6 +65,7 @@ class Account(CubeSteps):
         at_most: Exact | None = None,
         key: str | None = None,
         analyst: str = OWNER,
+        best: bool = False,
         **wished: Unpack[Wished],
     ) -> Refinement: ...
 
@@ -74,20 +77,22 @@ class Account(CubeSteps):
         at_most: Exact | None = None,
         key: str | None = None,
         analyst: str = OWNER,
+        best: bool = False,
         **wished: Unpack[Wished],
     ) -> Answer | Refinement | DerivedAnswer | Answers:
         """Answers a question, SQL or the name of one of the policy's queries.
 
         Say how good the answer shall be in one way: `epsilon` and `delta`, or `within` a distance at
         a `confidence`, or `relative` to the true value, or `sigma`. `key` makes a retry safe: the
-        same key gives the same answer, charged once. `at_most` is the most precision to spend.
+        same key gives the same answer, charged once. `at_most` is the most precision to spend. With
+        `best`, a more precise answer is given if it is free and the analyst's view has room for it.
         What comes back is an `Answer`; a `GroupedAnswer` for GROUP BY; a `DerivedAnswer` for what is
         made of several queries; `Answers` for a SELECT of several results.
         """
         limit = None if at_most is None else _amount(at_most)
         if relative is not None:
             return self._refine(sql, goal_of(relative, wished), limit, key, analyst)
-        return self._derive(sql, wish(**wished), limit, key, analyst)
+        return self._derive(sql, wish(**wished), limit, key, analyst, best)
 
     def answer(
         self, sql: str, wished: Wish, at_most: Precision | None = None, key: str | None = None, analyst: str = OWNER
@@ -120,12 +125,40 @@ class Account(CubeSteps):
             self._answer(*parts) for parts in zip(published, sealed, (question for question, _ in asked), strict=True)
         ]
 
+    def recall(self, id: bytes) -> Answer | None:
+        """A published answer, read again: nothing is spent, nothing recorded."""
+        reservation, request = self.ledger.reservation(self.id, id), self.vault.request(id)
+        if reservation is None or request is None or not reservation.finished:
+            return None
+        recorded = self._recorded(reservation) if reservation.case is Case.REPEAT else reservation
+        if recorded.version != self.state.version:
+            return None  # of an earlier version of the table: its policy gave it its unit
+        return self._answer(reservation, self._sealed(recorded.id), self.question(request))
+
+    def best_free(self, question: Question, wanted: Precision, analyst: str) -> Precision:
+        """The best precision that costs the account nothing and that the analyst's view has room for.
+
+        Never less than what is wanted. What is between two recorded precisions is blurred, as ever.
+        """
+        records = self._records(question.query)
+        best = records[-1].precision if records else NOTHING
+        if best <= wanted:
+            return wanted
+        if analyst == OWNER:
+            return best
+        view = self.view(analyst)
+        given = self.ledger.books.delivered(self.id, self.analyst(analyst), self.secrets.query(question.query))
+        room = given + Precision(max(0, view.limit.units - view.used.units))
+        return max(wanted, min(best, on_ladder(room)))
+
     def _derive(
-        self, sql: str, wished: Wish, at_most: Precision | None, key: str | None, analyst: str
+        self, sql: str, wished: Wish, at_most: Precision | None, key: str | None, analyst: str, best: bool = False
     ) -> Answer | DerivedAnswer | Answers:
         """A SELECT of several results, or of one that is made of several: one group on the one path."""
         group = self._group(sql, wished)
         plainly = any(item.how not in (Derivation.LINEAR, Derivation.RATIO) for item in group.items)
+        if best and len(group.asked) == 1:
+            group = replace(group, asked=(self._bettered(*group.asked[0], key, analyst),))
         parts = self.answers(group.asked, at_most, key, analyst, plainly)
         made = [
             parts[where[0]]
@@ -137,6 +170,16 @@ class Account(CubeSteps):
             return made[0]
         paid = sum((part.cost for part in parts), NOTHING)
         return Answers(sql, tuple(made), tuple(item.name for item in group.items), paid)
+
+    def _bettered(self, question: Question, wished: Wish, key: str | None, analyst: str) -> Asked:
+        """The best that is free; a retry gets what its key got before, though something better may be free by now."""
+        wanted = self.price(question, wished)
+        before = None if key is None else self.vault.request_under(self.id, analyst, key)
+        if before is not None and before.body.get("wanted", 0) >= wanted.units:
+            better = Precision(before.body["wanted"])
+        else:
+            better = self.best_free(question, wanted, analyst)
+        return question, wished if better == wanted else PrecisionWish(better)
 
     def _group(self, sql: str, wished: Wish) -> Wanted:
         """What a SELECT needs: its results, their parts, and each part's share of the wish."""

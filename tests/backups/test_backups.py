@@ -9,7 +9,7 @@ import shutil
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +21,13 @@ from noisebank.backups.making import make_backup
 from noisebank.backups.manifest import FILE as MANIFEST
 from noisebank.backups.manifest import read_manifest
 from noisebank.backups.restoring import Asked, restore
-from noisebank.bank import JOURNAL, VAULT, Bank, create_bank, open_bank
+from noisebank.bank import ACCESS, JOURNAL, VAULT, Bank, create_bank, open_bank
+from noisebank.entropy import SystemEntropy
 from noisebank.errors import AnswerLost, BadBank, BankInUse, NoisebankError, Tampered
 from noisebank.ledger.signing import Key
 from noisebank.path import Account
 from noisebank.records import Case
+from noisebank.service import access
 from noisebank.units import NOTHING
 from support import write_people
 
@@ -430,3 +432,26 @@ def test_a_restore_killed_anywhere_loses_nothing(folder: Path, tmp_path: Path) -
     assert kills >= 8
     with open_bank(folder) as bank:
         assert bank.head() == head and bank.recovered["people"].lost == 1
+
+
+# -- who may come in ------------------------------------------------------------------------------------
+
+
+def test_api_keys_are_copied_and_revoked_ones_stay_revoked_where_that_is_known(folder: Path, tmp_path: Path) -> None:
+    from noisebank.service.access import Access, Part
+
+    assert access.FILE == ACCESS
+    with closing(Access(folder / ACCESS, SystemEntropy())) as doors:
+        doors.add_person("maria", Part.ANALYST)
+        secret, facts = doors.make_key("maria")
+        session, _ = doors.make_session("maria", 3600)
+        make_backup(folder, tmp_path / "copy")
+        doors.revoke("maria", facts.id)
+    restored = restore(tmp_path / "copy", tmp_path / "again")
+    assert any("revoked" in warning for warning in restored.warnings)
+    with closing(Access(tmp_path / "again" / ACCESS, SystemEntropy())) as doors:
+        assert doors.caller(secret) is not None and doors.caller(session) is None
+    replaced = restore(tmp_path / "copy", folder, Asked(replace=True))
+    assert not any("revoked" in warning for warning in replaced.warnings)
+    with closing(Access(folder / ACCESS, SystemEntropy())) as doors:
+        assert doors.caller(secret) is None

@@ -58,6 +58,8 @@ def test_a_key_belongs_to_one_request_whoever_comes_second(opens: Opens) -> None
     second.save_request(request(5, account=OTHER))
     assert first.request(request(3).id) == request(3, key="another")
     assert first.request(request(2).id) is None
+    assert first.request_under(ACCOUNT, "maria", "k") == request(4, analyst="maria")
+    assert first.request_under(ACCOUNT, "maria", "none") is None
 
 
 def test_the_first_answer_that_is_sealed_stays(opens: Opens) -> None:

@@ -19,7 +19,7 @@ from noisebank.backups.copying import change, copy_database, copy_vault
 from noisebank.backups.manifest import FILE as MANIFEST
 from noisebank.backups.manifest import Manifest, digest, write_manifest
 from noisebank.backups.room import LOCK, copy_file, finish, room_for
-from noisebank.bank import JOURNAL, KEYS, LEDGER, OUTBOX, VAULT, sealing_key
+from noisebank.bank import ACCESS, JOURNAL, KEYS, LEDGER, OUTBOX, VAULT, sealing_key
 from noisebank.errors import BadBank
 from noisebank.ledger.where import read_where, write_where
 from noisebank.vault.place import on_postgres, open_postgres_vault
@@ -62,6 +62,10 @@ def make_backup(folder: Path, target: Path, with_keys: bool = False) -> Backup:
             copy_database(folder / JOURNAL, room / JOURNAL)
             _copy_vault(folder, room / VAULT)
             facts |= _same_moment(room)
+        if (folder / ACCESS).is_file():
+            copy_database(folder / ACCESS, room / ACCESS)
+            for table in ("sessions", "nonces"):  # whoever is signed in now signs in again
+                change(room / ACCESS, f"DELETE FROM {table} WHERE true", [()])
         if with_keys:
             for path in sorted((folder / KEYS).glob("*.key")):
                 copy_file(path, room / KEYS / path.name)

@@ -15,11 +15,11 @@ from noisebank.audit.comparing import Compared, History
 from noisebank.audit.onchain import OnChain
 from noisebank.audit.verifier import JournalHistory
 from noisebank.backups.checking import Checked, check, vault_in
-from noisebank.backups.copying import change, rows_of, write_journal
+from noisebank.backups.copying import change, copy_database, rows_of, write_journal
 from noisebank.backups.journals import newest_journal
 from noisebank.backups.manifest import Manifest, check_bytes, check_names, read_manifest
 from noisebank.backups.room import beside, copy_file, finish, room_for
-from noisebank.bank import JOURNAL, KEYS, LEDGER, VAULT, lock_bank
+from noisebank.bank import ACCESS, JOURNAL, KEYS, LEDGER, VAULT, lock_bank
 from noisebank.entropy import SystemEntropy
 from noisebank.errors import BadBank, BadLedger, BadRequest, Tampered
 from noisebank.ledger.anchoring import find_anchors
@@ -27,7 +27,7 @@ from noisebank.ledger.node import Node
 from noisebank.ledger.where import Where, read_where, write_where
 from noisebank.vault.place import VARIABLE, make_vault, open_postgres_vault
 
-OURS = re.compile(r"journal\.sqlite|vault\.sqlite|outbox\.sqlite|ledger\.json|keys/[a-z-]+\.key")
+OURS = re.compile(r"journal\.sqlite|access\.sqlite|vault\.sqlite|outbox\.sqlite|ledger\.json|keys/[a-z-]+\.key")
 """Files that a backup may have; anything else in a manifest is nobody's business here."""
 IN_A_FILE = "file"
 
@@ -87,6 +87,7 @@ def restore(source: Path, folder: Path, asked: Asked | None = None) -> Restored:
             _from_chain(room, manifest, asked, old) if manifest.on_chain else _from_journal(room, manifest, asked, old)
         )
         done = replace(done, folder=folder, keys=_with_keys(room, old))
+        done = _with_access(room, old, done)
         _move_vault(room, manifest, asked)
         if old is not None:
             done = replace(done, moved_aside=beside(folder, f"replaced-{int(time.time())}"))
@@ -245,6 +246,17 @@ def _with_keys(room: Path, old: Path | None) -> bool:
         for path in sorted((old / KEYS).glob("*.key")):
             copy_file(path, room / KEYS / path.name)
     return (room / KEYS / "curator.key").is_file()
+
+
+def _with_access(room: Path, old: Path | None, done: Restored) -> Restored:
+    """Who may come in: as the bank that is replaced knows it, since keys may have been revoked after the copy."""
+    if old is not None and (old / ACCESS).is_file():
+        (room / ACCESS).unlink(missing_ok=True)
+        copy_database(old / ACCESS, room / ACCESS)
+    elif (room / ACCESS).is_file():
+        what = "API keys that were revoked after this copy was made open the bank again: look with `noisebank key list`"
+        return replace(done, warnings=(*done.warnings, what))
+    return done
 
 
 def _move_vault(room: Path, manifest: Manifest, asked: Asked) -> None:

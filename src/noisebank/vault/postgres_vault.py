@@ -127,6 +127,14 @@ class PostgresVault:
         row = self._one("SELECT id, account, analyst, key, body FROM requests WHERE id = %s", (id,))
         return Request(row[0], row[1], row[2], row[3], json.loads(row[4])) if row else None
 
+    def request_under(self, account: bytes, analyst: str, key: str) -> Request | None:
+        """The request that came with an idempotency key."""
+        row = self._one(
+            "SELECT id, account, analyst, key, body FROM requests WHERE account = %s AND analyst = %s AND key = %s",
+            (account, analyst, key),
+        )
+        return Request(row[0], row[1], row[2], row[3], json.loads(row[4])) if row else None
+
     def seal(self, sealed: Sealed) -> Sealed:
         """Keeps an answer for ever, unless one is kept already; returns the one that is.
 

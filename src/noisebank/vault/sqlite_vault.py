@@ -121,6 +121,14 @@ class SqliteVault:
         row = self._one("SELECT id, account, analyst, key, body FROM requests WHERE id = ?", (id,))
         return Request(row[0], row[1], row[2], row[3], json.loads(row[4])) if row else None
 
+    def request_under(self, account: bytes, analyst: str, key: str) -> Request | None:
+        """The request that came with an idempotency key."""
+        row = self._one(
+            "SELECT id, account, analyst, key, body FROM requests WHERE account = ? AND analyst = ? AND key = ?",
+            (account, analyst, key),
+        )
+        return Request(row[0], row[1], row[2], row[3], json.loads(row[4])) if row else None
+
     def seal(self, sealed: Sealed) -> Sealed:
         """Keeps an answer for ever. From here on nobody draws noise for this reservation again."""
         self._commit(

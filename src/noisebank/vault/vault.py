@@ -135,6 +135,10 @@ class Vault(Protocol):
         """A request by its reservation id."""
         ...
 
+    def request_under(self, account: bytes, analyst: str, key: str) -> Request | None:
+        """The request that came with an idempotency key."""
+        ...
+
     def seal(self, sealed: Sealed) -> Sealed:
         """Keeps an answer for ever, and returns the one that is kept: the first that was sealed for its reservation.
 
