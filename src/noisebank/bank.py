@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 
 from noisebank.durable import sync_folder
 from noisebank.entropy import Entropy, SystemEntropy
-from noisebank.errors import BadBank, BadRequest, BankInUse
+from noisebank.errors import BadBank, BadRequest, BankInUse, OutcomeUnknown
 from noisebank.handover import rotate_curator
 from noisebank.ledger.chain import Chain
 from noisebank.ledger.embedded import EmbeddedChain, begin_chain
@@ -48,6 +49,8 @@ __all__ = [
 LOCK, KEYS, LEDGER, OUTBOX = "lock", "keys", "ledger.json", "outbox.sqlite"
 ACCESS = "access.sqlite"
 """Who may come in over HTTP: `service.access` keeps it, backups copy it."""
+OFTEN = 1.0
+"""Seconds after which what other gateways did is read again, for quotes and balances. What spends always reads it."""
 
 
 class Bank:
@@ -58,7 +61,8 @@ class Bank:
             raise BadBank(f"{folder} is no bank; make one with `noisebank init {folder}`")
         self.folder = folder
         self._exit = ExitStack()
-        self._lock = _locked(folder / LOCK, shared=on_postgres(folder) and (folder / LEDGER).is_file())
+        self._shared = on_postgres(folder) and (folder / LEDGER).is_file()
+        self._lock = _locked(folder / LOCK, self._shared)
         self._exit.callback(os.close, self._lock)
         try:
             ledger = _chain(folder, _keys(folder, owner_key))
@@ -67,6 +71,7 @@ class Bank:
             self._exit.callback(vault.close)
             if isinstance(vault, PostgresVault):
                 vault.bind(f"{ledger.chain_id} {ledger.contract}")
+            self._looked = time.monotonic()
             self.rooms = Rooms(ledger, vault, entropy or SystemEntropy())
             check_history(ledger, vault)
             self._accounts = {account.name: account for account in known_accounts(self.rooms)}
@@ -99,7 +104,7 @@ class Bank:
 
     def account(self, name: str | None = None) -> Account:
         """An account by its name; the only one if no name is given."""
-        if self.ledger.shared and self.rooms.vault.shared:
+        if self._shared:
             self._join(name)
         if name is None and len(self._accounts) == 1:
             return next(iter(self._accounts.values()))
@@ -111,12 +116,15 @@ class Bank:
         return self._accounts[name]
 
     def _join(self, name: str | None) -> None:
-        """Takes in accounts, versions and cubes that other gateways have opened since this one looked."""
+        """Takes in what other gateways have done, and accounts, versions and cubes that they have opened."""
         names = [name] if name is not None else list(self._accounts)
         known = [self._accounts.get(each) for each in names]
-        if known and all(account is not None and _present(account) for account in known):
+        present = known and all(account is not None and _present(account) for account in known)
+        if time.monotonic() - self._looked < OFTEN and present:
             return
-        self.ledger.refresh()
+        with suppress(OutcomeUnknown):  # balances and quotes may be read while the node is away; what spends insists
+            self.ledger.refresh()
+        self._looked = time.monotonic()
         ours = {account.id: account for account in self._accounts.values()}
         for state in self.ledger.books.accounts():
             if state.account not in ours or not _present(ours[state.account]):
@@ -127,6 +135,8 @@ class Bank:
 
     def accounts(self) -> tuple[Account, ...]:
         """All accounts of this bank."""
+        if self._shared:
+            self._join(None)
         return tuple(self._accounts.values())
 
     def export(self) -> Iterator[str]:
@@ -141,8 +151,12 @@ class Bank:
 
     def rotate_curator(self) -> tuple[str, int]:
         """A new curator's key for all accounts; its address, and how many accounts it has now."""
-        _hold(self._lock, self.folder / LOCK, fcntl.LOCK_EX)  # other gateways here would go on with the old one
-        return rotate_curator(self.folder / KEYS, self.ledger, self.rooms.entropy)
+        usual = fcntl.LOCK_SH if self._shared else fcntl.LOCK_EX
+        try:
+            _hold(self._lock, self.folder / LOCK, fcntl.LOCK_EX)  # other gateways here would go on with the old one
+            return rotate_curator(self.folder / KEYS, self.ledger, self.rooms.entropy)
+        finally:
+            _hold(self._lock, self.folder / LOCK, usual)  # whoever is refused another lock has lost the one it had
 
     def close(self) -> None:
         """Lets go of the bank. Nothing is lost."""

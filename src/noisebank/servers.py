@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 PATIENCE = 10
 """Seconds to wait for a server that does not answer."""
+ALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 4, "tcp_user_timeout": 30_000}
+"""A server that fell off the network is noticed within half a minute; the system's own defaults take hours."""
 REASONS = (
     ("password", "it refuses the password"),
     ("does not exist", "it does not know the role or the database"),
@@ -40,7 +42,7 @@ def connect(address: str, settings: Mapping[str, str]) -> psycopg.Connection[Any
     import psycopg
     from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-    known = {"connect_timeout": PATIENCE, "application_name": "noisebank", **conninfo_to_dict(address)}
+    known = {"connect_timeout": PATIENCE, "application_name": "noisebank", **ALIVE, **conninfo_to_dict(address)}
     connection = psycopg.connect(make_conninfo("", **known), autocommit=True)
     try:
         for name, value in settings.items():

@@ -118,7 +118,13 @@ class RpcChain(Chain):
 
     def refresh(self) -> None:
         """Reads what has become final, whoever sent it."""
-        self.follower.sync(self._patience)
+        try:
+            self.follower.sync(self._patience)
+        except NoisebankError:
+            raise
+        except Exception as error:  # a node may answer anything
+            what = f"the node {self.node.name} answers nonsense ({type(error).__name__})"
+            raise OutcomeUnknown(f"{what}: ask again with the same key") from None
 
     @property
     def books(self) -> Books:
