@@ -153,8 +153,7 @@ class SqliteVault:
         """All sealed answers of an account, in no order."""
         with self._access, reading(self._database):
             sql = "SELECT id, account, query, body, salt FROM answers WHERE account = ?"
-            for row in self._database.execute(sql, (account,)):
-                yield _sealed(row)
+            return iter([_sealed(row) for row in self._database.execute(sql, (account,))])
 
     def sealed_ids(self) -> tuple[tuple[bytes, bytes], ...]:
         """Account and id of the reservations whose answers are sealed."""
