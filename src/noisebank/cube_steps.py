@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from math import sqrt
 from typing import Any
 
-from noisebank.answers import Answer, Inference
+from noisebank.answers import Answer, GroupedAnswer, Inference
 from noisebank.entropy import Entropy
 from noisebank.errors import BudgetExhausted, Tampered, ViewExhausted
 from noisebank.inferring import Cubes
@@ -102,7 +103,11 @@ class CubeSteps(Steps):
         request = self.vault.request(reservation.id)
         alone = Precision(request.body["wanted"]) if request else reservation.wanted
         count, looked = sealed.body["measurements"], sealed.body["first_look"]
-        return replace(answer, wanted=alone, inferred=Inference(served.cube.columns, count, looked, alone))
+        answer = replace(answer, wanted=alone, inferred=Inference(served.cube.columns, count, looked, alone))
+        if isinstance(answer, GroupedAnswer) and "running" in sealed.body:
+            variances = (Fraction(variance) * question.unit**2 for variance in sealed.body["running"])
+            return replace(answer, running=tuple(sqrt(variance) for variance in variances))
+        return answer
 
     def _turns_of(self, query: Query) -> list[bytes]:
         """One at a time per cube besides: what is known there decides what is paid."""
@@ -123,7 +128,7 @@ class CubeSteps(Steps):
             return found
         asked = self.vault.request(reservation.id)
         wanted = reservation.wanted if asked is None else Precision(asked.body["wanted"])
-        return found | self.cubes.inferred(served, wanted, self._sensitivity(question.query))
+        return found | self.cubes.inferred(served, question.query, wanted, self._sensitivity(question.query))
 
     def _look_first(self, question: Question, first: Prefix, analyst: str) -> None:
         """Buys the first look at a cube: a request of its own, on the same path, before the one that needs it."""

@@ -89,15 +89,21 @@ class Cubes:
         elif fresh:
             self._known.learn(served, fresh, [GridValue(*value) for value in body["measured"]])
 
-    def inferred(self, served: Served, wanted: Precision, moves: Fraction) -> dict[str, Any]:
-        """What is known now, as it is sealed: values and variances, and what they were inferred from."""
+    def inferred(self, served: Served, query: Query, wanted: Precision, moves: Fraction) -> dict[str, Any]:
+        """What is known now, as it is sealed: values and variances, and what they were inferred from.
+
+        Groups along an ordered column are sealed with the variances of their running sums: quantiles are made of these.
+        """
         count, looked = self._known.measurements(served)
         values, variances = [], []
         for value, variance in self._known.answer(served, wanted, moves):
             grid = GridValue.nearest(value, _shift(variance))
             values.append([grid.numerator, grid.shift])
             variances.append(str(variance))
-        return {"values": values, "variances": variances, "measurements": count, "first_look": looked}
+        found = {"values": values, "variances": variances, "measurements": count, "first_look": looked}
+        if len(query.by) == 1 and self._known.policy.columns[query.by[0]].numeric:
+            found["running"] = [str(variance) for variance in self._known.running(served)]
+        return found
 
     def _look(self, served: Served, prefix: Prefix, entropy: Entropy) -> list[Any]:
         if not isinstance(self._engine, CubedEngine):

@@ -102,6 +102,12 @@ class Known:
         with self._access:
             return [self._answer(served, group, wanted, moves) for group in served.groups]
 
+    def running(self, served: Served) -> list[Fraction]:
+        """The variances of the running sums of the answers to all groups, in squared steps."""
+        with self._access:
+            parts = [(group.query, group.factor) if group else None for group in served.groups]
+            return [Fraction(found) * served.reach**2 for found in self._of(served).running(parts)]
+
     def measurements(self, served: Served) -> tuple[int, bool]:
         """How many measurements an answer is inferred from, and whether a first look is among them."""
         knowledge = self._of(served)

@@ -6,7 +6,7 @@ line of `Account.answers` is one of these steps, in this order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Unpack, overload
 
@@ -14,7 +14,7 @@ from noisebank.answers import Answer, Quote, standard_deviation
 from noisebank.cube_steps import CubeSteps
 from noisebank.derivation import Answers, DerivedAnswer, together
 from noisebank.errors import BadRequest, UnsupportedQuery
-from noisebank.planning.linear import WHOLE
+from noisebank.planning.linear import MOST_RUNS, WHOLE
 from noisebank.planning.pricing import PrecisionWish, Wish, Wished, split, wish
 from noisebank.planning.relative import Goal, goal_of
 from noisebank.planning.reuse import Plan, plan
@@ -125,8 +125,7 @@ class Account(CubeSteps):
     ) -> Answer | DerivedAnswer | Answers:
         """A SELECT of several results, or of one that is made of several: one group on the one path."""
         group = self._group(sql, wished)
-        plainly = any(item.how not in (Derivation.LINEAR, Derivation.RATIO) for item in group.items)
-        parts = self.answers(group.asked, at_most, key, analyst, plainly)
+        parts = self.answers(group.asked, at_most, key, analyst)
         made = [
             parts[where[0]]
             if item.how is Derivation.LINEAR
@@ -151,12 +150,15 @@ class Account(CubeSteps):
     def quote(self, sql: str, **wished: Unpack[Wished]) -> Quote:
         """What an answer would cost now. Spends nothing, opens no data."""
         group = self._group(sql, wish(**wished))
-        plainly = any(item.how not in (Derivation.LINEAR, Derivation.RATIO) for item in group.items)
-        quotes = [self.quoted(question, each, plainly) for question, each in group.asked]
+        # Parts that share a query are decided one after the other, so that later ones find what earlier ones pay for.
+        wanted = [self.price(question, each) for question, each in group.asked]
+        plans = _fitting(self._plan_of, group.asked, wanted, False)
+        quotes = [
+            self.quoted(question, each, not planned.cube)
+            for (question, each), planned in zip(group.asked, plans, strict=True)
+        ]
         if len(group.items) == 1 and group.items[0].how is Derivation.LINEAR:
             return quotes[0]
-        # Parts that share a query are decided one after the other, so that later ones find what earlier ones pay for.
-        plans = [self._plan_of(question, self.price(question, each), plainly) for question, each in group.asked]
         cost = sum(
             self.costs([(question, each) for (question, _), each in zip(group.asked, plans, strict=True)]), NOTHING
         )
@@ -206,10 +208,10 @@ class Account(CubeSteps):
         plainly: bool,
     ) -> list[Plan]:
         """Plans for a group. A first look that pays is bought before, on the same path."""
-        found = [self.plan(question, units, plainly) for (question, _), units in zip(asked, wanted, strict=True)]
+        found = _fitting(self.plan, asked, wanted, plainly)
         for place, (question, _) in enumerate(asked):
             if found[place].first is not None and self._look_pays(question, found[place], at_most, analyst):
-                found = [self.plan(each, units, plainly) for (each, _), units in zip(asked, wanted, strict=True)]
+                found = _fitting(self.plan, asked, wanted, plainly)
         return found
 
     def epsilon(self, spent: Precision) -> float:
@@ -250,6 +252,20 @@ def _amount(at_most: Exact) -> Precision:
     if value < 0:
         raise BadRequest("at_most", "less than nothing", "must not be negative")
     return Precision.floor(value)
+
+
+def _fitting(
+    plan_of: Callable[[Question, Precision, bool], Plan],
+    asked: Sequence[Asked],
+    wanted: Sequence[Precision],
+    plainly: bool,
+) -> list[Plan]:
+    """Plans of a group that fit into one transaction: the parts with the most runs of cells are asked plainly."""
+    found = [plan_of(question, units, plainly) for (question, _), units in zip(asked, wanted, strict=True)]
+    while sum(len(planned.charges) for planned in found) > MOST_RUNS:
+        place = max(range(len(found)), key=lambda place: len(found[place].charges))
+        found[place] = plan_of(asked[place][0], wanted[place], True)
+    return found
 
 
 def _place(asked: list[Asked], part: Asked) -> int:
