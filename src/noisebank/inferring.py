@@ -19,8 +19,9 @@ from noisebank.measuring.engine import Engine
 from noisebank.planning.linear import Charge
 from noisebank.planning.prefix import Prefix
 from noisebank.planning.reuse import Plan
-from noisebank.planning.serving import Look, Served, charges_of
+from noisebank.planning.serving import COUNTS, Look, Served, charges_of, look_at
 from noisebank.privacy.noise import draw_all, noise_scale
+from noisebank.queries.cells import cubes_of
 from noisebank.queries.query import Query
 from noisebank.records import Case
 from noisebank.units import NOTHING, GridValue, Precision
@@ -44,6 +45,14 @@ class Cubes:
     def serving(self, query: Query) -> Served | None:
         """How a cube serves the query; None if it must be asked plainly."""
         return self._known.serving(query) if self.numbers else None
+
+    def looks(self) -> list[Look]:
+        """First looks at the counts of each cube."""
+        return [look_at(cube, COUNTS) for cube in cubes_of(self._known.policy)] if self.numbers else []
+
+    def offer(self, served: Served) -> Prefix | None:
+        """The first look that could be bought; none if it was, or if there is none."""
+        return self._known.offer(served)
 
     def number(self, served: Served) -> int:
         """The cube's number on the ledger."""

@@ -18,8 +18,8 @@ from noisebank.planning.inference import FirstLookRule, InferencePlan, Knowledge
 from noisebank.planning.linear import enclosing
 from noisebank.planning.posterior import Inferred
 from noisebank.planning.prefix import Prefix
-from noisebank.planning.serving import Linear, Served, Total, serve, statistic_of
-from noisebank.policy import Policy
+from noisebank.planning.serving import COUNTS, Linear, Served, Total, serve, statistic_of
+from noisebank.policy import FirstLookAt, Policy
 from noisebank.queries.cells import cubes_of
 from noisebank.queries.query import Query
 from noisebank.units import NOTHING, GridValue, Precision
@@ -68,6 +68,11 @@ class Known:
             max((plan.fresh for plan in plans), default=NOTHING),
             next((plan.first for plan in plans if plan.first is not None), None),
         )
+
+    def offer(self, served: Served) -> Prefix | None:
+        """The first look that could be bought; none if it was, or if there is none."""
+        with self._access:
+            return self._of(served).offer
 
     def prefix(self, served: Served, precision: Precision) -> Prefix:
         """The first look that was paid for."""
@@ -131,7 +136,9 @@ class Known:
             if key not in self._knowledge:
                 statistic = statistic_of(self.policy, served.cube, served.total)
                 never = served.cube.cells > MOST_LOOKED_AT or not self.policy.first_look
-                rule = FirstLookRule(When.NEVER if never else When.PROFIT, self.policy.first_look or Fraction(1, 4))
+                opening = self.policy.first_look_at is FirstLookAt.OPENING and served.total == COUNTS
+                when = When.NEVER if never else When.OPENING if opening else When.PROFIT
+                rule = FirstLookRule(when, self.policy.first_look or Fraction(1, 4))
                 self._knowledge[key] = Knowledge(statistic, self._budget, rule)
             return self._knowledge[key]
 

@@ -179,6 +179,11 @@ class Knowledge:
         for known in self.measured:
             self._observe(known)
 
+    @property
+    def offer(self) -> Prefix | None:
+        """The first look that could be bought; none if it was, or if there is none."""
+        return self._offer
+
     def decline_first(self) -> None:
         """The first look will not be bought."""
         self._offer = None
