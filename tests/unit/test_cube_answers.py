@@ -13,7 +13,7 @@ from noisebank.advice import suggested, why
 from noisebank.audit.openings import check_openings
 from noisebank.audit.verifier import verify
 from noisebank.bank import create_bank, open_bank
-from noisebank.entropy import workload
+from noisebank.entropy import SystemEntropy, workload
 from noisebank.errors import OutcomeUnknown, TableChanged, Tampered
 from noisebank.ledger.embedded import EmbeddedChain
 from noisebank.opening import known_accounts, open_account, open_next
@@ -173,26 +173,41 @@ def test_neighbours_decide_the_factor(tmp_path: Path, neighbours: str, factor: i
     assert {charge.weight for charge in signed.charges} == {factor * factor * 2**32}
 
 
-def test_noise_is_as_large_as_was_paid_for(tmp_path: Path):
-    """Errors of answers, measured and inferred, over many accounts, against their stated standard deviations."""
+class Scaled(SystemEntropy):
+    """The real sampler at `factor` times the scale that it is asked for."""
+
+    def __init__(self, factor: float) -> None:
+        self.factor = factor
+
+    def discrete_gaussian(self, scale: float) -> int:
+        return super().discrete_gaussian(self.factor * scale)
+
+    def discrete_gaussians(self, scale: float, count: int) -> list[int]:
+        return super().discrete_gaussians(self.factor * scale, count)
+
+
+@pytest.mark.parametrize(("factor", "accepted"), [(1.0, True), (1.3, False), (0.7, False)])
+def test_noise_is_as_large_as_was_paid_for(tmp_path: Path, factor: float, accepted: bool):
+    """Errors of answers, measured and inferred, over accounts, against their stated standard deviations; and that
+    noise of 1.3 or 0.7 times its size would be seen in each of them."""
     path = write(tmp_path)
-    scores: dict[str, list[float]] = {"measured": [], "inferred": [], "group": []}
+    path.write_text(path.read_text().replace('[["age"], ["town", "smoker"]]', '[["age", "smoker"]]'))
     rules = read_policy(path)
-    for _ in range(40):
-        account, _ = open_account(memory_rooms(), rules)
-        one = account.ask(ages(0, 9), within=30)
-        account.ask(ages(5, 24), within=30)
-        account.ask(ages(10, 24), within=40)
-        inferred = account.ask(ages(0, 24), within=60)
-        assert inferred.case is Case.INFER
-        scores["measured"].append((one.value - true(account, ages(0, 9))) / one.stddev)
-        scores["inferred"].append((inferred.value - true(account, ages(0, 24))) / inferred.stddev)
-        groups = account.ask("SELECT smoker, COUNT(*) FROM people GROUP BY smoker", within=30)
-        exact = account.engine.statistics(account.parse("SELECT COUNT(*) FROM people GROUP BY smoker").query)
-        scores["group"].append((groups.groups[0].value - exact[0]) / groups.stddev)
+    scores: dict[str, list[float]] = {"measured": [], "inferred": []}
+    for _ in range(10):
+        account, _ = open_account(memory_rooms(Scaled(factor)), rules)
+        for name, by, within in (("measured", "age, smoker", 20), ("inferred", "age", 40)):
+            sql = f"SELECT {by}, COUNT(*) FROM people GROUP BY {by}"
+            found = account.ask(sql, within=within)
+            assert (found.case is Case.INFER) == (name == "inferred")
+            exact = account.engine.statistics(account.parse(sql).query)
+            pairs = zip(found.groups, exact, strict=True)
+            scores[name] += [(group.value - count) / found.stddev for group, count in pairs]
     for name, found in scores.items():
-        square = sum(score * score for score in found)
-        assert 12.5 < square < 90, name  # chi-square with 40 degrees: false alarm below 1e-5 a side
+        assert len(found) >= 650
+        square = sum(score * score for score in found) / len(found)
+        # Chi-square with 650 degrees has a relative standard deviation of 0.055: each end is 4.4 or more away.
+        assert (0.75 < square < 1.28) == accepted, (name, square)
 
 
 def test_a_first_look_is_bought_when_it_pays(tmp_path: Path):
