@@ -12,6 +12,7 @@ from noisebank.commands import (
     chaining,
     drafting,
     inferring,
+    learning,
     localising,
     owning,
     relaying,
@@ -37,6 +38,6 @@ for measured in (inferring.reuse, inferring.planner):
 for command in (
     showing.demo, owning.init, drafting.policy, owning.open_, asking.quote, asking.ask, asking.explain, books.statement,
     verifying.verify, owning.budget, ruling.analyst, ruling.roles, ruling.pause, ruling.resume, chaining.deploy,
-    chaining.anchor, localising.local, relaying.relay, showing.reproduce, showing.bench,
+    chaining.anchor, localising.local, relaying.relay, learning.learn, showing.reproduce, showing.bench,
 ):  # fmt: skip
     main.add_command(command)

@@ -29,6 +29,10 @@ class Model(ABC):
     error_name: str
     classifies: bool
 
+    def usual_rate(self, dimension: int) -> str:
+        """A first step that does no harm: slopes of a class are at most 1, whatever the weights are."""
+        return "1"
+
     @abstractmethod
     def slopes(self, scores: Floats, targets: Floats) -> Floats:
         """d loss / d score. Arrays of any shapes that fit together."""
@@ -46,6 +50,10 @@ class Linear(Model):
     """(score - target)^2 / 2, target in [-1, 1]."""
 
     name, error_name, classifies = "linear", "mean squared error", False
+
+    def usual_rate(self, dimension: int) -> str:
+        """The loss curves by |x|^2, at most d: steps much larger than 1/d overshoot."""
+        return f"{1.5 / dimension:.4g}"
 
     def slopes(self, scores: Floats, targets: Floats) -> Floats:
         return scores - targets
