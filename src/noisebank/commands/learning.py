@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from noisebank.commands.learn_group import learn
 from noisebank.commands.options import as_json, guarded, in_bank, opened_bank, owner_key
 
 if TYPE_CHECKING:
     from noisebank.federated.learning import Learned, LearningAccount, Task
 
 
-@learn.command("sgd")
+@click.command("sgd")
 @click.argument("table", type=click.Path(path_type=Path))
 @click.option("--schema", type=click.Path(path_type=Path), required=True, help="Public ranges and values (TOML).")
 @click.option("--target", required=True, metavar="NAME", help="The attribute to be predicted from the others.")

@@ -156,9 +156,10 @@ def fedsgd(quick: bool = False, progress: Progress = lambda done, total: None) -
     began = time.perf_counter()
     repetitions, folds, seeds = (1, 2, 4) if quick else (REPETITIONS, FOLDS, SEEDS)
     wanted = [(name, model, _settings(model)) for model, names in PANELS.items() for name in names]
-    runs = cross_validated(wanted, repetitions, folds, quick, lambda done, total: progress(done, total + seeds))
-    total = sum(repetitions * folds for _ in wanted)
-    reference = against_reference(seeds, lambda done, _: progress(total + done, total + seeds))
+    total = repetitions * len(wanted) + 1
+    runs = cross_validated(wanted, repetitions, folds, quick, lambda done, _: progress(done, total))
+    reference = against_reference(seeds)
+    progress(total, total)
     tables = {name: table(name, quick) for names in PANELS.values() for name in names}
     return FedSgd(runs, reference, time.perf_counter() - began, quick, repetitions, folds, tables)
 
@@ -173,17 +174,14 @@ def _settings(model: str) -> tuple[Setting, ...]:
     return tuple(dict.fromkeys([*found, Setting("three-outputs", epsilon)]))
 
 
-def against_reference(seeds: int, progress: Progress = lambda done, total: None) -> dict[str, Any]:
+def against_reference(seeds: int) -> dict[str, Any]:
     """Logistic accuracy on diamonds over 10 splits (90% of the rows in groups of 1000), beside the ranges."""
     used = table("diamonds")
     settings = [Setting(NONE), *(Setting(name, epsilon) for epsilon in REFERENCE_EPSILONS for name in NAMES)]
-    errors: list[list[float]] = []
-    for seed in range(seeds):
-        order = simulation(seed).permutation(len(used.rows))
-        test, train = order[: len(order) // 10], order[len(order) // 10 :]
-        parts = (used.rows[train], used.classes[train], used.rows[test], used.classes[test])
-        errors.append(descend("logistic", settings, *parts))
-        progress(seed + 1, seeds)
+    orders = [simulation(seed).permutation(len(used.rows)) for seed in range(seeds)]
+    tenth = len(used.rows) // 10
+    trains, tests = [order[tenth:] for order in orders], [order[:tenth] for order in orders]
+    errors = descend("logistic", settings, used.rows, used.classes, trains, tests)
     found = {
         s: Errors(tuple(1.0 - e for e in column)) for s, column in zip(settings, zip(*errors, strict=True), strict=True)
     }
@@ -195,8 +193,8 @@ def against_reference(seeds: int, progress: Progress = lambda done, total: None)
         )
         for name in NAMES:
             accuracy, bounds = found[Setting(name, epsilon)], REFERENCE[epsilon]
-            rows[name] = {**_shown(accuracy), "reference": list(bounds) if name != "laplace" else
-                          REFERENCE_LAPLACE.get(epsilon), "within": _within(accuracy, name, epsilon, pooled)}  # fmt: skip
+            theirs = REFERENCE_LAPLACE.get(epsilon) if name == "laplace" else list(bounds)
+            rows[name] = {**_shown(accuracy), "reference": theirs, "within": _within(accuracy, name, epsilon, pooled)}
         by_epsilon[f"{epsilon:g}"] = rows
     plain = found[Setting(NONE)]
     checked = [row["within"] for rows in by_epsilon.values() for row in rows.values() if row["within"] is not None]

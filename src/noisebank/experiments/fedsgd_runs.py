@@ -1,7 +1,7 @@
-"""Cross-validated runs of LDP-FedSGD: all mechanisms and epsilons of a fold descend side by side over the same groups.
+"""Cross-validated runs of LDP-FedSGD: all folds, mechanisms and epsilons of a repetition descend side by side.
 
 One product of matrices gives every descent its scores; each then draws its own reports through the product's own
-mechanisms. A fold is one process's work, so that all cores can be used.
+mechanisms. A repetition is one process's work, so that all cores can be used.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
+    Places = NDArray[np.int64]
 
 Progress = Callable[[int, int], None]
 FOLDS, GROUP = 10, 1000
@@ -52,13 +53,13 @@ class Setting:
 
 @dataclass(frozen=True)
 class Job:
-    """One fold of one repetition."""
+    """The folds of one repetition."""
 
     table: str
     model: str
     settings: tuple[Setting, ...]
     repetition: int
-    fold: int
+    folds: int
     quick: bool = False
 
 
@@ -83,31 +84,37 @@ class Errors:
         return self.spread / sqrt(len(self.values))
 
 
-def run_fold(job: Job) -> list[float]:
-    """The error of each setting's model on the fold that it has not seen; one pass, one participation a device."""
+def run_folds(job: Job) -> list[list[float]]:
+    """For each fold, the error of each setting's model on rows that it has not seen."""
     rows, targets = table(job.table, job.quick).task(job.model)
     order = simulation(3000 + job.repetition).permutation(len(rows))
     size = len(rows) // FOLDS
-    test = order[job.fold * size : (job.fold + 1) * size]
-    train = np.concatenate([order[: job.fold * size], order[(job.fold + 1) * size :]])
-    return descend(job.model, job.settings, rows[train], targets[train], rows[test], targets[test])
+    tests = [order[fold * size : (fold + 1) * size] for fold in range(job.folds)]
+    trains = [np.concatenate([order[: fold * size], order[(fold + 1) * size :]]) for fold in range(job.folds)]
+    return descend(job.model, job.settings, rows, targets, trains, tests)
 
 
 def descend(
-    model: str, settings: Sequence[Setting], rows: Floats, targets: Floats, test_rows: Floats, test_targets: Floats
-) -> list[float]:
-    """One descent for each setting over the same groups; their errors on the test rows."""
-    kind, dimension = model_named(model), rows.shape[1]
+    model: str, settings: Sequence[Setting], rows: Floats, targets: Floats, trains: Sequence[Places],
+    tests: Sequence[Places],
+) -> list[list[float]]:  # fmt: skip
+    """One pass over each training set, one participation a device; errors by test set and setting."""
+    kind, dimension, count = model_named(model), rows.shape[1], len(trains)
     noises = [setting.noise(dimension) for setting in settings]
-    groups = len(rows) // GROUP
-    descent = Descent(np.zeros((len(settings), dimension)), groups, float(kind.usual_rate(dimension)))
+    groups = min(map(len, trains)) // GROUP
+    descent = Descent(np.zeros((count, len(settings), dimension)), groups, float(kind.usual_rate(dimension)))
     for group in range(groups):
-        part = slice(group * GROUP, (group + 1) * GROUP)
-        here = rows[part]
-        slopes = kind.slopes(descent.weights @ here.T, targets[part][None])
-        descent.step(np.stack([noise.mean(slope, here) for noise, slope in zip(noises, slopes, strict=True)]))
-    errors = kind.errors(descent.model @ test_rows.T, test_targets[None]).mean(axis=1)
-    return [float(error) for error in errors]
+        chosen = np.stack([train[group * GROUP : (group + 1) * GROUP] for train in trains])
+        here = rows[chosen]
+        slopes = kind.slopes(descent.weights @ here.transpose(0, 2, 1), targets[chosen][:, None])
+        flat = here.reshape(-1, dimension)
+        found = [noise.means(slopes[:, place].reshape(-1), flat, count) for place, noise in enumerate(noises)]
+        descent.step(np.stack(found, axis=1))
+    weights = descent.model
+    return [
+        [float(error) for error in kind.errors(weights[place] @ rows[test].T, targets[test][None]).mean(axis=1)]
+        for place, test in enumerate(tests)
+    ]
 
 
 @contextmanager
@@ -133,14 +140,18 @@ def cross_validated(
         narrow = tuple(setting for setting in settings if setting.mechanism != "laplace")
         for repetition in range(repetitions):
             chosen = narrow if wide and repetition else settings
-            jobs += [Job(name, model, chosen, repetition, fold, quick) for fold in range(folds)]
+            jobs.append(Job(name, model, chosen, repetition, folds, quick))
     found: dict[tuple[str, str], dict[Setting, list[float]]] = defaultdict(lambda: defaultdict(list))
     jobs.sort(key=lambda job: (job.repetition, job.table != "vehicle"))  # long ones first: cores end together
     with _one_thread_each(), ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
-        running = {pool.submit(run_fold, job): job for job in jobs}
+        running = {pool.submit(run_folds, job): job for job in jobs}
         for done, future in enumerate(as_completed(running), 1):
             job = running[future]
-            for setting, error in zip(job.settings, future.result(), strict=True):
-                found[job.table, job.model][setting].append(error)
+            for errors in future.result():
+                for setting, error in zip(job.settings, errors, strict=True):
+                    found[job.table, job.model][setting].append(error)
             progress(done, len(jobs))
-    return {key: {s: Errors(tuple(errors)) for s, errors in parts.items()} for key, parts in found.items()}
+    return {
+        (name, model): {setting: Errors(tuple(errors)) for setting, errors in found[name, model].items()}
+        for name, model, _ in wanted
+    }

@@ -45,12 +45,17 @@ class GradientNoise:
 
     def mean(self, slopes: Floats, rows: Floats) -> Floats:
         """The mean of one report from each device, whose gradient is slope · row."""
-        made = self.vector
+        return np.asarray(self.means(slopes, rows, 1)[0])
+
+    def means(self, slopes: Floats, rows: Floats, groups: int) -> Floats:
+        """The same for so many groups of equal size, one after the other: a row of the result for each."""
+        made, each = self.vector, len(rows) // groups
         indices = choose(len(rows), made.dimension, made.sent)
         sent = slopes[:, None] * np.take_along_axis(rows, indices, axis=1)
         values = self.one.perturb(sent).reshape(-1)  # clips
-        sums = np.bincount(indices.reshape(-1), weights=values, minlength=made.dimension)
-        return np.asarray(made.scale * sums / len(rows))
+        places = indices + (np.arange(len(rows)) // each * made.dimension)[:, None]
+        sums = np.bincount(places.reshape(-1), weights=values, minlength=groups * made.dimension)
+        return np.asarray(made.scale * sums / each).reshape(groups, made.dimension)
 
     def worst_variance(self) -> float:
         """Of one number of one device's report."""
@@ -66,7 +71,12 @@ class ExactMean:
 
     def mean(self, slopes: Floats, rows: Floats) -> Floats:
         """The mean of the clipped gradients."""
-        return np.asarray(clean(slopes[:, None] * rows).mean(axis=0))
+        return np.asarray(self.means(slopes, rows, 1)[0])
+
+    def means(self, slopes: Floats, rows: Floats, groups: int) -> Floats:
+        """The same for so many groups of equal size."""
+        clipped = clean(slopes[:, None] * rows)
+        return np.asarray(clipped.reshape(groups, -1, rows.shape[1]).mean(axis=1))
 
 
 def task_noise(task: Task) -> GradientNoise:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from noisebank.errors import BadTable
 from noisebank.federated.learning.design import Design
@@ -12,7 +14,7 @@ from noisebank.federated.local import Number
 READERS = {".csv": "read_csv(?, all_varchar = true, header = true)", ".parquet": "read_parquet(?)"}
 
 
-def read_columns(path: Path, design: Design) -> dict[str, Sequence[object]]:
+def read_columns(path: Path, design: Design) -> dict[str, Any]:
     """The design's attributes: numbers as floats, categories as text. Never quotes a value of the table."""
     import duckdb
 
@@ -29,9 +31,9 @@ def read_columns(path: Path, design: Design) -> dict[str, Sequence[object]]:
     except duckdb.Error as error:
         what = "a column is missing" if "not found" in str(error) else "a column cannot be read as the schema says"
         raise BadTable(f"{path.name}: {what}; the schema has {', '.join(part.name for part in parts)}") from None
-    columns: dict[str, Sequence[object]] = {}
+    columns: dict[str, Any] = {}
     for part, values in zip(parts, found.values(), strict=True):
-        if getattr(values, "mask", False) is not False and values.mask.any():
+        if np.ma.getmaskarray(values).any():
             raise BadTable(f"{path.name}: column {part.name} has missing values; a device without one takes no part")
         columns[part.name] = values
     return columns
