@@ -16,6 +16,7 @@ NoisebankError
 │   ├── PriceMoved            costs more than the quote that was accepted
 │   ├── TableChanged          the table is no longer the one that was opened
 │   ├── KeyReused             the same idempotency key with another request
+│   ├── AlreadyTookPart       a device takes part in a learning task once
 │   ├── AnswerLost            published once, missing from the vault; never measured again
 │   ├── LedgerRefused         any other reason of the contract, in its own words
 │   └── LedgerHalted          the chain contradicts what it said before
@@ -138,6 +139,10 @@ class KeyReused(Refused):
     def __init__(self, key: str) -> None:
         super().__init__(f"the idempotency key {key!r} was used for another request; choose a new one")
         self.key = key
+
+
+class AlreadyTookPart(Refused):
+    """A device has one participation in a learning task, and it is used."""
 
 
 class AnswerLost(Refused):
