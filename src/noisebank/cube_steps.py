@@ -47,6 +47,7 @@ class CubeSteps(Steps):
         super().__init__(id, policy, secrets, identity, engine, ledger, vault, entropy)
         self._numbers = cubes
         self._unpublished: set[bytes] = set()
+        self._learned: set[bytes] = set()
         self._learn()
 
     def complete(self, reservation: Reservation, question: Question) -> Sealed:
@@ -72,6 +73,33 @@ class CubeSteps(Steps):
         if planned.fresh:
             self._check_identity()
         return planned
+
+    def _catch_up(self, queries: Sequence[Query]) -> None:
+        """Besides the books: measurements that other gateways have sealed in the cubes whose turns are held."""
+        super()._catch_up(queries)
+        if self.ledger.shared and self.vault.shared:
+            held = {self.cubes.number(served) for query in queries if (served := self.cubes.serving(query)) is not None}
+            for reservation in self.ledger.reservations(self.id) if held else ():
+                if reservation.cube in held and reservation.id not in self._learned:
+                    self._take_in(reservation)
+
+    def _take_in(self, reservation: Reservation) -> None:
+        """Learns a sealed measurement of this version. It is published, if nobody has, before anything builds on it."""
+        if not reservation.fresh or reservation.version != self.secrets.version:
+            return
+        sealed, request = self.vault.answer(reservation.id), self.vault.request(reservation.id)
+        if sealed is None or request is None:
+            return
+        question = self.question(request)
+        served = self.cubes.serving(question.query)
+        if served is not None:
+            self.cubes.learned(served, question.query, sealed.body)
+            self._learned.add(reservation.id)
+            if reservation.answer is None:
+                self._unpublished.add(reservation.id)
+
+    def _discarded(self) -> None:
+        self._learn()  # without the sample that was drawn in vain
 
     def _publish_earlier(self) -> None:
         """What is sealed is known, so it is published before anything builds on it."""
@@ -122,6 +150,7 @@ class CubeSteps(Steps):
         found: dict[str, Any] = {"cube": reservation.cube}
         if reservation.fresh:
             self._check_identity()
+            self._learned.add(reservation.id)
             found |= self.cubes.measure(served, question.query, reservation, self._entropy)
             self._check_identity()  # a table that changed under the scan is not the one we opened
         if isinstance(question.query, Look):
@@ -171,14 +200,10 @@ class CubeSteps(Steps):
     def _learn(self) -> None:
         """Takes in all that was measured in cubes and sealed before, in the ledger's order, and nothing else."""
         self.cubes = Cubes(self.id, Known(self.policy, self.state.budget), self._numbers, self.ledger, self.engine)
+        self._learned = set()
         for reservation in self.ledger.reservations(self.id):
-            if reservation.cube and reservation.fresh and reservation.version == self.secrets.version:
-                sealed, request = self.vault.answer(reservation.id), self.vault.request(reservation.id)
-                if sealed is not None and request is not None:
-                    question = self.question(request)
-                    served = self.cubes.serving(question.query)
-                    if served is not None:
-                        self.cubes.learned(served, question.query, sealed.body)
+            if reservation.cube:
+                self._take_in(reservation)
 
     def _look_pays(self, question: Question, planned: Plan, at_most: Precision | None, analyst: str) -> bool:
         """Buys the first look that a plan proposes, if account and view have enough for it and for the question."""

@@ -166,11 +166,10 @@ def known_accounts(rooms: Rooms) -> list[Account]:
 
 def known_account(rooms: Rooms, state: AccountState) -> Account | None:
     """An account from what the vault keeps for it; None if this vault never held it."""
-    kept = rooms.vault.opening(state.data)
-    if kept is None or "policy" not in kept:  # not this vault's, or a device's: see federated.enrolment
+    found = kept_for(rooms.vault, state)
+    if found is None:
         return None
-    policy = policy_from_public(MappingProxyType(kept["policy"]), source_from_kept(kept["source"]))
-    secrets = Secrets(bytes.fromhex(kept["secret"]), bytes.fromhex(kept["data_salt"]), state.version)
+    kept, policy, secrets = found
     engine = engine_of(policy, tuple(kept["header"]), secrets.row_key)
     if policy.cubes:
         digests = [bytes.fromhex(digest) for digest in kept["cubes"]]
@@ -181,6 +180,15 @@ def known_account(rooms: Rooms, state: AccountState) -> Account | None:
     return Account(
         state.account, policy, secrets, kept["identity"], engine, rooms.ledger, rooms.vault, rooms.entropy, cubes
     )
+
+
+def kept_for(vault: Vault, state: AccountState) -> tuple[dict[str, Any], Policy, Secrets] | None:
+    """What the vault keeps for an account: all of it, and its policy and secrets; None if it never held it."""
+    kept = vault.opening(state.data)
+    if kept is None or "policy" not in kept:  # not this vault's, or a device's: see federated.enrolment
+        return None
+    policy = policy_from_public(MappingProxyType(kept["policy"]), source_from_kept(kept["source"]))
+    return kept, policy, Secrets(bytes.fromhex(kept["secret"]), bytes.fromhex(kept["data_salt"]), state.version)
 
 
 def _check_unknown(rooms: Rooms, policy: Policy) -> None:

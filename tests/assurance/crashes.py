@@ -43,7 +43,8 @@ from noisebank.planning.serving import look_at
 from noisebank.queries.query import Function, Query, Question
 from noisebank.records import Case
 from noisebank.units import GridValue, Precision, on_ladder
-from noisebank.vault.vault import Request, Sealed, Vault
+from noisebank.vault.sqlite_vault import SqliteVault
+from noisebank.vault.vault import Request, Sealed
 from support import write_people
 
 CRASHES = 10_000
@@ -176,7 +177,7 @@ class Witness:
                 self.blame("the ledger decided otherwise than its rules say")
         self.published = published
 
-    def vault_opened(self, vault: Vault) -> None:
+    def vault_opened(self, vault: SqliteVault) -> None:
         """The same for the vault, which is opened after the ledger."""
         sealed = {id: kept.digest for id in self.fresh if (kept := vault.answer(id)) is not None}
         if self.sealed.items() - sealed.items():
@@ -345,7 +346,7 @@ class WatchedJournal(Journal):
             self._witness.wrote(block)
 
 
-class WatchedVault(Vault):
+class WatchedVault(SqliteVault):
     def __init__(self, path: Path, witness: Witness, fuse: Fuse, place: Place) -> None:
         super().__init__(place.of(path), place.vfs, die=fuse.die)
         self._witness, self._fuse = witness, fuse
@@ -359,10 +360,11 @@ class WatchedVault(Vault):
         with self._fuse.around("save_request"):
             super().save_request(request)
 
-    def seal(self, sealed: Sealed) -> None:
+    def seal(self, sealed: Sealed) -> Sealed:
         with self._fuse.around("seal"):
-            super().seal(sealed)
+            kept = super().seal(sealed)
             self._witness.kept(sealed)
+            return kept
 
 
 class WatchedEngine:
@@ -438,7 +440,7 @@ def opened(
 
     with (
         patch("noisebank.bank.Journal", partial(WatchedJournal, witness=witness, fuse=fuse, place=place)),
-        patch("noisebank.bank.Vault", partial(WatchedVault, witness=witness, fuse=fuse, place=place)),
+        patch("noisebank.vault.place.SqliteVault", partial(WatchedVault, witness=witness, fuse=fuse, place=place)),
         patch("noisebank.bank.EmbeddedChain", partial(WatchedChain, witness=witness, fuse=fuse)),
         patch("noisebank.opening.Account", account),
         patch("noisebank.opening.CubedEngine", WatchedCubes),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 @click.option("--contract", metavar="ADDRESS", help="With --rpc: what `noisebank deploy` gave.")
 @click.option("--from-block", type=int, default=0, help="With --rpc: the block of its deployment.")
 @click.option("--confirmations", type=int, default=3, show_default=True, help="With --rpc: when a block is final.")
+@click.option("--vault", metavar="ADDRESS", help="A PostgreSQL database for the vault; or set NOISEBANK_VAULT.")
 @as_json
 @guarded
 def init(
@@ -29,6 +30,7 @@ def init(
     contract: str | None,
     from_block: int,
     confirmations: int,
+    vault: str | None,
     as_json: bool,
 ) -> None:
     """Make a bank in FOLDER, with an owner's and a curator's key.
@@ -40,12 +42,16 @@ def init(
     With --rpc and --contract the ledger is that contract on that chain. Without, it is embedded: no
     node is needed.
 
+    With --vault the vault is in a PostgreSQL database, postgresql://user@host/database. If it holds
+    one already, this bank is a further gateway to it. An address in NOISEBANK_VAULT is used and
+    written nowhere; one after --vault is kept in a file for the bank's eyes only.
+
     Example:  noisebank init bank --owner-key /media/usb/owner.key
     """
     from noisebank import console
     from noisebank.bank import KEYS, create_bank, open_bank
 
-    create_bank(folder, owner_key, where=_where(rpc, contract, from_block, confirmations))
+    create_bank(folder, owner_key, where=_where(rpc, contract, from_block, confirmations), vault=vault)
     key = owner_key or folder / KEYS / "owner.key"
     with open_bank(folder, owner_key) as bank:
         made = {"bank": str(folder), "owner_key": str(key), "curator_key": str(folder / KEYS / "curator.key"),
