@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -148,6 +148,12 @@ class SqliteVault:
         """The sealed answer of a reservation."""
         row = self._one("SELECT id, account, query, body, salt FROM answers WHERE id = ?", (id,))
         return _sealed(row) if row else None
+
+    def answers(self, account: bytes) -> Iterator[Sealed]:
+        """All sealed answers of an account, in no order."""
+        with self._access, reading(self._database):
+            sql = "SELECT id, account, query, body, salt FROM answers WHERE account = ?"
+            return iter([_sealed(row) for row in self._database.execute(sql, (account,))])
 
     def sealed_ids(self) -> tuple[tuple[bytes, bytes], ...]:
         """Account and id of the reservations whose answers are sealed."""
