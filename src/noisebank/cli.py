@@ -12,12 +12,14 @@ from noisebank.commands import (
     chaining,
     drafting,
     inferring,
+    keeping,
     learn_group,
     learning,
     localising,
     owning,
     relaying,
     ruling,
+    serving,
     showing,
     verifying,
 )
@@ -40,6 +42,7 @@ learn_group.learn.add_command(learning.sgd)
 for command in (
     showing.demo, owning.init, drafting.policy, owning.open_, asking.quote, asking.ask, asking.explain, books.statement,
     verifying.verify, owning.budget, ruling.analyst, ruling.roles, ruling.pause, ruling.resume, chaining.deploy,
-    chaining.anchor, localising.local, relaying.relay, learn_group.learn, showing.reproduce, showing.bench,
+    chaining.anchor, serving.serve, serving.key, keeping.backup, keeping.restore, localising.local, relaying.relay,
+    learn_group.learn, showing.reproduce, showing.bench,
 ):  # fmt: skip
     main.add_command(command)

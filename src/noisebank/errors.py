@@ -21,6 +21,7 @@ NoisebankError
 │   ├── LedgerRefused         any other reason of the contract, in its own words
 │   └── LedgerHalted          the chain contradicts what it said before
 ├── OutcomeUnknown            nobody knows yet whether it was charged; recovery will find out
+│   └── VaultUnreachable      the vault's database is gone or does not answer; nothing is shown that is not sealed
 └── Tampered                  a journal or vault does not agree with itself
 """
 
@@ -163,6 +164,10 @@ class LedgerHalted(Refused):
 
 class OutcomeUnknown(NoisebankError):
     """A step was cut off: it may or may not have been charged. Ask again with the same key."""
+
+
+class VaultUnreachable(OutcomeUnknown):
+    """The vault's database cannot be reached. Whatever was charged stays charged; ask again with the same key."""
 
 
 class Tampered(NoisebankError):

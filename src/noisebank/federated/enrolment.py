@@ -7,8 +7,8 @@ together. It protects against a collector who asks too often, not against a devi
 from __future__ import annotations
 
 import math
-import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -44,7 +44,6 @@ class LocalAccount:
     def __init__(self, id: bytes, enrolment: Enrolment, ledger: Chain, vault: Vault, entropy: Entropy) -> None:
         self.id, self.enrolment = id, enrolment
         self._ledger, self._vault, self._entropy = ledger, vault, entropy
-        self._turn = threading.Lock()
 
     @property
     def name(self) -> str:
@@ -63,7 +62,7 @@ class LocalAccount:
         the two would not pay for it.
         """
         units = Precision.ceil(_positive(epsilon))
-        with self._turn:
+        with self._turn():
             return self._spend(_text("round", round), units)
 
     def report(
@@ -74,11 +73,11 @@ class LocalAccount:
         value = _positive(epsilon)
         schema.read(record)  # what cannot be reported is refused before anything is charged
         planned(schema, Terms(below(value), mechanism, levels))
-        with self._turn:
+        with self._turn():
             reservation = self._spend(_text("round", round), Precision.ceil(value))
             sealed = self._vault.answer(reservation.id)
             if sealed is None:
-                if reservation.answer is not None:
+                if reservation.answer is not None or reservation.id in self._vault.lost:
                     raise AnswerLost(f"the report of round {round} was published, but the vault has lost it")
                 made = collect(record, schema, below(value), mechanism, levels).encode(schema)
                 sealed = self._seal(reservation, made, schema)
@@ -89,6 +88,13 @@ class LocalAccount:
             if sealed.body["schema"] != schema.fingerprint.hex():
                 raise BadRequest("schema", "another one", f"round {round} was reported under another schema")
         return bytes.fromhex(sealed.body["report"])
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """One round at a time, over all gateways; then what others did before is known here."""
+        with self._vault.turns([self.id]):
+            self._ledger.refresh()
+            yield
 
     def _spend(self, round: str, wanted: Precision) -> Reservation:
         query = commitment(derived_salt(self.enrolment.secret, "round", round.encode()), keccak(round.encode()))
@@ -112,8 +118,7 @@ class LocalAccount:
             "schema": schema.fingerprint.hex(),
         }
         sealed = Sealed(reservation.id, self.id, reservation.query, body, self._entropy.token())
-        self._vault.seal(sealed)
-        return sealed
+        return self._vault.seal(sealed)  # the first that was sealed for this round, whoever made it
 
 
 def enrol(rooms: Rooms, name: str, epsilon: Exact, raise_delay: int = 86_400) -> LocalAccount:

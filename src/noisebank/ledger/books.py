@@ -40,6 +40,7 @@ class Books:
         self._records: dict[RecordKey, list[Record]] = defaultdict(list)
         self._cubes: dict[tuple[bytes, int, int], Pieces] = defaultdict(Pieces)
         self._views: dict[tuple[bytes, bytes], View] = {}
+        self._delivered: dict[tuple[bytes, int, bytes, bytes], Precision] = {}
         self._spent_on: dict[tuple[bytes, int], Precision] = defaultdict(lambda: NOTHING)
         self._changes: dict[bytes, list[Change]] = defaultdict(list)
 
@@ -76,6 +77,18 @@ class Books:
     def reservations(self, account: bytes) -> tuple[Reservation, ...]:
         """All reservations of an account, oldest first."""
         return tuple(self._reservations[account, id] for id in tuple(self._by_account.get(account, ())))
+
+    def count(self, account: bytes) -> int:
+        """How many reservations an account has."""
+        return len(self._by_account.get(account, ()))
+
+    def page(self, account: bytes, start: int, stop: int) -> tuple[Reservation, ...]:
+        """Reservations [start, stop) of an account, oldest first."""
+        return tuple(self._reservations[account, id] for id in self._by_account.get(account, [])[start:stop])
+
+    def delivered(self, account: bytes, analyst: bytes, query: bytes) -> Precision:
+        """The best precision of a query that an analyst was given by plain reuse, in the present version."""
+        return self._delivered.get((account, self._version(account), analyst, query), NOTHING)
 
     def records(self, account: bytes, query: bytes, cube: int = 0, runs: tuple[Run, ...] = ()) -> tuple[Record, ...]:
         """Paid answers of a query in the present version, by rising precision."""
@@ -169,6 +182,9 @@ class Books:
             self._money[account] = spent, measurements + 1
         if any(analyst):
             self._views[account, analyst] = replace(self.view(account, analyst), used=used)
+            if not reservation.cube:
+                given = account, state.version, analyst, reservation.query
+                self._delivered[given] = max(self._delivered.get(given, NOTHING), wanted)
 
     def _changed(self, account: bytes, name: str, arguments: dict[str, Any]) -> AccountState:
         if name == "AccountOpened":

@@ -1,0 +1,34 @@
+"""One JSON line a request: who, where, how long, what came of it. No secret, no question, no value, no noise."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+import traceback
+from datetime import UTC, datetime
+from typing import Any, TextIO
+
+
+class Log:
+    """Writes lines; whole ones, whoever else writes."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream, self._lock = stream or sys.stderr, threading.Lock()
+
+    def line(self, event: str, **facts: Any) -> None:
+        """One event."""
+        when = datetime.fromtimestamp(time.time(), UTC).isoformat(timespec="milliseconds")
+        text = json.dumps({"time": when, "event": event, **facts}, default=str)
+        with self._lock:
+            self._stream.write(text + "\n")
+            self._stream.flush()
+
+    def failure(self, request: str, error: BaseException) -> None:
+        """A mistake of ours: where it happened. Messages of foreign errors may quote data, so they stay out."""
+        frames = traceback.extract_tb(error.__traceback__)
+        self.line(
+            "failure", request=request, error=type(error).__name__,
+            at=[f"{frame.filename.rpartition('noisebank/')[2]}:{frame.lineno} {frame.name}" for frame in frames[-12:]],
+        )  # fmt: skip
