@@ -13,13 +13,13 @@ from noisebank.entropy import SystemEntropy
 from noisebank.errors import AlreadyTookPart
 from noisebank.federated.learning import learn, open_or_resume, open_task
 from noisebank.opening import Rooms
-from noisebank.vault.vault import Vault
+from noisebank.vault.sqlite_vault import SqliteVault
 
 
 def test_participations_on_a_node_are_charged_once_and_verified() -> None:
     rows, targets = table(20)
     with node_or_skip() as node:
-        where, vault = deployed(node), Vault(":memory:")
+        where, vault = deployed(node), SqliteVault(":memory:")
         first = gateway(where)
         account = open_task(Rooms(first, vault, SystemEntropy()), task())
         learned = learn(task(), rows, targets, account)

@@ -112,7 +112,7 @@ def small(model: str = "logistic", rows: int = 2200) -> LearningTable:
 def test_descents_side_by_side_learn(model: str) -> None:
     used = small()
     order = np.arange(len(used.rows))
-    settings = [Setting(NONE), Setting("pm-sub", 8.0, 50), Setting("laplace", 30.0)]
+    settings = [Setting(NONE), Setting("pm-sub", 8.0, 50), Setting("laplace", 8.0)]
     found = descend(model, settings, *used.task(model), [order[:2000], order[::-1][:2000]], [order[2000:]] * 2)
     assert np.shape(found) == (2, 3) and np.max(found) < 0.3
 
