@@ -62,9 +62,8 @@ def along_epsilon(found: FedSgd, model: str, names: tuple[str, ...], number: str
         axes.xaxis.set_minor_locator(NullLocator())
         axes.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
         axes.set_xlabel("epsilon of a device's one report")
-    outputs = f"{2 * levels + 1:,} outputs (filled) against all outputs (hollow): {_words(found, model)}"
-    note = f"P4, Figure {number}. {_runs(found)}"
-    _finish(figure, outputs if levels else _headline(found, model), note, names, plain=True)
+    title = _levels_headline(found, model, levels) if levels else _headline(found, model)
+    _finish(figure, title, f"P4, Figure {number}. {_runs(found)}", names, plain=True)
     return figure
 
 
@@ -165,10 +164,11 @@ def _headline(found: FedSgd, model: str) -> str:
     return f"{_name(model)}: {said}"
 
 
-def _words(found: FedSgd, model: str) -> str:
+def _levels_headline(found: FedSgd, model: str, levels: int) -> str:
     rows = [row for name, row in found.discretisation().items() if name.endswith(model)]
     mean = sum(row["mean gap in standard errors"] for row in rows) / len(rows)
-    return f"{_name(model).lower()} errs the same (on average {mean:+.1f} standard errors of a difference)"
+    same = f"errs the same with {2 * levels + 1:,} outputs (filled) as with all of them (hollow)"
+    return f"{_name(model)} {same}: {mean:+.1f} standard errors on average"
 
 
 def _outputs_headline(found: FedSgd, model: str) -> str:
