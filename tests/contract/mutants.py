@@ -44,10 +44,11 @@ TESTS = [
     "-x", "-q", "-p", "no:cacheprovider", "-p", "contract.unshrunk", "-m", "not slow", "tests/contract",
     "-W", "ignore::pytest.PytestAssertRewriteWarning",  # what is imported already, on purpose
     "--ignore=tests/contract/test_artefact.py", "--ignore=tests/contract/test_halmos.py",
-    "--ignore=tests/contract/test_gas.py",
+    "--ignore=tests/contract/test_gas.py", "-k", "not test_invariant_holds",
 ]  # fmt: skip
-"""What must fail. Left out: tests that look at the source, which the mutant's artefact does not change, and
-those of gas, which would notice changes that matter to nobody."""
+"""What must fail. Left out: tests that look at the source, which the mutant's artefact does not change (two of them
+compile a variant of it, which takes longer than all the others), and those of gas, which would notice changes that
+matter to nobody."""
 PRELOADED = ("pytest", "hypothesis.stateful", "vyper.compiler", "support", "assurance.overspend", "contract.unshrunk")
 
 SWAPS = {

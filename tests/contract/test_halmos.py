@@ -88,6 +88,11 @@ PLANTED = [
         swapped=("= claim.wanted - best", "= claim.wanted"),
     ),
     Planted(
+        "record_of_the_difference",
+        "best_record_is_the_largest_asked_for",
+        swapped=("<< 96) | claim.wanted", "<< 96) | fresh"),
+    ),
+    Planted(
         "other_account_pays",
         "charge_leaves_other_accounts_alone",
         swapped=(MONEY, MONEY.replace("account", "claim.query")),

@@ -102,8 +102,10 @@ class Block:
         return keccak(b"noisebank block 2\n", self.text.encode())
 
     def sealed(self, key: Key) -> Block:
-        """The same block, signed."""
-        return replace(self, signature=key.sign(self.digest))
+        """The same block, signed. Text and digest do not cover the seal, so they stay."""
+        made = replace(self, signature=key.sign(self.digest))
+        made.__dict__.update(text=self.text, digest=self.digest)
+        return made
 
     def sealer(self) -> str:
         """Who signed it."""
