@@ -309,6 +309,7 @@ abstract contract BudgetLedgerChecks is BudgetLedgerCalls {
         anyState();
         IBudgetLedger.Claims memory claim = anyClaim();
         vm.assume(claim.wanted <= MAX_BUDGET); // check_senseless_claim_is_refused
+        vm.assume(spentOf(account) <= budgetOf(account)); // check_charge_stays_within_the_budget
         vm.assume(spentOf(account) + freshOf(account, claim) > budgetOf(account));
         refuses(sender, account, claim);
     }
