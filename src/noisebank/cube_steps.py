@@ -104,6 +104,10 @@ class CubeSteps(Steps):
         count, looked = sealed.body["measurements"], sealed.body["first_look"]
         return replace(answer, wanted=alone, inferred=Inference(served.cube.columns, count, looked, alone))
 
+    def _repeats(self, query: Query, wanted: Precision) -> bool:
+        """What a cube knows grows with every answer: there each has its turn."""
+        return self.cubes.serving(query) is None and super()._repeats(query, wanted)
+
     def _turns_of(self, query: Query) -> list[bytes]:
         """One at a time per cube besides: what is known there decides what is paid."""
         served = self.cubes.serving(query)
