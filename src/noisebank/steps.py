@@ -334,9 +334,14 @@ class Steps:
         moves = self._sensitivity(query)
         for precision in (planned.wanted, planned.fresh):
             if precision:
-                noise_scale(fresh_variance(moves * moves, precision))
+                _check_scale(moves, precision)
 
     def _check_identity(self) -> None:
         if self.engine.identity() != self._identity:  # not quoted: the size of a file tells neighbours apart
             name = self.policy.source.name
             raise TableChanged(f"the table {name} changed since this account was opened: open its next version")
+
+
+@lru_cache(maxsize=MOST_READ)
+def _check_scale(moves: Fraction, precision: Precision) -> None:
+    noise_scale(fresh_variance(moves * moves, precision))

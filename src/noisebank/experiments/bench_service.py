@@ -1,4 +1,4 @@
-"""How fast the service is: a server in one process, a load generator in another, both beside the bare endpoint and disk.
+"""How fast the service is: a server in one process, a load generator in another, beside bare endpoint and disk.
 
 Three mixes: `reuse` (every question was answered before), `mixed` (every tenth is new), `paid` (all are new: each is
 reserved, measured, sealed and published). Every request has an idempotency key of its own. Then twice the load that

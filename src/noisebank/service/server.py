@@ -15,7 +15,6 @@ from noisebank.service.app import make_app
 from noisebank.service.logs import Log
 from noisebank.service.settings import Settings
 
-
 LOG_SECONDS = 0.1
 """Lines of requests are written that much later at most: one system call for all of them."""
 
