@@ -12,6 +12,9 @@ from noisebank.commands import (
     chaining,
     drafting,
     inferring,
+    keeping,
+    learn_group,
+    learning,
     localising,
     owning,
     relaying,
@@ -35,9 +38,11 @@ def main() -> None:
 
 for measured in (inferring.reuse, inferring.planner):
     showing.bench.add_command(measured)
+learn_group.learn.add_command(learning.sgd)
 for command in (
     showing.demo, owning.init, drafting.policy, owning.open_, asking.quote, asking.ask, asking.explain, books.statement,
     verifying.verify, owning.budget, ruling.analyst, ruling.roles, ruling.pause, ruling.resume, chaining.deploy,
-    chaining.anchor, serving.serve, serving.key, localising.local, relaying.relay, showing.reproduce, showing.bench,
+    chaining.anchor, serving.serve, serving.key, keeping.backup, keeping.restore, localising.local, relaying.relay,
+    learn_group.learn, showing.reproduce, showing.bench,
 ):  # fmt: skip
     main.add_command(command)

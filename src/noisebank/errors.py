@@ -16,11 +16,13 @@ NoisebankError
 │   ├── PriceMoved            costs more than the quote that was accepted
 │   ├── TableChanged          the table is no longer the one that was opened
 │   ├── KeyReused             the same idempotency key with another request
+│   ├── AlreadyTookPart       a device takes part in a learning task once
 │   ├── AnswerLost            published once, missing from the vault; never measured again
 │   ├── LedgerRefused         any other reason of the contract, in its own words
 │   └── LedgerHalted          the chain contradicts what it said before
 ├── OutcomeUnknown            nobody knows yet whether it was charged; recovery will find out
-│   └── Unreachable           no answer from a service, however often it was asked
+│   ├── Unreachable           no answer from a service, however often it was asked
+│   └── VaultUnreachable      the vault's database is gone or does not answer; nothing is shown that is not sealed
 ├── TurnedAway                a service refused before the bank saw the request; nothing spent
 │   ├── NotSignedIn           no key, or one that opens nothing; a signature that does not hold
 │   ├── NotAllowed            a key or role that may not do this
@@ -146,6 +148,10 @@ class KeyReused(Refused):
         self.key = key
 
 
+class AlreadyTookPart(Refused):
+    """A device has one participation in a learning task, and it is used."""
+
+
 class AnswerLost(Refused):
     """The ledger shows an answer that the vault no longer has. It is never measured again."""
 
@@ -192,6 +198,10 @@ class NotFound(TurnedAway):
 
 class TooBusy(TurnedAway):
     """Faster than this key may ask, or more than the service can queue; asked again in vain."""
+
+
+class VaultUnreachable(OutcomeUnknown):
+    """The vault's database cannot be reached. Whatever was charged stays charged; ask again with the same key."""
 
 
 class Tampered(NoisebankError):

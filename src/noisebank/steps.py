@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from fractions import Fraction
 from functools import lru_cache
 from math import sqrt
@@ -31,7 +30,7 @@ from noisebank.queries.sql import parse
 from noisebank.records import Case, Point, Record
 from noisebank.salts import Secrets
 from noisebank.units import NOTHING, GridValue, Precision
-from noisebank.vault.vault import Request, Sealed, Vault
+from noisebank.vault.vault import Request, Sealed, Vault, points_of
 
 OWNER = "owner"
 """Local use of the command line is this analyst; the limit is the budget."""
@@ -60,7 +59,6 @@ class Steps:
         self._read = lru_cache(MOST_READ)(lambda text: items(text, self.policy))
         self._parsed = lru_cache(MOST_READ)(lambda text: parse(text, self.policy))
         self._moved = lru_cache(MOST_READ)(lambda query: sensitivity(query, self.policy))
-        self._locks: dict[bytes, threading.Lock] = {}
         self.lost: set[bytes] = set()
         """Queries (salted) with a published answer that the vault has lost; recovery finds them."""
 
@@ -86,6 +84,10 @@ class Steps:
         if sealed is None:
             if reservation.answer is not None:
                 raise AnswerLost(f"the answer {reservation.id.hex()[:12]} was published, but the vault has lost it")
+            if reservation.id in self.vault.lost:
+                raise AnswerLost(
+                    f"the answer {reservation.id.hex()[:12]} may have been shown after the backup was made"
+                )
             found = self._found(reservation, question)
             sealed = self._seal(reservation, question, found)  # a retry now reads; it never draws again
         if reservation.answer is None:
@@ -192,16 +194,16 @@ class Steps:
             precision = earlier.point.precision
             best = (Point(precision, value) for value in earlier.values)
             return tuple(refined(reservation.wanted, fresh, old) for fresh, old in zip(measured, best, strict=True))
-        points = self.vault.points(self.id, reservation.query)
-        groups = range(group_count(question.query, self.policy))
-        if any(point.precision == reservation.wanted for point in points):
-            return tuple(self._known(reservation, group) for group in groups)  # same bits
-        if not points or points[-1].precision < reservation.wanted:
+        known = self.vault.released(self.id, reservation.query)
+        for precision, values in known:
+            if precision == reservation.wanted:
+                return values  # same bits
+        if not known or known[-1][0] < reservation.wanted:
             raise AnswerLost("the vault has lost the answer that this one would reuse")
         if reservation.query in self.lost:  # beside the lost one, a new draw would be a second sample
             raise AnswerLost("the vault has lost an answer to this query: only what it still holds can be repeated")
-        bridges = (self.vault.points(self.id, reservation.query, group) for group in groups)
-        return tuple(draw(bridge(reservation.wanted, moves, known), self._entropy) for known in bridges)
+        bridges = (points_of(known, group) for group in range(group_count(question.query, self.policy)))
+        return tuple(draw(bridge(reservation.wanted, moves, points), self._entropy) for points in bridges)
 
     def _measure(self, reservation: Reservation, question: Question, moves: Fraction) -> tuple[GridValue, ...]:
         try:
@@ -211,10 +213,6 @@ class Steps:
         except BadTable as error:  # a lost connection, most likely; nothing was drawn, so nothing is lost
             raise BadTable(f"{error}. This answer is paid for: ask again when the table can be read") from None
         return measured
-
-    def _known(self, reservation: Reservation, group: int) -> GridValue:
-        points = self.vault.points(self.id, reservation.query, group)
-        return next(point.value for point in points if point.precision == reservation.wanted)
 
     def _seal(self, reservation: Reservation, question: Question, found: dict[str, Any]) -> Sealed:
         body = {
@@ -228,8 +226,13 @@ class Steps:
             "unit": str(question.unit),
         }
         sealed = Sealed(reservation.id, self.id, reservation.query, body | found, self._entropy.token())
-        self.vault.seal(sealed)
-        return sealed
+        kept = self.vault.seal(sealed)
+        if kept.salt != sealed.salt:
+            self._discarded()
+        return kept
+
+    def _discarded(self) -> None:
+        """Somebody sealed another sample for this reservation before: ours was never there."""
 
     def _answer(self, reservation: Reservation, sealed: Sealed, question: Question) -> Answer:
         values = [released(value, question.unit, question.offset) for value in sealed.values]
@@ -269,20 +272,34 @@ class Steps:
 
     # -- what the steps stand on ---------------------------------------------------------------
 
-    def _turns(
-        self, asked: Sequence[tuple[Question, Wish]], wanted: Sequence[Precision]
-    ) -> AbstractContextManager[object]:
-        """The turns of all queries of a group, taken in one order so that no two groups wait for each other.
+    def _turns(self, queries: Sequence[Query]) -> AbstractContextManager[object]:
+        """The turns of all queries of a group, over all gateways; then what others did before is known here."""
+        return self._in_turn(queries)
 
-        Nobody waits whose answers are all recorded and published: the contract finds the same records, and says REPEAT.
-        """
-        held = ExitStack()
+    @contextmanager
+    def _in_turn(self, queries: Sequence[Query]) -> Iterator[None]:
+        with self.vault.turns([self.id + name for query in queries for name in self._turns_of(query)]):
+            self._catch_up(queries)
+            yield
+
+    def _catch_up(self, queries: Sequence[Query]) -> None:
+        """Reads what other gateways have made final, before anything is planned from it."""
+        self.ledger.refresh()
+        if self.state.version != self.secrets.version:
+            raise TableChanged(f"another version of the table {self.name} has been opened: take the account anew")
+
+    def finish(self, reservation: Reservation, question: Question) -> None:
+        """Completes a reservation that was interrupted, in its turn; another gateway may have done so meanwhile."""
+        with self._turns([question.query]):
+            self.complete(self.ledger.reservation(self.id, reservation.id) or reservation, question)
+
+    def _contended(self, asked: Sequence[tuple[Question, Wish]], wanted: Sequence[Precision]) -> list[Query]:
+        """The queries whose turns must be taken: none if all answers are recorded and published, since the contract
+        finds the same records and says REPEAT, and nothing is drawn."""
         queries = [question.query for question, _ in asked]
         if all(self._repeats(query, units) for query, units in zip(queries, wanted, strict=True)):
-            return held
-        for name in sorted({name for query in queries for name in self._turns_of(query)}):
-            held.enter_context(self._locks.setdefault(name, threading.Lock()))
-        return held
+            return []
+        return queries
 
     def _repeats(self, query: Query, wanted: Precision) -> bool:
         """Whether there is a published answer of exactly this precision."""

@@ -39,9 +39,9 @@ def demo(folder: Path, seed: int, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("name", type=click.Choice(["table2", "opu", "ldp", "chained", "bayes"]))
+@click.argument("name", type=click.Choice(["table2", "opu", "ldp", "chained", "bayes", "fedsgd"]))
 @click.option("--quick", is_flag=True, help="Fewer draws and runs.")
-@click.option("--folder", type=click.Path(path_type=Path), help="With ldp, chained: draw the figures here.")
+@click.option("--folder", type=click.Path(path_type=Path), help="With ldp, chained, fedsgd: draw the figures here.")
 @as_json
 @guarded
 def reproduce(name: str, quick: bool, folder: Path | None, as_json: bool) -> None:
@@ -50,7 +50,8 @@ def reproduce(name: str, quick: bool, folder: Path | None, as_json: bool) -> Non
     table2: reuse in four cases (P0, Table II). opu: the accuracy-driven paper (P3), its leak, and what
     an honest method costs. ldp: local mechanisms (P4, chapter 3), their variances and crossovers.
     chained: the relay of users (P2), its game, and what its claims are worth. bayes: inference from earlier
-    answers (P1), its example and experiments, beside the bank's planner.
+    answers (P1), its example and experiments, beside the bank's planner. fedsgd: LDP-FedSGD (P4, chapter 3), three
+    models and all mechanisms.
 
     Example:  noisebank reproduce table2
     """
@@ -70,6 +71,10 @@ def reproduce(name: str, quick: bool, folder: Path | None, as_json: bool) -> Non
         console.show_json(made.plain()) if as_json else shown.show_opu(made)
     elif name == "ldp":
         _reproduce_ldp(quick, folder, as_json)
+    elif name == "fedsgd":
+        from noisebank.commands.learning import reproduce_fedsgd
+
+        reproduce_fedsgd(quick, folder, as_json)
     elif name == "bayes":
         from noisebank.experiments.bayes import bayes
         from noisebank.experiments.bayes_shown import show_bayes
