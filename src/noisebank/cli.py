@@ -36,7 +36,7 @@ def main() -> None:
         click.get_current_context().color = False
 
 
-for measured in (inferring.reuse, inferring.planner):
+for measured in (inferring.reuse, inferring.planner, serving.bench_service):
     showing.bench.add_command(measured)
 learn_group.learn.add_command(learning.sgd)
 for command in (

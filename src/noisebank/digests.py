@@ -73,7 +73,8 @@ def _refuse_floats(value: Any) -> None:
         raise TypeError("floats have no place in a canonical text")
     if isinstance(value, dict):
         for key, item in value.items():
-            _refuse_floats(key)
+            if type(key) is not str:
+                _refuse_floats(key)
             _refuse_floats(item)
     elif isinstance(value, (list, tuple)):
         for item in value:

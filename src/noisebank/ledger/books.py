@@ -35,6 +35,8 @@ class Books:
         self._accounts: dict[bytes, AccountState] = {}
         self._money: dict[bytes, tuple[int, int]] = {}
         """Units spent, and measurements: they change with every paid answer, all else seldom does."""
+        self._whole: dict[bytes, tuple[AccountState, AccountState]] = {}
+        """The state without and with its money, as it was last asked for."""
         self._reservations: dict[tuple[bytes, bytes], Reservation] = {}
         self._by_account: dict[bytes, list[bytes]] = defaultdict(list)
         self._records: dict[RecordKey, list[Record]] = defaultdict(list)
@@ -130,7 +132,12 @@ class Books:
 
     def _with_money(self, state: AccountState) -> AccountState:
         spent, measurements = self._money[state.account]
-        return replace(state, spent=Precision(spent), measurements=measurements)
+        known = self._whole.get(state.account)
+        money = (known[1].spent.units, known[1].measurements) if known else None
+        if known is None or known[0] is not state or money != (spent, measurements):
+            known = state, replace(state, spent=Precision(spent), measurements=measurements)
+            self._whole[state.account] = known
+        return known[1]
 
     def _version(self, account: bytes) -> int:
         state = self._accounts.get(account)
