@@ -1,0 +1,39 @@
+"""P1's bounded system at several settings: the ends of runs instead of their courses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from noisebank.experiments.papers.exhibit import Found, Moved
+from noisebank.experiments.papers.p1_systems import HISTOGRAMS, Setting, histogram, many_runs
+
+SYSTEMS = ("dynamic", "least squares", "bayes", "ours")
+QUICK_REQUESTS = 250
+
+
+def sweep(settings: Mapping[float, Setting], quick: bool, moved: Moved) -> Found:
+    """For each histogram and system: what many runs end with, setting by setting."""
+    runs = {"dynamic": 10 if quick else 50, "least squares": 2 if quick else 5, "bayes": 1 if quick else 2, "ours": 2 if quick else 5}
+    asked = QUICK_REQUESTS if quick else 1000
+    found: Found = {"x": list(settings), "asked": asked, "sources": {name: histogram(name)[1] for name in HISTOGRAMS}}
+    done, total = 0, len(HISTOGRAMS) * len(settings)
+    for name in HISTOGRAMS:
+        rows: dict[str, list[Found]] = {system: [] for system in SYSTEMS}
+        for setting in settings.values():
+            for system in SYSTEMS:
+                rows[system].append(many_runs(system, name, runs[system], replace(setting, requests=asked)))
+            done += 1
+            moved(done, total)
+        found[name] = {system: _ends(made) for system, made in rows.items()}
+    return found
+
+
+def _ends(rows: list[Found]) -> Found:
+    made: Found = {"runs": rows[0]["runs"]}
+    for key in ("spent", "answered", "inside", "error"):
+        ends = [np.array(row[f"{key}_ends"], dtype=float) for row in rows]
+        made[key] = [[float(np.mean(one)) for one in ends], *([float(np.quantile(one, share)) for one in ends] for share in (0.05, 0.95))]
+    return made
