@@ -54,7 +54,7 @@ def numbers(found: Found) -> list[Number]:
             Number(f"5.4 improved baseline, inside ({name})", base["inside_end"], 0.804, 0.02),
             Number(f"5.4 improved baseline, error ({name})", base["error_end"], 0.618, 0.04),
             Number(f"5.4 Bayes, spent ({name})", bayes["spent_end"], 1, 0.01),
-            Number(f"5.4 Bayes, answered ({name})", bayes["answered_end"], 0.559, 0.15 if few else 0.08),
+            Number(f"5.4 Bayes, answered ({name})", bayes["answered_end"], 0.559, 0.2 if few else 0.12),
             Number(f"5.4 Bayes, inside ({name})", bayes["inside_end"], 0.818, 0.15 if few else 0.08),
             Number(f"5.4 Bayes, error ({name})", bayes["error_end"], 0.468, 0.2 if few else 0.12),
         ]

@@ -11,13 +11,16 @@ from noisebank.experiments.papers.exhibit import Found, Moved
 from noisebank.experiments.papers.p1_systems import HISTOGRAMS, Setting, histogram, many_runs
 
 SYSTEMS = ("dynamic", "least squares", "bayes", "ours")
-QUICK_REQUESTS = 250
+QUICK_REQUESTS, FULL_REQUESTS = 250, 500
+"""P1 asks 1,000; its inference takes seconds a run, and there are ten settings of two histograms."""
 
 
 def sweep(settings: Mapping[float, Setting], quick: bool, moved: Moved) -> Found:
     """For each histogram and system: what many runs end with, setting by setting."""
     runs = {"dynamic": 10 if quick else 50, "least squares": 2 if quick else 5, "bayes": 1 if quick else 2, "ours": 2 if quick else 5}
-    asked = QUICK_REQUESTS if quick else 1000
+    asked = QUICK_REQUESTS if quick else FULL_REQUESTS
+    if quick:
+        settings = dict(list(settings.items())[::2])
     found: Found = {"x": list(settings), "asked": asked, "sources": {name: histogram(name)[1] for name in HISTOGRAMS}}
     done, total = 0, len(HISTOGRAMS) * len(settings)
     for name in HISTOGRAMS:

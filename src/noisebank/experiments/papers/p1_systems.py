@@ -33,6 +33,8 @@ TITLES = {"nettrace": "net-trace", "searchlogs": "search logs"}
 DELTA = Fraction(1, 10**6)
 POINTS = 20
 """Of a curve."""
+STRICTEST = 0.1
+"""Of the requests: those for which it is also counted how many are answered as near as they require."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +166,8 @@ def one_run(system: str, name: str, seed: int, setting: Setting) -> Found:
     """Curves over the requests: epsilon, share answered, share of truths inside, mean error over what was required."""
     made = asking(name, seed, setting)
     running = MAKES[system](made, setting)
-    answered = inside = inferred = 0
-    error = 0.0
+    answered = inside = inferred = strict = 0
+    error, strictest = 0.0, float(np.quantile(made.reaches, STRICTEST))
     found: Found = {"spent": [], "answered": [], "inside": [], "error": []}
     marks = {round(place) for place in np.linspace(setting.requests / POINTS, setting.requests, POINTS)}
     for place, (query, reach) in enumerate(zip(made.asked, made.reaches.tolist(), strict=True), 1):
@@ -173,6 +175,7 @@ def one_run(system: str, name: str, seed: int, setting: Setting) -> Found:
         if reply is not None:
             answered += 1
             inside += reply.low <= truth <= reply.high
+            strict += reach <= strictest and abs(reply.value - truth) <= reach
             inferred += reply.inferred
             error += abs(reply.value - truth) / reach
         if place in marks:
@@ -180,13 +183,14 @@ def one_run(system: str, name: str, seed: int, setting: Setting) -> Found:
             found["answered"].append(answered / place)
             found["inside"].append(inside / answered if answered else nan)
             found["error"].append(error / answered if answered else nan)
-    return {**found, "inferred": inferred / setting.requests}
+    strict_share = strict / float(np.sum(made.reaches <= strictest))
+    return {**found, "inferred": inferred / setting.requests, "strict": strict_share}
 
 
 def many_runs(system: str, name: str, runs: int, setting: Setting) -> Found:
     """Curves as mean, 5% and 95% of the runs; ends as means."""
     rows = [one_run(system, name, seed, setting) for seed in range(runs)]
-    found: Found = {"runs": runs, "inferred": float(np.mean([row["inferred"] for row in rows]))}
+    found: Found = {"runs": runs, **{key: float(np.mean([row[key] for row in rows])) for key in ("inferred", "strict")}}
     for key in ("spent", "answered", "inside", "error"):
         table = np.array([row[key] for row in rows])
         mean, spread = _mean(table), np.nanquantile(table, (0.05, 0.95), axis=0)

@@ -139,7 +139,7 @@ def numbers(found: Found) -> list[Number]:
     fifty = found["rates"].index(50)
     for name, one in found["chains"].items():
         for way in ("record", "query"):
-            made.append(Number(f"{name}: done of 50 a second, {way}", one[way][fifty]["throughput"], 50, 10))
+            made.append(Number(f"{name}: done of 50 a second, {way}", one[way][fifty]["throughput"], 50, 25))
     return made
 
 
