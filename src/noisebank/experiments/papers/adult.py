@@ -50,7 +50,13 @@ def rows() -> tuple[list[tuple[int, int]], str]:
     random = workload(4)
     made = []
     for person in range(PEOPLE):
-        gain = LARGEST_GAIN if person < WITH_LARGEST else int(random.lognormvariate(8.5, 0.8)) if random.random() < 0.08 else 0
+        gain = (
+            LARGEST_GAIN
+            if person < WITH_LARGEST
+            else int(random.lognormvariate(8.5, 0.8))
+            if random.random() < 0.08
+            else 0
+        )
         made.append((min(90, max(17, int(random.gauss(38, 13)))), min(gain, LARGEST_GAIN)))
     return made, "made up in the shape of Adult: NOISEBANK_DATA has no adult.data"
 

@@ -1,4 +1,4 @@
-"""P0, case 2C under attack: what one analyst gets by averaging blurred answers, by the paper's rule and on the bridge."""
+"""P0, case 2C under attack: what one analyst gets by averaging blurs, by the paper's rule and on the bridge."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from noisebank.experiments.papers.seeded import SeededEntropy
 from noisebank.planning.linear import Vector
 from noisebank.planning.pricing import NoiseWish, price
 from noisebank.planning.reuse import bridge
-from noisebank.privacy.noise import Law, draw as drawn_from
+from noisebank.privacy.noise import Law
+from noisebank.privacy.noise import draw as drawn_from
 from noisebank.records import Point
 from noisebank.units import GridValue, Precision
 
@@ -87,7 +88,7 @@ def _best_of_equals(covariance: Vector) -> float:
 
 
 def _float_leak(draws: int) -> float:
-    """Blurs of an exact 0 and an exact 1, in floats: how much better than guessing a multiple of 2^-53 tells them apart."""
+    """Blurs of an exact 0 and an exact 1, in floats: how much better than guessing "a multiple of 2^-53?" is."""
     generator = simulation(1)
     shares = [np.mean(np.mod((base + generator.normal(size=draws) * sqrt(8)) * FINEST, 1) == 0) for base in (0.0, 1.0)]
     return abs(float(shares[1] - shares[0]))
@@ -106,9 +107,12 @@ def _grid_leak(draws: int) -> float:
 def here(found: Found) -> str:
     """In words."""
     return (
-        f"Fifty requests for noise 3.50, 3.49, ... 3.01 over an answer of noise 1: combined, the paper's blurs have noise "
-        f"{found['paper'][-1]:.3f} where 3.01 was promised. On the bridge they have {found['bridge'][-1]:.4f}. Fifty blurs "
-        f"drawn at once from the same old answers average to {found['stale']:.3f}: draws are serialised. Blurs in floats tell "
+        f"Fifty requests for noise 3.50, 3.49, ... 3.01 over an answer of noise 1: combined, the paper's blurs have "
+        "noise "
+        f"{found['paper'][-1]:.3f} where 3.01 was promised. On the bridge they have {found['bridge'][-1]:.4f}. Fifty "
+        "blurs "
+        f"drawn at once from the same old answers average to {found['stale']:.3f}: draws are serialised. Blurs in "
+        "floats tell "
         f"0 from 1 with advantage {found['float_advantage']:.3f}, on the grid {found['grid_advantage']:.3f}."
     )
 
@@ -132,12 +136,35 @@ def draw(found: Found) -> Any:
         "requests by one analyst (noise wanted: 3.50, 3.49, ... 3.01)", "standard deviation of the best combination",
     )  # fmt: skip
     places = found["requests"]
-    axes.plot(places, found["promised"], color=GREY, linewidth=1.2, linestyle=":", label="promised: the least noise wanted so far")
-    axes.plot(places, found["bridge"], color=BLUE, linewidth=2.4, label="noisebank: Brownian bridge between recorded answers")
-    axes.plot(places, found["paper"], color=ORANGE, linewidth=2.2, linestyle="--", label="paper: fresh noise on the better answer")
-    axes.plot(50, found["stale"], "v", color=YELLOW, markersize=8, label="bridge, if 50 threads drew from the same old answers")
+    axes.plot(
+        places,
+        found["promised"],
+        color=GREY,
+        linewidth=1.2,
+        linestyle=":",
+        label="promised: the least noise wanted so far",
+    )
+    axes.plot(
+        places, found["bridge"], color=BLUE, linewidth=2.4, label="noisebank: Brownian bridge between recorded answers"
+    )
+    axes.plot(
+        places,
+        found["paper"],
+        color=ORANGE,
+        linewidth=2.2,
+        linestyle="--",
+        label="paper: fresh noise on the better answer",
+    )
+    axes.plot(
+        50,
+        found["stale"],
+        "v",
+        color=YELLOW,
+        markersize=8,
+        label="bridge, if 50 threads drew from the same old answers",
+    )
     axes.axhline(1, color=GREY, linewidth=0.8)
-    axes.text(1, 1.05, "noise of the base answer, which the analyst has not paid for", color=GREY, fontsize=9)
+    axes.text(1, 0.78, "noise of the base answer, which the analyst has not paid for", color=GREY, fontsize=9)
     axes.set_ylim(0, 5.2)
     axes.set_xlim(0, 51)
     axes.legend(frameon=False, loc="upper right", fontsize=9)
@@ -148,7 +175,8 @@ EXHIBIT = Exhibit(
     name="p0-blur",
     paper="P0",
     title="Case 2C under attack (not in the paper)",
-    printed="Nothing: the paper proves that case 2C costs the account nothing, which is right, and does not ask what one "
+    printed="Nothing: the paper proves that case 2C costs the account nothing, which is right, and does not ask what "
+    "one "
     "analyst learns.",
     why="The account's budget is safe either way. The noise that one analyst was promised is not, which matters "
     "as soon as analysts have limits of their own.",

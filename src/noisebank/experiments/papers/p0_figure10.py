@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from noisebank.experiments.anvil import anvil_binary, anvil_process, cpu_seconds
-from noisebank.experiments.papers.charts import BLUE, GREY, ORANGE, dress, figure
+from noisebank.experiments.papers.charts import BLUE, GREY, ORANGE, dress, figure, headline
 from noisebank.experiments.papers.exhibit import Exhibit, Found, Moved, Number
 from noisebank.experiments.papers.p0_figure7 import BUDGET, _queries
 from noisebank.experiments.papers.seeded import SeededEntropy, survey_account
 from noisebank.path import Account
 from noisebank.planning.pricing import wish
-from noisebank.privacy.noise import Law, draw as drawn_from, fresh_variance
+from noisebank.privacy.noise import Law, fresh_variance
+from noisebank.privacy.noise import draw as drawn_from
 
 QUERIES = 50
 DIRECT, EMBEDDED, NODE = "no contract", "embedded chain", "anvil"
@@ -69,7 +70,9 @@ def _direct(account: Account, asked: Sequence[str]) -> None:
         question = account.parse(sql)
         moves = account._sensitivity(question.query)
         wanted = account.price(question, wish(epsilon="0.1", delta="1e-5"))
-        drawn_from(Law(Fraction(account.engine.statistic(question.query)), fresh_variance(moves * moves, wanted)), entropy)
+        drawn_from(
+            Law(Fraction(account.engine.statistic(question.query)), fresh_variance(moves * moves, wanted)), entropy
+        )
 
 
 def _asked(account: Account, asked: Sequence[str]) -> None:
@@ -111,15 +114,22 @@ def draw(found: Found) -> Any:
     drawn = figure(8.4, 4.2)
     ways = found["ways"]
     extra = _total(ways[EMBEDDED]) - _total(ways[DIRECT])
+    headline(
+        drawn,
+        f"The contract costs {extra:.0f} ms of CPU a query; a reused answer costs less than none at all did (P0, "
+        "Figure 10)",
+    )
     axes = dress(
-        drawn.subplots(), f"The contract costs {extra:.0f} ms of CPU a query, and nothing while nobody asks (P0, Figure 10)",
-        f"milliseconds of CPU a query ({QUERIES} queries a round; marks: single rounds)", "",
-    )  # fmt: skip
+        drawn.subplots(), "", f"milliseconds of CPU a query ({QUERIES} queries a round; marks: single rounds)", ""
+    )
     labels = {DIRECT: "no contract:\nread, add noise, record nothing", EMBEDDED: "noisebank, embedded chain",
-              f"{EMBEDDED}, reused": "noisebank, embedded chain,\nasked before: reused", NODE: "noisebank, node apart (anvil)"}  # fmt: skip
+              f"{EMBEDDED}, reused": "noisebank, embedded chain,\nasked before: reused", NODE: "noisebank, node apart "
+              "(anvil)"}  # fmt: skip
     for place, (_, one) in enumerate(ways.items()):
         ours, node = float(np.mean(one["ours"])), float(one["node"][0])
-        axes.barh(place, ours, color=BLUE if place else GREY, height=0.6, label="bank's process" if place == 1 else None)
+        axes.barh(
+            place, ours, color=BLUE if place else GREY, height=0.6, label="bank's process" if place == 1 else None
+        )
         if node:
             axes.barh(place, node, left=ours, color=ORANGE, height=0.6, label="node's process")
         axes.plot(one["ours"], [place] * len(one["ours"]), "|", color="black", markersize=12)
@@ -127,7 +137,7 @@ def draw(found: Found) -> Any:
     axes.set_yticks(range(len(ways)), [labels[name] for name in ways])
     axes.invert_yaxis()
     axes.set_xlim(0, max(_total(one) for one in ways.values()) * 1.15)
-    axes.legend(frameon=False, loc="lower right")
+    axes.legend(frameon=False, loc="upper right")
     return drawn
 
 
@@ -135,10 +145,13 @@ EXHIBIT = Exhibit(
     name="p0-figure10",
     paper="P0",
     title="Figure 10: CPU with and without the contract",
-    printed="Bars without numbers: fifty queries through Node.js and three mining nodes take more CPU than the server alone, "
+    printed="Bars without numbers: fifty queries through Node.js and three mining nodes take more CPU than the server "
+    "alone, "
     "acceptably more. Remedy: mine only while there is work.",
-    why="The same finding, in milliseconds a query instead of a share of a laptop. Nothing is mined here: the embedded chain works "
-    "only when it is asked, and anvil with a block a transaction hardly does anything while idle (the paper's remedy, for free). "
+    why="The same finding, in milliseconds a query instead of a share of a laptop. Nothing is mined here: the "
+    "embedded chain works "
+    "only when it is asked, and anvil with a block a transaction hardly does anything while idle (the paper's remedy, "
+    "for free). "
     "Three geth nodes are not set up here: proof-of-work mining has left Ethereum and geth.",
     run=run,
     here=here,

@@ -15,7 +15,8 @@ from noisebank.experiments.papers.exhibit import Exhibit, Found, Moved, Number
 from noisebank.experiments.papers.p0_requests import NAMES, planned_requests
 from noisebank.experiments.papers.seeded import SeededEntropy, survey_account
 from noisebank.planning.reuse import Plan, bridge, refined
-from noisebank.privacy.noise import Law, draw as drawn_from, fresh_variance
+from noisebank.privacy.noise import Law, fresh_variance
+from noisebank.privacy.noise import draw as drawn_from
 from noisebank.queries.query import Question
 from noisebank.records import Case, Point
 from noisebank.units import GridValue
@@ -76,8 +77,8 @@ def run(quick: bool, moved: Moved) -> Found:
             "outside_two_sigma": float(np.mean(np.abs(stated[way]) > 2)),
             "curve": [np.mean(rows, axis=0).tolist(), *np.quantile(rows, (0.05, 0.95), axis=0).tolist()],
         }
-    ends = [np.array(sums[way])[:, -1] for way in ("bank", "naive")]
-    gap = float(ends[0].mean() - ends[1].mean()) / sqrt(sum(float(one.var()) / seeds for one in ends))
+    bank, naive = (np.array(sums[way])[:, -1] for way in ("bank", "naive"))
+    gap = float(bank.mean() - naive.mean()) / sqrt(float(bank.var() + naive.var()) / seeds)
     return {**found, "difference_in_standard_errors": gap}
 
 
@@ -101,7 +102,8 @@ def here(found: Found) -> str:
     bank, naive = found["bank"], found["naive"]
     return (
         f"Sum of 150 relative errors: {bank['sum_of_relative_errors'][0]:.2f} with reuse, "
-        f"{naive['sum_of_relative_errors'][0]:.2f} without ({found['difference_in_standard_errors']:+.1f} standard errors "
+        f"{naive['sum_of_relative_errors'][0]:.2f} without ({found['difference_in_standard_errors']:+.1f} standard "
+        "errors "
         f"apart, {found['seeds']} runs). Error over promised standard deviation, root mean square: "
         f"{bank['error_over_promised']:.3f} and {naive['error_over_promised']:.3f}. But with reuse the sum scatters "
         f"{bank['scatter_of_sum'] / naive['scatter_of_sum']:.1f} times as much from run to run."
@@ -114,7 +116,9 @@ def numbers(found: Found) -> list[Number]:
     return [
         Number("difference of mean sums in standard errors", found["difference_in_standard_errors"], 0, 4),
         Number("error over promised, with reuse", found["bank"]["error_over_promised"], 1, scatter / 1.4),
-        Number("error over promised, naive", found["naive"]["error_over_promised"], 1, 4 / sqrt(2 * 150 * found["seeds"])),
+        Number(
+            "error over promised, naive", found["naive"]["error_over_promised"], 1, 4 / sqrt(2 * 150 * found["seeds"])
+        ),
         Number("outside of 2 sigma, with reuse", found["bank"]["outside_two_sigma"], 0.0455, scatter * 0.21),
     ]
 
@@ -125,14 +129,16 @@ def draw(found: Found) -> Any:
     ratio = found["bank"]["scatter_of_sum"] / found["naive"]["scatter_of_sum"]
     headline(
         drawn,
-        f"Reuse costs no accuracy on average; answers share noise, so one run's luck counts {ratio:.1f} times as much",
+        f"Reuse costs no accuracy on average; one run's luck counts {ratio:.1f} times as much",
         f"Lines: mean of {found['seeds']} runs on a made-up survey of 5,000 people; bands: 5% to 95% of the runs.",
     )
     axes = dress(drawn.subplots(), "", "requests answered", "sum of relative errors so far")
     for way, colour, label in (("naive", ORANGE, "every answer with fresh noise"), ("bank", BLUE, "noisebank (reuse)")):
         mean, low, high = found[way]["curve"]
         axes.fill_between(found["requests"], low, high, color=colour, alpha=0.2, linewidth=0)
-        axes.plot(found["requests"], mean, color=colour, linewidth=2, linestyle="-" if way == "bank" else "--", label=label)
+        axes.plot(
+            found["requests"], mean, color=colour, linewidth=2, linestyle="-" if way == "bank" else "--", label=label
+        )
     axes.set_xlim(0, 150)
     axes.set_ylim(0)
     axes.legend(frameon=False, loc="upper left")
@@ -144,8 +150,10 @@ EXHIBIT = Exhibit(
     paper="P0",
     title="Figure 6: relative errors of 150 answers",
     printed="One run: the two sums of relative errors are comparable.",
-    why="They are equal in distribution, answer by answer, as the theory says. What one run cannot show: reused answers share "
-    "noise, so the sum of a run scatters more. The survey is made up in the shape of the paper's, whose extract cannot be had.",
+    why="They are equal in distribution, answer by answer, as the theory says. What one run cannot show: reused "
+    "answers share "
+    "noise, so the sum of a run scatters more. The survey is made up in the shape of the paper's, whose extract "
+    "cannot be had.",
     run=run,
     here=here,
     draw=draw,

@@ -24,7 +24,9 @@ MEASURES = {
 }
 
 
-def grid(found: Found, x: Sequence[float], measures: Sequence[str], finding: str, note: str, label: str, nominal: float) -> Any:
+def grid(
+    found: Found, x: Sequence[float], measures: Sequence[str], finding: str, note: str, label: str, nominal: float
+) -> Any:
     """`found[histogram][system][measure]` has mean, 5% and 95%."""
     drawn = figure(9.4, 1.9 * len(measures) + 1.9)
     panels = drawn.subplots(len(measures), len(HISTOGRAMS), sharex=True, sharey="row", squeeze=False)
@@ -32,17 +34,24 @@ def grid(found: Found, x: Sequence[float], measures: Sequence[str], finding: str
     for column, name in enumerate(HISTOGRAMS):
         for row, measure in enumerate(measures):
             axes = panels[row][column]
-            dress(axes, TITLES[name] if row == 0 else "", label if row == len(measures) - 1 else "", MEASURES[measure] if column == 0 else "")
+            dress(
+                axes,
+                TITLES[name] if row == 0 else "",
+                label if row == len(measures) - 1 else "",
+                MEASURES[measure] if column == 0 else "",
+            )
             if measure == "inside":
                 axes.axhline(nominal, color=GREY, linewidth=0.9, linestyle=":")
                 if column == 0:
-                    axes.text(x[0], nominal, "promised", color=GREY, fontsize=8, va="bottom")
+                    axes.text(x[-1], nominal, "promised", color=GREY, fontsize=8, va="bottom", ha="right")
             for system, (colour, mark, words) in STYLES.items():
                 if system not in found[name]:
                     continue
                 mean, low, high = ([_number(value) for value in one] for one in found[name][system][measure])
                 every = max(1, len(x) // 7)
-                axes.plot(x, mean, color=colour, marker=mark, markevery=every, markersize=4.5, linewidth=1.6, label=words)
+                axes.plot(
+                    x, mean, color=colour, marker=mark, markevery=every, markersize=4.5, linewidth=1.6, label=words
+                )
                 if found[name][system]["runs"] > 1:
                     axes.fill_between(x, low, high, color=colour, alpha=0.17, linewidth=0)
             if measure in ("answered", "inside"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from noisebank.experiments.bayes import NOTES, example
-from noisebank.experiments.papers.charts import BLUE, GREY, ORANGE, YELLOW, dress, figure
+from noisebank.experiments.papers.charts import BLUE, GREY, ORANGE, YELLOW, dress, figure, headline
 from noisebank.experiments.papers.exhibit import Exhibit, Found, Moved, Number
 
 SPENT = (0, 0.1, 0, 0, 0.408, 0.283, 0, 0.2, 0.2)
@@ -25,7 +25,8 @@ def here(found: Found) -> str:
     known, other = found["posterior"], found["posterior_if_row_3_had_sensitivity_2"]
     return (
         f"Observation variances {', '.join(f'{one:g}' for one in found['observation_variances'])}; posterior mean "
-        f"{known['mean']:.2f}, mode {known['mode']:.1f}, 80% in [{known['low']:.1f}, {known['high']:.1f}]. With sensitivity 2 for "
+        f"{known['mean']:.2f}, mode {known['mode']:.1f}, 80% in [{known['low']:.1f}, {known['high']:.1f}]. With "
+        "sensitivity 2 for "
         f"row 3: mean {other['mean']:.1f}, [{other['low']:.1f}, {other['high']:.1f}]. A fresh answer needs alpha "
         f"{found['alpha']:.6f}. Least squares on all of H has variance {found['least_squares_variance']}, the greedy "
         f"representations {found['greedy_variance']}."
@@ -37,7 +38,9 @@ def numbers(found: Found) -> list[Number]:
     known, other = found["posterior"], found["posterior_if_row_3_had_sensitivity_2"]
     made = [
         Number(f"variance of observation {place}", ours, expected, 1e-6)
-        for place, (ours, expected) in enumerate(zip(found["observation_variances"], OBSERVATION_VARIANCES, strict=True), 1)
+        for place, (ours, expected) in enumerate(
+            zip(found["observation_variances"], OBSERVATION_VARIANCES, strict=True), 1
+        )
     ]
     made += [
         Number(f"spent in cell {place}", ours, expected, 5e-4)
@@ -61,10 +64,8 @@ def numbers(found: Found) -> list[Number]:
 def draw(found: Found) -> Any:
     """Intervals, one above the other."""
     drawn = figure(8.4, 3.4)
-    axes = dress(
-        drawn.subplots(), "P1's printed interval comes out only with a wrong sensitivity (Figure 5 of P1)",
-        "answer to the example's question (people; 80% intervals, dot: mean)", "",
-    )  # fmt: skip
+    headline(drawn, "P1's printed estimate comes out only with a wrong sensitivity (Figure 5 of P1)")
+    axes = dress(drawn.subplots(), "", "answer to the example's question (people; 80% intervals, dot: mean)", "")
     rows = (
         ("printed in P1", found["printed"], ORANGE),
         ("exact posterior, sensitivity 4 (equation 12)", found["posterior"], BLUE),
@@ -73,7 +74,9 @@ def draw(found: Found) -> Any:
     for place, (_, one, colour) in enumerate(rows):
         axes.plot([one["low"], one["high"]], [place, place], color=colour, linewidth=5, solid_capstyle="butt")
         axes.plot(one["mean"], place, "o", color="black", markersize=7)
-        axes.text(one["high"] + 1, place, f"{one['mean']:.4g}  [{one['low']:.4g}, {one['high']:.4g}]", va="center", fontsize=9)
+        axes.text(
+            one["high"] + 1, place, f"{one['mean']:.4g}  [{one['low']:.4g}, {one['high']:.4g}]", va="center", fontsize=9
+        )
     axes.axvline(90, color=GREY, linewidth=0.9, linestyle=":")
     axes.text(90.4, -0.62, "truth: 90", color=GREY, fontsize=9, va="center")
     axes.set_yticks(range(len(rows)), [name for name, _, _ in rows])
@@ -87,8 +90,10 @@ EXHIBIT = Exhibit(
     paper="P1",
     title="The running example (equations 5 to 44, Figure 5)",
     printed="T of equation 29; alpha .108; B = [0, .1, 0, 0, .408, .283, 0, .2, .2]; estimate 84, 80% in [68, 102].",
-    why="Estimate and interval appear only if row 3 of H has sensitivity 2; its largest weight is 4 (equation 12). Theorem 3.7's proof "
-    "has a stray 1/2 (its statement is right), theorems 3.3 and 3.5 normalise wrongly, theorem 3.1's hardness is moot (least "
+    why="Estimate and interval appear only if row 3 of H has sensitivity 2; its largest weight is 4 (equation 12). "
+    "Theorem 3.7's proof "
+    "has a stray 1/2 (its statement is right), theorems 3.3 and 3.5 normalise wrongly, theorem 3.1's hardness is moot "
+    "(least "
     "squares needs no list of representations, and is better than the greedy ones), Algorithm 4 returns b for a + b.",
     run=run,
     here=here,

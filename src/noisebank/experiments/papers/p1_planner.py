@@ -32,11 +32,12 @@ from noisebank.planning.linear import cell_range
 from noisebank.planning.posterior import Covariance
 from noisebank.units import Precision
 
-EXPECTED = {
-    64: {"one sum": (195, 334, 2327), "by cells": (840, 1150, 2912), "looked": 3000},
-    256: {"one sum": (195, 203, 237), "by cells": (880, 900, 2246), "looked": 3000},
-    1024: {"one sum": (183, 183, 183), "by cells": (871, 870, None), "looked": 2974},
+EXPECTED: dict[int, dict[str, tuple[int | None, ...]]] = {
+    64: {"one sum": (195, 334, 2327), "by cells": (840, 1150, 2912)},
+    256: {"one sum": (195, 203, 237), "by cells": (880, 900, 2246)},
+    1024: {"one sum": (183, 183, 183), "by cells": (871, 870, None)},
 }
+LOOKED = {64: 3000, 256: 3000, 1024: 2974}
 MARGINALS = {"one sum": (196, 1398, 1422), "shares by cells": (0.92, 0.27, 0.26)}
 HOW = ("naive", "per type", "inference")
 DIFFUSE = 1e8
@@ -44,7 +45,7 @@ DIFFUSE = 1e8
 
 def run(quick: bool, moved: Moved) -> Found:
     """The budget is (1, 1e-6) through zCDP, as in the independent computation."""
-    seeds = {64: 1, 256: 1, 1024: 1} if quick else {64: 3, 256: 2, 1024: 1}
+    seeds = {64: 1, 256: 1, 1024: 1} if quick else {64: 3, 256: 1, 1024: 1}
     found: Found = {"budget": float(ZCDP_BUDGET), "ranges": {}}
     for place, (cells, count) in enumerate(seeds.items()):
         found["ranges"][str(cells)] = _ranges(cells, count, quick and cells == 1024)
@@ -64,7 +65,10 @@ def _ranges(cells: int, seeds: int, less: bool) -> Found:
     """`less` leaves out what takes a minute: inference over many cells without a first look."""
     works = [make_workload("range", cells, 3000, seed) for seed in range(seeds)]
     found: Found = {"seeds": seeds}
-    books: dict[str, Callable[[], Books]] = {"one sum": lambda: OneSum(ZCDP_BUDGET), "by cells": lambda: Cells(ZCDP_BUDGET, cells)}
+    books: dict[str, Callable[[], Books]] = {
+        "one sum": lambda: OneSum(ZCDP_BUDGET),
+        "by cells": lambda: Cells(ZCDP_BUDGET, cells),
+    }
     for name, make in books.items():
         found[name] = []
         for work in works:
@@ -72,7 +76,9 @@ def _ranges(cells: int, seeds: int, less: bool) -> Found:
             leave = less and name == "by cells"
             row.append(None if leave else answer_by_inference(work, ZCDP_BUDGET, make(), NO_LOOK, 1).answered)
             found[name].append(row)
-    looked = [answer_by_inference(work, ZCDP_BUDGET, Cells(ZCDP_BUDGET, cells), FirstLookRule(), 1).answered for work in works]
+    looked = [
+        answer_by_inference(work, ZCDP_BUDGET, Cells(ZCDP_BUDGET, cells), FirstLookRule(), 1).answered for work in works
+    ]
     return {**found, "looked": looked}
 
 
@@ -80,7 +86,10 @@ def _marginals() -> Found:
     """Counts of two given values over 8 x 8 x 4 x 4 cells, charged as one sum and cell by cell."""
     work = make_workload("marginals")
     found: Found = {}
-    for name, exact, make in (("one sum", False, lambda: OneSum(ZCDP_BUDGET)), ("by cells", True, lambda: Cells(ZCDP_BUDGET, work.cells))):
+    for name, exact, make in (
+        ("one sum", False, lambda: OneSum(ZCDP_BUDGET)),
+        ("by cells", True, lambda: Cells(ZCDP_BUDGET, work.cells)),
+    ):
         made = [answer_plainly(work, make(), reuse, exact) for reuse in (False, True)]
         made.append(answer_by_inference(work, ZCDP_BUDGET, make(), NO_LOOK, 1, exact))
         found[name] = [one.answered for one in made]
@@ -138,10 +147,14 @@ def here(found: Found) -> str:
     sums, cells = (_means(one[name]) for name in ("one sum", "by cells"))
     dual = found["dual"]
     return (
-        f"Of 3,000 random ranges over 1,024 cells: {sums[0]:.0f} naively, {sums[1]:.0f} per type, {sums[2]:.0f} by inference "
-        f"in one sum; {cells[0]:.0f} / {cells[1]:.0f} / {cells[2]:.0f} charged by cells; {np.mean(one['looked']):.0f} with a first "
-        f"look. Over 131,072 cells {dual['answered']:,} of {dual['asked']:,}, {dual['ms_a_query']:.1f} ms a request. A paid "
-        f"request takes {', '.join(f'{ms:.0f} ms at {cells} cells' for cells, ms in found['paid_ms'].items())}. A prior of 1e8 "
+        f"Of 3,000 random ranges over 1,024 cells: {sums[0]:.0f} naively, {sums[1]:.0f} per type, {sums[2]:.0f} by "
+        "inference "
+        f"in one sum; {cells[0]:.0f} / {cells[1]:.0f} / {cells[2]:.0f} charged by cells; {np.mean(one['looked']):.0f} "
+        "with a first "
+        f"look. Over 131,072 cells {dual['answered']:,} of {dual['asked']:,}, {dual['ms_a_query']:.1f} ms a request. "
+        "A paid "
+        f"request takes {', '.join(f'{ms:.0f} ms at {cells} cells' for cells, ms in found['paid_ms'].items())}. A "
+        "prior of 1e8 "
         f"in place of unmeasured directions would cost {found['digits_lost_to_a_diffuse_prior']:.1f} digits."
     )
 
@@ -158,10 +171,10 @@ def numbers(found: Found) -> list[Number]:
         one = found["ranges"][str(cells)]
         for name in ("one sum", "by cells"):
             means = _means(one[name])
-            for how, ours, wanted in zip(HOW, means, expected[name], strict=True):  # type: ignore[arg-type]
-                if wanted is not None:
-                    made.append(near(f"{cells} cells, {name}, {how}", ours, wanted, 0.17))
-        made.append(near(f"{cells} cells, with a first look", float(np.mean(one["looked"])), expected["looked"], 0.01))  # type: ignore[arg-type]
+            for how, ours, known in zip(HOW, means, expected[name], strict=True):
+                if known is not None:
+                    made.append(near(f"{cells} cells, {name}, {how}", ours, known, 0.17))
+        made.append(near(f"{cells} cells, with a first look", float(np.mean(one["looked"])), LOOKED[cells], 0.01))
     marginals = found["marginals"]
     for how, ours, wanted in zip(HOW, marginals["one sum"], MARGINALS["one sum"], strict=True):
         made.append(near(f"marginals, one sum, {how}", ours, wanted, 0.13))
@@ -172,9 +185,11 @@ def numbers(found: Found) -> list[Number]:
     dual = found["dual"]
     made.append(Number("131,072 cells, share answered", dual["answered"] / dual["asked"], round(2709 / 3000, 3), 0.1))
     made.append(Number("131,072 cells, ms a request, up to tenfold", dual["ms_a_query"], 1.9, 17.1))
-    for cells, wanted in (("4096", 37), ("8192", 82)):
-        if cells in found["paid_ms"]:
-            made.append(Number(f"{cells} cells, ms a paid request, up to tenfold", found["paid_ms"][cells], wanted, 9.0 * wanted))
+    for size, wanted in (("4096", 37), ("8192", 82)):
+        if size in found["paid_ms"]:
+            made.append(
+                Number(f"{size} cells, ms a paid request, up to tenfold", found["paid_ms"][size], wanted, 9.0 * wanted)
+            )
     return [*made, Number("digits lost to a prior of 1e8", found["digits_lost_to_a_diffuse_prior"], 7, 2)]
 
 
@@ -190,7 +205,8 @@ def draw(found: Found) -> Any:
     )
     for axes, cells in zip(panels, sizes, strict=True):
         one = found["ranges"][cells]
-        bars = [("naive", "naive", [row[0] for row in one["one sum"]]), ("per type", "reuse\n(P0)", [row[1] for row in one["one sum"]]),
+        bars = [("naive", "naive", [row[0] for row in one["one sum"]]),
+                ("per type", "reuse\n(P0)", [row[1] for row in one["one sum"]]),
                 ("bayes", "inferred,\none sum", [row[2] for row in one["one sum"]]),
                 ("ours", "inferred,\nby cells", [row[2] for row in one["by cells"] if row[2] is not None]),
                 ("ours", "+ first\nlook", one["looked"])]  # fmt: skip
@@ -211,8 +227,10 @@ EXHIBIT = Exhibit(
     paper="P1",
     title="Inference at scale (beyond the paper)",
     printed="Future work of P1: better histories, auxiliary queries, and the least budget for a set of queries.",
-    why="P1 searches for representations one after the other, which ends at some dozens of cells. Least squares over all answers, a "
-    "first look at a tree, and charges by cell replace it. Counts differ a little from the independent computation's: other seeds.",
+    why="P1 searches for representations one after the other, which ends at some dozens of cells. Least squares over "
+    "all answers, a "
+    "first look at a tree, and charges by cell replace it. Counts differ a little from the independent computation's: "
+    "other seeds.",
     run=run,
     here=here,
     draw=draw,

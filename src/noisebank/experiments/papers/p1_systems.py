@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
 CELLS = 32
-"""The 4,096 counts of a histogram, merged: P1's inference is too slow for more, and its questions ask the first ones."""
+"""The 4,096 counts of a histogram, merged: P1's inference is slow, and its questions ask the first ones."""
 HISTOGRAMS = ("nettrace", "searchlogs")
 TITLES = {"nettrace": "net-trace", "searchlogs": "search logs"}
 DELTA = Fraction(1, 10**6)

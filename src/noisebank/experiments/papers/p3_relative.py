@@ -41,14 +41,17 @@ def here(found: Found) -> str:
     shown = {leak["count"]: leak for leak in found["leaks"]}
     leaked = ", ".join(f"{count}: {shown[count]['published']:.4f}" for count in (200, 201, 202))
     prices = "; ".join(
-        f"at {one['truth']:g} sound {one['sound']['epsilon']:.3g} (on the ladder {one['product']['epsilon']:.3g}), unsound "
+        f"at {one['truth']:g} sound {one['sound']['epsilon']:.3g} (on the ladder {one['product']['epsilon']:.3g}), "
+        "unsound "
         f"{one['unsound']:.3g}"
         for one in found["compared"]
     )
     coverage = [one["sound"]["coverage_least"] for one in found["compared"]]
     return (
-        f"The epsilon that P3 publishes names the count ({leaked}). Ten queries of .93 to .99: {prices}; flat 5, BST 4.5 always. "
-        f"Least coverage of the sound method {min(coverage):.3f} to {max(coverage):.3f} at .95; cost {found['compared'][0]['sound']['ratio_mean']:.2f} "
+        f"The epsilon that P3 publishes names the count ({leaked}). Ten queries of .93 to .99: {prices}; flat 5, BST "
+        "4.5 always. "
+        f"Least coverage of the sound method {min(coverage):.3f} to {max(coverage):.3f} at .95; cost "
+        f"{found['compared'][0]['sound']['ratio_mean']:.2f} "
         "times that of one who knows the answer. At 200 the honest price is higher, from about 1,000 on far lower."
     )
 
@@ -78,20 +81,26 @@ def draw(found: Found) -> Any:
     """The leak on the left, prices on the right."""
     drawn = figure(10.6, 4.6)
     left, right = drawn.subplots(1, 2, width_ratios=(1, 1.25))
-    headline(drawn, "P3's ledger gives the count away; honest relative accuracy is dear for small counts and cheap for large ones")
+    headline(
+        drawn,
+        "P3's ledger gives the count away; honest relative accuracy is dear for small counts and cheap for large ones",
+    )
     dress(left, "the epsilon that P3 publishes, at accuracy .95", "true count (people)", "published epsilon")
-    left.plot([leak["count"] for leak in found["leaks"]], [leak["published"] for leak in found["leaks"]], ".", color=ORANGE, markersize=7)
+    left.plot(
+        [leak["count"] for leak in found["leaks"]],
+        [leak["published"] for leak in found["leaks"]],
+        ".",
+        color=ORANGE,
+        markersize=7,
+    )
     left.text(95, 0.62, "each count has an\nepsilon of its own:\nread it off the ledger", fontsize=9, color=ORANGE)
     left.set_ylim(0)
     dress(right, "ten queries, accuracies .93 to .99", "true value (people)", "total epsilon (log)")
-    ways = (("flat", "flat .5 (promises a mean error)", GREY, lambda one: one["flat"]), ("unsound", "P3's search: NOT private", ORANGE, lambda one: one["unsound"]),
-            ("oracle", "one who knows the answer", YELLOW, lambda one: one["oracle"]),
-            ("sound", "sound: 95% within 1 - A, δ = 1e-6", SKY, lambda one: one["sound"]["epsilon"]),
-            ("product", "the same on the bank's ladder", BLUE, lambda one: one["product"]["epsilon"]))  # fmt: skip
-    for place, (_, label, colour, take) in enumerate(ways):
-        where = [number + (place - 2) * 0.16 for number in range(len(found["compared"]))]
-        values = [take(one) for one in found["compared"]]
-        right.bar(where, values, 0.15, color=colour, label=label, hatch="///" if place == 1 else None, edgecolor="white")
+    for place, (label, colour, values) in enumerate(_bars(found["compared"])):
+        where = [number + (place - 2) * 0.16 for number in range(len(values))]
+        right.bar(
+            where, values, 0.15, color=colour, label=label, hatch="///" if place == 1 else None, edgecolor="white"
+        )
         for x, value in zip(where, values, strict=True):
             right.text(x, value * 1.06, f"{value:.2g}", ha="center", fontsize=7.5)
     right.set_yscale("log")
@@ -101,12 +110,24 @@ def draw(found: Found) -> Any:
     return drawn
 
 
+def _bars(compared: list[Found]) -> list[tuple[str, str, list[float]]]:
+    """Words, colour, and epsilon at each true value."""
+    return [
+        ("flat .5 (promises a mean error)", GREY, [one["flat"] for one in compared]),
+        ("P3's search: NOT private", ORANGE, [one["unsound"] for one in compared]),
+        ("one who knows the answer", YELLOW, [one["oracle"] for one in compared]),
+        ("sound: 95% within 1 - A, δ = 1e-6", SKY, [one["sound"]["epsilon"] for one in compared]),
+        ("the same on the bank's ladder", BLUE, [one["product"]["epsilon"] for one in compared]),
+    ]
+
+
 EXHIBIT = Exhibit(
     name="p3-relative",
     paper="P3",
     title="The leak, and what honesty costs (not in the paper)",
     printed="Nothing: the paper takes its search for private.",
-    why="The search compares with the true answer and publishes where it stopped. The bank refines in doublings, stops by released "
+    why="The search compares with the true answer and publishes where it stopped. The bank refines in doublings, "
+    "stops by released "
     "answers only, and rounds data-driven targets to powers of two.",
     run=run,
     here=here,

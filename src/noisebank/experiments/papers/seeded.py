@@ -36,7 +36,7 @@ class SeededEntropy:
 
 @contextmanager
 def survey_account(seed: int, budget: str = "8", url: str | None = None) -> Iterator[Account]:
-    """An account on the made-up survey, in a bank that is gone afterwards. With `url`, its ledger is on that test chain."""
+    """An account on the made-up survey, in a bank that is gone afterwards. `url`: its ledger is on that test chain."""
     with TemporaryDirectory(prefix="noisebank-papers-") as room:
         folder = Path(room)
         policy = write_survey(folder, seed)
@@ -49,6 +49,12 @@ def survey_account(seed: int, budget: str = "8", url: str | None = None) -> Iter
             where = deploy(url, deployer)
         create_bank(folder / "bank", entropy=entropy, where=where)
         if url is not None:
-            fund(url, *(Key.load(folder / "bank" / KEYS / f"{role.value}.key").address for role in (Role.CURATOR, Role.OWNER)))
+            fund(
+                url,
+                *(
+                    Key.load(folder / "bank" / KEYS / f"{role.value}.key").address
+                    for role in (Role.CURATOR, Role.OWNER)
+                ),
+            )
         with Bank(folder / "bank", entropy=SeededEntropy(seed + 10_000)) as bank:
             yield bank.open_account(policy)
