@@ -1,4 +1,4 @@
-"""The papers' figures: every number of the committed run is within its spread, and a quick run repeats the exact ones."""
+"""The papers' figures: numbers of the committed run are within their spreads, a quick run repeats the exact ones."""
 
 from __future__ import annotations
 

@@ -80,14 +80,20 @@ def papers_page(found: Mapping[str, Found]) -> Iterator[str]:
 
 
 def _timing(found: Mapping[str, Found]) -> str:
+    """Which parts were run quickly, how long all took, and how busy the machine was."""
     quick = [name for name, one in found.items() if one["quick"]]
     seconds = sum(one["seconds"] for one in found.values())
-    loads = [one["load"] for one in found.values()]
-    kind = "A full run" if not quick else f"A full run, except for {', '.join(quick)} (`--quick`)"
+    loads = [one["load"] for one in found.values() if one.get("load") is not None]
+    if len(quick) == len(found):
+        kind = "**These are quick runs** (`--quick`: fewer seeds, runs and settings); a full run has not been made"
+    elif quick:
+        kind = f"These are full runs, except for {', '.join(quick)} (`--quick`)"
+    else:
+        kind = "This is a full run"
+    busy = f" (load {min(loads):.0f} to {max(loads):.0f})" if loads else ""
     return (
-        f"{kind}; its parts took {seconds / 60:.0f} minutes in all on two cores that were shared with other work "
-        f"(load {min(loads):.0f} "
-        f"to {max(loads):.0f}), so seconds in it are worth less than ratios."
+        f"{kind}. The parts took {seconds / 60:.0f} minutes one by one on two cores that were shared with much other "
+        f"work{busy}: seconds here are worth less than ratios."
     )
 
 
@@ -97,7 +103,7 @@ def _section(name: str, one: Found) -> Iterator[str]:
     yield "| | |\n|---|---|\n"
     for words, key in (("printed", "printed"), ("here", "here"), ("why they differ", "why")):
         yield f"| {words} | {one[key]} |\n"
-    load = f", load {one['load']:g}" if exhibit(name).timed else ""
+    load = f", load {one['load']:g}" if exhibit(name).timed and one.get("load") is not None else ""
     yield f"\n`noisebank reproduce {name}`, {one['seconds']:.0f} s{load}; {len(one['numbers'])} numbers held.\n"
 
 
@@ -135,7 +141,7 @@ def write_pages(folder: Path, docs: Path) -> list[Path]:
         png, svg = save(exhibit(name).draw(one["data"]), images, name)
         svg.unlink()
         written.append(png)
-    kept = {name: {key: one[key] for key in KEPT} for name, one in found.items()}
+    kept = {name: {key: one.get(key) for key in KEPT} for name, one in found.items()}
     texts = {
         "papers.md": "".join(papers_page(found)),
         "budget.md": budget_page(found["budget"]),
