@@ -13,6 +13,8 @@ from noisebank.commands import (
     drafting,
     inferring,
     keeping,
+    learn_group,
+    learning,
     localising,
     owning,
     relaying,
@@ -34,12 +36,13 @@ def main() -> None:
         click.get_current_context().color = False
 
 
-for measured in (inferring.reuse, inferring.planner):
+for measured in (inferring.reuse, inferring.planner, serving.bench_service):
     showing.bench.add_command(measured)
+learn_group.learn.add_command(learning.sgd)
 for command in (
     showing.demo, owning.init, drafting.policy, owning.open_, asking.quote, asking.ask, asking.explain, books.statement,
     verifying.verify, owning.budget, ruling.analyst, ruling.roles, ruling.pause, ruling.resume, chaining.deploy,
     chaining.anchor, serving.serve, serving.key, keeping.backup, keeping.restore, localising.local, relaying.relay,
-    showing.reproduce, showing.bench,
+    learn_group.learn, showing.reproduce, showing.bench,
 ):  # fmt: skip
     main.add_command(command)

@@ -114,7 +114,7 @@ def open_(
         state = account.state
         cubes = [(", ".join(cube.columns), cube.cells) for cube in cubes_of(account.policy)]
         made: dict[str, Any] = {"name": account.name, "version": state.version, "cubes": dict(cubes),
-                "account": account.id.hex(), "budget": state.budget,
+                "account": account.id.hex(), "budget": state.budget, "spent": state.spent,
                 "epsilon": float(account.policy.epsilon), "delta": float(account.policy.delta), "rows": found.rows,
                 "clipped": {name: n for name, n in found.outside.items() if n},
                 "none_of_the_keys": {name: n for name, n in found.unkeyed.items() if n},
@@ -130,6 +130,7 @@ def open_(
     rows = [("account", str(made["account"])[:16]), ("rows", str(found.rows)),
             *([("version", said)] if following else []),
             *((f"cube over {columns}", f"{cells} cells") for columns, cells in cubes),
+            *([("first looks", f"{state.spent} precision, bought now")] if state.spent and not following else []),
             ("budget", f"{state.budget} precision = epsilon {made['epsilon']:g} at delta {made['delta']:g}"),
             *((f"clipped in {name}", f"{n} values lie beyond the bounds") for name, n in made["clipped"].items()),
             *((f"other in {name}", f"{n} values are none of the keys") for name, n in made["none_of_the_keys"].items()),

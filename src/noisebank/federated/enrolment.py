@@ -16,7 +16,7 @@ from noisebank.digests import commitment, derived_salt, keccak, tagged
 from noisebank.entropy import Entropy
 from noisebank.errors import AnswerLost, BadRequest, Tampered
 from noisebank.federated.local import Schema, Terms, collect
-from noisebank.federated.local.reports import planned
+from noisebank.federated.local.reports import LEVELS, planned
 from noisebank.ledger.chain import Chain
 from noisebank.ledger.protocol import THE_OWNER, AccountState, Claim, Opening, Reservation, Seal, Unit
 from noisebank.opening import Rooms
@@ -66,19 +66,20 @@ class LocalAccount:
             return self._spend(_text("round", round), units)
 
     def report(
-        self, round: str, record: Mapping[str, object], schema: Schema, epsilon: Exact, mechanism: str = "best"
-    ) -> bytes:
+        self, round: str, record: Mapping[str, object], schema: Schema, epsilon: Exact, mechanism: str = "best",
+        levels: int = LEVELS,
+    ) -> bytes:  # fmt: skip
         """One round's report on one record, charged first, sealed before it leaves; asked again: the same bits."""
         value = _positive(epsilon)
         schema.read(record)  # what cannot be reported is refused before anything is charged
-        planned(schema, Terms(_below(value), mechanism))
+        planned(schema, Terms(below(value), mechanism, levels))
         with self._turn():
             reservation = self._spend(_text("round", round), Precision.ceil(value))
             sealed = self._vault.answer(reservation.id)
             if sealed is None:
                 if reservation.answer is not None or reservation.id in self._vault.lost:
                     raise AnswerLost(f"the report of round {round} was published, but the vault has lost it")
-                made = collect(record, schema, _below(value), mechanism).encode(schema)
+                made = collect(record, schema, below(value), mechanism, levels).encode(schema)
                 sealed = self._seal(reservation, made, schema)
             if reservation.answer is None:
                 self._ledger.publish(self.id, Seal(reservation.id, sealed.digest))
@@ -159,7 +160,7 @@ def _positive(epsilon: Exact) -> Fraction:
     return value
 
 
-def _below(value: Fraction) -> float:
+def below(value: Fraction) -> float:
     """The largest float that is not above the rational, so that a mechanism never gives away more than is charged."""
     nearest = float(value)
     return nearest if Fraction(nearest) <= value else math.nextafter(nearest, 0.0)

@@ -45,6 +45,7 @@ def make_app(
         app.state.streams.close()
         app.state.room.close()  # what is reserved is finished first
         app.state.access.close()
+        log.flush()
 
     app = FastAPI(
         title="noisebank", version=__version__, description=ABOUT, lifespan=lifespan, openapi_url="/v1/openapi.json",
