@@ -24,6 +24,7 @@ OLDER = "SELECT COUNT(*) FROM {} WHERE age > {}"
 # -- two processes --------------------------------------------------------------------------------
 
 
+@pytest.mark.timeout(900)
 def test_two_processes_and_one_budget(town: Town) -> None:
     """Races, equal questions, kills: one pair of processes for all of it, since each takes seconds to start."""
     with town.bank() as bank:

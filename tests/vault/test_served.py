@@ -7,6 +7,7 @@ from contextlib import closing
 from typing import Any
 
 import httpx
+import pytest
 
 from noisebank.bank import ACCESS
 from noisebank.entropy import SystemEntropy
@@ -15,6 +16,7 @@ from service_support import served
 from vault.town import Town
 
 
+@pytest.mark.timeout(900)
 def test_two_servers_and_one_budget(town: Town) -> None:
     with town.bank() as bank:
         bank.open_account(town.policy("doors", epsilon="1"))
