@@ -55,10 +55,13 @@ class Machine:
 
     def peek(self, sender: str, to: str, data: bytes) -> bytes:
         """What a call would return; nothing of it stays. `LedgerRefused` if it would revert."""
+        before = self._evm.snapshot()
         try:
-            return bytes(self._evm.message_call(sender, to, data, is_static=True))
+            return bytes(self._evm.message_call(sender, to, data))
         except RuntimeError as error:
             raise LedgerRefused(_reason(str(error))) from None
+        finally:
+            self._evm.revert(before)
 
     def view(self, to: str, function: str, *arguments: Value) -> tuple[Value, ...]:
         """Asks the contract without changing anything."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from noisebank.digests import keccak
@@ -150,6 +151,7 @@ def priority(lot: bytes, won: int) -> int:
     )
 
 
+@lru_cache(1024)
 def _point_of(key: PublicKey) -> object | None:
     """A key as py_ecc has it; None if it is no point of the right subgroup."""
     from py_ecc import optimized_bn128 as curve
