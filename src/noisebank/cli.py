@@ -10,8 +10,11 @@ from noisebank.commands import (
     asking,
     books,
     chaining,
+    crowd_hosting,
+    crowding,
     drafting,
     inferring,
+    learn_group,
     localising,
     owning,
     relaying,
@@ -32,11 +35,13 @@ def main() -> None:
         click.get_current_context().color = False
 
 
+for module in (crowd_hosting, crowding):  # their commands join the group `learn` when they are imported
+    assert module.learn is learn_group.learn
 for measured in (inferring.reuse, inferring.planner):
     showing.bench.add_command(measured)
 for command in (
     showing.demo, owning.init, drafting.policy, owning.open_, asking.quote, asking.ask, asking.explain, books.statement,
     verifying.verify, owning.budget, ruling.analyst, ruling.roles, ruling.pause, ruling.resume, chaining.deploy,
-    chaining.anchor, localising.local, relaying.relay, showing.reproduce, showing.bench,
+    chaining.anchor, localising.local, relaying.relay, learn_group.learn, showing.reproduce, showing.bench,
 ):  # fmt: skip
     main.add_command(command)

@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from noisebank.digests import keccak
-from noisebank.experiments.crowd_training import Data, Setting, Trained, digits, mnist, train
+from noisebank.experiments.crowd_training import Setting, Trained, train
+from noisebank.federated.crowd.device import Examples
+from noisebank.federated.crowd.examples import digits, mnist
 from noisebank.federated.crowd.network import DIGITS, PAPER, Shape
 
 Progress = Callable[[int, int], None]
@@ -40,7 +42,7 @@ class Scale:
     local: dict[int, int]
     """The paper's local epochs, and ours for them."""
 
-    def data(self, seed: int) -> Data:
+    def data(self, seed: int) -> tuple[Examples, Examples]:
         """Images for one run."""
         return digits(seed) if self.name == "digits" else mnist()
 

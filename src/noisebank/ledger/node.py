@@ -134,7 +134,9 @@ class Node:
         answer = self.ask("eth_call", call, "latest" if block is None else hex(block))
         return contract.decode_output(function, bytes.fromhex(answer[2:]))
 
-    def logs(self, address: str | None, first: int, last: int, topics: Sequence[str | None] = ()) -> list[dict[str, Any]]:
+    def logs(
+        self, address: str | None, first: int, last: int, topics: Sequence[str | None] = ()
+    ) -> list[dict[str, Any]]:
         """All logs of the blocks [first, last], in order."""
         found: list[dict[str, Any]] = []
         for start in range(first, last + 1, LOGS_AT_ONCE):
@@ -166,7 +168,15 @@ def raw_log(entry: dict[str, Any]) -> Log:
 
 
 def transact(
-    node: Node, key: Key, chain_id: int, to: str, data: bytes, gas: int, patience: float, value: int = 0, tried: bool = True
+    node: Node,
+    key: Key,
+    chain_id: int,
+    to: str,
+    data: bytes,
+    gas: int,
+    patience: float,
+    value: int = 0,
+    tried: bool = True,
 ) -> dict[str, Any]:
     """One transaction until it is in a block; its receipt. For deploying and for the owner's calls.
 

@@ -101,7 +101,7 @@ class Door:
     def on_eth_maxPriorityFeePerGas(self) -> str:  # noqa: N802
         return ZERO
 
-    def on_eth_call(self, call: dict[str, str], tag: str = "latest") -> str:  # noqa: N802
+    def on_eth_call(self, call: dict[str, str], tag: str = "latest") -> str:
         if self._number(tag) != self._head():
             raise LedgerRefused("old states are not kept here")
         if int(call.get("value", ZERO), 16):
@@ -177,4 +177,3 @@ def _matches(topics: list[str], wanted: list[Any]) -> bool:
         if want is not None and (place >= len(topics) or topics[place] not in allowed):
             return False
     return True
-

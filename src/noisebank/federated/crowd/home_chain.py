@@ -77,7 +77,7 @@ class HomeState:
             raise LedgerRefused("ledger: no money on this chain")
         number = len(self.digests)
         self.machine.at(number, now)
-        created, logs = "", ()
+        created, logs = "", tuple[Log, ...]()
         if transaction.to:
             if transaction.to not in self.contracts:
                 raise LedgerRefused("ledger: no contract there")

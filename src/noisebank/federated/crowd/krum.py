@@ -89,9 +89,7 @@ def kept(rated: Sequence[int], byzantine: int) -> list[int]:
     return sorted(order[: len(rated) - byzantine])
 
 
-def judge(
-    entries: Sequence[Entry], store: Store, task: str, round: int, before: Model, byzantine: int
-) -> Judgement:
+def judge(entries: Sequence[Entry], store: Store, task: str, round: int, before: Model, byzantine: int) -> Judgement:
     """Verdicts and average of a round.
 
     Whoever is caught with a missing or malformed model is one of the f that may be malicious, so that Multi-KRUM

@@ -40,7 +40,13 @@ class Model:
     def encode(self) -> bytes:
         """The one spelling: a line of JSON, then little-endian 32-bit integers."""
         header = canonical(
-            {"format": FORMAT, "task": self.task, "round": self.round, "author": self.author, "count": len(self.weights)}
+            {
+                "format": FORMAT,
+                "task": self.task,
+                "round": self.round,
+                "author": self.author,
+                "count": len(self.weights),
+            }
         )
         return header.encode() + b"\n" + self.weights.astype("<i4").tobytes()
 

@@ -69,13 +69,12 @@ SHAPES = {"paper": PAPER, "digits": DIGITS, "small": SMALL}
 
 def initial(shape: Shape, norm: str, generator: Any) -> NDArray[np.float64]:
     """Random weights: uniform within 1 / sqrt(inputs), as torch does; statistics 0 and 1."""
-    parts = []
+    parts, inputs = [], 1
     for place, size in enumerate((*shape.device_parts, *shape.edge_parts)):
         if place in (4, 5):
             parts.append(np.full(size, place - 4, dtype=np.float64))
             continue
-        inputs = int(np.prod(size[1:])) if len(size) > 1 else last_inputs
-        last_inputs = inputs
+        inputs = int(np.prod(size[1:])) if len(size) > 1 else inputs  # a bias has its layer's
         parts.append(generator.uniform(-1, 1, size) / np.sqrt(inputs))
     return np.concatenate([part.ravel() for part in parts])
 
@@ -144,17 +143,15 @@ class Extractor:
         if self.norm == "fixed":
             return (2 * raw / (1 + raw) - 1) * self.bound
         if training:
-            if self.norm == "bounded":
-                now = raw.min(0), raw.max(0)
-            else:
-                now = raw.mean(0), raw.var(0)
+            now = (raw.min(0), raw.max(0)) if self.norm == "bounded" else (raw.mean(0), raw.var(0))
             for running, one in zip((low, high), now, strict=True):
                 running *= KEEP
                 running += (1 - KEEP) * one
             low, high = now
         self._low, self._high = low, high
         if self.norm == "batch":
-            return (raw - low) / np.sqrt(high + TINY)
+            centred: Floats = (raw - low) / np.sqrt(high + TINY)
+            return centred
         self._range = high - low + TINY
         return (2 * np.clip((raw - low) / self._range, 0, 1) - 1) * self.bound
 
@@ -165,7 +162,8 @@ class Extractor:
         if self.norm == "batch":
             spread = np.sqrt(self._high + TINY)
             centred = (raw - self._low) / spread
-            return (outer - outer.mean(0) - centred * (outer * centred).mean(0)) / spread
+            through: Floats = (outer - outer.mean(0) - centred * (outer * centred).mean(0)) / spread
+            return through
         inner = outer * (2 * self.bound)
         share = (raw - self._low) / self._range
         found = inner / self._range
@@ -219,9 +217,7 @@ def _convolved(images: Floats, weights: Floats, bias: Floats) -> tuple[Floats, F
     return found.reshape(count, height, width, -1).transpose(0, 3, 1, 2), columns
 
 
-def _unconvolved(
-    outer: Floats, columns: Floats, weights: Floats, inner: bool = True
-) -> tuple[Floats, Floats, Floats]:
+def _unconvolved(outer: Floats, columns: Floats, weights: Floats, inner: bool = True) -> tuple[Floats, Floats, Floats]:
     count, channels, height, width = outer.shape
     flat = outer.transpose(0, 2, 3, 1).reshape(-1, channels)
     at_weights = (flat.T @ columns).reshape(weights.shape)

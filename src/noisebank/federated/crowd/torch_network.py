@@ -16,7 +16,7 @@ TINY = 1e-6
 KEEP = 0.9
 
 
-class Network(nn.Module):
+class Network(nn.Module):  # type: ignore[misc]  # torch is not looked into
     """Convolutions, normalisation, noise, fully connected layers. `epsilon` None: no noise."""
 
     def __init__(self, shape: Shape, norm: str, bound: float, epsilon: float | None, generator: Any) -> None:
