@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from noisebank.digests import keccak
@@ -47,7 +47,7 @@ class LotKey:
         self._number = int.from_bytes(keccak(b"noisebank lot key\n", secret), "big") % (ORDER - 1) + 1
         self._secret = secret
 
-    @property
+    @cached_property
     def public(self) -> PublicKey:
         """For everybody."""
         from py_ecc import optimized_bn128 as curve
