@@ -39,9 +39,9 @@ def demo(folder: Path, seed: int, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("name", type=click.Choice(["table2", "opu", "ldp", "chained", "bayes"]))
+@click.argument("name", type=click.Choice(["table2", "opu", "ldp", "chained", "bayes", "crowd"]))
 @click.option("--quick", is_flag=True, help="Fewer draws and runs.")
-@click.option("--folder", type=click.Path(path_type=Path), help="With ldp, chained: draw the figures here.")
+@click.option("--folder", type=click.Path(path_type=Path), help="With ldp, chained, crowd: draw the figures here.")
 @as_json
 @guarded
 def reproduce(name: str, quick: bool, folder: Path | None, as_json: bool) -> None:
@@ -50,7 +50,8 @@ def reproduce(name: str, quick: bool, folder: Path | None, as_json: bool) -> Non
     table2: reuse in four cases (P0, Table II). opu: the accuracy-driven paper (P3), its leak, and what
     an honest method costs. ldp: local mechanisms (P4, chapter 3), their variances and crossovers.
     chained: the relay of users (P2), its game, and what its claims are worth. bayes: inference from earlier
-    answers (P1), its example and experiments, beside the bank's planner.
+    answers (P1), its example and experiments, beside the bank's planner. crowd: learning by a crowd (P4, chapter
+    5), its figures, reputations and attackers; with --folder an interrupted run goes on where it was.
 
     Example:  noisebank reproduce table2
     """
@@ -77,6 +78,8 @@ def reproduce(name: str, quick: bool, folder: Path | None, as_json: bool) -> Non
         with console.progress("simulating", quiet=as_json) as moved:
             inferred = bayes(quick, moved)
         console.show_json(inferred) if as_json else show_bayes(inferred)
+    elif name == "crowd":
+        _reproduce_crowd(quick, folder, as_json)
     else:
         _reproduce_chained(quick, folder, as_json)
 
@@ -115,6 +118,28 @@ def _reproduce_chained(quick: bool, folder: Path | None, as_json: bool) -> None:
             charts = draw_charts(folder, quick, moved, found)
     plain = {**found.plain(), "charts": [str(path) for path in charts]}
     console.show_json(plain) if as_json else show_chained(plain)
+
+
+def _reproduce_crowd(quick: bool, folder: Path | None, as_json: bool) -> None:
+    from noisebank import console
+    from noisebank.errors import BadRequest
+    from noisebank.experiments.crowd import crowd
+    from noisebank.experiments.crowd_shown import show_crowd
+
+    try:
+        with console.progress("training", quiet=as_json) as moved:
+            found = crowd(quick, moved, None if folder is None else folder / "trained")
+    except ImportError as error:
+        raise BadRequest("crowd", error.name or "", "needs pip install 'noisebank[federated]'") from None
+    charts: list[Path] = []
+    if folder is not None:
+        from noisebank.experiments.crowd_charts import draw_charts
+
+        with console.progress("drawing", quiet=as_json) as moved:
+            charts = draw_charts(folder, found, moved)
+    plain = {**found.plain(), "charts": [str(path) for path in charts]}
+    console.show_json(plain) if as_json else show_crowd(plain)
+    sys.exit(0 if all(plain["checks"].values()) else 1)
 
 
 @click.group()

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noisebank.entropy import uniform_words
-from noisebank.federated.crowd.edge import EdgeSession
+from noisebank.federated.crowd.edge import EdgeSession, NearSession
 from noisebank.federated.crowd.network import Classifier, Extractor, Floats, Sgd, joined, split
 from noisebank.federated.crowd.terms import Terms
 from noisebank.units import exact
@@ -55,6 +55,7 @@ class SplitTrainer:
     """Chapter 5: extractor here, classifier there, noise in between."""
 
     def __init__(self, terms: Terms, examples: Examples, edge: str, words: Words = uniform_words) -> None:
+        """`edge` is the worker's address; empty: no worker, everything here (simulations only)."""
         self.terms, self.examples, self.edge, self._words = terms, examples, edge, words
         self.losses: list[float] = []
 
@@ -67,9 +68,12 @@ class SplitTrainer:
         own = split(weights[: shape.device_count], shape.device_parts)
         extractor = Extractor(shape, terms.norm, terms.bound, own)
         descent = Sgd(own[:4], rate, momentum, clip)
-        session = EdgeSession(
-            self.edge, shape, weights[shape.device_count :].astype(np.float32), rate, momentum, clip
-        )  # fmt: skip
+        far = weights[shape.device_count :].astype(np.float32)
+        session = (
+            EdgeSession(self.edge, shape, far, rate, momentum, clip)
+            if self.edge
+            else NearSession(shape, far, rate, momentum, clip)
+        )
         batches = max(1, len(self.examples) // terms.batch)
         for epoch in range(terms.epochs):
             order = np.argsort(self._words(len(self.examples)), kind="stable")

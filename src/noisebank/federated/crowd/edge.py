@@ -148,3 +148,21 @@ class EdgeSession:
             return self._wire.receive()
         except OSError as error:
             raise OutcomeUnknown(f"the edge worker is gone in the middle of a training ({error})") from None
+
+
+class NearSession:
+    """The same without a worker: for simulations, where nobody is protected from anybody."""
+
+    def __init__(self, shape: Shape, weights: Floats, rate: float, momentum: float, clip: float) -> None:
+        self._part = Classifier(split(weights, shape.edge_parts))
+        self._descent = Sgd(self._part.weights, rate, momentum, clip)
+
+    def step(self, features: Floats, labels: NDArray[np.int64]) -> tuple[float, Floats]:
+        """Trains one batch; loss and the gradient at the features."""
+        loss, gradients, at_features = self._part.gradients(features, labels)
+        self._descent.step(gradients)
+        return loss, at_features
+
+    def finish(self) -> Floats:
+        """The trained weights."""
+        return joined(self._part.weights).astype(np.float32)
