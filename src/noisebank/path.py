@@ -6,23 +6,23 @@ line of `Account.answers` is one of these steps, in this order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Unpack, overload
 
 from noisebank.answers import Answer, Quote, standard_deviation
-from noisebank.cube_steps import CubeSteps
 from noisebank.derivation import Answers, DerivedAnswer, together
 from noisebank.errors import BadRequest, UnsupportedQuery
-from noisebank.planning.linear import WHOLE
+from noisebank.planning.linear import MOST_RUNS, WHOLE
 from noisebank.planning.pricing import PrecisionWish, Wish, Wished, split, wish
 from noisebank.planning.relative import Goal, goal_of
 from noisebank.planning.reuse import Plan, plan
 from noisebank.privacy.calibration import account_epsilon
 from noisebank.queries.cells import cubes_of
-from noisebank.queries.derived import Derivation, Item, items
+from noisebank.queries.derived import Derivation, Item
 from noisebank.queries.query import Question
 from noisebank.queries.sensitivity import contribution_range, saturation
+from noisebank.recalling import Recalling
 from noisebank.refinement import Refinement, refine
 from noisebank.steps import OWNER
 from noisebank.units import MOST_PRECISION, NOTHING, Exact, Precision, exact
@@ -39,7 +39,7 @@ class Wanted:
     places: tuple[tuple[int, ...], ...]
 
 
-class Account(CubeSteps):
+class Account(Recalling):
     """An open account: quotes cost nothing, answers walk the one path. Safe for many threads."""
 
     @overload
@@ -51,6 +51,7 @@ class Account(CubeSteps):
         at_most: Exact | None = None,
         key: str | None = None,
         analyst: str = OWNER,
+        best: bool = False,
         **wished: Unpack[Wished],
     ) -> Any: ...
 
@@ -63,6 +64,7 @@ class Account(CubeSteps):
         at_most: Exact | None = None,
         key: str | None = None,
         analyst: str = OWNER,
+        best: bool = False,
         **wished: Unpack[Wished],
     ) -> Refinement: ...
 
@@ -74,20 +76,22 @@ class Account(CubeSteps):
         at_most: Exact | None = None,
         key: str | None = None,
         analyst: str = OWNER,
+        best: bool = False,
         **wished: Unpack[Wished],
     ) -> Answer | Refinement | DerivedAnswer | Answers:
         """Answers a question, SQL or the name of one of the policy's queries.
 
         Say how good the answer shall be in one way: `epsilon` and `delta`, or `within` a distance at
         a `confidence`, or `relative` to the true value, or `sigma`. `key` makes a retry safe: the
-        same key gives the same answer, charged once. `at_most` is the most precision to spend.
+        same key gives the same answer, charged once. `at_most` is the most precision to spend. With
+        `best`, a more precise answer is given if it is free and the analyst's view has room for it.
         What comes back is an `Answer`; a `GroupedAnswer` for GROUP BY; a `DerivedAnswer` for what is
         made of several queries; `Answers` for a SELECT of several results.
         """
         limit = None if at_most is None else _amount(at_most)
         if relative is not None:
             return self._refine(sql, goal_of(relative, wished), limit, key, analyst)
-        return self._derive(sql, wish(**wished), limit, key, analyst)
+        return self._derive(sql, wish(**wished), limit, key, analyst, best)
 
     def answer(
         self, sql: str, wished: Wish, at_most: Precision | None = None, key: str | None = None, analyst: str = OWNER
@@ -109,7 +113,7 @@ class Account(CubeSteps):
         """
         wanted = [self.price(question, wished) for question, wished in asked]
         requests = self._remember(asked, wanted, key, analyst)  # a crash can be finished from here on
-        with self._turns([question.query for question, _ in asked]):
+        with self._turns(self._contended(asked, wanted)):
             reservations = self._reserved(requests)
             if reservations is None:
                 planned = self._planned(asked, wanted, at_most, analyst, plainly)
@@ -121,12 +125,14 @@ class Account(CubeSteps):
         ]
 
     def _derive(
-        self, sql: str, wished: Wish, at_most: Precision | None, key: str | None, analyst: str
+        self, sql: str, wished: Wish, at_most: Precision | None, key: str | None, analyst: str, best: bool = False
     ) -> Answer | DerivedAnswer | Answers:
         """A SELECT of several results, or of one that is made of several: one group on the one path."""
         group = self._group(sql, wished)
-        plainly = any(item.how not in (Derivation.LINEAR, Derivation.RATIO) for item in group.items)
-        parts = self.answers(group.asked, at_most, key, analyst, plainly)
+        if best and len(group.asked) == 1:
+            question, each = group.asked[0]
+            group = replace(group, asked=((question, self.bettered(question, each, key, analyst)),))
+        parts = self.answers(group.asked, at_most, key, analyst)
         made = [
             parts[where[0]]
             if item.how is Derivation.LINEAR
@@ -140,7 +146,7 @@ class Account(CubeSteps):
 
     def _group(self, sql: str, wished: Wish) -> Wanted:
         """What a SELECT needs: its results, their parts, and each part's share of the wish."""
-        found = items(self.named(sql), self.policy)
+        found = self._read(self.named(sql))
         asked: list[Asked] = []
         places = []
         for item in found:
@@ -151,12 +157,15 @@ class Account(CubeSteps):
     def quote(self, sql: str, **wished: Unpack[Wished]) -> Quote:
         """What an answer would cost now. Spends nothing, opens no data."""
         group = self._group(sql, wish(**wished))
-        plainly = any(item.how not in (Derivation.LINEAR, Derivation.RATIO) for item in group.items)
-        quotes = [self.quoted(question, each, plainly) for question, each in group.asked]
+        # Parts that share a query are decided one after the other, so that later ones find what earlier ones pay for.
+        wanted = [self.price(question, each) for question, each in group.asked]
+        plans = _fitting(self._plan_of, group.asked, wanted, False)
+        quotes = [
+            self.quoted(question, each, not planned.cube)
+            for (question, each), planned in zip(group.asked, plans, strict=True)
+        ]
         if len(group.items) == 1 and group.items[0].how is Derivation.LINEAR:
             return quotes[0]
-        # Parts that share a query are decided one after the other, so that later ones find what earlier ones pay for.
-        plans = [self._plan_of(question, self.price(question, each), plainly) for question, each in group.asked]
         cost = sum(
             self.costs([(question, each) for (question, _), each in zip(group.asked, plans, strict=True)]), NOTHING
         )
@@ -206,10 +215,10 @@ class Account(CubeSteps):
         plainly: bool,
     ) -> list[Plan]:
         """Plans for a group. A first look that pays is bought before, on the same path."""
-        found = [self.plan(question, units, plainly) for (question, _), units in zip(asked, wanted, strict=True)]
+        found = _fitting(self.plan, asked, wanted, plainly)
         for place, (question, _) in enumerate(asked):
             if found[place].first is not None and self._look_pays(question, found[place], at_most, analyst):
-                found = [self.plan(each, units, plainly) for (each, _), units in zip(asked, wanted, strict=True)]
+                found = _fitting(self.plan, asked, wanted, plainly)
         return found
 
     def epsilon(self, spent: Precision) -> float:
@@ -250,6 +259,20 @@ def _amount(at_most: Exact) -> Precision:
     if value < 0:
         raise BadRequest("at_most", "less than nothing", "must not be negative")
     return Precision.floor(value)
+
+
+def _fitting(
+    plan_of: Callable[[Question, Precision, bool], Plan],
+    asked: Sequence[Asked],
+    wanted: Sequence[Precision],
+    plainly: bool,
+) -> list[Plan]:
+    """Plans of a group that fit into one transaction: the parts with the most runs of cells are asked plainly."""
+    found = [plan_of(question, units, plainly) for (question, _), units in zip(asked, wanted, strict=True)]
+    while sum(len(planned.charges) for planned in found) > MOST_RUNS:
+        place = max(range(len(found)), key=lambda place: len(found[place].charges))
+        found[place] = plan_of(asked[place][0], wanted[place], True)
+    return found
 
 
 def _place(asked: list[Asked], part: Asked) -> int:

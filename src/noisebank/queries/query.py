@@ -35,6 +35,17 @@ SEVERAL = 4
 """The public byte of a sum of different functions or columns."""
 
 
+def about_in_words(about: int) -> str:
+    """The public byte of a record, for people.
+
+    >>> about_in_words(1), about_in_words(2 + GROUPED + PART_OF_TABLE)
+    ('count, whole table', 'sum by groups, part of the table')
+    """
+    names = {code: function.value for function, code in CODES.items()} | {SEVERAL: "several"}
+    name = names.get(about & 7, "something")
+    return f"{name}{' by groups' * bool(about & GROUPED)}, {'part of the' if about & PART_OF_TABLE else 'whole'} table"
+
+
 @dataclass(frozen=True, eq=False)
 class Part:
     """One function of one column, with its weights. COUNT has no column."""

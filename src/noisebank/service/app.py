@@ -1,0 +1,99 @@
+"""The application: one bank, its desk, its gate, its routes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, Response
+
+from noisebank import __version__
+from noisebank.bank import Bank
+from noisebank.entropy import Entropy, SystemEntropy
+from noisebank.errors import NoisebankError
+from noisebank.service import routes_asking, routes_ledger, routes_owning, routes_public, routes_signing_in
+from noisebank.service.access import FILE, Access
+from noisebank.service.desk import Desk
+from noisebank.service.events import Streams
+from noisebank.service.frontdoor import FrontDoor
+from noisebank.service.gate import Gate
+from noisebank.service.logs import Log
+from noisebank.service.metrics import Metrics
+from noisebank.service.pace import Room
+from noisebank.service.problems import MEDIA, Turned, body_of
+from noisebank.service.settings import Settings
+
+ABOUT = """A privacy bank: statistical questions, noisy answers, an enforced budget, books that anyone can check.
+
+Send a key as `Authorization: Bearer nbk_...`. Whatever spends needs an `Idempotency-Key`. Errors are
+`application/problem+json` with stable types. Amounts are precision (Delta²/sigma²), exact decimals as text."""
+
+
+def make_app(
+    bank: Bank, settings: Settings, log: Log | None = None, entropy: Entropy | None = None, access: Access | None = None
+) -> FastAPI:
+    """The application for an opened bank. Its lifespan ends with the bank's last reservation finished."""
+    entropy, log, metrics = entropy or SystemEntropy(), log or Log(), Metrics()
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        app.state.streams.close()
+        app.state.room.close()  # what is reserved is finished first
+        app.state.access.close()
+        log.flush()
+
+    app = FastAPI(
+        title="noisebank", version=__version__, description=ABOUT, lifespan=lifespan, openapi_url="/v1/openapi.json",
+        docs_url=None, redoc_url=None, redirect_slashes=False,
+    )  # fmt: skip
+    app.state.settings, app.state.log, app.state.metrics = settings, log, metrics
+    app.state.access = access or Access(bank.folder / FILE, entropy)
+    app.state.gate, app.state.desk = Gate(app.state.access, settings), Desk(bank)
+    app.state.room, app.state.streams = Room(settings.threads, settings.queue), Streams(settings)
+    for routes in (routes_public, routes_asking, routes_ledger, routes_owning, routes_signing_in):
+        app.include_router(routes.router)
+    app.add_exception_handler(NoisebankError, _problem)
+    app.add_exception_handler(HTTPException, _http_problem)
+    app.add_exception_handler(RequestValidationError, _form_problem)
+    app.add_middleware(FrontDoor, max_body=settings.max_body, entropy=entropy, log=log, metrics=metrics)
+    return app
+
+
+async def _problem(request: Request, error: Exception) -> Response:
+    problem, body, headers = body_of(error, request.scope["state"]["request"])
+    request.scope["state"]["problem"] = problem.name
+    request.app.state.metrics.problems.labels(problem.name).inc()
+    if problem.name in ("tampered", "bad-bank"):
+        request.app.state.log.failure(body["request"], error)
+    return JSONResponse(body, problem.status, headers, MEDIA)
+
+
+async def _http_problem(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    names = {404: "not-found", 405: "method-not-allowed", 413: "too-large", 415: "wrong-media"}
+    if isinstance(error.__cause__, Turned):  # of ours, raised while the framework read the body
+        return await _problem(request, error.__cause__)
+    made = await _problem(request, Turned(names.get(error.status_code, "bad-body"), str(error.detail)))
+    if error.headers:
+        made.headers.update(error.headers)
+    return made
+
+
+async def _form_problem(request: Request, error: Exception) -> Response:
+    """What is wrong with the body, field by field; values that were sent are not sent back."""
+    assert isinstance(error, RequestValidationError)
+    first: Any = error.errors()[0]
+    if first["type"] in ("missing",) and first["loc"][:2] == ("header", "Idempotency-Key"):
+        return await _problem(
+            request, Turned("key-missing", "send an Idempotency-Key: a retry with it is charged once")
+        )
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if request.method in ("POST", "PUT", "PATCH") and kind != "application/json":
+        return await _problem(request, Turned("wrong-media", "send JSON, with content-type application/json"))
+    where = [f"{'.'.join(str(part) for part in each['loc'])}: {each['msg']}" for each in error.errors()[:8]]
+    return await _problem(request, Turned("bad-body", "; ".join(where)))

@@ -1,0 +1,71 @@
+"""The gate: who is it, may they, and not too fast. A route says which scope it needs; the test of roles reads that."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from fastapi import Request
+
+from noisebank.service.access import Access, Caller, Scope
+from noisebank.service.pace import Pace
+from noisebank.service.problems import Turned
+from noisebank.service.settings import Settings
+
+COOKIE = "noisebank_session"
+
+
+class Gate:
+    """Looks at every request's key, session and pace."""
+
+    def __init__(self, access: Access, settings: Settings, now: Callable[[], float] = time.monotonic) -> None:
+        self.access = access
+        self._keyed = Pace(settings.rate, settings.burst, now)
+        self._open = Pace(settings.open_rate, settings.open_burst, now)
+
+    def caller(self, request: Request) -> Caller | None:
+        """Whoever it is, at the pace that they may have. A key that opens nothing is refused, not ignored."""
+        secret = _bearer(request) or request.cookies.get(COOKIE)
+        caller = self.access.caller(secret) if secret else None
+        if caller is None:
+            self._open.take(request.client.host if request.client else "somewhere")
+            if secret and _bearer(request):
+                raise Turned("not-signed-in", "this key or session is unknown, revoked or has expired")
+            return None
+        self._keyed.take(f"{caller.person.name} {caller.key}")
+        request.scope["state"]["caller"] = caller
+        return caller
+
+
+def _bearer(request: Request) -> str | None:
+    kind, _, secret = request.headers.get("authorization", "").partition(" ")
+    return secret.strip() or None if kind.lower() == "bearer" else None
+
+
+class Opens:
+    """A dependency of a route: everybody may (None), whoever is signed in ("any"), or who has a scope."""
+
+    def __init__(self, scope: Scope | str | None) -> None:
+        self.scope = scope
+
+    async def __call__(self, request: Request) -> Any:
+        """Not a plain function: those are sent to another thread, and this one never waits for long."""
+        return self.check(request)
+
+    def check(self, request: Request) -> Any:
+        """Who it is; raises if they may not."""
+        gate: Gate = request.app.state.gate
+        caller = gate.caller(request)
+        if self.scope is None:
+            return caller
+        if caller is None:
+            raise Turned("not-signed-in", "sign in, or send a key as a bearer token")
+        if isinstance(self.scope, Scope) and self.scope not in caller.scopes:
+            raise Turned("not-allowed", f"this needs a key that may {self.scope.value}")
+        return caller
+
+
+EVERYBODY, SIGNED_IN = Opens(None), Opens("any")
+MAY_QUOTE, MAY_ASK, MAY_READ_STATEMENTS = Opens(Scope.QUOTE), Opens(Scope.ASK), Opens(Scope.STATEMENT)
+MAY_READ_METRICS, MAY_MANAGE = Opens(Scope.METRICS), Opens(Scope.MANAGE)

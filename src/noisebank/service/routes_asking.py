@@ -1,0 +1,117 @@
+"""What analysts do: quotes, answers, receipts, their own history, live balance."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Header, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from pydantic import StringConstraints, TypeAdapter, ValidationError
+from starlette.responses import JSONResponse, Response, StreamingResponse
+
+from noisebank.service import shown
+from noisebank.service.access import Caller
+from noisebank.service.desk import MOST_ROWS, PAGE, Clock
+from noisebank.service.gate import MAY_ASK, MAY_QUOTE, SIGNED_IN
+from noisebank.service.routes_public import PROBLEMS
+from noisebank.service.wire import AnswerOut, AskIn, Balance, History, QuoteOut, WishIn
+
+router = APIRouter(prefix="/v1/datasets/{dataset}", tags=["asking"], responses=PROBLEMS)
+Quoter = Annotated[Caller, Depends(MAY_QUOTE)]
+Asker = Annotated[Caller, Depends(MAY_ASK)]
+Somebody = Annotated[Caller, Depends(SIGNED_IN)]
+IdempotencyKey = Annotated[
+    str, Header(alias="Idempotency-Key", min_length=1, max_length=160, examples=["7f3c-retry-me"])
+]
+KEY_FORM = TypeAdapter[str](Annotated[str, StringConstraints(min_length=1, max_length=160)])
+Cursor = Annotated[str | None, Query(max_length=20)]
+Limit = Annotated[int, Query(ge=1, le=MOST_ROWS)]
+
+
+@router.post("/quotes", response_model=QuoteOut)
+async def quote(request: Request, dataset: str, asked: WishIn, caller: Quoter) -> Response:
+    """What an answer would cost now. Free, and opens no data."""
+    state = request.app.state
+    return JSONResponse(await state.room.run(lambda: state.desk.quote(dataset, caller, asked)))
+
+
+async def answer(request: Request, dataset: str, asked: AskIn, caller: Asker, key: IdempotencyKey) -> Response:
+    """An answer: reserved on the ledger, measured, sealed, published, shown. The same key gives the same answer."""
+    state = request.app.state
+    clock = Clock(time.time(), state.settings.skew_seconds)
+
+    def work() -> bytes:
+        made = state.desk.ask(dataset, caller, asked, key, clock)
+        plain = shown.result(made)
+        state.metrics.answers.labels(dataset, plain.get("case") or "several").inc()
+        return json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+    return Response(await state.room.run(work), media_type="application/json")
+
+
+class Straight(APIRoute):
+    """Reads the request of `answer` by hand, the caller first: FastAPI's way takes longer than a reused answer does.
+
+    What is wrong with a request is said in FastAPI's words, and described as such in the API's description.
+    """
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        async def handle(request: Request) -> Response:
+            caller = MAY_ASK.check(request)
+            mistakes: list[Any] = []
+            try:
+                key = KEY_FORM.validate_python(request.headers.get("idempotency-key"))
+            except ValidationError as error:
+                kind = {} if "idempotency-key" in request.headers else {"type": "missing", "msg": "Field required"}
+                mistakes = [{**each, "loc": ("header", "Idempotency-Key"), **kind} for each in error.errors()]
+            if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+                mistakes.append({"type": "media", "loc": ("body",), "msg": "must be JSON"})
+            else:
+                try:
+                    asked = AskIn.model_validate_json(await request.body())
+                except ValidationError as error:
+                    mistakes += [{**each, "loc": ("body", *each["loc"])} for each in error.errors()]
+            if mistakes:
+                raise RequestValidationError(mistakes)
+            return await answer(request, request.path_params["dataset"], asked, caller, key)
+
+        return handle
+
+
+router.add_api_route("/answers", answer, methods=["POST"], response_model=AnswerOut, route_class_override=Straight)
+
+
+@router.get("/answers", response_model=History)
+async def answers(
+    request: Request, dataset: str, caller: Asker, cursor: Cursor = None, limit: Limit = PAGE
+) -> Response:
+    """One's own answers, newest first."""
+    state = request.app.state
+    return JSONResponse(await state.room.run(lambda: state.desk.history(dataset, caller, cursor, limit)))
+
+
+@router.get("/answers/{id}", response_model=AnswerOut)
+async def recalled(request: Request, dataset: str, id: str, caller: Asker) -> Response:
+    """One's own answer again, with its receipt. Nothing is spent."""
+    state = request.app.state
+    return JSONResponse(await state.room.run(lambda: state.desk.recall(dataset, caller, id)))
+
+
+@router.get("/balance", response_model=Balance)
+async def balance(request: Request, dataset: str, caller: Somebody) -> Response:
+    """What is left in the account, and in one's own view."""
+    return JSONResponse(request.app.state.desk.balance(dataset, caller))
+
+
+@router.get("/events", response_class=StreamingResponse, responses={200: {"content": {"text/event-stream": {}}}})
+async def events(request: Request, dataset: str, caller: Somebody) -> Response:
+    """The balance now and whenever it changes, as server-sent events."""
+    state = request.app.state
+    state.desk.account(dataset)
+    state.streams.check()
+    stream = state.streams.follow(lambda: state.desk.balance(dataset, caller), "balance")
+    return StreamingResponse(stream, media_type="text/event-stream", headers={"cache-control": "no-store"})

@@ -1,0 +1,98 @@
+"""What the owner does: analysts, their limits, their keys."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request
+from starlette.responses import JSONResponse, Response
+
+from noisebank.service.access import Access, Caller, KeyFacts, Part, Person, Scope
+from noisebank.service.gate import MAY_MANAGE
+from noisebank.service.problems import Turned
+from noisebank.service.routes_public import PROBLEMS
+from noisebank.service.wire import KeyIn, Keys, LimitIn, NewKey, People, PersonIn, PersonOut, ViewOut, WalletIn
+
+router = APIRouter(prefix="/v1/analysts", tags=["owner"], responses=PROBLEMS)
+Owner = Annotated[Caller, Depends(MAY_MANAGE)]
+DAY = 86_400.0
+
+
+@router.get("", response_model=People)
+async def people(request: Request, caller: Owner) -> Response:
+    """Everybody that the bank knows."""
+    return JSONResponse({"analysts": [_person(request, each) for each in _access(request).people()]})
+
+
+@router.post("", response_model=PersonOut, status_code=201)
+async def add(request: Request, given: PersonIn, caller: Owner) -> Response:
+    """Somebody new. Analysts may ask once they have a limit."""
+    made = _access(request).add_person(given.name, Part(given.role), given.wallet, given.must_sign)
+    return JSONResponse(_person(request, made), 201)
+
+
+@router.get("/{name}", response_model=PersonOut)
+async def person(request: Request, name: str, caller: Owner) -> Response:
+    """Somebody, with what they have learned."""
+    return JSONResponse(_person(request, _there(request, name)))
+
+
+@router.put("/{name}/wallet", response_model=PersonOut)
+async def wallet(request: Request, name: str, given: WalletIn, caller: Owner) -> Response:
+    """Gives somebody a wallet to sign in with, or takes it away."""
+    return JSONResponse(_person(request, _access(request).set_wallet(name, given.wallet)))
+
+
+@router.put("/{name}/limits/{dataset}", response_model=ViewOut)
+async def limit(request: Request, name: str, dataset: str, given: LimitIn, caller: Owner) -> Response:
+    """How much somebody may learn from a data set. Goes to the ledger, signed by the owner's key."""
+    state, person = request.app.state, _there(request, name)
+    return JSONResponse(await state.room.run(lambda: state.desk.set_limit(dataset, person, given.epsilon)))
+
+
+@router.get("/{name}/keys", response_model=Keys)
+async def keys(request: Request, name: str, caller: Owner) -> Response:
+    """Somebody's keys, without their secrets."""
+    return JSONResponse({"keys": [_key(each) for each in _access(request).keys(_there(request, name).name)]})
+
+
+@router.post("/{name}/keys", response_model=NewKey, status_code=201)
+async def make_key(request: Request, name: str, given: KeyIn, caller: Owner) -> Response:
+    """A new key. Its secret is shown this once and kept nowhere."""
+    scopes = None if given.scopes is None else [Scope(scope) for scope in given.scopes]
+    seconds = None if given.days is None else given.days * DAY
+    secret, made = _access(request).make_key(name, scopes, given.label, seconds)
+    return JSONResponse({**_key(made), "secret": secret}, 201, {"cache-control": "no-store"})
+
+
+@router.delete("/{name}/keys/{id}", status_code=204, response_class=Response)
+async def revoke(request: Request, name: str, id: str, caller: Owner) -> Response:
+    """From now on this key opens nothing."""
+    _access(request).revoke(name, id)
+    return Response(status_code=204)
+
+
+def _access(request: Request) -> Access:
+    found: Access = request.app.state.access
+    return found
+
+
+def _there(request: Request, name: str) -> Person:
+    found = _access(request).person(name)
+    if found is None:
+        raise Turned("not-found", "there is nobody of this name")
+    return found
+
+
+def _person(request: Request, person: Person) -> dict[str, Any]:
+    desk = request.app.state.desk
+    views = [desk.view(account, person) for account in desk.bank.accounts()] if person.part is Part.ANALYST else []
+    return {
+        "name": person.name, "role": person.part.value, "wallet": person.wallet, "must_sign": person.must_sign,
+        "made": person.made, "views": views,
+    }  # fmt: skip
+
+
+def _key(key: KeyFacts) -> dict[str, Any]:
+    return {**asdict(key), "scopes": list(key.scopes)}

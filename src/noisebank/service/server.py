@@ -1,0 +1,61 @@
+"""Runs the application on uvicorn until it is told to stop; what is reserved is finished first."""
+
+from __future__ import annotations
+
+import gc
+import signal
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+
+import uvicorn
+
+from noisebank.bank import Bank
+from noisebank.errors import BadRequest, NoisebankError
+from noisebank.service.app import make_app
+from noisebank.service.logs import Log
+from noisebank.service.settings import Settings
+
+LOG_SECONDS = 0.1
+"""Lines of requests are written that much later at most: one system call for all of them."""
+
+
+def listening(settings: Settings) -> socket.socket:
+    """A socket of our own: port 0 is known before anything runs, and a taken port is a clear error."""
+    kind = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    made = socket.socket(kind, socket.SOCK_STREAM)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind((settings.host, settings.port))
+    except OSError as error:
+        made.close()
+        raise BadRequest(
+            "port", f"{settings.host}:{settings.port}", f"cannot be listened on ({error.strerror})"
+        ) from None
+    return made
+
+
+def warm(bank: Bank) -> None:
+    """Loads what the first answer would wait for: the sampler, the parser, each table's metadata. Draws nothing."""
+    import opendp.prelude  # noqa: F401 - seconds, on a busy machine
+
+    for account in bank.accounts():
+        with suppress(NoisebankError):
+            account.quote(f"SELECT count(*) FROM {account.name}", epsilon="0.1", delta="1e-6")
+
+
+def serve(bank: Bank, settings: Settings, door: socket.socket, ready: Callable[[], None] = lambda: None) -> None:
+    """Serves until SIGINT or SIGTERM. New requests are refused then, those under way are finished."""
+    app = make_app(bank, settings, Log(every=LOG_SECONDS))
+    config = uvicorn.Config(
+        app, ws="none", log_config=None, access_log=False, server_header=False, date_header=False, backlog=2_048,
+        timeout_graceful_shutdown=int(settings.shutdown_seconds), timeout_keep_alive=30,
+    )  # fmt: skip
+    server = uvicorn.Server(config)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)  # uvicorn raises it again once all is finished; the bank closes itself
+    warm(bank)
+    gc.collect()
+    gc.freeze()  # what is here now stays: looking at it again and again would cost a tenth of every answer
+    ready()
+    server.run(sockets=[door])

@@ -1,0 +1,124 @@
+"""Settings of the service: from a file, then from the environment, each checked and documented."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from noisebank.errors import BadRequest
+
+PREFIX = "NOISEBANK_"
+
+
+def setting(default: Any, text: str, least: float | None = None, most: float | None = None) -> Any:
+    return field(default=default, metadata={"text": text, "least": least, "most": most})
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How the service runs. Every name is also an environment variable, in capitals after NOISEBANK_."""
+
+    bank: Path = setting(Path("bank"), "The bank's folder.")
+    owner_key: Path | None = setting(
+        None, "The owner's key, if it is not in the bank; needed only to set limits and budgets over HTTP."
+    )
+    host: str = setting("127.0.0.1", "Where to listen. Put a proxy with TLS in front of anything but loopback.")
+    port: int = setting(8410, "The port.", 0, 65_535)
+    origin: str = setting(
+        "", "The address that browsers see, as https://bank.example; wallets sign in to it. Empty: http://host:port."
+    )
+    threads: int = setting(64, "Answers worked on at once.", 1, 1_000)
+    queue: int = setting(512, "Requests that may wait for a thread; one more gets 503.", 1, 100_000)
+    rate: float = setting(50.0, "Requests a second of one key, in the long run.", 0.01, 1e6)
+    burst: int = setting(200, "Requests of one key at once.", 1, 1_000_000)
+    open_rate: float = setting(200.0, "Requests a second of all callers without a key, from one address.", 0.01, 1e6)
+    open_burst: int = setting(400, "Requests at once of all callers without a key, from one address.", 1, 1_000_000)
+    max_body: int = setting(65_536, "Bytes of a request's body.", 1_024, 16_777_216)
+    session_hours: float = setting(12.0, "How long a sign-in lasts.", 0.001, 8_760)
+    nonce_seconds: float = setting(300.0, "How long a wallet has to sign in.", 0.1, 86_400)
+    skew_seconds: float = setting(60.0, "How far a caller's clock may be off.", 0, 3_600)
+    streams: int = setting(100, "Live streams of events at once.", 1, 100_000)
+    stream_seconds: float = setting(600.0, "How long a live stream lasts; clients connect again.", 0.01, 86_400)
+    shutdown_seconds: float = setting(30.0, "How long a shutdown waits for what is under way.", 0, 3_600)
+    secure_cookies: bool = setting(False, "Cookies over TLS only. Set it wherever there is TLS.")
+
+    @property
+    def address(self) -> str:
+        """The address that browsers see."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return self.origin.rstrip("/") or f"http://{host}:{self.port}"
+
+    @property
+    def domain(self) -> str:
+        """Host and port of that address: what wallets sign in to."""
+        return urlsplit(self.address).netloc
+
+    def plain(self) -> dict[str, str]:
+        """For `noisebank serve --settings`."""
+        return {each.name: str(getattr(self, each.name)) for each in fields(self)}
+
+
+def read_settings(path: Path | None = None, environment: Mapping[str, str] | None = None, **given: Any) -> Settings:
+    """Defaults, then the file (its table [service], or all of it), then the environment, then what is given."""
+    found: dict[str, Any] = {}
+    if path is not None:
+        found |= _file(path)
+    surroundings = os.environ if environment is None else environment
+    for each in fields(Settings):
+        if text := surroundings.get(PREFIX + each.name.upper()):
+            found[each.name] = text
+    found |= {name: value for name, value in given.items() if value is not None}
+    made = Settings()
+    for name, value in found.items():
+        made = replace(made, **{name: _checked(name, value)})
+    if made.origin and urlsplit(made.origin).scheme not in ("http", "https"):
+        raise BadRequest("origin", made.origin, "must be an address with http or https")
+    return made
+
+
+def settings_table() -> list[tuple[str, str, str]]:
+    """Name, default and meaning of every setting; the docs are held to it."""
+    return [(each.name, str(each.default), each.metadata["text"]) for each in fields(Settings)]
+
+
+def _file(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8")
+        read = tomllib.loads(text)
+    except (OSError, UnicodeDecodeError):
+        raise BadRequest("settings", path, "cannot be read") from None
+    except tomllib.TOMLDecodeError as error:
+        raise BadRequest("settings", path, f"is not TOML: {error}") from None
+    table = read.get("service", read)
+    known = {each.name for each in fields(Settings)}
+    for name in table:
+        if name not in known:
+            raise BadRequest("settings", name, f"is no setting; there are {', '.join(sorted(known))}")
+    return dict(table)
+
+
+def _checked(name: str, value: Any) -> Any:
+    described = next(each for each in fields(Settings) if each.name == name)
+    kind = str(described.type)
+    if kind.startswith("Path"):
+        return Path(value)
+    if kind == "str":
+        return str(value)
+    if kind == "bool":
+        text = str(value).lower()
+        if text not in ("true", "false", "1", "0", "yes", "no"):
+            raise BadRequest(name, value, "must be true or false")
+        return text in ("true", "1", "yes")
+    try:
+        number: float = int(str(value)) if kind == "int" else float(value)
+    except (TypeError, ValueError):
+        raise BadRequest(name, value, "must be a whole number" if kind == "int" else "must be a number") from None
+    least, most = described.metadata["least"], described.metadata["most"]
+    if not least <= number <= most:
+        raise BadRequest(name, value, f"must lie between {least:g} and {most:g}")
+    return number

@@ -1,0 +1,144 @@
+"""From what the bank returns to what goes over the wire. Plain dictionaries: this is the hot path."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import Any
+
+from noisebank.answers import IN_WORDS, Answer, GroupedAnswer, Quote
+from noisebank.derivation import COUNTED, Answers, DerivedAnswer
+from noisebank.ledger.protocol import Reservation
+from noisebank.queries.query import about_in_words
+from noisebank.refinement import Refinement
+from noisebank.units import UNITS_PER_PRECISION, Precision
+
+Result = Answer | Refinement | DerivedAnswer | Answers
+
+
+def amount(precision: Precision) -> str:
+    """An exact decimal.
+
+    >>> amount(Precision(1_500_000_000_000_000_000)), amount(Precision(1)), amount(Precision(0))
+    ('1.5', '0.000000000000000001', '0')
+    """
+    whole, rest = divmod(precision.units, UNITS_PER_PRECISION)
+    return f"{whole}.{rest:018d}".rstrip("0").rstrip(".") if rest else str(whole)
+
+
+def read_amount(text: str) -> Precision:
+    """The precision that `amount` wrote.
+
+    >>> read_amount("1.5"), read_amount("0.000000000000000001")
+    (Precision(units=1500000000000000000), Precision(units=1))
+    """
+    whole, _, rest = text.partition(".")
+    return Precision(int(whole) * UNITS_PER_PRECISION + int(rest.ljust(18, "0") or "0"))
+
+
+def number(value: float) -> float | None:
+    """JSON knows neither infinity nor "not a number"."""
+    return value if isfinite(value) else None
+
+
+def quote(quoted: Quote, view_left: Precision | None) -> dict[str, Any]:
+    """A quote."""
+    return {
+        "sql": quoted.sql,
+        "case": quoted.case.name,
+        "in_words": IN_WORDS[quoted.case],
+        "wanted": amount(quoted.wanted),
+        "cost": amount(quoted.cost),
+        "left": amount(quoted.left),
+        "view_left": None if view_left is None else amount(view_left),
+        "affordable": quoted.affordable,
+        "stddev": None if quoted.parts else number(quoted.stddev),
+        "error_at_95": None if quoted.parts else number(quoted.interval_half_width()),
+        "reused_stddev": quoted.reused_stddev,
+        "epsilon_now": quoted.epsilon_now,
+        "epsilon_after": quoted.epsilon_after,
+        "how_many": quoted.how_many,
+        "cube": list(quoted.cube),
+        "cell_factor": quoted.cell_factor,
+        "first_look": amount(quoted.first_look),
+        "parts": [quote(part, view_left) for part in quoted.parts],
+    }
+
+
+def result(made: Result) -> dict[str, Any]:
+    """Whatever `ask` returns."""
+    if isinstance(made, Answers):
+        parts = [{**result(item), "name": name} for name, item in zip(made.names, made.items, strict=True)]
+        return _common("several", made.sql, made.cost, made.remaining) | {"parts": parts}
+    if isinstance(made, DerivedAnswer):
+        return _derived(made)
+    plain = _common("answer", made.sql, made.cost, made.remaining)
+    plain |= {
+        "id": made.receipt.id.hex(),
+        "value": number(made.value),
+        "exact": str(made.exact),
+        "stddev": made.stddev,
+        "interval": list(made.interval()),
+        "confidence": 0.95,
+        "case": made.case.name,
+        "in_words": IN_WORDS[made.case],
+        "receipts": [made.receipt.plain()],
+    }
+    if isinstance(made, Refinement):
+        plain |= {"kind": "relative", "reached": made.reached, "message": made.message}
+        plain["parts"] = [result(step) for step in made.steps]
+        return plain
+    if made.inferred is not None:
+        plain["inferred"] = made.inferred.in_words
+    if isinstance(made, GroupedAnswer):
+        plain |= {"kind": "grouped", "value": None, "exact": None, "interval": None, "by": list(made.by)}
+        plain["groups"] = [
+            {"keys": list(group.keys), "value": group.value, "exact": str(group.exact)} for group in made.groups
+        ]
+    return plain
+
+
+def entry(place: int, found: Reservation) -> dict[str, Any]:
+    """What the public ledger shows of a reservation."""
+    return {
+        "number": place,
+        "id": found.id.hex(),
+        "time": found.time,
+        "block": found.block,
+        "case": found.case.name,
+        "about": about_in_words(found.about),
+        "wanted": amount(found.wanted),
+        "cost": amount(found.cost),
+        "spent": amount(found.spent),
+        "query": found.query.hex(),
+        "analyst": found.analyst.hex(),
+        "cube": found.cube,
+        "version": found.version,
+        "answer": None if found.answer is None else found.answer.hex(),
+        "published_in": found.published_in,
+    }
+
+
+def _common(kind: str, sql: str, cost: Precision, remaining: Precision) -> dict[str, Any]:
+    return {"kind": kind, "id": None, "sql": sql, "cost": amount(cost), "remaining": amount(remaining)}
+
+
+def _derived(made: DerivedAnswer) -> dict[str, Any]:
+    plain = _common("derived", made.sql, made.cost, made.remaining)
+    plain |= {
+        "name": made.name,
+        "case": made.case.name,
+        "in_words": IN_WORDS[made.case],
+        "confidence": 0.95,
+        "parts": [result(part) for part in made.parts],
+        "receipts": [part.receipt.plain() for part in made.parts],
+    }
+    if made.by:
+        plain["by"] = list(made.by)
+        plain["groups"] = [{"keys": list(group.keys), "value": group.value} for group in made.groups]
+    else:
+        low, high = made.interval()
+        plain |= {"value": number(made.value), "stddev": number(made.stddev)}
+        plain["interval"] = [low, high] if isfinite(low) and isfinite(high) else None
+    if made.how in COUNTED:
+        plain["key"] = made.key
+    return plain

@@ -1,0 +1,344 @@
+"""What goes over the wire: the shapes of requests and responses. Amounts are exact decimals, as text."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+Amount = Annotated[str, StringConstraints(pattern=r"^[0-9]+(\.[0-9]{1,18})?$", max_length=60)]
+"""Precision as a decimal with at most 18 places: exactly what the ledger counts."""
+Number = Annotated[str, StringConstraints(max_length=60)] | float
+"""What a caller means as an exact number; a float stands for the decimal it prints as."""
+Sql = Annotated[str, StringConstraints(min_length=1, max_length=10_000)]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=64)]
+CASES = Literal["FIRST", "REPEAT", "REFINE", "BLUR", "INFER"]
+
+
+class Wire(BaseModel):
+    """Unknown fields are refused: a misspelt limit must not be ignored."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class WishIn(Wire):
+    """A question, and how good its answer shall be: in exactly one way."""
+
+    sql: Sql = Field(
+        description="SQL, or the name of one of the policy's queries", examples=["SELECT count(*) FROM survey"]
+    )
+    epsilon: Number | None = Field(None, description="With delta: the privacy loss of this answer alone")
+    delta: Number | None = None
+    within: Number | None = Field(None, description="Within this distance of the truth, with this confidence")
+    relative: Number | None = Field(None, description="Within this share of the true value, with this confidence")
+    confidence: Number | None = None
+    sigma: Number | None = Field(None, description="The noise's standard deviation, in the answer's unit")
+    calibration: Literal["analytic", "classical"] | None = None
+
+    def wished(self) -> dict[str, Any]:
+        """The wish, as the Python API takes it."""
+        names = ("epsilon", "delta", "within", "confidence", "sigma", "calibration")
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+
+
+class Agreed(Wire):
+    """A wallet's signature (EIP-712) that agrees to this request."""
+
+    max_cost_units: Annotated[str, StringConstraints(pattern=r"^[0-9]{1,30}$")] = Field(
+        description="The most to spend, in units of 1e-18 precision, as it was signed"
+    )
+    deadline: int = Field(description="Seconds since 1970, as it was signed", ge=0, lt=2**63)
+    signature: Annotated[str, StringConstraints(pattern=r"^0x[0-9a-fA-F]{130}$")]
+
+
+class AskIn(WishIn):
+    """A request that may spend. Send an Idempotency-Key: the same key gives the same answer, charged once."""
+
+    mode: Literal["exact", "best"] = Field(
+        "exact", description="exact: the noise that is asked for. best: if something better is free, that"
+    )
+    max_cost: Number | None = Field(None, description="The most precision to spend; refused if it would cost more")
+    agreed: Agreed | None = None
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"sql": "SELECT count(*) FROM survey", "epsilon": "0.5", "delta": "1e-6"}]},
+    )
+
+
+class QuoteOut(Wire):
+    """The price of an answer. Costs nothing and depends on no data."""
+
+    sql: str
+    case: CASES
+    in_words: str
+    wanted: Amount
+    cost: Amount
+    left: Amount
+    view_left: Amount | None = Field(description="What this analyst may still learn")
+    affordable: bool
+    stddev: float | None
+    error_at_95: float | None
+    reused_stddev: float | None
+    epsilon_now: float
+    epsilon_after: float
+    how_many: int
+    cube: list[str]
+    cell_factor: int
+    first_look: Amount
+    parts: list[QuoteOut]
+
+
+class GroupOut(Wire):
+    keys: list[str]
+    value: float
+    exact: str | None = None
+
+
+class AnswerOut(Wire):
+    """An answer of any kind. Numbers that do not exist (of a group-by as a whole, say) are null."""
+
+    kind: Literal["answer", "grouped", "derived", "relative", "several"]
+    id: str | None = Field(description="Of the reservation on the ledger; answers made of parts have none")
+    sql: str
+    name: str | None = None
+    value: float | None = None
+    exact: str | None = Field(None, description="The released value as a rational number")
+    stddev: float | None = None
+    interval: tuple[float, float] | None = None
+    confidence: float | None = None
+    case: CASES | None = None
+    in_words: str | None = None
+    cost: Amount
+    remaining: Amount
+    inferred: str | None = None
+    by: list[str] = []
+    groups: list[GroupOut] = []
+    key: str | None = Field(None, description="The most frequent key, or the bin of a quantile")
+    reached: bool | None = None
+    message: str | None = None
+    parts: list[AnswerOut] = []
+    receipts: list[dict[str, Any]] = []
+
+
+class HistoryRow(Wire):
+    id: str
+    time: int
+    sql: str
+    case: CASES
+    wanted: Amount
+    cost: Amount
+    published: bool
+
+
+class History(Wire):
+    """Newest first."""
+
+    answers: list[HistoryRow]
+    next: str | None = Field(description="The cursor of the next page; null at the end")
+
+
+class EntryOut(Wire):
+    """What the public ledger shows of a reservation: amounts and salted digests."""
+
+    number: int
+    id: str
+    time: int
+    block: int
+    case: CASES
+    about: str
+    wanted: Amount
+    cost: Amount
+    spent: Amount
+    query: str
+    analyst: str
+    cube: int
+    version: int
+    answer: str | None
+    published_in: int | None
+
+
+class Entries(Wire):
+    """Newest first."""
+
+    entries: list[EntryOut]
+    next: str | None
+
+
+class Dataset(Wire):
+    """An account's public facts."""
+
+    name: str
+    account: str
+    version: int
+    epsilon: float
+    delta: float
+    budget: Amount
+    spent: Amount
+    left: Amount
+    paused: bool
+    answers: int
+    measurements: int
+    policy: dict[str, Any]
+
+
+class Datasets(Wire):
+    datasets: list[Dataset]
+
+
+class Balance(Wire):
+    """The account's balance, and the caller's view."""
+
+    budget: Amount
+    spent: Amount
+    left: Amount
+    epsilon_spent: float
+    view_limit: Amount | None
+    view_used: Amount | None
+
+
+class StatementOut(Wire):
+    """For the owner: balance and cases, and every entry with its question."""
+
+    name: str
+    account: str
+    budget: Amount
+    spent: Amount
+    left: Amount
+    naive: Amount
+    epsilon_budget: float
+    epsilon_spent: float
+    delta: float
+    measurements: int
+    cases: dict[str, int]
+    changes: list[str]
+    entries: list[dict[str, Any]]
+    next: str | None
+
+
+class HeadOut(Wire):
+    number: int
+    digest: str
+    chain_id: int
+    contract: str
+
+
+class Checked(Wire):
+    """Whether a receipt is on this ledger."""
+
+    holds: bool
+    detail: str
+
+
+class ReceiptIn(Wire):
+    receipt: dict[str, Any]
+
+
+class PersonIn(Wire):
+    name: Name = Field(examples=["maria"])
+    role: Literal["analyst", "curator", "auditor"] = "analyst"
+    wallet: str | None = Field(None, description="An Ethereum address; signs in by EIP-4361")
+    must_sign: bool = Field(False, description="Every answer needs the wallet's EIP-712 signature")
+
+
+class ViewOut(Wire):
+    dataset: str
+    limit: Amount
+    used: Amount
+
+
+class PersonOut(Wire):
+    name: str
+    role: Literal["owner", "analyst", "curator", "auditor"]
+    wallet: str | None
+    must_sign: bool
+    made: int
+    views: list[ViewOut]
+
+
+class People(Wire):
+    analysts: list[PersonOut]
+
+
+class LimitIn(Wire):
+    epsilon: Number = Field(description="At the account's delta; 0: no more than was learned so far")
+
+
+class WalletIn(Wire):
+    wallet: str | None
+
+
+class KeyIn(Wire):
+    scopes: list[Literal["quote", "ask", "statement", "metrics", "manage"]] | None = Field(
+        None, description="All that the role may do, unless said otherwise"
+    )
+    label: str = ""
+    days: float | None = Field(None, gt=0, le=3650, description="Until it expires; never, unless said otherwise")
+
+
+class KeyOut(Wire):
+    id: str
+    person: str
+    scopes: list[str]
+    label: str
+    made: int
+    expires: int | None
+    revoked: int | None
+
+
+class NewKey(KeyOut):
+    secret: str = Field(description="Shown this once")
+
+
+class Keys(Wire):
+    keys: list[KeyOut]
+
+
+class NonceIn(Wire):
+    address: Annotated[str, StringConstraints(pattern=r"^0x[0-9a-fA-F]{40}$")]
+
+
+class NonceOut(Wire):
+    nonce: str
+    expires: int
+    message: str = Field(description="To be signed by the wallet (personal_sign)")
+
+
+class SignInIn(Wire):
+    message: Annotated[str, StringConstraints(max_length=2_000)]
+    signature: Annotated[str, StringConstraints(max_length=140)]
+
+
+class Session(Wire):
+    token: str = Field(description="Send it as a bearer token; shown this once")
+    expires: int
+    name: str
+    role: str
+
+
+class Me(Wire):
+    name: str
+    role: str
+    scopes: list[str]
+    key: str
+    wallet: str | None
+
+
+class Health(Wire):
+    status: Literal["ok", "closing"]
+
+
+class Ready(Wire):
+    ready: bool
+    datasets: int
+    head: int
+
+
+class ProblemOut(BaseModel):
+    """RFC 9457, with `request` to find it in the logs."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    request: str
