@@ -172,6 +172,8 @@ class Policy:
     """Sets of columns with keys or bins whose cells are tabulated at opening."""
     first_look: Fraction = Fraction(1, 4)
     """The share of the budget that a first look at a cube may cost; 0: there is none."""
+    hide_questions: bool = False
+    """Whether the public page keeps to itself what was asked."""
 
     @property
     def public_rows(self) -> int | None:
@@ -194,6 +196,7 @@ class Policy:
             "columns": {name: column.public() for name, column in self.columns.items()},
             "queries": dict(self.queries),
             **self._public_cubes(),
+            **({"hide_questions": True} if self.hide_questions else {}),  # said only where set: digests stay
         }
 
     def _public_cubes(self) -> dict[str, Any]:
@@ -224,6 +227,7 @@ def policy_from_public(facts: Mapping[str, Any], source: Source) -> Policy:
         queries=MappingProxyType(dict(facts["queries"])),
         cubes=tuple(tuple(names) for names in facts.get("cubes", ())),
         first_look=Fraction(facts.get("first_look", "1/4")),
+        hide_questions=facts.get("hide_questions", False),
     )
 
 

@@ -21,7 +21,7 @@ from noisebank.units import exact
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 TOP_KEYS = (
     "name", "source", "table", "engine", "neighbours", "rows", "row_cap", "unit", "max_rows", "raise_delay_hours",
-    "budget", "columns", "queries", "cubes", "first_look",
+    "budget", "columns", "queries", "cubes", "first_look", "hide_questions",
 )  # fmt: skip
 
 
@@ -79,6 +79,7 @@ class _Reader:
         delay = self._integer("raise_delay_hours", 0, 24 * 365, default=24)
         queries = self._queries()
         cubes, first_look = self._cubes(columns), self._first_look()
+        hidden = self._hide_questions()
         if self.mistakes or neighbours is None or source is None:
             return None
         return Policy(
@@ -95,6 +96,7 @@ class _Reader:
             queries=MappingProxyType(queries),
             cubes=cubes,
             first_look=first_look,
+            hide_questions=hidden,
         )
 
     def _name(self) -> str:
@@ -203,6 +205,12 @@ class _Reader:
         if not 0 <= share <= Fraction(9, 10):
             self.wrong("first_look", f"{plain(value)} is no share", "write a number from 0 (none) to 0.9, e.g. 0.25")
         return share
+
+    def _hide_questions(self) -> bool:
+        value = self.tree.get("hide_questions", False)
+        if not isinstance(value, bool):
+            self.wrong("hide_questions", f"{plain(value)} is neither true nor false", "write true or false")
+        return value is True
 
     def _cells(self, names: list[str], columns: dict[str, Column]) -> None:
         for name in names:

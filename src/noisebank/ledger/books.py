@@ -44,8 +44,8 @@ class Books:
         self._spent_on: dict[tuple[bytes, int], Precision] = defaultdict(lambda: NOTHING)
         self._changes: dict[bytes, list[Change]] = defaultdict(list)
 
-    def write(self, log: Log, block: int, time: int) -> None:
-        """Enters one log."""
+    def write(self, log: Log, block: int, time: int) -> tuple[str, dict[str, Any]]:
+        """Enters one log; returns what it says."""
         name, arguments = self._decoded(log)
         account = arguments["account"]  # every event's first word
         if name == "Reserved":
@@ -56,6 +56,7 @@ class Books:
         elif name != "GroupRefused":  # which changed nothing
             self._changes[account].append(Change(block, time, Event(name, arguments)))
             self._accounts[account] = self._changed(account, name, arguments)
+        return name, arguments
 
     def accounts(self) -> tuple[AccountState, ...]:
         """All accounts, oldest first."""
@@ -121,6 +122,10 @@ class Books:
                 fresh = cubes[claim.cube].largest - largest
             costs.append(Precision(fresh))
         return tuple(costs)
+
+    def cells(self, account: bytes, cube: int) -> Pieces:
+        """What was charged to each cell of a cube in the present version."""
+        return self._cubes[account, self._version(account), cube].copy()
 
     def largest_cell(self, account: bytes, cube: int) -> Precision:
         """What a cube has spent in the present version."""
