@@ -7,8 +7,10 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from playwright.sync_api import Browser, Page, sync_playwright
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
 
 FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync",
@@ -26,6 +28,8 @@ def chromium() -> str | None:
 @contextmanager
 def browser() -> Iterator[Browser]:
     """Started once; it takes a second."""
+    from playwright.sync_api import sync_playwright
+
     with sync_playwright() as playwright:
         made = playwright.chromium.launch(executable_path=chromium(), headless=True, args=FLAGS)
         try:

@@ -42,7 +42,7 @@ def serve(bank: Bank, settings: Settings, door: socket.socket, ready: Callable[[
     """Serves until SIGINT or SIGTERM. New requests are refused then, those under way are finished."""
     app = make_app(bank, settings)
     config = uvicorn.Config(
-        app, log_config=None, access_log=False, server_header=False, date_header=False, backlog=2_048,
+        app, log_config=None, access_log=False, ws="none", server_header=False, date_header=False, backlog=2_048,
         timeout_graceful_shutdown=int(settings.shutdown_seconds), timeout_keep_alive=30,
     )  # fmt: skip
     server = uvicorn.Server(config)

@@ -58,7 +58,7 @@ def interval(value: float, low: float, high: float, stddev: float) -> Markup:
         parts.append(
             f'<line class="axis" x1="{across(tick):.1f}" x2="{across(tick):.1f}" y1="{base}" y2="{base + 5}"/>'
         )
-        label = number(tick, (right - left) / 10)
+        label = number(tick)
         parts.append(f'<text class="tick" x="{across(tick):.1f}" y="{base + 20}" text-anchor="middle">{label}</text>')
     parts.append(f'<line class="span" x1="{across(low):.1f}" x2="{across(high):.1f}" y1="{base}" y2="{base}"/>')
     return Markup("".join(parts) + "</svg>")
@@ -83,7 +83,7 @@ def bars(groups: Sequence[Mapping[str, Any]], title: str) -> Markup:
     parts = [f'<svg class="bars" viewBox="0 0 {width:.0f} {height}" role="img" aria-label="{escape(title)}">']
     for tick in ticks(low, high, 6):
         parts.append(f'<line class="grid" x1="{across(tick):.1f}" x2="{across(tick):.1f}" y1="0" y2="{height - 24}"/>')
-        label = number(tick, (high - low) / 10)
+        label = number(tick)
         parts.append(f'<text class="tick" x="{across(tick):.1f}" y="{height - 8}" text-anchor="middle">{label}</text>')
     for line, (label, value, least, most) in enumerate(drawn):
         middle = line * row + row / 2
@@ -112,7 +112,9 @@ def _bar(group: Mapping[str, Any]) -> tuple[str, float, float, float]:
 def lines(curves: Sequence[tuple[str, Sequence[float]]], across_to: float, limit: float | None, title: str) -> Markup:
     """Steps over the number of answers: what a browser without scripts shows instead of the livelier chart."""
     width, height, left, foot = 640.0, 240.0, 54.0, 26.0
-    top = max([limit or 0.0, *(value for _, values in curves for value in values)]) * 1.06 or 1.0
+    most = max([value for _, values in curves for value in values], default=0.0)
+    limit = None if limit is None or limit > 4 * most > 0 else limit  # far away: it would flatten all else
+    top = max(limit or 0.0, most) * 1.06 or 1.0
 
     def down(value: float) -> float:
         return (height - foot) - value / top * (height - foot - 8)
@@ -141,7 +143,10 @@ def heat(
     """Cells with what was spent on each, the darker the more; 0 to `limit`."""
     cell, side, head = (34, 150, 74) if len(columns) <= 20 else (18, 150, 74)
     width, height = side + cell * len(columns) + 40, head + 26 * len(rows) + 4
-    parts = [f'<svg class="heat" viewBox="0 0 {width} {height}" role="img" aria-label="{escape(title)}">']
+    parts = [
+        f'<svg class="heat" width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="img" '
+        f'aria-label="{escape(title)}">'
+    ]
     for place, name in enumerate(columns):
         x = side + place * cell + cell / 2
         text = escape(name if len(name) <= 12 else name[:11] + "…")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from fractions import Fraction
 from functools import lru_cache
-from math import exp, floor, isfinite, log10
+from math import ceil, exp, floor, isfinite, log10
 from typing import Any
 
 from noisebank.privacy.calibration import account_epsilon
@@ -54,9 +54,38 @@ def amount(value: Precision | float | str) -> str:
     """Precision with four digits.
 
     >>> amount(Precision(15_402_300_000_000_000)), amount("3.37523"), amount(Precision(0)), amount(2e-9)
-    ('0.0154', '3.375', '0', '2e-09')
+    ('0.0154', '3.375', '0', 'under 0.000001')
     """
-    return f"{float(value):.4g}"
+    if 0 < float(value) < 1e-6:
+        return "under 0.000001"
+    return f"{float(value):.4g}" if float(value) < 1e4 else count(round(float(value)))
+
+
+def count(value: int) -> str:
+    """How many.
+
+    >>> count(1666), count(24)
+    ('1\\u202f666', '24')
+    """
+    return f"{value:,}".replace(",", THIN)
+
+
+def epsilon(value: float) -> str:
+    """Epsilon with three digits.
+
+    >>> epsilon(0.55589), epsilon(3.0), epsilon(0.0)
+    ('0.556', '3', '0')
+    """
+    return f"{value:.3g}"
+
+
+def times(share: float) -> str:
+    """A share as times in a hundred, rounded up: it is a limit.
+
+    >>> times(0.5317), times(0.99996), times(0.5)
+    ('53.2', '100', '50')
+    """
+    return f"{ceil(share * 1000 - 1e-9) / 10:g}"
 
 
 def percent(share: float) -> str:

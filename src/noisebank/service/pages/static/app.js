@@ -164,6 +164,7 @@ async function drawCurve(box) {
   if (!asked.ok) return;
   const { points, budget } = await asked.json();
   if (points.length < 2) return;
+  const most = Math.max(...points.map((p) => Math.max(p[2], p[3])));  // a budget far away would flatten all else
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const data = [points.map((p) => p[0]), points.map((p) => p[2]), points.map((p) => p[3]), points.map(() => budget)];
   const when = (place) => (place === null || place === undefined ? "–" : new Date(points[place][1] * 1000).toISOString().slice(0, 16).replace("T", " "));
@@ -174,7 +175,7 @@ async function drawCurve(box) {
     box.replaceChildren();
     const plot = new uPlot({
       width, height: Math.max(220, Math.min(340, width * 0.42)),
-      scales: { x: { time: false }, y: { range: (u, low, high) => [0, Math.max(high, budget) * 1.05] } },
+      scales: { x: { time: false }, y: { range: () => [0, (budget > 4 * most ? most : Math.max(most, budget)) * 1.05] } },
       axes: [{ ...axis, label: "answers", labelSize: 22 }, { ...axis, size: 58 }],
       series: [
         { label: "answer", value: (u, v, s, place) => (v === null || v === undefined ? "–" : `${v} (${when(place)} UTC)`) },
