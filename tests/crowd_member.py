@@ -62,7 +62,11 @@ class Cheat(Member):
 
     def proposed(self, round: int) -> tuple[bytes, int]:
         digest, verdicts = super().proposed(round)
-        if self.conduct not in ("first_lies", "sign_flip") or round > 1 or self.registry.books(self.task).round.proposals:
+        if (
+            self.conduct not in ("first_lies", "sign_flip")
+            or round > 1
+            or self.registry.books(self.task).round.proposals
+        ):
             return digest, verdicts
         poisoned = np.full(len(self._before(round)), 7, dtype=np.int64)
         self.say(f"{self.address} leads round {round} and lies")

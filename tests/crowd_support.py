@@ -101,5 +101,3 @@ def served(*arguments: str) -> Iterator[dict[str, Any]]:
         process.terminate()
         process.wait(20)
         process.stdout.close()
-
-

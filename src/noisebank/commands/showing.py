@@ -41,10 +41,13 @@ def demo(folder: Path, seed: int, as_json: bool) -> None:
 
 @click.command()
 @click.argument(
-    "name", type=click.Choice(["table2", "opu", "ldp", "chained", "bayes", "fedsgd", "crowd", "all", *PAPERS, *EXHIBITS])
+    "name",
+    type=click.Choice(["table2", "opu", "ldp", "chained", "bayes", "fedsgd", "crowd", "all", *PAPERS, *EXHIBITS]),
 )
 @click.option("--quick", is_flag=True, help="Fewer draws and runs.")
-@click.option("--folder", type=click.Path(path_type=Path), help="With ldp, chained, fedsgd, crowd: draw the figures here.")
+@click.option(
+    "--folder", type=click.Path(path_type=Path), help="With ldp, chained, fedsgd, crowd: draw the figures here."
+)
 @click.option(
     "--out",
     type=click.Path(path_type=Path),

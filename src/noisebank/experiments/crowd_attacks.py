@@ -77,10 +77,7 @@ def attacked(attack: Attack, seed: int = 0, rounds: int = ROUNDS) -> Attacked:
 
     honest_count = MEMBERS - ATTACKERS
     shares = np.arange(len(training))[: len(training) - len(training) % MEMBERS].reshape(MEMBERS, -1)
-    members = [
-        SplitTrainer(TERMS, Examples(training.images[own], training.labels[own]), "", words)
-        for own in shares
-    ]
+    members = [SplitTrainer(TERMS, Examples(training.images[own], training.labels[own]), "", words) for own in shares]
     model = fixed(initial(SMALL, TERMS.norm, source))
     selected, found = [], []
     for number in range(rounds):

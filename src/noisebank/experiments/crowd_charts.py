@@ -46,7 +46,9 @@ def draw_charts(
 
 def normalisation(made: CrowdResult) -> Any:
     """Figure 5.3."""
-    figure, axes = _figure(made, "Under noise the bounded normalisation keeps its accuracy, batch normalisation does not")
+    figure, axes = _figure(
+        made, "Under noise the bounded normalisation keeps its accuracy, batch normalisation does not"
+    )
     rows = made.figures["5.3"]
     for title, colour, mark in (("ours", OURS, "o"), ("batch norm", BATCH, "s")):
         for kind, line in (("clean", "-"), ("noisy", "--")):

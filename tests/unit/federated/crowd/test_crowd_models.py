@@ -114,9 +114,7 @@ def test_scores_agree_with_a_plain_computation():
 
 
 def _submitted(store: FolderStore, rows: list[tuple[str, list[int]]], round: int = 1) -> list[Entry]:
-    return [
-        Entry(who, store.put(Model("ab", round, who, np.array(row, dtype=np.int64)).encode())) for who, row in rows
-    ]
+    return [Entry(who, store.put(Model("ab", round, who, np.array(row, dtype=np.int64)).encode())) for who, row in rows]
 
 
 def test_judging_names_what_is_wrong_and_counts_the_caught_among_the_malicious(tmp_path: Path):
