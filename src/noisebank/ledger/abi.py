@@ -139,6 +139,12 @@ def anchors() -> Contract:
     return load_contract(json.loads(files("noisebank.ledger").joinpath("anchors.json").read_text()))
 
 
+@cache
+def model_registry() -> Contract:
+    """The compiled `contracts/model_registry.vy`."""
+    return load_contract(json.loads(files("noisebank.ledger").joinpath("model_registry.json").read_text()))
+
+
 def load_contract(artefact: Mapping[str, Any]) -> Contract:
     """A contract from its artefact."""
     functions, events = {}, {}

@@ -141,6 +141,16 @@ class RpcChain(Chain):
         """The chain's id."""
         return self._where.chain_id
 
+    @property
+    def url(self) -> str:
+        """The node's address. It may hold a key: for asking, never for showing."""
+        return self._where.url
+
+    @property
+    def created(self) -> int:
+        """The block of the contract's deployment."""
+        return self._where.created
+
     def block_digest(self, number: int) -> bytes:
         """The hash of a block, for receipts."""
         return self.follower.block_hash(number)
