@@ -61,8 +61,7 @@ def draw(found: Found) -> Any:
         found, found["requests"], ("spent", "error", "inside"),
         f"Inference from a tree of answers spends {ratio:.1f} times less and errs less (P1, Figure 7)",
         "Accuracy ±50 to ±1,000 at 80%, budget 6, tree of epsilon .3. Lines: means; bands: 5% to 95% of runs.\n"
-        "Answers of one run share noise, so the share of truths inside swings from run to run; each single promise "
-        "holds.",
+        "Answers of one run share noise, so the share of truths inside swings from run to run.",
         "requests", 0.8,
     )  # fmt: skip
 
