@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from fractions import Fraction
-from math import log10
+from math import isnan, log10
 from typing import Any
 
 import numpy as np
@@ -52,10 +52,10 @@ def run(quick: bool, moved: Moved) -> Found:
         moved(place + 1, 6)
     found["marginals"] = _marginals()
     moved(4, 6)
-    found["dual"] = _apart("131072", 300 if quick else 3000)
-    found["dual"]["asked"] = 300 if quick else 3000
+    found["dual"] = _apart("131072", 3000)
+    found["dual"]["asked"] = 3000
     moved(5, 6)
-    found["paid_ms"] = {str(cells): _paid_ms(cells) for cells in ((4096,) if quick else (4096, 8192))}
+    found["paid_ms"] = {str(cells): _paid_ms(cells) for cells in (4096, 8192)}
     found["digits_lost_to_a_diffuse_prior"] = _digits_lost()
     moved(6, 6)
     return found
@@ -149,7 +149,7 @@ def here(found: Found) -> str:
     return (
         f"Of 3,000 random ranges over 1,024 cells: {sums[0]:.0f} naively, {sums[1]:.0f} per type, {sums[2]:.0f} by "
         "inference "
-        f"in one sum; {cells[0]:.0f} / {cells[1]:.0f} / {cells[2]:.0f} charged by cells; {np.mean(one['looked']):.0f} "
+        f"in one sum; {_slashed(cells)} charged by cells; {np.mean(one['looked']):.0f} "
         "with a first "
         f"look. Over 131,072 cells {dual['answered']:,} of {dual['asked']:,}, {dual['ms_a_query']:.1f} ms a request. "
         "A paid "
@@ -157,6 +157,11 @@ def here(found: Found) -> str:
         "prior of 1e8 "
         f"in place of unmeasured directions would cost {found['digits_lost_to_a_diffuse_prior']:.1f} digits."
     )
+
+
+def _slashed(means: list[float]) -> str:
+    """Naive, per type and inference; a dash for what a quick run leaves out."""
+    return " / ".join("-" if isnan(mean) else f"{mean:.0f}" for mean in means)
 
 
 def _means(rows: list[list[float | None]]) -> list[float]:
