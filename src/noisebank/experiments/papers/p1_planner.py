@@ -188,7 +188,7 @@ def numbers(found: Found) -> list[Number]:
     for how, ours, wanted in zip(HOW, marginals["shares by cells"], MARGINALS["shares by cells"], strict=True):
         made.append(Number(f"marginals, by cells, share of the budget, {how}", ours, wanted, 0.06))
     dual = found["dual"]
-    made.append(Number("131,072 cells, share answered", dual["answered"] / dual["asked"], round(2709 / 3000, 3), 0.1))
+    made.append(Number("131,072 cells, share answered", dual["answered"] / dual["asked"], round(2709 / 3000, 3), 0.04))
     made.append(Number("131,072 cells, ms a request, up to tenfold", dual["ms_a_query"], 1.9, 17.1))
     for size, wanted in (("4096", 37), ("8192", 82)):
         if size in found["paid_ms"]:
