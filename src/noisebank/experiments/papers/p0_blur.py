@@ -175,10 +175,10 @@ EXHIBIT = Exhibit(
     name="p0-blur",
     paper="P0",
     title="Case 2C under attack (not in the paper)",
-    printed="Nothing: the paper proves that case 2C costs the account nothing, which is right, and does not ask what one "
-    "analyst learns.",
-    why="The account's budget is safe either way. The noise that one analyst was promised is not, which matters as soon "
-    "as analysts have limits of their own.",
+    printed="Nothing: the paper proves that case 2C costs the account nothing, which is right, and does not ask what "
+    "one analyst learns.",
+    why="The account's budget is safe either way. The noise that one analyst was promised is not, which matters "
+    "as soon as analysts have limits of their own.",
     run=run,
     here=here,
     draw=draw,

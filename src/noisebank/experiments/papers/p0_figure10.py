@@ -142,12 +142,12 @@ EXHIBIT = Exhibit(
     name="p0-figure10",
     paper="P0",
     title="Figure 10: CPU with and without the contract",
-    printed="Bars without numbers: fifty queries through Node.js and three mining nodes take more CPU than the server "
-    "alone, acceptably more. Remedy: mine only while there is work.",
-    why="The same finding, in milliseconds a query instead of a share of a laptop. Nothing is mined here: the embedded "
-    "chain works only when it is asked, and anvil with a block a transaction hardly does anything while idle (the "
-    "paper's remedy, for free). Three geth nodes are not set up here: proof-of-work mining has left Ethereum and "
-    "geth.",
+    printed="Bars without numbers: fifty queries through Node.js and three mining nodes take more CPU than the "
+    "server alone, acceptably more. Remedy: mine only while there is work.",
+    why="The same finding, in milliseconds a query instead of a share of a laptop. Nothing is mined here: the "
+    "embedded chain works only when it is asked, and anvil with a block a transaction hardly does anything "
+    "while idle (the paper's remedy, for free). Three geth nodes are not set up here: proof-of-work mining "
+    "has left Ethereum and geth.",
     run=run,
     here=here,
     draw=draw,

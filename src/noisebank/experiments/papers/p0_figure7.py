@@ -197,13 +197,13 @@ EXHIBIT = Exhibit(
     name="p0-figure7",
     paper="P0",
     title="Figure 7: latency against the number of queries",
-    printed="On a test chain with 15 s blocks: latency rises with the number of queries, steeply from 60 on; reused answers "
-    "are faster than those that need the server (through the service Provable).",
-    why="Here a look at the data takes two transactions (reserve before, publish after) and reuse takes one, so a "
-    "single answer waits for two or three blocks, or for one. Up to 128 requests travel in one transaction, so "
-    "there is no step at 60: what rises with their number is the bank's own work (parsing, reading, noise), which "
-    "on a machine as busy as this one outweighs the chains, so that the embedded one does not even win. No oracle "
-    "service is in the way: the bank itself asks the contract.",
+    printed="On a test chain with 15 s blocks: latency rises with the number of queries, steeply from 60 on; reused "
+    "answers are faster than those that need the server (through the service Provable).",
+    why="Here a look at the data takes two transactions (reserve before, publish after) and reuse takes one, so "
+    "a single answer waits for two or three blocks, or for one. Up to 128 requests travel in one "
+    "transaction, so there is no step at 60: what rises with their number is the bank's own work (parsing, "
+    "reading, noise), which on a machine as busy as this one outweighs the chains, so that the embedded one "
+    "does not even win. No oracle service is in the way: the bank itself asks the contract.",
     run=run,
     here=here,
     draw=draw,

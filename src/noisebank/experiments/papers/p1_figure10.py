@@ -47,8 +47,8 @@ EXHIBIT = Exhibit(
     paper="P1",
     title="Figure 10: the impact of the utility requirement",
     printed="As the requirement declines, more is answered; error and reliability are not affected.",
-    why="Shares answered agree, and the improved baseline's error and reliability stay where they are. Unweighted least "
-    "squares gets worse as requirements spread: loose answers count as much as strict ones.",
+    why="Shares answered agree, and the improved baseline's error and reliability stay where they are. "
+    "Unweighted least squares gets worse as requirements spread: loose answers count as much as strict ones.",
     run=run,
     here=here,
     draw=draw,

@@ -71,9 +71,10 @@ EXHIBIT = Exhibit(
     paper="P1",
     title="Figure 7: Bayesian inference",
     printed="With inference less is spent, and both error and reliability are better than the improved baseline's.",
-    why="Spending and error agree. Reliability does not improve: it is promised query by query and, along one run, "
-    "swings, since nearly all answers come from the same few measurements. P1's claim that it converges to the "
-    "confidence level overlooks that. P1 simulates densities; here they are computed from characteristic functions.",
+    why="Spending and error agree. Reliability does not improve: it is promised query by query and, along one "
+    "run, swings, since nearly all answers come from the same few measurements. P1's claim that it converges "
+    "to the confidence level overlooks that. P1 simulates densities; here they are computed from "
+    "characteristic functions.",
     run=run,
     here=here,
     draw=draw,

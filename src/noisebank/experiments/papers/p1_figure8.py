@@ -94,12 +94,12 @@ EXHIBIT = Exhibit(
     name="p1-figure8",
     paper="P1",
     title="Figure 8: the bounded system",
-    printed="Inference answers more than the improved baseline after the budget is gone, with better error and reliability; "
-    "least squares errs more than inference.",
-    why="Shares answered and errors of inference agree; reliability does not improve, as in Figure 7. Unweighted least "
-    "squares can even err more than no inference at all: an answer with much noise counts as much as one with "
-    "little. How P1 continues least squares after the budget is gone is not said; here it answers what it can pay "
-    "for. With Gaussian noise and cells charged one by one, nearly everything is answered.",
+    printed="Inference answers more than the improved baseline after the budget is gone, with better error and "
+    "reliability; least squares errs more than inference.",
+    why="Shares answered and errors of inference agree; reliability does not improve, as in Figure 7. Unweighted "
+    "least squares can even err more than no inference at all: an answer with much noise counts as much as "
+    "one with little. How P1 continues least squares after the budget is gone is not said; here it answers "
+    "what it can pay for. With Gaussian noise and cells charged one by one, nearly everything is answered.",
     run=run,
     here=here,
     draw=draw,

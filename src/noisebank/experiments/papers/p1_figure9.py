@@ -39,9 +39,9 @@ EXHIBIT = Exhibit(
     paper="P1",
     title="Figure 9: the impact of the overall budget",
     printed="As the budget grows, more is answered; error and reliability are not affected.",
-    why="Shares answered agree, and the improved baseline's error and reliability stay where they are. Not so with "
-    "inference: where less can be paid for, more is inferred, which moves the error; and least squares errs, by "
-    "chance, far more than it should.",
+    why="Shares answered agree, and the improved baseline's error and reliability stay where they are. Not so "
+    "with inference: where less can be paid for, more is inferred, which moves the error; and least squares "
+    "errs, by chance, far more than it should.",
     run=run,
     here=here,
     draw=draw,

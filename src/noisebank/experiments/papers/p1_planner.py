@@ -232,9 +232,9 @@ EXHIBIT = Exhibit(
     paper="P1",
     title="Inference at scale (beyond the paper)",
     printed="Future work of P1: better histories, auxiliary queries, and the least budget for a set of queries.",
-    why="P1 searches for representations one after the other, which ends at some dozens of cells. Least squares over "
-    "all answers, a first look at a tree, and charges by cell replace it. Counts differ a little from the "
-    "independent computation's: other seeds.",
+    why="P1 searches for representations one after the other, which ends at some dozens of cells. Least squares "
+    "over all answers, a first look at a tree, and charges by cell replace it. Counts differ a little from "
+    "the independent computation's: other seeds.",
     run=run,
     here=here,
     draw=draw,
