@@ -25,7 +25,7 @@ from noisebank.experiments.bench_reuse import (
     wanted_precision,
 )
 from noisebank.experiments.cell_workloads import make_workload
-from noisebank.experiments.papers.charts import WAYS, dress, figure, headline
+from noisebank.experiments.papers.charts import GREY, WAYS, dress, figure, headline
 from noisebank.experiments.papers.exhibit import Exhibit, Found, Moved, Number, near
 from noisebank.planning.inference import FirstLookRule, Statistic
 from noisebank.planning.linear import cell_range
@@ -217,6 +217,7 @@ def draw(found: Found) -> Any:
                 ("ours", "+ first\nlook", one["looked"])]  # fmt: skip
         for place, (way, _, values) in enumerate(bars):
             if not values:
+                axes.text(place, 60, "left out\n(quick run)", ha="center", fontsize=7, color=GREY)
                 continue
             axes.bar(place, np.mean(values), color=WAYS[way][0], width=0.7, alpha=0.55 if place == 3 else 1.0)
             axes.plot([place] * len(values), values, "_", color="black", markersize=10)
