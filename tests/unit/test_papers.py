@@ -39,7 +39,7 @@ SMALL = 80_000
 def test_every_figure_and_table_is_in_the_committed_run() -> None:
     assert list(COMMITTED) == list(EXHIBITS)
     for name, one in COMMITTED.items():
-        assert one["here"] and one["seconds"] > 0, name
+        assert one["here"] and one["seconds"] >= 0, name
 
 
 @pytest.mark.parametrize("name", EXHIBITS)

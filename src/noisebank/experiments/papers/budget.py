@@ -217,13 +217,10 @@ EXHIBIT = Exhibit(
     paper="beyond",
     title="How far does a budget go?",
     printed="No paper compares with the others on the same questions.",
-    why="P1's and P3's budgets are pure epsilon, the Gaussian ones (epsilon, 1e-6). P3's line is not private: it is "
-    "what its search would "
-    "answer, at the price of the true values. P1's inference starts without a tree, as in its section 5.4. On pairs "
-    "of values with a "
-    "tiny budget it answers more than we do: the contract merges what a question reads into at most sixteen runs of "
-    "cells, and "
-    "charges the cells between.",
+    why="P1's and P3's budgets are pure epsilon, the Gaussian ones (epsilon, 1e-6). P3's line is not private: it "
+    "is what its search would answer, at the price of the true values. P1's inference starts without a tree, "
+    "as in its section 5.4. On pairs of values with a tiny budget it answers more than we do: the contract "
+    "merges what a question reads into at most sixteen runs of cells, and charges the cells between.",
     run=run,
     here=here,
     draw=draw,

@@ -176,8 +176,7 @@ EXHIBIT = Exhibit(
     paper="P0",
     title="Case 2C under attack (not in the paper)",
     printed="Nothing: the paper proves that case 2C costs the account nothing, which is right, and does not ask what "
-    "one "
-    "analyst learns.",
+    "one analyst learns.",
     why="The account's budget is safe either way. The noise that one analyst was promised is not, which matters "
     "as soon as analysts have limits of their own.",
     run=run,

@@ -151,9 +151,8 @@ EXHIBIT = Exhibit(
     title="Figure 6: relative errors of 150 answers",
     printed="One run: the two sums of relative errors are comparable.",
     why="They are equal in distribution, answer by answer, as the theory says. What one run cannot show: reused "
-    "answers share "
-    "noise, so the sum of a run scatters more. The survey is made up in the shape of the paper's, whose extract "
-    "cannot be had.",
+    "answers share noise, so the sum of a run scatters more. The survey is made up in the shape of the "
+    "paper's, whose extract cannot be had.",
     run=run,
     here=here,
     draw=draw,

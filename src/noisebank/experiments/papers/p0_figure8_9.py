@@ -109,12 +109,10 @@ EXHIBIT = Exhibit(
     name="p0-figure8-9",
     paper="P0",
     title="Figures 8 and 9: utility and noise against epsilon",
-    printed="Five falling curves each, three of them one above the other; sensitivities 202, 404 and .0002; alpha = 2 "
-    "sigma at "
-    "beta = .05, delta 1e-5, epsilon 1 to 8.",
-    why="No difference. Alpha = 2 sigma is a little generous (4.55% of answers are off by more, not 5%). The formula "
-    "is only "
-    "valid below epsilon of about 8.41 at this delta.",
+    printed="Five falling curves each, three of them one above the other; sensitivities 202, 404 and .0002; alpha = "
+    "2 sigma at beta = .05, delta 1e-5, epsilon 1 to 8.",
+    why="No difference. Alpha = 2 sigma is a little generous (4.55% of answers are off by more, not 5%). The "
+    "formula is only valid below epsilon of about 8.41 at this delta.",
     run=run,
     here=here,
     draw=draw,

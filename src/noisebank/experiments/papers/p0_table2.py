@@ -83,9 +83,8 @@ EXHIBIT = Exhibit(
     paper="P0",
     title="Table II: Algorithm 1 on thirteen queries",
     printed="Cases 1, 1, 1, 2C, 2B, 2B, 2A, 2C, 2B, 2B, 2B, 2C, 2B; no amounts.",
-    why="Q13 reuses Q7 in print and Q3 here: they are the same answer (Q7 is a repeat of Q3, and a repeat leaves no "
-    "record). "
-    "The text's set N_2C = {8, 12} forgets query 4, which the table itself marks 2C.",
+    why="Q13 reuses Q7 in print and Q3 here: they are the same answer (Q7 is a repeat of Q3, and a repeat leaves "
+    "no record). The text's set N_2C = {8, 12} forgets query 4, which the table itself marks 2C.",
     run=run,
     here=here,
     draw=draw,

@@ -42,8 +42,9 @@ def grid(
             )
             if measure == "inside":
                 axes.axhline(nominal, color=GREY, linewidth=0.9, linestyle=":")
-                if column == 0:
-                    axes.text(x[-1], nominal, "promised", color=GREY, fontsize=8, va="bottom", ha="right")
+                if column == len(HISTOGRAMS) - 1:
+                    inside = axes.get_yaxis_transform()
+                    axes.text(1.01, nominal, "promised", color=GREY, fontsize=8, va="center", transform=inside)
             for system, (colour, mark, words) in STYLES.items():
                 if system not in found[name]:
                     continue
@@ -54,10 +55,8 @@ def grid(
                 )
                 if found[name][system]["runs"] > 1:
                     axes.fill_between(x, low, high, color=colour, alpha=0.17, linewidth=0)
-            if measure in ("answered", "inside"):
-                axes.set_ylim(None, 1.02)
-            else:
-                axes.set_ylim(0)
+    for row, measure in enumerate(measures):  # now that both columns are drawn: they share their limits
+        panels[row][0].set_ylim(*((None, 1.02) if measure in ("answered", "inside") else (0, None)))
     below(drawn, panels[0][0], 2)
     return drawn
 

@@ -90,11 +90,10 @@ EXHIBIT = Exhibit(
     paper="P1",
     title="The running example (equations 5 to 44, Figure 5)",
     printed="T of equation 29; alpha .108; B = [0, .1, 0, 0, .408, .283, 0, .2, .2]; estimate 84, 80% in [68, 102].",
-    why="Estimate and interval appear only if row 3 of H has sensitivity 2; its largest weight is 4 (equation 12). "
-    "Theorem 3.7's proof "
-    "has a stray 1/2 (its statement is right), theorems 3.3 and 3.5 normalise wrongly, theorem 3.1's hardness is moot "
-    "(least "
-    "squares needs no list of representations, and is better than the greedy ones), Algorithm 4 returns b for a + b.",
+    why="Estimate and interval appear only if row 3 of H has sensitivity 2; its largest weight is 4 (equation "
+    "12). Theorem 3.7's proof has a stray 1/2 (its statement is right), theorems 3.3 and 3.5 normalise "
+    "wrongly, theorem 3.1's hardness is moot (least squares needs no list of representations, and is better "
+    "than the greedy ones), Algorithm 4 returns b for a + b.",
     run=run,
     here=here,
     draw=draw,

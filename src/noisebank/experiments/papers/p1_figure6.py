@@ -69,12 +69,11 @@ EXHIBIT = Exhibit(
     title="Figure 6: static and dynamic allocation",
     printed="Dynamic allocation spends less (the bound of 4 is not reached) and has the better reliability; no "
     "numbers.",
-    why="Spending agrees. Reliability of equal shares (4/1,000 a request) is no worse on average, as these figures "
-    "show: it is bad "
-    "exactly where much accuracy is required, and needlessly good elsewhere. Equation 50 does not add up to 1 and is "
-    "normalised. The two histograms look alike since neither prices nor errors depend on counts; their 4,096 cells "
-    "are merged "
-    "to 32. Our planner pays in (epsilon, 1e-6) and gets below Laplace's pure epsilon only through inference.",
+    why="Spending agrees. Reliability of equal shares (4/1,000 a request) is no worse on average, as these "
+    "figures show: it is bad exactly where much accuracy is required, and needlessly good elsewhere. "
+    "Equation 50 does not add up to 1 and is normalised. The two histograms look alike since neither prices "
+    "nor errors depend on counts; their 4,096 cells are merged to 32. Our planner pays in (epsilon, 1e-6) "
+    "and gets below Laplace's pure epsilon only through inference.",
     run=run,
     here=here,
     draw=draw,

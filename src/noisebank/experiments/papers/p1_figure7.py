@@ -61,8 +61,7 @@ def draw(found: Found) -> Any:
         found, found["requests"], ("spent", "error", "inside"),
         f"Inference from a tree of answers spends {ratio:.1f} times less and errs less (P1, Figure 7)",
         "Accuracy ±50 to ±1,000 at 80%, budget 6, tree of epsilon .3. Lines: means; bands: 5% to 95% of runs.\n"
-        "Answers of one run share noise, so the share of truths inside swings from run to run; each single promise "
-        "holds.",
+        "Answers of one run share noise, so the share of truths inside swings from run to run.",
         "requests", 0.8,
     )  # fmt: skip
 
@@ -72,11 +71,10 @@ EXHIBIT = Exhibit(
     paper="P1",
     title="Figure 7: Bayesian inference",
     printed="With inference less is spent, and both error and reliability are better than the improved baseline's.",
-    why="Spending and error agree. Reliability does not improve: it is promised query by query and, along one run, "
-    "swings, since "
-    "nearly all answers come from the same few measurements. P1's claim that it converges to the confidence level "
-    "overlooks "
-    "that. P1 simulates densities; here they are computed from characteristic functions.",
+    why="Spending and error agree. Reliability does not improve: it is promised query by query and, along one "
+    "run, swings, since nearly all answers come from the same few measurements. P1's claim that it converges "
+    "to the confidence level overlooks that. P1 simulates densities; here they are computed from "
+    "characteristic functions.",
     run=run,
     here=here,
     draw=draw,

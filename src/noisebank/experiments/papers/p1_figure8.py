@@ -95,13 +95,13 @@ EXHIBIT = Exhibit(
     paper="P1",
     title="Figure 8: the bounded system",
     printed="Inference answers more than the improved baseline after the budget is gone, with better error and "
-    "reliability; least "
-    "squares errs more than inference.",
-    why="It holds, except that unweighted least squares can even err more than no inference at all: one answer with "
-    "much noise "
-    "counts as much as one with little. How P1 continues least squares after the budget is gone is not said; here it "
-    "answers "
-    "what it can pay for. With Gaussian noise and cells charged one by one, nearly everything is answered.",
+    "reliability; least squares errs more than inference.",
+    why="Shares answered and errors of inference agree; reliability does not improve, as in Figure 7. It swings "
+    "for our planner too: sixteen runs on net-trace gave 58% to 93% inside, 77% on average, where 80% is "
+    "promised for each query. Unweighted least squares can even err more than no inference at all: an answer "
+    "with much noise counts as much as one with little. How P1 continues least squares after the budget is "
+    "gone is not said; here it answers what it can pay for. With Gaussian noise and cells charged one by "
+    "one, nearly everything is answered.",
     run=run,
     here=here,
     draw=draw,

@@ -52,11 +52,11 @@ def _ends(rows: list[Found]) -> Found:
 
 
 def answered_words(found: Found) -> str:
-    """Shares answered at both ends."""
-    words = []
-    for name in ("dynamic", "bayes", "ours"):
-        shares = found["nettrace"][name]["answered"][0]
-        words.append(f"{name} {shares[0]:.0%} to {shares[-1]:.0%}")
+    """Shares answered and errors at both ends."""
+    words, one = [], found["nettrace"]
+    for name in SYSTEMS:
+        shares, errors = one[name]["answered"][0], one[name]["error"][0]
+        words.append(f"{name} {shares[0]:.0%} to {shares[-1]:.0%} (error {errors[0]:.2f} to {errors[-1]:.2f})")
     asked = f"net-trace, {found['asked']} requests"
     return f"Answered from the smallest to the largest ({asked}): {', '.join(words)}."
 

@@ -146,13 +146,10 @@ EXHIBIT = Exhibit(
     title="Figure 7: epsilon of ten users, four functions",
     printed="After ten users 3.12, 2.01, 2.00, 2.03 (Count, Avg, Max, Min) against 4.5 (BST) and 5 (standard): 30.6% "
     "to 60% saved.",
-    why="The savings come from the leak. The honest price of ten counts near 200 within 1% to 7% is higher than flat "
-    "noise, which does not "
-    "keep that promise. An average has sensitivity range/n, not 1. A maximum has no useful sensitivity at all: the "
-    "bank takes it "
-    "from counts over declared bins, says a wide interval, and errs where few people are near the end: a few people "
-    "cannot be told "
-    "from noise, and must not be.",
+    why="The savings come from the leak. The honest price of ten counts near 200 within 1% to 7% is higher than "
+    "flat noise, which does not keep that promise. An average has sensitivity range/n, not 1. A maximum has "
+    "no useful sensitivity at all: the bank takes it from counts over declared bins, says a wide interval, "
+    "and errs where few people are near the end: a few people cannot be told from noise, and must not be.",
     run=run,
     here=here,
     draw=draw,

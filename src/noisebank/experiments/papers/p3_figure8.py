@@ -198,13 +198,11 @@ EXHIBIT = Exhibit(
     paper="P3",
     title="Figure 8: throughput and latency of the ledger",
     printed="Hyperledger Fabric under Caliper: up to 50 records and 30 questions a second; latency of records rises "
-    "beyond 40 a "
-    "second to about 12 s at 50, of questions beyond 20.",
-    why="Another ledger (an EVM in the process, or anvil) and another machine, so the seconds cannot be compared; the "
-    "shape can: it "
-    "does not bend at these rates. Records that wait are sent together, so a chain with a block a second still "
-    "records hundreds. "
-    "Fabric and Caliper are not set up: the contract runs on any EVM chain instead.",
+    "beyond 40 a second to about 12 s at 50, of questions beyond 20.",
+    why="Another ledger (an EVM in the process, or anvil) and another machine, so the seconds cannot be "
+    "compared; the shape can: it does not bend at these rates. Records that wait are sent together, so a "
+    "chain with a block a second still records hundreds. Fabric and Caliper are not set up: the contract "
+    "runs on any EVM chain instead.",
     run=run,
     here=here,
     draw=draw,

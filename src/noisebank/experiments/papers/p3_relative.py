@@ -127,8 +127,7 @@ EXHIBIT = Exhibit(
     title="The leak, and what honesty costs (not in the paper)",
     printed="Nothing: the paper takes its search for private.",
     why="The search compares with the true answer and publishes where it stopped. The bank refines in doublings, "
-    "stops by released "
-    "answers only, and rounds data-driven targets to powers of two.",
+    "stops by released answers only, and rounds data-driven targets to powers of two.",
     run=run,
     here=here,
     draw=draw,

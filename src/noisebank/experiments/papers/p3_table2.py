@@ -87,13 +87,11 @@ EXHIBIT = Exhibit(
     paper="P3",
     title="Table II: total budget of ten users",
     printed="Count 0.45 to 5.18, Avg 0.41 to 4.01, Max 0.40 to 4.00, Min 0.43 to 4.03 for default epsilons .1 to 1; "
-    "BST 9, standard 10 "
-    "times the default.",
-    why="The paper prints no true values, so they are fitted. The printed .89 or 5.99 are float sums cut off after "
-    "two decimals. Count at "
-    ".1 and .2 depends on single draws. The columns go up to 10 although the budget is 8. Sensitivity 1 for Avg, Max "
-    "and Min is "
-    "wrong. Above all, epsilon is chosen by looking at the true answer, and published (see below).",
+    "BST 9, standard 10 times the default.",
+    why="The paper prints no true values, so they are fitted. The printed .89 or 5.99 are float sums cut off "
+    "after two decimals. Count at .1 and .2 depends on single draws. The columns go up to 10 although the "
+    "budget is 8. Sensitivity 1 for Avg, Max and Min is wrong. Above all, epsilon is chosen by looking at "
+    "the true answer, and published (see below).",
     run=run,
     here=here,
     draw=draw,

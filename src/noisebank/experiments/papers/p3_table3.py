@@ -98,11 +98,10 @@ EXHIBIT = Exhibit(
     title="Table III: satisfied users",
     printed="Ten of ten for the finest decrement except Count at .1 and .2; four to ten for coarser ones. (The "
     "caption prints .005 twice.)",
-    why="Which users are skipped depends on true values that are not printed and on single draws. Max and Min at eta "
-    ".05 fit no values "
-    "that fit Table II. Algorithm 1 never recomputes the accuracy inside its loop and tests its budget the wrong way "
-    "round; both "
-    "are repaired here. Type N has opposite meanings in sections III and IV.",
+    why="Which users are skipped depends on true values that are not printed and on single draws. Max and Min at "
+    "eta .05 fit no values that fit Table II. Algorithm 1 never recomputes the accuracy inside its loop and "
+    "tests its budget the wrong way round; both are repaired here. Type N has opposite meanings in sections "
+    "III and IV.",
     run=run,
     here=here,
     draw=draw,
