@@ -5,7 +5,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q install
 export PYTHONHASHSEED ?= 0
 
-.PHONY: demo test test-extras proofs mutants lint fast package assurance contracts lock clean help
+.PHONY: demo test test-extras proofs mutants lint fast package assurance papers contracts lock clean help
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 14
@@ -18,7 +18,7 @@ test: lint .venv/.dev  ## everything that must pass, in a few minutes
 	@tools/npm-parts
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not slow and not extras"
 
-test-extras: .venv/.extras  ## what needs heavy parts: Spark in local mode
+test-extras: .venv/.extras  ## what needs heavy parts: Spark in local mode, Flower
 	@tools/system-parts java
 	$(BIN)/python -m pytest -q -m "extras"
 
@@ -47,6 +47,11 @@ assurance: .venv/.dev  ## every row of docs/assurance.md at its full count; writ
 	@tools/system-parts
 	PYTHONPATH=tests $(BIN)/python -m assurance
 
+papers: .venv/.dev  ## every figure and table of the papers in full; writes docs/results/papers.md and budget.md
+	@tools/npm-parts
+	$(BIN)/noisebank reproduce all --out noisebank-papers
+	$(BIN)/python -m noisebank.experiments.papers.page noisebank-papers docs
+
 contracts: .venv/.dev  ## compile the contracts into the package
 	$(BIN)/python contracts/compile.py
 
@@ -70,7 +75,7 @@ lock: .venv/.dev  ## pin requirements anew, with hashes and without index addres
 
 # Without isolation: Spark comes as source, and what builds it is pinned in requirements-build.txt.
 .venv/.extras: requirements-extras.txt .venv/.dev
-	@echo "installing Spark for the extra tests (once) ..."
+	@echo "installing Spark and Flower for the extra tests (once) ..."
 	$(PIP) --no-build-isolation --require-hashes -r requirements-extras.txt
 	@touch $@
 

@@ -84,21 +84,23 @@ class Receipt:
     block: int
     block_digest: bytes
 
+    def plain(self) -> dict[str, Any]:
+        """As what JSON can say."""
+        return {
+            "format": RECEIPT_FORMAT,
+            "account": self.account.hex(),
+            "id": self.id.hex(),
+            "answer": self.answer,
+            "salt": self.salt.hex(),
+            "chain_id": self.chain_id,
+            "contract": self.contract,
+            "block": self.block,
+            "block_digest": self.block_digest.hex(),
+        }
+
     def text(self) -> str:
         """As one line of JSON, to keep."""
-        return canonical(
-            {
-                "format": RECEIPT_FORMAT,
-                "account": self.account.hex(),
-                "id": self.id.hex(),
-                "answer": self.answer,
-                "salt": self.salt.hex(),
-                "chain_id": self.chain_id,
-                "contract": self.contract,
-                "block": self.block,
-                "block_digest": self.block_digest.hex(),
-            }
-        )
+        return canonical(self.plain())
 
 
 @dataclass(frozen=True, slots=True)

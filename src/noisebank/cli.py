@@ -10,6 +10,8 @@ from noisebank.commands import (
     asking,
     books,
     chaining,
+    crowd_hosting,
+    crowding,
     drafting,
     inferring,
     keeping,
@@ -36,7 +38,9 @@ def main() -> None:
         click.get_current_context().color = False
 
 
-for measured in (inferring.reuse, inferring.planner):
+for module in (crowd_hosting, crowding):  # their commands join the group `learn` when they are imported
+    assert module.learn is learn_group.learn
+for measured in (inferring.reuse, inferring.planner, serving.bench_service):
     showing.bench.add_command(measured)
 learn_group.learn.add_command(learning.sgd)
 for command in (

@@ -137,6 +137,10 @@ class CubeSteps(Steps):
             return replace(answer, running=tuple(sqrt(variance) for variance in variances))
         return answer
 
+    def _repeats(self, query: Query, wanted: Precision) -> bool:
+        """What a cube knows grows with every answer: there each has its turn."""
+        return self.cubes.serving(query) is None and super()._repeats(query, wanted)
+
     def _turns_of(self, query: Query) -> list[bytes]:
         """One at a time per cube besides: what is known there decides what is paid."""
         served = self.cubes.serving(query)

@@ -19,7 +19,7 @@ from noisebank.planning.relative import Goal, goal_of
 from noisebank.planning.reuse import Plan, plan
 from noisebank.privacy.calibration import account_epsilon
 from noisebank.queries.cells import cubes_of
-from noisebank.queries.derived import Derivation, Item, items
+from noisebank.queries.derived import Derivation, Item
 from noisebank.queries.query import Question
 from noisebank.queries.sensitivity import contribution_range, saturation
 from noisebank.recalling import Recalling
@@ -113,7 +113,7 @@ class Account(Recalling):
         """
         wanted = [self.price(question, wished) for question, wished in asked]
         requests = self._remember(asked, wanted, key, analyst)  # a crash can be finished from here on
-        with self._turns([question.query for question, _ in asked]):
+        with self._turns(self._contended(asked, wanted)):
             reservations = self._reserved(requests)
             if reservations is None:
                 planned = self._planned(asked, wanted, at_most, analyst, plainly)
@@ -146,7 +146,7 @@ class Account(Recalling):
 
     def _group(self, sql: str, wished: Wish) -> Wanted:
         """What a SELECT needs: its results, their parts, and each part's share of the wish."""
-        found = items(self.named(sql), self.policy)
+        found = self._read(self.named(sql))
         asked: list[Asked] = []
         places = []
         for item in found:

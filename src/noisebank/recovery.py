@@ -57,10 +57,12 @@ def recover(account: Account) -> Recovered:
     finished = waiting = unknown = lost = 0
     unpublished = []
     version = account.state.version
-    for reservation in account.ledger.reservations(account.id):
+    reservations = account.ledger.reservations(account.id)  # before the vault: what is published there is sealed here
+    kept = {sealed.id: (sealed.digest, sealed.query) for sealed in account.vault.answers(account.id)}
+    for reservation in reservations:
         if reservation.case is Case.REPEAT:
             continue  # its record's answer is its own
-        sealed = account.vault.answer(reservation.id)
+        sealed = kept.get(reservation.id)
         if reservation.answer is None:
             if sealed is None and reservation.id in account.vault.lost:
                 account.lost.add(reservation.query)
@@ -70,7 +72,7 @@ def recover(account: Account) -> Recovered:
         elif sealed is None:
             account.lost.add(reservation.query)
             lost += 1
-        elif (sealed.digest, sealed.query) != (reservation.answer, reservation.query):
+        elif sealed != (reservation.answer, reservation.query):
             raise Tampered(f"the vault's answer {reservation.id.hex()[:12]} is not the one on the ledger")
     for reservation in unpublished:
         request = account.vault.request(reservation.id)

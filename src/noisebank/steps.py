@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from fractions import Fraction
+from functools import lru_cache
 from math import sqrt
 from typing import Any
 
@@ -21,6 +22,7 @@ from noisebank.planning.pricing import Wish, price
 from noisebank.planning.reuse import Plan, bridge, plan, refined
 from noisebank.policy import Policy
 from noisebank.privacy.noise import draw, fresh_variance, noise_scale
+from noisebank.queries.derived import items
 from noisebank.queries.groups import group_count, group_labels
 from noisebank.queries.query import Query, Question
 from noisebank.queries.sensitivity import sensitivity
@@ -32,6 +34,8 @@ from noisebank.vault.vault import Request, Sealed, Vault, points_of
 
 OWNER = "owner"
 """Local use of the command line is this analyst; the limit is the budget."""
+MOST_READ = 1_024
+"""Texts and queries of an account that are kept as they were read."""
 
 
 class Steps:
@@ -51,6 +55,10 @@ class Steps:
         self.id, self.policy, self.secrets, self._identity = id, policy, secrets, identity
         self.engine, self.ledger, self.vault, self._entropy = engine, ledger, vault, entropy
         self._asking = Asking(id, secrets.version)
+        # The same text under the same policy is the same question: what is asked often is read once.
+        self._read = lru_cache(MOST_READ)(lambda text: items(text, self.policy))
+        self._parsed = lru_cache(MOST_READ)(lambda text: parse(text, self.policy))
+        self._moved = lru_cache(MOST_READ)(lambda query: sensitivity(query, self.policy))
         self.lost: set[bytes] = set()
         """Queries (salted) with a published answer that the vault has lost; recovery finds them."""
 
@@ -92,7 +100,7 @@ class Steps:
 
     def parse(self, sql: str) -> Question:
         """SQL, or the name of one of the policy's queries, to a canonical question."""
-        return parse(self.named(sql), self.policy)
+        return self._parsed(self.named(sql))
 
     def question(self, request: Request) -> Question:
         """What a request asks."""
@@ -285,6 +293,20 @@ class Steps:
         with self._turns([question.query]):
             self.complete(self.ledger.reservation(self.id, reservation.id) or reservation, question)
 
+    def _contended(self, asked: Sequence[tuple[Question, Wish]], wanted: Sequence[Precision]) -> list[Query]:
+        """The queries whose turns must be taken: none if all answers are recorded and published, since the contract
+        finds the same records and says REPEAT, and nothing is drawn."""
+        queries = [question.query for question, _ in asked]
+        if all(self._repeats(query, units) for query, units in zip(queries, wanted, strict=True)):
+            return []
+        return queries
+
+    def _repeats(self, query: Query, wanted: Precision) -> bool:
+        """Whether there is a published answer of exactly this precision."""
+        equal = next((record for record in self._records(query) if record.precision == wanted), None)
+        found = None if equal is None else self.ledger.reservation(self.id, equal.id)
+        return found is not None and found.finished
+
     def _turns_of(self, query: Query) -> list[bytes]:
         """One at a time per query: concurrent blurs from the same neighbours would average out."""
         return [query.digest]
@@ -293,7 +315,7 @@ class Steps:
         return self.ledger.records(self.id, self.secrets.query(query))
 
     def _sensitivity(self, query: Query) -> Fraction:
-        return sensitivity(query, self.policy)
+        return self._moved(query)
 
     def view(self, analyst: str) -> View:
         """What an analyst may learn, and has learned. The owner may learn all that the account spends."""
@@ -329,9 +351,14 @@ class Steps:
         moves = self._sensitivity(query)
         for precision in (planned.wanted, planned.fresh):
             if precision:
-                noise_scale(fresh_variance(moves * moves, precision))
+                _check_scale(moves, precision)
 
     def _check_identity(self) -> None:
         if self.engine.identity() != self._identity:  # not quoted: the size of a file tells neighbours apart
             name = self.policy.source.name
             raise TableChanged(f"the table {name} changed since this account was opened: open its next version")
+
+
+@lru_cache(maxsize=MOST_READ)
+def _check_scale(moves: Fraction, precision: Precision) -> None:
+    noise_scale(fresh_variance(moves * moves, precision))

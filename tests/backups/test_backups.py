@@ -3,52 +3,33 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
-import os
 import shutil
-import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import closing, nullcontext
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import apsw
 import pytest
+from click.testing import CliRunner
 
-from noisebank.backups import making, restoring
+from noisebank.backups import making
 from noisebank.backups.making import make_backup
-from noisebank.backups.manifest import FILE as MANIFEST
-from noisebank.backups.manifest import read_manifest
 from noisebank.backups.restoring import Asked, restore
 from noisebank.bank import ACCESS, JOURNAL, VAULT, Bank, create_bank, open_bank
+from noisebank.cli import main
 from noisebank.entropy import SystemEntropy
 from noisebank.errors import AnswerLost, BadBank, BankInUse, NoisebankError, Tampered
-from noisebank.ledger.signing import Key
 from noisebank.path import Account
 from noisebank.records import Case
 from noisebank.service import access
 from noisebank.units import NOTHING
-from support import write_people
 
 SMOKERS = "SELECT COUNT(*) FROM people WHERE smoker"
-FORKING = multiprocessing.get_context("forkserver")
-FORKING.set_forkserver_preload(["noisebank.backups.restoring", "noisebank.backups.making", "noisebank.bank"])
 
 
 def older(age: int) -> str:
     return f"SELECT COUNT(*) FROM people WHERE age > {age}"
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A bank with a few answers, of each case."""
-    policy = write_people(tmp_path / "table", neighbours="add-remove", epsilon="8")
-    with open_bank(create_bank(tmp_path / "bank")) as bank:
-        account = bank.open_account(policy)
-        for sigma in ("6", "4", "4", "5"):
-            account.ask(SMOKERS, sigma=sigma, key=f"first {sigma}")
-    return tmp_path / "bank"
 
 
 def answers(bank: Bank) -> dict[str, Any]:
@@ -255,185 +236,6 @@ def test_journals_of_others_and_damaged_ones_are_left_aside(folder: Path, tmp_pa
         restore(tmp_path / "copy", folder, Asked(replace=True))
 
 
-# -- tampered backups -------------------------------------------------------------------------------
-
-
-def _rewritten(change: Callable[[dict[str, Any]], None]) -> Callable[[Path], None]:
-    def apply(copy: Path) -> None:
-        fields = json.loads((copy / MANIFEST).read_text())
-        change(fields)
-        (copy / MANIFEST).write_text(json.dumps(fields))
-
-    return apply
-
-
-def _damage(name: str) -> Callable[[Path], None]:
-    def apply(copy: Path) -> None:
-        raw = bytearray((copy / name).read_bytes())
-        raw[len(raw) // 2] ^= 1
-        (copy / name).write_bytes(bytes(raw))
-
-    return apply
-
-
-def _in_vault(sql: str, resign: bool) -> Callable[[Path], None]:
-    """A change of a row, with a manifest that fits it: signed by somebody else, or by the curator itself."""
-
-    def apply(copy: Path) -> None:
-        database = apsw.Connection(str(copy / VAULT))
-        database.execute(sql)
-        database.close()
-        key = Key.load(copy.parent / "bank" / "keys" / "curator.key") if resign else Key(b"\x07" * 32)
-        manifest = read_manifest(copy)
-        (copy / MANIFEST).unlink()
-        facts = {name: value for name, value in manifest.facts.items() if name not in ("format", "files", "signer")}
-        making.write_manifest(copy, facts, key)
-
-    return apply
-
-
-TAMPERING: dict[str, Callable[[Path], None]] = {
-    "a bit of the journal": _damage(JOURNAL),
-    "a bit of the vault": _damage(VAULT),
-    "a bit of a key": _damage("keys/curator.key"),
-    "no manifest": lambda copy: (copy / MANIFEST).unlink(),
-    "half a manifest": lambda copy: (copy / MANIFEST).write_text((copy / MANIFEST).read_text()[:200]),
-    "nonsense": lambda copy: (copy / MANIFEST).write_text("[1]"),
-    "another time": _rewritten(lambda fields: fields.update(made=1)),
-    "another format": _rewritten(lambda fields: fields.update(format="noisebank backup 9")),
-    "another signer": _rewritten(lambda fields: fields.update(signer="0x" + "00" * 20)),
-    "no signature": _rewritten(lambda fields: fields.pop("signature")),
-    "a file left out": lambda copy: (copy / VAULT).unlink(),
-    "a file left out of both": _rewritten(lambda fields: fields["files"].pop(VAULT)),
-    "a file too many": lambda copy: (copy / "extra").write_text("x"),
-    "a way out": _rewritten(lambda fields: fields["files"].update({"../../etc/passwd": "00"})),
-    "a link": lambda copy: ((copy / VAULT).rename(copy.parent / "v"), (copy / VAULT).symlink_to(copy.parent / "v")),
-    "signed by a stranger": _in_vault("DELETE FROM cubes", False),
-    "an answer by the curator": _in_vault(
-        "UPDATE answers SET body = replace(body, '\"value\":[', '\"value\":[1')", True
-    ),
-    "a salt by the curator": _in_vault("UPDATE answers SET salt = randomblob(32)", True),
-    "a question by the curator": _in_vault("UPDATE requests SET body = replace(body, 'smoker', 'age > 3')", True),
-    "an opening by the curator": _in_vault(
-        'UPDATE openings SET body = replace(body, \'"epsilon":"8"\', \'"epsilon":"9"\')', True
-    ),
-    "an answer more": _in_vault(
-        "INSERT INTO answers SELECT randomblob(32), account, query, body, salt FROM answers LIMIT 1", True
-    ),
-}
-
-
-def test_tampered_backups_are_refused(folder: Path, tmp_path: Path) -> None:
-    make_backup(folder, tmp_path / "sound", with_keys=True)
-    for name, tamper in TAMPERING.items():
-        shutil.rmtree(tmp_path / "copy", ignore_errors=True)
-        shutil.copytree(tmp_path / "sound", tmp_path / "copy")
-        tamper(tmp_path / "copy")
-        with pytest.raises((Tampered, BadBank)) as said:
-            restore(tmp_path / "copy", tmp_path / "again")
-            pytest.fail(f"{name} was not noticed")
-        kinds = (BadBank,) if name in ("no manifest", "another format") else (Tampered,)
-        assert isinstance(said.value, kinds), f"{name}: {said.value!r}"
-        assert not (tmp_path / "again").exists() and not (tmp_path / "again.partial").exists(), name
-    restore(tmp_path / "sound", tmp_path / "again")
-
-
-def test_misuse_is_said(folder: Path, tmp_path: Path) -> None:
-    for source, target, what in (
-        (tmp_path / "nowhere", tmp_path / "copy", "is no bank"),
-        (folder, folder, "exists already"),
-    ):
-        with pytest.raises(BadBank, match=what):
-            make_backup(source, target)
-    with pytest.raises(BadBank, match="no backup"):
-        restore(folder, tmp_path / "again")
-    make_backup(folder, tmp_path / "copy")
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "mine").touch()
-    with pytest.raises(BadBank, match="no bank"):
-        restore(tmp_path / "copy", tmp_path / "full", Asked(replace=True))
-    (folder / VAULT).unlink()
-    with pytest.raises(BadBank, match="no vault"):
-        make_backup(folder, tmp_path / "another")
-    assert not (tmp_path / "another.partial").exists()
-
-
-# -- killed in the middle -----------------------------------------------------------------------------
-
-STEPS = {
-    "backup": (making, ("copy_database", "_same_moment", "copy_file", "write_manifest", "finish")),
-    "restore": (
-        restoring,
-        ("copy_file", "check_bytes", "newest_journal", "check", "_with_keys", "_move_vault", "finish"),
-    ),
-}
-
-
-def _killed_at(verb: str, step: int, source: str, target: str) -> None:
-    """In a process of its own: kills itself before the step of this number, and after the last one does not."""
-    module, names = STEPS[verb]
-    count = iter(range(10_000))
-
-    def counted(real: Callable[..., Any]) -> Callable[..., Any]:
-        def run(*arguments: Any) -> Any:
-            if next(count) == step:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return real(*arguments)
-
-        return run
-
-    for name in names:
-        setattr(module, name, counted(getattr(module, name)))
-    if verb == "backup":
-        module.make_backup(Path(source), Path(target), True)
-    else:
-        module.restore(Path(source), Path(target), Asked(replace=True))
-
-
-def _kills(verb: str, source: Path, target: Path) -> Iterator[bool]:
-    """Whether it was killed, step by step, until it was not."""
-    for step in range(40):
-        process = FORKING.Process(target=_killed_at, args=(verb, step, str(source), str(target)))
-        process.start()
-        process.join(120)
-        assert process.exitcode in (0, -signal.SIGKILL)
-        yield process.exitcode != 0
-        if process.exitcode == 0:
-            return
-
-
-def test_a_backup_killed_anywhere_leaves_no_backup(folder: Path, tmp_path: Path) -> None:
-    target, kills = tmp_path / "copy", 0
-    for killed in _kills("backup", folder, target):
-        kills += killed
-        assert target.exists() != killed
-        if killed:
-            complete = (tmp_path / "copy.partial" / MANIFEST).exists()  # only its name was missing
-            with nullcontext() if complete else pytest.raises(BadBank):
-                restore(tmp_path / "copy.partial", tmp_path / f"from partial {kills}")
-    assert kills >= 6 and not (tmp_path / "copy.partial").exists()
-    restore(target, tmp_path / "again")
-
-
-def test_a_restore_killed_anywhere_loses_nothing(folder: Path, tmp_path: Path) -> None:
-    make_backup(folder, tmp_path / "copy", with_keys=True)
-    with open_bank(folder) as bank:
-        bank.account().ask(older(30), sigma="4", key="later")
-        head, kills = bank.head(), 0
-    for killed in _kills("restore", tmp_path / "copy", folder):
-        kills += killed
-        if not killed:
-            break
-        if not folder.exists():  # between the two renames: the old bank is beside, whole
-            (aside,) = tmp_path.glob("bank.replaced-*")
-            shutil.copytree(aside, folder)
-        with open_bank(folder) as bank:  # the old one, as it was
-            assert bank.head() == head and bank.recovered["people"].lost == 0
-    assert kills >= 8
-    with open_bank(folder) as bank:
-        assert bank.head() == head and bank.recovered["people"].lost == 1
-
-
 # -- who may come in ------------------------------------------------------------------------------------
 
 
@@ -455,3 +257,26 @@ def test_api_keys_are_copied_and_revoked_ones_stay_revoked_where_that_is_known(f
     assert not any("revoked" in warning for warning in replaced.warnings)
     with closing(Access(folder / ACCESS, SystemEntropy())) as doors:
         assert doors.caller(secret) is None
+
+
+def test_the_commands_say_what_they_did(folder: Path, tmp_path: Path) -> None:
+    def run(*arguments: str, code: int = 0) -> dict[str, Any]:
+        done = CliRunner().invoke(main, [*arguments, "--json"])
+        assert done.exit_code == code, done.output
+        return dict(json.loads(done.stdout))
+
+    copy = str(tmp_path / "copy")
+    made = run("backup", str(folder), copy)
+    assert made["answers"] == 3 and made["files"] == ["journal.sqlite", "vault.sqlite"] and not made["keys"]
+    assert run("backup", str(folder), copy, code=2)["error"] == "BadBank"
+    assert run("restore", copy, str(folder), code=2)["error"] == "BadBank"
+    assert run("restore", copy, str(tmp_path / "x"), "--head", "00" * 32, code=1)["error"] == "Tampered"
+    done = run("restore", copy, str(folder), "--replace", "--head", made["ledger"]["head"])
+    assert done["lost"] == done["never_measured"] == 0 and done["recomputed"] == 3 and done["keys"]
+    assert done["moved_aside"] and len(done["warnings"]) == 1
+    (tmp_path / "copy" / VAULT).write_bytes(b"")
+    assert run("restore", copy, str(tmp_path / "x"), code=1)["error"] == "Tampered"
+    shown = CliRunner().invoke(main, ["backup", str(folder), str(tmp_path / "another")])
+    assert shown.exit_code == 0 and "keep this elsewhere" in shown.output.replace("\n", " ")
+    again = CliRunner().invoke(main, ["restore", str(tmp_path / "another"), str(tmp_path / "third")])
+    assert again.exit_code == 0 and "3 records recomputed" in again.output and "warning" in again.output

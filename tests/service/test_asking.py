@@ -131,6 +131,14 @@ def test_receipts_and_journal_check_out(desk, tmp_path):
     assert desk.client.post("/v1/receipts/check", json={"receipt": receipt}).json()["holds"]
     for name, wrong in (("salt", "00" * 32), ("block", 1), ("account", "11" * 32), ("chain_id", 5)):
         assert not desk.client.post("/v1/receipts/check", json={"receipt": receipt | {name: wrong}}).json()["holds"]
+    for wrong in ("null", "[]", "1e400", "-1e400", '"x"', '{"a":1.5}', "1" + "0" * 400):
+        for name in receipt:
+            body = json.dumps({"receipt": receipt | {name: "HERE"}}).replace('"HERE"', wrong)
+            said = desk.client.post("/v1/receipts/check", content=body, headers={"content-type": "application/json"})
+            assert said.status_code in (200, 422) and (said.status_code == 422 or not said.json()["holds"]), (
+                name,
+                wrong,
+            )
     journal = desk.client.get("/v1/ledger/journal").text.splitlines()
     report = verify(journal, receipts=[receipt], head=desk.client.get("/v1/ledger/head").json()["digest"])
     assert report.passed and report.accounts[0].spent == desk.spent

@@ -43,7 +43,7 @@ def _try(desk, cases: int) -> int:
                 if name in (case.path_parameters or {}) and done % 2:
                     case.path_parameters[name] = value
             headers = dict(case.headers or {}) | desk.headers(who)
-            said = case.call(headers=headers)
+            said = case.call(headers=headers, timeout=300)
             assert said.status_code < 500, (said.status_code, said.text)
             seen[said.status_code] += 1
             case.validate_response(said, checks=CHECKS)

@@ -71,6 +71,7 @@ def test_the_first_answer_that_is_sealed_stays(opens: Opens) -> None:
     assert opens().answer(sealed(1, 0).id) == sealed(1, 10)
     assert vault.released(ACCOUNT, QUERY) == ((Precision(1), (GridValue(10, 0),)),)
     assert vault.sealed_ids() == ((ACCOUNT, sealed(1, 0).id),)
+    assert list(vault.answers(ACCOUNT)) == [sealed(1, 10)] and not list(vault.answers(OTHER))
 
 
 def test_points_rise_and_those_of_cubes_are_none(opens: Opens) -> None:

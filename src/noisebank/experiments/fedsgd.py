@@ -35,6 +35,8 @@ REFERENCE: dict[float, tuple[float, float]] = {
     0.5: (0.87, 0.92), 1.0: (0.906, 0.919), 2.0: (0.914, 0.916), 4.0: (0.914, 0.916), 8.0: (0.914, 0.916),
 }  # fmt: skip
 REFERENCE_PLAIN, REFERENCE_LAPLACE = 0.915, {0.5: 0.75, 1.0: 0.85}
+LAPLACE_SPREAD = {0.5: 0.122, 1.0: 0.063}
+"""Of one split, measured over 100 (means 0.784 and 0.867): 10 splits are too few to tell, some fail and most do not."""
 STANDARD_ERRORS = 3.0
 """The reference has a spread of its own (10 splits), and so have we: a range is met within three of our errors."""
 
@@ -211,10 +213,11 @@ def against_reference(seeds: int) -> dict[str, Any]:
 
 def _within(accuracy: Errors, name: str, epsilon: float, pooled: float) -> bool | None:
     """Whether the mean lies in the reference's range, within three standard errors (pooled over the mechanisms)."""
-    if name == "laplace":  # one number there, with a large spread of its own: 10 splits as ours
+    if name == "laplace":  # one number there, the mean of 10 splits as ours: the difference has both spreads
         if epsilon not in REFERENCE_LAPLACE:
             return None
-        return abs(accuracy.mean - REFERENCE_LAPLACE[epsilon]) <= STANDARD_ERRORS * sqrt(2.0) * accuracy.standard_error
+        spread = LAPLACE_SPREAD[epsilon] * sqrt(1.0 / len(accuracy.values) + 1.0 / SEEDS)
+        return abs(accuracy.mean - REFERENCE_LAPLACE[epsilon]) <= STANDARD_ERRORS * spread
     low, high = REFERENCE[epsilon]
     return bool(low - STANDARD_ERRORS * pooled <= accuracy.mean <= high + STANDARD_ERRORS * pooled)
 

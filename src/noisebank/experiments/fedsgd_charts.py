@@ -62,9 +62,8 @@ def along_epsilon(found: FedSgd, model: str, names: tuple[str, ...], number: str
         axes.xaxis.set_minor_locator(NullLocator())
         axes.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
         axes.set_xlabel("epsilon of a device's one report")
-    outputs = f"{2 * levels + 1:,} outputs (filled) against all outputs (hollow): {_words(found, model)}"
-    note = f"P4, Figure {number}. {_runs(found)}"
-    _finish(figure, outputs if levels else _headline(found, model), note, names, plain=True)
+    title = _levels_headline(found, model, levels) if levels else _headline(found, model)
+    _finish(figure, title, f"P4, Figure {number}. {_runs(found, names)}", names, plain=True)
     return figure
 
 
@@ -88,7 +87,7 @@ def along_outputs(found: FedSgd, model: str, number: str) -> Any:
         axes.set_xlabel("possible outputs of a sent number")
     epsilon = OUTPUT_EPSILON[model]
     title = f"{_name(model)} at ε = {epsilon:g}: {_outputs_headline(found, model)}"
-    _finish(figure, title, f"P4, Figure {number}. {_runs(found)}", names, plain=False)
+    _finish(figure, title, f"P4, Figure {number}. {_runs(found, names)}", names, plain=False)
     return figure
 
 
@@ -139,12 +138,11 @@ def _finish(figure: Any, title: str, note: str, names: tuple[str, ...], plain: b
     figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 10), frameon=False, fontsize=8.5)
 
 
-def _runs(found: FedSgd) -> str:
+def _runs(found: FedSgd, names: tuple[str, ...]) -> str:
     devices = "Each row is a device that reports one gradient, once."
-    return (
-        f"{devices} {found.repetitions} x {found.folds} folds; bars: two standard errors; groups of 1,000.\n"
-        f"{MISSING} Laplace on the tables of 90 numbers and more: 1 x {found.folds} folds."
-    )
+    laplace = f" Laplace on the tables of 90 numbers and more: 1 x {found.folds} folds." if "laplace" in names else ""
+    runs = f"{found.repetitions} x {found.folds} folds; bars: two standard errors; groups of 1,000."
+    return f"{devices} {runs}\n{MISSING}{laplace}"
 
 
 def _name(model: str) -> str:
@@ -159,16 +157,17 @@ def _headline(found: FedSgd, model: str) -> str:
         others = [found.curve(name, model, m)[EPSILONS[0]].mean for m in NAMES if m != "laplace"]
         worse.append(laplace / max(others))
     if min(worse) > 1.0:
-        said = f"at ε = 0.5 Laplace errs {min(worse):.1f} to {max(worse):.0f} times as much as the worst of the others"
+        said = f"at ε = 0.5 Laplace errs {min(worse):.2g} to {max(worse):.2g} times as much as the worst of the others"
     else:
         said = "the tables differ in whether Laplace is worst at ε = 0.5"
     return f"{_name(model)}: {said}"
 
 
-def _words(found: FedSgd, model: str) -> str:
+def _levels_headline(found: FedSgd, model: str, levels: int) -> str:
     rows = [row for name, row in found.discretisation().items() if name.endswith(model)]
     mean = sum(row["mean gap in standard errors"] for row in rows) / len(rows)
-    return f"{_name(model).lower()} errs the same (on average {mean:+.1f} standard errors of a difference)"
+    same = f"errs the same with {2 * levels + 1:,} outputs (filled) as with all of them (hollow)"
+    return f"{_name(model)} {same}: {mean:+.1f} standard errors on average"
 
 
 def _outputs_headline(found: FedSgd, model: str) -> str:

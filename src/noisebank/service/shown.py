@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from math import isfinite
 from typing import Any
 
 from noisebank.answers import IN_WORDS, Answer, GroupedAnswer, Quote
 from noisebank.derivation import COUNTED, Answers, DerivedAnswer
 from noisebank.ledger.protocol import Reservation
+from noisebank.privacy.intervals import interval
 from noisebank.queries.query import about_in_words
 from noisebank.refinement import Refinement
 from noisebank.units import UNITS_PER_PRECISION, Precision
@@ -82,7 +82,7 @@ def result(made: Result) -> dict[str, Any]:
         "confidence": 0.95,
         "case": made.case.name,
         "in_words": IN_WORDS[made.case],
-        "receipts": [json.loads(made.receipt.text())],
+        "receipts": [made.receipt.plain()],
     }
     if isinstance(made, Refinement):
         plain |= {"kind": "relative", "reached": made.reached, "message": made.message}
@@ -92,9 +92,11 @@ def result(made: Result) -> dict[str, Any]:
         plain["inferred"] = made.inferred.in_words
     if isinstance(made, GroupedAnswer):
         plain |= {"kind": "grouped", "value": None, "exact": None, "interval": None, "by": list(made.by)}
+        half = interval(0.0, made.stddev)[1]
         plain["groups"] = [
-            {"keys": list(group.keys), "value": group.value, "exact": str(group.exact)} for group in made.groups
-        ]
+            {"keys": list(group.keys), "value": group.value, "exact": str(group.exact), "low": group.value - half,
+             "high": group.value + half} for group in made.groups
+        ]  # fmt: skip
     return plain
 
 
@@ -131,11 +133,14 @@ def _derived(made: DerivedAnswer) -> dict[str, Any]:
         "in_words": IN_WORDS[made.case],
         "confidence": 0.95,
         "parts": [result(part) for part in made.parts],
-        "receipts": [json.loads(part.receipt.text()) for part in made.parts],
+        "receipts": [part.receipt.plain() for part in made.parts],
     }
     if made.by:
         plain["by"] = list(made.by)
-        plain["groups"] = [{"keys": list(group.keys), "value": group.value} for group in made.groups]
+        plain["groups"] = [
+            {"keys": list(group.keys), "value": number(group.value), "low": number(low), "high": number(high)}
+            for group, (low, high) in zip(made.groups, made.intervals(), strict=True)
+        ]
     else:
         low, high = made.interval()
         plain |= {"value": number(made.value), "stddev": number(made.stddev)}

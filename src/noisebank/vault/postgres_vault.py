@@ -153,6 +153,11 @@ class PostgresVault:
         row = self._one("SELECT id, account, query, body, salt FROM answers WHERE id = %s", (id,))
         return Sealed(row[0], row[1], row[2], json.loads(row[3]), row[4]) if row else None
 
+    def answers(self, account: bytes) -> Iterator[Sealed]:
+        """All sealed answers of an account, in no order."""
+        rows = self._sessions.rows("SELECT id, query, body, salt FROM answers WHERE account = %s", (account,))
+        return (Sealed(id, account, query, json.loads(body), salt) for id, query, body, salt in rows)
+
     def sealed_ids(self) -> tuple[tuple[bytes, bytes], ...]:
         """Account and id of the reservations whose answers are sealed."""
         return tuple((account, id) for account, id in self._sessions.rows("SELECT account, id FROM answers"))

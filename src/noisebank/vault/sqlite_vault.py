@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,10 @@ Write = tuple[str, tuple[object, ...]]
 """A table and a row for it."""
 AGAIN = ("openings", "requests", "analysts", "cubes", "answers")
 """Tables that take the same row again and change nothing: the first stays."""
+TELLING = ("requests", "answers")
+"""Tables of which it matters who came first."""
+MOST_SEALED = 10_000
+"""Answers that are kept in memory as they were read."""
 MOST_ROWS = 500
 """In a statement; SQLite takes 32,766 values."""
 
@@ -49,6 +53,11 @@ class SqliteVault:
         self._database = open_database(path, SCHEMA, vfs)
         self._access = threading.RLock()
         self._commit = GroupCommit(self._write, die)
+        # A second connection to the same file: whoever reads need not wait until a commit is on disk.
+        apart = vfs is None and isinstance(path, Path)
+        self._reader = open_database(path, "") if apart else self._database
+        self._reading: AbstractContextManager[object] = threading.Lock() if apart else self._access
+        self._sealed: dict[bytes, Sealed] = {}
         self._known = threading.Lock()
         self._values: dict[tuple[bytes, bytes], dict[int, tuple[GridValue, ...]]] = defaultdict(dict)
         self.turns = Turns()
@@ -98,21 +107,10 @@ class SqliteVault:
 
     def save_request(self, request: Request) -> None:
         """Keeps a request. The same one again is fine; the same key for another one is `KeyReused`."""
-        row = self._one(
-            "SELECT id FROM requests WHERE account = ? AND analyst = ? AND key = ?",
-            (request.account, request.analyst, request.key),
-        )
-        if row is None:
-            self._commit(
-                (
-                    "requests",
-                    (request.id, request.account, request.analyst, request.key, canonical(request.body)),
-                )
-            )
-            row = self._one(
-                "SELECT id FROM requests WHERE account = ? AND analyst = ? AND key = ?",
-                (request.account, request.analyst, request.key),
-            )
+        known = (request.account, request.analyst, request.key)
+        if self._commit(("requests", (request.id, *known, canonical(request.body)))):
+            return
+        row = self._one("SELECT id FROM requests WHERE account = ? AND analyst = ? AND key = ?", known)
         if row is None or row[0] != request.id:
             raise KeyReused(request.key)
 
@@ -131,14 +129,8 @@ class SqliteVault:
 
     def seal(self, sealed: Sealed) -> Sealed:
         """Keeps an answer for ever. From here on nobody draws noise for this reservation again."""
-        self._commit(
-            (
-                "answers",
-                (sealed.id, sealed.account, sealed.query, sealed.text, sealed.salt),
-            )
-        )
-        row = self._one("SELECT salt FROM answers WHERE id = ?", (sealed.id,))
-        kept = sealed if row is not None and row[0] == sealed.salt else self.answer(sealed.id)
+        row = (sealed.id, sealed.account, sealed.query, sealed.text, sealed.salt)
+        kept = sealed if self._commit(("answers", row)) else self.answer(sealed.id)
         if kept is None:
             raise Tampered(f"the vault has lost the answer {sealed.id.hex()[:12]} that it has just sealed")
         self._remember(kept)
@@ -146,8 +138,23 @@ class SqliteVault:
 
     def answer(self, id: bytes) -> Sealed | None:
         """The sealed answer of a reservation."""
+        if (known := self._sealed.get(id)) is not None:  # rows never change
+            return known
         row = self._one("SELECT id, account, query, body, salt FROM answers WHERE id = ?", (id,))
-        return _sealed(row) if row else None
+        if row is None:
+            return None
+        found = _sealed(row)
+        with self._known:
+            while len(self._sealed) >= MOST_SEALED:
+                del self._sealed[next(iter(self._sealed))]
+            self._sealed[id] = found
+        return found
+
+    def answers(self, account: bytes) -> Iterator[Sealed]:
+        """All sealed answers of an account, in no order."""
+        with self._access, reading(self._database):
+            sql = "SELECT id, account, query, body, salt FROM answers WHERE account = ?"
+            return iter([_sealed(row) for row in self._database.execute(sql, (account,))])
 
     def sealed_ids(self) -> tuple[tuple[bytes, bytes], ...]:
         """Account and id of the reservations whose answers are sealed."""
@@ -166,6 +173,7 @@ class SqliteVault:
 
     def close(self) -> None:
         """Nothing is lost."""
+        self._reader.close()
         self._database.close()
 
     def _remember(self, sealed: Sealed) -> None:
@@ -177,19 +185,27 @@ class SqliteVault:
                 raise Tampered(f"two different answers of the same precision are sealed: {sealed.id.hex()[:12]}")
 
     def _one(self, sql: str, values: tuple[object, ...]) -> Any:
-        with self._access, reading(self._database):
-            return self._database.execute(sql, values).fetchone()
+        with self._reading, reading(self._reader):
+            return self._reader.execute(sql, values).fetchone()
 
-    def _write(self, turns: Sequence[Turn[Write, None]]) -> None:
-        """One transaction, one fsync; few statements, since each gives way to whoever waits to run."""
+    def _write(self, turns: Sequence[Turn[Write, bool]]) -> None:
+        """One transaction, one fsync; few statements, since each gives way to whoever waits to run.
+
+        The outcome of a turn is whether its row is new, in the tables that tell.
+        """
         rows: dict[str, list[tuple[object, ...]]] = defaultdict(list)
         for turn in turns:
             table, row = turn.item
             rows[table].append(row)
-        statements = [_insert(table, some) for table, found in rows.items() for some in _some(found)]
+        statements = [(table, *_insert(table, some)) for table, found in rows.items() for some in _some(found)]
+        added: set[tuple[str, object]] = set()
         with self._access, self._database if len(statements) > 1 else nullcontext():
-            for sql, values in statements:
-                self._database.execute(sql, values)
+            for table, sql, values in statements:
+                added.update((table, id) for (id,) in self._database.execute(sql, values))
+        for turn in turns:
+            row_name = turn.item[0], turn.item[1][0]
+            turn.outcome = row_name in added
+            added.discard(row_name)  # of two equal rows in one group, one is new
 
 
 def _some(rows: Sequence[tuple[object, ...]]) -> list[Sequence[tuple[object, ...]]]:
@@ -200,7 +216,8 @@ def _insert(table: str, rows: Sequence[tuple[object, ...]]) -> tuple[str, tuple[
     """One statement for many rows; only the table's name and places for values are put into its text."""
     places = "(" + ", ".join("?" * len(rows[0])) + ")"
     sql = f"INSERT INTO {table} VALUES {', '.join([places] * len(rows))}"
-    return sql + " ON CONFLICT DO NOTHING" * (table in AGAIN), tuple(value for row in rows for value in row)
+    sql += " ON CONFLICT DO NOTHING" * (table in AGAIN) + " RETURNING id" * (table in TELLING)
+    return sql, tuple(value for row in rows for value in row)
 
 
 def _sealed(row: Any) -> Sealed:

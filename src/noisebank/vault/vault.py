@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
@@ -149,6 +149,10 @@ class Vault(Protocol):
 
     def answer(self, id: bytes) -> Sealed | None:
         """The sealed answer of a reservation."""
+        ...
+
+    def answers(self, account: bytes) -> Iterator[Sealed]:
+        """All sealed answers of an account, in no order."""
         ...
 
     def sealed_ids(self) -> tuple[tuple[bytes, bytes], ...]:

@@ -7,14 +7,14 @@ charged again, whoever asks. The contract sees to that, not this module.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from noisebank.digests import commitment, derived_salt, tagged
+from noisebank.digests import commitment, derived_salt, keccak, tagged
 from noisebank.entropy import simulation
 from noisebank.errors import AlreadyTookPart, AnswerLost, BadRequest, BudgetExhausted, Tampered
 from noisebank.federated.learning.task import Task
@@ -31,6 +31,8 @@ ABOUT_LEARNING = 65
 """The public byte of a group's participation."""
 CUBE = 1
 RAISE_DELAY = 86_400
+OPENING = keccak(b"noisebank learning tasks")
+"""The turn of whoever opens a task: two gateways must not open the same one twice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +44,10 @@ class Kept:
 
 
 class LearningAccount:
-    """One task's participations. Safe for many threads."""
+    """One task's participations. Safe for many threads, and for all gateways of a shared bank."""
 
     def __init__(self, id: bytes, kept: Kept, rooms: Rooms) -> None:
         self.id, self.task, self._secret, self._rooms = id, kept.task, kept.secret, rooms
-        self._turn = threading.Lock()
 
     @property
     def state(self) -> AccountState:
@@ -93,11 +94,11 @@ class LearningAccount:
         `draw` is called once in the life of a group unless a crash came before its result was sealed; what was lost
         then had been seen by nobody.
         """
-        with self._turn:
+        with _turn(self._rooms, self.id):
             reservation = self.charge(start, stop)  # spent from here on
             sealed = self._rooms.vault.answer(reservation.id)
             if sealed is None:
-                if reservation.answer is not None:
+                if reservation.answer is not None or reservation.id in self._rooms.vault.lost:
                     raise AnswerLost(f"the reports of devices {start} .. {stop - 1} were published, but are lost")
                 sealed = self._seal(reservation, draw())  # a retry now reads; it never draws again
             if reservation.answer is None:
@@ -116,8 +117,7 @@ class LearningAccount:
             "mean": [float(number).hex() for number in mean],
         }
         sealed = Sealed(reservation.id, self.id, reservation.query, body, self._rooms.entropy.token())
-        self._rooms.vault.seal(sealed)
-        return sealed
+        return self._rooms.vault.seal(sealed)  # the first that was sealed for this group, whoever made it
 
     def _refuse_charged(self, start: int, stop: int) -> None:
         for first, last in self.charged():
@@ -130,8 +130,24 @@ class LearningAccount:
 
 def open_task(rooms: Rooms, task: Task, raise_delay: int = RAISE_DELAY) -> LearningAccount:
     """Opens a task's account: the vault's row first, then the ledger's account and its cube."""
-    if any(account.task.name == task.name for account in tasks(rooms)):
-        raise BadRequest("name", task.name, "is a task of this bank already")
+    with _turn(rooms, OPENING):
+        if any(account.task.name == task.name for account in tasks(rooms)):
+            raise BadRequest("name", task.name, "is a task of this bank already")
+        return _opened(rooms, task, raise_delay)
+
+
+def open_or_resume(rooms: Rooms, task: Task) -> LearningAccount:
+    """The task of this name, opened now or earlier. Earlier under other terms: refused."""
+    with _turn(rooms, OPENING):
+        for account in tasks(rooms):
+            if account.task.name == task.name:
+                if account.task.digest != task.digest:
+                    raise BadRequest("task", task.name, "was opened with other terms; give this one another name")
+                return _with_cube(account, rooms)
+        return _opened(rooms, task, RAISE_DELAY)
+
+
+def _opened(rooms: Rooms, task: Task, raise_delay: int) -> LearningAccount:
     secret, salt = rooms.entropy.token(), rooms.entropy.token()
     data = commitment(salt, task.digest)
     rooms.vault.save_opening(data, {"learning": task.public(), "secret": secret.hex(), "data_salt": salt.hex()})
@@ -160,14 +176,12 @@ def task_account(rooms: Rooms, name: str) -> LearningAccount:
     return _with_cube(found[name], rooms)
 
 
-def open_or_resume(rooms: Rooms, task: Task) -> LearningAccount:
-    """The task of this name, opened now or earlier. Earlier under other terms: refused."""
-    same: Sequence[LearningAccount] = [account for account in tasks(rooms) if account.task.name == task.name]
-    if not same:
-        return open_task(rooms, task)
-    if same[0].task.digest != task.digest:
-        raise BadRequest("task", task.name, "was opened with other terms; give this one another name")
-    return _with_cube(same[0], rooms)
+@contextmanager
+def _turn(rooms: Rooms, name: bytes) -> Iterator[None]:
+    """One at a time, over all gateways; then what others did before is known here."""
+    with rooms.vault.turns([name]):
+        rooms.ledger.refresh()
+        yield
 
 
 def _with_cube(account: LearningAccount, rooms: Rooms) -> LearningAccount:
