@@ -55,11 +55,12 @@ class Coarse:
 
     def observe(self, query: LinearQuery, value: float, precision: Precision) -> bool:
         starts, stops, _ = query.columns
-        edges = np.union1d(self._edges, np.concatenate((starts, stops)))
-        if len(edges) - 1 > self._most:
+        ends = np.concatenate((starts, stops))
+        new = sorted(set(ends[self._edges[np.searchsorted(self._edges, ends)] != ends].tolist()))
+        if self.pieces + len(new) > self._most:
             return False  # it is reused plainly, until a first look takes all of it in
-        if len(edges) > len(self._edges):
-            self._cut(edges)
+        if new:
+            self._cut(np.sort(np.concatenate((self._edges, np.array(new, dtype=np.int64)))))
         row = self._row(query)
         return row is not None and self._posterior.observe(row, value, precision)
 

@@ -24,7 +24,9 @@ from noisebank.planning.prefix import Axis, FirstLook, Prefix
 from noisebank.units import NOTHING, Precision
 
 MOST_DENSE = 4096
-"""Cells up to which the covariance is kept; beyond, one over so many pieces, or a first look and what came after."""
+"""Cells up to which the covariance is kept; beyond, one over pieces, or a first look and what came after."""
+MOST_PIECES = 2048
+"""Half as many: without a first look all directions that were measured are gone through for each question."""
 DOUBT = Fraction(1, 2**30)
 """Of an inferred precision, not relied on: far above the rounding of a posterior (tested: 1e-12)."""
 LEAST_FRESH = Fraction(1, 2**20)
@@ -119,7 +121,9 @@ class Knowledge:
             self._offer = None
         self._cells = prod(axis.size for axis in statistic.axes)
         dense = self._cells <= MOST_DENSE
-        self._posterior: Posterior = Covariance(self._cells) if dense else Coarse(self._cells, MOST_DENSE)
+        self._posterior: Posterior = (
+            Covariance(self._cells) if dense else Coarse(self._cells, min(MOST_DENSE, MOST_PIECES))
+        )
         self._reached: dict[LinearQuery, Precision] = {}
         self._direct: dict[LinearQuery, Precision] = {}
         self._apart: set[LinearQuery] = set()
