@@ -399,7 +399,8 @@ abstract contract BudgetLedgerChecks is BudgetLedgerCalls {
 
     // ---------------------------------------------------------------- A new ledger, a few calls
 
-    /// Opened with any budget, then a reservation, a reservation or a lowering; any arguments, any senders.
+    /// Opened with any budget, then a reservation, a reservation or a lowering; any senders, any query and amounts, asked by
+    /// the owner under one public byte: views and bytes have properties of their own, and here they only multiply paths.
     function check_sum_of_charges_stays_within_the_budget(uint256 budget, bool lowering) public {
         vm.assume(0 < budget && budget <= MAX_BUDGET);
         bytes32 account = open(address(0xaa), address(0xbb), budget);
@@ -413,6 +414,8 @@ abstract contract BudgetLedgerChecks is BudgetLedgerCalls {
     /// What a reservation should charge, worked out from the record before it: 0 if it is refused.
     function chargeOf(bytes32 account, address sender) private returns (uint256) {
         IBudgetLedger.Claims memory claim = anyClaim();
+        claim.analyst = 0;
+        claim.about = 1;
         (, uint256 best) = recordsOf(account, claim.query);
         bool ok = reserve(sender, account, claim);
         return ok && claim.wanted > best ? claim.wanted - best : 0;
