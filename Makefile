@@ -22,7 +22,7 @@ test-extras: .venv/.extras  ## what needs heavy parts: Spark in local mode, Flow
 	@tools/system-parts java
 	$(BIN)/python -m pytest -q -m "extras"
 
-proofs: .venv/.dev  ## bounded proofs about the compiled contract (halmos): up to an hour
+proofs: .venv/.dev  ## bounded proofs about the compiled contract (halmos), one by one: up to an hour
 	@tools/system-parts
 	@tools/npm-parts
 	@tools/halmos-venv
