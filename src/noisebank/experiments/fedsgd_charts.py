@@ -100,15 +100,14 @@ def _plotted(axes: Any, x: list[float], curve: list[Errors], mechanism: str) -> 
 
 def _limit(axes: Any, found: FedSgd, name: str, model: str) -> None:
     """Laplace's errors would flatten all others: what does not fit is said in the corner."""
-    others = [found.curve(name, model, mechanism)[EPSILONS[0]].mean for mechanism in NAMES if mechanism != "laplace"]
+    others = [errors.mean for m in NAMES if m != "laplace" for errors in found.curve(name, model, m).values()]
     laplace = found.curve(name, model, "laplace")
     top = 1.6 * max(others)
-    if max(errors.mean for errors in laplace.values()) > top:
-        axes.set_ylim(top=top)
-        text = "Laplace: " + ", ".join(
-            f"{errors.mean:.3g} at ε {e:g}" for e, errors in laplace.items() if errors.mean > top
-        )
-        axes.text(0.98, 0.98, text, transform=axes.transAxes, ha="right", va="top", fontsize=8, color="#777777")
+    beyond = [f"{errors.mean:.3g} at ε {epsilon:g}" for epsilon, errors in laplace.items() if errors.mean > top]
+    if beyond:
+        axes.set_ylim(0.85 * min(*others, found.runs[name, model][Setting(NONE)].mean), top)
+        axes.text(0.98, 0.98, "Laplace: " + ", ".join(beyond), transform=axes.transAxes, ha="right", va="top",
+                  fontsize=8, color="#777777", backgroundcolor="white", zorder=5)  # fmt: skip
 
 
 def _panels(found: FedSgd, model: str) -> tuple[Any, Any]:
