@@ -1,4 +1,4 @@
-"""The model registry in plain Python: what the bytecode must do, call by call. Lots come with their meaning attached."""
+"""The model registry in plain Python: what the bytecode must do, call by call."""
 
 from __future__ import annotations
 

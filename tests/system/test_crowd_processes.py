@@ -80,6 +80,7 @@ def _replay_is_the_same(folder: Path) -> None:
     chain.close()
 
 
+@pytest.mark.slow
 def test_leader_with_a_wrong_average_is_outvoted_on_anvil(tmp_path: Path) -> None:
     """Whoever leads the first round lies: the committee opposes, the next leads, the round completes. And a stake."""
     with node_or_skip(timestamp=None) as node, served("edge") as edge:

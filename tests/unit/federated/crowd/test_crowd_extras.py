@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 from crowd_member import glyphs
 from noisebank.entropy import SystemEntropy, simulation
@@ -127,11 +126,23 @@ def test_a_sound_task_is_charged_before_it_trains(tmp_path: Path):
     chain.close()
 
 
-def test_reproduce_crowd_on_digits(tmp_path: Path):
-    from noisebank.cli import main
+def test_figures_of_digits(tmp_path: Path):
+    """A part of `reproduce crowd --quick`, which takes minutes: the settings that are compared, one seed each."""
+    from noisebank.experiments.crowd import REFERENCE, CrowdResult
+    from noisebank.experiments.crowd_attacks import attacks
+    from noisebank.experiments.crowd_charts import draw_charts
+    from noisebank.experiments.crowd_figures import QUICK, effort, figures, plan, run
 
-    found = CliRunner().invoke(main, ["reproduce", "crowd", "--quick", "--json", "--folder", str(tmp_path)])
-    plain = json.loads(found.stdout)
-    assert found.exit_code == 0, plain["checks"]
-    assert all(plain["checks"].values())
-    assert len(plain["charts"]) == 14 and all(Path(path).stat().st_size > 1_000 for path in plain["charts"])
+    scale = replace(QUICK, seeds=1, globals=2)
+    settings = [replace(setting, global_epochs=2) for setting in plan(scale)[:7] if setting.epsilon != 10.0]
+    trained = run(scale, settings, kept=tmp_path / "trained", processes=1)
+    assert run(scale, settings, kept=tmp_path / "trained", processes=1) == trained  # read, not made again
+    found = CrowdResult(scale, figures(scale, trained), effort(scale, trained), attacks())
+    rows = found.figures["5.3"]
+    for name in ("no noise", "ours, epsilon 2"):
+        assert abs(rows[name]["clean"] - REFERENCE[name][0]) < 0.05
+    assert rows["ours, epsilon 2"]["clean"] > rows["batch norm, epsilon 2"]["clean"] + 0.1
+    assert not any(found.attacks["sign-flip"].selected) and not any(found.attacks["scaled"].selected)
+    assert any(found.attacks["identical"].selected)
+    charts = draw_charts(tmp_path / "charts", found)
+    assert len(charts) == 14 and all(path.stat().st_size > 1_000 for path in charts)
