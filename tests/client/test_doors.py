@@ -82,3 +82,14 @@ def test_many_repeats_at_once_are_the_same_bits_and_free(tmp_path: Path) -> None
         again = list(pool.map(lambda place: account.ask(sql, sigma=50, key=f"key {place}"), range(100)))
     assert {(answer.exact, answer.case) for answer in again} == {(first.exact, Case.REPEAT)}
     assert account.state.spent == spent and account.ledger.books.count(account.id) == 101
+
+
+def test_the_same_repeat_twice_at_once_is_one(tmp_path: Path) -> None:
+    account = memory_account(write_people(tmp_path))
+    sql = "SELECT count(*) FROM people WHERE smoker"
+    first = account.ask(sql, sigma=50)
+    for turn in range(20):
+        with ThreadPoolExecutor(8) as pool:
+            again = list(pool.map(lambda _, key=f"key {turn}": account.ask(sql, sigma=50, key=key), range(8)))
+        assert {answer.exact for answer in again} == {first.exact}
+    assert account.ledger.books.count(account.id) == 21
