@@ -113,7 +113,7 @@ class Account(Recalling):
         """
         wanted = [self.price(question, wished) for question, wished in asked]
         requests = self._remember(asked, wanted, key, analyst)  # a crash can be finished from here on
-        with self._turns(self._contended(asked, wanted)):
+        with self._turns(self._contended(asked, wanted), requests):
             reservations = self._reserved(requests)
             if reservations is None:
                 planned = self._planned(asked, wanted, at_most, analyst, plainly)

@@ -30,6 +30,7 @@ from noisebank.queries.sql import parse
 from noisebank.records import Case, Point, Record
 from noisebank.salts import Secrets
 from noisebank.units import NOTHING, GridValue, Precision
+from noisebank.vault.turns import Turns
 from noisebank.vault.vault import Request, Sealed, Vault, points_of
 
 OWNER = "owner"
@@ -55,6 +56,7 @@ class Steps:
         self.id, self.policy, self.secrets, self._identity = id, policy, secrets, identity
         self.engine, self.ledger, self.vault, self._entropy = engine, ledger, vault, entropy
         self._asking = Asking(id, secrets.version)
+        self._requested = Turns()
         # The same text under the same policy is the same question: what is asked often is read once.
         self._read = lru_cache(MOST_READ)(lambda text: items(text, self.policy))
         self._parsed = lru_cache(MOST_READ)(lambda text: parse(text, self.policy))
@@ -272,13 +274,17 @@ class Steps:
 
     # -- what the steps stand on ---------------------------------------------------------------
 
-    def _turns(self, queries: Sequence[Query]) -> AbstractContextManager[object]:
-        """The turns of all queries of a group, over all gateways; then what others did before is known here."""
-        return self._in_turn(queries)
+    def _turns(self, queries: Sequence[Query], requests: Sequence[Request] = ()) -> AbstractContextManager[object]:
+        """The turns of all queries of a group, over all gateways; then what others did before is known here.
+
+        Before them the turns of the requests: the same one may come twice at once, and only the first reserves.
+        """
+        return self._in_turn(queries, requests)
 
     @contextmanager
-    def _in_turn(self, queries: Sequence[Query]) -> Iterator[None]:
-        with self.vault.turns([self.id + name for query in queries for name in self._turns_of(query)]):
+    def _in_turn(self, queries: Sequence[Query], requests: Sequence[Request]) -> Iterator[None]:
+        once = self._requested([bytes((request.id[0], request.id[1] & 15)) for request in requests])  # 4,096 locks
+        with once, self.vault.turns([self.id + name for query in queries for name in self._turns_of(query)]):
             self._catch_up(queries)
             yield
 

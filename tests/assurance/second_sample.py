@@ -321,7 +321,7 @@ class KeyAlone(Account):
 class NoTurns(Account):
     """Lets two threads into the same query."""
 
-    def _turns(self, queries: Sequence[Query]) -> AbstractContextManager[Any]:
+    def _turns(self, queries: Sequence[Query], requests: object = ()) -> AbstractContextManager[Any]:
         return nullcontext()
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-MOST_WAITING = 5.0
+MOST_WAITING = 60.0
 """Seconds to wait for the last answers."""
 
 
@@ -77,7 +77,13 @@ class Wire(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop's own is one by its methods only
+        self._crowd.opened(self)
         self._crowd.free(self)
+
+    def close(self) -> None:
+        """Hangs up."""
+        if self._transport is not None:
+            self._transport.close()
 
     def ask(self, request: bytes, due: float) -> None:
         """Sends a request that was due then."""
@@ -111,7 +117,8 @@ class Crowd:
         self._load, self._request = load, request
         self._idle: deque[Wire] = deque()
         self._waiting: deque[float] = deque()
-        self._number, self._opening, self._open = load.first, 0, 0
+        self._wires: list[Wire] = []
+        self._number, self._opening = load.first, 0
         self._until = 0.0
         self._latencies: list[float] = []
         self.came = Came()
@@ -133,11 +140,18 @@ class Crowd:
         while self._pending() and time.perf_counter() < patience:
             await asyncio.sleep(0.01)
         self.came.lost += self._pending()
+        for wire in self._wires:
+            wire.close()
+        await asyncio.sleep(0.01)
         self.came.seconds = max(self.last - begun, 1e-9)
         ordered = sorted(self._latencies) or [0.0]
         self.came.p50_ms = round(ordered[len(ordered) // 2] * 1e3, 2)
         self.came.p99_ms = round(ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))] * 1e3, 2)
         return self.came
+
+    def opened(self, wire: Wire) -> None:
+        """A connection is there."""
+        self._wires.append(wire)
 
     def free(self, wire: Wire) -> None:
         """A connection has nothing to do."""
@@ -163,7 +177,6 @@ class Crowd:
 
     def gone(self, wire: Wire, asked: bool) -> None:
         """A connection was closed by the other side."""
-        self._open -= 1
         self.came.lost += asked
         if wire in self._idle:
             self._idle.remove(wire)

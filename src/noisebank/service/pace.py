@@ -6,13 +6,16 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from contextlib import suppress
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, TypeVar
 
 from noisebank.service.problems import Turned
 
 Made = TypeVar("Made")
 MOST_CALLERS = 100_000
+Job = tuple[Callable[[], Any], asyncio.AbstractEventLoop, "asyncio.Future[Any]"]
 
 
 class Pace:
@@ -39,24 +42,48 @@ class Room:
     """Blocking work on a few threads; a bounded number may wait for one, and nobody more."""
 
     def __init__(self, threads: int, queue: int) -> None:
-        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="asker")
+        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._threads = [Thread(target=self._work, name=f"asker {place}", daemon=True) for place in range(threads)]
         self._most, self.inside, self._closed = threads + queue, 0, False
+        for thread in self._threads:
+            thread.start()
 
     async def run(self, work: Callable[[], Made]) -> Made:
         """Does the work and waits for it. A caller who hangs up does not stop what is reserved."""
         if self.inside >= self._most or self._closed:
             raise Turned("overloaded", "more requests are waiting than this service holds; ask again soon", 1.0)
         self.inside += 1
-        done = asyncio.get_running_loop().run_in_executor(self._threads, work)
-        done.add_done_callback(self._leave)
-        return await asyncio.shield(done)
-
-    def _leave(self, done: asyncio.Future[Made]) -> None:
-        self.inside -= 1
-        if not done.cancelled():
-            done.exception()  # seen, also where the caller has gone
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[Made] = loop.create_future()
+        self._jobs.put((work, loop, done))
+        return await done
 
     def close(self) -> None:
         """Finishes what is under way; takes nothing new."""
         self._closed = True
-        self._threads.shutdown(wait=True)
+        for _ in self._threads:
+            self._jobs.put(None)
+        for thread in self._threads:
+            thread.join()
+
+    def _work(self) -> None:
+        """A thread's life. An executor's futures would cost more than the ledger's part of a reused answer."""
+        while (job := self._jobs.get()) is not None:
+            work, loop, done = job
+            made: object = None
+            error: BaseException | None = None
+            try:
+                made = work()
+            except BaseException as raised:
+                error = raised
+            with suppress(RuntimeError):  # the loop may have ended before what it waited for
+                loop.call_soon_threadsafe(self._leave, done, made, error)
+
+    def _leave(self, done: asyncio.Future[Any], made: object, error: BaseException | None) -> None:
+        self.inside -= 1
+        if done.cancelled():  # the caller has gone; what was reserved is finished all the same
+            return
+        if error is None:
+            done.set_result(made)
+        else:
+            done.set_exception(error)

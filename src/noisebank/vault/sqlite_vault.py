@@ -38,8 +38,6 @@ AGAIN = ("openings", "requests", "analysts", "cubes", "answers")
 """Tables that take the same row again and change nothing: the first stays."""
 TELLING = ("requests", "answers")
 """Tables of which it matters who came first."""
-MOST_SEALED = 10_000
-"""Answers that are kept in memory as they were read."""
 MOST_ROWS = 500
 """In a statement; SQLite takes 32,766 values."""
 
@@ -57,7 +55,6 @@ class SqliteVault:
         apart = vfs is None and isinstance(path, Path)
         self._reader = open_database(path, "") if apart else self._database
         self._reading: AbstractContextManager[object] = threading.Lock() if apart else self._access
-        self._sealed: dict[bytes, Sealed] = {}
         self._known = threading.Lock()
         self._values: dict[tuple[bytes, bytes], dict[int, tuple[GridValue, ...]]] = defaultdict(dict)
         self.turns = Turns()
@@ -138,17 +135,8 @@ class SqliteVault:
 
     def answer(self, id: bytes) -> Sealed | None:
         """The sealed answer of a reservation."""
-        if (known := self._sealed.get(id)) is not None:  # rows never change
-            return known
         row = self._one("SELECT id, account, query, body, salt FROM answers WHERE id = ?", (id,))
-        if row is None:
-            return None
-        found = _sealed(row)
-        with self._known:
-            while len(self._sealed) >= MOST_SEALED:
-                del self._sealed[next(iter(self._sealed))]
-            self._sealed[id] = found
-        return found
+        return _sealed(row) if row else None
 
     def answers(self, account: bytes) -> Iterator[Sealed]:
         """All sealed answers of an account, in no order."""
