@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -172,7 +172,7 @@ def _epsilons(axes: Any) -> None:
     axes.set_xticks(EPSILONS, [f"{e:g}" for e in EPSILONS])
 
 
-def _line(axes: Any, points: list[tuple[float, Any]], kind: str, **style: Any) -> None:
+def _line(axes: Any, points: Sequence[tuple[float, Any]], kind: str, **style: Any) -> None:
     known = [(x, row[kind]) for x, row in points if row is not None]
     if known:
         axes.plot([x for x, _ in known], [y for _, y in known], markersize=5, linewidth=1.8, **style)
