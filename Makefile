@@ -18,7 +18,7 @@ test: lint .venv/.dev  ## everything that must pass, in a few minutes
 	@tools/npm-parts
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not slow and not extras"
 
-test-extras: .venv/.extras  ## what needs heavy parts: Spark in local mode
+test-extras: .venv/.extras  ## what needs heavy parts: Spark in local mode, Flower
 	@tools/system-parts java
 	$(BIN)/python -m pytest -q -m "extras"
 
@@ -75,7 +75,7 @@ lock: .venv/.dev  ## pin requirements anew, with hashes and without index addres
 
 # Without isolation: Spark comes as source, and what builds it is pinned in requirements-build.txt.
 .venv/.extras: requirements-extras.txt .venv/.dev
-	@echo "installing Spark for the extra tests (once) ..."
+	@echo "installing Spark and Flower for the extra tests (once) ..."
 	$(PIP) --no-build-isolation --require-hashes -r requirements-extras.txt
 	@touch $@
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import fcntl
 import os
-import time
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 
 from noisebank.durable import sync_folder
 from noisebank.entropy import Entropy, SystemEntropy
-from noisebank.errors import BadBank, BadRequest, BankInUse, OutcomeUnknown
+from noisebank.errors import BadBank, BadRequest, BankInUse
 from noisebank.handover import rotate_curator
 from noisebank.ledger.chain import Chain
 from noisebank.ledger.embedded import EmbeddedChain, begin_chain
@@ -31,6 +30,7 @@ from noisebank.recovery import Recovered, check_history, recover
 from noisebank.vault.place import FILE as VAULT
 from noisebank.vault.place import make_vault, on_postgres, open_vault
 from noisebank.vault.postgres_vault import PostgresVault
+from noisebank.watch import Watch
 
 __all__ = [
     "ACCESS",
@@ -49,8 +49,9 @@ __all__ = [
 LOCK, KEYS, LEDGER, OUTBOX = "lock", "keys", "ledger.json", "outbox.sqlite"
 ACCESS = "access.sqlite"
 """Who may come in over HTTP: `service.access` keeps it, backups copy it."""
-OFTEN = 1.0
-"""Seconds after which what other gateways did is read again, for quotes and balances. What spends always reads it."""
+OFTEN, BRIEFLY = 1.0, 1.0
+"""Seconds after which what other gateways did is read again, for quotes and balances, and how long a node that is
+behind is waited for then. What spends always reads it, and waits."""
 
 
 class Bank:
@@ -71,11 +72,13 @@ class Bank:
             self._exit.callback(vault.close)
             if isinstance(vault, PostgresVault):
                 vault.bind(f"{ledger.chain_id} {ledger.contract}")
-            self._looked = time.monotonic()
+            self._foreign: set[bytes] = set()
             self.rooms = Rooms(ledger, vault, entropy or SystemEntropy())
             check_history(ledger, vault)
             self._accounts = {account.name: account for account in known_accounts(self.rooms)}
             self.recovered: dict[str, Recovered] = {name: recover(account) for name, account in self._accounts.items()}
+            if self._shared:
+                self._exit.callback(Watch(self._join, OFTEN).stop)
         except BaseException:
             self._exit.close()
             raise
@@ -104,8 +107,8 @@ class Bank:
 
     def account(self, name: str | None = None) -> Account:
         """An account by its name; the only one if no name is given."""
-        if self._shared:
-            self._join(name)
+        if self._shared and (name is None or name not in self._accounts or not _present(self._accounts[name])):
+            self._join()
         if name is None and len(self._accounts) == 1:
             return next(iter(self._accounts.values()))
         if name is None:
@@ -115,28 +118,22 @@ class Bank:
             raise BadRequest("account", name, f"this bank has {', '.join(sorted(self._accounts)) or 'none yet'}")
         return self._accounts[name]
 
-    def _join(self, name: str | None) -> None:
+    def _join(self) -> None:
         """Takes in what other gateways have done, and accounts, versions and cubes that they have opened."""
-        names = [name] if name is not None else list(self._accounts)
-        known = [self._accounts.get(each) for each in names]
-        present = known and all(account is not None and _present(account) for account in known)
-        if time.monotonic() - self._looked < OFTEN and present:
-            return
-        with suppress(OutcomeUnknown):  # balances and quotes may be read while the node is away; what spends insists
-            self.ledger.refresh()
-        self._looked = time.monotonic()
-        ours = {account.id: account for account in self._accounts.values()}
+        self.ledger.refresh(BRIEFLY)
+        ours = {account.id: account for account in tuple(self._accounts.values())}
         for state in self.ledger.books.accounts():
-            if state.account not in ours or not _present(ours[state.account]):
-                account = known_account(self.rooms, state)
-                if account is not None:
-                    self._accounts[account.name] = account
-                    self.recovered[account.name] = recover(account)
+            if (state.account in ours and _present(ours[state.account])) or state.data in self._foreign:
+                continue
+            account = known_account(self.rooms, state)
+            if account is None:  # nor ever: the vault has an account's row before the ledger has the account
+                self._foreign.add(state.data)
+            else:
+                self.recovered[account.name] = recover(account)
+                self._accounts[account.name] = account
 
     def accounts(self) -> tuple[Account, ...]:
         """All accounts of this bank."""
-        if self._shared:
-            self._join(None)
         return tuple(self._accounts.values())
 
     def export(self) -> Iterator[str]:

@@ -186,9 +186,11 @@ class CubeSteps(Steps):
         look = look_at(served.cube, served.total)
         bought = Question(look, Fraction(1), look.text)
         number, runs = self.cubes.number(served), runs_of(first.charges)
-        records = self.ledger.records(self.id, self.secrets.query(look), number, runs)
-        if records:
-            self._finish_earlier(records[0])  # paid for already, at whatever the budget was then
+        salted = self.secrets.query(look)
+        records = self.ledger.records(self.id, salted, number, runs)
+        if records:  # paid for already, at whatever the budget was then; a lost one is not bought again
+            if salted not in self.lost:
+                self._finish_earlier(records[0])
             return
         planned = Plan(Case.FIRST, first.precision, first.precision, None, number, first.charges)
         function, column = served.total

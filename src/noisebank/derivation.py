@@ -99,6 +99,10 @@ class DerivedAnswer:
         found = self._estimates(confidence)[0]
         return found.low, found.high
 
+    def intervals(self, confidence: float = 0.95) -> tuple[tuple[float, float], ...]:
+        """The same for each group, each by itself."""
+        return tuple((found.low, found.high) for found in self._estimates(confidence))
+
     def __repr__(self) -> str:
         low, high = self.interval()
         return f"DerivedAnswer({self.name} = {self.value:.6g}, 95% in [{low:.6g}, {high:.6g}], cost {self.cost})"

@@ -181,6 +181,8 @@ class Policy:
     """The share of the budget that a first look at a cube may cost; 0: there is none."""
     first_look_at: FirstLookAt = FirstLookAt.PROFIT
     """Counts are looked at once that pays, or when the account opens, before any question."""
+    hide_questions: bool = False
+    """Whether the public page keeps to itself what was asked."""
 
     @property
     def public_rows(self) -> int | None:
@@ -203,6 +205,7 @@ class Policy:
             "columns": {name: column.public() for name, column in self.columns.items()},
             "queries": dict(self.queries),
             **self._public_cubes(),
+            **({"hide_questions": True} if self.hide_questions else {}),  # said only where set: digests stay
         }
 
     def _public_cubes(self) -> dict[str, Any]:
@@ -237,6 +240,7 @@ def policy_from_public(facts: Mapping[str, Any], source: Source) -> Policy:
         cubes=tuple(tuple(names) for names in facts.get("cubes", ())),
         first_look=Fraction(facts.get("first_look", "1/4")),
         first_look_at=FirstLookAt(facts.get("first_look_at", "profit")),
+        hide_questions=facts.get("hide_questions", False),
     )
 
 

@@ -23,7 +23,7 @@ MOST_LOOKS = Fraction(9, 10)
 """Of the budget, for first looks: something must be left for questions."""
 TOP_KEYS = (
     "name", "source", "table", "engine", "neighbours", "rows", "row_cap", "unit", "max_rows", "raise_delay_hours",
-    "budget", "columns", "queries", "cubes", "first_look", "first_look_at",
+    "budget", "columns", "queries", "cubes", "first_look", "first_look_at", "hide_questions",
 )  # fmt: skip
 
 
@@ -82,6 +82,7 @@ class _Reader:
         queries = self._queries()
         cubes, first_look = self._cubes(columns), self._first_look()
         first_look_at = self._first_look_at(first_look * len(cubes))
+        hidden = self._hide_questions()
         if self.mistakes or neighbours is None or source is None:
             return None
         return Policy(
@@ -99,6 +100,7 @@ class _Reader:
             cubes=cubes,
             first_look=first_look,
             first_look_at=first_look_at,
+            hide_questions=hidden,
         )
 
     def _name(self) -> str:
@@ -222,6 +224,12 @@ class _Reader:
                 "first_look_at", what, f"all of them together may cost a share above 0, up to {float(MOST_LOOKS)}"
             )
         return found
+
+    def _hide_questions(self) -> bool:
+        value = self.tree.get("hide_questions", False)
+        if not isinstance(value, bool):
+            self.wrong("hide_questions", f"{plain(value)} is neither true nor false", "write true or false")
+        return value is True
 
     def _cells(self, names: list[str], columns: dict[str, Column]) -> None:
         for name in names:

@@ -90,6 +90,8 @@ def recover(account: Account) -> Recovered:
             unknown += 1
     try:
         finished += account.look_at_opening()  # a crash may have come between opening and first look
+    except VaultUnreachable:
+        raise
     except NoisebankError:
         waiting += 1
     return Recovered(finished, waiting, unknown, lost)

@@ -144,7 +144,7 @@ def test_nobody_says_where_the_server_is(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_bank_without_psycopg_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgres_engine, "find_spec", lambda name: None)
+    monkeypatch.setattr(postgres_engine, "installed", lambda: False)
     with pytest.raises(BadTable, match=r"noisebank\[postgres\]"):
         columns_of(Table(Keeper.POSTGRESQL, ("people",)))
 

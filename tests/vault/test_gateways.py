@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -216,3 +217,16 @@ def test_a_lost_database_shows_nothing_that_is_not_sealed(town: Town, pair: tupl
     finally:
         town.server.start()
     assert two.account("lost").ask(SMOKERS.format("lost"), sigma="4", key="k").exact == answer.exact
+
+
+def test_a_balance_is_seen_elsewhere_without_asking(town: Town, pair: tuple[Bank, Bank]) -> None:
+    one, two = pair
+    one.open_account(town.policy("watched"))
+    spent = one.account("watched").ask(SMOKERS.format("watched"), sigma="4").cost
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        seen = {account.name: account.state.spent for account in two.accounts()}  # reads memory, nothing else
+        if seen.get("watched") == spent:
+            return
+        time.sleep(0.1)
+    raise AssertionError(seen)

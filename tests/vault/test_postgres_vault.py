@@ -235,3 +235,9 @@ def test_a_session_whose_process_is_gone_gives_its_turn_back(database: str, serv
     thread.join(20)
     one.close()
     two.close()
+
+
+def test_without_psycopg_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "installed", lambda: False)
+    with pytest.raises(BadBank, match=r"noisebank\[postgres\]"):
+        PostgresVault("postgresql://nobody@nowhere/nothing", "n")

@@ -22,12 +22,16 @@ from noisebank.experiments.papers.names import EXHIBITS, PAPERS
 @click.option(
     "--seed", type=int, default=5, show_default=True, help="Of the made-up table and requests, not of the noise."
 )
+@click.option("--serve", is_flag=True, help="Then serve the bank with a clinic besides, and print keys to it.")
+@click.option("--port", "-p", help="With --serve: the port; 8410 unless said otherwise, 0 for any.")
+@click.option("--open", "browse", is_flag=True, help="With --serve: open a browser there.")
 @as_json
 @guarded
-def demo(folder: Path, seed: int, as_json: bool) -> None:
-    """Make a survey and a bank, ask 150 questions, verify the books.
+def demo(folder: Path, seed: int, serve: bool, port: str | None, browse: bool, as_json: bool) -> None:
+    """Make a survey and a bank, ask 150 questions, verify the books; with --serve, look at it in a browser.
 
     Example:  noisebank demo --folder /tmp/demo
+    Example:  noisebank demo --serve --open
     """
     from noisebank import console
     from noisebank.experiments.demo import demonstrate, free_folder
@@ -35,6 +39,11 @@ def demo(folder: Path, seed: int, as_json: bool) -> None:
 
     with console.progress("asking", quiet=as_json) as moved:
         shown = demonstrate(free_folder(folder), seed, moved)
+    if serve and shown.report.passed:
+        from noisebank.experiments.demo_service import serve_demo
+
+        serve_demo(shown, port, browse, as_json)
+        return
     console.show_json(shown.plain()) if as_json else show_demo(shown)
     sys.exit(0 if shown.report.passed else 1)
 

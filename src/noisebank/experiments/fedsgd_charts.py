@@ -63,7 +63,7 @@ def along_epsilon(found: FedSgd, model: str, names: tuple[str, ...], number: str
         axes.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
         axes.set_xlabel("epsilon of a device's one report")
     title = _levels_headline(found, model, levels) if levels else _headline(found, model)
-    _finish(figure, title, f"P4, Figure {number}. {_runs(found)}", names, plain=True)
+    _finish(figure, title, f"P4, Figure {number}. {_runs(found, names)}", names, plain=True)
     return figure
 
 
@@ -87,7 +87,7 @@ def along_outputs(found: FedSgd, model: str, number: str) -> Any:
         axes.set_xlabel("possible outputs of a sent number")
     epsilon = OUTPUT_EPSILON[model]
     title = f"{_name(model)} at ε = {epsilon:g}: {_outputs_headline(found, model)}"
-    _finish(figure, title, f"P4, Figure {number}. {_runs(found)}", names, plain=False)
+    _finish(figure, title, f"P4, Figure {number}. {_runs(found, names)}", names, plain=False)
     return figure
 
 
@@ -138,12 +138,11 @@ def _finish(figure: Any, title: str, note: str, names: tuple[str, ...], plain: b
     figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 10), frameon=False, fontsize=8.5)
 
 
-def _runs(found: FedSgd) -> str:
+def _runs(found: FedSgd, names: tuple[str, ...]) -> str:
     devices = "Each row is a device that reports one gradient, once."
-    return (
-        f"{devices} {found.repetitions} x {found.folds} folds; bars: two standard errors; groups of 1,000.\n"
-        f"{MISSING} Laplace on the tables of 90 numbers and more: 1 x {found.folds} folds."
-    )
+    laplace = f" Laplace on the tables of 90 numbers and more: 1 x {found.folds} folds." if "laplace" in names else ""
+    runs = f"{found.repetitions} x {found.folds} folds; bars: two standard errors; groups of 1,000."
+    return f"{devices} {runs}\n{MISSING}{laplace}"
 
 
 def _name(model: str) -> str:
@@ -158,7 +157,7 @@ def _headline(found: FedSgd, model: str) -> str:
         others = [found.curve(name, model, m)[EPSILONS[0]].mean for m in NAMES if m != "laplace"]
         worse.append(laplace / max(others))
     if min(worse) > 1.0:
-        said = f"at ε = 0.5 Laplace errs {min(worse):.1f} to {max(worse):.0f} times as much as the worst of the others"
+        said = f"at ε = 0.5 Laplace errs {min(worse):.2g} to {max(worse):.2g} times as much as the worst of the others"
     else:
         said = "the tables differ in whether Laplace is worst at ε = 0.5"
     return f"{_name(model)}: {said}"

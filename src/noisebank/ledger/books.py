@@ -46,8 +46,8 @@ class Books:
         self._spent_on: dict[tuple[bytes, int], int] = defaultdict(int)
         self._changes: dict[bytes, list[Change]] = defaultdict(list)
 
-    def write(self, log: Log, block: int, time: int) -> None:
-        """Enters one log."""
+    def write(self, log: Log, block: int, time: int) -> tuple[str, tuple[Any, ...]]:
+        """Enters one log; returns its name and values."""
         signature, values = self._read(log)
         name = signature.name
         if name == "Reserved":
@@ -60,6 +60,7 @@ class Books:
             account = arguments["account"]  # every event's first word
             self._changes[account].append(Change(block, time, Event(name, arguments)))
             self._accounts[account] = self._changed(account, name, arguments)
+        return name, values
 
     def accounts(self) -> tuple[AccountState, ...]:
         """All accounts, oldest first."""
@@ -125,6 +126,10 @@ class Books:
                 fresh = cubes[claim.cube].largest - largest
             costs.append(Precision(fresh))
         return tuple(costs)
+
+    def cells(self, account: bytes, cube: int) -> Pieces:
+        """What was charged to each cell of a cube in the present version."""
+        return self._cubes[account, self._version(account), cube].copy()
 
     def largest_cell(self, account: bytes, cube: int) -> Precision:
         """What a cube has spent in the present version."""

@@ -49,8 +49,8 @@ class Chain(ABC):
         """The digest of a block, for receipts."""
 
     @abstractmethod
-    def refresh(self) -> None:
-        """Reads what others have written, up to now."""
+    def refresh(self, patience: float | None = None) -> None:
+        """Reads what others have written, up to now. A node that is behind is waited for."""
 
     @abstractmethod
     def head(self) -> Head:

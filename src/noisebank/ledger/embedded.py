@@ -76,7 +76,7 @@ class EmbeddedChain(Chain):
         self._send(Role.CURATOR, publish_call(account, group))
         return tuple(self._known(account, seal.id) for seal in group)
 
-    def refresh(self) -> None:
+    def refresh(self, patience: float | None = None) -> None:
         """Nobody else writes here."""
 
     def head(self) -> Head:

@@ -26,6 +26,8 @@ class Follower:
         self.books = Books(self.contract)
         self.refusals: dict[tuple[bytes, bytes], str] = {}
         """By transaction and first id of the group: the contract's reason."""
+        self.transactions: dict[tuple[bytes, bytes], list[bytes]] = {}
+        """By account and reservation: the transactions that reserved it and published its answer."""
         self._done = Head(created - 1, b"")
         self._times: dict[int, int] = {}
         self._hashes: dict[int, bytes] = {}
@@ -123,4 +125,7 @@ class Follower:
             id, reason = arguments["id"], arguments["reason"]
             assert isinstance(id, bytes) and isinstance(reason, str)
             self.refusals[transaction, id] = reason
-        self.books.write(log, number, self._times[number])
+        name, said = self.books.write(log, number, self._times[number])
+        if name in ("Reserved", "Published"):
+            sent = self.transactions.setdefault((said[0], said[1]), [])  # account and id come first in both
+            sent.append(bytes.fromhex(entry["transactionHash"][2:]))

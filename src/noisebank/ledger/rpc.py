@@ -116,10 +116,10 @@ class RpcChain(Chain):
 
     # -- reading -------------------------------------------------------------------------------
 
-    def refresh(self) -> None:
+    def refresh(self, patience: float | None = None) -> None:
         """Reads what has become final, whoever sent it."""
         try:
-            self.follower.sync(self._patience)
+            self.follower.sync(self._patience if patience is None else patience)
         except NoisebankError:
             raise
         except Exception as error:  # a node may answer anything
@@ -140,6 +140,16 @@ class RpcChain(Chain):
     def chain_id(self) -> int:
         """The chain's id."""
         return self._where.chain_id
+
+    @property
+    def url(self) -> str:
+        """The node's address. It may hold a key: for asking, never for showing."""
+        return self._where.url
+
+    @property
+    def created(self) -> int:
+        """The block of the contract's deployment."""
+        return self._where.created
 
     def block_digest(self, number: int) -> bytes:
         """The hash of a block, for receipts."""

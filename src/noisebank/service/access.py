@@ -32,7 +32,7 @@ CREATE TABLE IF NOT EXISTS keys (
     id TEXT PRIMARY KEY, digest BLOB UNIQUE NOT NULL, person TEXT NOT NULL, scopes TEXT NOT NULL, label TEXT NOT NULL,
     made INTEGER NOT NULL, expires INTEGER, revoked INTEGER) STRICT;
 CREATE TABLE IF NOT EXISTS sessions (
-    digest BLOB PRIMARY KEY, person TEXT NOT NULL, expires INTEGER NOT NULL) STRICT;
+    digest BLOB PRIMARY KEY, person TEXT NOT NULL, key TEXT, expires INTEGER NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS nonces (nonce TEXT PRIMARY KEY, expires INTEGER NOT NULL) STRICT;
 """
 
@@ -190,11 +190,12 @@ class Access:
 
     # -- sessions and nonces -------------------------------------------------------------------
 
-    def make_session(self, name: str, seconds: float) -> tuple[str, int]:
-        """A session's secret, shown this once, and when it ends."""
+    def make_session(self, name: str, seconds: float, key: str | None = None) -> tuple[str, int]:
+        """A session's secret, shown this once, and when it ends. With `key`, the id of the key that it was made
+        with: it opens no more than that key does, and nothing once that key opens nothing."""
         secret, expires = SESSION + _text(self._entropy.token(32)), self._time() + max(1, int(seconds))
         self._run("DELETE FROM sessions WHERE expires < ?", (self._time(),))
-        self._run("INSERT INTO sessions VALUES (?, ?, ?)", (_digest(secret), name, expires))
+        self._run("INSERT INTO sessions VALUES (?, ?, ?, ?)", (_digest(secret), name, key, expires))
         return secret, expires
 
     def end_session(self, secret: str) -> None:
@@ -227,13 +228,19 @@ class Access:
             return Caller(person, frozenset(Scope(name) for name in row[1].split()) & ALLOWED[person.part], row[0])
         if secret.startswith(SESSION):
             row = self._one(
-                "SELECT s.expires, p.name, p.role, p.wallet, p.must_sign, p.made "
-                "FROM sessions s JOIN people p ON p.name = s.person WHERE s.digest = ?", _digest(secret),
+                "SELECT s.expires, s.key, k.scopes, k.expires, k.revoked, "
+                "p.name, p.role, p.wallet, p.must_sign, p.made FROM sessions s "
+                "JOIN people p ON p.name = s.person LEFT JOIN keys k ON k.id = s.key "
+                "WHERE s.digest = ?", _digest(secret),
             )  # fmt: skip
             if row is None or row[0] <= self._now():
                 return None
-            person = _person(row[1:])
-            return Caller(person, ALLOWED[person.part], "session")
+            person, scopes = _person(row[5:]), ALLOWED[_person(row[5:]).part]
+            if row[1] is not None:
+                if row[2] is None or row[4] is not None or (row[3] is not None and row[3] <= self._now()):
+                    return None  # the key that it was made with opens nothing any more
+                scopes &= frozenset(Scope(name) for name in row[2].split())
+            return Caller(person, scopes, "session")
         return None
 
     def close(self) -> None:

@@ -24,6 +24,8 @@ from noisebank.service.gate import Gate
 from noisebank.service.logs import Log
 from noisebank.service.metrics import Metrics
 from noisebank.service.pace import Room
+from noisebank.service.pages import add_pages
+from noisebank.service.pages.rendering import bare_problem, problem_page, wants_page
 from noisebank.service.problems import MEDIA, Turned, body_of
 from noisebank.service.settings import Settings
 
@@ -51,16 +53,20 @@ def make_app(
         title="noisebank", version=__version__, description=ABOUT, lifespan=lifespan, openapi_url="/v1/openapi.json",
         docs_url=None, redoc_url=None, redirect_slashes=False,
     )  # fmt: skip
-    app.state.settings, app.state.log, app.state.metrics = settings, log, metrics
+    app.state.settings, app.state.log, app.state.metrics, app.state.entropy = settings, log, metrics, entropy
     app.state.access = access or Access(bank.folder / FILE, entropy)
     app.state.gate, app.state.desk = Gate(app.state.access, settings), Desk(bank)
     app.state.room, app.state.streams = Room(settings.threads, settings.queue), Streams(settings)
     for routes in (routes_public, routes_asking, routes_ledger, routes_owning, routes_signing_in):
         app.include_router(routes.router)
+    add_pages(app)
     app.add_exception_handler(NoisebankError, _problem)
     app.add_exception_handler(HTTPException, _http_problem)
     app.add_exception_handler(RequestValidationError, _form_problem)
-    app.add_middleware(FrontDoor, max_body=settings.max_body, entropy=entropy, log=log, metrics=metrics)
+    app.add_middleware(
+        FrontDoor, max_body=settings.max_body, entropy=entropy, log=log, metrics=metrics,
+        for_people=lambda path: bare_problem() if wants_page(path) else None,
+    )  # fmt: skip
     return app
 
 
@@ -70,6 +76,8 @@ async def _problem(request: Request, error: Exception) -> Response:
     request.app.state.metrics.problems.labels(problem.name).inc()
     if problem.name in ("tampered", "bad-bank"):
         request.app.state.log.failure(body["request"], error)
+    if wants_page(request.url.path):
+        return problem_page(request, problem, body, headers)
     return JSONResponse(body, problem.status, headers, MEDIA)
 
 

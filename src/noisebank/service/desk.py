@@ -206,6 +206,16 @@ class Desk:
             "next": following,
         }
 
+    def statement_page(self, account: Account, limit: int) -> list[dict[str, Any]]:
+        """The newest entries with their questions, newest first. Reads no others."""
+        count = account.ledger.books.count(account.id)
+        found = account.ledger.books.page(account.id, max(0, count - limit), count)
+        requests = [(each, account.vault.request(each.id)) for each in reversed(found)]
+        return [
+            self._own(account, each.id) | {"analyst": request.analyst if request else "(not in this vault)"}
+            for each, request in requests
+        ]
+
     def statement_tag(self, name: str, cursor: str | None, limit: int) -> str:
         """Changes whenever the statement does."""
         account = self.account(name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -29,7 +30,11 @@ SAFE = {
 class FrontDoor:
     """Wraps the application."""
 
-    def __init__(self, app: ASGIApp, max_body: int, entropy: Entropy, log: Log, metrics: Metrics) -> None:
+    def __init__(
+        self, app: ASGIApp, max_body: int, entropy: Entropy, log: Log, metrics: Metrics,
+        for_people: Callable[[str], bytes | None] = lambda path: None,
+    ) -> None:  # fmt: skip
+        self._for_people = for_people  # HTML for what nobody expected, at addresses where people look
         self._app, self._max_body, self._entropy, self._log, self._metrics = app, max_body, entropy, log, metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -56,7 +61,7 @@ class FrontDoor:
             if begun:
                 self._log.failure(request, error)
             else:
-                await self.fail(error, request, sending)
+                await self.fail(error, request, sending, scope["path"])
         finally:
             route = _route(scope)
             took = time.perf_counter() - began
@@ -69,14 +74,16 @@ class FrontDoor:
                 problem=state.get("problem"),
             )  # fmt: skip
 
-    async def fail(self, error: Exception, request: str, send: Send) -> None:
+    async def fail(self, error: Exception, request: str, send: Send, path: str = "") -> None:
         """Sends the problem for an error; what we did not raise on purpose is logged and not quoted."""
         problem, body, headers = body_of(error, request)
         if problem.status >= 500 and problem.name in ("failed", "tampered"):
             self._log.failure(request, error)
         self._metrics.problems.labels(problem.name).inc()
         raw = json.dumps(body).encode()
-        named = {"content-type": MEDIA, "content-length": str(len(raw)), **headers}
+        page = self._for_people(path)
+        kind, raw = (MEDIA, raw) if page is None else ("text/html; charset=utf-8", page)
+        named = {"content-type": kind, "content-length": str(len(raw)), **headers}
         await send(
             {
                 "type": "http.response.start",

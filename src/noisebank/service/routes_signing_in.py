@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import JSONResponse, Response
 
-from noisebank.service.access import Caller
+from noisebank.service.access import Caller, Person
 from noisebank.service.gate import COOKIE, EVERYBODY, SIGNED_IN
 from noisebank.service.problems import Turned
 from noisebank.service.routes_public import PROBLEMS
@@ -34,22 +34,29 @@ async def nonce(request: Request, given: NonceIn, caller: Anybody) -> Response:
 @router.post("", response_model=Session)
 async def sign_in(request: Request, given: SignInIn, caller: Anybody) -> Response:
     """A session for whoever the wallet belongs to. Each nonce works once."""
+    person = wallet_holder(request, given.message, given.signature)
     state, settings = request.app.state, request.app.state.settings
-    said = read_sign_in(given.message, given.signature)
+    token, expires = state.access.make_session(person.name, settings.session_hours * 3600)
+    return JSONResponse(
+        {"token": token, "expires": expires, "name": person.name, "role": person.part.value},
+        headers={"cache-control": "no-store"},
+    )
+
+
+def wallet_holder(request: Request, message: str, signature: str) -> Person:
+    """Whose wallet has signed this message, for us, now, for the first time."""
+    state, settings = request.app.state, request.app.state.settings
+    said = read_sign_in(message, signature)
     if not state.access.use_nonce(said.nonce):
         raise Turned("bad-signature", "this nonce is not ours, was used already, or has expired: ask for a new one")
     check_sign_in(
         said, settings.domain, settings.address, state.desk.bank.ledger.chain_id, time.time(), settings.skew_seconds,
         settings.nonce_seconds,
     )  # fmt: skip
-    person = state.access.person_with(said.address)
+    person: Person | None = state.access.person_with(said.address)
     if person is None:
         raise Turned("not-allowed", "nobody here has this wallet; ask the owner to add it")
-    token, expires = state.access.make_session(person.name, settings.session_hours * 3600)
-    return JSONResponse(
-        {"token": token, "expires": expires, "name": person.name, "role": person.part.value},
-        headers={"cache-control": "no-store"},
-    )
+    return person
 
 
 @router.delete("", status_code=204, response_class=Response)

@@ -45,6 +45,9 @@ class Settings:
     streams: int = setting(100, "Live streams of events at once.", 1, 100_000)
     stream_seconds: float = setting(600.0, "How long a live stream lasts; clients connect again.", 0.01, 86_400)
     shutdown_seconds: float = setting(30.0, "How long a shutdown waits for what is under way.", 0, 3_600)
+    anchors: str = setting(
+        "", "A node of the chain on which the journal is anchored; the ledger page then shows the anchors."
+    )
     secure_cookies: bool = setting(False, "Cookies over TLS only. Set it wherever there is TLS.")
 
     @property

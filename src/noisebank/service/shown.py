@@ -8,6 +8,7 @@ from typing import Any
 from noisebank.answers import IN_WORDS, Answer, GroupedAnswer, Quote
 from noisebank.derivation import COUNTED, Answers, DerivedAnswer
 from noisebank.ledger.protocol import Reservation
+from noisebank.privacy.intervals import interval
 from noisebank.queries.query import about_in_words
 from noisebank.refinement import Refinement
 from noisebank.units import UNITS_PER_PRECISION, Precision
@@ -91,9 +92,11 @@ def result(made: Result) -> dict[str, Any]:
         plain["inferred"] = made.inferred.in_words
     if isinstance(made, GroupedAnswer):
         plain |= {"kind": "grouped", "value": None, "exact": None, "interval": None, "by": list(made.by)}
+        half = interval(0.0, made.stddev)[1]
         plain["groups"] = [
-            {"keys": list(group.keys), "value": group.value, "exact": str(group.exact)} for group in made.groups
-        ]
+            {"keys": list(group.keys), "value": group.value, "exact": str(group.exact), "low": group.value - half,
+             "high": group.value + half} for group in made.groups
+        ]  # fmt: skip
     return plain
 
 
@@ -134,7 +137,10 @@ def _derived(made: DerivedAnswer) -> dict[str, Any]:
     }
     if made.by:
         plain["by"] = list(made.by)
-        plain["groups"] = [{"keys": list(group.keys), "value": group.value} for group in made.groups]
+        plain["groups"] = [
+            {"keys": list(group.keys), "value": number(group.value), "low": number(low), "high": number(high)}
+            for group, (low, high) in zip(made.groups, made.intervals(), strict=True)
+        ]
     else:
         low, high = made.interval()
         plain |= {"value": number(made.value), "stddev": number(made.stddev)}

@@ -91,8 +91,10 @@ class QuoteOut(Wire):
 
 class GroupOut(Wire):
     keys: list[str]
-    value: float
+    value: float | None
     exact: str | None = None
+    low: float | None = Field(None, description="Of this group's 95% interval")
+    high: float | None = None
 
 
 class AnswerOut(Wire):

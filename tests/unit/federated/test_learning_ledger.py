@@ -212,6 +212,13 @@ def test_a_device_gives_no_more_than_its_owner_or_its_budget_allows(rooms: Rooms
         device(rooms, "empty", records=())
 
 
+def test_a_refusal_says_nothing_about_the_record(rooms: Rooms) -> None:
+    for place, record in enumerate(({"age": 30}, {**RECORD, "town": "hidden"}, {**RECORD, "age": float("nan")})):
+        with pytest.raises(BadRequest) as caught:
+            device(rooms, f"odd{place}", records=[record]).take_part(order())
+        assert str(caught.value) == "record = of this device: does not fit the task's attributes"
+
+
 def test_a_devices_gradient_is_the_mean_over_its_records_clipped(rooms: Rooms) -> None:
     records = [RECORD, {"age": 100, "town": "n", "buys": "no"}]
     found = device(rooms, records=records).gradient(order(weights=1.0, model="hinge"))

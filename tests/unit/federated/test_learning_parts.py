@@ -73,7 +73,8 @@ def test_designs_need_a_target_and_something_to_predict_it_from() -> None:
     "other",
     [{"name": ""}, {"name": "a\nb"}, {"model": "linear"}, {"design": PRICED}, {"mechanism": "gauss"}, {"levels": 0},
      {"group": 21}, {"group": 0}, {"devices": 2**20 + 1}, {"epsilon": "0"}, {"epsilon": "1/3"}, {"epsilon": "nan"},
-     {"rate": "0"}, {"shrink": "-1"}, {"radius": "1e10"}, {"tolerance": "x"}, {"group": True}],
+     {"rate": "0"}, {"shrink": "-1"}, {"radius": "1e10"}, {"tolerance": "x"}, {"group": True},
+     {"epsilon": 1.0}, {"rate": 1}, {"model": None}],
 )  # fmt: skip
 def test_tasks_outside_their_ranges_are_refused(other: dict) -> None:
     with pytest.raises(BadRequest):

@@ -88,7 +88,10 @@ class Device:
         task, weights = order.task, np.asarray(order.weights, dtype=np.float64)
         if weights.shape != (task.dimension,) or not np.isfinite(weights).all():
             raise BadRequest("model", f"shape {weights.shape}", f"must be {task.dimension} finite numbers")
-        found = [task.design.row(record) for record in self.records]
+        try:
+            found = [task.design.row(record) for record in self.records]
+        except BadRequest:  # what it lacks is its owner's business: a refusal is shown to the server
+            raise BadRequest("record", "of this device", "does not fit the task's attributes") from None
         rows, targets = np.stack([row for row, _ in found]), np.array([target for _, target in found])
         slopes = task.kind.slopes(rows @ weights, targets)
         return clean((slopes[:, None] * rows).mean(axis=0))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from noisebank.entropy import simulation
 from noisebank.errors import BadRequest
 from noisebank.federated.learning.descent import Descent
 from noisebank.federated.learning.gradients import ExactMean, GradientNoise, task_noise
@@ -61,7 +62,7 @@ def learn(
     if account is not None and account.task.digest != task.digest:
         raise BadRequest("account", account.task.name, "is another task's")
     noise, descent = task_noise(task), Descent.of(task)
-    order = np.arange(task.devices) if account is None else account.order()
+    order = simulation(int.from_bytes(task.digest)).permutation(task.devices) if account is None else account.order()
     for group in range(task.groups):
         start, stop = task.members(group)
 

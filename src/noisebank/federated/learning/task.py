@@ -52,6 +52,11 @@ class Task:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not 0 < len(self.name) <= 100 or not self.name.isprintable():
             raise BadRequest("name", ascii(self.name)[:40], "must have 1 to 100 printable characters")
+        for text in ("model", "epsilon", "mechanism", *STEP_FIELDS):
+            if not isinstance(getattr(self, text), str):
+                raise BadRequest(
+                    text, ascii(getattr(self, text))[:40], "must be a text: a digest has no place for floats"
+                )
         answer = self.design.answer
         if self.kind.classifies and not (isinstance(answer, Category) and len(answer.values) == 2):
             raise BadRequest("target", answer.name, f"a {self.model} model needs a category of two values")

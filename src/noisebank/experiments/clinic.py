@@ -1,0 +1,86 @@
+"""A made-up clinic with cells: stays by ward and age, for the served demonstration."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from noisebank.entropy import workload
+from noisebank.path import Account
+
+STAYS = 4_000
+WARDS = ("cardiology", "maternity", "oncology", "paediatrics", "surgery")
+
+POLICY = """\
+# The public facts about the table. Prices and sensitivities come from here alone.
+name = "clinic"
+source = "clinic.csv"
+neighbours = "replace-one"
+rows = 4000
+cubes = [["ward", "age"]]
+
+[budget]
+epsilon = 3
+delta = 1e-5
+
+[columns.ward]
+type = "text"
+keys = ["cardiology", "maternity", "oncology", "paediatrics", "surgery"]
+
+[columns.age]
+type = "integer"
+bounds = [0, 110]
+bins = [10, 20, 30, 40, 50, 60, 70, 80]
+
+[columns.days]
+type = "integer"
+bounds = [0, 60]
+
+[columns.smoker]
+type = "boolean"
+
+[columns.readmitted]
+type = "boolean"
+
+[queries]
+stays_by_ward = "SELECT ward, COUNT(*) FROM clinic GROUP BY ward"
+smokers = "SELECT COUNT(*) FROM clinic WHERE smoker"
+readmitted = "SELECT AVG(readmitted) FROM clinic"
+days = "SELECT AVG(days) FROM clinic"
+"""
+
+ASKED = (
+    ("maria", "smokers", "0.1"), ("maria", "days", "0.15"), ("noor", "smokers", "0.1"), ("noor", "smokers", "0.2"),
+    ("maria", "SELECT COUNT(*) FROM clinic WHERE ward = 'oncology'", "0.15"),
+    ("noor", "SELECT COUNT(*) FROM clinic WHERE ward = 'oncology' AND age >= 60", "0.15"),
+    ("maria", "SELECT COUNT(*) FROM clinic WHERE age >= 70", "0.2"), ("maria", "readmitted", "0.1"),
+    ("noor", "SELECT COUNT(*) FROM clinic WHERE ward = 'surgery' AND age < 30", "0.2"), ("noor", "days", "0.1"),
+    ("maria", "SELECT COUNT(*) FROM clinic WHERE ward = 'cardiology' AND age >= 50", "0.25"),
+    ("maria", "smokers", "0.15"), ("noor", "SELECT COUNT(*) FROM clinic WHERE ward <> 'maternity'", "0.1"),
+    ("maria", "days", "0.2"), ("noor", "readmitted", "0.1"),
+)  # fmt: skip
+"""Analyst, question, epsilon."""
+
+
+def write_clinic(folder: Path, seed: int = 0) -> Path:
+    """Writes clinic.csv and its policy into `folder`; returns the policy's path."""
+    random = workload(seed)
+    with (folder / "clinic.csv").open("w", newline="") as file:
+        rows = csv.writer(file, lineterminator="\n")
+        rows.writerow(["ward", "age", "days", "smoker", "readmitted"])
+        for _ in range(STAYS):
+            ward = random.choices(WARDS, (24, 18, 17, 15, 26))[0]
+            middle = {"maternity": 31, "paediatrics": 8}.get(ward, 62)
+            age = min(99, max(0, int(random.gauss(middle, 6 if middle < 40 else 15))))
+            days = min(60, 1 + int(random.expovariate(1 / (3 if ward == "maternity" else 6))))
+            smoker = age >= 16 and random.random() < 0.21
+            rows.writerow([ward, age, days, str(smoker).lower(), str(random.random() < 0.12).lower()])
+    policy = folder / "clinic.toml"
+    policy.write_text(POLICY)
+    return policy
+
+
+def ask_clinic(account: Account) -> None:
+    """What two analysts wanted to know."""
+    for number, (who, sql, epsilon) in enumerate(ASKED):
+        account.ask(sql, epsilon=epsilon, delta="1e-6", analyst=who, key=f"demo {number}")

@@ -1,0 +1,153 @@
+"""What an account has spent, by question, analyst and kind, over time. Only what is new is read; all else is known."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from dataclasses import dataclass, field
+
+from noisebank.ledger.protocol import Reservation
+from noisebank.path import Account
+from noisebank.queries.query import PART_OF_TABLE, about_in_words
+from noisebank.units import Precision
+
+MOST_POINTS = 1_200
+DAY = 86_400
+LOOK_BACK = 30
+"""Days whose pace is taken for the future."""
+
+
+@dataclass(slots=True)
+class Row:
+    """Everything about one question, one analyst or one kind."""
+
+    name: str
+    asked: int = 0
+    paid: int = 0
+    """How many of them looked at the data."""
+    units: int = 0
+    naive: int = 0
+    last: int = 0
+
+    def add(self, found: Reservation) -> None:
+        """One more entry."""
+        self.asked += 1
+        self.paid += bool(found.fresh)
+        self.units += found.cost.units
+        self.naive += found.wanted.units
+        self.last = max(self.last, found.time)
+
+    @property
+    def cost(self) -> Precision:
+        """What was paid."""
+        return Precision(self.units)
+
+    @property
+    def saved(self) -> float:
+        """The share that reuse has saved."""
+        return max(0.0, 1 - self.units / self.naive) if self.naive else 0.0
+
+
+@dataclass(slots=True)
+class Curve:
+    """Spent and what it would have been without reuse, answer by answer; thinned out when it gets long."""
+
+    every: int = 1
+    points: list[tuple[int, int, float, float]] = field(default_factory=list)
+    """Number, time, spent, naive."""
+
+    def add(self, place: int, time: int, spent: int, naive: int) -> None:
+        """One more answer."""
+        if place % self.every == 0:
+            self.points.append((place + 1, time, spent / 1e18, naive / 1e18))
+        if len(self.points) > MOST_POINTS:
+            self.points, self.every = self.points[1::2], self.every * 2
+
+
+class Spending:
+    """The sums for one account. A page reads them after `update`."""
+
+    def __init__(self, account: Account) -> None:
+        self.account = account
+        self.queries: dict[bytes, Row] = {}
+        self.analysts: dict[bytes, Row] = {}
+        self.kinds: dict[int, Row] = {}
+        self.whole, self.part = Row("whole table"), Row("part of the table")
+        self.all = Row("all")
+        self.cases: Counter[str] = Counter()
+        self.curve = Curve()
+        self.first_time = 0
+        self._days: Counter[int] = Counter()
+        self._read = 0
+        self._last: tuple[int, int, float, float] | None = None
+        self._turn = threading.Lock()
+
+    def update(self) -> Spending:
+        """Reads what has come since."""
+        books = self.account.ledger.books
+        with self._turn:
+            while self._read < (count := books.count(self.account.id)):
+                for found in books.page(self.account.id, self._read, min(count, self._read + 2_000)):
+                    self._add(found)
+        return self
+
+    def points(self) -> list[tuple[int, int, float, float]]:
+        """The curve, the newest answer always last."""
+        points = list(self.curve.points)
+        if self._last is not None and (not points or points[-1][0] != self._last[0]):
+            points.append(self._last)
+        return points
+
+    def life(self, now: float) -> tuple[float, float, float] | None:
+        """Pace a day over the last days, over how many days it was taken, days left at it. None: nothing to go by."""
+        days = min(float(LOOK_BACK), (now - self.first_time) / DAY)
+        today = int(now // DAY)
+        recent = sum(units for day, units in self._days.items() if day > today - LOOK_BACK)
+        if not self.first_time or not recent or days <= 0:
+            return None
+        pace = recent / 1e18 / max(days, 1 / 24)
+        return pace, days, float(self.account.state.left) / pace
+
+    def questions_left(self) -> int | None:
+        """How many more questions like those so far the balance would pay for."""
+        if not self.all.units:
+            return None
+        return self.account.state.left.units * self.all.asked // self.all.units
+
+    def _add(self, found: Reservation) -> None:
+        if found.query not in self.queries:  # only then the vault is asked: seldom, however many entries there are
+            self.queries[found.query] = Row(self._named(found, question=True))
+        if found.analyst not in self.analysts:
+            self.analysts[found.analyst] = Row(self._named(found, question=False))
+        if found.about not in self.kinds:
+            self.kinds[found.about] = Row(about_in_words(found.about))
+        half = self.part if found.about & PART_OF_TABLE else self.whole
+        for row in (self.queries[found.query], self.analysts[found.analyst], self.kinds[found.about], half, self.all):
+            row.add(found)
+        self.cases[found.case.name] += 1
+        self.first_time = self.first_time or found.time
+        self._days[found.time // DAY] += found.cost.units
+        self._last = (self._read + 1, found.time, found.spent.units / 1e18, self.all.naive / 1e18)
+        self.curve.add(self._read, found.time, found.spent.units, self.all.naive)
+        self._read += 1
+
+    def _named(self, found: Reservation, question: bool) -> str:
+        request = self.account.vault.request(found.id)
+        if request is None:
+            return "(not in this vault)"
+        return str(request.body.get("sql", "")) if question else request.analyst
+
+
+class Spendings:
+    """One `Spending` an account."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, Spending] = {}
+        self._access = threading.Lock()
+
+    def of(self, account: Account) -> Spending:
+        """Up to date."""
+        with self._access:
+            known = self._known.setdefault(account.id, Spending(account))
+        known.account = account  # a new version of the table is another object
+        return known.update()

@@ -1,0 +1,116 @@
+"""Pictures of every page, wide and narrow, for the docs:  python -m browser.screenshots [FOLDER]
+
+Makes the served demonstration in a folder of its own, looks at each page, writes small PNGs.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from PIL import Image
+from playwright.sync_api import Browser, Page
+
+from browser.chrome import DESKTOP, PHONE, browser, sign_in
+
+TARGET = Path(__file__).parents[2] / "docs" / "images"
+OVER_60 = "SELECT COUNT(*) FROM clinic WHERE ward = 'oncology' AND age >= 60"
+
+
+@contextmanager
+def demo(folder: Path) -> Iterator[dict[str, object]]:
+    """`noisebank demo --serve` as a process of its own."""
+    command = [sys.executable, "-m", "noisebank", "demo", "--serve", "--port", "0", "--folder", str(folder), "--json"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        assert process.stdout is not None
+        text = ""
+        while not text.rstrip().endswith("}\n}") and not text.rstrip().endswith('"\n}'):
+            line = process.stdout.readline()
+            assert line, text
+            text += line
+        yield json.loads(text)
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def save(page: Page, name: str, whole: bool) -> None:
+    """Few colours make a small file; text stays sharp."""
+    raw = page.screenshot(full_page=whole, animations="disabled")
+    picture = Image.open(io.BytesIO(raw)).convert("RGB")
+    if picture.height > 2_400:
+        picture = picture.crop((0, 0, picture.width, 2_400))
+    picture.quantize(64, dither=Image.Dither.NONE).save(TARGET / f"{name}.png", optimize=True)
+
+
+def shoot(chrome: Browser, shown: dict[str, object], size: dict[str, int], label: str, dark: bool = False) -> None:
+    """Every page at one width."""
+    address, keys = str(shown["address"]), shown["keys"]
+    assert isinstance(keys, dict)
+    wide = label == "wide"
+    context = chrome.new_context(viewport=size, color_scheme="dark" if dark else "light")  # type: ignore[arg-type]
+    page = context.new_page()
+    page.goto(f"{address}/")
+    save(page, f"web-start-{label}", wide)
+    page.goto(f"{address}/d/clinic")
+    save(page, f"web-public-{label}", True)
+    page.goto(f"{address}/d/nothing-here")
+    save(page, f"web-missing-{label}", False)
+    page.goto(f"{address}/sign-in")
+    save(page, f"web-sign-in-{label}", False)
+    page.goto(f"{address}/d/clinic/ledger")
+    page.get_by_role("button", name="Verify").click()
+    page.get_by_text("Verified: the books balance").wait_for()
+    save(page, f"web-ledger-{label}", True)
+    sign_in(page, address, keys["maria"])
+    page.goto(f"{address}/d/clinic/console")
+    page.get_by_role("radio", name="SQL").check()
+    page.locator("#sql").fill(OVER_60)
+    page.get_by_text("Left afterwards").wait_for()
+    page.wait_for_timeout(800)
+    page.get_by_role("button", name="Ask").click()
+    page.locator("#answer .value").wait_for()
+    page.wait_for_timeout(600)
+    page.evaluate("window.scrollTo(0, 0)")
+    save(page, f"web-console-{label}", True)
+    page.get_by_role("radio", name="Build one").check()
+    page.get_by_label("for each").select_option("ward")
+    page.wait_for_timeout(800)
+    page.get_by_role("button", name="Ask").click()
+    page.locator("#answer svg.bars").wait_for()
+    page.wait_for_timeout(400)
+    page.locator("#answer").screenshot(path=str(TARGET / f"web-groups-{label}.png"), animations="disabled")
+    picture = Image.open(TARGET / f"web-groups-{label}.png").convert("RGB")
+    picture.quantize(64, dither=Image.Dither.NONE).save(TARGET / f"web-groups-{label}.png", optimize=True)
+    context.clear_cookies()
+    sign_in(page, address, keys["owner"])
+    page.goto(f"{address}/d/clinic/statement")
+    page.locator(".chart canvas").wait_for()
+    save(page, f"web-statement-{label}", True)
+    page.goto(f"{address}/d/survey/statement")
+    page.locator(".chart canvas").wait_for()
+    page.wait_for_timeout(300)
+    save(page, f"web-survey-{label}", False)
+    context.close()
+
+
+def main() -> None:
+    """All of them."""
+    TARGET.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as room, browser() as chrome, demo(Path(room) / "demo") as shown:
+        if len(sys.argv) > 1:
+            shown = json.loads(Path(sys.argv[1]).read_text())
+        shoot(chrome, shown, DESKTOP, "wide")
+        shoot(chrome, shown, PHONE, "phone")
+        shoot(chrome, shown, DESKTOP, "dark", dark=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""A bank behind its pages, in a thread of the test's own process: what the browser does can be seen in the bank."""
+
+from __future__ import annotations
+
+import io
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import uvicorn
+
+from noisebank.bank import Bank, create_bank, open_bank
+from noisebank.experiments.clinic import POLICY, write_clinic
+from noisebank.service.access import Access, Part
+from noisebank.service.app import make_app
+from noisebank.service.logs import Log
+from noisebank.service.server import listening
+from noisebank.service.settings import Settings
+
+EASY = Settings(port=0, rate=1e6, burst=1_000_000, open_rate=1e6, open_burst=1_000_000, stream_seconds=2.0)
+"""No pace to keep, and streams that end soon."""
+
+
+@dataclass
+class Served:
+    """A bank, its address and everybody's keys."""
+
+    address: str
+    bank: Bank
+    access: Access
+    keys: dict[str, str]
+    log: io.StringIO
+
+    @property
+    def spent(self) -> int:
+        return self.bank.account("clinic").state.spent.units
+
+
+def clinic(folder: Path, epsilon: str = "3", more: str = "") -> Path:
+    """A made-up clinic's policy, with another budget."""
+    policy = write_clinic(folder)
+    policy.write_text(more + POLICY.replace("epsilon = 3", f"epsilon = {epsilon}"))
+    return policy
+
+
+def new_bank(folder: Path, epsilon: str = "3", more: str = "") -> Path:
+    """A bank with the clinic in it."""
+    create_bank(folder / "bank")
+    with open_bank(folder / "bank") as bank:
+        bank.open_account(clinic(folder, epsilon, more))
+    return folder / "bank"
+
+
+@contextmanager
+def served(
+    bank: Bank, settings: Settings = EASY, limits: str = "2", prepare: Callable[[Access], None] = lambda access: None
+) -> Iterator[Served]:
+    """The bank's pages until the end of the block: owner, curator, auditor, and the analysts maria and noor."""
+    door = listening(settings)
+    settings = replace(settings, bank=bank.folder, port=door.getsockname()[1])
+    log = io.StringIO()
+    app = make_app(bank, settings, Log(log))
+    access: Access = app.state.access
+    keys = {"owner": access.make_key("owner")[0]}
+    for name, part in (("carl", Part.CURATOR), ("aude", Part.AUDITOR), ("maria", Part.ANALYST), ("noor", Part.ANALYST)):
+        person = access.add_person(name, part)
+        keys[name] = access.make_key(name)[0]
+        for account in bank.accounts() if part is Part.ANALYST else ():
+            app.state.desk.set_limit(account.name, person, limits)
+    prepare(access)
+    server = uvicorn.Server(
+        uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=3, ws="none")
+    )
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [door]})
+    thread.start()
+    try:
+        while not server.started:
+            assert thread.is_alive()
+            time.sleep(0.01)
+        yield Served(settings.address, bank, access, keys, log)
+    finally:
+        server.should_exit = True
+        thread.join(30)
+        door.close()

@@ -1,0 +1,287 @@
+"""The analyst's way through the console, in a real browser, with the bank watched from inside."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from browser.chrome import sign_in
+from browser.serving import Served, new_bank, served
+from noisebank.bank import open_bank
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytestmark = pytest.mark.browser
+SMOKERS = "SELECT COUNT(*) FROM clinic WHERE smoker AND days > 5"
+
+
+def quoted(page: Page, text: str) -> None:
+    """Waits until the price says so."""
+    page.locator("#quote", has_text=text).wait_for()
+
+
+def say_sql(page: Page, sql: str, epsilon: str) -> None:
+    page.get_by_role("radio", name="SQL").check()
+    page.locator("#sql").fill(sql)
+    page.get_by_role("radio", name="Privacy loss").check()
+    page.locator("#epsilon").fill(epsilon)
+    page.locator("#delta").fill("1e-6")
+    quoted(page, sql)
+
+
+def ask(page: Page) -> None:
+    """Presses the button and waits for the new key that comes with what was answered."""
+    before = page.locator("#key").input_value()
+    page.get_by_role("button", name="Ask", exact=True).click()
+    page.wait_for_function("before => document.querySelector('#key').value !== before", arg=before)
+
+
+def test_sign_in_quote_ask_repeat_refine_and_history(page: Page, clinic: Served, tmp_path: Path) -> None:
+    page.goto(f"{clinic.address}/d/clinic/console")  # not signed in: sent to do so, and back
+    page.get_by_label("Key", exact=True).fill("nbk_wrong")
+    page.get_by_role("button", name="Sign in", exact=True).click()
+    assert "misspelt, revoked or has expired" in page.locator("#error-key").inner_text()
+    page.get_by_label("Key", exact=True).fill(clinic.keys["maria"])
+    page.get_by_role("button", name="Sign in", exact=True).click()
+    page.wait_for_url("**/d/clinic/console")
+    cookie = next(each for each in page.context.cookies() if each["name"] == "noisebank_session")
+    assert cookie["httpOnly"] and cookie["sameSite"] == "Strict"
+
+    say_sql(page, SMOKERS, "0.1")
+    quoted(page, "The first answer to this question")
+    assert clinic.spent == 0  # a price costs nothing
+    ask(page)
+    first = page.locator("#answer .value").inner_text()
+    assert "95% confidence" in page.locator("#answer").inner_text()
+    assert page.locator("#answer svg.interval").get_attribute("aria-label")
+    paid = clinic.spent
+    assert paid > 0
+
+    quoted(page, "free")
+    ask(page)
+    assert page.locator("#answer .value").inner_text() == first
+    assert "Reused the answer of" in page.locator("#answer .case").inner_text()
+    assert "nothing spent" in page.locator("#answer .case").inner_text()
+    assert clinic.spent == paid
+
+    page.locator("#epsilon").fill("0.2")
+    quoted(page, "Only the difference is paid for")
+    ask(page)
+    assert "only the difference was paid for" in page.locator("#answer .case").inner_text()
+    account = clinic.bank.account("clinic")
+    alone = account.quote(SMOKERS.replace("> 5", "> 6"), epsilon="0.2", delta="1e-6")
+    assert clinic.spent == alone.cost.units > paid  # in all, what the better answer alone would have cost
+
+    page.locator("#history tr").nth(2).wait_for()
+    assert page.locator("#history .badge").all_inner_texts()[:3] == ["improved", "reused", "new"]
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download the receipt").click()
+    receipt = Path(download.value.path()).read_text()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Export as CSV").click()
+    rows = list(csv.reader(io.StringIO(Path(download.value.path()).read_text())))
+    assert rows[0][:4] == ["time", "id", "sql", "case"] and [row[3] for row in rows[1:]] == [
+        "REFINE",
+        "REPEAT",
+        "FIRST",
+    ]
+
+    page.goto(f"{clinic.address}/d/clinic/ledger")
+    page.get_by_label("The receipt").fill(receipt)
+    page.get_by_role("button", name="Check").click()
+    page.locator("#checked .good").wait_for()
+    forged = json.loads(receipt)
+    forged["answer"]["value"][0] += 1
+    page.get_by_label("The receipt").fill(json.dumps(forged))
+    page.get_by_role("button", name="Check").click()
+    assert "another answer than the one published" in page.locator("#checked .bad").inner_text()
+
+
+def test_the_same_form_sent_twice_is_charged_once(page: Page, clinic: Served) -> None:
+    sign_in(page, clinic.address, clinic.keys["maria"])
+    page.goto(f"{clinic.address}/d/clinic/console")
+    say_sql(page, "SELECT COUNT(*) FROM clinic WHERE days > 11", "0.11")
+    before = clinic.bank.ledger.books.count(clinic.bank.account("clinic").id)
+    body = page.evaluate("new URLSearchParams(new FormData(document.querySelector('#ask'))).toString()")
+    said = [
+        page.request.post(
+            f"{clinic.address}/d/clinic/console/ask", data=body,
+            headers={"content-type": "application/x-www-form-urlencoded", "hx-request": "true"},
+        ).text() for _ in range(2)
+    ]  # fmt: skip
+    values = [re.search(r'class="value">([^<]*)', text) for text in said]
+    assert values[0] and values[1] and values[0].group(1) == values[1].group(1)
+    assert clinic.bank.ledger.books.count(clinic.bank.account("clinic").id) == before + 1
+
+
+def test_the_slider_and_the_distance_follow_each_other(page: Page, clinic: Served) -> None:
+    sign_in(page, clinic.address, clinic.keys["noor"])
+    page.goto(f"{clinic.address}/d/clinic/console")
+    page.get_by_role("radio", name="Build one").check()
+    quoted(page, "SELECT COUNT(*) FROM clinic")
+    coarse = page.locator("#within").input_value()
+    page.locator("#slide").focus()
+    for _ in range(5):
+        page.keyboard.press("ArrowRight")
+    page.wait_for_function("before => document.querySelector('#within').value !== before", arg=coarse)
+    fine = page.locator("#within").input_value()
+    assert float(fine) < float(coarse)
+    quoted(page, f"within ± {float(fine):.3g}"[:12])
+    page.locator("#within").fill(coarse)
+    page.wait_for_function("document.querySelector('#slide').value === '50'")
+
+
+def test_groups_as_a_chart_a_table_and_csv_and_several_results(page: Page, clinic: Served) -> None:
+    sign_in(page, clinic.address, clinic.keys["noor"])
+    page.goto(f"{clinic.address}/d/clinic/console")
+    page.get_by_role("radio", name="Build one").check()
+    page.get_by_label("for each").select_option("ward")
+    quoted(page, "GROUP BY ward")
+    ask(page)
+    assert page.locator("#answer svg.bars .error").count() == 5
+    assert page.locator("#answer tbody th").all_inner_texts() == [
+        "cardiology", "maternity", "oncology", "paediatrics", "surgery",
+    ]  # fmt: skip
+    with page.expect_download() as download:
+        page.locator("#answer").get_by_role("link", name="Export as CSV").click()
+    rows = list(csv.DictReader(io.StringIO(Path(download.value.path()).read_text())))
+    assert rows[0]["ward"] == "cardiology" and len(rows) == 5
+    assert all(float(row["low_95"]) < float(row["value"]) < float(row["high_95"]) for row in rows)
+
+    page.locator("#function").select_option("avg")  # an average for each group is made of sums and counts
+    page.locator("#column").select_option("days")
+    page.get_by_role("radio", name="Privacy loss").check()
+    quoted(page, "depends on the data")
+    ask(page)
+    assert page.locator("#answer svg.bars .bar").count() == 5
+    with page.expect_download() as download:
+        page.locator("#answer").get_by_role("link", name="Download the receipt").click()
+    assert len(json.loads(Path(download.value.path()).read_text())) >= 2
+
+    say_sql(page, "SELECT COUNT(*), AVG(days) FROM clinic WHERE days > 2", "0.1")
+    ask(page)
+    assert page.locator("#answer .part").count() == 2
+
+
+def test_an_empty_account_refuses_clearly_and_spends_nothing(page: Page, tmp_path: Path) -> None:
+    with open_bank(new_bank(tmp_path, epsilon="0.3")) as bank, served(bank) as desk:
+        sign_in(page, desk.address, desk.keys["owner"])
+        page.goto(f"{desk.address}/d/clinic/console")
+        say_sql(page, SMOKERS, "0.2")
+        ask(page)
+        page.locator("#answer .value").wait_for()
+        spent = desk.spent
+        page.locator("#sql").fill("SELECT COUNT(*) FROM clinic WHERE days > 30")
+        page.locator("#epsilon").fill("1")
+        quoted(page, "This costs more than the account has left")
+        ask(page)
+        refusal = page.locator("#answer [role=alert]")
+        assert "Refused: the answer costs more than the account has left" in refusal.inner_text()
+        assert "Nothing was spent" in refusal.inner_text()
+        assert page.evaluate("document.activeElement.closest('[role=alert]') !== null")
+        assert desk.spent == spent
+        assert page.locator("#sql").input_value() == "SELECT COUNT(*) FROM clinic WHERE days > 30"
+        page.locator("#sql").fill(SMOKERS)  # what is paid for stays free
+        page.locator("#epsilon").fill("0.2")
+        quoted(page, "free")
+        ask(page)
+        assert "nothing spent" in page.locator("#answer .case").inner_text()
+
+
+BAD = [
+    ("named", "named", None, None),
+    ("sql", "sql", "SELECT name FROM clinic", ""),
+    ("sql", "sql", "DROP TABLE clinic", ""),
+    ("sql", "sql", "SELECT COUNT(*) FROM elsewhere", ""),
+    ("privacy", "epsilon", "a lot", "number above 0"),
+    ("privacy", "epsilon", "-1", "number above 0"),
+    ("privacy", "epsilon", "1e9", "must lie in"),
+    ("privacy", "delta", "2", "below 1"),
+    ("privacy", "delta", "", "number above 0"),
+    ("accuracy", "within", "zero", "number above 0"),
+    ("accuracy", "within", "0", "number above 0"),
+    ("built", "where1_value", "many", "a number from 0 to 60"),
+]
+
+
+@pytest.mark.parametrize(("panel", "field", "value", "message"), BAD[1:])
+def test_bad_input_gets_a_message_at_its_field_and_nothing_is_lost(
+    page: Page, clinic: Served, panel: str, field: str, value: str, message: str
+) -> None:
+    sign_in(page, clinic.address, clinic.keys["maria"])
+    page.goto(f"{clinic.address}/d/clinic/console")
+    spent = clinic.spent
+    page.get_by_role("radio", name="Build one" if panel == "built" else "SQL").check()
+    page.get_by_role("radio", name="Privacy loss" if panel == "privacy" else "Accuracy").check()
+    if panel == "built":
+        page.locator("[name=where1_column]").select_option("days")
+    box = page.locator(f"[name={field}]")
+    box.fill(value)
+    error = page.locator(f"#error-{field}")
+    error.filter(has_text=re.compile(r"\S")).wait_for()
+    assert message in error.inner_text()
+    assert box.get_attribute("aria-invalid") == "true"
+    ask(page)
+    page.locator("#answer", has_text="Not asked yet").wait_for()
+    assert box.input_value() == value and error.inner_text()  # still there
+    assert clinic.spent == spent
+
+
+def test_without_scripts_the_same_forms_work(chrome: Browser, clinic: Served) -> None:
+    context = chrome.new_context(java_script_enabled=False)
+    page = context.new_page()
+    sign_in(page, clinic.address, clinic.keys["maria"])
+    page.goto(f"{clinic.address}/d/clinic/console")
+    page.get_by_role("radio", name="SQL").check()
+    page.locator("#sql").fill("SELECT COUNT(*) FROM clinic WHERE days > 3")
+    page.get_by_role("button", name="Ask", exact=True).click()
+    assert page.locator("#answer .value").inner_text()
+    page.locator("#sql").fill("nonsense")
+    page.get_by_role("button", name="Ask", exact=True).click()
+    assert page.locator("#error-sql").inner_text() and page.locator("#sql").input_value() == "nonsense"
+    page.goto(f"{clinic.address}/d/clinic/ledger")
+    page.get_by_role("button", name="Verify").click()
+    assert "the books balance" in page.locator("#verdict").inner_text()
+    context.close()
+
+
+def test_by_keyboard_alone(page: Page, clinic: Served) -> None:
+    def tab_to(what: str, most: int = 60) -> None:
+        for _ in range(most):
+            page.keyboard.press("Tab")
+            if page.evaluate("what => document.activeElement.matches(what)", what):
+                outline = page.evaluate(
+                    "getComputedStyle(document.activeElement.closest('.tab') || document.activeElement).outlineStyle"
+                )
+                assert outline != "none", f"{what} has no visible focus"
+                return
+        raise AssertionError(f"{what} cannot be reached")
+
+    page.goto(f"{clinic.address}/d/clinic/console")
+    tab_to(".skip")
+    tab_to("#key")
+    page.keyboard.type(clinic.keys["noor"])
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/d/clinic/console")
+    tab_to("#how-named")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    tab_to("#sql")
+    page.keyboard.press("Control+A")
+    page.keyboard.type("SELECT COUNT(*) FROM clinic WHERE readmitted")
+    quoted(page, "WHERE readmitted")
+    tab_to("#slide")
+    page.keyboard.press("ArrowLeft")
+    tab_to("#ask-button")
+    page.wait_for_timeout(500)
+    page.keyboard.press("Enter")
+    page.locator("#answer .value").wait_for()
+    page.wait_for_function("document.activeElement.id === 'answered'")
+    tab_to("#answer a")  # the receipt is next
