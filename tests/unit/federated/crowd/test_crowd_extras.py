@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -114,8 +115,10 @@ def test_a_sound_task_is_charged_before_it_trains(tmp_path: Path):
     threads = [threading.Thread(target=member, args=(number,)) for number in range(5)]
     for thread in threads:
         thread.start()
+    deadline = time.monotonic() + 120
     while sum(one.key is not None for one in registry.books(task).members.values()) < 5:
-        threading.Event().wait(0.2)
+        assert time.monotonic() < deadline and not refused, refused
+        time.sleep(0.2)
     registry.send(poster, "begin", task, secret)
     for thread in threads:
         thread.join()
