@@ -46,9 +46,7 @@ def draw_charts(
 
 def normalisation(made: CrowdResult) -> Any:
     """Figure 5.3."""
-    figure, axes = _figure(
-        made, "Under noise the bounded normalisation keeps its accuracy, batch normalisation does not"
-    )
+    figure, axes = _figure(made, "Bounded against batch normalisation, by the noise on features")
     rows = made.figures["5.3"]
     for title, colour, mark in (("ours", OURS, "o"), ("batch norm", BATCH, "s")):
         for kind, line in (("clean", "-"), ("noisy", "--")):
@@ -56,6 +54,7 @@ def normalisation(made: CrowdResult) -> Any:
             _line(axes, points, kind, color=colour, marker=mark, linestyle=line, label=f"{title}, {kind} test features")
     if rows["no noise"]:
         axes.axhline(rows["no noise"]["clean"], color=NONE, linewidth=1.4, label="no noise at all")
+    _epsilons(axes)
     return _finished(figure, axes, "epsilon of one feature", "Figure 5.3: test accuracy after two global epochs")
 
 
@@ -70,7 +69,7 @@ def batch_size(made: CrowdResult) -> Any:
         axes.set_xscale("log", base=2)
         axes.set_xticks(BATCHES, [str(n) for n in BATCHES])
         _finished(figure, axes, "batch size N", f"Figure {number}: {title}, one global epoch")
-    figure.suptitle(f"Noise grows with the batch size; {_small(made)}", x=0.01, ha="left", fontsize=11)
+    figure.suptitle(f"Noise is scaled by sqrt(N - 1); {_small(made)}", x=0.01, ha="left", fontsize=11)
     return figure
 
 
@@ -86,16 +85,17 @@ def batch_by_epoch(made: CrowdResult) -> Any:
 
 def by_epsilon(made: CrowdResult) -> Any:
     """Figure 5.7."""
-    figure, axes = _figure(made, "More epsilon, more accuracy; after two global epochs little is gained")
+    figure, axes = _figure(made, "The paper's normalisation, by epsilon and global epoch")
     for g, colour, mark in zip(range(1, made.scale.globals + 1), SHADES, MARKS, strict=False):
         points = [(e, made.figures["5.7"].get(f"epsilon {e:g}, global epoch {g}")) for e in EPSILONS]
         _line(axes, points, "clean", color=colour, marker=mark, label=f"global epoch {g}")
+    _epsilons(axes)
     return _finished(figure, axes, "epsilon of one feature", "Figure 5.7: test accuracy")
 
 
 def local_epochs(made: CrowdResult) -> Any:
     """Figure 5.8."""
-    figure, axes = _figure(made, "Fewer local epochs need more global ones (epsilon 2)")
+    figure, axes = _figure(made, "At epsilon 2, by local and global epochs")
     for (paper, ours), colour, mark in zip(made.scale.local.items(), SHADES, MARKS, strict=False):
         points = []
         for name, row in made.figures["5.8"].items():
@@ -139,9 +139,10 @@ def attackers(made: CrowdResult) -> Any:
     width = 0.27
     for place, (name, found) in enumerate(made.attacks.items()):
         where = [number + (place - 1) * width for number in range(1, len(found.selected) + 1)]
-        axes.bar(where, [max(count, 0.03) for count in found.selected], width, color=colours[name],
+        axes.bar(where, found.selected, width, color=colours[name],
                  label=f"{name}: {sum(found.selected)} in all, accuracy {found.accuracies[-1]:.2f}")  # fmt: skip
-    axes.set_ylim(0, 3.6)
+    axes.set_ylim(0, 3.8)
+    axes.set_yticks(range(4))
     axes.set_xticks(range(1, 11))
     _finished(figure, axes, "round", "Attackers (3 of 10) that Multi-KRUM accepted", percent=False)
     figure.suptitle("Multi-KRUM keeps outliers away, not three identical updates", x=0.01, ha="left", fontsize=11)
@@ -164,6 +165,11 @@ def _small(made: CrowdResult) -> str:
     base = made.scale.base
     data = "digits 8 x 8" if made.scale.name == "digits" else "MNIST"
     return f"{data}, {base.members} members x {base.images} images, {base.local_epochs} local epochs"
+
+
+def _epsilons(axes: Any) -> None:
+    axes.set_xlim(0, max(EPSILONS) + 0.5)
+    axes.set_xticks(EPSILONS, [f"{e:g}" for e in EPSILONS])
 
 
 def _line(axes: Any, points: Sequence[tuple[float, Any]], kind: str, **style: Any) -> None:

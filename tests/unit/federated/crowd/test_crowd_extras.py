@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -75,13 +76,15 @@ def test_a_sound_task_is_charged_before_it_trains(tmp_path: Path):
     store = FolderStore(tmp_path / "models")
     registry = Registry(door.url)
     ledger = own_contract(registry.node, "budget_ledger")
-    terms = Terms(**{**{name: getattr(SOUND, name) for name in SOUND.__dataclass_fields__}, "ledger": ledger})
+    terms = Terms(
+        **{**{name: getattr(SOUND, name) for name in SOUND.__dataclass_fields__}, "ledger": ledger, "epochs": 1}
+    )
     keys = [Key(SystemEntropy().token()) for _ in range(5)]
     poor = DeviceAccount(door.url, ledger, keys[4], tmp_path / "poor", terms.delta)
     poor.open("1")
     poster = Key(SystemEntropy().token())
     task, secret = post_task(
-        registry, store, poster, terms, Rules(rounds=1, byzantine=0, seats=25, patience=30),
+        registry, store, poster, terms, Rules(rounds=1, byzantine=0, seats=25, patience=20),
         [(key.address, 5) for key in keys],
     )  # fmt: skip
     with pytest.raises(BudgetExhausted):
@@ -102,18 +105,20 @@ def test_a_sound_task_is_charged_before_it_trains(tmp_path: Path):
 
         made = Member(
             Registry(door.url), store, keys[number], LotKey(bytes([number + 1]) * 32), task,
-            lambda terms, books: SoundTrainer(terms, glyphs(number, 256), 1), receipt=receipt,
+            lambda terms, books: SoundTrainer(terms, glyphs(number, 128), 1), receipt=receipt,
         )  # fmt: skip
         try:
-            made.run(120)
+            made.run(600)
         except BaseException as error:
             refused.append(error)
 
     threads = [threading.Thread(target=member, args=(number,)) for number in range(5)]
     for thread in threads:
         thread.start()
+    deadline = time.monotonic() + 120
     while sum(one.key is not None for one in registry.books(task).members.values()) < 5:
-        threading.Event().wait(0.2)
+        assert time.monotonic() < deadline and not refused, refused
+        time.sleep(0.2)
     registry.send(poster, "begin", task, secret)
     for thread in threads:
         thread.join()
