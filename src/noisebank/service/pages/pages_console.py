@@ -15,6 +15,7 @@ from starlette.responses import JSONResponse, Response
 
 from noisebank.errors import Misuse, NoisebankError
 from noisebank.path import Account
+from noisebank.records import Case
 from noisebank.service import shown
 from noisebank.service.access import Caller
 from noisebank.service.desk import PAGE, Clock, wish_text
@@ -227,6 +228,8 @@ def _explained(account: Account, answer: dict[str, Any]) -> dict[str, Any]:
     if answer["id"] is not None:
         found = account.ledger.reservation(account.id, bytes.fromhex(answer["id"]))
         earlier = found and found.reused and account.ledger.reservation(account.id, found.reused)
+        if found and answer["case"] == Case.REPEAT.name and found.case is not Case.REPEAT:
+            earlier = found  # a repeat has its record's receipt
         if earlier:
             answer["reused"] = {"time": earlier.time, "wanted": shown.amount(earlier.wanted)}
         answer["time"] = found.time if found else None

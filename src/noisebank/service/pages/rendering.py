@@ -91,7 +91,8 @@ async def form_of(request: Request) -> dict[str, str]:
     if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         raise Turned("not-allowed", "this form was sent from another site")
     given = await request.form(max_files=0, max_fields=100)
-    fields = {name: value for name, value in given.items() if isinstance(value, str)}
+    # Browsers send lines with a carriage return; what was signed or written before had none.
+    fields = {name: value.replace("\r\n", "\n") for name, value in given.items() if isinstance(value, str)}
     secrets = {request.cookies.get(COOKIE), request.cookies.get(FORM_COOKIE)} - {None, ""}
     if not any(fields.get("token") == token_of(secret) for secret in secrets if secret):
         raise Turned("not-allowed", "this form is out of date, or not ours: load the page again, then send it")
