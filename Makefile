@@ -5,7 +5,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q install
 export PYTHONHASHSEED ?= 0
 
-.PHONY: demo test test-extras proofs mutants lint fast package assurance contracts lock clean help
+.PHONY: demo test test-extras proofs mutants lint fast package assurance papers contracts lock clean help
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 14
@@ -46,6 +46,11 @@ package: .venv/.dev  ## `pip install .` alone gives a working demo
 assurance: .venv/.dev  ## every row of docs/assurance.md at its full count; writes docs/results/assurance.md
 	@tools/system-parts
 	PYTHONPATH=tests $(BIN)/python -m assurance
+
+papers: .venv/.dev  ## every figure and table of the papers in full; writes docs/results/papers.md and budget.md
+	@tools/npm-parts
+	$(BIN)/noisebank reproduce all --out noisebank-papers
+	$(BIN)/python -m noisebank.experiments.papers.page noisebank-papers docs
 
 contracts: .venv/.dev  ## compile the contracts into the package
 	$(BIN)/python contracts/compile.py

@@ -15,7 +15,7 @@ from vyper.compiler.settings import Settings
 HERE = Path(__file__).parent
 ARTEFACTS = HERE.parent / "src" / "noisebank" / "ledger"
 EVM_VERSION = "cancun"
-CONTRACTS = ("anchors", "budget_ledger")
+CONTRACTS = ("anchors", "budget_ledger", "model_registry")
 """What is deployed; other files here are modules of these."""
 
 

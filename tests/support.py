@@ -14,7 +14,7 @@ from noisebank.ledger.signing import Key
 from noisebank.opening import Rooms, open_account
 from noisebank.path import Account
 from noisebank.policy_file import read_policy
-from noisebank.vault.vault import Vault
+from noisebank.vault.sqlite_vault import SqliteVault
 
 CURATOR, OWNER = Key(b"\x01" * 32), Key(b"\x02" * 32)
 
@@ -78,7 +78,7 @@ def memory_rooms(
     journal = Journal(":memory:")
     begin_chain(journal, CURATOR, entropy, clock)
     chain = EmbeddedChain(journal, {Role.CURATOR: CURATOR, Role.OWNER: OWNER}, clock, die)
-    return Rooms(chain, Vault(":memory:", die=die), entropy)
+    return Rooms(chain, SqliteVault(":memory:", die=die), entropy)
 
 
 def memory_account(policy: Path, entropy: Entropy | None = None) -> Account:

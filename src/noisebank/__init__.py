@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from noisebank.answers import Answer, Quote, Receipt
     from noisebank.audit.verifier import Report, verify
     from noisebank.bank import Bank, create_bank, open_bank
+    from noisebank.client.concurrent import connect_async
+    from noisebank.client.sync import connect
     from noisebank.errors import NoisebankError
     from noisebank.path import Account
     from noisebank.policy import Policy
@@ -32,6 +34,8 @@ __all__ = [
     "Quote",
     "Receipt",
     "Report",
+    "connect",
+    "connect_async",
     "create_bank",
     "open_bank",
     "read_policy",
@@ -40,7 +44,8 @@ __all__ = [
 
 _HOMES = {
     "Account": "path", "Answer": "answers", "Bank": "bank", "NoisebankError": "errors", "Policy": "policy",
-    "Precision": "units", "Quote": "answers", "Receipt": "answers", "Report": "audit.verifier", "create_bank": "bank",
+    "Precision": "units", "Quote": "answers", "Receipt": "answers", "Report": "audit.verifier",
+    "connect": "client.sync", "connect_async": "client.concurrent", "create_bank": "bank",
     "open_bank": "bank", "read_policy": "policy_file", "verify": "audit.verifier",
 }  # fmt: skip
 

@@ -84,21 +84,23 @@ class Receipt:
     block: int
     block_digest: bytes
 
+    def plain(self) -> dict[str, Any]:
+        """As what JSON can say."""
+        return {
+            "format": RECEIPT_FORMAT,
+            "account": self.account.hex(),
+            "id": self.id.hex(),
+            "answer": self.answer,
+            "salt": self.salt.hex(),
+            "chain_id": self.chain_id,
+            "contract": self.contract,
+            "block": self.block,
+            "block_digest": self.block_digest.hex(),
+        }
+
     def text(self) -> str:
         """As one line of JSON, to keep."""
-        return canonical(
-            {
-                "format": RECEIPT_FORMAT,
-                "account": self.account.hex(),
-                "id": self.id.hex(),
-                "answer": self.answer,
-                "salt": self.salt.hex(),
-                "chain_id": self.chain_id,
-                "contract": self.contract,
-                "block": self.block,
-                "block_digest": self.block_digest.hex(),
-            }
-        )
+        return canonical(self.plain())
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,12 +168,23 @@ class Group:
 class GroupedAnswer(Answer):
     """An answer to GROUP BY: a number for every declared combination, whether or not anybody is in it.
 
-    `value` is not a number here; `groups` has them. All have the same standard deviation, and
-    independent noise.
+    `value` is not a number here; `groups` has them. Plainly asked, all have the same standard deviation and
+    independent noise. From a cube, `stddev` is the largest of them, and they may share noise.
     """
 
     by: tuple[str, ...] = ()
     groups: tuple[Group, ...] = ()
+    running: tuple[float, ...] = ()
+    """From a cube, along an ordered column: the standard deviations of the sums of the first 1, 2, ... groups."""
+
+    @property
+    def spread(self) -> tuple[float, ...]:
+        """At least the standard deviations of the sums of the first 1, 2, ... groups, however they share noise."""
+        if self.running:
+            return self.running
+        if self.inferred is not None:  # standard deviations add up at most
+            return tuple(self.stddev * count for count in range(1, len(self.groups) + 1))
+        return tuple(self.stddev * sqrt(count) for count in range(1, len(self.groups) + 1))
 
     def most_frequent(self) -> Group:
         """The group with the largest noisy number: free, it only looks at what was released."""

@@ -1,16 +1,18 @@
-"""A bank: a folder with keys, a journal and a vault, held by one process at a time."""
+"""A bank: a folder with keys, a ledger and a vault. One process at a time, unless both can be shared."""
 
 from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 
+from noisebank.durable import sync_folder
 from noisebank.entropy import Entropy, SystemEntropy
-from noisebank.errors import BadBank, BadRequest, BankInUse
+from noisebank.errors import BadBank, BadRequest, BankInUse, OutcomeUnknown
 from noisebank.handover import rotate_curator
 from noisebank.ledger.chain import Chain
 from noisebank.ledger.embedded import EmbeddedChain, begin_chain
@@ -21,14 +23,34 @@ from noisebank.ledger.rpc import RpcChain
 from noisebank.ledger.signing import Key
 from noisebank.ledger.where import Where, read_where, write_where
 from noisebank.measuring.engine import Inspection
-from noisebank.opening import Moved, Rooms, known_accounts, open_account, open_next, unseen
+from noisebank.opening import Moved, Rooms, known_account, known_accounts, open_account, open_next, unseen
 from noisebank.path import Account
 from noisebank.policy import Policy
 from noisebank.policy_file import read_policy
 from noisebank.recovery import Recovered, check_history, recover
-from noisebank.vault.vault import Vault
+from noisebank.vault.place import FILE as VAULT
+from noisebank.vault.place import make_vault, on_postgres, open_vault
+from noisebank.vault.postgres_vault import PostgresVault
 
-VAULT, LOCK, KEYS, LEDGER, OUTBOX = "vault.sqlite", "lock", "keys", "ledger.json", "outbox.sqlite"
+__all__ = [
+    "ACCESS",
+    "JOURNAL",
+    "KEYS",
+    "LEDGER",
+    "LOCK",
+    "OUTBOX",
+    "VAULT",
+    "Bank",
+    "create_bank",
+    "lock_bank",
+    "open_bank",
+    "sealing_key",
+]
+LOCK, KEYS, LEDGER, OUTBOX = "lock", "keys", "ledger.json", "outbox.sqlite"
+ACCESS = "access.sqlite"
+"""Who may come in over HTTP: `service.access` keeps it, backups copy it."""
+OFTEN = 1.0
+"""Seconds after which what other gateways did is read again, for quotes and balances. What spends always reads it."""
 
 
 class Bank:
@@ -37,16 +59,19 @@ class Bank:
     def __init__(self, folder: Path, owner_key: Path | None = None, entropy: Entropy | None = None) -> None:
         if not (folder / JOURNAL).is_file() and not (folder / LEDGER).is_file():
             raise BadBank(f"{folder} is no bank; make one with `noisebank init {folder}`")
-        if not (folder / VAULT).is_file():  # a new one would forget every account, and open them a second time
-            raise BadBank(f"{folder} has no vault; put {VAULT} back, from the newest backup that there is")
         self.folder = folder
         self._exit = ExitStack()
-        self._exit.callback(os.close, _locked(folder / LOCK))
+        self._shared = on_postgres(folder) and (folder / LEDGER).is_file()
+        self._lock = _locked(folder / LOCK, self._shared)
+        self._exit.callback(os.close, self._lock)
         try:
             ledger = _chain(folder, _keys(folder, owner_key))
             self._exit.callback(ledger.close)
-            vault = Vault(folder / VAULT)
+            vault = open_vault(folder)
             self._exit.callback(vault.close)
+            if isinstance(vault, PostgresVault):
+                vault.bind(f"{ledger.chain_id} {ledger.contract}")
+            self._looked = time.monotonic()
             self.rooms = Rooms(ledger, vault, entropy or SystemEntropy())
             check_history(ledger, vault)
             self._accounts = {account.name: account for account in known_accounts(self.rooms)}
@@ -79,6 +104,8 @@ class Bank:
 
     def account(self, name: str | None = None) -> Account:
         """An account by its name; the only one if no name is given."""
+        if self._shared:
+            self._join(name)
         if name is None and len(self._accounts) == 1:
             return next(iter(self._accounts.values()))
         if name is None:
@@ -88,8 +115,28 @@ class Bank:
             raise BadRequest("account", name, f"this bank has {', '.join(sorted(self._accounts)) or 'none yet'}")
         return self._accounts[name]
 
+    def _join(self, name: str | None) -> None:
+        """Takes in what other gateways have done, and accounts, versions and cubes that they have opened."""
+        names = [name] if name is not None else list(self._accounts)
+        known = [self._accounts.get(each) for each in names]
+        present = known and all(account is not None and _present(account) for account in known)
+        if time.monotonic() - self._looked < OFTEN and present:
+            return
+        with suppress(OutcomeUnknown):  # balances and quotes may be read while the node is away; what spends insists
+            self.ledger.refresh()
+        self._looked = time.monotonic()
+        ours = {account.id: account for account in self._accounts.values()}
+        for state in self.ledger.books.accounts():
+            if state.account not in ours or not _present(ours[state.account]):
+                account = known_account(self.rooms, state)
+                if account is not None:
+                    self._accounts[account.name] = account
+                    self.recovered[account.name] = recover(account)
+
     def accounts(self) -> tuple[Account, ...]:
         """All accounts of this bank."""
+        if self._shared:
+            self._join(None)
         return tuple(self._accounts.values())
 
     def export(self) -> Iterator[str]:
@@ -104,7 +151,12 @@ class Bank:
 
     def rotate_curator(self) -> tuple[str, int]:
         """A new curator's key for all accounts; its address, and how many accounts it has now."""
-        return rotate_curator(self.folder / KEYS, self.ledger, self.rooms.entropy)
+        usual = fcntl.LOCK_SH if self._shared else fcntl.LOCK_EX
+        try:
+            _hold(self._lock, self.folder / LOCK, fcntl.LOCK_EX)  # other gateways here would go on with the old one
+            return rotate_curator(self.folder / KEYS, self.ledger, self.rooms.entropy)
+        finally:
+            _hold(self._lock, self.folder / LOCK, usual)  # whoever is refused another lock has lost the one it had
 
     def close(self) -> None:
         """Lets go of the bank. Nothing is lost."""
@@ -120,12 +172,17 @@ class Bank:
 
 
 def create_bank(
-    folder: Path | str, owner_key: Path | None = None, entropy: Entropy | None = None, where: Where | None = None
+    folder: Path | str,
+    owner_key: Path | None = None,
+    entropy: Entropy | None = None,
+    where: Where | None = None,
+    vault: str | None = None,
 ) -> Path:
     """Makes a bank: two keys, an empty vault, and a journal that begins with the contract.
 
     The owner's key goes to `owner_key`, or into the bank from where it can be moved away. With
-    `where` the ledger is a contract on that chain, and keys may come from the environment.
+    `where` the ledger is a contract on that chain, and keys may come from the environment. `vault` is
+    the address of a PostgreSQL database, which may hold the vault of other gateways already.
     """
     folder = Path(folder)
     entropy = entropy or SystemEntropy()
@@ -136,7 +193,7 @@ def create_bank(
     curator = _made(Role.CURATOR, folder / KEYS / f"{Role.CURATOR.value}.key", entropy)
     owner = owner_key or folder / KEYS / f"{Role.OWNER.value}.key"
     _made(Role.OWNER, owner, entropy)
-    Vault(folder / VAULT).close()
+    make_vault(folder, vault, entropy.token().hex())
     if where is not None:
         write_where(folder / LEDGER, where)
     else:
@@ -145,13 +202,24 @@ def create_bank(
         EmbeddedChain(journal, {Role.CURATOR: curator}).close()
     for written in (owner.parent, folder / KEYS, folder):
         if written.is_dir():
-            _sync(written)
+            sync_folder(written)
     return folder
 
 
 def open_bank(folder: Path | str, owner_key: Path | None = None) -> Bank:
     """Opens a bank made by `create_bank`. One process at a time."""
     return Bank(Path(folder), owner_key)
+
+
+def lock_bank(folder: Path) -> int:
+    """Holds a bank against every other process, without opening it; a handle to close. `BankInUse` if one has it."""
+    return _locked(folder / LOCK, shared=False)
+
+
+def sealing_key(folder: Path) -> Key:
+    """The key that signs for the bank itself: the sealer's, which was the curator's at first."""
+    keys = _keys(folder, None)
+    return keys.get(Role.SEALER) or keys[Role.CURATOR]
 
 
 def _chain(folder: Path, keys: dict[Role, Key]) -> Chain:
@@ -163,6 +231,12 @@ def _chain(folder: Path, keys: dict[Role, Key]) -> Chain:
     except BaseException:
         journal.close()
         raise
+
+
+def _present(account: Account) -> bool:
+    """Whether an account is as the ledger has it now, as far as this process has read it."""
+    complete = len(account.cubes.numbers) == len(account.policy.cubes)
+    return complete and account.state.version == account.secrets.version
 
 
 def _variable(role: Role) -> str:
@@ -191,23 +265,22 @@ def _keys(folder: Path, owner_key: Path | None) -> dict[Role, Key]:
     return keys
 
 
-def _locked(path: Path) -> int:
+def _locked(path: Path, shared: bool) -> int:
+    """Against a second process; where vault and ledger can be shared, only against one that wants to be alone."""
     try:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise BadBank(f"{path} cannot be opened: {error.strerror}") from None
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+        _hold(handle, path, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+    except BankInUse:
         os.close(handle)
-        raise BankInUse(f"another process uses the bank {path.parent}; wait for it, or talk to it") from None
+        raise
     return handle
 
 
-def _sync(folder: Path) -> None:
-    """A file is only there after a crash if its folder was written too."""
-    handle = os.open(folder, os.O_RDONLY)
+def _hold(handle: int, path: Path, how: int) -> None:
     try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        fcntl.flock(handle, how | fcntl.LOCK_NB)
+    except OSError:
+        raise BankInUse(f"another process uses the bank {path.parent}; wait for it, or talk to it") from None

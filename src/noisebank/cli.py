@@ -10,8 +10,13 @@ from noisebank.commands import (
     asking,
     books,
     chaining,
+    crowd_hosting,
+    crowding,
     drafting,
     inferring,
+    keeping,
+    learn_group,
+    learning,
     localising,
     owning,
     relaying,
@@ -33,11 +38,15 @@ def main() -> None:
         click.get_current_context().color = False
 
 
-for measured in (inferring.reuse, inferring.planner):
+for module in (crowd_hosting, crowding):  # their commands join the group `learn` when they are imported
+    assert module.learn is learn_group.learn
+for measured in (inferring.reuse, inferring.planner, serving.bench_service):
     showing.bench.add_command(measured)
+learn_group.learn.add_command(learning.sgd)
 for command in (
     showing.demo, owning.init, drafting.policy, owning.open_, asking.quote, asking.ask, asking.explain, books.statement,
     verifying.verify, owning.budget, ruling.analyst, ruling.roles, ruling.pause, ruling.resume, chaining.deploy,
-    chaining.anchor, serving.serve, serving.key, localising.local, relaying.relay, showing.reproduce, showing.bench,
+    chaining.anchor, serving.serve, serving.key, keeping.backup, keeping.restore, localising.local, relaying.relay,
+    learn_group.learn, showing.reproduce, showing.bench,
 ):  # fmt: skip
     main.add_command(command)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from math import sqrt
 from typing import Any
 
-from noisebank.answers import Answer, Inference
+from noisebank.answers import Answer, GroupedAnswer, Inference
 from noisebank.entropy import Entropy
 from noisebank.errors import BudgetExhausted, Tampered, ViewExhausted
-from noisebank.inferring import Cubes
+from noisebank.inferring import Cubes, runs_of
 from noisebank.knowing import Known
 from noisebank.ledger.chain import Chain
 from noisebank.ledger.protocol import Reservation
@@ -18,12 +19,12 @@ from noisebank.measuring.engine import Engine
 from noisebank.planning.prefix import Prefix
 from noisebank.planning.pricing import PrecisionWish, Wish
 from noisebank.planning.reuse import Plan
-from noisebank.planning.serving import Look, look_at, named_look
-from noisebank.policy import Policy
+from noisebank.planning.serving import Look, Served, look_at, named_look
+from noisebank.policy import FirstLookAt, Policy
 from noisebank.queries.query import Query, Question
 from noisebank.records import Case
 from noisebank.salts import Secrets
-from noisebank.steps import Steps
+from noisebank.steps import OWNER, Steps
 from noisebank.units import Precision
 from noisebank.vault.vault import Request, Sealed, Vault
 
@@ -46,6 +47,7 @@ class CubeSteps(Steps):
         super().__init__(id, policy, secrets, identity, engine, ledger, vault, entropy)
         self._numbers = cubes
         self._unpublished: set[bytes] = set()
+        self._learned: set[bytes] = set()
         self._learn()
 
     def complete(self, reservation: Reservation, question: Question) -> Sealed:
@@ -71,6 +73,33 @@ class CubeSteps(Steps):
         if planned.fresh:
             self._check_identity()
         return planned
+
+    def _catch_up(self, queries: Sequence[Query]) -> None:
+        """Besides the books: measurements that other gateways have sealed in the cubes whose turns are held."""
+        super()._catch_up(queries)
+        if self.ledger.shared and self.vault.shared:
+            held = {self.cubes.number(served) for query in queries if (served := self.cubes.serving(query)) is not None}
+            for reservation in self.ledger.reservations(self.id) if held else ():
+                if reservation.cube in held and reservation.id not in self._learned:
+                    self._take_in(reservation)
+
+    def _take_in(self, reservation: Reservation) -> None:
+        """Learns a sealed measurement of this version. It is published, if nobody has, before anything builds on it."""
+        if not reservation.fresh or reservation.version != self.secrets.version:
+            return
+        sealed, request = self.vault.answer(reservation.id), self.vault.request(reservation.id)
+        if sealed is None or request is None:
+            return
+        question = self.question(request)
+        served = self.cubes.serving(question.query)
+        if served is not None:
+            self.cubes.learned(served, question.query, sealed.body)
+            self._learned.add(reservation.id)
+            if reservation.answer is None:
+                self._unpublished.add(reservation.id)
+
+    def _discarded(self) -> None:
+        self._learn()  # without the sample that was drawn in vain
 
     def _publish_earlier(self) -> None:
         """What is sealed is known, so it is published before anything builds on it."""
@@ -102,7 +131,15 @@ class CubeSteps(Steps):
         request = self.vault.request(reservation.id)
         alone = Precision(request.body["wanted"]) if request else reservation.wanted
         count, looked = sealed.body["measurements"], sealed.body["first_look"]
-        return replace(answer, wanted=alone, inferred=Inference(served.cube.columns, count, looked, alone))
+        answer = replace(answer, wanted=alone, inferred=Inference(served.cube.columns, count, looked, alone))
+        if isinstance(answer, GroupedAnswer) and "running" in sealed.body:
+            variances = (Fraction(variance) * question.unit**2 for variance in sealed.body["running"])
+            return replace(answer, running=tuple(sqrt(variance) for variance in variances))
+        return answer
+
+    def _repeats(self, query: Query, wanted: Precision) -> bool:
+        """What a cube knows grows with every answer: there each has its turn."""
+        return self.cubes.serving(query) is None and super()._repeats(query, wanted)
 
     def _turns_of(self, query: Query) -> list[bytes]:
         """One at a time per cube besides: what is known there decides what is paid."""
@@ -117,44 +154,60 @@ class CubeSteps(Steps):
         found: dict[str, Any] = {"cube": reservation.cube}
         if reservation.fresh:
             self._check_identity()
+            self._learned.add(reservation.id)
             found |= self.cubes.measure(served, question.query, reservation, self._entropy)
             self._check_identity()  # a table that changed under the scan is not the one we opened
         if isinstance(question.query, Look):
             return found
         asked = self.vault.request(reservation.id)
         wanted = reservation.wanted if asked is None else Precision(asked.body["wanted"])
-        return found | self.cubes.inferred(served, wanted, self._sensitivity(question.query))
+        return found | self.cubes.inferred(served, question.query, wanted, self._sensitivity(question.query))
 
-    def _look_first(self, question: Question, first: Prefix, analyst: str) -> None:
-        """Buys the first look at a cube: a request of its own, on the same path, before the one that needs it."""
-        served = self.cubes.serving(question.query)
-        assert served is not None
+    def look_at_opening(self) -> int:
+        """Buys the first looks that the policy wants before any question, and that are not bought; how many.
+
+        One that was reserved before a crash is finished, not bought again. One that is dearer than what is left waits.
+        """
+        if self.policy.first_look_at is not FirstLookAt.OPENING:
+            return 0
+        bought = 0
+        for look in self.cubes.looks():
+            with self._turns([look]):
+                served = self.cubes.serving(look)
+                first = None if served is None else self.cubes.offer(served)
+                if served is not None and first is not None and first.cost <= self.state.left:
+                    self._check_identity()
+                    self._look_first(served, first, OWNER)
+                    bought += self.cubes.offer(served) is None
+        return bought
+
+    def _look_first(self, served: Served, first: Prefix, analyst: str) -> None:
+        """Buys a first look: a request of its own, on the same path, before whatever needs it."""
         look = look_at(served.cube, served.total)
         bought = Question(look, Fraction(1), look.text)
-        planned = Plan(Case.FIRST, first.precision, first.precision, None, self.cubes.number(served), first.charges)
+        number, runs = self.cubes.number(served), runs_of(first.charges)
+        records = self.ledger.records(self.id, self.secrets.query(look), number, runs)
+        if records:
+            self._finish_earlier(records[0])  # paid for already, at whatever the budget was then
+            return
+        planned = Plan(Case.FIRST, first.precision, first.precision, None, number, first.charges)
         function, column = served.total
         named = {"over": list(served.cube.columns), "function": function.value, "column": column}
         wish = PrecisionWish(first.precision)
-        request = self._asking.request(bought, wish, first.precision, look.text, analyst, look=named)
+        key = f"first look {look.digest.hex()[:16]} / {self.secrets.version} / {first.precision.units}"
+        request = self._asking.request(bought, wish, first.precision, key, analyst, look=named)
         self.vault.save_request(request)
-        found = self._reserved([request])
-        if found is None:
-            (cost,) = self.costs([(bought, planned)])
-            claim = self._claim(request.id, self.analyst(analyst), bought, planned, cost)
-            found = list(self.ledger.reserve(claim))
-        self.complete(found[0], bought)
+        (cost,) = self.costs([(bought, planned)])
+        (found,) = self.ledger.reserve(self._claim(request.id, self.analyst(analyst), bought, planned, cost))
+        self.complete(found, bought)
 
     def _learn(self) -> None:
         """Takes in all that was measured in cubes and sealed before, in the ledger's order, and nothing else."""
         self.cubes = Cubes(self.id, Known(self.policy, self.state.budget), self._numbers, self.ledger, self.engine)
+        self._learned = set()
         for reservation in self.ledger.reservations(self.id):
-            if reservation.cube and reservation.fresh and reservation.version == self.secrets.version:
-                sealed, request = self.vault.answer(reservation.id), self.vault.request(reservation.id)
-                if sealed is not None and request is not None:
-                    question = self.question(request)
-                    served = self.cubes.serving(question.query)
-                    if served is not None:
-                        self.cubes.learned(served, question.query, sealed.body)
+            if reservation.cube:
+                self._take_in(reservation)
 
     def _look_pays(self, question: Question, planned: Plan, at_most: Precision | None, analyst: str) -> bool:
         """Buys the first look that a plan proposes, if account and view have enough for it and for the question."""
@@ -163,7 +216,9 @@ class CubeSteps(Steps):
         view = self.view(analyst)
         if at_most is not None or cost > self.state.left or view.used + cost > view.limit:
             return False
-        self._look_first(question, planned.first, analyst)
+        served = self.cubes.serving(question.query)
+        assert served is not None
+        self._look_first(served, planned.first, analyst)
         return True
 
     def _reserve(

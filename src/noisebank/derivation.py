@@ -163,11 +163,14 @@ def estimates(item: Item, parts: Sequence[Answer], confidence: float) -> list[Es
     return [_made(item, parts, numbers, confidence) for numbers in zip(*groups, strict=True)]
 
 
-def ratio(top: float, top_sd: float, bottom: float, bottom_sd: float, confidence: float) -> tuple[float, float]:
-    """Fieller's interval for a ratio of two independent normal means; infinite where the bottom may be zero.
+def ratio(
+    top: float, top_sd: float, bottom: float, bottom_sd: float, confidence: float, shared: bool = False
+) -> tuple[float, float]:
+    """Fieller's interval for a ratio of two normal means; infinite where the bottom may be zero.
 
     Fieller (1954): the ratios r for which |top - r bottom| <= z sd(top - r bottom). Its coverage is
-    exact for normal noise, whatever the true bottom is.
+    exact for independent normal noise, whatever the true bottom is. Where they may have `shared` some of it, that
+    standard deviation is at most sd(top) + |r| sd(bottom), and the coverage at least what is asked for.
     """
     if bottom <= 0:
         return -inf, inf  # a count below zero is noise alone
@@ -175,6 +178,8 @@ def ratio(top: float, top_sd: float, bottom: float, bottom_sd: float, confidence
     # In units of the top's own size: products of very small or large numbers would vanish or overflow.
     scale = max(abs(top), top_sd) or 1.0
     top, top_sd = top / scale, top_sd / scale
+    if shared:
+        return _related(top, z * top_sd, bottom, z * bottom_sd, scale)
     square = bottom * bottom - z * z * bottom_sd * bottom_sd
     if square <= 0:
         return -inf, inf
@@ -184,10 +189,23 @@ def ratio(top: float, top_sd: float, bottom: float, bottom_sd: float, confidence
     return scale * ((middle - root) / square), scale * ((middle + root) / square)
 
 
+def _related(top: float, top_off: float, bottom: float, bottom_off: float, scale: float) -> tuple[float, float]:
+    """The ratios r with |top - r bottom| <= top_off + |r| bottom_off, times the scale."""
+    if bottom <= bottom_off:
+        return -inf, inf
+    low, high = top - top_off, top + top_off
+    return (
+        scale * (low / (bottom + bottom_off if low > 0 else bottom - bottom_off)),
+        scale * (high / (bottom - bottom_off if high > 0 else bottom + bottom_off)),
+    )
+
+
 def _made(item: Item, parts: Sequence[Answer], numbers: Sequence[float], confidence: float) -> Estimate:
     low, high = _bounds(item)
     if item.how is Derivation.RATIO:
-        ends = ratio(numbers[0], parts[0].stddev, numbers[1], parts[1].stddev, confidence)
+        # Two counts of one cube may share noise; sums and counts are measured apart.
+        shared = item.column is None and _of_one_cube(parts)
+        ends = ratio(numbers[0], parts[0].stddev, numbers[1], parts[1].stddev, confidence, shared)
         return _within(numbers[0], numbers[1], *ends, low, high)
     squares, total = numbers[0], numbers[1]
     rows, rows_sd = (float(item.rows), 0.0) if item.rows is not None else (numbers[2], parts[2].stddev)
@@ -231,10 +249,10 @@ def _ranked(item: Item, counts: Answer, confidence: float) -> Estimate:
         sums.append(total)
     rank = {Derivation.MINIMUM: Fraction(0), Derivation.MAXIMUM: Fraction(1)}.get(item.how, item.rank)
     target = float(rank) * total
-    # All cumulative counts at once: Bonferroni over the bins.
+    # All cumulative counts at once: Bonferroni over the bins, which asks nothing of how their noise is related.
     each = 1 - (1 - confidence) / len(counts.groups)
     z = float(quantile_bound(Fraction(each).limit_denominator(10**12)))
-    spread = [z * counts.stddev * sqrt(place) for place in range(len(sums))]
+    spread = [0.0, *(z * stddev for stddev in counts.spread)]
     slack = float(rank) * spread[-1]
     margin = z * counts.stddev
     if item.how is Derivation.MINIMUM:
@@ -281,6 +299,11 @@ def _bounds(item: Item) -> tuple[float, float]:
         return 0.0, 1.0
     low, high = item.column.bounds
     return float(low * item.column.step), float(high * item.column.step)
+
+
+def _of_one_cube(parts: Sequence[Answer]) -> bool:
+    cubes = {None if part.inferred is None else part.inferred.cube for part in parts}
+    return len(cubes) == 1 and None not in cubes
 
 
 def _numbers(answer: Answer) -> list[float]:

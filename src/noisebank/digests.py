@@ -15,6 +15,9 @@ except ImportError:  # no wheel for this system
     _quick = None
 
 
+_spelled = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode
+
+
 def keccak(*parts: bytes) -> bytes:
     """Ethereum's hash, 32 bytes. Callers make sure that parts cannot be confused."""
     text = b"".join(parts)
@@ -29,7 +32,7 @@ def slow_keccak(text: bytes) -> bytes:
 def canonical(value: Any) -> str:
     """The only JSON spelling of `value`: sorted keys, no spaces, ASCII, no floats."""
     _refuse_floats(value)
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return _spelled(value)
 
 
 def tagged(tag: str, value: Any) -> bytes:
@@ -64,11 +67,14 @@ def answer_text_digest(salt: bytes, text: str) -> bytes:
 
 
 def _refuse_floats(value: Any) -> None:
+    if type(value) is str or type(value) is int:  # nearly always
+        return
     if isinstance(value, float):
         raise TypeError("floats have no place in a canonical text")
     if isinstance(value, dict):
         for key, item in value.items():
-            _refuse_floats(key)
+            if type(key) is not str:
+                _refuse_floats(key)
             _refuse_floats(item)
     elif isinstance(value, (list, tuple)):
         for item in value:

@@ -12,7 +12,7 @@ import os
 import random
 import secrets
 from functools import lru_cache
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,6 +94,20 @@ def simulation(seed: int) -> Generator:
     from numpy.random import default_rng
 
     return default_rng(seed)
+
+
+def torch_simulation(seed: int) -> Any:
+    """The same for torch (extra `[federated]`): repeatable, never for noise that protects people."""
+    import torch
+
+    return torch.Generator().manual_seed(seed)
+
+
+def torch_noise() -> Any:
+    """A generator of torch's for DP-SGD, seeded by the operating system. Not a cryptographic one: see docs/crowd.md."""
+    import torch
+
+    return torch.Generator().manual_seed(int.from_bytes(secrets.token_bytes(8), "big") >> 1)
 
 
 def uniform_words(count: int) -> NDArray[np.uint64]:

@@ -16,10 +16,18 @@ NoisebankError
 │   ├── PriceMoved            costs more than the quote that was accepted
 │   ├── TableChanged          the table is no longer the one that was opened
 │   ├── KeyReused             the same idempotency key with another request
+│   ├── AlreadyTookPart       a device takes part in a learning task once
 │   ├── AnswerLost            published once, missing from the vault; never measured again
 │   ├── LedgerRefused         any other reason of the contract, in its own words
 │   └── LedgerHalted          the chain contradicts what it said before
 ├── OutcomeUnknown            nobody knows yet whether it was charged; recovery will find out
+│   ├── Unreachable           no answer from a service, however often it was asked
+│   └── VaultUnreachable      the vault's database is gone or does not answer; nothing is shown that is not sealed
+├── TurnedAway                a service refused before the bank saw the request; nothing spent
+│   ├── NotSignedIn           no key, or one that opens nothing; a signature that does not hold
+│   ├── NotAllowed            a key or role that may not do this
+│   ├── NotFound              nothing there, or nothing of the caller's
+│   └── TooBusy               too fast for this key, or too much for the service
 └── Tampered                  a journal or vault does not agree with itself
 """
 
@@ -140,6 +148,10 @@ class KeyReused(Refused):
         self.key = key
 
 
+class AlreadyTookPart(Refused):
+    """A device has one participation in a learning task, and it is used."""
+
+
 class AnswerLost(Refused):
     """The ledger shows an answer that the vault no longer has. It is never measured again."""
 
@@ -158,6 +170,38 @@ class LedgerHalted(Refused):
 
 class OutcomeUnknown(NoisebankError):
     """A step was cut off: it may or may not have been charged. Ask again with the same key."""
+
+
+class Unreachable(OutcomeUnknown):
+    """A service gave no answer in the time there was. What was asked may have been charged: the same key finds out."""
+
+
+class TurnedAway(NoisebankError):
+    """A service refused a request before its bank saw it. Nothing was spent."""
+
+    def __init__(self, detail: str, problem: str = "", status: int = 0) -> None:
+        super().__init__(detail)
+        self.problem, self.status = problem, status
+
+
+class NotSignedIn(TurnedAway):
+    """No key or session, one that opens nothing, or a wallet's signature that does not hold."""
+
+
+class NotAllowed(TurnedAway):
+    """This key or role may not do that."""
+
+
+class NotFound(TurnedAway):
+    """Nothing there, or nothing of the caller's."""
+
+
+class TooBusy(TurnedAway):
+    """Faster than this key may ask, or more than the service can queue; asked again in vain."""
+
+
+class VaultUnreachable(OutcomeUnknown):
+    """The vault's database cannot be reached. Whatever was charged stays charged; ask again with the same key."""
 
 
 class Tampered(NoisebankError):

@@ -19,8 +19,9 @@ from noisebank.measuring.engine import Engine
 from noisebank.planning.linear import Charge
 from noisebank.planning.prefix import Prefix
 from noisebank.planning.reuse import Plan
-from noisebank.planning.serving import Look, Served, charges_of
+from noisebank.planning.serving import COUNTS, Look, Served, charges_of, look_at
 from noisebank.privacy.noise import draw_all, noise_scale
+from noisebank.queries.cells import cubes_of
 from noisebank.queries.query import Query
 from noisebank.records import Case
 from noisebank.units import NOTHING, GridValue, Precision
@@ -44,6 +45,14 @@ class Cubes:
     def serving(self, query: Query) -> Served | None:
         """How a cube serves the query; None if it must be asked plainly."""
         return self._known.serving(query) if self.numbers else None
+
+    def looks(self) -> list[Look]:
+        """First looks at the counts of each cube."""
+        return [look_at(cube, COUNTS) for cube in cubes_of(self._known.policy)] if self.numbers else []
+
+    def offer(self, served: Served) -> Prefix | None:
+        """The first look that could be bought; none if it was, or if there is none."""
+        return self._known.offer(served)
 
     def number(self, served: Served) -> int:
         """The cube's number on the ledger."""
@@ -89,15 +98,21 @@ class Cubes:
         elif fresh:
             self._known.learn(served, fresh, [GridValue(*value) for value in body["measured"]])
 
-    def inferred(self, served: Served, wanted: Precision, moves: Fraction) -> dict[str, Any]:
-        """What is known now, as it is sealed: values and variances, and what they were inferred from."""
+    def inferred(self, served: Served, query: Query, wanted: Precision, moves: Fraction) -> dict[str, Any]:
+        """What is known now, as it is sealed: values and variances, and what they were inferred from.
+
+        Groups along an ordered column are sealed with the variances of their running sums: quantiles are made of these.
+        """
         count, looked = self._known.measurements(served)
         values, variances = [], []
         for value, variance in self._known.answer(served, wanted, moves):
             grid = GridValue.nearest(value, _shift(variance))
             values.append([grid.numerator, grid.shift])
             variances.append(str(variance))
-        return {"values": values, "variances": variances, "measurements": count, "first_look": looked}
+        found = {"values": values, "variances": variances, "measurements": count, "first_look": looked}
+        if len(query.by) == 1 and self._known.policy.columns[query.by[0]].numeric:
+            found["running"] = [str(variance) for variance in self._known.running(served)]
+        return found
 
     def _look(self, served: Served, prefix: Prefix, entropy: Entropy) -> list[Any]:
         if not isinstance(self._engine, CubedEngine):

@@ -18,8 +18,8 @@ from noisebank.planning.inference import FirstLookRule, InferencePlan, Knowledge
 from noisebank.planning.linear import enclosing
 from noisebank.planning.posterior import Inferred
 from noisebank.planning.prefix import Prefix
-from noisebank.planning.serving import Linear, Served, Total, serve, statistic_of
-from noisebank.policy import Policy
+from noisebank.planning.serving import COUNTS, Linear, Served, Total, serve, statistic_of
+from noisebank.policy import FirstLookAt, Policy
 from noisebank.queries.cells import cubes_of
 from noisebank.queries.query import Query
 from noisebank.units import NOTHING, GridValue, Precision
@@ -69,6 +69,11 @@ class Known:
             next((plan.first for plan in plans if plan.first is not None), None),
         )
 
+    def offer(self, served: Served) -> Prefix | None:
+        """The first look that could be bought; none if it was, or if there is none."""
+        with self._access:
+            return self._of(served).offer
+
     def prefix(self, served: Served, precision: Precision) -> Prefix:
         """The first look that was paid for."""
         statistic = self._of(served).statistic
@@ -102,6 +107,12 @@ class Known:
         with self._access:
             return [self._answer(served, group, wanted, moves) for group in served.groups]
 
+    def running(self, served: Served) -> list[Fraction]:
+        """The variances of the running sums of the answers to all groups, in squared steps."""
+        with self._access:
+            parts = [(group.query, group.factor) if group else None for group in served.groups]
+            return [Fraction(found) * served.reach**2 for found in self._of(served).running(parts)]
+
     def measurements(self, served: Served) -> tuple[int, bool]:
         """How many measurements an answer is inferred from, and whether a first look is among them."""
         knowledge = self._of(served)
@@ -125,7 +136,9 @@ class Known:
             if key not in self._knowledge:
                 statistic = statistic_of(self.policy, served.cube, served.total)
                 never = served.cube.cells > MOST_LOOKED_AT or not self.policy.first_look
-                rule = FirstLookRule(When.NEVER if never else When.PROFIT, self.policy.first_look or Fraction(1, 4))
+                opening = self.policy.first_look_at is FirstLookAt.OPENING and served.total == COUNTS
+                when = When.NEVER if never else When.OPENING if opening else When.PROFIT
+                rule = FirstLookRule(when, self.policy.first_look or Fraction(1, 4))
                 self._knowledge[key] = Knowledge(statistic, self._budget, rule)
             return self._knowledge[key]
 

@@ -57,7 +57,7 @@ def open_account(rooms: Rooms, policy: Policy, moved: Moved = unseen) -> tuple[A
     data, inspection = _kept(rooms, policy, Secrets(rooms.entropy.token(), rooms.entropy.token()), moved)
     id = rooms.ledger.open_account(Opening(budget, policy.digest, data, policy.raise_delay))
     _add_cubes(rooms, id, policy)
-    return _opened(rooms, id), inspection
+    return _looked(rooms, id), inspection
 
 
 def open_next(rooms: Rooms, account: Account, policy: Policy, moved: Moved = unseen) -> tuple[Account, Inspection]:
@@ -78,12 +78,12 @@ def open_next(rooms: Rooms, account: Account, policy: Policy, moved: Moved = uns
         if commitment(salt, engine.fingerprint(salt)) == state.data:
             rooms.vault.save_identity(state.data, identity, kept_source(policy.source))
             _add_cubes(rooms, account.id, policy)  # a crash may have come before all were declared
-            return _opened(rooms, account.id), inspection
+            return _looked(rooms, account.id), inspection
     secrets = Secrets(account.secrets.secret, rooms.entropy.token(), state.version + 1)
     data, inspection = _kept(rooms, policy, secrets, moved)
     rooms.ledger.open_version(account.id, policy.digest, data)
     _add_cubes(rooms, account.id, policy)
-    return _opened(rooms, account.id), inspection
+    return _looked(rooms, account.id), inspection
 
 
 def _kept(rooms: Rooms, policy: Policy, secrets: Secrets, moved: Moved) -> tuple[bytes, Inspection]:
@@ -150,9 +150,11 @@ def _numbers(policy: Policy, declared: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _opened(rooms: Rooms, id: bytes) -> Account:
+def _looked(rooms: Rooms, id: bytes) -> Account:
+    """The open account, after the first looks that its policy wants; recovery buys those that a crash has prevented."""
     account = known_account(rooms, rooms.ledger.account(id))
     assert account is not None
+    account.look_at_opening()
     return account
 
 
@@ -164,11 +166,10 @@ def known_accounts(rooms: Rooms) -> list[Account]:
 
 def known_account(rooms: Rooms, state: AccountState) -> Account | None:
     """An account from what the vault keeps for it; None if this vault never held it."""
-    kept = rooms.vault.opening(state.data)
-    if kept is None or "policy" not in kept:  # not this vault's, or a device's: see federated.enrolment
+    found = kept_for(rooms.vault, state)
+    if found is None:
         return None
-    policy = policy_from_public(MappingProxyType(kept["policy"]), source_from_kept(kept["source"]))
-    secrets = Secrets(bytes.fromhex(kept["secret"]), bytes.fromhex(kept["data_salt"]), state.version)
+    kept, policy, secrets = found
     engine = engine_of(policy, tuple(kept["header"]), secrets.row_key)
     if policy.cubes:
         digests = [bytes.fromhex(digest) for digest in kept["cubes"]]
@@ -179,6 +180,15 @@ def known_account(rooms: Rooms, state: AccountState) -> Account | None:
     return Account(
         state.account, policy, secrets, kept["identity"], engine, rooms.ledger, rooms.vault, rooms.entropy, cubes
     )
+
+
+def kept_for(vault: Vault, state: AccountState) -> tuple[dict[str, Any], Policy, Secrets] | None:
+    """What the vault keeps for an account: all of it, and its policy and secrets; None if it never held it."""
+    kept = vault.opening(state.data)
+    if kept is None or "policy" not in kept:  # not this vault's, or a device's: see federated.enrolment
+        return None
+    policy = policy_from_public(MappingProxyType(kept["policy"]), source_from_kept(kept["source"]))
+    return kept, policy, Secrets(bytes.fromhex(kept["secret"]), bytes.fromhex(kept["data_salt"]), state.version)
 
 
 def _check_unknown(rooms: Rooms, policy: Policy) -> None:

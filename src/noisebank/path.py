@@ -6,27 +6,26 @@ line of `Account.answers` is one of these steps, in this order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Unpack, overload
 
 from noisebank.answers import Answer, Quote, standard_deviation
-from noisebank.cube_steps import CubeSteps
 from noisebank.derivation import Answers, DerivedAnswer, together
 from noisebank.errors import BadRequest, UnsupportedQuery
-from noisebank.planning.linear import WHOLE
+from noisebank.planning.linear import MOST_RUNS, WHOLE
 from noisebank.planning.pricing import PrecisionWish, Wish, Wished, split, wish
 from noisebank.planning.relative import Goal, goal_of
 from noisebank.planning.reuse import Plan, plan
 from noisebank.privacy.calibration import account_epsilon
 from noisebank.queries.cells import cubes_of
-from noisebank.queries.derived import Derivation, Item, items
+from noisebank.queries.derived import Derivation, Item
 from noisebank.queries.query import Question
 from noisebank.queries.sensitivity import contribution_range, saturation
-from noisebank.records import Case
+from noisebank.recalling import Recalling
 from noisebank.refinement import Refinement, refine
 from noisebank.steps import OWNER
-from noisebank.units import MOST_PRECISION, NOTHING, Exact, Precision, exact, on_ladder
+from noisebank.units import MOST_PRECISION, NOTHING, Exact, Precision, exact
 
 Asked = tuple[Question, Wish]
 
@@ -40,7 +39,7 @@ class Wanted:
     places: tuple[tuple[int, ...], ...]
 
 
-class Account(CubeSteps):
+class Account(Recalling):
     """An open account: quotes cost nothing, answers walk the one path. Safe for many threads."""
 
     @overload
@@ -114,7 +113,7 @@ class Account(CubeSteps):
         """
         wanted = [self.price(question, wished) for question, wished in asked]
         requests = self._remember(asked, wanted, key, analyst)  # a crash can be finished from here on
-        with self._turns([question.query for question, _ in asked]):
+        with self._turns(self._contended(asked, wanted)):
             reservations = self._reserved(requests)
             if reservations is None:
                 planned = self._planned(asked, wanted, at_most, analyst, plainly)
@@ -125,41 +124,15 @@ class Account(CubeSteps):
             self._answer(*parts) for parts in zip(published, sealed, (question for question, _ in asked), strict=True)
         ]
 
-    def recall(self, id: bytes) -> Answer | None:
-        """A published answer, read again: nothing is spent, nothing recorded."""
-        reservation, request = self.ledger.reservation(self.id, id), self.vault.request(id)
-        if reservation is None or request is None or not reservation.finished:
-            return None
-        recorded = self._recorded(reservation) if reservation.case is Case.REPEAT else reservation
-        if recorded.version != self.state.version:
-            return None  # of an earlier version of the table: its policy gave it its unit
-        return self._answer(reservation, self._sealed(recorded.id), self.question(request))
-
-    def best_free(self, question: Question, wanted: Precision, analyst: str) -> Precision:
-        """The best precision that costs the account nothing and that the analyst's view has room for.
-
-        Never less than what is wanted. What is between two recorded precisions is blurred, as ever.
-        """
-        records = self._records(question.query)
-        best = records[-1].precision if records else NOTHING
-        if best <= wanted:
-            return wanted
-        if analyst == OWNER:
-            return best
-        view = self.view(analyst)
-        given = self.ledger.books.delivered(self.id, self.analyst(analyst), self.secrets.query(question.query))
-        room = given + Precision(max(0, view.limit.units - view.used.units))
-        return max(wanted, min(best, on_ladder(room)))
-
     def _derive(
         self, sql: str, wished: Wish, at_most: Precision | None, key: str | None, analyst: str, best: bool = False
     ) -> Answer | DerivedAnswer | Answers:
         """A SELECT of several results, or of one that is made of several: one group on the one path."""
         group = self._group(sql, wished)
-        plainly = any(item.how not in (Derivation.LINEAR, Derivation.RATIO) for item in group.items)
         if best and len(group.asked) == 1:
-            group = replace(group, asked=(self._bettered(*group.asked[0], key, analyst),))
-        parts = self.answers(group.asked, at_most, key, analyst, plainly)
+            question, each = group.asked[0]
+            group = replace(group, asked=((question, self.bettered(question, each, key, analyst)),))
+        parts = self.answers(group.asked, at_most, key, analyst)
         made = [
             parts[where[0]]
             if item.how is Derivation.LINEAR
@@ -171,19 +144,9 @@ class Account(CubeSteps):
         paid = sum((part.cost for part in parts), NOTHING)
         return Answers(sql, tuple(made), tuple(item.name for item in group.items), paid)
 
-    def _bettered(self, question: Question, wished: Wish, key: str | None, analyst: str) -> Asked:
-        """The best that is free; a retry gets what its key got before, though something better may be free by now."""
-        wanted = self.price(question, wished)
-        before = None if key is None else self.vault.request_under(self.id, analyst, key)
-        if before is not None and before.body.get("wanted", 0) >= wanted.units:
-            better = Precision(before.body["wanted"])
-        else:
-            better = self.best_free(question, wanted, analyst)
-        return question, wished if better == wanted else PrecisionWish(better)
-
     def _group(self, sql: str, wished: Wish) -> Wanted:
         """What a SELECT needs: its results, their parts, and each part's share of the wish."""
-        found = items(self.named(sql), self.policy)
+        found = self._read(self.named(sql))
         asked: list[Asked] = []
         places = []
         for item in found:
@@ -194,12 +157,15 @@ class Account(CubeSteps):
     def quote(self, sql: str, **wished: Unpack[Wished]) -> Quote:
         """What an answer would cost now. Spends nothing, opens no data."""
         group = self._group(sql, wish(**wished))
-        plainly = any(item.how not in (Derivation.LINEAR, Derivation.RATIO) for item in group.items)
-        quotes = [self.quoted(question, each, plainly) for question, each in group.asked]
+        # Parts that share a query are decided one after the other, so that later ones find what earlier ones pay for.
+        wanted = [self.price(question, each) for question, each in group.asked]
+        plans = _fitting(self._plan_of, group.asked, wanted, False)
+        quotes = [
+            self.quoted(question, each, not planned.cube)
+            for (question, each), planned in zip(group.asked, plans, strict=True)
+        ]
         if len(group.items) == 1 and group.items[0].how is Derivation.LINEAR:
             return quotes[0]
-        # Parts that share a query are decided one after the other, so that later ones find what earlier ones pay for.
-        plans = [self._plan_of(question, self.price(question, each), plainly) for question, each in group.asked]
         cost = sum(
             self.costs([(question, each) for (question, _), each in zip(group.asked, plans, strict=True)]), NOTHING
         )
@@ -249,10 +215,10 @@ class Account(CubeSteps):
         plainly: bool,
     ) -> list[Plan]:
         """Plans for a group. A first look that pays is bought before, on the same path."""
-        found = [self.plan(question, units, plainly) for (question, _), units in zip(asked, wanted, strict=True)]
+        found = _fitting(self.plan, asked, wanted, plainly)
         for place, (question, _) in enumerate(asked):
             if found[place].first is not None and self._look_pays(question, found[place], at_most, analyst):
-                found = [self.plan(each, units, plainly) for (each, _), units in zip(asked, wanted, strict=True)]
+                found = _fitting(self.plan, asked, wanted, plainly)
         return found
 
     def epsilon(self, spent: Precision) -> float:
@@ -293,6 +259,20 @@ def _amount(at_most: Exact) -> Precision:
     if value < 0:
         raise BadRequest("at_most", "less than nothing", "must not be negative")
     return Precision.floor(value)
+
+
+def _fitting(
+    plan_of: Callable[[Question, Precision, bool], Plan],
+    asked: Sequence[Asked],
+    wanted: Sequence[Precision],
+    plainly: bool,
+) -> list[Plan]:
+    """Plans of a group that fit into one transaction: the parts with the most runs of cells are asked plainly."""
+    found = [plan_of(question, units, plainly) for (question, _), units in zip(asked, wanted, strict=True)]
+    while sum(len(planned.charges) for planned in found) > MOST_RUNS:
+        place = max(range(len(found)), key=lambda place: len(found[place].charges))
+        found[place] = plan_of(asked[place][0], wanted[place], True)
+    return found
 
 
 def _place(asked: list[Asked], part: Asked) -> int:

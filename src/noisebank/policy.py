@@ -23,6 +23,13 @@ MAX_STEPS = 2**31
 before anything is charged."""
 
 
+class FirstLookAt(Enum):
+    """When the first look at a cube is bought."""
+
+    PROFIT = "profit"
+    OPENING = "opening"
+
+
 class Keeper(Enum):
     """What reads a table."""
 
@@ -172,6 +179,8 @@ class Policy:
     """Sets of columns with keys or bins whose cells are tabulated at opening."""
     first_look: Fraction = Fraction(1, 4)
     """The share of the budget that a first look at a cube may cost; 0: there is none."""
+    first_look_at: FirstLookAt = FirstLookAt.PROFIT
+    """Counts are looked at once that pays, or when the account opens, before any question."""
     hide_questions: bool = False
     """Whether the public page keeps to itself what was asked."""
 
@@ -202,7 +211,10 @@ class Policy:
     def _public_cubes(self) -> dict[str, Any]:
         if not self.cubes:
             return {}
-        return {"cubes": [list(names) for names in self.cubes], "first_look": str(self.first_look)}
+        found = {"cubes": [list(names) for names in self.cubes], "first_look": str(self.first_look)}
+        if self.first_look_at is not FirstLookAt.PROFIT:  # policies without it keep their digests
+            found["first_look_at"] = self.first_look_at.value
+        return found
 
     @property
     def digest(self) -> bytes:
@@ -227,6 +239,7 @@ def policy_from_public(facts: Mapping[str, Any], source: Source) -> Policy:
         queries=MappingProxyType(dict(facts["queries"])),
         cubes=tuple(tuple(names) for names in facts.get("cubes", ())),
         first_look=Fraction(facts.get("first_look", "1/4")),
+        first_look_at=FirstLookAt(facts.get("first_look_at", "profit")),
         hide_questions=facts.get("hide_questions", False),
     )
 

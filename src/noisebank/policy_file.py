@@ -12,16 +12,18 @@ from types import MappingProxyType
 from typing import Any
 
 from noisebank.errors import BadPolicy, BadRequest, Mistake
-from noisebank.policy import MAX_CELLS, MAX_ROWS, Column, Neighbours, Policy
+from noisebank.policy import MAX_CELLS, MAX_ROWS, Column, FirstLookAt, Neighbours, Policy
 from noisebank.policy_columns import ColumnReader, plain, unknown
 from noisebank.policy_source import SourceReader
 from noisebank.privacy.calibration import check_delta, check_epsilon
 from noisebank.units import exact
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
+MOST_LOOKS = Fraction(9, 10)
+"""Of the budget, for first looks: something must be left for questions."""
 TOP_KEYS = (
     "name", "source", "table", "engine", "neighbours", "rows", "row_cap", "unit", "max_rows", "raise_delay_hours",
-    "budget", "columns", "queries", "cubes", "first_look", "hide_questions",
+    "budget", "columns", "queries", "cubes", "first_look", "first_look_at", "hide_questions",
 )  # fmt: skip
 
 
@@ -79,6 +81,7 @@ class _Reader:
         delay = self._integer("raise_delay_hours", 0, 24 * 365, default=24)
         queries = self._queries()
         cubes, first_look = self._cubes(columns), self._first_look()
+        first_look_at = self._first_look_at(first_look * len(cubes))
         hidden = self._hide_questions()
         if self.mistakes or neighbours is None or source is None:
             return None
@@ -96,6 +99,7 @@ class _Reader:
             queries=MappingProxyType(queries),
             cubes=cubes,
             first_look=first_look,
+            first_look_at=first_look_at,
             hide_questions=hidden,
         )
 
@@ -202,9 +206,24 @@ class _Reader:
             share = exact(value, "first_look")
         except BadRequest:
             share = Fraction(-1)
-        if not 0 <= share <= Fraction(9, 10):
+        if not 0 <= share <= MOST_LOOKS:
             self.wrong("first_look", f"{plain(value)} is no share", "write a number from 0 (none) to 0.9, e.g. 0.25")
         return share
+
+    def _first_look_at(self, all_looks: Fraction) -> FirstLookAt:
+        value = self.tree.get("first_look_at", "profit")
+        try:
+            found = FirstLookAt(value)
+        except ValueError:
+            right = 'write "profit" (once it pays) or "opening" (before any question)'
+            self.wrong("first_look_at", f"{plain(value)} is unknown", right)
+            return FirstLookAt.PROFIT
+        if found is FirstLookAt.OPENING and not 0 < all_looks <= MOST_LOOKS:
+            what = f"takes {float(all_looks):g} of the budget, a first_look for each of the cubes"
+            self.wrong(
+                "first_look_at", what, f"all of them together may cost a share above 0, up to {float(MOST_LOOKS)}"
+            )
+        return found
 
     def _hide_questions(self) -> bool:
         value = self.tree.get("hide_questions", False)

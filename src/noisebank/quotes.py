@@ -44,7 +44,7 @@ def quote_relative(account: Account, sql: str, relative: Exact, at_most: Exact |
     check_relative(question)
     moves = Fraction(sensitivity(question.query, account.policy))
     scale, largest = float(moves * abs(question.unit)), float(saturation(question.query, account.policy) / moves)
-    first = account.quoted(question, PrecisionWish(Precision(2 ** wanted.first_look(largest))))
+    first = account.quoted(question, PrecisionWish(Precision(2 ** wanted.first_look(largest))), plainly=True)
     left = account.state.left
     cap = left if at_most is None else min(left, Precision.floor(exact(at_most, "at_most")))
     if first.cost > cap:

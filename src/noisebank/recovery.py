@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
-from noisebank.errors import BadTable, NoisebankError, TableChanged, Tampered
-from noisebank.ledger.protocol import Ledger
+from noisebank.errors import BadTable, NoisebankError, OutcomeUnknown, TableChanged, Tampered, VaultUnreachable
+from noisebank.ledger.chain import Chain
 from noisebank.path import Account
 from noisebank.records import Case
 from noisebank.vault.vault import Vault
+
+LOOKS = 4
+"""At a chain that does not know what the vault has sealed, before that is a contradiction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,21 +22,30 @@ class Recovered:
     finished: int = 0
     """Reservations that were measured or published now."""
     waiting: int = 0
-    """Reserved, not measured: the table cannot be read now. Asking again later finishes them."""
+    """Reserved, not finished: the table cannot be read now, or another gateway is at it. Asking again finishes them."""
     unknown: int = 0
     """Reserved, but this vault never heard of the request: spent, finished if its key comes again."""
     lost: int = 0
-    """Published, but missing from this vault: never measured again."""
+    """Published, but missing from this vault, or perhaps shown after the backup that it comes from was made: never
+    measured again."""
 
 
-def check_history(ledger: Ledger, vault: Vault) -> None:
-    """Refuses a journal that is older than the vault: going on from it would spend the budget twice."""
-    for account, id in vault.sealed_ids():
-        if ledger.reservation(account, id) is None:
-            raise Tampered(
-                f"the journal is older than the vault: it does not know the sealed answer {id.hex()[:12]}. "
-                "Put the newest journal back; going on from this one would spend the same budget twice"
-            )
+def check_history(ledger: Chain, vault: Vault) -> None:
+    """Refuses a journal that is older than the vault: going on from it would spend the budget twice.
+
+    What is sealed was final before, so the ledger is read after the vault. A node that is behind is waited for.
+    """
+    sealed = vault.sealed_ids()
+    for attempt in range(LOOKS if ledger.shared else 1):
+        time.sleep(attempt)
+        ledger.refresh()
+        sealed = tuple(known for known in sealed if ledger.reservation(*known) is None)
+        if not sealed:
+            return
+    raise Tampered(
+        f"the journal is older than the vault: it does not know the sealed answer {sealed[0][1].hex()[:12]}. "
+        "Put the newest journal back; going on from this one would spend the same budget twice"
+    )
 
 
 def recover(account: Account) -> Recovered:
@@ -44,17 +57,22 @@ def recover(account: Account) -> Recovered:
     finished = waiting = unknown = lost = 0
     unpublished = []
     version = account.state.version
-    for reservation in account.ledger.reservations(account.id):
+    reservations = account.ledger.reservations(account.id)  # before the vault: what is published there is sealed here
+    kept = {sealed.id: (sealed.digest, sealed.query) for sealed in account.vault.answers(account.id)}
+    for reservation in reservations:
         if reservation.case is Case.REPEAT:
             continue  # its record's answer is its own
-        sealed = account.vault.answer(reservation.id)
+        sealed = kept.get(reservation.id)
         if reservation.answer is None:
-            if reservation.version == version:  # those of an earlier version of the table are burnt
+            if sealed is None and reservation.id in account.vault.lost:
+                account.lost.add(reservation.query)
+                lost += 1
+            elif reservation.version == version:  # those of an earlier version of the table are burnt
                 unpublished.append(reservation)
         elif sealed is None:
             account.lost.add(reservation.query)
             lost += 1
-        elif (sealed.digest, sealed.query) != (reservation.answer, reservation.query):
+        elif sealed != (reservation.answer, reservation.query):
             raise Tampered(f"the vault's answer {reservation.id.hex()[:12]} is not the one on the ledger")
     for reservation in unpublished:
         request = account.vault.request(reservation.id)
@@ -62,10 +80,16 @@ def recover(account: Account) -> Recovered:
             unknown += 1
             continue
         try:
-            account.complete(reservation, account.question(request))
+            account.finish(reservation, account.question(request))
             finished += 1
-        except (TableChanged, BadTable):
+        except VaultUnreachable:
+            raise
+        except (TableChanged, BadTable, OutcomeUnknown):
             waiting += 1
         except NoisebankError:
             unknown += 1
+    try:
+        finished += account.look_at_opening()  # a crash may have come between opening and first look
+    except NoisebankError:
+        waiting += 1
     return Recovered(finished, waiting, unknown, lost)

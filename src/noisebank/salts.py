@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from noisebank.digests import commitment, derived_salt, keccak
 from noisebank.queries.query import Query
@@ -19,18 +20,31 @@ class Secrets:
 
     def query(self, query: Query) -> bytes:
         """The salted digest under which the ledger knows a query."""
-        return commitment(self.query_salt(query), query.digest)
+        return _name(self.secret, self._purpose, query.digest)
 
     def query_salt(self, query: Query) -> bytes:
         """Opens one query's records and no other's."""
-        purpose = "query" if self.version == 1 else f"query {self.version}"
-        return derived_salt(self.secret, purpose, query.digest)
+        return derived_salt(self.secret, self._purpose, query.digest)
 
     def analyst(self, name: str) -> bytes:
         """The salted digest under which the ledger knows an analyst."""
-        return commitment(derived_salt(self.secret, "analyst", name.encode()), keccak(name.encode()))
+        return _analyst_name(self.secret, name)
+
+    @property
+    def _purpose(self) -> str:
+        return "query" if self.version == 1 else f"query {self.version}"
 
     @property
     def row_key(self) -> str:
         """Decides which rows of a person count."""
         return derived_salt(self.secret, "rows", b"").hex()
+
+
+@lru_cache(maxsize=4_096)  # several times an answer
+def _name(secret: bytes, purpose: str, digest: bytes) -> bytes:
+    return commitment(derived_salt(secret, purpose, digest), digest)
+
+
+@lru_cache(maxsize=4_096)
+def _analyst_name(secret: bytes, name: str) -> bytes:
+    return commitment(derived_salt(secret, "analyst", name.encode()), keccak(name.encode()))

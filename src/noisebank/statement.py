@@ -7,9 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from noisebank.audit.openings import FORMAT, opening_entry
+from noisebank.ledger.books import Books
+from noisebank.ledger.protocol import AccountState
 from noisebank.path import Account
+from noisebank.planning.serving import named_look
+from noisebank.policy import Policy
+from noisebank.queries.sql import parse
 from noisebank.records import Case
+from noisebank.salts import Secrets
 from noisebank.units import NOTHING, Precision
+from noisebank.vault.vault import Vault
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,19 +98,28 @@ def openings(account: Account, with_answers: bool = True) -> dict[str, Any]:
     They reveal what was asked, and with `with_answers` what was answered. Each salt opens one
     query and no other.
     """
+    return opened_records(
+        account.state, account.policy, account.secrets, account.ledger.books, account.vault, with_answers
+    )
+
+
+def opened_records(
+    state: AccountState, policy: Policy, secrets: Secrets, books: Books, vault: Vault, with_answers: bool = True
+) -> dict[str, Any]:
+    """The same from the parts of an account that nobody has to open for it."""
     records: dict[str, Any] = {}
-    version = account.state.version
-    for reservation in account.ledger.reservations(account.id):
-        if reservation.version != version:
+    for reservation in books.reservations(state.account):
+        if reservation.version != state.version:
             continue  # of an earlier version of the table, with another policy
-        request, sealed = account.vault.request(reservation.id), account.vault.answer(reservation.id)
+        request, sealed = vault.request(reservation.id), vault.answer(reservation.id)
         if request is None:
             continue
-        query = account.question(request).query
-        entry = opening_entry(request.body["sql"], request.body["asked"], account.secrets.query_salt(query))
-        if "look" in request.body:
-            entry["look"] = request.body["look"]
+        look, sql = request.body.get("look"), request.body["sql"]
+        question = parse(policy.queries.get(sql.strip(), sql), policy) if look is None else named_look(look, policy)
+        entry = opening_entry(sql, request.body["asked"], secrets.query_salt(question.query))
+        if look is not None:
+            entry["look"] = look
         if with_answers and sealed is not None and reservation.answer is not None:
             entry |= {"answer": sealed.body, "answer_salt": sealed.salt.hex()}
         records[reservation.id.hex()] = entry
-    return {"format": FORMAT, "account": account.id.hex(), "policy": account.policy.public(), "records": records}
+    return {"format": FORMAT, "account": state.account.hex(), "policy": policy.public(), "records": records}

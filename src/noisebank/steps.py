@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from fractions import Fraction
+from functools import lru_cache
 from math import sqrt
 from typing import Any
 
@@ -22,6 +22,7 @@ from noisebank.planning.pricing import Wish, price
 from noisebank.planning.reuse import Plan, bridge, plan, refined
 from noisebank.policy import Policy
 from noisebank.privacy.noise import draw, fresh_variance, noise_scale
+from noisebank.queries.derived import items
 from noisebank.queries.groups import group_count, group_labels
 from noisebank.queries.query import Query, Question
 from noisebank.queries.sensitivity import sensitivity
@@ -29,10 +30,12 @@ from noisebank.queries.sql import parse
 from noisebank.records import Case, Point, Record
 from noisebank.salts import Secrets
 from noisebank.units import NOTHING, GridValue, Precision
-from noisebank.vault.vault import Request, Sealed, Vault
+from noisebank.vault.vault import Request, Sealed, Vault, points_of
 
 OWNER = "owner"
 """Local use of the command line is this analyst; the limit is the budget."""
+MOST_READ = 1_024
+"""Texts and queries of an account that are kept as they were read."""
 
 
 class Steps:
@@ -52,7 +55,10 @@ class Steps:
         self.id, self.policy, self.secrets, self._identity = id, policy, secrets, identity
         self.engine, self.ledger, self.vault, self._entropy = engine, ledger, vault, entropy
         self._asking = Asking(id, secrets.version)
-        self._locks: dict[bytes, threading.Lock] = {}
+        # The same text under the same policy is the same question: what is asked often is read once.
+        self._read = lru_cache(MOST_READ)(lambda text: items(text, self.policy))
+        self._parsed = lru_cache(MOST_READ)(lambda text: parse(text, self.policy))
+        self._moved = lru_cache(MOST_READ)(lambda query: sensitivity(query, self.policy))
         self.lost: set[bytes] = set()
         """Queries (salted) with a published answer that the vault has lost; recovery finds them."""
 
@@ -78,6 +84,10 @@ class Steps:
         if sealed is None:
             if reservation.answer is not None:
                 raise AnswerLost(f"the answer {reservation.id.hex()[:12]} was published, but the vault has lost it")
+            if reservation.id in self.vault.lost:
+                raise AnswerLost(
+                    f"the answer {reservation.id.hex()[:12]} may have been shown after the backup was made"
+                )
             found = self._found(reservation, question)
             sealed = self._seal(reservation, question, found)  # a retry now reads; it never draws again
         if reservation.answer is None:
@@ -90,7 +100,7 @@ class Steps:
 
     def parse(self, sql: str) -> Question:
         """SQL, or the name of one of the policy's queries, to a canonical question."""
-        return parse(self.named(sql), self.policy)
+        return self._parsed(self.named(sql))
 
     def question(self, request: Request) -> Question:
         """What a request asks."""
@@ -184,16 +194,16 @@ class Steps:
             precision = earlier.point.precision
             best = (Point(precision, value) for value in earlier.values)
             return tuple(refined(reservation.wanted, fresh, old) for fresh, old in zip(measured, best, strict=True))
-        points = self.vault.points(self.id, reservation.query)
-        groups = range(group_count(question.query, self.policy))
-        if any(point.precision == reservation.wanted for point in points):
-            return tuple(self._known(reservation, group) for group in groups)  # same bits
-        if not points or points[-1].precision < reservation.wanted:
+        known = self.vault.released(self.id, reservation.query)
+        for precision, values in known:
+            if precision == reservation.wanted:
+                return values  # same bits
+        if not known or known[-1][0] < reservation.wanted:
             raise AnswerLost("the vault has lost the answer that this one would reuse")
         if reservation.query in self.lost:  # beside the lost one, a new draw would be a second sample
             raise AnswerLost("the vault has lost an answer to this query: only what it still holds can be repeated")
-        bridges = (self.vault.points(self.id, reservation.query, group) for group in groups)
-        return tuple(draw(bridge(reservation.wanted, moves, known), self._entropy) for known in bridges)
+        bridges = (points_of(known, group) for group in range(group_count(question.query, self.policy)))
+        return tuple(draw(bridge(reservation.wanted, moves, points), self._entropy) for points in bridges)
 
     def _measure(self, reservation: Reservation, question: Question, moves: Fraction) -> tuple[GridValue, ...]:
         try:
@@ -203,10 +213,6 @@ class Steps:
         except BadTable as error:  # a lost connection, most likely; nothing was drawn, so nothing is lost
             raise BadTable(f"{error}. This answer is paid for: ask again when the table can be read") from None
         return measured
-
-    def _known(self, reservation: Reservation, group: int) -> GridValue:
-        points = self.vault.points(self.id, reservation.query, group)
-        return next(point.value for point in points if point.precision == reservation.wanted)
 
     def _seal(self, reservation: Reservation, question: Question, found: dict[str, Any]) -> Sealed:
         body = {
@@ -220,8 +226,13 @@ class Steps:
             "unit": str(question.unit),
         }
         sealed = Sealed(reservation.id, self.id, reservation.query, body | found, self._entropy.token())
-        self.vault.seal(sealed)
-        return sealed
+        kept = self.vault.seal(sealed)
+        if kept.salt != sealed.salt:
+            self._discarded()
+        return kept
+
+    def _discarded(self) -> None:
+        """Somebody sealed another sample for this reservation before: ours was never there."""
 
     def _answer(self, reservation: Reservation, sealed: Sealed, question: Question) -> Answer:
         values = [released(value, question.unit, question.offset) for value in sealed.values]
@@ -262,11 +273,39 @@ class Steps:
     # -- what the steps stand on ---------------------------------------------------------------
 
     def _turns(self, queries: Sequence[Query]) -> AbstractContextManager[object]:
-        """The turns of all queries of a group, taken in one order so that no two groups wait for each other."""
-        held = ExitStack()
-        for name in sorted({name for query in queries for name in self._turns_of(query)}):
-            held.enter_context(self._locks.setdefault(name, threading.Lock()))
-        return held
+        """The turns of all queries of a group, over all gateways; then what others did before is known here."""
+        return self._in_turn(queries)
+
+    @contextmanager
+    def _in_turn(self, queries: Sequence[Query]) -> Iterator[None]:
+        with self.vault.turns([self.id + name for query in queries for name in self._turns_of(query)]):
+            self._catch_up(queries)
+            yield
+
+    def _catch_up(self, queries: Sequence[Query]) -> None:
+        """Reads what other gateways have made final, before anything is planned from it."""
+        self.ledger.refresh()
+        if self.state.version != self.secrets.version:
+            raise TableChanged(f"another version of the table {self.name} has been opened: take the account anew")
+
+    def finish(self, reservation: Reservation, question: Question) -> None:
+        """Completes a reservation that was interrupted, in its turn; another gateway may have done so meanwhile."""
+        with self._turns([question.query]):
+            self.complete(self.ledger.reservation(self.id, reservation.id) or reservation, question)
+
+    def _contended(self, asked: Sequence[tuple[Question, Wish]], wanted: Sequence[Precision]) -> list[Query]:
+        """The queries whose turns must be taken: none if all answers are recorded and published, since the contract
+        finds the same records and says REPEAT, and nothing is drawn."""
+        queries = [question.query for question, _ in asked]
+        if all(self._repeats(query, units) for query, units in zip(queries, wanted, strict=True)):
+            return []
+        return queries
+
+    def _repeats(self, query: Query, wanted: Precision) -> bool:
+        """Whether there is a published answer of exactly this precision."""
+        equal = next((record for record in self._records(query) if record.precision == wanted), None)
+        found = None if equal is None else self.ledger.reservation(self.id, equal.id)
+        return found is not None and found.finished
 
     def _turns_of(self, query: Query) -> list[bytes]:
         """One at a time per query: concurrent blurs from the same neighbours would average out."""
@@ -276,7 +315,7 @@ class Steps:
         return self.ledger.records(self.id, self.secrets.query(query))
 
     def _sensitivity(self, query: Query) -> Fraction:
-        return sensitivity(query, self.policy)
+        return self._moved(query)
 
     def view(self, analyst: str) -> View:
         """What an analyst may learn, and has learned. The owner may learn all that the account spends."""
@@ -312,9 +351,14 @@ class Steps:
         moves = self._sensitivity(query)
         for precision in (planned.wanted, planned.fresh):
             if precision:
-                noise_scale(fresh_variance(moves * moves, precision))
+                _check_scale(moves, precision)
 
     def _check_identity(self) -> None:
         if self.engine.identity() != self._identity:  # not quoted: the size of a file tells neighbours apart
             name = self.policy.source.name
             raise TableChanged(f"the table {name} changed since this account was opened: open its next version")
+
+
+@lru_cache(maxsize=MOST_READ)
+def _check_scale(moves: Fraction, precision: Precision) -> None:
+    noise_scale(fresh_variance(moves * moves, precision))

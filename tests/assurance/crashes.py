@@ -18,8 +18,11 @@ from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 from unittest.mock import patch
+
+import numpy as np
+from numpy.typing import NDArray
 
 from assurance.report import Finding
 from noisebank.answers import Answer, Receipt
@@ -33,16 +36,24 @@ from noisebank.ledger.embedded import EmbeddedChain
 from noisebank.ledger.journal import Journal
 from noisebank.ledger.protocol import Reservation, Role, Seal
 from noisebank.ledger.signing import Key
+from noisebank.measuring.cubed_engine import CubedEngine
 from noisebank.measuring.engine import Engine
 from noisebank.path import Account
-from noisebank.queries.query import Query, Question
+from noisebank.planning.serving import look_at
+from noisebank.queries.query import Function, Query, Question
 from noisebank.records import Case
 from noisebank.units import GridValue, Precision, on_ladder
-from noisebank.vault.vault import Request, Sealed, Vault
+from noisebank.vault.sqlite_vault import SqliteVault
+from noisebank.vault.vault import Request, Sealed
 from support import write_people
 
 CRASHES = 10_000
+Result = TypeVar("Result")
 PEOPLE_ROWS = 20
+
+
+Cells = tuple[Any, ...]
+"""The cube, and the runs of cells that a claim charges."""
 
 
 class Crash(BaseException):
@@ -122,8 +133,8 @@ class Witness:
     """By reservation: its query (salted) and what it charged. Durable. Without the repeats."""
     repeats: set[bytes] = field(default_factory=set)
     """Reservations whose answer is a recorded one: nothing of theirs is drawn, sealed or published."""
-    paid: dict[bytes, set[int]] = field(default_factory=dict)
-    """By query: the precisions that were paid for."""
+    paid: dict[tuple[bytes, Cells], set[int]] = field(default_factory=dict)
+    """By query and cells: the precisions that were paid for."""
     sealed: dict[bytes, bytes] = field(default_factory=dict)
     published: dict[bytes, bytes] = field(default_factory=dict)
     shown: dict[str, tuple[Fraction, str, Case, Precision]] = field(default_factory=dict)
@@ -158,22 +169,24 @@ class Witness:
             self.blame("what was durable is missing from the ledger")
         self.fresh, self.repeats, self.paid, seen = {}, set(), {}, dict(self.fresh)
         for r in found:
-            self.reserved(r.id, r.query, r.wanted.units)
+            self.reserved(
+                r.id, r.query, r.wanted.units, (r.cube, *((run.start, run.stop, run.weight) for run in r.runs))
+            )
             decided = None if r.case is Case.REPEAT else (r.query, r.fresh.units)
             if self.fresh.get(r.id) != decided or seen.get(r.id, decided) != decided:
                 self.blame("the ledger decided otherwise than its rules say")
         self.published = published
 
-    def vault_opened(self, vault: Vault) -> None:
+    def vault_opened(self, vault: SqliteVault) -> None:
         """The same for the vault, which is opened after the ledger."""
         sealed = {id: kept.digest for id in self.fresh if (kept := vault.answer(id)) is not None}
         if self.sealed.items() - sealed.items():
             self.blame("what was durable is missing from the vault")
         self.sealed = sealed
 
-    def reserved(self, id: bytes, query: bytes, wanted: int) -> None:
+    def reserved(self, id: bytes, query: bytes, wanted: int, cells: Cells) -> None:
         """Decides the case as the paper does: the journal holds calls, and what came of them only as a digest."""
-        paid = self.paid.setdefault(query, set())
+        paid = self.paid.setdefault((query, cells), set())
         fresh = max(0, wanted - max(paid, default=0))
         if wanted in paid:
             self.repeats.add(id)
@@ -185,7 +198,7 @@ class Witness:
     def wrote(self, block: Block) -> None:
         for name, row in called(block):
             if name == "reserve":
-                self.reserved(row[0], row[1], row[5])
+                self.reserved(row[0], row[1], row[5], (row[4], *row[9:]))
             elif name == "publish":
                 if self.sealed.get(row[0]) != row[1]:
                     self.blame("published before it was sealed")
@@ -244,13 +257,14 @@ class Witness:
 
 
 def called(block: Block) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """Function and arguments of each call in a block; for groups each part by itself."""
+    """Function and arguments of each call in a block; for groups each part by itself, a claim with its runs behind."""
     for transaction in block.transactions:
         name, arguments = budget_ledger().decode_call(transaction.data)
-        parts = arguments.get("claims") or arguments.get("seals")
-        assert parts is None or isinstance(parts, tuple)
+        parts: Any = arguments.get("claims") or arguments.get("seals")
+        runs: list[Any] = list(arguments.get("runs") or ())  # type: ignore[call-overload]
         for part in parts if parts is not None else [tuple(arguments.values())]:
-            yield name, part
+            own = [runs.pop(0) for _ in range(part[7])] if "claims" in arguments else []
+            yield name, (*part, *own)
 
 
 def model(requests: list[Asked]) -> dict[str, tuple[Case, int]]:
@@ -332,7 +346,7 @@ class WatchedJournal(Journal):
             self._witness.wrote(block)
 
 
-class WatchedVault(Vault):
+class WatchedVault(SqliteVault):
     def __init__(self, path: Path, witness: Witness, fuse: Fuse, place: Place) -> None:
         super().__init__(place.of(path), place.vfs, die=fuse.die)
         self._witness, self._fuse = witness, fuse
@@ -346,10 +360,11 @@ class WatchedVault(Vault):
         with self._fuse.around("save_request"):
             super().save_request(request)
 
-    def seal(self, sealed: Sealed) -> None:
+    def seal(self, sealed: Sealed) -> Sealed:
         with self._fuse.around("seal"):
-            super().seal(sealed)
+            kept = super().seal(sealed)
             self._witness.kept(sealed)
+            return kept
 
 
 class WatchedEngine:
@@ -375,12 +390,37 @@ class WatchedEntropy(SystemEntropy):
         self._witness, self._fuse = witness, fuse
 
     def discrete_gaussians(self, scale: float, count: int) -> list[int]:
-        return [self.discrete_gaussian(scale) for _ in range(count)]
+        with self._fuse.around("draw"):
+            self._witness.drew()
+            return super().discrete_gaussians(scale, count)
 
     def discrete_gaussian(self, scale: float) -> int:
         with self._fuse.around("draw"):
             self._witness.drew()
             return super().discrete_gaussian(scale)
+
+
+class WatchedCubes(CubedEngine):
+    """The same for tables with cubes: every sum over cells is a look at the data."""
+
+    commitment: Callable[[Query], bytes]
+    witness: Witness
+    fuse: Fuse
+
+    def statistic(self, query: Query) -> int:
+        return self._seen(query, super().statistic)
+
+    def statistics(self, query: Query) -> tuple[int, ...]:
+        return self._seen(query, super().statistics)
+
+    def cells(self, number: int, function: Function, column: str) -> NDArray[np.object_]:
+        look = look_at(self._cubes[number], (function, column))
+        return self._seen(look, lambda _: CubedEngine.cells(self, number, function, column))
+
+    def _seen(self, query: Query, look: Callable[[Query], Result]) -> Result:
+        with self.fuse.around("measure"):
+            self.witness.touched(self.commitment(query))
+            return look(query)
 
 
 @contextmanager
@@ -391,15 +431,19 @@ def opened(
 
     def account(*parts: Any) -> Account:
         made = kind(*parts)
-        made.engine = WatchedEngine(made.engine, made.secrets.query, witness, fuse)
+        if isinstance(made.engine, WatchedCubes):
+            made.engine.commitment, made.engine.witness, made.engine.fuse = made.secrets.query, witness, fuse
+        else:
+            made.engine = WatchedEngine(made.engine, made.secrets.query, witness, fuse)
         made.witness = witness  # type: ignore[attr-defined]  # for planted bugs
         return made
 
     with (
         patch("noisebank.bank.Journal", partial(WatchedJournal, witness=witness, fuse=fuse, place=place)),
-        patch("noisebank.bank.Vault", partial(WatchedVault, witness=witness, fuse=fuse, place=place)),
+        patch("noisebank.vault.place.SqliteVault", partial(WatchedVault, witness=witness, fuse=fuse, place=place)),
         patch("noisebank.bank.EmbeddedChain", partial(WatchedChain, witness=witness, fuse=fuse)),
         patch("noisebank.opening.Account", account),
+        patch("noisebank.opening.CubedEngine", WatchedCubes),
         Bank(folder, entropy=WatchedEntropy(witness, fuse)) as bank,
     ):
         yield bank
@@ -415,6 +459,7 @@ class Laboratory:
     room: Path
     kind: type[Account] = Account
     depth: int = 2
+    witness: type[Witness] = Witness
     crashes: int = 0
     judged: int = 0
     points: Counter[str] = field(default_factory=Counter)
@@ -469,7 +514,7 @@ class Laboratory:
 
     def work(self, start: Path, requests: list[Asked], enough: int) -> Witness:
         """Walks through a workload; crashes each of its requests in every way on the way."""
-        witness, state = Witness(), self.folder()
+        witness, state = self.witness(), self.folder()
         shutil.copytree(start, state)
         for place in range(len(requests)):
             done = requests[: place + 1]
@@ -488,7 +533,7 @@ class Laboratory:
         step = 0
         while True:
             step += 1
-            here, after, witness = self.folder(), self.folder(), Witness(wrong=wrong)
+            here, after, witness = self.folder(), self.folder(), self.witness(wrong=wrong)
             shutil.copytree(bare, here)
             fuse = Fuse(step, save=lambda here=here, after=after: shutil.copytree(here, after))
             self._open_account(here, witness, fuse, policy)
@@ -503,6 +548,7 @@ class Laboratory:
             with opened(after, witness, Fuse()) as bank:
                 if len(bank.ledger.books.accounts()) != 1 or len(bank.accounts()) != 1:
                     wrong.append("opening an account again after a crash left two accounts, or none")
+                witness.audit(bank.account(), [])
             shutil.rmtree(after)
 
     def _open_account(self, folder: Path, witness: Witness, fuse: Fuse, policy: Path) -> None:

@@ -275,7 +275,7 @@ def databases(pragma: str, value: str | int) -> Iterator[None]:
 
     with (
         patch("noisebank.ledger.journal.open_database", opening),
-        patch("noisebank.vault.vault.open_database", opening),
+        patch("noisebank.vault.sqlite_vault.open_database", opening),
     ):
         yield
 

@@ -33,6 +33,8 @@ class Server:
 
     binaries: Path
     folder: Path
+    fsync: str = "off"
+    """Tables are made anew for each test; a vault must be durable."""
 
     @property
     def where(self) -> str:
@@ -50,7 +52,8 @@ class Server:
         assert done.returncode == 0, f"{program}: {done.stdout}{done.stderr}"
 
     def start(self) -> None:
-        options = f"-c listen_addresses='' -k {self.folder} -c fsync=off -c max_connections=40"
+        careless = "" if self.fsync == "on" else "-c fsync=off"
+        options = f"-c listen_addresses='' -k {self.folder} {careless} -c max_connections=80"
         self.run("pg_ctl", "-D", f"{self.folder}/data", "-o", options, "-l", f"{self.folder}/log", "-w", "start")
 
     def stop(self, how: str = "fast") -> None:
@@ -72,11 +75,11 @@ class Server:
 
 
 @contextmanager
-def running_server() -> Iterator[Server]:
+def running_server(fsync: str = "off") -> Iterator[Server]:
     found = binaries()
     assert found is not None
     folder = Path(tempfile.mkdtemp(prefix="noisebank-pg-"))
-    server = Server(found, folder)
+    server = Server(found, folder, fsync)
     try:
         if os.geteuid() == 0:
             shutil.chown(folder, "postgres", "postgres")

@@ -38,16 +38,18 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 CONTRACTS = ROOT / "contracts"
 MAIN = CONTRACTS / "budget_ledger.vy"
+ARTEFACT = ROOT / "src" / "noisebank" / "ledger" / "budget_ledger.json"
 EXPLAINED = Path(__file__).parent / "explained_mutants.json"
 VARIABLE = "NOISEBANK_CONTRACT_ARTEFACT"
 TESTS = [
     "-x", "-q", "-p", "no:cacheprovider", "-p", "contract.unshrunk", "-m", "not slow", "tests/contract",
     "-W", "ignore::pytest.PytestAssertRewriteWarning",  # what is imported already, on purpose
     "--ignore=tests/contract/test_artefact.py", "--ignore=tests/contract/test_halmos.py",
-    "--ignore=tests/contract/test_gas.py",
+    "--ignore=tests/contract/test_gas.py", "-k", "not test_invariant_holds",
 ]  # fmt: skip
-"""What must fail. Left out: tests that look at the source, which the mutant's artefact does not change, and
-those of gas, which would notice changes that matter to nobody."""
+"""What must fail. Left out: tests that look at the source, which the mutant's artefact does not change (two of them
+compile a variant of it, which takes longer than all the others), and those of gas, which would notice changes that
+matter to nobody."""
 PRELOADED = ("pytest", "hypothesis.stateful", "vyper.compiler", "support", "assurance.overspend", "contract.unshrunk")
 
 SWAPS = {
@@ -290,6 +292,8 @@ def try_all(todo: list[Mutant], workers: int, command: str | None, timeout: floa
     with tempfile.TemporaryDirectory(prefix="mutants-") as scratch:
         room = Path(scratch)
         original = str(compiled(None, room / "original")["runtime"])
+        if original != json.loads(ARTEFACT.read_text())["runtime"]:
+            raise SystemExit("compiled here, the contract as it is gives another bytecode than the artefact's")
         first = Worker.start(None, room / "0", original, command)
         while (outcome := first.ended(600)) is None:
             time.sleep(0.05)
@@ -378,6 +382,7 @@ def main() -> int:
         return 0
     for name in PRELOADED:
         importlib.import_module(name)
+    importlib.import_module("contract.quick_vyper").hurry()
     began, results = time.monotonic(), list[Result]()
     for result in try_all(todo, options.workers, options.command, options.timeout):
         results.append(result)

@@ -15,6 +15,7 @@ import pytest
 from assurance import ask_once
 from assurance.crashes import Asked, Crash, Fuse, Witness, ask_all_again, bank_with_account, opened, workload_of
 from assurance.crashes import crashes as crash_row
+from assurance.cube_crashes import cube_crashes
 from assurance.kill9 import kill9
 from assurance.power_loss import power_loss
 from assurance.report import Row
@@ -31,7 +32,7 @@ from noisebank.recovery import Recovered
 
 @pytest.mark.parametrize(
     ("row", "share"),
-    [(crash_row, 0.02), (power_loss, 0.05), (kill9, 0.05), (second_sample, 0.04)],
+    [(crash_row, 0.02), (cube_crashes, 0.1), (power_loss, 0.05), (kill9, 0.05), (second_sample, 0.04)],
     ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_row(row: Row, share: float) -> None:

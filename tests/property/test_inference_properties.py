@@ -205,7 +205,7 @@ def test_a_first_look_is_bought_for_ranges_and_not_for_few_queries() -> None:
     assert sum(free) > 90
 
 
-def test_a_large_cube_is_reused_plainly_until_its_first_look(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_cube_infers_before_its_first_look_and_takes_it_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inference, "MOST_DENSE", 8)
     desk = Desk((Axis(16, True),), NEVER)
     query, wanted = cell_range(16, 2, 9), Precision(10**15)
@@ -215,11 +215,42 @@ def test_a_large_cube_is_reused_plainly_until_its_first_look(monkeypatch: pytest
     assert better.fresh == Precision(2 * 10**15) and better.claimed == Precision(3 * 10**15)
     answer = desk.knowledge.answer(better)
     assert answer.variance == pytest.approx(1 / 3e-3)
+    desk.ask(cell_range(16, 9, 12), wanted)
+    whole = desk.ask(cell_range(16, 2, 12), Precision(10**14))
+    assert not whole.fresh  # the sum of the two
+    assert desk.knowledge.answer(whole).variance == pytest.approx(1 / 3e-3 + 1 / 1e-3)
     first = Statistic((Axis(16, True),)).first_look(BUDGET, Fraction(1, 4))
     desk.knowledge.learn_first(noisy_look(first, desk.cells, desk.generator))
     again = desk.knowledge.answer(better)
     assert again.variance < answer.variance  # what was paid before counts on
     assert desk.knowledge.known(query).units > 3 * 10**15 * 0.999
+
+
+def test_a_large_cube_with_too_many_pieces_reuses_plainly_and_never_promises_more(monkeypatch) -> None:
+    monkeypatch.setattr(inference, "MOST_DENSE", 4)
+    generator = np.random.default_rng(8)
+    desk = Desk((Axis(32, True),), NEVER)
+    for _ in range(60):
+        query = random_query(generator, 32, int(generator.integers(0, 2)))
+        wanted = Precision(int(10 ** generator.uniform(14, 16)))
+        plan = desk.ask(query, wanted)
+        answer = desk.knowledge.answer(plan)
+        assert answer.variance <= query.peak**2 / float(wanted) * (1 + 1e-6)
+        assert not desk.knowledge.plan(query, wanted).fresh
+    first = Statistic((Axis(32, True),)).first_look(BUDGET, Fraction(1, 4))
+    desk.knowledge.learn_first(noisy_look(first, desk.cells, desk.generator))
+    assert not desk.knowledge._apart
+
+
+def test_running_sums_bound_what_is_reused_plainly() -> None:
+    """A part that the posterior does not hold is added with all of its standard deviation."""
+    desk = Desk((Axis(2, False),), NEVER)
+    whole = cell_range(2, 0, 2)
+    near = from_weights([2**30 + 1, 2**30])[0]
+    desk.ask(whole, Precision(10**18))
+    desk.ask(near, Precision(10**18))
+    found = desk.knowledge.running([(whole, Fraction(3)), None, (near, Fraction(-1, near.peak)), (whole, Fraction(-3))])
+    assert found == pytest.approx([9.0, 9.0, 16.0, 1.0])
 
 
 def test_a_query_too_near_to_others_is_reused_plainly() -> None:

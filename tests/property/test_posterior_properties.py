@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inference_support import AXES, Exact, noisy_look, random_query
+from noisebank.planning.coarse import Coarse
 from noisebank.planning.dual import Dual
 from noisebank.planning.linear import LinearQuery, cell_range, from_weights
 from noisebank.planning.posterior import Covariance, Posterior
@@ -22,7 +23,13 @@ FORMS: dict[str, Callable[[FirstLook], Posterior]] = {
     "covariance": lambda look: Covariance(look.prefix.cells, look),
     "dual": Dual,
 }
+UNSEEN: dict[str, Callable[[int], Covariance | Coarse]] = {
+    "covariance": Covariance,
+    "coarse": lambda cells: Coarse(cells, cells),
+}
+"""Without a first look."""
 both_forms = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
+both_unseen = pytest.mark.parametrize("unseen", UNSEEN.values(), ids=UNSEEN.keys())
 all_axes = pytest.mark.parametrize("axes", AXES.values(), ids=AXES.keys())
 
 
@@ -124,12 +131,13 @@ def test_variances_are_positive_and_never_grow(form, seed, steps, price) -> None
         before = now
 
 
+@both_unseen
 @settings(max_examples=100, deadline=None)
 @given(seed=st.integers(0, 2**32), count=st.integers(1, 14), size=st.integers(1, 12), kind=st.integers(0, 2))
-def test_exactly_the_span_of_the_measured_is_known(seed, count, size, kind) -> None:
+def test_exactly_the_span_of_the_measured_is_known(unseen, seed, count, size, kind) -> None:
     generator = np.random.default_rng(seed)
     cells = generator.poisson(50, size).astype(float)
-    posterior = Covariance(size)
+    posterior = unseen(size)
     rows: list[list[int]] = []
     for _ in range(count):
         query = random_query(generator, size, kind)
@@ -192,3 +200,60 @@ def test_a_query_that_is_nearly_but_not_quite_known_is_unknown_and_not_learned_f
     assert posterior.infer(near) is None
     assert not posterior.observe(near, 10.0 * 2**30, Precision(10**18))
     assert posterior.rank == 1 and posterior.infer(near) is None
+
+
+@pytest.mark.parametrize("kind", [0, 2], ids=["ranges", "weights"])
+def test_pieces_say_what_cells_say(kind: int) -> None:
+    """Also where every piece is measured, and then cut again."""
+    generator = np.random.default_rng(6)
+    size = 200
+    cells = generator.poisson(100, size).astype(float)
+    fine, coarse = Covariance(size), Coarse(size, size)
+    known = 0
+    for step in range(150):
+        query = random_query(generator, size, kind if step % 3 else 0)
+        low = 10 * (query.support[0] // 10)  # ranges over tens come back: they are cut, and determined, early
+        asked = query if step % 3 == 2 else cell_range(size, low, min(size, low + 10 * (1 + step % 7)))
+        found, other = fine.infer(asked), coarse.infer(asked)
+        assert (found is None) == (other is None)
+        if found is not None and other is not None:
+            known += 1
+            assert other.variance == pytest.approx(found.variance, rel=1e-10)
+            assert other.value == pytest.approx(found.value, rel=1e-9, abs=1e-6)
+        precision = Precision(int(10 ** generator.uniform(15, 18)))
+        value = measure(asked, cells, precision, generator)
+        assert fine.observe(asked, value, precision) == coarse.observe(asked, value, precision)
+        assert fine.rank == coarse.rank <= coarse.pieces
+    assert known > 30
+
+
+def test_pieces_have_a_limit_and_what_is_beyond_is_not_learned() -> None:
+    coarse = Coarse(2**20, 8)
+    for place in range(7):
+        assert coarse.observe(cell_range(2**20, 0, 100_000 * (place + 1) + 1), 5.0, Precision(10**18))
+    assert coarse.pieces == 8 and coarse.rank == 7
+    assert not coarse.observe(cell_range(2**20, 3, 7), 5.0, Precision(10**18))
+    assert coarse.pieces == 8 and coarse.infer(cell_range(2**20, 3, 7)) is None
+    between = coarse.infer(cell_range(2**20, 100_001, 600_001))
+    assert between is not None and between.variance == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("form", ["covariance", "dual", "unseen", "coarse"])
+def test_errors_add_up_to_variances(form: str) -> None:
+    """Running sums by adding errors are those of the summed query, whatever was observed."""
+    generator = np.random.default_rng(7)
+    prefix = Prefix(AXES["tree"], Precision(10**15))
+    cells = generator.poisson(100, prefix.cells).astype(float)
+    look = noisy_look(prefix, cells, generator)
+    posterior: Posterior = FORMS[form](look) if form in FORMS else UNSEEN[form.replace("unseen", "covariance")](32)
+    asked = [random_query(generator, 32, step % 3) for step in range(50)]
+    for query in [*asked, *(cell_range(32, place, place + 1) for place in range(32))]:
+        precision = Precision(int(10 ** generator.uniform(14, 17)))
+        posterior.observe(query, measure(query, cells, precision, generator), precision)
+    total = np.zeros(1)
+    for place in range(32):
+        errors = posterior.errors(cell_range(32, place, place + 1))
+        assert errors is not None
+        total = total + errors
+        assert float(total @ total) == pytest.approx(variance(posterior, cell_range(32, 0, place + 1)), rel=1e-9)
+    assert Coarse(32, 32).errors(asked[0]) is None and Covariance(32).errors(asked[0]) is None

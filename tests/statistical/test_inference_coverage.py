@@ -15,8 +15,11 @@ from noisebank.experiments.bench_reuse import (
 )
 from noisebank.experiments.cell_workloads import make_workload
 from noisebank.planning import inference
-from noisebank.planning.inference import FirstLookRule, Knowledge, Statistic
+from noisebank.planning.inference import FirstLookRule, Knowledge, Statistic, When
+from noisebank.planning.linear import cell_range
+from noisebank.planning.prefix import Axis
 from noisebank.privacy.calibration import budget_precision
+from noisebank.units import Precision
 
 RUNS = 400
 RULE = FirstLookRule(share=Fraction(1, 50))  # bought after a few questions
@@ -61,3 +64,31 @@ def test_errors_of_a_whole_run_are_within_what_was_promised() -> None:
         assert run.answered == 600
         found.append(np.mean(np.square(run.promised)))
     assert np.sqrt(np.mean(found)) <= 1.0
+
+
+def test_why_relative_requests_are_plain() -> None:
+    """Someone who knows the true count refines it until it seems too large. In a cube a coarser question then gets that
+    very estimate, and a lower bound of 2 standard deviations fails far too often. Plainly it gets the point of the
+    query's bridge that belongs to its precision, which is what it was before anybody refined."""
+    runs, truth = 1_000, 50.0
+    generator = np.random.default_rng(11)
+    query, coarse = cell_range(2, 0, 1), Precision(10**15)
+    in_cube = plainly = 0
+    for _ in range(runs):
+        knowledge = Knowledge(Statistic((Axis(2, False),)), Precision(10**20), FirstLookRule(When.NEVER))
+        bridge = None
+        for step in range(12):
+            plan = knowledge.plan(query, Precision(coarse.units << step))
+            knowledge.learn(plan, truth + generator.standard_normal() / float(plan.fresh) ** 0.5)
+            seen = knowledge.answer(plan)
+            bridge = seen if bridge is None else bridge
+            if seen.value - 2 * seen.stddev > truth:
+                break
+        again = knowledge.plan(query, coarse)
+        assert not again.fresh and bridge is not None
+        found = knowledge.answer(again)
+        in_cube += found.value - 2 * found.stddev > truth
+        plainly += bridge.value - 2 * bridge.stddev > truth
+    nominal, reach = 0.02275, 4.5 * np.sqrt(0.02275 / runs)
+    assert abs(plainly / runs - nominal) < reach
+    assert in_cube / runs > 4 * nominal

@@ -15,6 +15,7 @@ from noisebank import errors
 from noisebank.cli import main
 from noisebank.policy_columns import COLUMN_KEYS
 from noisebank.policy_file import TOP_KEYS, parse_policy
+from noisebank.service.settings import settings_table
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "guide.md").read_text()
@@ -50,6 +51,12 @@ def test_every_setting_is_in_the_guide() -> None:
         assert re.search(rf"`{key}[.`]", GUIDE), key
     for key in COLUMN_KEYS:
         assert f"`columns.NAME.{key}`" in GUIDE, key
+
+
+def test_every_setting_of_the_service_is_in_the_guide() -> None:
+    for name, default, text in settings_table():
+        shown = f"`{default}`" if default else "(empty)"
+        assert f"| `{name}` | {shown} | {text} |" in GUIDE, name
 
 
 def test_every_error_is_in_the_guide_and_in_the_drawn_tree() -> None:

@@ -25,7 +25,7 @@ from noisebank.policy import Column, Kind, Neighbours, Policy
 from noisebank.queries.derived import Derivation, Item, items
 from noisebank.records import Case
 from noisebank.units import NOTHING, Precision
-from noisebank.vault.vault import Vault
+from noisebank.vault.sqlite_vault import SqliteVault
 from support import memory_account, write_people
 
 WISH: dict[str, Any] = {"epsilon": "0.5", "delta": "1e-6"}
@@ -412,7 +412,7 @@ def crashing(patched: pytest.MonkeyPatch, cut: int) -> None:
 
         return run
 
-    patched.setattr(Vault, "seal", dying(Vault.seal, False))
+    patched.setattr(SqliteVault, "seal", dying(SqliteVault.seal, False))
     patched.setattr(EmbeddedChain, "publish", dying(EmbeddedChain.publish, True))
 
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from noisebank.audit.verifier import verify
 from noisebank.cli import main
 from noisebank.errors import AnswerLost, BadRequest, BudgetExhausted, LedgerRefused
-from noisebank.federated.enrolment import LocalAccount, _below, enrol, enrolled, local_account
+from noisebank.federated.enrolment import LocalAccount, below, enrol, enrolled, local_account
 from noisebank.federated.local import Category, Number, Report, Schema, estimate
 from noisebank.federated.schema_file import read_schema
 from noisebank.ledger.embedded import EmbeddedChain
@@ -68,7 +68,7 @@ def test_charges_round_up_and_budgets_down(rooms: Rooms) -> None:
     with pytest.raises(BudgetExhausted):
         third.spend("all of it", Fraction(1, 3))
     for value in (Fraction(1, 3), Fraction(1, 10), Fraction(2, 3), Fraction(1)):
-        assert Fraction(_below(value)) <= value
+        assert Fraction(below(value)) <= value
 
 
 @pytest.mark.parametrize("epsilon", [0, -1, "nan", "1e999", "x"])

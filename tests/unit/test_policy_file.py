@@ -8,7 +8,7 @@ import pytest
 
 from noisebank.digests import canonical
 from noisebank.errors import BadPolicy, Mistake
-from noisebank.policy import Column, Kind, Neighbours, Policy, policy_from_public
+from noisebank.policy import Column, FirstLookAt, Kind, Neighbours, Policy, policy_from_public
 from noisebank.policy_file import parse_policy, read_policy
 
 GOOD = """\
@@ -390,3 +390,26 @@ def test_a_cube_has_room_on_the_ledger():
         text += f'\n[columns.{name}]\ntype = "integer"\nbounds = [0, 120]\nbins = [{edges}]\n'
     (mistake,) = mistakes(text)
     assert mistake.where == "cubes" and "214358881 cells" in mistake.what
+
+
+def test_when_the_first_look_is_bought():
+    assert read(with_cubes('[["age"]]')).first_look_at is FirstLookAt.PROFIT
+    policy = read(with_cubes('[["age"], ["ill"]]', 'first_look_at = "opening"\n'))
+    assert policy.first_look_at is FirstLookAt.OPENING
+    assert policy_from_public(policy.public(), policy.source) == policy
+    late = read(with_cubes('[["age"], ["ill"]]'))
+    assert "first_look_at" not in late.public() and late.digest != policy.digest
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        'first_look_at = "never"\n',
+        "first_look_at = 3\n",
+        'first_look_at = "opening"\nfirst_look = 0\n',
+        'first_look_at = "opening"\nfirst_look = 0.5\n',
+    ],
+)
+def test_looks_at_opening_leave_something_for_questions(more: str):
+    (mistake,) = mistakes(with_cubes('[["age"], ["ill"]]', more))
+    assert mistake.where == "first_look_at"

@@ -79,7 +79,7 @@ class Compared:
             published = answer_digest(salt, body)
             named = (body["id"], body["account"])
             owner_of_id = bytes.fromhex(account)
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
             raise Tampered("a receipt is malformed") from None
         name = f"the receipt {id.hex()[:12]}"
         if (chain, contract) != (history.chain_id, history.contract):

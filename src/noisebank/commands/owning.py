@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 @click.option("--contract", metavar="ADDRESS", help="With --rpc: what `noisebank deploy` gave.")
 @click.option("--from-block", type=int, default=0, help="With --rpc: the block of its deployment.")
 @click.option("--confirmations", type=int, default=3, show_default=True, help="With --rpc: when a block is final.")
+@click.option("--vault", metavar="ADDRESS", help="A PostgreSQL database for the vault; or set NOISEBANK_VAULT.")
 @as_json
 @guarded
 def init(
@@ -29,6 +30,7 @@ def init(
     contract: str | None,
     from_block: int,
     confirmations: int,
+    vault: str | None,
     as_json: bool,
 ) -> None:
     """Make a bank in FOLDER, with an owner's and a curator's key.
@@ -40,12 +42,16 @@ def init(
     With --rpc and --contract the ledger is that contract on that chain. Without, it is embedded: no
     node is needed.
 
+    With --vault the vault is in a PostgreSQL database, postgresql://user@host/database. If it holds
+    one already, this bank is a further gateway to it. An address in NOISEBANK_VAULT is used and
+    written nowhere; one after --vault is kept in a file for the bank's eyes only.
+
     Example:  noisebank init bank --owner-key /media/usb/owner.key
     """
     from noisebank import console
     from noisebank.bank import KEYS, create_bank, open_bank
 
-    create_bank(folder, owner_key, where=_where(rpc, contract, from_block, confirmations))
+    create_bank(folder, owner_key, where=_where(rpc, contract, from_block, confirmations), vault=vault)
     key = owner_key or folder / KEYS / "owner.key"
     with open_bank(folder, owner_key) as bank:
         made = {"bank": str(folder), "owner_key": str(key), "curator_key": str(folder / KEYS / "curator.key"),
@@ -108,7 +114,7 @@ def open_(
         state = account.state
         cubes = [(", ".join(cube.columns), cube.cells) for cube in cubes_of(account.policy)]
         made: dict[str, Any] = {"name": account.name, "version": state.version, "cubes": dict(cubes),
-                "account": account.id.hex(), "budget": state.budget,
+                "account": account.id.hex(), "budget": state.budget, "spent": state.spent,
                 "epsilon": float(account.policy.epsilon), "delta": float(account.policy.delta), "rows": found.rows,
                 "clipped": {name: n for name, n in found.outside.items() if n},
                 "none_of_the_keys": {name: n for name, n in found.unkeyed.items() if n},
@@ -124,6 +130,7 @@ def open_(
     rows = [("account", str(made["account"])[:16]), ("rows", str(found.rows)),
             *([("version", said)] if following else []),
             *((f"cube over {columns}", f"{cells} cells") for columns, cells in cubes),
+            *([("first looks", f"{state.spent} precision, bought now")] if state.spent and not following else []),
             ("budget", f"{state.budget} precision = epsilon {made['epsilon']:g} at delta {made['delta']:g}"),
             *((f"clipped in {name}", f"{n} values lie beyond the bounds") for name, n in made["clipped"].items()),
             *((f"other in {name}", f"{n} values are none of the keys") for name, n in made["none_of_the_keys"].items()),

@@ -28,6 +28,13 @@ def anvil_binary() -> str | None:
 @contextmanager
 def running_anvil(*arguments: str) -> Iterator[str]:
     """Starts anvil on a free port; its address. Nothing of it survives."""
+    with anvil_process(*arguments) as (url, _):
+        yield url
+
+
+@contextmanager
+def anvil_process(*arguments: str) -> Iterator[tuple[str, int]]:
+    """The same, with its process id."""
     binary = anvil_binary()
     if binary is None:
         raise BadLedger(f"anvil is not here; put it on the path or name it in {VARIABLE}")
@@ -38,10 +45,16 @@ def running_anvil(*arguments: str) -> Iterator[str]:
     url = f"http://127.0.0.1:{port}"
     try:
         _wait(Node(url, timeout=5.0))
-        yield url
+        yield url, process.pid
     finally:
         process.kill()
         process.wait()
+
+
+def cpu_seconds(process: int) -> float:
+    """What a process has used so far, by the kernel's count (Linux)."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def fund(url: str, *addresses: str) -> None:

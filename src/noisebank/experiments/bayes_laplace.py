@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import log
+from math import log, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -63,17 +63,18 @@ def _first_span(target: Vector, history: Vector, alive: Sequence[int]) -> list[i
     """Independent rows among the first ones that span the target."""
     basis = np.zeros((len(target), len(target)))
     rest, rows = target.astype(float).copy(), list[int]()
+    lengths, enough = np.sqrt(np.einsum("ij,ij->i", history, history)), TOLERANCE * sqrt(float(target @ target))
     for row in alive:
         known = basis[: len(rows)]
         new = history[row] - known.T @ (known @ history[row])
         new -= known.T @ (known @ new)
-        length = float(np.linalg.norm(new))
-        if length < TOLERANCE * max(1.0, float(np.linalg.norm(history[row]))):
+        length = sqrt(float(new @ new))
+        if length < TOLERANCE * max(1.0, lengths[row]):
             continue
         basis[len(rows)] = new / length
         rest -= basis[len(rows)] * (basis[len(rows)] @ rest)
         rows.append(row)
-        if float(np.linalg.norm(rest)) < TOLERANCE * float(np.linalg.norm(target)):
+        if sqrt(float(rest @ rest)) < enough:
             return rows
         if len(rows) == len(target):
             return None
@@ -95,9 +96,11 @@ def posterior(observed: Sequence[float], scales: Sequence[Vector], confidence: f
     for value, one, deviation in zip(observed, scales, deviations.tolist(), strict=True):
         reach = max(abs(value - grid[0]), abs(value - grid[-1])) + 14.0 * deviation
         step = 2.0 * reach / NOISE_GRID
-        waves = 2.0 * np.pi * np.fft.fftfreq(NOISE_GRID, step)
-        spectrum = np.prod(1.0 / (1.0 + np.multiply.outer(one, waves) ** 2), axis=0)
-        density = np.real(np.fft.fftshift(np.fft.ifft(spectrum))) / step
+        squares = (2.0 * np.pi * np.fft.rfftfreq(NOISE_GRID, step)) ** 2
+        spectrum = np.ones(len(squares))
+        for scale in (one * one).tolist():
+            spectrum *= 1.0 + scale * squares
+        density = np.fft.fftshift(np.fft.irfft(1.0 / spectrum, NOISE_GRID)) / step
         places = (np.arange(NOISE_GRID) - NOISE_GRID // 2) * step
         logs += np.log(np.maximum(np.interp(value - grid, places, density), 1e-300))
     mass = np.exp(logs - logs.max())

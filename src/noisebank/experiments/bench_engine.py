@@ -29,7 +29,7 @@ from noisebank.queries.cells import cubes_of
 from noisebank.queries.sensitivity import sensitivity
 from noisebank.records import Case
 from noisebank.units import NOTHING, Precision
-from noisebank.vault.vault import Vault
+from noisebank.vault.sqlite_vault import SqliteVault
 
 if TYPE_CHECKING:
     import duckdb
@@ -204,4 +204,4 @@ def _rooms() -> Rooms:
     curator, owner = Key(entropy.token()), Key(entropy.token())
     journal = Journal(":memory:")
     begin_chain(journal, curator, entropy)
-    return Rooms(EmbeddedChain(journal, {Role.CURATOR: curator, Role.OWNER: owner}), Vault(":memory:"), entropy)
+    return Rooms(EmbeddedChain(journal, {Role.CURATOR: curator, Role.OWNER: owner}), SqliteVault(":memory:"), entropy)

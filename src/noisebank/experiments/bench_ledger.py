@@ -31,7 +31,8 @@ from noisebank.ledger.replay import Replay
 from noisebank.ledger.rpc import RpcChain, deploy
 from noisebank.ledger.signing import Key
 from noisebank.units import Precision
-from noisebank.vault.vault import Sealed, Vault
+from noisebank.vault.sqlite_vault import SqliteVault
+from noisebank.vault.vault import Sealed
 
 CURATOR, OWNER = Key(b"\x01" * 32), Key(b"\x02" * 32)
 KEYS = {Role.CURATOR: CURATOR, Role.OWNER: OWNER}
@@ -92,7 +93,7 @@ def spends_per_s(folder: Path, askers: int, seconds: float) -> float:
     """Answers sealed and published a second, by this many threads, on disk."""
     folder.mkdir()
     entropy = SystemEntropy()
-    journal, vault = Journal(folder / "journal.sqlite"), Vault(folder / "vault.sqlite")
+    journal, vault = Journal(folder / "journal.sqlite"), SqliteVault(folder / "vault.sqlite")
     begin_chain(journal, CURATOR, entropy)
     chain = EmbeddedChain(journal, KEYS)
     account = _account(chain)

@@ -7,8 +7,8 @@ together. It protects against a collector who asks too often, not against a devi
 from __future__ import annotations
 
 import math
-import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -16,7 +16,7 @@ from noisebank.digests import commitment, derived_salt, keccak, tagged
 from noisebank.entropy import Entropy
 from noisebank.errors import AnswerLost, BadRequest, Tampered
 from noisebank.federated.local import Schema, Terms, collect
-from noisebank.federated.local.reports import planned
+from noisebank.federated.local.reports import LEVELS, planned
 from noisebank.ledger.chain import Chain
 from noisebank.ledger.protocol import THE_OWNER, AccountState, Claim, Opening, Reservation, Seal, Unit
 from noisebank.opening import Rooms
@@ -44,7 +44,6 @@ class LocalAccount:
     def __init__(self, id: bytes, enrolment: Enrolment, ledger: Chain, vault: Vault, entropy: Entropy) -> None:
         self.id, self.enrolment = id, enrolment
         self._ledger, self._vault, self._entropy = ledger, vault, entropy
-        self._turn = threading.Lock()
 
     @property
     def name(self) -> str:
@@ -63,23 +62,24 @@ class LocalAccount:
         the two would not pay for it.
         """
         units = Precision.ceil(_positive(epsilon))
-        with self._turn:
+        with self._turn():
             return self._spend(_text("round", round), units)
 
     def report(
-        self, round: str, record: Mapping[str, object], schema: Schema, epsilon: Exact, mechanism: str = "best"
-    ) -> bytes:
+        self, round: str, record: Mapping[str, object], schema: Schema, epsilon: Exact, mechanism: str = "best",
+        levels: int = LEVELS,
+    ) -> bytes:  # fmt: skip
         """One round's report on one record, charged first, sealed before it leaves; asked again: the same bits."""
         value = _positive(epsilon)
         schema.read(record)  # what cannot be reported is refused before anything is charged
-        planned(schema, Terms(_below(value), mechanism))
-        with self._turn:
+        planned(schema, Terms(below(value), mechanism, levels))
+        with self._turn():
             reservation = self._spend(_text("round", round), Precision.ceil(value))
             sealed = self._vault.answer(reservation.id)
             if sealed is None:
-                if reservation.answer is not None:
+                if reservation.answer is not None or reservation.id in self._vault.lost:
                     raise AnswerLost(f"the report of round {round} was published, but the vault has lost it")
-                made = collect(record, schema, _below(value), mechanism).encode(schema)
+                made = collect(record, schema, below(value), mechanism, levels).encode(schema)
                 sealed = self._seal(reservation, made, schema)
             if reservation.answer is None:
                 self._ledger.publish(self.id, Seal(reservation.id, sealed.digest))
@@ -88,6 +88,13 @@ class LocalAccount:
             if sealed.body["schema"] != schema.fingerprint.hex():
                 raise BadRequest("schema", "another one", f"round {round} was reported under another schema")
         return bytes.fromhex(sealed.body["report"])
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """One round at a time, over all gateways; then what others did before is known here."""
+        with self._vault.turns([self.id]):
+            self._ledger.refresh()
+            yield
 
     def _spend(self, round: str, wanted: Precision) -> Reservation:
         query = commitment(derived_salt(self.enrolment.secret, "round", round.encode()), keccak(round.encode()))
@@ -111,8 +118,7 @@ class LocalAccount:
             "schema": schema.fingerprint.hex(),
         }
         sealed = Sealed(reservation.id, self.id, reservation.query, body, self._entropy.token())
-        self._vault.seal(sealed)
-        return sealed
+        return self._vault.seal(sealed)  # the first that was sealed for this round, whoever made it
 
 
 def enrol(rooms: Rooms, name: str, epsilon: Exact, raise_delay: int = 86_400) -> LocalAccount:
@@ -154,7 +160,7 @@ def _positive(epsilon: Exact) -> Fraction:
     return value
 
 
-def _below(value: Fraction) -> float:
+def below(value: Fraction) -> float:
     """The largest float that is not above the rational, so that a mechanism never gives away more than is charged."""
     nearest = float(value)
     return nearest if Fraction(nearest) <= value else math.nextafter(nearest, 0.0)

@@ -28,7 +28,7 @@ _READ: dict[str, Callable[[bytes], Word]] = {
     "bytes32": lambda word: word,
     "address": lambda word: "0x" + word[12:].hex(),
     "bool": lambda word: word[-1] == 1,
-    "uint256": lambda word: int.from_bytes(word, "big"),
+    "uint256": int.from_bytes,  # big-endian unless said otherwise, since Python 3.11
 }
 
 
@@ -55,9 +55,24 @@ class Signature:
     outputs: tuple[Kind, ...]
 
     @cached_property
+    def kinds(self) -> tuple[Kind, ...]:
+        """Kinds of the arguments."""
+        return tuple(kind for _, kind in self.inputs)
+
+    @cached_property
     def plain(self) -> tuple[Kind, ...]:
         """Kinds of what an event keeps in its data."""
         return tuple(kind for (_, kind), hot in zip(self.inputs, self.indexed, strict=True) if not hot)
+
+    @cached_property
+    def hot(self) -> tuple[Callable[[bytes], Word], ...]:
+        """Readers of what an event keeps in its topics; always the first arguments."""
+        return tuple(_READ[kind.text] for (_, kind), hot in zip(self.inputs, self.indexed, strict=True) if hot)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of the arguments."""
+        return tuple(name for name, _ in self.inputs)
 
     @cached_property
     def digest(self) -> bytes:
@@ -84,18 +99,17 @@ class Contract:
         signature = self.functions[function]
         if len(arguments) != len(signature.inputs):
             raise TypeError(f"{function} takes {len(signature.inputs)} arguments, got {len(arguments)}")
-        return signature.digest[:4] + encoded([kind for _, kind in signature.inputs], arguments)
+        return signature.digest[:4] + encoded(signature.kinds, arguments)
 
     def decode_call(self, calldata: bytes) -> tuple[str, dict[str, Value]]:
         """The function's name and arguments; ValueError if it is none of this contract's, or spelled otherwise."""
         signature = self._selectors.get(calldata[:4])
         if signature is None:
             raise ValueError("no such function")
-        kinds = [kind for _, kind in signature.inputs]
-        values = decoded(kinds, calldata[4:])
-        if encoded(kinds, values) != calldata[4:]:
+        values = decoded(signature.kinds, calldata[4:])
+        if encoded(signature.kinds, values) != calldata[4:]:
             raise ValueError(f"{signature.name}: the calldata is not in canonical form")
-        return signature.name, dict(zip((name for name, _ in signature.inputs), values, strict=True))
+        return signature.name, dict(zip(signature.names, values, strict=True))
 
     def decode_output(self, function: str, output: bytes) -> tuple[Value, ...]:
         """What a call returned."""
@@ -103,13 +117,14 @@ class Contract:
 
     def decode_event(self, topics: Sequence[bytes], data: bytes) -> tuple[str, dict[str, Value]]:
         """An event's name and arguments, in the order of its declaration."""
+        signature, values = self.event_values(topics, data)
+        return signature.name, dict(zip(signature.names, values, strict=True))
+
+    def event_values(self, topics: Sequence[bytes], data: bytes) -> tuple[Signature, tuple[Value, ...]]:
+        """The same without names, for whoever knows their order and reads millions."""
         signature = self.events[topics[0]]
-        plain = iter(decoded(signature.plain, data))
-        hashed = iter(topics[1:])
-        return signature.name, {
-            name: _READ[kind.text](next(hashed)) if hot else next(plain)
-            for (name, kind), hot in zip(signature.inputs, signature.indexed, strict=True)
-        }
+        hot = [read(topic) for read, topic in zip(signature.hot, topics[1:], strict=True)]
+        return signature, (*hot, *decoded(signature.plain, data))
 
 
 @cache
@@ -122,6 +137,12 @@ def budget_ledger() -> Contract:
 def anchors() -> Contract:
     """The compiled `contracts/anchors.vy`."""
     return load_contract(json.loads(files("noisebank.ledger").joinpath("anchors.json").read_text()))
+
+
+@cache
+def model_registry() -> Contract:
+    """The compiled `contracts/model_registry.vy`."""
+    return load_contract(json.loads(files("noisebank.ledger").joinpath("model_registry.json").read_text()))
 
 
 def load_contract(artefact: Mapping[str, Any]) -> Contract:
@@ -152,15 +173,17 @@ def encoded(kinds: Sequence[Kind], values: Sequence[Value]) -> bytes:
             tails.append(tail)
             offset += len(tail)
         else:
-            heads.append(_word(kind.text, value))
+            heads.append(_WRITE[kind.text](value))
     return b"".join(heads + tails)
 
 
 def decoded(kinds: Sequence[Kind], data: bytes) -> tuple[Value, ...]:
     """The values in `data`; ValueError if it is too short."""
     return tuple(
-        _untail(kind, data, int.from_bytes(word, "big")) if kind.dynamic else _READ[kind.text](word)
-        for kind, word in zip(kinds, _words(data, 0, len(kinds)), strict=True)
+        [
+            _untail(kind, data, int.from_bytes(word, "big")) if kind.dynamic else _READ[kind.text](word)
+            for kind, word in zip(kinds, _words(data, 0, len(kinds)), strict=True)
+        ]
     )
 
 
@@ -173,8 +196,9 @@ def _tail(kind: Kind, value: Value) -> bytes:
     if not isinstance(value, tuple):
         raise TypeError(f"{value!r} is no list")
     words = [len(value).to_bytes(32, "big")]
+    write = [_WRITE[field] for field in kind.fields]
     for item in value:
-        words.extend(_word(field, word) for field, word in zip(kind.fields, item, strict=True))
+        words += [one(word) for one, word in zip(write, item, strict=True)]
     return b"".join(words)
 
 
@@ -193,14 +217,17 @@ def _untail(kind: Kind, data: bytes, offset: int) -> Value:
 def _structs(fields: tuple[str, ...], data: bytes, start: int, length: int) -> Iterator[tuple[Word, ...]]:
     read, size = [_READ[kind] for kind in fields], 32 * len(fields)
     for offset in range(start, start + length * size, size):
-        yield tuple(one(word) for one, word in zip(read, _words(data, offset, len(fields)), strict=True))
+        yield tuple([one(word) for one, word in zip(read, _words(data, offset, len(fields)), strict=True)])
 
 
 def _signature(entry: dict[str, Any]) -> Signature:
+    indexed = tuple(bool(argument.get("indexed")) for argument in entry.get("inputs", ()))
+    if list(indexed) != sorted(indexed, reverse=True):
+        raise ValueError(f"{entry['name']}: indexed arguments come first, or logs would have to be sorted")
     return Signature(
         name=entry.get("name", ""),
         inputs=tuple((argument["name"], _kind(argument)) for argument in entry.get("inputs", ())),
-        indexed=tuple(bool(argument.get("indexed")) for argument in entry.get("inputs", ())),
+        indexed=indexed,
         outputs=tuple(_kind(part) for output in entry.get("outputs", ()) for part in _parts(output)),
     )
 
@@ -217,16 +244,36 @@ def _kind(argument: dict[str, Any]) -> Kind:
     return Kind(argument["type"])
 
 
-def _word(kind: str, value: object) -> bytes:
-    if kind == "uint256" and type(value) is int:
-        return value.to_bytes(32, "big")
-    if kind == "bytes32" and isinstance(value, bytes) and len(value) == 32:
-        return value
-    if kind == "address" and isinstance(value, str) and ADDRESS.fullmatch(value):
-        return bytes(12) + bytes.fromhex(value.removeprefix("0x"))
-    if kind == "bool" and isinstance(value, bool):
-        return int(value).to_bytes(32, "big")
-    raise TypeError(f"{value!r} is no {kind}")
+def _number_word(value: object) -> bytes:
+    if type(value) is not int:
+        raise TypeError(f"{value!r} is no uint256")
+    return value.to_bytes(32, "big")
+
+
+def _bytes_word(value: object) -> bytes:
+    if not isinstance(value, bytes) or len(value) != 32:
+        raise TypeError(f"{value!r} is no bytes32")
+    return value
+
+
+def _address_word(value: object) -> bytes:
+    if not isinstance(value, str) or not ADDRESS.fullmatch(value):
+        raise TypeError(f"{value!r} is no address")
+    return bytes(12) + bytes.fromhex(value.removeprefix("0x"))
+
+
+def _bool_word(value: object) -> bytes:
+    if not isinstance(value, bool):
+        raise TypeError(f"{value!r} is no bool")
+    return int(value).to_bytes(32, "big")
+
+
+_WRITE: dict[str, Callable[[object], bytes]] = {
+    "bytes32": _bytes_word,
+    "address": _address_word,
+    "bool": _bool_word,
+    "uint256": _number_word,
+}
 
 
 def _number(data: bytes, offset: int) -> int:

@@ -15,20 +15,17 @@ from noisebank.ledger.machine import Log
 from noisebank.ledger.signing import Key, Transaction, recover
 
 FORMAT = "noisebank journal 2"
-NUMBER, HEX = r"0|[1-9][0-9]{0,77}+", r"[0-9a-f]*+"
-SENT = rf'\[({NUMBER}),"((?:0x[0-9a-f]{{40}})?)","({HEX})","({HEX})"\]'
-BALANCE = rf'\["({HEX})",({NUMBER}),({NUMBER})\]'
-MANY_SENT, MANY_BALANCES = (  # with commas between them, no groups kept, never tried in two ways
-    "(?:{0}(?:,{0})*+)?+".format(item.replace("(?:", "(").replace("(", "(?:")) for item in (SENT, BALANCE)
+NUMBER, HEX = "0|[1-9][0-9]*+", "[0-9a-f]*+"
+ONE_BALANCE = re.compile(rf'\["({HEX})",({NUMBER}),({NUMBER})\]')
+HEAD = re.compile(
+    rf'\{{"block":\{{"balances":\[([^{{}}]*?)\],"number":({NUMBER}),"parent":"({HEX})",'
+    rf'"results":"({HEX})","time":({NUMBER}),"transactions":\['
 )
-ONE_BALANCE = re.compile(BALANCE)
-LINE = re.compile(
-    rf'\{{"block":(\{{"balances":\[({MANY_BALANCES})\],"number":({NUMBER}),"parent":"({HEX})",'
-    rf'"results":"({HEX})","time":({NUMBER}),"transactions":\[({MANY_SENT})\]\}}),"signature":"({HEX})"\}}'
-)
-"""The one canonical spelling: what matches cannot be said in JSON in another way, and needs no second look."""
+"""How a line begins. What matches is only a guess: the block is spelled again and must give the same line."""
+SEAL = ']},"signature":"'
 MALFORMED = (TypeError, ValueError, KeyError, AttributeError, OverflowError, RecursionError)
 """Whatever reading a line can raise: all of it is tampering, and none of it may end a verifier."""
+NOT_CANONICAL = "the line is no sealed block in canonical form"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +99,10 @@ class Block:
         return keccak(b"noisebank block 2\n", self.text.encode())
 
     def sealed(self, key: Key) -> Block:
-        """The same block, signed."""
-        return replace(self, signature=key.sign(self.digest))
+        """The same block, signed. Text and digest do not cover the seal, so they stay."""
+        made = replace(self, signature=key.sign(self.digest))
+        made.__dict__.update(text=self.text, digest=self.digest)
+        return made
 
     def sealer(self) -> str:
         """Who signed it."""
@@ -116,30 +115,39 @@ class Block:
     @classmethod
     def read(cls, line: str, chain_id: int, expected: int) -> Block:
         """Reads its own spelling and no other; `expected` names the block in errors."""
-        found = LINE.fullmatch(line)
-        if not found:
-            raise Tampered("the line is no sealed block in canonical form", expected)
-        text, balances, number, parent, results, time, sent, signature = found.groups()
+        head, seal = HEAD.match(line), line.rfind(SEAL)
+        if not head or seal < head.end():
+            raise Tampered(NOT_CANONICAL, expected)
+        balances, number, parent, results, time = head.groups()
+        sent = line[head.end() + 1 : seal - 2]  # without the outer signs of the first and the last
         try:
             block = cls(
                 number=_number(int(number)),
                 parent=bytes.fromhex(parent),
                 time=_number(int(time)),
-                transactions=tuple(_transaction(entry, chain_id) for entry in sent[1:-2].split('"],[') if entry),
+                transactions=tuple([_transaction(entry, chain_id) for entry in sent.split('"],[') if entry]),
                 results=bytes.fromhex(results),
                 balances=tuple((bytes.fromhex(a), int(b), int(s)) for a, b, s in ONE_BALANCE.findall(balances)),
-                signature=bytes.fromhex(signature),
+                signature=bytes.fromhex(line[seal + len(SEAL) : -2]),
             )
         except MALFORMED:
             raise Tampered("the block is malformed", expected) from None
-        block.__dict__["text"] = text  # what `text` would put together again
+        if block.line() != line:
+            raise Tampered(NOT_CANONICAL, expected)
         return block
 
 
 def _transaction(entry: str, chain_id: int) -> Transaction:
-    """One of a matched list, without its outer signs: nothing in it but signs at known places."""
+    """One of a list, without its outer signs."""
     nonce, to, _, data, _, signature = entry.split('"')
-    return Transaction(chain_id, _number(int(nonce[:-1])), to, bytes.fromhex(data), bytes.fromhex(signature))
+    return Transaction(chain_id, _number(int(nonce[:-1])), _address(to), bytes.fromhex(data), bytes.fromhex(signature))
+
+
+@lru_cache(16)
+def _address(text: str) -> str:
+    if not re.fullmatch("(0x[0-9a-f]{40})?", text):
+        raise ValueError("no address")
+    return text
 
 
 def results_digest(results: Iterable[tuple[Log, ...]]) -> bytes:

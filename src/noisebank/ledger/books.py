@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from noisebank.ledger.abi import Contract
+from noisebank.ledger.abi import Contract, Signature
 from noisebank.ledger.machine import Event, Log
 from noisebank.ledger.pieces import Pieces
-from noisebank.ledger.protocol import WHOLE_WEIGHT, AccountState, Claim, Reservation, Run, Unit, View
+from noisebank.ledger.protocol import THE_OWNER, WHOLE_WEIGHT, AccountState, Claim, Reservation, Run, Unit, View
 from noisebank.records import Case, Record
 from noisebank.units import NOTHING, Precision
 
@@ -33,30 +33,34 @@ class Books:
     def __init__(self, contract: Contract) -> None:
         self._contract = contract
         self._accounts: dict[bytes, AccountState] = {}
-        self._money: dict[bytes, tuple[Precision, int]] = {}
-        """Spent and measurements: they change with every paid answer, all else seldom does."""
+        self._money: dict[bytes, tuple[int, int]] = {}
+        """Units spent, and measurements: they change with every paid answer, all else seldom does."""
+        self._whole: dict[bytes, tuple[AccountState, AccountState]] = {}
+        """The state without and with its money, as it was last asked for."""
         self._reservations: dict[tuple[bytes, bytes], Reservation] = {}
         self._by_account: dict[bytes, list[bytes]] = defaultdict(list)
         self._records: dict[RecordKey, list[Record]] = defaultdict(list)
         self._cubes: dict[tuple[bytes, int, int], Pieces] = defaultdict(Pieces)
         self._views: dict[tuple[bytes, bytes], View] = {}
         self._delivered: dict[tuple[bytes, int, bytes, bytes], Precision] = {}
-        self._spent_on: dict[tuple[bytes, int], Precision] = defaultdict(lambda: NOTHING)
+        self._spent_on: dict[tuple[bytes, int], int] = defaultdict(int)
         self._changes: dict[bytes, list[Change]] = defaultdict(list)
 
-    def write(self, log: Log, block: int, time: int) -> tuple[str, dict[str, Any]]:
-        """Enters one log; returns what it says."""
-        name, arguments = self._decoded(log)
-        account = arguments["account"]  # every event's first word
+    def write(self, log: Log, block: int, time: int) -> tuple[str, tuple[Any, ...]]:
+        """Enters one log; returns its name and values."""
+        signature, values = self._read(log)
+        name = signature.name
         if name == "Reserved":
-            self._reserved(account, arguments, block, time)
+            self._reserved(block, time, *values)
         elif name == "Published":
-            id = account, arguments["id"]
-            self._reservations[id] = replace(self._reservations[id], answer=arguments["answer"], published_in=block)
+            account, id, answer = values
+            self._reservations[account, id] = self._reservations[account, id].published(answer, block)
         elif name != "GroupRefused":  # which changed nothing
+            arguments = dict(zip(signature.names, values, strict=True))
+            account = arguments["account"]  # every event's first word
             self._changes[account].append(Change(block, time, Event(name, arguments)))
             self._accounts[account] = self._changed(account, name, arguments)
-        return name, arguments
+        return name, values
 
     def accounts(self) -> tuple[AccountState, ...]:
         """All accounts, oldest first."""
@@ -101,7 +105,7 @@ class Books:
 
     def spent_on(self, account: bytes, about: int) -> Precision:
         """What was charged under one public byte."""
-        return self._spent_on[account, about]
+        return Precision(self._spent_on.get((account, about), 0))
 
     def costs(self, group: Sequence[Claim]) -> tuple[Precision, ...]:
         """What each part of a group would cost now, if the budget were large enough; the contract decides the same."""
@@ -133,7 +137,12 @@ class Books:
 
     def _with_money(self, state: AccountState) -> AccountState:
         spent, measurements = self._money[state.account]
-        return replace(state, spent=spent, measurements=measurements)
+        known = self._whole.get(state.account)
+        money = (known[1].spent.units, known[1].measurements) if known else None
+        if known is None or known[0] is not state or money != (spent, measurements):
+            known = state, replace(state, spent=Precision(spent), measurements=measurements)
+            self._whole[state.account] = known
+        return known[1]
 
     def _version(self, account: bytes) -> int:
         state = self._accounts.get(account)
@@ -144,36 +153,39 @@ class Books:
         for run in runs:
             cube.add(run.start, run.stop, -(-fresh * run.weight // WHOLE_WEIGHT))
 
-    def _decoded(self, log: Log) -> tuple[str, dict[str, Any]]:
-        return self._contract.decode_event(*log)
+    def _read(self, log: Log) -> tuple[Signature, tuple[Any, ...]]:
+        return self._contract.event_values(*log)
 
-    def _reserved(self, account: bytes, arguments: dict[str, Any], block: int, time: int) -> None:
-        state = self._accounts[account]
+    def _reserved(
+        self, block: int, time: int, account: bytes, id: bytes, query: bytes, analyst: bytes, about: int, cube: int,
+        case: int, wanted: int, fresh: int, reused: int, spent: int, used: int, charged: Sequence[tuple[int, int, int]],
+    ) -> None:  # fmt: skip
+        """A reservation, in the words of its event in their order. Amounts become `Precision` only where they are
+        kept: a busy ledger enters thousands of these a second."""
+        version = self._accounts[account].version
         before, measurements = self._money[account]
-        id, analyst = arguments["id"], arguments["analyst"]
-        runs = tuple(Run(*run) for run in arguments["runs"])
-        fresh, spent, wanted = arguments["fresh"], Precision(arguments["spent"]), Precision(arguments["wanted"])
-        records = self._records[account, state.version, arguments["cube"], arguments["query"], runs]
-        reused = arguments["reused"]
-        used = Precision(arguments["used"])
+        runs = tuple([Run(*run) for run in charged])
+        records = self._records[account, version, cube, query, runs]
+        asked = Precision(wanted)
+        paid = asked if fresh == wanted else Precision(fresh)
         reservation = Reservation(
             account=account,
             id=id,
-            query=arguments["query"],
+            query=query,
             analyst=analyst,
-            about=arguments["about"],
-            case=Case(arguments["case"]),
-            wanted=wanted,
-            fresh=Precision(fresh),
+            about=about,
+            case=Case(case),
+            wanted=asked,
+            fresh=paid,
             reused=records[reused - 1].id if reused else None,
-            spent=spent,
+            spent=Precision(spent),
             block=block,
             time=time,
-            cost=spent - before,
-            used=used,
-            cube=arguments["cube"],
+            cost=paid if spent - before == fresh else Precision(spent - before),
+            used=Precision(used),
+            cube=cube,
             runs=runs,
-            version=state.version,
+            version=version,
         )
         earlier = self._reservations.get((account, id))
         if earlier is None:
@@ -181,19 +193,22 @@ class Books:
         if earlier is None or earlier.case is Case.REPEAT:  # the contract keeps no id of those: whatever is paid counts
             self._reservations[account, id] = reservation
         if fresh:
-            records.append(Record(id, wanted))
-            self._charge_cells(self._cubes[account, state.version, reservation.cube], fresh, runs)
-            self._spent_on[account, arguments["about"]] += spent - before
+            records.append(Record(id, asked))
+            if cube:
+                self._charge_cells(self._cubes[account, version, cube], fresh, runs)
+            self._spent_on[account, about] += spent - before
             self._money[account] = spent, measurements + 1
-        if any(analyst):
-            self._views[account, analyst] = replace(self.view(account, analyst), used=used)
-            if not reservation.cube:
-                given = account, state.version, analyst, reservation.query
-                self._delivered[given] = max(self._delivered.get(given, NOTHING), wanted)
+        if analyst != THE_OWNER:
+            self._views[account, analyst] = View(self.view(account, analyst).limit, reservation.used)
+            if not cube:
+                given = account, version, analyst, query
+                known = self._delivered.get(given)
+                if known is None or known.units < wanted:
+                    self._delivered[given] = asked
 
     def _changed(self, account: bytes, name: str, arguments: dict[str, Any]) -> AccountState:
         if name == "AccountOpened":
-            self._money[account] = NOTHING, 0
+            self._money[account] = 0, 0
             return AccountState(
                 account=account,
                 owner=arguments["owner"],

@@ -24,6 +24,9 @@ class Chain(ABC):
         self._reserving: set[tuple[bytes, bytes]] = set()
         self._access = threading.Lock()
 
+    shared = False
+    """Whether others may write to it, so that books have to be refreshed."""
+
     # -- what a chain must do ------------------------------------------------------------------
 
     @property
@@ -44,6 +47,10 @@ class Chain(ABC):
     @abstractmethod
     def block_digest(self, number: int) -> bytes:
         """The digest of a block, for receipts."""
+
+    @abstractmethod
+    def refresh(self) -> None:
+        """Reads what others have written, up to now."""
 
     @abstractmethod
     def head(self) -> Head:

@@ -127,5 +127,5 @@ class Follower:
             self.refusals[transaction, id] = reason
         name, said = self.books.write(log, number, self._times[number])
         if name in ("Reserved", "Published"):
-            sent = self.transactions.setdefault((said["account"], said["id"]), [])
+            sent = self.transactions.setdefault((said[0], said[1]), [])  # account and id come first in both
             sent.append(bytes.fromhex(entry["transactionHash"][2:]))

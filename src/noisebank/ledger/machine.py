@@ -53,6 +53,16 @@ class Machine:
             found.append((tuple(topics), payload))
         return tuple(found)
 
+    def peek(self, sender: str, to: str, data: bytes) -> bytes:
+        """What a call would return; nothing of it stays. `LedgerRefused` if it would revert."""
+        before = self._evm.snapshot()
+        try:
+            return bytes(self._evm.message_call(sender, to, data))
+        except RuntimeError as error:
+            raise LedgerRefused(_reason(str(error))) from None
+        finally:
+            self._evm.revert(before)
+
     def view(self, to: str, function: str, *arguments: Value) -> tuple[Value, ...]:
         """Asks the contract without changing anything."""
         output = self._evm.message_call(NOBODY, to, self.contract.call(function, *arguments), is_static=True)

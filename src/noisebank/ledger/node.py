@@ -134,7 +134,9 @@ class Node:
         answer = self.ask("eth_call", call, "latest" if block is None else hex(block))
         return contract.decode_output(function, bytes.fromhex(answer[2:]))
 
-    def logs(self, address: str | None, first: int, last: int, topics: Sequence[str] = ()) -> list[dict[str, Any]]:
+    def logs(
+        self, address: str | None, first: int, last: int, topics: Sequence[str | None] = ()
+    ) -> list[dict[str, Any]]:
         """All logs of the blocks [first, last], in order."""
         found: list[dict[str, Any]] = []
         for start in range(first, last + 1, LOGS_AT_ONCE):
@@ -165,15 +167,27 @@ def raw_log(entry: dict[str, Any]) -> Log:
     return topics, bytes.fromhex(entry["data"][2:])
 
 
-def transact(node: Node, key: Key, chain_id: int, to: str, data: bytes, gas: int, patience: float) -> dict[str, Any]:
+def transact(
+    node: Node,
+    key: Key,
+    chain_id: int,
+    to: str,
+    data: bytes,
+    gas: int,
+    patience: float,
+    value: int = 0,
+    tried: bool = True,
+) -> dict[str, Any]:
     """One transaction until it is in a block; its receipt. For deploying and for the owner's calls.
 
     It is tried without effect first, so that a refusal costs nothing and comes in the contract's words.
     """
-    try_call(node, key, to, data)
+    if tried:
+        try_call(node, key, to, data, value)
     deadline = time.monotonic() + patience
     while True:
-        transaction = Transaction(chain_id, node.nonce(key.address), to, data, fees=node.fees(gas)).signed(key)
+        nonce = node.nonce(key.address)
+        transaction = Transaction(chain_id, nonce, to, data, fees=node.fees(gas), value=value).signed(key)
         try:
             node.send(transaction)
         except Overtaken:
@@ -183,7 +197,7 @@ def transact(node: Node, key: Key, chain_id: int, to: str, data: bytes, gas: int
             receipt = node.receipt(transaction)
             if receipt is not None:
                 if int(receipt["status"], 16) != 1:
-                    try_call(node, key, to, data)
+                    try_call(node, key, to, data, value)
                     raise LedgerRefused("ledger: the transaction failed")
                 return receipt
             if gone:
@@ -193,11 +207,13 @@ def transact(node: Node, key: Key, chain_id: int, to: str, data: bytes, gas: int
             raise OutcomeUnknown(f"the node {node.name} has not taken a transaction in {patience:.0f} s")
 
 
-def try_call(node: Node, key: Key, to: str, data: bytes) -> None:
+def try_call(node: Node, key: Key, to: str, data: bytes, value: int = 0) -> None:
     """Makes a call without effect. `LedgerRefused` with the contract's words if it would be refused."""
     call = {"from": key.address, "data": "0x" + data.hex(), **({"to": to} if to else {})}
+    if value:
+        call["value"] = hex(value)
     try:
         node.ask("eth_call", call, "latest")
     except NodeError as error:
-        found = re.search(r"ledger: [a-z0-9 ]+", str(error))
+        found = re.search(r"(ledger|registry): [a-z0-9 ]+", str(error))
         raise LedgerRefused(found[0].strip() if found else f"ledger: {str(error)[:100]}") from None

@@ -138,6 +138,14 @@ class Reservation:
         """Whether nothing more has to be done for it. REPEAT has its record's answer."""
         return self.answer is not None or self.case is Case.REPEAT
 
+    def published(self, answer: bytes, block: int) -> Reservation:
+        """The same with its answer's digest. Said in full: `dataclasses.replace` takes three times as long."""
+        return Reservation(
+            self.account, self.id, self.query, self.analyst, self.about, self.case, self.wanted, self.fresh,
+            self.reused, self.spent, self.block, self.time, self.cost, self.used, self.cube, self.runs, self.version,
+            answer, block,
+        )  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class Head:

@@ -34,18 +34,20 @@ class Replay:
         self.digests: list[bytes] = []
         self._books = Books(self.machine.contract)
         self._unread: list[tuple[int, int, Iterable[tuple[Log, ...]]]] = []
-        self._reading = threading.Lock()
+        self._reading, self._behind = threading.Lock(), False
         self._nonces: dict[str, int] = {}
 
     @property
     def books(self) -> Books:
         """Accounts, reservations and records. Written when first asked for: checks do not need them."""
-        with self._reading:
-            unread, self._unread = self._unread, []
-            for number, time, results in unread:
-                for logs in results:
-                    for log in logs:
-                        self._books.write(log, number, time)
+        if self._behind:  # until everything is entered, by whomever: a reader must find what it has just written
+            with self._reading:
+                unread, self._unread = self._unread, []
+                for number, time, results in unread:
+                    for logs in results:
+                        for log in logs:
+                            self._books.write(log, number, time)
+                self._behind = False
         return self._books
 
     def nonce(self, sender: str) -> int:
@@ -120,6 +122,7 @@ class Replay:
         self.transactions += len(block.transactions)
         with self._reading:
             self._unread.append((block.number, block.time, results))
+            self._behind = True
 
     def _create(self, sender: str, transaction: Transaction) -> None:
         if self.contract or transaction.data != self.machine.contract.initcode:

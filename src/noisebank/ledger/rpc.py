@@ -74,6 +74,8 @@ def deploy(url: str, key: Key, patience: float = PATIENCE) -> Where:
 class RpcChain(Chain):
     """A `Ledger` on a chain that others run. Several gateways may share an account."""
 
+    shared = True
+
     def __init__(
         self, where: Where, keys: Mapping[Role, Key], outbox: Path | str, patience: float = PATIENCE, poll: float = 0.05
     ) -> None:
@@ -113,6 +115,16 @@ class RpcChain(Chain):
         self._outbox.close()
 
     # -- reading -------------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """Reads what has become final, whoever sent it."""
+        try:
+            self.follower.sync(self._patience)
+        except NoisebankError:
+            raise
+        except Exception as error:  # a node may answer anything
+            what = f"the node {self.node.name} answers nonsense ({type(error).__name__})"
+            raise OutcomeUnknown(f"{what}: ask again with the same key") from None
 
     @property
     def books(self) -> Books:

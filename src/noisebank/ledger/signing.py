@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from coincurve import PrivateKey, PublicKey
 
@@ -92,6 +93,8 @@ class Transaction:
     data: bytes
     signature: bytes = field(default=b"")
     fees: Fees = field(default=FREE)
+    value: int = 0
+    """Wei that go with it."""
 
     @property
     def signing_digest(self) -> bytes:
@@ -119,7 +122,29 @@ class Transaction:
 
     def _fields(self) -> list[object]:
         to = bytes.fromhex(self.to.removeprefix("0x"))
-        return [self.chain_id, self.nonce, self.fees.tip, self.fees.most, self.fees.gas, to, 0, self.data, []]
+        return [self.chain_id, self.nonce, self.fees.tip, self.fees.most, self.fees.gas, to, self.value, self.data, []]
+
+
+def read_transaction(raw: bytes) -> Transaction:
+    """A signed EIP-1559 transaction from its bytes; `Tampered` if it is none, or not in its one spelling."""
+    try:
+        if raw[:1] != b"\x02":
+            raise ValueError("another kind of transaction")
+        fields, rest = _unrlp(raw[1:])
+        if rest or not isinstance(fields, list) or fields[8] != [] or len(fields) != 12:
+            raise ValueError("other fields")
+        chain_id, nonce, tip, most, gas, to, value, data, _, parity, r, s = fields
+        signature = r.rjust(32, b"\0") + s.rjust(32, b"\0") + (parity or b"\0")
+        number = _integer
+        found = Transaction(
+            number(chain_id), number(nonce), f"0x{to.hex()}" if to else "", data, signature,
+            Fees(number(tip), number(most), number(gas)), number(value),
+        )  # fmt: skip
+        if len(to) not in (0, 20) or found.raw != raw:
+            raise ValueError("another spelling")
+    except (ValueError, IndexError, AttributeError, TypeError, RecursionError):
+        raise Tampered("a transaction is malformed") from None
+    return found
 
 
 def recover(digest: bytes, signature: bytes) -> str:
@@ -164,3 +189,25 @@ def _prefix(offset: int, length: int) -> bytes:
         return bytes([offset + length])
     size = length.to_bytes((length.bit_length() + 7) // 8, "big")
     return bytes([offset + 55 + len(size)]) + size
+
+
+def _unrlp(raw: bytes) -> tuple[Any, bytes]:
+    """The first item in `raw`, and what follows it."""
+    first, offset = raw[0], 0x80 if raw[0] < 0xC0 else 0xC0
+    if first < 0x80:
+        return raw[:1], raw[1:]
+    size = first - offset
+    start = 1
+    if size > 55:
+        start += size - 55
+        size = _integer(raw[1:start])
+    body, rest = raw[start : start + size], raw[start + size :]
+    if len(body) != size:
+        raise ValueError("cut off")
+    if offset == 0x80:
+        return body, rest
+    items = []
+    while body:
+        item, body = _unrlp(body)
+        items.append(item)
+    return items, rest

@@ -11,7 +11,6 @@ import os
 import threading
 import weakref
 from collections.abc import Mapping
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from noisebank.errors import BadTable
@@ -19,6 +18,7 @@ from noisebank.measuring.dialect import Stored
 from noisebank.measuring.postgres_dialect import POSTGRES
 from noisebank.measuring.sql_engine import SqlEngine
 from noisebank.policy import Policy, Table
+from noisebank.servers import connect, installed, reason
 
 if TYPE_CHECKING:
     import psycopg
@@ -26,16 +26,6 @@ if TYPE_CHECKING:
 CONNECTION = "NOISEBANK_POSTGRES"
 ITS_OWN = ("PGHOST", "PGSERVICE", "PGDATABASE")
 """If one of them is set, PostgreSQL's client library knows where to go by itself."""
-PATIENCE = 10
-"""Seconds to wait for a server that does not answer."""
-REASONS = (
-    ("password", "it refuses the password"),
-    ("does not exist", "it does not know the role or the database"),
-    ("pg_hba.conf", "it lets nobody in this way"),
-    ("too many", "it has too many connections"),
-    ("timeout", "it does not answer"),
-)
-"""What is in the server's message, and what may be said of it: the message itself has hosts and names in it."""
 SETTINGS = {
     "default_transaction_isolation": "repeatable read",  # one snapshot
     "default_transaction_read_only": "on",
@@ -184,24 +174,17 @@ def _close(connections: list[psycopg.Connection[Any]]) -> None:
 
 
 def _check_installed() -> None:
-    if find_spec("psycopg") is None:
+    if not installed():
         raise BadTable("a PostgreSQL table needs psycopg: pip install 'noisebank[postgres]'")
 
 
 def _connected(address: str) -> psycopg.Connection[Any]:
     import psycopg
-    from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
     where = address or os.environ.get(CONNECTION, "")
     if not where and not any(os.environ.get(name) for name in ITS_OWN):
         raise BadTable(f"nobody says where the PostgreSQL server is: set {CONNECTION}, or give its address as source")
-    known = {"connect_timeout": PATIENCE, "application_name": "noisebank", **conninfo_to_dict(where)}
     try:
-        connection = psycopg.connect(make_conninfo("", **known), autocommit=True)
+        return connect(where, SETTINGS)
     except psycopg.OperationalError as error:
-        reasons = [reason for words, reason in REASONS if words in str(error)]
-        why = reasons[0] if reasons else "no connection"
-        raise BadTable(f"the PostgreSQL server cannot be reached: {why}") from None
-    for name, value in SETTINGS.items():
-        connection.execute("SELECT set_config(%s, %s, false)", (name, value))
-    return connection
+        raise BadTable(f"the PostgreSQL server cannot be reached: {reason(error)}") from None

@@ -40,12 +40,16 @@ class Dual:
         self._inverse = np.zeros((16, 16))
 
     def infer(self, query: LinearQuery) -> Inferred:
-        weights, variance = self._weigh(query)
+        weights, variance, _ = self._weigh(query)
         return Inferred(self._first(query) + float(weights @ self._surprise.values), variance)
+
+    def errors(self, query: LinearQuery) -> Vector:
+        weights, _, left = self._weigh(query)
+        return np.concatenate((left, weights * np.sqrt(self._noise.values)))
 
     def observe(self, query: LinearQuery, value: float, precision: Precision) -> bool:
         noise = noise_variance(query, precision)
-        weights, variance = self._weigh(query)
+        weights, variance, _ = self._weigh(query)
         places, values = self._look.coefficients(query)
         count, pivot = self.paid, sqrt(variance + noise)
         if count == len(self._inverse):
@@ -67,14 +71,15 @@ class Dual:
         starts, stops, weights = query.columns
         return float(weights @ (self._below[stops] - self._below[starts]))
 
-    def _weigh(self, query: LinearQuery) -> tuple[Vector, float]:
-        """How much each paid measurement corrects the estimate, and the variance of the corrected one."""
+    def _weigh(self, query: LinearQuery) -> tuple[Vector, float, Vector]:
+        """How much each paid measurement corrects the estimate, the variance of the corrected one, and what is left of
+        the first look's errors in it."""
         places, values = self._look.coefficients(query)
-        if not self.paid:
-            return np.zeros(0), float(values @ values)
-        inverse, noise = self._inverse[: self.paid, : self.paid], self._noise.values
         left = np.zeros(self._size)
         left[places] = values
+        if not self.paid:
+            return np.zeros(0), float(values @ values), left
+        inverse, noise = self._inverse[: self.paid, : self.paid], self._noise.values
         weights, rest, least = np.zeros(self.paid), self._meet(left), float(noise.min())
         for _ in range(MOST_ROUNDS):
             weights = weights + inverse.T @ (inverse @ rest)
@@ -84,7 +89,7 @@ class Dual:
             rest = self._meet(left) - noise * weights
             if float(rest @ rest) <= SETTLED * variance * least:  # rest^T (A A^T + R)^-1 rest is even less
                 break
-        return weights, variance
+        return weights, variance, left
 
     def _meet(self, row: Vector) -> Vector:
         """A times a row over the independent errors."""

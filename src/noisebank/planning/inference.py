@@ -8,6 +8,7 @@ decide everything: no measured value ever changes a price.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
@@ -15,6 +16,7 @@ from math import prod
 
 import numpy as np
 
+from noisebank.planning.coarse import Coarse
 from noisebank.planning.dual import Dual
 from noisebank.planning.linear import WHOLE, Charge, LinearQuery, Vector, enclosing, replace_factor
 from noisebank.planning.posterior import Covariance, Inferred, Posterior
@@ -22,7 +24,7 @@ from noisebank.planning.prefix import Axis, FirstLook, Prefix
 from noisebank.units import NOTHING, Precision
 
 MOST_DENSE = 4096
-"""Cells up to which the covariance is kept; beyond, a first look and what was paid after it."""
+"""Cells up to which the covariance is kept; beyond, one over so many pieces, or a first look and what came after."""
 DOUBT = Fraction(1, 2**30)
 """Of an inferred precision, not relied on: far above the rounding of a posterior (tested: 1e-12)."""
 LEAST_FRESH = Fraction(1, 2**20)
@@ -116,11 +118,12 @@ class Knowledge:
         if self._rule.when is When.NEVER or self._offer is None or not self._offer.precision:
             self._offer = None
         self._cells = prod(axis.size for axis in statistic.axes)
-        self._posterior: Posterior | None = Covariance(self._cells) if self._cells <= MOST_DENSE else None
+        dense = self._cells <= MOST_DENSE
+        self._posterior: Posterior = Covariance(self._cells) if dense else Coarse(self._cells, MOST_DENSE)
         self._reached: dict[LinearQuery, Precision] = {}
         self._direct: dict[LinearQuery, Precision] = {}
         self._apart: set[LinearQuery] = set()
-        """Measured, but too near to others for the posterior to tell apart: reused plainly."""
+        """Measured, but too near to others for the posterior to tell apart, or one too many: reused plainly."""
         self._missed = np.zeros(self._cells)
         self._last: tuple[LinearQuery, Inferred | None] | None = None
 
@@ -171,9 +174,15 @@ class Knowledge:
     def learn_first(self, look: FirstLook) -> None:
         """Takes in the first look; what was measured before counts on."""
         self.look, self._offer, self._last = look, None, None
+        self._apart.clear()
         self._posterior = Covariance(self._cells, look) if self._cells <= MOST_DENSE else Dual(look)
         for known in self.measured:
             self._observe(known)
+
+    @property
+    def offer(self) -> Prefix | None:
+        """The first look that could be bought; none if it was, or if there is none."""
+        return self._offer
 
     def decline_first(self) -> None:
         """The first look will not be bought."""
@@ -183,18 +192,44 @@ class Knowledge:
         """The answer to a plan whose measurement, if any, was learned."""
         if not plan.fresh:
             self._note(plan.query, plan.known)
-        found = None if plan.query in self._apart else self._infer(plan.query)
-        return self._plainly(plan.query) if found is None else found
+        return self._best(plan.query)
+
+    def running(self, parts: Sequence[tuple[LinearQuery, Fraction] | None]) -> list[float]:
+        """The variances of running sums of answers, each a query times a factor: after the first, the first two, ...
+
+        Guarantees: exact for what the posterior answers, at least the truth where a part is reused plainly (standard
+        deviations add up at most, however errors are related).
+        """
+        shared, alone = np.zeros(1), 0.0
+        found = []
+        for part in parts:
+            if part is not None:
+                query, factor = part
+                errors = None if query in self._apart else self._posterior.errors(query)
+                if errors is None:
+                    alone += abs(float(factor)) * self._best(query).stddev
+                else:
+                    shared = shared + float(factor) * errors
+            found.append((float(np.linalg.norm(shared)) + alone) ** 2)
+        return found
+
+    def _best(self, query: LinearQuery) -> Inferred:
+        """From the posterior, or from measurements of this very query where those know more."""
+        found = self._infer(query)
+        if found is not None and query not in self._apart:
+            return found
+        own = self._plainly(query)
+        return own if found is None or own.variance <= found.variance else found
 
     def _infer(self, query: LinearQuery) -> Inferred | None:
         """What the posterior says; kept until something is learned, for a plan and its answer ask the same."""
         if self._last is None or self._last[0] != query:
-            self._last = (query, None if self._posterior is None else self._posterior.infer(query))
+            self._last = (query, self._posterior.infer(query))
         return self._last[1]
 
     def _observe(self, known: Measured) -> None:
         self._last = None
-        if self._posterior is not None and not self._posterior.observe(known.query, known.value, known.precision):
+        if not self._posterior.observe(known.query, known.value, known.precision):
             self._apart.add(known.query)
 
     def _note(self, query: LinearQuery, reached: Precision) -> None:

@@ -13,6 +13,7 @@ from math import sqrt
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from noisebank.planning.haar import forward, pad, padded
 from noisebank.planning.linear import LinearQuery, Vector
@@ -43,6 +44,25 @@ class Inferred:
         return sqrt(self.variance)
 
 
+class Row(Protocol):
+    """A query as the posterior needs it: a weight for each coordinate from `support[0]` to before `support[1]`."""
+
+    @property
+    def support(self) -> tuple[int, int]:
+        """From the first to behind the last coordinate that counts."""
+        ...
+
+    @property
+    def inner(self) -> Vector:
+        """The weights inside the support."""
+        ...
+
+    @property
+    def peak(self) -> int:
+        """The query's largest weight of a cell."""
+        ...
+
+
 class Posterior(Protocol):
     """Best linear unbiased estimates of linear queries, given all measurements so far.
 
@@ -58,8 +78,13 @@ class Posterior(Protocol):
         """Learns from one measurement, with noise of variance peak^2 / precision; says whether it could."""
         ...
 
+    def errors(self, query: LinearQuery) -> Vector | None:
+        """The estimate's error as a combination of independent errors of variance 1, the same for all queries until
+        something is observed; linear in the query. Its squared length is the variance. None as in `infer`."""
+        ...
 
-def noise_variance(query: LinearQuery, precision: Precision) -> float:
+
+def noise_variance(query: Row, precision: Precision) -> float:
     """Of a measurement of the query: Delta^2 / precision, with Delta = the largest weight."""
     if not precision:
         raise ValueError("a measurement without precision tells nothing")
@@ -81,11 +106,15 @@ class Covariance:
             self._root = _root_of(look)
         self._forget()
 
-    def infer(self, query: LinearQuery) -> Inferred | None:
+    def infer(self, query: Row) -> Inferred | None:
         inside, outside = self._split(query)
         return None if outside is not None else self._inferred(query, inside)[0]
 
-    def observe(self, query: LinearQuery, value: float, precision: Precision) -> bool:
+    def errors(self, query: Row) -> Vector | None:
+        inside, outside = self._split(query)
+        return None if outside is not None else self._inferred(query, inside)[1]
+
+    def observe(self, query: Row, value: float, precision: Precision) -> bool:
         noise = noise_variance(query, precision)
         inside, outside = self._split(query)
         if outside is None:
@@ -97,7 +126,15 @@ class Covariance:
         self._open(inside, outside / length, length, query, value, noise)
         return True
 
-    def _split(self, query: LinearQuery) -> tuple[Vector | None, Vector | None]:
+    def refine(self, places: NDArray[np.int64], shares: Vector) -> None:
+        """Finer coordinates: number i is the old one `places[i]`, and has `shares[i]` of its length.
+
+        Requires: the squared shares of each old coordinate add up to 1, so that the basis stays orthonormal.
+        """
+        basis = np.eye(self.rank) if self._basis is None else self._basis
+        self.cells, self._basis = len(places), basis[places] * shares[:, None]
+
+    def _split(self, query: Row) -> tuple[Vector | None, Vector | None]:
         """Coordinates in the basis (none if every direction is measured), and what lies outside (none if nothing)."""
         if self._basis is None:
             return None, None
@@ -113,11 +150,11 @@ class Covariance:
             return inside, None
         return inside, outside
 
-    def _inferred(self, query: LinearQuery, inside: Vector | None) -> tuple[Inferred, Vector]:
+    def _inferred(self, query: Row, inside: Vector | None) -> tuple[Inferred, Vector]:
         """The estimate, and S^T q: its error as a combination of independent errors of variance 1."""
         low, high = query.support
         if inside is None:
-            value, spread = query.dot(self._mean), query.inner @ self._root[low:high]
+            value, spread = float(query.inner @ self._mean[low:high]), query.inner @ self._root[low:high]
         else:
             value, spread = float(inside @ self._mean[: self.rank]), inside @ self._root[: self.rank, : self.rank]
         if self._waiting:
@@ -126,7 +163,7 @@ class Covariance:
             spread = spread - (mixed.T @ (factors @ spread)) @ factors
         return Inferred(value, float(spread @ spread)), spread
 
-    def _sharpen(self, inside: Vector | None, query: LinearQuery, value: float, noise: float) -> None:
+    def _sharpen(self, inside: Vector | None, query: Row, value: float, noise: float) -> None:
         known, spread = self._inferred(query, inside)
         gain = 1.0 / (known.variance + noise)
         count = self._waiting
@@ -142,7 +179,7 @@ class Covariance:
             self._multiply_out()
 
     def _open(
-        self, inside: Vector | None, direction: Vector, length: float, query: LinearQuery, value: float, noise: float
+        self, inside: Vector | None, direction: Vector, length: float, query: Row, value: float, noise: float
     ) -> None:
         """A direction that nothing has touched: its coordinate is (value - what is known of the rest) / length."""
         if self._basis is None or inside is None:

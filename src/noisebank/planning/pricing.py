@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import TypedDict
 
 from noisebank.errors import BadRequest, UnsupportedQuery
@@ -127,6 +128,7 @@ def wish(
     return pair
 
 
+@lru_cache(maxsize=4_096)  # what is asked often is asked at the same accuracy
 def price(wished: Wish, sensitivity: Fraction) -> Precision:
     """The target precision: what the wish names, on the ladder."""
     target = wished.target(sensitivity)

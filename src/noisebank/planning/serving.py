@@ -29,6 +29,7 @@ from noisebank.units import Precision
 MOST_WORK = 2**24
 """Cells times groups: beyond, a scan is quicker than planning."""
 Total = tuple[Function, str]
+COUNTS: Total = (Function.COUNT, "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from copy import copy
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
+from functools import cached_property
 
 from sqlglot import exp
 
@@ -76,7 +77,7 @@ def items(sql: str, policy: Policy) -> tuple[Item, ...]:
         raise UnsupportedQuery(f"more than {MAX_ITEMS} results", "ask for fewer at a time")
     rewriting = _Rewriting(policy, select, [node.sql(dialect="duckdb") for node in by])
     if len(asked) == 1 and not rewriting.derives(asked[0].unalias()):
-        return (Item(asked[0].alias_or_name, Derivation.LINEAR, (parse(sql, policy),)),)
+        return (Item(asked[0].alias_or_name, Derivation.LINEAR, (parse(sql, policy, select),)),)
     found = tuple(rewriting.item(node) for node in asked)
     if len({item.name for item in found}) < len(found):
         raise BadQuery("two results have the same name: give them different ones with AS")
@@ -97,13 +98,21 @@ def check_queries(policy: Policy) -> None:
 
 class _Rewriting:
     def __init__(self, policy: Policy, select: exp.Select, by: list[str]) -> None:
-        self.policy, self.by = policy, by
+        self.policy, self.by, self.select = policy, by, select
         self.conditions = Conditions(policy.columns)
-        where = select.args.get("where")
-        self.where = ""
-        if where is not None and self.conditions.predicate(where.this) is not TRUE:
-            self.where = where.sql(dialect="duckdb")
-        self.source = select.args["from_"].sql(dialect="duckdb")
+
+    @cached_property
+    def where(self) -> str:
+        """The condition as SQL; nothing if it holds for every row. Only what is derived needs it."""
+        where = self.select.args.get("where")
+        if where is None or self.conditions.predicate(where.this) is TRUE:
+            return ""
+        return str(where.sql(dialect="duckdb"))
+
+    @cached_property
+    def source(self) -> str:
+        """FROM, as SQL."""
+        return str(self.select.args["from_"].sql(dialect="duckdb"))
 
     def derives(self, node: exp.Expr) -> bool:
         """Whether a result needs several queries, or a look at many counts."""

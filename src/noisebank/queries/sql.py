@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-import sqlglot
-from sqlglot import TokenType, exp
+from sqlglot import Dialect, Token, TokenType, exp
 from sqlglot.errors import SqlglotError
 
 from noisebank.errors import BadQuery, UnsupportedQuery
@@ -19,6 +18,7 @@ from noisebank.queries.query import Function, Query, Question
 from noisebank.queries.sensitivity import sensitivity_squared
 from noisebank.queries.weights import query_of
 
+DUCKDB = Dialect.get_or_raise("duckdb")
 SMALLEST, LARGEST = Fraction(1, 10**60), Fraction(10**60)
 """Of coefficients and constants: beyond, results would not fit a float."""
 MAX_SQL = 20_000
@@ -40,13 +40,13 @@ REFUSED_CLAUSES = {
 }  # fmt: skip
 
 
-def parse(sql: str, policy: Policy) -> Question:
-    """The question that `sql` asks of the policy's table.
+def parse(sql: str, policy: Policy, select: exp.Select | None = None) -> Question:
+    """The question that `sql` asks of the policy's table; `select` is what `read_select` made of it, if it has.
 
     Guarantees: equivalent spellings give equal queries; raises before anything else happens.
     """
     text = sql.strip()  # as it was written: a line break ends a comment, spaces in a text count
-    select = read_select(text, policy)
+    select = read_select(text, policy) if select is None else select
     try:
         return _Asking(policy, text).question(select)
     except RecursionError:
@@ -57,9 +57,10 @@ def read_select(text: str, policy: Policy) -> exp.Select:
     """One SELECT of the policy's table, without clauses that nobody answers."""
     if len(text) > MAX_SQL:
         raise BadQuery(f"this SQL has {len(text)} characters; at most {MAX_SQL} are read")
-    _refuse_nesting(text)
+    tokens = _tokens(text)
+    _refuse_nesting(tokens)
     try:
-        select = _select(text)
+        select = _select(text, tokens)
         _refuse_clauses(select)
         _check_table(select, policy)
     except RecursionError:
@@ -67,13 +68,16 @@ def read_select(text: str, policy: Policy) -> exp.Select:
     return select
 
 
-def _refuse_nesting(text: str) -> None:
-    """Before the parser, which descends once for each of them, sees it."""
-    depth = terms = signs = 0
+def _tokens(text: str) -> list[Token]:
     try:
-        tokens = sqlglot.tokenize(text, read="duckdb")
+        return DUCKDB.tokenize(text)
     except SqlglotError as error:
         raise _not_sql(error) from None
+
+
+def _refuse_nesting(tokens: list[Token]) -> None:
+    """Before the parser, which descends once for each of them, sees it."""
+    depth = terms = signs = 0
     for token in tokens:
         depth += (token.token_type in OPENING) - (token.token_type in CLOSING)
         signs = signs + 1 if token.token_type in SIGNS else 0
@@ -82,9 +86,9 @@ def _refuse_nesting(text: str) -> None:
             raise BadQuery(f"this SQL is nested too deeply: {MAX_NESTED} levels and {MAX_TERMS} terms are read")
 
 
-def _select(text: str) -> exp.Select:
+def _select(text: str, tokens: list[Token]) -> exp.Select:
     try:
-        statements = sqlglot.parse(text, read="duckdb")
+        statements = DUCKDB.parser().parse(tokens, text)
     except SqlglotError as error:
         raise _not_sql(error) from None
     found = [statement for statement in statements if statement is not None]

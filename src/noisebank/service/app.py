@@ -47,6 +47,7 @@ def make_app(
         app.state.streams.close()
         app.state.room.close()  # what is reserved is finished first
         app.state.access.close()
+        log.flush()
 
     app = FastAPI(
         title="noisebank", version=__version__, description=ABOUT, lifespan=lifespan, openapi_url="/v1/openapi.json",
@@ -83,6 +84,8 @@ async def _problem(request: Request, error: Exception) -> Response:
 async def _http_problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     names = {404: "not-found", 405: "method-not-allowed", 413: "too-large", 415: "wrong-media"}
+    if isinstance(error.__cause__, Turned):  # of ours, raised while the framework read the body
+        return await _problem(request, error.__cause__)
     made = await _problem(request, Turned(names.get(error.status_code, "bad-body"), str(error.detail)))
     if error.headers:
         made.headers.update(error.headers)

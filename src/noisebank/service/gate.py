@@ -49,7 +49,12 @@ class Opens:
     def __init__(self, scope: Scope | str | None) -> None:
         self.scope = scope
 
-    def __call__(self, request: Request) -> Any:
+    async def __call__(self, request: Request) -> Any:
+        """Not a plain function: those are sent to another thread, and this one never waits for long."""
+        return self.check(request)
+
+    def check(self, request: Request) -> Any:
+        """Who it is; raises if they may not."""
         gate: Gate = request.app.state.gate
         caller = gate.caller(request)
         if self.scope is None:

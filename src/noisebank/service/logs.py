@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 import threading
@@ -14,15 +15,28 @@ from typing import Any, TextIO
 class Log:
     """Writes lines; whole ones, whoever else writes."""
 
-    def __init__(self, stream: TextIO | None = None) -> None:
-        self._stream, self._lock = stream or sys.stderr, threading.Lock()
+    def __init__(self, stream: TextIO | None = None, every: float = 0.0) -> None:
+        """With `every`, lines of a running event loop are written together, that many seconds after the first."""
+        self._stream, self._lock, self._every = stream or sys.stderr, threading.Lock(), every
+        self._lines: list[str] = []
 
     def line(self, event: str, **facts: Any) -> None:
         """One event."""
         when = datetime.fromtimestamp(time.time(), UTC).isoformat(timespec="milliseconds")
-        text = json.dumps({"time": when, "event": event, **facts}, default=str)
+        text = json.dumps({"time": when, "event": event, **facts}, default=str) + "\n"
         with self._lock:
-            self._stream.write(text + "\n")
+            self._lines.append(text)
+            first = len(self._lines) == 1
+        if not self._every or event != "request":
+            self.flush()
+        elif first:
+            asyncio.get_running_loop().call_later(self._every, self.flush)
+
+    def flush(self) -> None:
+        """Writes what is waiting."""
+        with self._lock:
+            self._stream.write("".join(self._lines))
+            self._lines.clear()
             self._stream.flush()
 
     def failure(self, request: str, error: BaseException) -> None:

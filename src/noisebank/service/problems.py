@@ -80,6 +80,16 @@ OF_THE_SERVICE = {
 }
 
 
+FIELDS = {
+    "unsupported-query": ("clause", "advice"),
+    "budget-exhausted": ("asked", "left"),
+    "view-exhausted": ("limit", "used"),
+    "price-moved": ("limit",),
+    "ledger-refused": ("reason",),
+}
+"""What a problem says besides its detail, as text: fields of the error of the same name."""
+
+
 def every_problem() -> list[Problem]:
     """The whole table, for the docs."""
     return [*OF_THE_BANK.values(), *OF_THE_SERVICE.values()]
@@ -108,8 +118,10 @@ def body_of(error: Exception, request_id: str) -> tuple[Problem, dict[str, Any],
     }
     if isinstance(error, errors.BadRequest):
         body |= {"parameter": error.parameter, "allowed": error.allowed}
-    elif isinstance(error, errors.BudgetExhausted):
-        body |= {"asked": str(error.asked), "left": str(error.left)}
+    else:
+        body |= {
+            name: str(value) for name in FIELDS.get(problem.name, ()) if (value := getattr(error, name)) is not None
+        }
     headers = {"cache-control": "no-store"}
     wait = error.retry_after if isinstance(error, Turned) else 1.0 if problem.status == 503 else None
     if wait is not None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import time
-from typing import Annotated
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from pydantic import StringConstraints, TypeAdapter, ValidationError
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from noisebank.service import shown
@@ -22,6 +27,7 @@ Somebody = Annotated[Caller, Depends(SIGNED_IN)]
 IdempotencyKey = Annotated[
     str, Header(alias="Idempotency-Key", min_length=1, max_length=160, examples=["7f3c-retry-me"])
 ]
+KEY_FORM = TypeAdapter[str](Annotated[str, StringConstraints(min_length=1, max_length=160)])
 Cursor = Annotated[str | None, Query(max_length=20)]
 Limit = Annotated[int, Query(ge=1, le=MOST_ROWS)]
 
@@ -33,19 +39,50 @@ async def quote(request: Request, dataset: str, asked: WishIn, caller: Quoter) -
     return JSONResponse(await state.room.run(lambda: state.desk.quote(dataset, caller, asked)))
 
 
-@router.post("/answers", response_model=AnswerOut)
 async def answer(request: Request, dataset: str, asked: AskIn, caller: Asker, key: IdempotencyKey) -> Response:
     """An answer: reserved on the ledger, measured, sealed, published, shown. The same key gives the same answer."""
     state = request.app.state
     clock = Clock(time.time(), state.settings.skew_seconds)
 
-    def work() -> dict[str, object]:
+    def work() -> bytes:
         made = state.desk.ask(dataset, caller, asked, key, clock)
         plain = shown.result(made)
         state.metrics.answers.labels(dataset, plain.get("case") or "several").inc()
-        return plain
+        return json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
-    return JSONResponse(await state.room.run(work))
+    return Response(await state.room.run(work), media_type="application/json")
+
+
+class Straight(APIRoute):
+    """Reads the request of `answer` by hand, the caller first: FastAPI's way takes longer than a reused answer does.
+
+    What is wrong with a request is said in FastAPI's words, and described as such in the API's description.
+    """
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        async def handle(request: Request) -> Response:
+            caller = MAY_ASK.check(request)
+            mistakes: list[Any] = []
+            try:
+                key = KEY_FORM.validate_python(request.headers.get("idempotency-key"))
+            except ValidationError as error:
+                kind = {} if "idempotency-key" in request.headers else {"type": "missing", "msg": "Field required"}
+                mistakes = [{**each, "loc": ("header", "Idempotency-Key"), **kind} for each in error.errors()]
+            if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+                mistakes.append({"type": "media", "loc": ("body",), "msg": "must be JSON"})
+            else:
+                try:
+                    asked = AskIn.model_validate_json(await request.body())
+                except ValidationError as error:
+                    mistakes += [{**each, "loc": ("body", *each["loc"])} for each in error.errors()]
+            if mistakes:
+                raise RequestValidationError(mistakes)
+            return await answer(request, request.path_params["dataset"], asked, caller, key)
+
+        return handle
+
+
+router.add_api_route("/answers", answer, methods=["POST"], response_model=AnswerOut, route_class_override=Straight)
 
 
 @router.get("/answers", response_model=History)

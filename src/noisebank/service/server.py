@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import signal
 import socket
 from collections.abc import Callable
 from contextlib import suppress
@@ -11,7 +13,11 @@ import uvicorn
 from noisebank.bank import Bank
 from noisebank.errors import BadRequest, NoisebankError
 from noisebank.service.app import make_app
+from noisebank.service.logs import Log
 from noisebank.service.settings import Settings
+
+LOG_SECONDS = 0.1
+"""Lines of requests are written that much later at most: one system call for all of them."""
 
 
 def listening(settings: Settings) -> socket.socket:
@@ -40,12 +46,16 @@ def warm(bank: Bank) -> None:
 
 def serve(bank: Bank, settings: Settings, door: socket.socket, ready: Callable[[], None] = lambda: None) -> None:
     """Serves until SIGINT or SIGTERM. New requests are refused then, those under way are finished."""
-    app = make_app(bank, settings)
+    app = make_app(bank, settings, Log(every=LOG_SECONDS))
     config = uvicorn.Config(
-        app, log_config=None, access_log=False, ws="none", server_header=False, date_header=False, backlog=2_048,
+        app, ws="none", log_config=None, access_log=False, server_header=False, date_header=False, backlog=2_048,
         timeout_graceful_shutdown=int(settings.shutdown_seconds), timeout_keep_alive=30,
     )  # fmt: skip
     server = uvicorn.Server(config)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)  # uvicorn raises it again once all is finished; the bank closes itself
     warm(bank)
+    gc.collect()
+    gc.freeze()  # what is here now stays: looking at it again and again would cost a tenth of every answer
     ready()
     server.run(sockets=[door])

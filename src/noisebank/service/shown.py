@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from math import isfinite
 from typing import Any
 
@@ -83,7 +82,7 @@ def result(made: Result) -> dict[str, Any]:
         "confidence": 0.95,
         "case": made.case.name,
         "in_words": IN_WORDS[made.case],
-        "receipts": [json.loads(made.receipt.text())],
+        "receipts": [made.receipt.plain()],
     }
     if isinstance(made, Refinement):
         plain |= {"kind": "relative", "reached": made.reached, "message": made.message}
@@ -134,7 +133,7 @@ def _derived(made: DerivedAnswer) -> dict[str, Any]:
         "in_words": IN_WORDS[made.case],
         "confidence": 0.95,
         "parts": [result(part) for part in made.parts],
-        "receipts": [json.loads(part.receipt.text()) for part in made.parts],
+        "receipts": [part.receipt.plain() for part in made.parts],
     }
     if made.by:
         plain["by"] = list(made.by)

@@ -364,6 +364,13 @@ def test_outputs_of_structs_and_tuples_are_flat():
     )  # fmt: skip
 
 
+def test_indexed_arguments_come_first():
+    entry = {"type": "event", "name": "Odd", "inputs": [{"name": "a", "type": "uint256"}]}
+    entry["inputs"].append({"name": "b", "type": "uint256", "indexed": True})
+    with pytest.raises(ValueError, match="indexed arguments come first"):
+        load_contract({"name": "odd", "initcode": "", "runtime": "", "abi": [entry]})
+
+
 def test_an_artefact_becomes_functions_and_events():
     claims = {"name": "claims", "type": "tuple[]", "components": [{"type": "bytes32"}, {"type": "bool"}]}
     token = load_contract(

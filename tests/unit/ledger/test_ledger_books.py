@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from inspect import signature
 from typing import Any
 
 import pytest
@@ -23,6 +24,13 @@ from support import CURATOR, OWNER
 
 ACCOUNT = word(1)
 NEXT_OWNER, NEXT_CURATOR = "0x" + "0b" * 20, "0x" + "0c" * 20
+
+
+def test_books_read_an_event_in_the_order_of_its_words():
+    order = {event.name: event.names for event in budget_ledger().events.values()}
+    words = list(signature(Books._reserved).parameters)[3:]  # after the books, the block and its time
+    assert [word.replace("charged", "runs") for word in words] == list(order["Reserved"])
+    assert order["Published"] == ("account", "id", "answer")
 
 
 def opened(account: bytes = ACCOUNT, budget: int = 100, unit: int = 1) -> Event:

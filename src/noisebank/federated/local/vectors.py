@@ -116,6 +116,8 @@ def choose(count: int, dimension: int, sent: int) -> NDArray[np.int64]:
     Floyd's algorithm, all devices at a time. The choice is public and carries no privacy; a remainder of 64 bits is
     uniform to d / 2^64.
     """
+    if sent == dimension:
+        return np.tile(np.arange(dimension), (count, 1))
     chosen = np.empty((count, sent), dtype=np.int64)
     for place, top in enumerate(range(dimension - sent, dimension)):
         pick = (uniform_words(count) % np.uint64(top + 1)).astype(np.int64)

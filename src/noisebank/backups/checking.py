@@ -1,0 +1,116 @@
+"""A vault held against the books: the same rules as recovery's, without opening the bank or its table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import apsw
+
+from noisebank.audit.comparing import History
+from noisebank.audit.openings import check_openings
+from noisebank.audit.verifier import JournalHistory
+from noisebank.errors import BadBank, NoisebankError, Tampered
+from noisebank.ledger.journal import Journal
+from noisebank.opening import kept_for
+from noisebank.records import Case
+from noisebank.statement import opened_records
+from noisebank.vault.sqlite_vault import SqliteVault
+from noisebank.vault.vault import Vault
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a vault holds of the books' reservations."""
+
+    accounts: int
+    """That both know."""
+    answers: int
+    """Sealed, and the published ones with the digest that is on the ledger."""
+    recomputed: int
+    """Records whose question, sensitivity and price follow from the policy, as the ledger has them."""
+    lost: tuple[bytes, ...]
+    """Published, and missing from the vault."""
+    unfinished: tuple[bytes, ...]
+    """Reserved, neither sealed nor published."""
+    unknown: tuple[bytes, ...]
+    """Sealed, and unknown to the books: these end before them."""
+
+
+def check(history: History, vault: Vault) -> Checked:
+    """Compares every answer with the ledger and recomputes every record; `Tampered` at the first that disagrees."""
+    books = history.books
+    lost, unfinished, recomputed, accounts = [], [], 0, 0
+    sealed_ids = vault.sealed_ids()
+    ours = {account for account, _ in sealed_ids}
+    for state in books.accounts():
+        if vault.opening(state.data) is None and state.account not in ours:
+            continue  # another bank's on the same chain
+        accounts += 1
+        for reservation in books.reservations(state.account):
+            if reservation.case is Case.REPEAT:
+                continue
+            sealed = vault.answer(reservation.id)
+            if sealed is None and reservation.answer is not None:
+                lost.append(reservation.id)
+            elif sealed is None and reservation.version == state.version:
+                unfinished.append(reservation.id)
+            elif sealed is not None and (
+                sealed.query != reservation.query or reservation.answer not in (None, sealed.digest)
+            ):
+                raise Tampered(f"the vault's answer {reservation.id.hex()[:12]} is not the one on the ledger")
+        try:
+            kept = kept_for(vault, state)
+            if kept is not None:
+                fields = opened_records(state, kept[1], kept[2], books, vault)
+                recomputed += check_openings(fields, books).opened
+        except Tampered:
+            raise
+        except (NoisebankError, KeyError, TypeError, ValueError, AttributeError) as error:
+            what = f"the vault's records of the account {state.account.hex()[:12]} make no sense"
+            raise Tampered(f"{what} ({type(error).__name__})") from None
+    unknown = tuple(id for account, id in sealed_ids if books.reservation(account, id) is None)
+    return Checked(accounts, len(sealed_ids), recomputed, tuple(lost), tuple(unfinished), unknown)
+
+
+def replayed(lines: Iterable[str]) -> JournalHistory:
+    """A journal, executed and recounted block by block; `Tampered` at the first that disagrees."""
+    found = iter(lines)
+    first = next(found, None)
+    if first is None or not first.strip():
+        raise BadBank("the journal is empty")
+    history = JournalHistory(first)
+    for line in found:
+        history.add(line)
+    return history
+
+
+def journal_lines(path: Path) -> list[str]:
+    """The lines of a journal's file."""
+    journal = Journal(path)
+    try:
+        return list(journal.lines())
+    finally:
+        journal.close()
+
+
+@contextmanager
+def vault_in(path: Path) -> Iterator[SqliteVault]:
+    """The vault in a copy that nobody else uses; one file again afterwards."""
+    vault = SqliteVault(path)
+    try:
+        yield vault
+    finally:
+        vault.close()
+    one_file(path)
+
+
+def one_file(path: Path) -> None:
+    """Takes in a write-ahead log, so that nothing lies beside the file."""
+    database = apsw.Connection(str(path))
+    try:
+        database.pragma("journal_mode", "DELETE")
+    finally:
+        database.close()

@@ -1,0 +1,61 @@
+"""The newest of several copies of one journal: what was spent is known to whoever has the most of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from noisebank.audit.bundle import read_bundle
+from noisebank.audit.verifier import JournalHistory
+from noisebank.backups.checking import journal_lines, one_file, replayed
+from noisebank.errors import BadBank, NoisebankError, Tampered
+from noisebank.ledger.journal import FILE, read_lines
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """The journal to go on from."""
+
+    lines: Sequence[str]
+    history: JournalHistory
+    origin: str
+    newer: bool
+    """Than the backup's own."""
+    warnings: tuple[str, ...]
+
+
+def newest_journal(copied: Path, old: Path | None, given: Path | None) -> Newest:
+    """The backup's, that of the bank that is replaced, or an exported one: all of one history, the longest counts.
+
+    The backup's must be sound. One that goes on from it is used if it is sound, too; a damaged one is left aside, and
+    said. `Tampered` if two of them tell different histories.
+    """
+    own = journal_lines(copied)
+    one_file(copied)
+    warnings = []
+    candidates: list[tuple[str, Sequence[str]]] = []
+    if given is not None:
+        exported = read_bundle(given).lines if given.suffix == ".zip" else read_lines(given)
+        candidates.append((f"the journal {given.name}", list(exported)))
+    if old is not None and (old / FILE).is_file():
+        try:
+            candidates.append((f"the bank in {old}", journal_lines(old / FILE)))
+        except NoisebankError as error:
+            warnings.append(f"The journal in {old} was left aside: {error}")
+    for origin, lines in sorted(candidates, key=lambda candidate: -len(candidate[1])):
+        shared = min(len(own), len(lines))
+        if list(lines[:shared]) != own[:shared]:
+            if not lines or lines[0] != own[0]:
+                raise BadBank(f"{origin} is of another bank than this backup")
+            raise Tampered(f"{origin} and the backup tell different histories: find out which is the true one")
+        if len(lines) <= len(own):
+            continue
+        try:
+            history = replayed(lines)
+        except Tampered as error:
+            warnings.append(f"{origin[0].upper()}{origin[1:]} was left aside: {error}")
+            continue
+        said = f"{origin}, {len(lines) - len(own)} blocks newer than the backup"
+        return Newest(lines, history, said, True, tuple(warnings))
+    return Newest(own, replayed(own), "the backup", False, tuple(warnings))

@@ -1,0 +1,118 @@
+"""Making a backup of a bank that is in use.
+
+The order of the copies is the order of the path. A reservation is in the journal before its answer is in the vault, and
+that is there before the journal shows it as published. So the journal is copied first: whatever it shows as published
+is in the vault that is copied after it. Answers that were reserved after the journal's copy are taken out of the
+vault's, and the backup is the bank as it was at the moment of its journal. The other way round, answers published in
+between would be missing: lost for ever. docs/operations.md says what a backup can bring back.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from noisebank.backups.checking import check, journal_lines, one_file, replayed, vault_in
+from noisebank.backups.copying import change, copy_database, copy_vault
+from noisebank.backups.manifest import FILE as MANIFEST
+from noisebank.backups.manifest import Manifest, digest, write_manifest
+from noisebank.backups.room import LOCK, copy_file, finish, room_for
+from noisebank.bank import ACCESS, JOURNAL, KEYS, LEDGER, OUTBOX, VAULT, sealing_key
+from noisebank.errors import BadBank
+from noisebank.ledger.where import read_where, write_where
+from noisebank.vault.place import on_postgres, open_postgres_vault
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """A backup that was made and checked."""
+
+    folder: Path
+    manifest: Manifest
+    digest: str
+    """Of the manifest: kept elsewhere, it tells this backup from any other."""
+
+
+def make_backup(folder: Path, target: Path, with_keys: bool = False) -> Backup:
+    """Copies the bank in `folder` to the new folder `target`, which appears when all of it is on disk and checked.
+
+    The bank may be in use, by another process as well; nobody is stopped. Keys, and the address of a chain's node,
+    which may hold one, are only copied `with_keys`. The address of a vault's database never is: its rows are.
+    """
+    on_chain = (folder / LEDGER).is_file()
+    if not on_chain and not (folder / JOURNAL).is_file():
+        raise BadBank(f"{folder} is no bank")
+    if target.exists():
+        raise BadBank(f"{target} exists already; a backup gets a folder of its own")
+    key = sealing_key(folder)
+    facts: dict[str, Any] = {
+        "made": int(time.time()),
+        "keys": with_keys,
+        "vault": "postgresql" if on_postgres(folder) else "file",
+    }
+    with room_for(target) as room:
+        if on_chain:
+            # The chain is not copied and does not go back. The vault first: whatever it has sealed is in the outbox
+            # that is copied after it, and can be sent again should the chain forget it.
+            _copy_vault(folder, room / VAULT)
+            facts |= _copy_chain(folder, room, with_keys)
+        else:
+            copy_database(folder / JOURNAL, room / JOURNAL)
+            _copy_vault(folder, room / VAULT)
+            facts |= _same_moment(room)
+        if (folder / ACCESS).is_file():
+            copy_database(folder / ACCESS, room / ACCESS)
+            for table in ("sessions", "nonces"):  # whoever is signed in now signs in again
+                change(room / ACCESS, f"DELETE FROM {table} WHERE true", [()])
+        if with_keys:
+            for path in sorted((folder / KEYS).glob("*.key")):
+                copy_file(path, room / KEYS / path.name)
+        manifest = write_manifest(room, facts, key)
+        finish(room, target)
+        (target / LOCK).unlink()
+    return Backup(target, manifest, digest(target / MANIFEST))
+
+
+def _copy_vault(folder: Path, target: Path) -> None:
+    if not on_postgres(folder):
+        if not (folder / VAULT).is_file():
+            raise BadBank(f"{folder} has no vault")
+        copy_database(folder / VAULT, target)
+        return
+    vault = open_postgres_vault(folder)
+    try:
+        copy_vault(vault, target)
+    finally:
+        vault.close()
+
+
+def _copy_chain(folder: Path, room: Path, with_keys: bool) -> dict[str, Any]:
+    where = read_where(folder / LEDGER)
+    write_where(room / LEDGER, where if with_keys else replace(where, url=""))
+    if (folder / OUTBOX).is_file():
+        copy_database(folder / OUTBOX, room / OUTBOX)
+    with vault_in(room / VAULT) as vault:
+        answers = len(vault.sealed_ids())
+    return {"ledger": {"kind": "chain", "chain_id": where.chain_id, "contract": where.contract}, "answers": answers}
+
+
+def _same_moment(room: Path) -> dict[str, Any]:
+    """Takes out of the vault what the journal does not know yet, and checks the two against each other."""
+    history = replayed(journal_lines(room / JOURNAL))
+    one_file(room / JOURNAL)
+    with vault_in(room / VAULT) as vault:
+        later = check(history, vault).unknown
+    change(room / VAULT, "DELETE FROM answers WHERE id = ?", ((id,) for id in later))
+    with vault_in(room / VAULT) as vault:
+        found = check(history, vault)
+    head = history.replay.head
+    ledger = {
+        "kind": "journal",
+        "name": history.genesis.digest.hex(),
+        "block": head.number,
+        "head": head.digest.hex(),
+        "time": history.replay.time,
+    }
+    return {"ledger": ledger, "answers": found.answers, "recomputed": found.recomputed}

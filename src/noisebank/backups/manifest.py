@@ -1,0 +1,111 @@
+"""The manifest of a backup: what it holds, byte for byte, signed by the key that seals the bank's books."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from noisebank.backups.room import LOCK
+from noisebank.digests import tagged
+from noisebank.durable import write_once
+from noisebank.errors import BadBank, Tampered
+from noisebank.ledger.signing import Key, recover
+
+FILE = "manifest.json"
+FORMAT = "noisebank backup 1"
+MOST_BYTES = 2**20
+"""Of a manifest: a backup is not trusted before it is checked."""
+Facts = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """`facts` is what was written; `signer` has signed it."""
+
+    facts: Facts
+    signer: str
+
+    @property
+    def files(self) -> dict[str, str]:
+        """Names and SHA-256 digests of the files."""
+        return dict(self.facts["files"])
+
+    @property
+    def ledger(self) -> Facts:
+        """Where the books are, and how far they went when the copy was made."""
+        return dict(self.facts["ledger"])
+
+    @property
+    def on_chain(self) -> bool:
+        """Whether the ledger is on a chain that others run: then it is not in the backup."""
+        return bool(self.ledger["kind"] == "chain")
+
+
+def write_manifest(folder: Path, facts: Facts, key: Key) -> Manifest:
+    """Digests all files in the folder, and signs. Written last: a folder without one is no backup."""
+    files = {name: digest(folder / name) for name in _names(folder)}
+    whole = {"format": FORMAT, **facts, "files": files, "signer": key.address}
+    signature = key.sign(tagged("backup 1", whole)).hex()
+    write_once(folder / FILE, json.dumps({**whole, "signature": signature}, indent=1, sort_keys=True) + "\n")
+    return Manifest(whole, key.address)
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """A manifest whose signature is good; whose it is, is for the caller to judge. `Tampered` if it is not."""
+    try:
+        raw = (folder / FILE).read_bytes()[: MOST_BYTES + 1]
+        if len(raw) > MOST_BYTES:
+            raise ValueError("too large")
+        facts = json.loads(raw)
+        if facts["format"] != FORMAT:
+            raise BadBank(f"{folder} is a backup of another version: {str(facts['format'])[:40]}")
+    except FileNotFoundError:
+        raise BadBank(f"{folder} is no backup, or one that was interrupted: it has no {FILE}") from None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        raise Tampered(f"the manifest of {folder} cannot be read") from None
+    try:
+        signature = bytes.fromhex(facts.pop("signature"))
+        if recover(tagged("backup 1", facts), signature) != facts["signer"]:
+            raise ValueError("signed by somebody else")
+        found = Manifest(facts, str(facts["signer"]))
+        if found.ledger["kind"] not in ("journal", "chain") or not found.files:
+            raise ValueError("of another kind")
+    except (KeyError, TypeError, ValueError, AttributeError, Tampered):
+        raise Tampered("the manifest of this backup was changed: its signature does not fit") from None
+    return found
+
+
+def check_names(folder: Path, manifest: Manifest) -> None:
+    """The files are those of the manifest, and there are no others."""
+    if any(path.is_symlink() for path in folder.rglob("*")):
+        raise Tampered("the backup has a link in it")
+    for name in sorted(set(_names(folder)) ^ manifest.files.keys()):
+        raise Tampered(f"the backup {'lacks' if name in manifest.files else 'has a file that is not its own:'} {name}")
+
+
+def _names(folder: Path) -> list[str]:
+    """All files of a backup besides its manifest, and the lock of one that was killed at the very last."""
+    found = (path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
+    return sorted({str(path.relative_to(folder)) for path in found} - {FILE, LOCK})
+
+
+def check_bytes(folder: Path, manifest: Manifest) -> None:
+    """Every file is the manifest's, byte for byte."""
+    for name, known in manifest.files.items():
+        if digest(folder / name) != known:
+            raise Tampered(f"the file {name} of this backup was changed")
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file."""
+    found = sha256()
+    try:
+        with path.open("rb") as file:
+            while part := file.read(2**20):
+                found.update(part)
+    except OSError as error:
+        raise BadBank(f"{path} cannot be read: {error.strerror}") from None
+    return found.hexdigest()

@@ -1,0 +1,276 @@
+"""Putting a backup back: verified byte for byte, replayed, held against the books; only then does it get its name."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from noisebank.audit.comparing import Compared, History
+from noisebank.audit.onchain import OnChain
+from noisebank.audit.verifier import JournalHistory
+from noisebank.backups.checking import Checked, check, vault_in
+from noisebank.backups.copying import change, copy_database, rows_of, write_journal
+from noisebank.backups.journals import newest_journal
+from noisebank.backups.manifest import Manifest, check_bytes, check_names, read_manifest
+from noisebank.backups.room import beside, copy_file, finish, room_for
+from noisebank.bank import ACCESS, JOURNAL, KEYS, LEDGER, VAULT, lock_bank
+from noisebank.entropy import SystemEntropy
+from noisebank.errors import BadBank, BadLedger, BadRequest, Tampered
+from noisebank.ledger.anchoring import find_anchors
+from noisebank.ledger.node import Node
+from noisebank.ledger.where import Where, read_where, write_where
+from noisebank.vault.place import VARIABLE, make_vault, open_postgres_vault
+
+OURS = re.compile(r"journal\.sqlite|access\.sqlite|vault\.sqlite|outbox\.sqlite|ledger\.json|keys/[a-z-]+\.key")
+"""Files that a backup may have; anything else in a manifest is nobody's business here."""
+IN_A_FILE = "file"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """How a backup shall be put back."""
+
+    replace: bool = False
+    """The folder holds a bank already: it is moved aside, never deleted."""
+    journal: Path | None = None
+    """An exported journal or a bundle that may be newer than the backup's."""
+    head: str | None = None
+    anchors: str | None = None
+    anchor_contract: str | None = None
+    vault: str | None = None
+    """The address of an empty PostgreSQL database, or `file`."""
+    rpc: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What is in the folder now, and what is not."""
+
+    folder: Path
+    manifest: Manifest
+    checked: Checked
+    newest: int
+    head: str
+    journal: str
+    """Where the journal came from."""
+    never_measured: int
+    """Reservations without an answer, which may have been shown to somebody after the backup: given up."""
+    compared_with: tuple[str, ...]
+    keys: bool
+    moved_aside: Path | None
+    warnings: tuple[str, ...]
+
+
+def restore(source: Path, folder: Path, asked: Asked | None = None) -> Restored:
+    """Puts the backup in `source` back as the bank in `folder`, which appears when everything is checked.
+
+    `Tampered` if a byte of the backup was changed, if its journal does not replay, if its vault contradicts it, or if
+    what the caller holds from outside is not in it. Until the last moment nothing in `folder` is touched.
+    """
+    asked = asked or Asked()
+    manifest = read_manifest(source)
+    check_names(source, manifest)
+    if any(not OURS.fullmatch(name) for name in manifest.files):
+        raise Tampered("the backup names files that no bank has")
+    with _taken(folder, asked.replace) as old, room_for(folder) as room:
+        for name in manifest.files:
+            copy_file(source / name, room / name)
+        check_bytes(room, manifest)
+        (room / KEYS).mkdir(mode=0o700, exist_ok=True)
+        done = (
+            _from_chain(room, manifest, asked, old) if manifest.on_chain else _from_journal(room, manifest, asked, old)
+        )
+        done = replace(done, folder=folder, keys=_with_keys(room, old))
+        done = _with_access(room, old, done)
+        _move_vault(room, manifest, asked)
+        if old is not None:
+            done = replace(done, moved_aside=beside(folder, f"replaced-{int(time.time())}"))
+            assert done.moved_aside is not None
+            folder.rename(done.moved_aside)
+        finish(room, folder)
+    if not done.keys:
+        what = "put curator.key (and sealer.key, if there is one) into its folder keys, or set NOISEBANK_CURATOR_KEY"
+        done = replace(done, warnings=(*done.warnings, f"No keys were restored: {what}."))
+    return done
+
+
+# -- the two kinds of ledger ----------------------------------------------------------------------
+
+
+def _from_journal(room: Path, manifest: Manifest, asked: Asked, old: Path | None) -> Restored:
+    """The newest journal that there is, and the backup's vault."""
+    found = newest_journal(room / JOURNAL, old, asked.journal)
+    history, warnings = found.history, list(found.warnings)
+    if manifest.signer != history.genesis.sealer:
+        raise Tampered("the backup was not signed by the key that seals its journal")
+    compared = _compared(history, asked)
+    if asked.anchors is not None:
+        node = Node(asked.anchors)
+        anchors = find_anchors(node, history.genesis.digest, history.genesis.sealer, asked.anchor_contract)
+        compared.anchors(anchors, f"chain {node.chain_id()}", history)
+    with vault_in(room / VAULT) as vault:
+        checked = check(history, vault)
+    if checked.unknown:
+        raise Tampered(f"the backup's vault is newer than its journal: {len(checked.unknown)} answers without a charge")
+    given_up: tuple[bytes, ...] = ()
+    if found.newer:
+        (room / JOURNAL).unlink()
+        write_journal(room / JOURNAL, found.lines)
+    else:
+        # The bank went on after this copy: it may have measured and shown these, with other noise.
+        given_up = checked.unfinished
+        change(room / VAULT, "INSERT OR IGNORE INTO lost VALUES (?)", ((id,) for id in given_up))
+        ended = datetime.fromtimestamp(history.replay.time, UTC)
+        warnings.append(
+            f"The books end with block {history.newest} of {ended:%Y-%m-%d %H:%M} UTC. What was answered after that "
+            "is not in them: its budget can be spent a second time. If a newer journal exists anywhere, give it with "
+            "--journal; compare with a pinned head (--head) or anchors (--anchors); otherwise lower the budget by what "
+            "may have been spent since"
+        )
+    if checked.lost:
+        warnings.append(
+            f"{len(checked.lost)} answers were published after the vault was copied. They are lost and will never be "
+            "measured again: their budget stays spent"
+        )
+    if given_up:
+        warnings.append(
+            f"{len(given_up)} reservations had no answer when the copy was made. They may have been answered since, so "
+            "they are given up: never measured, their budget stays spent"
+        )
+    return _restored(manifest, checked, history, compared, found.origin, len(given_up), warnings)
+
+
+def _from_chain(room: Path, manifest: Manifest, asked: Asked, old: Path | None) -> Restored:
+    """The chain has not gone back: whatever it shows as published and the vault does not have is lost."""
+    if asked.journal is not None or asked.anchors is not None:
+        raise BadRequest("journal", "given", "this bank's ledger is on a chain: only --head can be compared")
+    where = _where(room, asked, old)
+    chain = OnChain(where.url, where.contract)
+    if chain.chain_id != where.chain_id:
+        raise BadLedger(f"the node is on chain {chain.chain_id}, not on chain {where.chain_id}")
+    chain.read(where.created)
+    compared = _compared(chain, asked)
+    with vault_in(room / VAULT) as vault:
+        checked = check(chain, vault)
+    if checked.unknown:
+        raise Tampered(
+            "the chain does not know a sealed answer of this backup: it is another chain, or was rolled back"
+        )
+    curators = {
+        change.event.arguments.get("curator")
+        for state in chain.books.accounts()
+        for change in chain.books.changes(state.account)
+    }
+    if checked.accounts and manifest.signer not in curators:
+        raise Tampered("the backup was not signed by a curator of this ledger")
+    warnings = []
+    if checked.lost:
+        warnings.append(
+            f"{len(checked.lost)} answers were published after this copy was made. They are lost and will never be "
+            "measured again: their budget stays spent"
+        )
+    return _restored(manifest, checked, chain, compared, f"contract {where.contract}", 0, warnings)
+
+
+# -- parts ------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _taken(folder: Path, replace: bool) -> Iterator[Path | None]:
+    """The bank that is in the folder already, held so that nobody opens it meanwhile; None if there is none."""
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        yield None
+        return
+    if not folder.is_dir() or not ((folder / JOURNAL).exists() or (folder / LEDGER).exists()):
+        raise BadBank(f"{folder} is not empty and no bank: choose another folder")
+    if not replace:
+        raise BadBank(
+            f"{folder} holds a bank already. Going back to a copy forgets what was answered since. With --replace the "
+            "bank there is moved aside, and its journal is used if it is the newer one"
+        )
+    handle = lock_bank(folder)
+    try:
+        yield folder
+    finally:
+        os.close(handle)
+
+
+def _compared(history: History, asked: Asked) -> Compared:
+    compared = Compared()
+    if asked.head is not None:
+        compared.head(asked.head, history)
+    return compared
+
+
+def _restored(
+    manifest: Manifest,
+    checked: Checked,
+    history: JournalHistory | OnChain,
+    compared: Compared,
+    origin: str,
+    given_up: int,
+    warnings: list[str],
+) -> Restored:
+    head = (history.replay.head if isinstance(history, JournalHistory) else history.head).digest.hex()
+    held = tuple(compared.with_what)
+    return Restored(
+        Path(), manifest, checked, history.newest, head, origin, given_up, held, False, None, tuple(warnings)
+    )
+
+
+def _where(room: Path, asked: Asked, old: Path | None) -> Where:
+    """Where the ledger is; the node's address is taken from whoever knows it."""
+    where = read_where(room / LEDGER)
+    url = asked.rpc or where.url
+    if not url and old is not None and (old / LEDGER).is_file():
+        known = read_where(old / LEDGER)
+        url = known.url if (known.chain_id, known.contract) == (where.chain_id, where.contract) else ""
+    if not url:
+        raise BadRequest("rpc", "nothing", "the node's address is not in the backup: say --rpc, or set NOISEBANK_RPC")
+    if url != where.url:
+        (room / LEDGER).unlink()
+        where = replace(where, url=url)
+        write_where(room / LEDGER, where)
+    return where
+
+
+def _with_keys(room: Path, old: Path | None) -> bool:
+    """Keys from the backup, or those of the bank that is replaced."""
+    if not any((room / KEYS).iterdir()) and old is not None:
+        for path in sorted((old / KEYS).glob("*.key")):
+            copy_file(path, room / KEYS / path.name)
+    return (room / KEYS / "curator.key").is_file()
+
+
+def _with_access(room: Path, old: Path | None, done: Restored) -> Restored:
+    """Who may come in: as the bank that is replaced knows it, since keys may have been revoked after the copy."""
+    if old is not None and (old / ACCESS).is_file():
+        (room / ACCESS).unlink(missing_ok=True)
+        copy_database(old / ACCESS, room / ACCESS)
+    elif (room / ACCESS).is_file():
+        what = "API keys that were revoked after this copy was made open the bank again: look with `noisebank key list`"
+        return replace(done, warnings=(*done.warnings, what))
+    return done
+
+
+def _move_vault(room: Path, manifest: Manifest, asked: Asked) -> None:
+    """Into a database, if it came from one or shall go to one; last of all, since only an empty one is filled."""
+    wanted = asked.vault or (IN_A_FILE if manifest.facts["vault"] == "file" else os.environ.get(VARIABLE))
+    if wanted is None:
+        what = f"this vault was in a database: say which empty one with --vault or {VARIABLE}, or --vault {IN_A_FILE}"
+        raise BadRequest("vault", "nothing", what)
+    if wanted == IN_A_FILE:
+        return
+    make_vault(room, asked.vault, SystemEntropy().token().hex())
+    vault = open_postgres_vault(room)
+    try:
+        vault.fill(dict(rows_of(room / VAULT)))
+    finally:
+        vault.close()
+    (room / VAULT).unlink()

@@ -1,0 +1,236 @@
+"""What the SDK returns: frozen objects that show themselves well, in a terminal and in a notebook."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from fractions import Fraction
+from math import nan
+from typing import TYPE_CHECKING, Any
+
+from noisebank.client import shown
+from noisebank.errors import BadRequest
+from noisebank.privacy.intervals import interval
+from noisebank.records import Case
+from noisebank.units import NOTHING, UNITS_PER_PRECISION, Precision
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
+AMOUNTS = frozenset({"budget", "spent", "left", "cost", "wanted", "remaining", "naive", "view_limit", "view_used",
+                     "view_left", "first_look", "limit", "used"})  # fmt: skip
+
+
+def precision_of(text: str) -> Precision:
+    """An exact decimal of the wire.
+
+    >>> precision_of("1.5"), precision_of("0.000000000000000001")
+    (Precision(units=1500000000000000000), Precision(units=1))
+    """
+    whole, _, rest = text.partition(".")
+    return Precision(int(whole) * UNITS_PER_PRECISION + int(rest.ljust(18, "0") or "0"))
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One group of a grouped answer."""
+
+    keys: tuple[str, ...]
+    value: float
+    exact: Fraction | None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Answer:
+    """A noisy answer of any kind, as a service gave it. `kind` tells which fields say something.
+
+    answer: one number. grouped: `groups`, each with the same `stddev`. derived: made of `parts`. relative: reached in
+    steps, the `parts`. several: one of `parts` for each result of the SELECT.
+    """
+
+    kind: str
+    sql: str
+    cost: Precision
+    remaining: Precision
+    id: str | None = None
+    name: str | None = None
+    value: float = nan
+    exact: Fraction | None = None
+    """The released value as a rational; `value` is its nearest float."""
+    stddev: float = nan
+    case: Case | None = None
+    in_words: str = ""
+    by: tuple[str, ...] = ()
+    groups: tuple[Group, ...] = ()
+    key: str | None = None
+    """Of a derived answer: the most frequent key, or the bin of a quantile."""
+    reached: bool | None = None
+    message: str | None = None
+    inferred: str | None = None
+    parts: tuple[Answer, ...] = ()
+    receipts: tuple[dict[str, Any], ...] = ()
+    bounds: tuple[float, float] | None = None
+    """The interval that came with it, at `confidence`."""
+    confidence: float = 0.95
+    raw: dict[str, Any] = field(default_factory=dict, compare=False)
+    """All of it, as it came."""
+
+    @classmethod
+    def read(cls, raw: dict[str, Any]) -> Answer:
+        """From the wire."""
+        value, stddev, bounds, exact = (raw.get(name) for name in ("value", "stddev", "interval", "exact"))
+        return cls(
+            kind=raw["kind"],
+            sql=raw["sql"],
+            cost=precision_of(raw["cost"]),
+            remaining=precision_of(raw["remaining"]),
+            id=raw.get("id"),
+            name=raw.get("name"),
+            value=nan if value is None else value,
+            exact=None if exact is None else Fraction(exact),
+            stddev=nan if stddev is None else stddev,
+            case=Case[raw["case"]] if raw.get("case") else None,
+            in_words=raw.get("in_words") or "",
+            by=tuple(raw.get("by", ())),
+            groups=tuple(
+                Group(tuple(each["keys"]), each["value"], Fraction(each["exact"]) if each.get("exact") else None)
+                for each in raw.get("groups", ())
+            ),
+            key=raw.get("key"),
+            reached=raw.get("reached"),
+            message=raw.get("message"),
+            inferred=raw.get("inferred"),
+            parts=tuple(cls.read(part) for part in raw.get("parts", ())),
+            receipts=tuple(raw.get("receipts", ())),
+            bounds=None if bounds is None else (bounds[0], bounds[1]),
+            confidence=raw.get("confidence") or 0.95,
+            raw=raw,
+        )
+
+    @property
+    def receipt(self) -> dict[str, Any]:
+        """Proof that it is on the ledger, for `noisebank.verify(..., receipts=[...])`; of the last part if several."""
+        found = self.receipts or tuple(each for part in self.parts for each in part.receipts)
+        if not found:
+            raise BadRequest("receipt", self.kind, "this answer has none")
+        return found[-1]
+
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """Where the true value lies with this confidence. Derived answers know the confidence that they came with."""
+        if self.kind in ("answer", "relative"):
+            return interval(self.value, self.stddev, confidence)
+        if self.bounds is None or confidence != self.confidence:
+            raise BadRequest(
+                "confidence", confidence, f"a {self.kind} answer has an interval at {self.confidence} only"
+            )
+        return self.bounds
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """One row a group, with the keys as columns; or one row a result."""
+        pd = shown.optional("pandas")
+        columns = self._columns()
+        made: pandas.DataFrame = pd.DataFrame(columns)
+        return made
+
+    def to_arrow(self) -> pyarrow.Table:
+        """The same as an Arrow table."""
+        pa = shown.optional("pyarrow")
+        made: pyarrow.Table = pa.table(self._columns())
+        return made
+
+    def _columns(self) -> dict[str, list[Any]]:
+        if self.groups:
+            keys = {name: [group.keys[place] for group in self.groups] for place, name in enumerate(self.by)}
+            values = [group.value for group in self.groups]
+            return {**keys, "value": values, "stddev": [self.stddev] * len(values)}
+        rows = self.parts if self.kind == "several" else (self,)
+        return {
+            "name": [each.name or each.sql for each in rows],
+            "value": [each.value for each in rows],
+            "stddev": [each.stddev for each in rows],
+            "case": [each.case.name if each.case else "" for each in rows],
+        }
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __repr__(self) -> str:
+        return shown.answer_text(self)
+
+    def _repr_html_(self) -> str:
+        return shown.answer_html(self)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Facts:
+    """Anything else that a service says, with its fields as attributes and amounts as `Precision`."""
+
+    what: str
+    raw: dict[str, Any]
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            value = self.raw[name]
+        except KeyError:
+            raise AttributeError(f"{self.what} has no {name}; it has {', '.join(self.raw)}") from None
+        return _read(name, value)
+
+    def __dir__(self) -> list[str]:
+        return [*object.__dir__(self), *self.raw]
+
+    def __repr__(self) -> str:
+        return shown.facts_text(self.what, {name: _read(name, value) for name, value in self.raw.items()})
+
+    def _repr_html_(self) -> str:
+        return shown.facts_html(self.what, {name: _read(name, value) for name, value in self.raw.items()})
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Quote:
+    """The price of an answer. Costs nothing and depends on no data."""
+
+    sql: str
+    case: Case
+    cost: Precision
+    wanted: Precision
+    left: Precision
+    stddev: float
+    epsilon_now: float
+    epsilon_after: float
+    affordable: bool
+    how_many: int
+    first_look: Precision = NOTHING
+    view_left: Precision | None = None
+    in_words: str = ""
+    parts: tuple[Quote, ...] = ()
+    raw: dict[str, Any] = field(default_factory=dict, compare=False)
+
+    @classmethod
+    def read(cls, raw: dict[str, Any]) -> Quote:
+        """From the wire."""
+        given = {each.name: raw[each.name] for each in fields(cls) if each.name in raw}
+        given |= {name: precision_of(value) for name, value in given.items() if name in AMOUNTS and value is not None}
+        given["case"] = Case[raw["case"]]
+        given["stddev"] = nan if raw["stddev"] is None else raw["stddev"]
+        given["parts"] = tuple(cls.read(part) for part in raw["parts"])
+        return cls(**given, raw=raw)
+
+    def interval_half_width(self, confidence: float = 0.95) -> float:
+        """How far the answer may be off at this confidence."""
+        return interval(0.0, self.stddev, confidence)[1]
+
+    def __repr__(self) -> str:
+        return shown.quote_text(self)
+
+    def _repr_html_(self) -> str:
+        return shown.quote_html(self)
+
+
+def _read(name: str, value: Any) -> Any:
+    if name in AMOUNTS and isinstance(value, str):
+        return precision_of(value)
+    if name == "case" and isinstance(value, str):
+        return Case[value]
+    if isinstance(value, list):
+        return tuple(Facts(name, each) if isinstance(each, dict) else each for each in value)
+    return value

@@ -1,0 +1,257 @@
+"""The SDK: `noisebank.connect(url, key)`."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+
+import httpx
+
+from noisebank.client import verbs
+from noisebank.client.results import Answer, Facts, Quote
+from noisebank.client.retrying import Patience
+from noisebank.client.verbs import Call, Flow
+from noisebank.client.wallets import load_wallet
+from noisebank.errors import NotSignedIn
+from noisebank.ledger.signing import Key
+
+if TYPE_CHECKING:
+    from noisebank.planning.pricing import Wished
+    from noisebank.units import Exact
+
+Result = TypeVar("Result")
+PATIENCE, TIMEOUT, PAGE = 60.0, 30.0, 100
+
+
+def connect(
+    url: str,
+    key: str | None = None,
+    *,
+    wallet: Path | str | Key | None = None,
+    patience: float = PATIENCE,
+    timeout: float = TIMEOUT,
+) -> Client:
+    """A bank behind a service. `key` is an API key (nbk_...).
+
+    With `wallet`, the file of an Ethereum key, everything that spends is signed (EIP-712); without an API key it also
+    signs in (EIP-4361). Lost connections, 429 and 503 are tried again for `patience` seconds in all, with the same
+    idempotency key; one attempt takes at most `timeout` seconds.
+    """
+    return Client(url, key, None if wallet is None else load_wallet(wallet), patience, timeout)
+
+
+class Client:
+    """Safe to share between threads. Close it, or use it in a `with` statement."""
+
+    def __init__(
+        self,
+        url: str,
+        key: str | None,
+        wallet: Key | None,
+        patience: float = PATIENCE,
+        timeout: float = TIMEOUT,
+        transport: httpx.BaseTransport | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.url, self._key, self._wallet, self._patience, self._sleep = url, key, wallet, patience, sleep
+        self._signs_in = key is None and wallet is not None
+        self._http = httpx.Client(base_url=url, timeout=timeout, transport=transport)
+
+    def datasets(self) -> tuple[Facts, ...]:
+        """All data sets: policy, budget, what is left."""
+        return self._run(verbs.datasets())
+
+    def account(self, name: str | None = None) -> RemoteAccount:
+        """A data set's account by name; the only one if no name is given."""
+        return RemoteAccount(self, name if name is not None else verbs.only(self.datasets()))
+
+    def me(self) -> Facts:
+        """Who this key belongs to, and what it opens."""
+        return self._run(verbs.facts("Me", "me"))
+
+    def ready(self) -> Facts:
+        """Whether the bank is open."""
+        return self._run(verbs.facts("Ready", "ready"))
+
+    def head(self) -> Facts:
+        """The newest block. Pin it: a history that is cut or rewritten can then be told."""
+        return self._run(verbs.facts("Head", "ledger", "head"))
+
+    def journal(self) -> Iterator[str]:
+        """All that a verifier needs: `noisebank.verify(client.journal())` asks nobody's word."""
+        with self._http.stream("GET", "/v1/ledger/journal", headers=self._headers()) as response:
+            if response.status_code != 200:
+                response.read()
+                Patience(0.0, False).after(response)
+            yield from response.iter_lines()
+
+    def check(self, receipt: dict[str, Any]) -> Facts:
+        """Whether a receipt is on this service's ledger, in its own words."""
+        return self._run(verbs.check(receipt))
+
+    # -- for the owner -------------------------------------------------------------------------
+
+    def analysts(self) -> tuple[Facts, ...]:
+        """Everybody that the bank knows."""
+        return self._run(verbs.analysts())
+
+    def add_analyst(
+        self, name: str, role: str = "analyst", wallet: str | None = None, must_sign: bool = False
+    ) -> Facts:
+        """Somebody new, who may ask once there is a limit."""
+        return self._run(verbs.add_analyst(name, role, wallet, must_sign))
+
+    def set_limit(self, name: str, dataset: str, epsilon: Exact) -> Facts:
+        """How much somebody may learn from a data set, at its delta."""
+        return self._run(verbs.set_limit(name, dataset, epsilon))
+
+    def make_key(self, name: str, scopes: list[str] | None = None, label: str = "", days: float | None = None) -> Facts:
+        """A key for somebody; `.secret` is shown this once."""
+        return self._run(verbs.make_key(name, scopes, label, days))
+
+    def revoke_key(self, name: str, id: str) -> None:
+        """From now on this key opens nothing."""
+        self._run(verbs.revoke_key(name, id))
+
+    def close(self) -> None:
+        """Lets go of the connections."""
+        self._http.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Client({self.url})"
+
+    # -- parts ---------------------------------------------------------------------------------
+
+    def _run(self, flow: Flow[Result]) -> Result:
+        try:
+            call = next(flow)
+            while True:
+                call = flow.send(self._send(call))
+        except StopIteration as done:
+            result: Result = done.value
+            return result
+
+    def _send(self, call: Call) -> Any:
+        if self._signs_in and self._key is None and "sign-in" not in call.path:
+            self._key = self._run(verbs.sign_in(self._wallet_key()))
+        try:
+            return self._attempts(call)
+        except NotSignedIn:
+            if not self._signs_in or "sign-in" in call.path:
+                raise
+            self._key = None  # the session has ended
+            self._key = self._run(verbs.sign_in(self._wallet_key()))
+            return self._attempts(call)
+
+    def _attempts(self, call: Call) -> Any:
+        patience = Patience(self._patience, call.repeatable)
+        while True:
+            try:
+                response = self._http.request(
+                    call.method, call.path, json=call.body, params=call.params, headers=self._headers() | call.headers
+                )
+                wait = patience.after(response)
+                if wait is None:
+                    return response.json() if response.content else None
+            except httpx.TransportError as error:
+                wait = patience.after_loss(error)
+            self._sleep(wait)
+
+    def _headers(self) -> dict[str, str]:
+        return {} if self._key is None else {"authorization": f"Bearer {self._key}"}
+
+    def _wallet_key(self) -> Key:
+        assert self._wallet is not None
+        return self._wallet
+
+
+class RemoteAccount:
+    """One data set's account: quotes cost nothing, answers are charged once however often they are sent."""
+
+    def __init__(self, client: Client, name: str) -> None:
+        self._client, self.name = client, name
+
+    def policy(self) -> Facts:
+        """The public facts: columns, bounds, keys, budget, named queries."""
+        return self._client._run(verbs.facts("Dataset", "datasets", self.name))
+
+    def quote(self, sql: str, *, relative: Exact | None = None, **wished: Unpack[Wished]) -> Quote:
+        """What an answer would cost now. Spends nothing, opens no data."""
+        return self._client._run(verbs.quote(self.name, sql, relative, wished))
+
+    def ask(
+        self,
+        sql: str,
+        *,
+        relative: Exact | None = None,
+        at_most: Exact | None = None,
+        key: str | None = None,
+        best: bool = False,
+        **wished: Unpack[Wished],
+    ) -> Answer:
+        """Answers a question, as `Account.ask` does for a bank on this machine.
+
+        `key` is the idempotency key; one is made if none is given. `at_most` is the most precision to spend. With
+        `best`, a more precise answer is given if it is free.
+        """
+        flow = verbs.ask(self.name, sql, relative, at_most, key, best, self._client._wallet, wished)
+        return self._client._run(flow)
+
+    def recall(self, id: str) -> Answer:
+        """One's own answer again, with its receipt. Nothing is spent."""
+        return self._client._run(verbs.recall(self.name, id))
+
+    def receipt(self, id: str) -> dict[str, Any]:
+        """The receipt of one's own answer."""
+        return self.recall(id).receipt
+
+    def balance(self) -> Facts:
+        """What is left in the account, and in one's own view."""
+        return self._client._run(verbs.facts("Balance", "datasets", self.name, "balance"))
+
+    def statement(self, cursor: str | None = None, limit: int = PAGE) -> Facts:
+        """The account's balance and history, with the questions: for its owner and its curator."""
+        params = {"limit": str(limit)} | ({} if cursor is None else {"cursor": cursor})
+        return self._client._run(verbs.facts("Statement", "datasets", self.name, "statement", **params))
+
+    def history(self) -> Iterator[Facts]:
+        """One's own answers, newest first, page by page."""
+        return self._pages("answers", "answers")
+
+    def entries(self) -> Iterator[Facts]:
+        """The public ledger's entries, newest first, page by page."""
+        return self._pages("entries", "entries")
+
+    def watch(self) -> Iterator[Facts]:
+        """The balance now and whenever it changes, until the service ends the stream."""
+        path, headers = verbs.part("datasets", self.name, "events"), self._client._headers()
+        with self._client._http.stream("GET", path, headers=headers, timeout=None) as response:
+            if response.status_code != 200:
+                response.read()
+                Patience(0.0, False).after(response)
+            for line in response.iter_lines():
+                if line.startswith("data:"):
+                    yield Facts("Balance", json.loads(line[5:]))
+
+    def __repr__(self) -> str:
+        return f"RemoteAccount({self.name} at {self._client.url})"
+
+    def _pages(self, rows: str, path: str) -> Iterator[Facts]:
+        cursor: str | None = None
+        while True:
+            found, cursor = self._client._run(verbs.page(rows, cursor, PAGE, "datasets", self.name, path))
+            yield from found
+            if cursor is None:
+                return

@@ -1,0 +1,106 @@
+"""learn keys, host, edge: what a crowd needs before there is a task."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+from pathlib import Path
+
+import click
+
+from noisebank.commands.crowd_options import LOT, MEMBER, host_and_port, listen_at
+from noisebank.commands.learn_group import learn
+from noisebank.commands.options import as_json, guarded
+
+
+@learn.command("keys")
+@click.argument("folder", type=click.Path(path_type=Path))
+@as_json
+@guarded
+def keys(folder: Path, as_json: bool) -> None:
+    """Make a member's two keys in FOLDER: one signs transactions, one draws lots. Never overwrites.
+
+    Example:  noisebank learn keys phone-7
+    """
+    from noisebank import console
+    from noisebank.entropy import SystemEntropy
+    from noisebank.errors import BadBank
+    from noisebank.federated.crowd.lots import LotKey
+    from noisebank.ledger.signing import Key
+
+    if (folder / MEMBER).exists() or (folder / LOT).exists():
+        raise BadBank(f"{folder} holds keys already")
+    source = SystemEntropy()
+    key, lot = Key(source.token()), LotKey(source.token())
+    key.save(folder / MEMBER)
+    lot.save(folder / LOT)
+    shown = {"address": key.address, "folder": str(folder)}
+    console.show_json(shown) if as_json else console.facts("Keys", list(shown.items()))
+
+
+@learn.command("host")
+@click.argument("folder", type=click.Path(path_type=Path))
+@listen_at
+@as_json
+@guarded
+def host(folder: Path, listen: str, as_json: bool) -> None:
+    """Run a chain of one's own in FOLDER, with both contracts, behind an Ethereum node's door. Made if it is not there.
+
+    Nobody pays for anything on it. Every block is sealed and on disk before its sender hears of it; starting again
+    replays and checks all of them. Ends with Ctrl-C.
+
+    Example:  noisebank learn host chain --listen 127.0.0.1:7545
+    """
+    from noisebank.entropy import SystemEntropy
+    from noisebank.federated.crowd.door import Door
+    from noisebank.federated.crowd.home_chain import FILE, HomeChain, begin_home_chain
+
+    name, port = host_and_port(listen)
+    chain = HomeChain(folder) if (folder / FILE).is_file() else begin_home_chain(folder, SystemEntropy())
+    door = Door(chain, name, port)
+    shown = {"rpc": door.url, "chain_id": chain.state.chain_id, "blocks": len(chain.state.digests),
+             **door.on_noisebank_contracts()}  # fmt: skip
+    _announce(shown, as_json)
+    _until_told()
+    door.close()
+    chain.close()
+
+
+@learn.command("edge")
+@listen_at
+@click.option("--record", type=click.Path(path_type=Path), help="Append what devices send to this file, as JSON lines.")
+@as_json
+@guarded
+def edge(listen: str, record: Path | None, as_json: bool) -> None:
+    """Run an edge worker: it trains the classifying layers and sees noisy features and labels only. Ends with Ctrl-C.
+
+    Example:  noisebank learn edge --listen 127.0.0.1:7600
+    """
+    from noisebank.federated.crowd.edge import EdgeWorker
+
+    access = threading.Lock()
+
+    def tap(kind: str, body: bytes) -> None:
+        if record is not None:
+            with access, record.open("a") as file:
+                file.write(json.dumps({"kind": kind, "bytes": body.hex()}) + "\n")
+
+    worker = EdgeWorker(*host_and_port(listen), tap)
+    serving = threading.Thread(target=worker.serve, daemon=True)
+    serving.start()
+    _announce({"edge": worker.endpoint}, as_json)
+    _until_told()
+    worker.close()
+
+
+def _announce(shown: dict[str, object], as_json: bool) -> None:
+    """One line, at once: others wait for it."""
+    click.echo(json.dumps(shown) if as_json else "  ".join(f"{name} {value}" for name, value in shown.items()))
+
+
+def _until_told() -> None:
+    told = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: told.set())
+    told.wait()

@@ -1,0 +1,10 @@
+"""learn: the group that commands of federated learning join."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.group()
+def learn() -> None:
+    """Learn a model from devices that keep their data; what each gives away is on the ledger."""

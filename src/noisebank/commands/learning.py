@@ -1,0 +1,132 @@
+"""learn sgd: LDP-FedSGD over a table whose rows are devices; reproduce fedsgd."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from noisebank.commands.options import as_json, guarded, in_bank, opened_bank, owner_key
+
+if TYPE_CHECKING:
+    from noisebank.federated.learning import Learned, LearningAccount, Task
+
+
+@click.command("sgd")
+@click.argument("table", type=click.Path(path_type=Path))
+@click.option("--schema", type=click.Path(path_type=Path), required=True, help="Public ranges and values (TOML).")
+@click.option("--target", required=True, metavar="NAME", help="The attribute to be predicted from the others.")
+@click.option("--task", "name", required=True, metavar="NAME", help="The task's name; the same again goes on with it.")
+@click.option("--epsilon", "-e", required=True, metavar="E", help="Pure epsilon of a device's one report.")
+@click.option("--model", type=click.Choice(["linear", "logistic", "hinge"]), default="logistic", show_default=True,
+              help="linear predicts a number; the others one of two values.")  # fmt: skip
+@click.option("--mechanism", default="best", show_default=True, help="One of the local mechanisms.")
+@click.option("--levels", type=int, default=1000, show_default=True, help="Reports are rounded to 2m + 1 outputs.")
+@click.option("--group", type=int, default=1000, show_default=True, help="Devices that report on one model.")
+@click.option("--rate", metavar="R", help="First step; 1, or 1.5/d for a linear model. Later ones: R/sqrt(t).")
+@click.option("--shrink", metavar="L", default="0.0001", show_default=True, help="Pull of the weights towards 0.")
+@click.option("--radius", metavar="R", default="10", show_default=True, help="Weights stay within this distance of 0.")
+@click.option("--tolerance", metavar="T", default="0", show_default=True, help="Stop when a step moves no farther.")
+@click.option("--test", type=click.Path(path_type=Path), help="A table of the server's own, to measure the model on.")
+@click.option("--out", type=click.Path(path_type=Path), help="Write the model to this JSON file.")
+@click.option("--rehearse", is_flag=True, help="No bank, nothing charged: for data that needs no protection.")
+@in_bank
+@owner_key
+@as_json
+@guarded
+def sgd(
+    table: Path, schema: Path, target: str, test: Path | None, out: Path | None, rehearse: bool, folder: Path,
+    owner_key: Path | None, as_json: bool, **terms: Any,
+) -> None:  # fmt: skip
+    """Learn from TABLE (CSV or Parquet): each row is a device that sends one noisy gradient, once.
+
+    Every group is charged on the ledger before its reports are drawn, one cell a device; the contract refuses a
+    second participation. A task that was cut off goes on with the same command.
+
+    Example:  noisebank learn sgd people.csv --schema schema.toml --target buys --task offers --epsilon 1
+    """
+    from noisebank import console
+    from noisebank.federated.learning import Design, open_or_resume
+    from noisebank.federated.learning import learn as run
+    from noisebank.federated.learning.table_file import read_columns
+    from noisebank.federated.schema_file import read_schema
+
+    design = Design(read_schema(schema), target)
+    rows, targets = design.rows(read_columns(table, design))
+    task = _task(design, len(rows), **terms)
+    with console.progress("learning", quiet=as_json) as moved:
+        if rehearse:
+            learned, books = run(task, rows, targets, None, moved), {}
+        else:
+            with opened_bank(folder, owner_key) as bank:
+                account = open_or_resume(bank.rooms, task)
+                learned = run(task, rows, targets, account, moved)
+                books = _books(account)
+    plain = {**learned.plain(), **_described(task), **books}
+    if test is not None:
+        plain["test"] = {task.kind.error_name: learned.error(*design.rows(read_columns(test, design)))}
+    if out is not None:
+        out.write_text(json.dumps({**learned.plain(), "task": task.public()}, indent=2) + "\n")
+    console.show_json(plain) if as_json else _show(task, learned, plain)
+
+
+def _task(design: Any, devices: int, name: str, rate: str | None, group: int, **terms: Any) -> Task:
+    from noisebank.federated.learning import Task, model_named
+
+    usual = rate or model_named(terms["model"]).usual_rate(design.dimension)
+    return Task(name, design, rate=usual, group=min(group, devices), devices=devices, **terms)
+
+
+def _described(task: Task) -> dict[str, Any]:
+    return {
+        "task": task.name, "digest": task.digest.hex(), "guarantee": task.guarantee,
+        "epsilon": task.epsilon, "delta": 0, "never_asked": task.devices - task.groups * task.group,
+    }  # fmt: skip
+
+
+def _books(account: LearningAccount) -> dict[str, Any]:
+    state = account.state
+    return {
+        "account": account.id.hex(),
+        "spent_per_device": {"units": state.spent.units, "epsilon": float(state.spent)},
+        "groups_on_the_ledger": len(account.charged()),
+    }
+
+
+def _show(task: Task, learned: Learned, plain: dict[str, Any]) -> None:
+    from noisebank import console
+
+    rows = [
+        ("devices", f"{learned.devices:,} in {learned.groups} groups; {plain['never_asked']:,} were never asked"),
+        ("guarantee", task.guarantee),
+    ]
+    if "account" in plain:
+        spent = (
+            f"epsilon {plain['spent_per_device']['epsilon']:g} of each device, {plain['groups_on_the_ledger']} groups"
+        )
+        rows.append(("ledger", f"{spent}, account {plain['account'][:16]}"))
+    else:
+        rows.append(("ledger", "none: a rehearsal, nothing was charged"))
+    rows += [(f"test: {name}", f"{value:.4f}") for name, value in plain.get("test", {}).items()]
+    console.facts(f"{task.model} model of {task.design.target}", rows)
+    console.facts("Weights", [(name, f"{weight:+.4f}") for name, weight in plain["weights"].items()])
+
+
+def reproduce_fedsgd(quick: bool, folder: Path | None, as_json: bool) -> None:
+    """Part of `reproduce`."""
+    from noisebank import console
+    from noisebank.experiments.fedsgd import fedsgd
+    from noisebank.experiments.fedsgd_shown import show_fedsgd
+
+    with console.progress("learning", quiet=as_json) as moved:
+        found = fedsgd(quick, moved)
+    charts: list[Path] = []
+    if folder is not None:
+        from noisebank.experiments.fedsgd_charts import draw_charts
+
+        with console.progress("drawing", quiet=as_json) as moved:
+            charts = draw_charts(found, folder, moved)
+    plain = {**found.plain(), "charts": [str(path) for path in charts]}
+    console.show_json(plain) if as_json else show_fedsgd(plain)

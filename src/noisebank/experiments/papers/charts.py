@@ -1,0 +1,85 @@
+"""How all charts look: titles that state the finding, units on both axes, colours that everybody can tell apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+BLUE, ORANGE, GREEN, SKY, PINK, YELLOW, BLACK, GREY = (
+    "#0072B2", "#D55E00", "#009E73", "#56B4E9", "#CC79A7", "#E69F00", "#000000", "#777777",
+)  # fmt: skip
+"""Okabe and Ito's."""
+WAYS = {
+    "naive": (ORANGE, "s", "every answer paid anew"),
+    "per type": (YELLOW, "^", "reuse of identical queries (P0)"),
+    "bayes": (PINK, "D", "Laplace + Bayesian inference (P1)"),
+    "unsound": (GREY, "x", "P3: NOT private"),
+    "ours": (BLUE, "o", "noisebank"),
+}
+"""Colour, mark and words of each way to answer, the same in every chart."""
+DOTS = 110
+"""Per inch: readable, and below 80 kB a chart."""
+
+
+def figure(width: float = 8.0, height: float = 4.6) -> Any:
+    """An empty figure that finds room for its parts."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def dress(axes: Any, title: str, x: str, y: str) -> Any:
+    """Title on the left, units on the axes, no frame."""
+    axes.set_title(title, loc="left", fontsize=11)
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    axes.spines[["top", "right"]].set_visible(False)
+    return axes
+
+
+def headline(drawn: Any, finding: str, note: str = "") -> None:
+    """The finding above all panels, and a small note on how it was made."""
+    lines = note.count("\n") + 1 if note else 0
+    drawn.suptitle(finding + "\n" * lines, x=0.01, ha="left", fontsize=12)
+    if note:
+        height = float(drawn.get_figheight())
+        drawn.text(0.01, 1 - 0.36 / height, note, fontsize=8.5, color="#555555", va="top")
+
+
+def band(axes: Any, x: Sequence[float], rows: Sequence[Sequence[float]], colour: str, **style: Any) -> None:
+    """The mean over runs as a line, 5% to 95% of the runs as a band."""
+    found = np.array(rows, dtype=float)
+    axes.plot(x, np.nanmean(found, axis=0), color=colour, linewidth=1.8, **style)
+    if len(found) > 1:
+        low, high = np.nanquantile(found, (0.05, 0.95), axis=0)
+        axes.fill_between(x, low, high, color=colour, alpha=0.18, linewidth=0)
+
+
+def plain_ticks(axis: Any, values: Sequence[float]) -> None:
+    """These values and no others, as plain numbers, also on a logarithmic axis."""
+    from matplotlib.ticker import NullLocator
+
+    axis.set_minor_locator(NullLocator())
+    axis.set_ticks(list(values), [f"{value:g}" for value in values])
+
+
+def below(drawn: Any, axes: Any, columns: int) -> None:
+    """One legend for all panels, below them."""
+    handles, labels = axes.get_legend_handles_labels()
+    drawn.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=9)
+
+
+def save(drawn: Any, folder: Path, name: str) -> list[Path]:
+    """PNG and SVG. The PNG has a palette: charts have few colours."""
+    from PIL import Image
+
+    paths = [folder / f"{name}.png", folder / f"{name}.svg"]
+    drawn.savefig(paths[0], dpi=DOTS)
+    with Image.open(paths[0]) as shot:
+        small = shot.convert("RGB").quantize(96, dither=Image.Dither.NONE)
+    small.save(paths[0], optimize=True)
+    drawn.savefig(paths[1], metadata={"Date": None})
+    return paths

@@ -1,0 +1,15 @@
+"""Which figures and tables there are, in the order of the papers. Loads nothing: the command line lists them."""
+
+from __future__ import annotations
+
+EXHIBITS = (
+    "p0-table2", "p0-figure5", "p0-figure6", "p0-blur", "p0-figure7", "p0-figure8-9", "p0-figure10",
+    "p1-example", "p1-figure6", "p1-figure7", "p1-figure8", "p1-figure9", "p1-figure10", "p1-planner",
+    "p3-table2", "p3-table3", "p3-figure7", "p3-figure8", "p3-relative",
+    "budget",
+)  # fmt: skip
+PAPERS = {
+    "p0": "Zhao et al., A blockchain-based approach for saving and tracking differential-privacy cost",
+    "p1": "Xiao and Xiong, Online query answering with differential privacy: a utility-driven approach",
+    "p3": "Islam, Rehmani, Chen, An optimized privacy-utility trade-off framework (OPU-TF-IoT)",
+}

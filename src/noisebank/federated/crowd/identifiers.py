@@ -1,0 +1,38 @@
+"""Content identifiers: CIDv1 of one raw block under SHA-256, as any IPFS node computes them (`ipfs block put`)."""
+
+from __future__ import annotations
+
+from base64 import b32decode, b32encode
+from hashlib import sha256
+
+from noisebank.errors import BadRequest
+
+PREFIX = bytes([0x01, 0x55, 0x12, 0x20])
+"""Version 1, codec raw, SHA-256, 32 bytes."""
+
+
+def digest_of(content: bytes) -> bytes:
+    """What the ledger records: the SHA-256 digest inside the identifier."""
+    return sha256(content).digest()
+
+
+def identifier(digest: bytes) -> str:
+    """The identifier of whatever has this digest, in base 32.
+
+    >>> identifier(digest_of(b"hello"))
+    'bafkreibm6jg3ux5qumhcn2b3flc3tyu6dmlb4xa7u5bf44yegnrjhc4yeq'
+    """
+    if len(digest) != 32:
+        raise ValueError("a digest has 32 bytes")
+    return "b" + b32encode(PREFIX + digest).decode().lower().rstrip("=")
+
+
+def digest_in(text: str) -> bytes:
+    """The digest in an identifier; `BadRequest` if it is spelled in another way or of another kind."""
+    try:
+        raw = b32decode(text[1:].upper() + "=" * (-(len(text) - 1) % 8))
+    except ValueError:
+        raw = b""
+    if not text.isascii() or raw[:4] != PREFIX or len(raw) != 36 or identifier(raw[4:]) != text:
+        raise BadRequest("content identifier", text[:80], "must be a CIDv1 (raw, SHA-256, base 32): bafkrei...")
+    return raw[4:]

@@ -1,0 +1,178 @@
+"""Lots: unique signatures (BLS on BN254) that decide who sits on a committee and who leads it.
+
+A member signs the round's seed. For each key and message one signature exists, so nobody can try again for a better
+lot, and anybody can check it with the member's public key: the contract does, with the EVM's pairing, and so does
+`check_lots` here with py_ecc. The arithmetic of seats is the contract's, integer by integer (`contracts/sortition.vy`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+from noisebank.digests import keccak
+from noisebank.entropy import Entropy, SystemEntropy
+from noisebank.errors import BadBank
+
+FIELD = 21888242871839275222246405745257275088696311157297823662689037894645226208583
+ORDER = 21888242871839275222246405745257275088548364400416034343698204186575808495617
+ONE = 2**128
+Point = tuple[int, int]
+"""Of G1: x, y."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublicKey:
+    """A point of G2, in the order of EIP-197."""
+
+    x_imaginary: int
+    x_real: int
+    y_imaginary: int
+    y_real: int
+
+    @property
+    def words(self) -> tuple[int, int, int, int]:
+        """As the contract takes them."""
+        return self.x_imaginary, self.x_real, self.y_imaginary, self.y_real
+
+
+class LotKey:
+    """A secret number. It signs and never shows itself."""
+
+    def __init__(self, secret: bytes) -> None:
+        if len(secret) != 32:
+            raise ValueError("a key has 32 bytes")
+        self._number = int.from_bytes(keccak(b"noisebank lot key\n", secret), "big") % (ORDER - 1) + 1
+        self._secret = secret
+
+    @cached_property
+    def public(self) -> PublicKey:
+        """For everybody."""
+        from py_ecc import optimized_bn128 as curve
+
+        x, y = curve.normalize(curve.multiply(curve.G2, self._number))
+        return PublicKey(int(x.coeffs[1]), int(x.coeffs[0]), int(y.coeffs[1]), int(y.coeffs[0]))
+
+    def sign(self, message: bytes) -> Point:
+        """The one signature of a message of 32 bytes."""
+        return _multiplied(hashed(message), self._number)
+
+    def save(self, path: Path) -> None:
+        """Writes the key for its owner's eyes only; never overwrites."""
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.touch(mode=0o600, exist_ok=False)
+        path.write_text(self._secret.hex() + "\n")
+
+    @classmethod
+    def load(cls, path: Path) -> LotKey:
+        """Reads a key; refuses one that others may read."""
+        try:
+            if path.stat().st_mode & 0o077:
+                raise BadBank(f"the key {path} may be read by others: chmod 600 it, and consider it stolen")
+            return cls(bytes.fromhex(path.read_text().strip()))
+        except FileNotFoundError:
+            raise BadBank(f"there is no key at {path}") from None
+        except (OSError, ValueError):
+            raise BadBank(f"the file {path} holds no readable key") from None
+
+    def __repr__(self) -> str:
+        return "LotKey(...)"
+
+
+def hashed(message: bytes) -> Point:
+    """The point of G1 that is signed: the first of keccak(message, 0), keccak(message, 1), ... that is an x."""
+    for attempt in range(128):
+        x = int.from_bytes(keccak(message, attempt.to_bytes(32, "big")), "big") % FIELD
+        square = (x**3 + 3) % FIELD
+        y = pow(square, (FIELD + 1) // 4, FIELD)
+        if y * y % FIELD == square:
+            return x, y if y % 2 == 0 else FIELD - y
+    raise ValueError("no point in 128 tries")  # one message in 2^128
+
+
+def check_lots(
+    keys: Sequence[PublicKey], message: bytes, signatures: Sequence[Point], entropy: Entropy | None = None
+) -> bool:
+    """Whether all of these are their keys' signatures of one message.
+
+    Two pairings for any number of them: with random weights r, e(sum r s, generator) = e(hash, sum r key) holds by
+    chance with probability 2^-128 if any signature is wrong.
+    """
+    from py_ecc import optimized_bn128 as curve
+
+    source = entropy or SystemEntropy()
+    left, right = None, None
+    for key, (x, y) in zip(keys, signatures, strict=True):
+        point = (curve.FQ(x), curve.FQ(y), curve.FQ(1))
+        place = _point_of(key)
+        if not (0 < x < FIELD and 0 < y < FIELD and curve.is_on_curve(point, curve.b) and place is not None):
+            return False
+        weight = int.from_bytes(source.token(16), "big") | 1
+        left = _sum(left, curve.multiply(point, weight))
+        right = _sum(right, curve.multiply(place, weight))
+    if left is None:
+        return True
+    x, y = hashed(message)
+    target = (curve.FQ(x), curve.FQ(y), curve.FQ(1))
+    return bool(curve.pairing(curve.G2, left) == curve.pairing(right, target))
+
+
+def lot_of(signature: Point) -> bytes:
+    """The lot: a hash of the signature."""
+    return keccak(*(part.to_bytes(32, "big") for part in signature))
+
+
+def seats(lot: bytes, coins: int, wanted: int, all_coins: int) -> int:
+    """How many seats a lot wins: min{j: u < P[Binomial(coins, wanted / all_coins) <= j]}, in integers of 2^-128."""
+    if wanted >= all_coins:
+        return coins
+    u = int.from_bytes(lot, "big") >> 128
+    p = ONE * wanted // all_coins
+    q = ONE - p
+    mass = ONE
+    for _ in range(coins):
+        mass = mass * q // ONE
+    below = mass
+    for j in range(coins):
+        if u < below:
+            return j
+        mass = mass * (coins - j) // (j + 1) * p // q
+        below += mass
+    return coins
+
+
+def priority(lot: bytes, won: int) -> int:
+    """The smallest hash among the seats; whoever has the smallest of all leads. Proportional to coins."""
+    return min(
+        (int.from_bytes(keccak(lot, number.to_bytes(32, "big")), "big") for number in range(1, won + 1)),
+        default=2**256 - 1,
+    )
+
+
+@lru_cache(1024)
+def _point_of(key: PublicKey) -> object | None:
+    """A key as py_ecc has it; None if it is no point of the right subgroup."""
+    from py_ecc import optimized_bn128 as curve
+
+    if any(not 0 <= word < FIELD for word in key.words):
+        return None
+    x, y = curve.FQ2([key.x_real, key.x_imaginary]), curve.FQ2([key.y_real, key.y_imaginary])
+    point = (x, y, curve.FQ2.one())
+    if not curve.is_on_curve(point, curve.b2) or not curve.is_inf(curve.multiply(point, ORDER)):
+        return None
+    return point
+
+
+def _sum(one: object | None, other: object) -> object:
+    from py_ecc import optimized_bn128 as curve
+
+    return other if one is None else curve.add(one, other)
+
+
+def _multiplied(point: Point, number: int) -> Point:
+    from py_ecc import optimized_bn128 as curve
+
+    x, y = curve.normalize(curve.multiply((curve.FQ(point[0]), curve.FQ(point[1]), curve.FQ(1)), number))
+    return int(x), int(y)

@@ -1,0 +1,109 @@
+"""Three linear models and the slope of their loss: all that a gradient needs besides the record itself.
+
+A score is w·x, with x in [-1, 1]^d (the last number is 1: the intercept). The gradient of a record is slope · x. The
+regulariser is no part of it: it is public, so the server adds it without noise.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from noisebank.errors import BadRequest
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+FARTHEST = 30.0
+"""Scores beyond it say the same to a logistic loss; exp of more would overflow."""
+
+
+class Model(ABC):
+    """What is learned: a loss of (score, target), and what counts as an error of the finished model."""
+
+    name: str
+    error_name: str
+    classifies: bool
+
+    def usual_rate(self, dimension: int) -> str:
+        """A first step that does no harm: slopes of a class are at most 1, whatever the weights are."""
+        return "1"
+
+    @abstractmethod
+    def slopes(self, scores: Floats, targets: Floats) -> Floats:
+        """d loss / d score. Arrays of any shapes that fit together."""
+
+    @abstractmethod
+    def losses(self, scores: Floats, targets: Floats) -> Floats:
+        """The loss itself, for tests and for those who want to see it."""
+
+    @abstractmethod
+    def errors(self, scores: Floats, targets: Floats) -> Floats:
+        """Of each record: 0 or 1 for a class, a squared difference for a number."""
+
+
+class Linear(Model):
+    """(score - target)^2 / 2, target in [-1, 1]."""
+
+    name, error_name, classifies = "linear", "mean squared error", False
+
+    def usual_rate(self, dimension: int) -> str:
+        """The loss curves by |x|^2, at most d: steps much larger than 1/d overshoot."""
+        return f"{1.5 / dimension:.4g}"
+
+    def slopes(self, scores: Floats, targets: Floats) -> Floats:
+        return scores - targets
+
+    def losses(self, scores: Floats, targets: Floats) -> Floats:
+        return np.asarray(np.square(scores - targets) / 2.0)
+
+    def errors(self, scores: Floats, targets: Floats) -> Floats:
+        return np.asarray(np.square(scores - targets))
+
+
+class _Classifier(Model):
+    """Targets are -1 and 1."""
+
+    error_name, classifies = "misclassification rate", True
+
+    def errors(self, scores: Floats, targets: Floats) -> Floats:
+        return np.asarray(((scores > 0.0) != (targets > 0.0)).astype(np.float64))
+
+
+class Logistic(_Classifier):
+    """ln(1 + exp(-target · score))."""
+
+    name = "logistic"
+
+    def slopes(self, scores: Floats, targets: Floats) -> Floats:
+        margins = np.clip(scores * targets, -FARTHEST, FARTHEST)
+        return np.asarray(-targets / (1.0 + np.exp(margins)))
+
+    def losses(self, scores: Floats, targets: Floats) -> Floats:
+        return np.asarray(np.logaddexp(0.0, -scores * targets))
+
+
+class Hinge(_Classifier):
+    """max(0, 1 - target · score): a support vector machine."""
+
+    name = "hinge"
+
+    def slopes(self, scores: Floats, targets: Floats) -> Floats:
+        return np.asarray(-targets * (scores * targets < 1.0))
+
+    def losses(self, scores: Floats, targets: Floats) -> Floats:
+        return np.asarray(np.maximum(0.0, 1.0 - scores * targets))
+
+
+MODELS: dict[str, Model] = {model.name: model for model in (Linear(), Logistic(), Hinge())}
+
+
+def model_named(name: str) -> Model:
+    """One of the three."""
+    if name not in MODELS:
+        raise BadRequest("model", name, f"must be one of {', '.join(MODELS)}")
+    return MODELS[name]

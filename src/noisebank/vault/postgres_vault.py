@@ -1,0 +1,255 @@
+"""A vault on PostgreSQL (extra `[postgres]`): for several gateways at once, beside a ledger on a chain."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from noisebank.digests import canonical, keccak
+from noisebank.errors import BadBank, KeyReused, Tampered
+from noisebank.records import Point
+from noisebank.units import GridValue, Precision
+from noisebank.vault.sessions import Sessions
+from noisebank.vault.vault import TABLES, Released, Request, Sealed, points_of
+
+FORMAT = "noisebank vault 1"
+MAKING = 0x6E6F697365
+"""The turn of whoever makes a vault's tables."""
+SCHEMA = (
+    "CREATE SCHEMA IF NOT EXISTS noisebank",
+    "CREATE TABLE IF NOT EXISTS facts (name text PRIMARY KEY, value text NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS openings (data bytea PRIMARY KEY, body text NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS cubes (digest bytea PRIMARY KEY, body bytea NOT NULL)",
+    """CREATE TABLE IF NOT EXISTS identities (
+        data bytea NOT NULL, body text NOT NULL, place bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY)""",
+    """CREATE TABLE IF NOT EXISTS requests (
+        id bytea PRIMARY KEY, account bytea NOT NULL, analyst text NOT NULL, key text NOT NULL, body text NOT NULL,
+        UNIQUE (account, analyst, key))""",
+    """CREATE TABLE IF NOT EXISTS answers (
+        id bytea PRIMARY KEY, account bytea NOT NULL, query bytea NOT NULL, body text NOT NULL, salt bytea NOT NULL)""",
+    "CREATE INDEX IF NOT EXISTS answers_by_query ON answers (account, query)",
+    """CREATE TABLE IF NOT EXISTS analysts (
+        account bytea NOT NULL, digest bytea NOT NULL, name text NOT NULL,
+        place bigint GENERATED ALWAYS AS IDENTITY, PRIMARY KEY (account, digest))""",
+    "CREATE TABLE IF NOT EXISTS lost (id bytea PRIMARY KEY)",
+)
+ORDERED = ("identities", "analysts")
+"""Tables whose rows have an order."""
+Rows = Iterable[Sequence[Any]]
+
+
+class PostgresVault:
+    """A `Vault` in the schema `noisebank` of a database, shared by all who know its address.
+
+    Nothing is remembered here that another gateway could make untrue: what is kept in memory are rows, which never
+    change. Every statement may run twice.
+    """
+
+    shared = True
+
+    def __init__(self, address: str, name: str) -> None:
+        self._sessions = Sessions(address)
+        self._access = threading.Lock()
+        self._seen: dict[tuple[bytes, bytes], dict[bytes, tuple[int, tuple[GridValue, ...]] | None]] = defaultdict(dict)
+        try:
+            self._check(name)
+            self.lost = frozenset(id for (id,) in self._sessions.rows("SELECT id FROM lost"))
+        except BaseException:
+            self.close()
+            raise
+
+    def turns(self, names: Sequence[bytes]) -> AbstractContextManager[object]:
+        """One at a time for each name: advisory locks of the session that the thread uses until it gives them back."""
+        return self._sessions.turns(names)
+
+    def bind(self, ledger: str) -> None:
+        """This vault's ledger, from the first time on: another one would find answers that it never paid for."""
+        self._add("facts", ("ledger", ledger))
+        ((known,),) = self._sessions.rows("SELECT value FROM facts WHERE name = 'ledger'")
+        if known != ledger:
+            raise BadBank("this vault belongs to another ledger: a vault and a ledger stay together")
+
+    def save_opening(self, data: bytes, body: dict[str, Any]) -> None:
+        """Keeps what an account needs, under its data commitment, before the ledger opens it."""
+        self._add("openings", (data, canonical(body)))
+
+    def opening(self, data: bytes) -> dict[str, Any] | None:
+        """What was saved for the account with this data commitment."""
+        row = self._one("SELECT body FROM openings WHERE data = %s", (data,))
+        if row is None:
+            return None
+        later = self._one("SELECT body FROM identities WHERE data = %s ORDER BY place DESC LIMIT 1", (data,))
+        return dict(json.loads(row[0]), **(json.loads(later[0]) if later else {}))
+
+    def save_identity(self, data: bytes, identity: str, source: Any) -> None:
+        """The same rows were written again, or somewhere else: what tells from now on that they have not changed."""
+        self._add("identities", (data, canonical({"identity": identity, "source": source})))
+
+    def save_cube(self, body: bytes) -> bytes:
+        """Keeps the totals of a cube's cells, as secret as the table; returns their digest."""
+        digest = keccak(body)
+        self._add("cubes", (digest, body))
+        return digest
+
+    def cube(self, digest: bytes) -> bytes:
+        """The totals with this digest, and no others."""
+        row = self._one("SELECT body FROM cubes WHERE digest = %s", (digest,))
+        if row is None or keccak(bytes(row[0])) != digest:
+            raise Tampered("the vault has lost a cube: open the next version of the table, which tabulates it again")
+        return bytes(row[0])
+
+    def save_analyst(self, account: bytes, digest: bytes, name: str) -> None:
+        """Keeps the name behind a salted digest on the ledger."""
+        self._add("analysts", (account, digest, name))
+
+    def analysts(self, account: bytes) -> tuple[str, ...]:
+        """Names of the analysts with a limit, oldest first."""
+        rows = self._sessions.rows("SELECT name FROM analysts WHERE account = %s ORDER BY place", (account,))
+        return tuple(name for (name,) in rows)
+
+    def save_request(self, request: Request) -> None:
+        """Keeps a request. The same one again is fine; the same key for another one is `KeyReused`, whoever took it."""
+        values = request.account, request.analyst, request.key
+        taken = "SELECT id FROM requests WHERE account = %s AND analyst = %s AND key = %s"
+        row = self._one(taken, values)
+        if row is None:
+            self._add("requests", (request.id, *values, canonical(request.body)))
+            row = self._one(taken, values)
+        if row is None or row[0] != request.id:
+            raise KeyReused(request.key)
+
+    def request(self, id: bytes) -> Request | None:
+        """A request by its reservation id."""
+        row = self._one("SELECT id, account, analyst, key, body FROM requests WHERE id = %s", (id,))
+        return Request(row[0], row[1], row[2], row[3], json.loads(row[4])) if row else None
+
+    def request_under(self, account: bytes, analyst: str, key: str) -> Request | None:
+        """The request that came with an idempotency key."""
+        row = self._one(
+            "SELECT id, account, analyst, key, body FROM requests WHERE account = %s AND analyst = %s AND key = %s",
+            (account, analyst, key),
+        )
+        return Request(row[0], row[1], row[2], row[3], json.loads(row[4])) if row else None
+
+    def seal(self, sealed: Sealed) -> Sealed:
+        """Keeps an answer for ever, unless one is kept already; returns the one that is.
+
+        Sent through the session that holds the query's turn: if that is gone, so is the turn, and nothing is sealed.
+        """
+        row = (sealed.id, sealed.account, sealed.query, sealed.text, sealed.salt)
+        if self._sessions.sealing(_insert("answers") + " RETURNING id", row):
+            return sealed
+        kept = self.answer(sealed.id)
+        if kept is None:
+            raise Tampered(f"the vault has lost the answer {sealed.id.hex()[:12]} that somebody has sealed")
+        return kept
+
+    def answer(self, id: bytes) -> Sealed | None:
+        """The sealed answer of a reservation."""
+        row = self._one("SELECT id, account, query, body, salt FROM answers WHERE id = %s", (id,))
+        return Sealed(row[0], row[1], row[2], json.loads(row[3]), row[4]) if row else None
+
+    def answers(self, account: bytes) -> Iterator[Sealed]:
+        """All sealed answers of an account, in no order."""
+        rows = self._sessions.rows("SELECT id, query, body, salt FROM answers WHERE account = %s", (account,))
+        return (Sealed(id, account, query, json.loads(body), salt) for id, query, body, salt in rows)
+
+    def sealed_ids(self) -> tuple[tuple[bytes, bytes], ...]:
+        """Account and id of the reservations whose answers are sealed."""
+        return tuple((account, id) for account, id in self._sessions.rows("SELECT account, id FROM answers"))
+
+    def released(self, account: bytes, query: bytes) -> Released:
+        """All released answers to a query, by rising precision. Rows never change: only new ones are read."""
+        with self._access:
+            seen = dict(self._seen[account, query])
+        sql = "SELECT id, body, salt FROM answers WHERE account = %s AND query = %s AND id <> ALL(%s)"
+        for id, body, salt in self._sessions.rows(sql, (account, query, list(seen))):
+            found = Sealed(id, account, query, json.loads(body), salt)
+            # One from a cube is no point of a bridge: it follows from all that is known about the cube.
+            seen[id] = None if "cube" in found.body else (found.body["wanted"], found.values)
+        with self._access:
+            self._seen[account, query].update(seen)
+        known: dict[int, tuple[GridValue, ...]] = {}
+        for units, values in filter(None, seen.values()):
+            if known.setdefault(units, values) != values:
+                raise Tampered("two different answers of the same precision are sealed for one query")
+        return tuple((Precision(units), known[units]) for units in sorted(known))
+
+    def points(self, account: bytes, query: bytes, group: int = 0) -> tuple[Point, ...]:
+        """The same as points of the bridge of the query, or of one of its groups."""
+        return points_of(self.released(account, query), group)
+
+    def close(self) -> None:
+        """Nothing is lost."""
+        self._sessions.close()
+
+    # -- copies --------------------------------------------------------------------------------
+
+    def copied(self) -> Iterator[tuple[str, Iterator[Any]]]:
+        """All rows of all tables as they were at one moment."""
+        with self._sessions.transaction("ISOLATION LEVEL REPEATABLE READ READ ONLY") as session:
+            for table, columns in TABLES.items():
+                order = " ORDER BY place" if table in ORDERED else ""
+                # A cursor on the server: a vault need not fit into memory.
+                with session.cursor(name="copy") as cursor:
+                    cursor.execute(f"SELECT {', '.join(columns)} FROM {table}{order}".encode())
+                    yield table, iter(cursor)
+
+    def fill(self, tables: Mapping[str, Rows]) -> None:
+        """Puts the rows of a copy into an empty vault: all of them or none."""
+        with self._sessions.transaction("ISOLATION LEVEL READ COMMITTED") as session, session.cursor() as cursor:
+            cursor.execute(b"LOCK TABLE openings, requests, answers IN EXCLUSIVE MODE")
+            for table in ("openings", "requests", "answers"):
+                if cursor.execute(f"SELECT 1 FROM {table} LIMIT 1".encode()).fetchone():
+                    raise BadBank("the database holds a vault already that is not empty: nothing was changed")
+            for table, rows in tables.items():
+                cursor.executemany(_insert(table).encode(), [tuple(row) for row in rows])
+        self.lost = frozenset(id for (id,) in self._sessions.rows("SELECT id FROM lost"))
+
+    # -- parts ---------------------------------------------------------------------------------
+
+    def _check(self, name: str) -> None:
+        """That this is a vault, and the right one: an empty one would forget every account."""
+        if not self._sessions.rows("SELECT 1 FROM pg_tables WHERE schemaname = 'noisebank' AND tablename = 'facts'"):
+            raise BadBank("the database holds no vault: it is another one, or its tables were dropped")
+        facts = dict(self._sessions.rows("SELECT name, value FROM facts"))
+        if facts.get("format") != FORMAT or facts.get("name") != name:
+            raise BadBank("the database holds another vault than this bank's")
+
+    def _one(self, sql: str, values: Sequence[object]) -> Any:
+        rows = self._sessions.rows(sql, values)
+        return rows[0] if rows else None
+
+    def _add(self, table: str, row: Sequence[object]) -> None:
+        self._sessions.rows(_insert(table), row)
+
+
+def make_postgres_vault(address: str, name: str) -> str:
+    """Makes the tables of a vault in a database; returns its name, the old one if there is a vault already."""
+    sessions = Sessions(address)
+    try:
+        ((durable, encoding),) = sessions.rows("SELECT current_setting('fsync'), current_setting('server_encoding')")
+        if durable != "on":
+            raise BadBank("this PostgreSQL server runs with fsync off: what it has kept can be lost. Turn it on")
+        if encoding != "UTF8":
+            raise BadBank("a vault needs a database in UTF8")
+        with sessions.transaction("ISOLATION LEVEL READ COMMITTED") as session:
+            session.execute("SELECT pg_advisory_xact_lock(%s)", (MAKING,))  # two who make it at once take turns
+            for statement in SCHEMA:
+                session.execute(statement.encode())
+            for fact in (("format", FORMAT), ("name", name)):
+                session.execute(_insert("facts").encode(), fact)
+        return str(sessions.rows("SELECT value FROM facts WHERE name = 'name'")[0][0])
+    finally:
+        sessions.close()
+
+
+def _insert(table: str) -> str:
+    """A row that is there already stays as it is; only names from this module are put into the text."""
+    columns = TABLES.get(table, ("name", "value"))
+    places = ", ".join(["%s"] * len(columns))
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places}) ON CONFLICT DO NOTHING"

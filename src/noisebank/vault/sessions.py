@@ -1,0 +1,196 @@
+"""Sessions with the PostgreSQL server of a vault: a few connections, lent to threads, and turns held by them.
+
+A turn is an advisory lock of a session. Whatever a thread does while it has a turn goes through that very session, so
+a thread whose session is gone, and its turn with it, can write nothing more.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from noisebank.digests import keccak
+from noisebank.errors import BadBank, OutcomeUnknown, VaultUnreachable
+from noisebank.servers import connect, installed, reason
+from noisebank.vault.turns import Turns
+
+if TYPE_CHECKING:
+    import psycopg
+
+MOST_SESSIONS = 32
+"""Of one process. Each holds a turn from before its reservation until its answer is published."""
+LONGEST_WAIT = 600
+"""Seconds for a turn: a reservation and a publication may each take minutes to become final on a slow chain."""
+SETTINGS = {
+    "synchronous_commit": "on",  # durable on return, whatever the server's default is
+    "default_transaction_isolation": "read committed",  # who loses a race reads what the winner wrote
+    "default_transaction_read_only": "off",
+    "search_path": "noisebank, pg_catalog",
+    "client_encoding": "UTF8",
+    "statement_timeout": "0",
+    "idle_session_timeout": "0",  # a session sleeps while its thread waits for the chain
+    "lock_timeout": f"{LONGEST_WAIT}s",
+    "client_connection_check_interval": "5s",  # who died in a queue for a turn leaves it
+    "tcp_keepalives_idle": "10",  # a machine that fell off the network gives its turns back within half a minute
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "4",
+}
+LOST = "Nothing is shown that is not sealed, and what was charged stays charged: ask again with the same key"
+
+
+@dataclass(slots=True)
+class Loan:
+    """A session lent to one thread; none before its first statement."""
+
+    session: psycopg.Connection[Any] | None
+
+
+class Sessions:
+    """Safe for many threads."""
+
+    def __init__(self, address: str) -> None:
+        if not installed():
+            raise BadBank("a vault on PostgreSQL needs psycopg: pip install 'noisebank[postgres]'")
+        self._address = address
+        self._idle: list[psycopg.Connection[Any]] = []
+        self._places = threading.BoundedSemaphore(MOST_SESSIONS)
+        self._access = threading.Lock()
+        self._here = Turns()
+        self._mine = threading.local()
+        self._closed = False
+
+    def rows(self, sql: str, values: Sequence[object] = ()) -> list[Any]:
+        """What one statement returns. It must be one that may run twice: on a session that had died while nobody used
+        it, and that held no turn, it is sent again."""
+        held = getattr(self._mine, "session", None)
+        if held is not None:
+            with _hidden():
+                return _sent(held, sql, values)
+        with self._lent() as loan:
+            return self._started(loan, sql, values)[1]
+
+    def sealing(self, sql: str, values: Sequence[object]) -> list[Any]:
+        """The same for what only the holder of a turn may write."""
+        if getattr(self._mine, "session", None) is None:
+            raise RuntimeError("only whoever has a query's turn may seal its answers")
+        return self.rows(sql, values)
+
+    @contextmanager
+    def turns(self, names: Sequence[bytes]) -> Iterator[None]:
+        """First among the threads here, then among all processes: nobody waits for a session that waits for it."""
+        if getattr(self._mine, "session", None) is not None:
+            raise RuntimeError("a turn inside of a turn")
+        numbers = sorted({int.from_bytes(keccak(b"noisebank turn\n", name)[:8], "big", signed=True) for name in names})
+        with self._here(names), self._lent() as loan:
+            session, _ = self._started(loan, "SELECT 1", ())
+            with _hidden():
+                for number in numbers:  # one order for all, so that no two groups wait for each other
+                    _sent(session, "SELECT pg_advisory_lock(%s)", (number,))
+            self._mine.session = session
+            try:
+                yield
+            finally:
+                self._mine.session = None
+                self._give_back(session)
+
+    @staticmethod
+    def _give_back(session: psycopg.Connection[Any]) -> None:
+        """Turns end with their session, too: what cannot be given back is dropped."""
+        import psycopg
+
+        try:
+            session.execute("SELECT pg_advisory_unlock_all()")
+        except psycopg.Error:
+            session.close()
+
+    @contextmanager
+    def transaction(self, kind: str) -> Iterator[psycopg.Connection[Any]]:
+        """A session of its own with one transaction for several statements, of a kind that BEGIN knows."""
+        with self._lent() as loan:
+            session, _ = self._started(loan, f"BEGIN {kind}", ())
+            with _hidden():
+                try:
+                    yield session
+                    session.execute("COMMIT")
+                except BaseException:
+                    session.close()
+                    raise
+
+    def close(self) -> None:
+        """Ends all sessions that nobody uses, and lends no more."""
+        with self._access:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        for session in idle:
+            session.close()
+
+    # -- parts ---------------------------------------------------------------------------------
+
+    @contextmanager
+    def _lent(self) -> Iterator[Loan]:
+        """An idle session, or room for one; kept afterwards if it still works."""
+        with self._places:
+            with self._access:
+                if self._closed:
+                    raise BadBank("this bank is closed")
+                loan = Loan(self._idle.pop() if self._idle else None)
+            try:
+                yield loan
+            finally:
+                self._keep(loan)
+
+    def _keep(self, loan: Loan) -> None:
+        from psycopg.pq import TransactionStatus
+
+        if loan.session is None or loan.session.closed:
+            return
+        with self._access:
+            if not self._closed and loan.session.info.transaction_status is TransactionStatus.IDLE:
+                self._idle.append(loan.session)
+                return
+        loan.session.close()
+
+    def _started(self, loan: Loan, sql: str, values: Sequence[object]) -> tuple[psycopg.Connection[Any], list[Any]]:
+        """The first statement of a loan: a session that had died meanwhile is replaced by a new one, once."""
+        import psycopg
+
+        with _hidden():
+            if loan.session is not None:
+                try:
+                    return loan.session, _sent(loan.session, sql, values)
+                except (psycopg.OperationalError, psycopg.InterfaceError):
+                    if not loan.session.closed:
+                        raise
+                with self._access:  # it was not the only one, most likely
+                    idle, self._idle = self._idle, []
+                for session in idle:
+                    session.close()
+            loan.session = connect(self._address, SETTINGS)
+            return loan.session, _sent(loan.session, sql, values)
+
+
+def _sent(session: psycopg.Connection[Any], sql: str, values: Sequence[object]) -> list[Any]:
+    found = session.execute(sql.encode(), values or None)
+    return found.fetchall() if found.description is not None else []
+
+
+@contextmanager
+def _hidden() -> Iterator[None]:
+    """psycopg's errors become ours: their messages have hosts, names and values in them, so only their kind is told."""
+    import psycopg
+
+    try:
+        yield
+    except psycopg.errors.LockNotAvailable:
+        raise OutcomeUnknown(
+            f"another gateway has been busy with the same question for {LONGEST_WAIT} s: ask again with the same key"
+        ) from None
+    except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+        raise VaultUnreachable(f"the vault's database cannot be reached: {reason(error)}. {LOST}") from None
+    except psycopg.errors.UndefinedObject:
+        raise BadBank("a vault needs PostgreSQL 14 or newer") from None
+    except psycopg.Error as error:
+        raise BadBank(f"the vault's database refuses a statement ({type(error).__name__})") from None

@@ -1,0 +1,301 @@
+"""Crash points of the cube path: first looks, measurements, groups, inferred and derived answers, and the opening.
+
+As in `crashes`, and besides: what is charged adds up by cells, no cube is looked at twice, and each sealed answer is
+the least-squares estimate from exactly what was sealed before it. A sample that a crash has lost is in none of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import sqrt
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+from assurance.crashes import PLANTED, Asked, Laboratory, Witness, room_for
+from assurance.report import Finding
+from noisebank.bank import Bank, create_bank
+from noisebank.entropy import workload
+from noisebank.ledger.protocol import Reservation
+from noisebank.path import Account
+from noisebank.planning.linear import WHOLE
+from noisebank.planning.prefix import Prefix
+from noisebank.planning.serving import Served, serve, statistic_of
+from noisebank.queries.query import Question
+from noisebank.records import Case
+from noisebank.units import Precision
+from noisebank.vault.vault import Sealed
+
+CRASHES = 2_000
+POLICY = """\
+name = "people"
+source = "people.csv"
+neighbours = "add-remove"
+row_cap = 100
+cubes = [["age"]]
+first_look = {share}
+first_look_at = "{at}"
+[budget]
+epsilon = 20
+delta = 1e-6
+[columns.age]
+type = "integer"
+bounds = [0, 79]
+bins = [10, 20, 30, 40, 50, 60, 70]
+"""
+
+
+def ages(low: int, high: int, *more: str) -> tuple[str, ...]:
+    """A range in two spellings, and more."""
+    start = "SELECT COUNT(*) FROM people WHERE"
+    return f"{start} age BETWEEN {low} AND {high}", f"{start} age >= {low} AND age < {high + 1}", *more
+
+
+WORK = (
+    ("low", ages(0, 9), "3"),
+    ("groups", ("SELECT age, COUNT(*) FROM people GROUP BY age", "select count(*) from people group by age"), "4"),
+    ("wider", ages(0, 29), "9"),
+    ("better", ages(0, 9), "2"),
+    ("across", ages(10, 59), "3"),
+    ("median", ("SELECT MEDIAN(age) FROM people", "SELECT QUANTILE(age, 0.5) FROM people"), "5"),
+    ("again", ages(0, 9), "2"),
+)
+"""FIRST, FIRST of many groups, INFER, REFINE, FIRST with a first look before it, derived, INFER."""
+
+
+def requests() -> list[Asked]:
+    return [Asked(name, name, spellings, Fraction(sigma), sigma) for name, spellings, sigma in WORK]
+
+
+@dataclass
+class CubeWitness(Witness):
+    """Knows what an undisturbed bank did, and least squares."""
+
+    def drew(self) -> None:
+        self.draws += 1
+        if all(id in self.sealed for id, (_, charged) in self.fresh.items() if charged):
+            self.blame("noise drawn although every reservation is sealed: a second sample")
+
+    def saw(self, key: str, answer: Any) -> None:
+        """Of a derived answer, its only part: the receipt has all values."""
+        (only,) = getattr(answer, "parts", (answer,))
+        super().saw(key, only)
+
+    def audit(self, account: Account, requests: list[Asked]) -> None:
+        """The books, the looks, and every answer in the vault."""
+        made = account.ledger.reservations(account.id)
+        if spend(made) != account.state.spent.units:
+            self.blame("the books do not balance: spent is not the largest cell of what was charged")
+        looks = [one for one in made if "look" in asked_of(account, one)]
+        if len({one.query for one in looks}) < len(looks) or len(made) - len(looks) != len(requests):
+            self.blame(f"{len(looks)} looks and {len(made)} reservations for {len(requests)} requests: charged twice")
+        answers = {one.id: one.answer for one in made}
+        if answers != self.published or answers != self.sealed or answers.keys() != self.fresh.keys():
+            self.blame("what was durable is missing from the ledger")
+        for asked in requests:
+            if asked.key not in self.shown:
+                self.blame("a request has no answer")
+            elif self.shown[asked.key][2:] != undisturbed()[asked.key]:
+                self.blame("a request has another case or cost than it should")
+        check_answers(self, account, made)
+
+
+def asked_of(account: Account, made: Reservation) -> dict[str, Any]:
+    request = account.vault.request(made.id)
+    return {} if request is None else request.body
+
+
+def spend(made: tuple[Reservation, ...]) -> int:
+    """Plain charges and the largest cell, from the runs alone."""
+    cells = [0] * 16
+    for one in made:
+        for run in one.runs:
+            for place in range(run.start, run.stop):
+                cells[place] += -(-one.fresh.units * run.weight // WHOLE)
+    return max(cells) + sum(one.fresh.units for one in made if not one.cube)
+
+
+def check_answers(witness: Witness, account: Account, made: tuple[Reservation, ...]) -> None:
+    """Each answer against least squares over all that was sealed up to it, in the ledger's order."""
+    information, pooled = np.zeros((8, 8)), np.zeros(8)
+    for one in made:
+        sealed, request = account.vault.answer(one.id), account.vault.request(one.id)
+        if sealed is None or request is None or not one.cube:
+            witness.blame("an answer is missing from the vault, or was asked plainly")
+            return
+        served = serve(account.question(request).query, account.policy)
+        assert served is not None
+        for row, value, variance in measured(account, served, one, sealed):
+            information += np.outer(row, row) / variance
+            pooled += row * value / variance
+        inverse = np.linalg.pinv(information, rcond=1e-10, hermitian=True)
+        for group, value, stated in zip(
+            served.groups, sealed.body.get("values", ()), sealed.body.get("variances", ()), strict=True
+        ):
+            assert group is not None
+            row = group.query.dense * float(group.factor)
+            variance = float(row @ inverse @ row)
+            off = abs(float(row @ inverse @ pooled) - value[0] / 2 ** value[1])
+            if off > 1e-5 * sqrt(variance) or abs(float(Fraction(stated)) / variance - 1) > 1e-6:
+                witness.blame("an answer is not the least-squares estimate from what was sealed before it")
+                return
+
+
+def measured(
+    account: Account, served: Served, one: Reservation, sealed: Sealed
+) -> list[tuple[np.ndarray, float, float]]:
+    """Rows over the cells, values and variances of what a reservation has measured."""
+    if not one.fresh:
+        return []
+    if "levels" in sealed.body:
+        axes = statistic_of(account.policy, served.cube, served.total).axes
+        prefix, rows = Prefix(axes, one.fresh), []
+        for level, shift, numbers in sealed.body["levels"]:
+            nodes = np.array([prefix.nodes(cell, tuple(level)).ravel() for cell in np.eye(8)]).T
+            noise = 1 / float(prefix.levels[tuple(level)])
+            rows += [(row, number / 2**shift, noise) for row, number in zip(nodes, numbers, strict=True)]
+        return rows
+    found = zip(served.groups, sealed.body["measured"], strict=True)
+    return [
+        (group.query.dense * float(group.factor), value[0] / 2 ** value[1], float(served.variance(group, one.fresh)))
+        for group, value in found
+        if group is not None
+    ]
+
+
+@dataclass
+class Reference:
+    """Case and cost of each request in a bank that nobody disturbs: they depend on no measured value."""
+
+    known: dict[str, tuple[Case, Precision]]
+
+
+REFERENCE = Reference({})
+
+
+def undisturbed() -> dict[str, tuple[Case, Precision]]:
+    return REFERENCE.known
+
+
+def new_bank(room: Path, at: str = "profit", share: str = "0.004") -> tuple[Path, Path]:
+    """A bank without accounts and a policy with a cube."""
+    table = room / "table"
+    table.mkdir(parents=True)
+    pick = workload(4)
+    (table / "people.csv").write_text("\n".join(["age", *(str(pick.randrange(80)) for _ in range(60))]) + "\n")
+    policy = table / "people.toml"
+    policy.write_text(POLICY.format(at=at, share=share))
+    return create_bank(room / "bank"), policy
+
+
+def bank_with_account(room: Path) -> Path:
+    """A bank with one account and no history; what it does undisturbed is remembered."""
+    folder, policy = new_bank(room)
+    with Bank(folder) as bank:
+        bank.open_account(policy)
+    other, policy = new_bank(room / "undisturbed")
+    with Bank(other) as bank:
+        account = bank.open_account(policy)
+        for asked in requests():
+            answer = account.ask(asked.sql(0), sigma=asked.sigma, key=asked.key)
+            REFERENCE.known[asked.key] = (answer.case, answer.cost)
+        looks = [one for one in account.ledger.reservations(account.id) if "look" in asked_of(account, one)]
+        assert len(looks) == 1, "the workload must buy a first look"
+    return folder
+
+
+# -- planted bugs ------------------------------------------------------------------------------
+
+
+class MeasuresFirst(Account):
+    """Looks at the data before the reservation."""
+
+    def plan(self, question: Question, wanted: Precision, plainly: bool = False) -> Any:
+        self.engine.statistics(question.query) if question.query.by else self.engine.statistic(question.query)
+        return super().plan(question, wanted, plainly)
+
+
+class Forgets(Account):
+    """Does not take in, after a restart, what was measured before."""
+
+    def _learn(self) -> None:
+        ledger, self.ledger = self.ledger, _Empty(self.ledger)  # type: ignore[assignment]
+        super()._learn()
+        self.ledger = self.cubes._ledger = ledger
+
+
+class _Empty:
+    def __init__(self, ledger: Any) -> None:
+        self.account = ledger.account
+
+    def reservations(self, account: bytes) -> tuple[Reservation, ...]:
+        return ()
+
+
+class DrawsAgain(Account):
+    """Forgets, on a retry, that the answer is sealed."""
+
+    def complete(self, reservation: Reservation, question: Question) -> Sealed:
+        if reservation.fresh and self.vault.answer(reservation.id) is not None:
+            self._found(reservation, question)
+        return super().complete(reservation, question)
+
+
+class LooksAgain(Account):
+    """Buys a first look a second time, whatever is recorded."""
+
+    def _look_first(self, served: Served, first: Prefix, analyst: str) -> None:
+        super()._look_first(served, Prefix(first.axes, Precision(first.precision.units // 2), first.factor), analyst)
+        with patch.object(self.ledger, "records", lambda *place: ()):
+            super()._look_first(served, first, analyst)
+
+
+class ShowsUnpublished(PLANTED["shows before it publishes"][0]):  # type: ignore[misc]
+    """Shows an answer that is sealed, and publishes it afterwards; a look is shown to nobody."""
+
+    def _show(self, reservation: Reservation, sealed: Sealed, question: Question) -> None:
+        if "levels" not in sealed.body:
+            super()._show(reservation, sealed, question)
+
+
+BUGS: dict[str, tuple[type[Account], str]] = {
+    "measures before it reserves": (MeasuresFirst, "data touched without"),
+    "forgets what was measured": (Forgets, "another case or cost"),
+    "draws again for a sealed answer": (DrawsAgain, "a second sample"),
+    "looks twice": (LooksAgain, "charged twice"),
+    "shows before it publishes": (ShowsUnpublished, "shown before it was published"),
+    "a new id for each retry": (PLANTED["a new id for each retry"][0], "charged twice"),
+}
+"""Each with the words that the witness must find for it."""
+
+
+def cube_crashes(share: float) -> Finding:
+    """An answer from a cube without a record; a record lost after it was acknowledged; a second sample."""
+    enough = max(1, round(CRASHES * share))
+    with room_for("cubes") as name:
+        room = Path(name)
+        start = bank_with_account(room)
+        laboratory = Laboratory(room, depth=2 if share >= 0.5 else 1, witness=CubeWitness)
+        bare, policy = new_bank(room / "opening", "opening", "0.25")
+        wrong = laboratory.open_accounts(bare, policy, laboratory.depth)
+        wrong += laboratory.work(start, requests(), enough).wrong
+        planted = {bug: _caught(room, start, kind, words) for bug, (kind, words) in BUGS.items()}
+    cases = ", ".join(f"{count} {case}" for case, count in sorted(laboratory.cases.items()))
+    return Finding(
+        row="an answer from a cube without a record; a lost or second sample in what is inferred",
+        tried=f"{laboratory.crashes:,} crashes in process, at {len(laboratory.points)} points"
+        f"{', singly and in pairs' if laboratory.depth > 1 else ''}",
+        figure=f"{len(wrong)} violations; {laboratory.judged:,} banks judged; requests cut off at every step: {cases}",
+        violations=len(wrong),
+        planted=planted,
+        note="; ".join(dict.fromkeys(wrong)),
+    )
+
+
+def _caught(room: Path, start: Path, kind: type[Account], words: str) -> bool:
+    laboratory = Laboratory(room / kind.__name__, kind, depth=1, witness=CubeWitness)
+    laboratory.room.mkdir()
+    return any(words in what for what in laboratory.work(start, requests(), CRASHES).wrong)

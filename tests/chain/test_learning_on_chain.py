@@ -1,0 +1,34 @@
+"""A learning task whose participations are on a real node."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from chain.gateway import deployed, gateway
+from contract.node import node_or_skip
+from learning_support import table, task
+from noisebank.audit.verifier import verify_chain
+from noisebank.entropy import SystemEntropy
+from noisebank.errors import AlreadyTookPart
+from noisebank.federated.learning import learn, open_or_resume, open_task
+from noisebank.opening import Rooms
+from noisebank.vault.sqlite_vault import SqliteVault
+
+
+def test_participations_on_a_node_are_charged_once_and_verified() -> None:
+    rows, targets = table(20)
+    with node_or_skip() as node:
+        where, vault = deployed(node), SqliteVault(":memory:")
+        first = gateway(where)
+        account = open_task(Rooms(first, vault, SystemEntropy()), task())
+        learned = learn(task(), rows, targets, account)
+        with pytest.raises(AlreadyTookPart):
+            account.charge(3, 9)
+        first.close()
+        second = gateway(where)  # another gateway reads the same books from the chain
+        again = open_or_resume(Rooms(second, vault, SystemEntropy()), task())
+        assert np.array_equal(learn(task(), rows, targets, again).weights, learned.weights)
+        assert float(again.state.spent) == 1.0 and len(again.charged()) == 4
+        second.close()
+        assert verify_chain(where.url, where.contract).passed

@@ -1,0 +1,77 @@
+"""A bank served by a process of its own, for the SDK and for the examples of the docs."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from noisebank.bank import create_bank, open_bank
+from noisebank.entropy import SystemEntropy
+from noisebank.ledger.signing import Key
+from noisebank.service.access import FILE, Access, Part
+from noisebank.service.desk import Desk
+from support import write_people
+
+COUNT = "SELECT count(*) FROM people WHERE smoker"
+WALLET = b"\x07" * 32
+
+
+class Server:
+    """`noisebank serve`; can be killed and started again on the same port."""
+
+    def __init__(self, folder: Path, **settings: Any) -> None:
+        self.folder, self.port = folder, 0
+        self._settings = {f"NOISEBANK_{name.upper()}": str(value) for name, value in settings.items()}
+        self.keys = self._make()
+        self.start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Returns when it listens."""
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "noisebank", "serve", "--bank", str(self.folder / "bank"),
+                 "--port", str(self.port), "--json"],
+                stdout=subprocess.PIPE, stderr=log, text=True, env=os.environ | self._settings,
+            )  # fmt: skip
+        assert self.process.stdout is not None
+        text = ""
+        while "}" not in text:
+            line = self.process.stdout.readline()
+            assert line, (self.folder / "log").read_text()
+            text += line
+        self.port = int(json.loads(text)["address"].rpartition(":")[2])
+
+    def kill(self) -> None:
+        """kill -9."""
+        self.end(signal.SIGKILL)
+
+    def end(self, how: signal.Signals = signal.SIGTERM) -> int:
+        self.process.send_signal(how)
+        code = self.process.wait(60)
+        if self.process.stdout:
+            self.process.stdout.close()
+        return code
+
+    def _make(self) -> dict[str, str]:
+        create_bank(self.folder / "bank")
+        with open_bank(self.folder / "bank") as bank:
+            bank.open_account(write_people(self.folder, rows=40, epsilon="4"))
+            access, desk = Access(self.folder / "bank" / FILE, SystemEntropy()), Desk(bank)
+            keys = {"owner": access.make_key("owner")[0]}
+            wallet = Key(WALLET)
+            wallet.save(self.folder / "wallet.key")
+            for name, address, must_sign in (("maria", None, False), ("walt", wallet.address, True)):
+                person = access.add_person(name, Part.ANALYST, address, must_sign)
+                keys[name] = access.make_key(name)[0]
+                desk.set_limit("people", person, "3")
+            access.close()
+        return keys

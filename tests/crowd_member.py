@@ -1,0 +1,103 @@
+"""One member of a task as a process of its own, honest or cheating: `python tests/crowd_member.py '{...}'`.
+
+Cheats are here and not in the product: each breaks one rule, and the round must complete without it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from noisebank.entropy import simulation
+from noisebank.federated.crowd.device import Examples, SplitTrainer
+from noisebank.federated.crowd.lots import LotKey
+from noisebank.federated.crowd.member import Member
+from noisebank.federated.crowd.models import Model, Weights
+from noisebank.federated.crowd.registry import Registry
+from noisebank.federated.crowd.store import FolderStore
+from noisebank.ledger.signing import Key
+
+CLASSES = 4
+
+
+def glyphs(seed: int, count: int) -> Examples:
+    """Made-up images of 8 x 8: four shapes with some noise."""
+    shapes = simulation(1).random((CLASSES, 8, 8))
+    source = simulation(seed)
+    labels = source.integers(0, CLASSES, count)
+    images = np.clip(shapes[labels] + source.normal(0, 0.15, (count, 8, 8)), 0, 1)
+    return Examples(images.astype(np.float32), labels.astype(np.int64))
+
+
+class Cheat(Member):
+    """`conduct` says what is broken; in which round, or in which the member leads."""
+
+    conduct = "honest"
+    victim_round = 2
+
+    def trained(self, before: Model, round: int) -> bytes:
+        if self.conduct == "killed" and round == self.victim_round:
+            os.kill(os.getpid(), 9)
+        honest = super().trained(before, round)
+        if self.conduct == "sign_flip":
+            own = np.frombuffer(honest.partition(b"\n")[2], dtype="<i4").astype(np.int64)
+            flipped: Weights = np.clip(before.weights - 3 * (own - before.weights), -(2**27) + 1, 2**27 - 1)
+            return Model(self.task_name, round, self.address, flipped).encode()
+        if self.conduct == "forged" and round == self.victim_round:
+            return self._stolen(round)
+        return honest
+
+    def published(self, content: bytes) -> bytes:
+        digest = super().published(content)
+        if self.conduct == "wrong_cid" and content.startswith(b'{"author"') and f'"round":{self.victim_round},' in (
+            content.split(b"\n")[0].decode()
+        ):  # fmt: skip
+            return bytes(digest[i] ^ 0xFF for i in range(32))
+        return digest
+
+    def proposed(self, round: int) -> tuple[bytes, int]:
+        digest, verdicts = super().proposed(round)
+        if (
+            self.conduct not in ("first_lies", "sign_flip")
+            or round > 1
+            or self.registry.books(self.task).round.proposals
+        ):
+            return digest, verdicts
+        poisoned = np.full(len(self._before(round)), 7, dtype=np.int64)
+        self.say(f"{self.address} leads round {round} and lies")
+        return self.store.put(Model(self.task_name, round, "", poisoned).encode()), verdicts
+
+    def _before(self, round: int) -> bytes:
+        return b"\0" * ((len(self.judgement(round).model.partition(b"\n")[2])) // 4)
+
+    def _stolen(self, round: int) -> bytes:
+        """Somebody else's model of this round, submitted as one's own."""
+        while True:
+            others = self.registry.books(self.task).round.submissions
+            found = [self.store.get(one.digest) for one in others if one.member != self.address]
+            if found and found[0] is not None:
+                return found[0]
+            time.sleep(0.2)
+
+
+def main(said: dict) -> None:
+    registry = Registry(said["rpc"], said["contract"])
+    key, lot = Key(bytes.fromhex(said["key"])), LotKey(bytes.fromhex(said["lot"]))
+    examples = glyphs(said["number"] + 10, 64)
+    member = Cheat(
+        registry, FolderStore(Path(said["store"])), key, lot, bytes.fromhex(said["task"]),
+        lambda terms, books: SplitTrainer(terms, examples, said["edge"]),
+        say=lambda line: sys.stderr.write(line + "\n"),
+    )  # fmt: skip
+    member.conduct = said["conduct"]
+    done = member.run(said["wait"])
+    json.dump({"submitted": done.submitted, "led": done.led, "opposed": done.opposed}, sys.stdout)
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

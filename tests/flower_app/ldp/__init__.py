@@ -1,0 +1,1 @@
+"""A Flower app as a user would write it."""

@@ -1,0 +1,137 @@
+"""What needs torch and Opacus: the same network, DP-SGD with its price, and a whole sound task."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from crowd_member import glyphs
+from noisebank.entropy import SystemEntropy, simulation
+from noisebank.errors import BudgetExhausted, Refused
+from noisebank.federated.crowd.charging import DeviceAccount, unpaid
+from noisebank.federated.crowd.door import Door
+from noisebank.federated.crowd.home_chain import begin_home_chain
+from noisebank.federated.crowd.lots import LotKey
+from noisebank.federated.crowd.member import NO_RECEIPT, Member
+from noisebank.federated.crowd.network import DIGITS, NORMS, SMALL, Classifier, Extractor, initial, split
+from noisebank.federated.crowd.posting import Rules, post_task
+from noisebank.federated.crowd.registry import Registry, own_contract
+from noisebank.federated.crowd.store import FolderStore
+from noisebank.federated.crowd.terms import Terms
+from noisebank.ledger.signing import Key
+
+pytestmark = pytest.mark.extras
+SOUND = Terms(
+    "sound", SMALL, norm="fixed", mode="sound", epsilon="8", delta="1e-3", batch=64, epochs=3, rate="0.5",
+    momentum="0.5", clip="1",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_torch_and_numpy_are_the_same_network(norm: str):
+    import torch
+
+    from noisebank.federated.crowd.torch_network import Network
+
+    weights = initial(DIGITS, norm, simulation(2))
+    images = simulation(3).random((9, 8, 8)).astype(np.float32)
+    network = Network(DIGITS, norm, 3.0, None, None)
+    network.load(weights)
+    assert network.flat() == pytest.approx(weights, abs=1e-6)
+    for training in (True, False):
+        network.train(training)
+        network.load(weights)
+        extractor = Extractor(DIGITS, norm, 3.0, split(weights[: DIGITS.device_count], DIGITS.device_parts))
+        classifier = Classifier(split(weights[DIGITS.device_count :], DIGITS.edge_parts))
+        plain = classifier.scores(extractor.features(images[:, None], training) / np.float32(3))
+        with torch.no_grad():
+            found = network(torch.as_tensor(images)[:, None]).numpy()
+        assert found == pytest.approx(plain, abs=2e-3)
+
+
+def test_dp_sgd_costs_what_was_said_and_no_round_twice():
+    from noisebank.federated.crowd.sound import SoundTrainer, spent_epsilon
+
+    trainer = SoundTrainer(SOUND, glyphs(1, 256), 3)
+    assert spent_epsilon(SOUND, 256, 3, trainer.noise) <= 8.0 < spent_epsilon(SOUND, 256, 3, 0.9 * trainer.noise)
+    weights = initial(SMALL, "fixed", simulation(1))
+    first = trainer.train(weights, 1)
+    assert np.abs(first - weights).max() > 1e-3
+    for round in (1, 4):
+        with pytest.raises(Refused):
+            trainer.train(weights, round)
+
+
+def test_a_sound_task_is_charged_before_it_trains(tmp_path: Path):
+    """Five devices; one has too small a budget and never trains. Nobody can submit without having paid."""
+    from noisebank.federated.crowd.sound import SoundTrainer
+
+    chain = begin_home_chain(tmp_path / "chain", SystemEntropy())
+    door = Door(chain)
+    store = FolderStore(tmp_path / "models")
+    registry = Registry(door.url)
+    ledger = own_contract(registry.node, "budget_ledger")
+    terms = Terms(**{**{name: getattr(SOUND, name) for name in SOUND.__dataclass_fields__}, "ledger": ledger})
+    keys = [Key(SystemEntropy().token()) for _ in range(5)]
+    poor = DeviceAccount(door.url, ledger, keys[4], tmp_path / "poor", terms.delta)
+    poor.open("1")
+    poster = Key(SystemEntropy().token())
+    task, secret = post_task(
+        registry, store, poster, terms, Rules(rounds=1, byzantine=0, seats=25, patience=30),
+        [(key.address, 5) for key in keys],
+    )  # fmt: skip
+    with pytest.raises(BudgetExhausted):
+        poor.charge(task, terms.epsilon)
+    poor.close()
+    refused: list[BaseException] = []
+
+    def member(number: int) -> None:
+        def receipt(terms: Terms, books: object) -> bytes:
+            if number == 3:
+                return NO_RECEIPT  # trains without paying
+            account = DeviceAccount(door.url, ledger, keys[number], tmp_path / str(number), terms.delta)
+            try:
+                account.open("1" if number == 4 else "10")
+                return account.charge(task, terms.epsilon).id
+            finally:
+                account.close()
+
+        made = Member(
+            Registry(door.url), store, keys[number], LotKey(bytes([number + 1]) * 32), task,
+            lambda terms, books: SoundTrainer(terms, glyphs(number, 256), 1), receipt=receipt,
+        )  # fmt: skip
+        try:
+            made.run(120)
+        except BaseException as error:
+            refused.append(error)
+
+    threads = [threading.Thread(target=member, args=(number,)) for number in range(5)]
+    for thread in threads:
+        thread.start()
+    while sum(one.key is not None for one in registry.books(task).members.values()) < 5:
+        threading.Event().wait(0.2)
+    registry.send(poster, "begin", task, secret)
+    for thread in threads:
+        thread.join()
+    books = registry.books(task)
+    assert [type(error) for error in refused] == [BudgetExhausted]
+    assert {one.member for one in books.rounds[0].submissions} == {key.address for key in keys[:4]}
+    wrong = unpaid(registry.node, terms, books)
+    assert wrong == [f"round 1: nothing pays for the model of {keys[3].address}"]
+    door.close()
+    chain.close()
+
+
+def test_reproduce_crowd_on_digits(tmp_path: Path):
+    from noisebank.cli import main
+
+    found = CliRunner().invoke(main, ["reproduce", "crowd", "--quick", "--json", "--folder", str(tmp_path)])
+    plain = json.loads(found.stdout)
+    assert found.exit_code == 0, plain["checks"]
+    assert all(plain["checks"].values())
+    assert len(plain["charts"]) == 14 and all(Path(path).stat().st_size > 1_000 for path in plain["charts"])
