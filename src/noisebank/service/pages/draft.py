@@ -57,7 +57,8 @@ def fresh(account: Account) -> Draft:
     return Draft(
         {
             "how": "named" if named else "built", "named": named, "function": "count", "column": "", "group": "",
-            "sql": account.policy.queries.get(named, f"SELECT COUNT(*) FROM {_name(account.name)}"), "by": "accuracy", "slide": "50", "within": "",
+            "sql": account.policy.queries.get(named, f"SELECT COUNT(*) FROM {_name(account.name)}"),
+            "by": "accuracy", "slide": "50", "within": "",
             "confidence": "0.95", "epsilon": "0.1", "delta": f"{float(account.policy.delta):g}", "moved": "slide",
         }
     )  # fmt: skip
