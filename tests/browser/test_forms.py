@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from statistics import NormalDist
 
 import httpx
 import pytest
 
-from browser.serving import Served, clinic, new_bank, served
+from browser.serving import EASY, Served, clinic, new_bank, served
+from contract.node import node_or_skip
 from noisebank.bank import Bank, create_bank, open_bank
+from noisebank.ledger.anchoring import anchor, deploy_anchors
+from noisebank.ledger.embedded import EmbeddedChain
+from noisebank.ledger.node import Node as RpcNode
 from noisebank.policy_file import parse_policy
 from noisebank.service.access import Access, Scope
 from noisebank.service.pages.draft import Draft, built, fresh, wished
+from noisebank.service.pages.plain_words import at_best
 from noisebank.service.pages.spending import MOST_POINTS, Curve, Spending
 from noisebank.statement import statement
+from noisebank.units import Precision
 
 ASK = "/d/clinic/console/ask"
 
@@ -162,6 +170,27 @@ def test_a_long_curve_is_thinned_out_evenly() -> None:
     assert MOST_POINTS / 2 <= len(curve.points) <= MOST_POINTS
     steps = {b[0] - a[0] for a, b in zip(curve.points, curve.points[1:], strict=False)}
     assert steps == {curve.every}
+
+
+@pytest.mark.parametrize("mu", [0.05, 0.3, 1.0, 2.0, 4.0])
+def test_how_often_a_guess_is_right_is_never_said_too_small(mu: float) -> None:
+    """The best test between two Gaussians at distance mu is right in Phi(mu/2) of all cases; a coin in a half."""
+    said = at_best(Precision(round(mu * mu * 1e18)))
+    truth = NormalDist().cdf(mu / 2)
+    assert truth <= said <= min(1.0, truth + 0.08)  # a limit, and not a useless one
+    assert at_best(Precision(0)) == 0.5 and said <= at_best(Precision(round(1.21 * mu * mu * 1e18)))
+
+
+def test_anchors_are_shown_where_the_operator_names_a_node(tmp_path: Path) -> None:
+    with node_or_skip() as node, open_bank(new_bank(tmp_path)) as bank:
+        chain = bank.ledger
+        assert isinstance(chain, EmbeddedChain)
+        node.rpc("anvil_setBalance", chain.sealer.address, hex(10**20))
+        asked = RpcNode(node.url)
+        anchor(asked, chain.sealer, deploy_anchors(asked, chain.sealer), chain.genesis.digest, chain.head())
+        with served(bank, replace(EASY, anchors=node.url)) as desk:
+            page = httpx.get(f"{desk.address}/d/clinic/ledger", trust_env=False, timeout=60).text
+        assert "agrees with this ledger" in page and node.url not in page
 
 
 @pytest.mark.parametrize(
