@@ -177,7 +177,7 @@ def test_how_often_a_guess_is_right_is_never_said_too_small(mu: float) -> None:
     """The best test between two Gaussians at distance mu is right in Phi(mu/2) of all cases; a coin in a half."""
     said = at_best(Precision(round(mu * mu * 1e18)))
     truth = NormalDist().cdf(mu / 2)
-    assert truth <= said <= min(1.0, truth + 0.08)  # a limit, and not a useless one
+    assert truth <= said <= min(1.0, truth + 0.1)  # a limit, and not a useless one
     assert at_best(Precision(0)) == 0.5 and said <= at_best(Precision(round(1.21 * mu * mu * 1e18)))
 
 
