@@ -27,12 +27,19 @@ def quoted(page: Page, text: str) -> None:
     page.locator("#quote", has_text=text).wait_for()
 
 
+def settled(page: Page) -> None:
+    """Waits until the price is that of what the form says now: a stale one would rightly be refused."""
+    page.wait_for_timeout(400)
+    page.wait_for_function("() => !document.querySelector('.htmx-request')")
+
+
 def say_sql(page: Page, sql: str, epsilon: str) -> None:
     page.get_by_role("radio", name="SQL").check()
     page.locator("#sql").fill(sql)
     page.get_by_role("radio", name="Privacy loss").check()
     page.locator("#epsilon").fill(epsilon)
     page.locator("#delta").fill("1e-6")
+    settled(page)
     quoted(page, sql)
 
 
@@ -72,6 +79,7 @@ def test_sign_in_quote_ask_repeat_refine_and_history(page: Page, clinic: Served,
     assert clinic.spent == paid
 
     page.locator("#epsilon").fill("0.2")
+    settled(page)
     quoted(page, "Only the difference is paid for")
     ask(page)
     assert "only the difference was paid for" in page.locator("#answer .case").inner_text()
@@ -146,6 +154,7 @@ def test_groups_as_a_chart_a_table_and_csv_and_several_results(page: Page, clini
     page.goto(f"{clinic.address}/d/clinic/console")
     page.get_by_role("radio", name="Build one").check()
     page.get_by_label("for each").select_option("ward")
+    settled(page)
     quoted(page, "GROUP BY ward")
     ask(page)
     assert page.locator("#answer svg.bars .error").count() == 5
@@ -161,6 +170,7 @@ def test_groups_as_a_chart_a_table_and_csv_and_several_results(page: Page, clini
     page.locator("#function").select_option("avg")  # an average for each group is made of sums and counts
     page.locator("#column").select_option("days")
     page.get_by_role("radio", name="Privacy loss").check()
+    settled(page)
     quoted(page, "depends on the data")
     ask(page)
     assert page.locator("#answer svg.bars .bar").count() == 5
@@ -183,6 +193,7 @@ def test_an_empty_account_refuses_clearly_and_spends_nothing(page: Page, tmp_pat
         spent = desk.spent
         page.locator("#sql").fill("SELECT COUNT(*) FROM clinic WHERE days > 30")
         page.locator("#epsilon").fill("1")
+        settled(page)
         quoted(page, "This costs more than the account has left")
         ask(page)
         refusal = page.locator("#answer [role=alert]")
@@ -193,6 +204,7 @@ def test_an_empty_account_refuses_clearly_and_spends_nothing(page: Page, tmp_pat
         assert page.locator("#sql").input_value() == "SELECT COUNT(*) FROM clinic WHERE days > 30"
         page.locator("#sql").fill(SMOKERS)  # what is paid for stays free
         page.locator("#epsilon").fill("0.2")
+        settled(page)
         quoted(page, "free")
         ask(page)
         assert "nothing spent" in page.locator("#answer .case").inner_text()
