@@ -64,7 +64,7 @@ def page(chrome: Browser) -> Iterator[Page]:
     a style or script that the policy refuses."""
     context, eyes = chrome.new_context(viewport={"width": 1280, "height": 860}, accept_downloads=True), Eyes()
     context.on("page", eyes.watch)
-    context.set_default_timeout(30_000)
+    context.set_default_timeout(90_000)  # the machine may be busy with other tests
     made = context.new_page()
     yield made
     context.close()

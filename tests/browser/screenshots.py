@@ -18,6 +18,8 @@ from PIL import Image
 from playwright.sync_api import Browser, Page
 
 from browser.chrome import DESKTOP, PHONE, browser, sign_in
+from browser.serving import served
+from noisebank.bank import create_bank, open_bank
 
 TARGET = Path(__file__).parents[2] / "docs" / "images"
 OVER_60 = "SELECT COUNT(*) FROM clinic WHERE ward = 'oncology' AND age >= 60"
@@ -31,7 +33,7 @@ def demo(folder: Path) -> Iterator[dict[str, object]]:
     try:
         assert process.stdout is not None
         text = ""
-        while not text.rstrip().endswith("}\n}") and not text.rstrip().endswith('"\n}'):
+        while not text.rstrip().endswith('"\n}'):
             line = process.stdout.readline()
             assert line, text
             text += line
@@ -101,15 +103,36 @@ def shoot(chrome: Browser, shown: dict[str, object], size: dict[str, int], label
     context.close()
 
 
+def shoot_empty(chrome: Browser, room: Path) -> None:
+    """The first page of a bank in which nothing is."""
+    create_bank(room / "empty" / "bank")
+    with open_bank(room / "empty" / "bank") as bank, served(bank) as desk:
+        for size, label in ((DESKTOP, "wide"), (PHONE, "phone")):
+            page = chrome.new_page(viewport=size)  # type: ignore[arg-type]
+            page.goto(desk.address)
+            save(page, f"web-first-run-{label}", True)
+            page.close()
+
+
 def main() -> None:
     """All of them."""
     TARGET.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as room, browser() as chrome, demo(Path(room) / "demo") as shown:
-        if len(sys.argv) > 1:
-            shown = json.loads(Path(sys.argv[1]).read_text())
-        shoot(chrome, shown, DESKTOP, "wide")
-        shoot(chrome, shown, PHONE, "phone")
-        shoot(chrome, shown, DESKTOP, "dark", dark=True)
+    with tempfile.TemporaryDirectory() as room, browser() as chrome:
+        shoot_empty(chrome, Path(room))
+        with demo(Path(room) / "demo") as shown:
+            shoot(chrome, shown, DESKTOP, "wide")
+            shoot(chrome, shown, PHONE, "phone")
+            shoot(chrome, shown, DESKTOP, "dark", dark=True)
+            for name in (
+                "start",
+                "public",
+                "missing",
+                "sign-in",
+                "ledger",
+                "groups",
+                "survey",
+            ):  # two dark ones tell enough
+                (TARGET / f"web-{name}-dark.png").unlink()
 
 
 if __name__ == "__main__":

@@ -27,12 +27,19 @@ def quoted(page: Page, text: str) -> None:
     page.locator("#quote", has_text=text).wait_for()
 
 
+def settled(page: Page) -> None:
+    """Waits until the price is that of what the form says now: a stale one would rightly be refused."""
+    page.wait_for_timeout(400)
+    page.wait_for_function("() => !document.querySelector('.htmx-request')")
+
+
 def say_sql(page: Page, sql: str, epsilon: str) -> None:
     page.get_by_role("radio", name="SQL").check()
     page.locator("#sql").fill(sql)
     page.get_by_role("radio", name="Privacy loss").check()
     page.locator("#epsilon").fill(epsilon)
     page.locator("#delta").fill("1e-6")
+    settled(page)
     quoted(page, sql)
 
 
@@ -50,7 +57,7 @@ def test_sign_in_quote_ask_repeat_refine_and_history(page: Page, clinic: Served,
     assert "misspelt, revoked or has expired" in page.locator("#error-key").inner_text()
     page.get_by_label("Key", exact=True).fill(clinic.keys["maria"])
     page.get_by_role("button", name="Sign in", exact=True).click()
-    page.wait_for_url("**/d/clinic/console")
+    page.wait_for_url(lambda url: url.endswith("/d/clinic/console") and "sign-in" not in url)
     cookie = next(each for each in page.context.cookies() if each["name"] == "noisebank_session")
     assert cookie["httpOnly"] and cookie["sameSite"] == "Strict"
 
@@ -72,6 +79,7 @@ def test_sign_in_quote_ask_repeat_refine_and_history(page: Page, clinic: Served,
     assert clinic.spent == paid
 
     page.locator("#epsilon").fill("0.2")
+    settled(page)
     quoted(page, "Only the difference is paid for")
     ask(page)
     assert "only the difference was paid for" in page.locator("#answer .case").inner_text()
@@ -125,7 +133,10 @@ def test_the_slider_and_the_distance_follow_each_other(page: Page, clinic: Serve
     sign_in(page, clinic.address, clinic.keys["noor"])
     page.goto(f"{clinic.address}/d/clinic/console")
     page.get_by_role("radio", name="Build one").check()
-    quoted(page, "SELECT COUNT(*) FROM clinic")
+    page.locator("#error-built", has_text="the number of rows is public").wait_for()  # nothing to pay for
+    page.locator("[name=where1_column]").select_option("smoker")
+    page.locator("[name=where1_value]").fill("true")
+    quoted(page, "WHERE smoker = TRUE")
     coarse = page.locator("#within").input_value()
     page.locator("#slide").focus()
     for _ in range(5):
@@ -135,7 +146,7 @@ def test_the_slider_and_the_distance_follow_each_other(page: Page, clinic: Serve
     assert float(fine) < float(coarse)
     quoted(page, f"within ± {float(fine):.3g}"[:12])
     page.locator("#within").fill(coarse)
-    page.wait_for_function("document.querySelector('#slide').value === '50'")
+    page.wait_for_function("() => document.querySelector('#slide').value === '50'")
 
 
 def test_groups_as_a_chart_a_table_and_csv_and_several_results(page: Page, clinic: Served) -> None:
@@ -143,6 +154,7 @@ def test_groups_as_a_chart_a_table_and_csv_and_several_results(page: Page, clini
     page.goto(f"{clinic.address}/d/clinic/console")
     page.get_by_role("radio", name="Build one").check()
     page.get_by_label("for each").select_option("ward")
+    settled(page)
     quoted(page, "GROUP BY ward")
     ask(page)
     assert page.locator("#answer svg.bars .error").count() == 5
@@ -158,6 +170,7 @@ def test_groups_as_a_chart_a_table_and_csv_and_several_results(page: Page, clini
     page.locator("#function").select_option("avg")  # an average for each group is made of sums and counts
     page.locator("#column").select_option("days")
     page.get_by_role("radio", name="Privacy loss").check()
+    settled(page)
     quoted(page, "depends on the data")
     ask(page)
     assert page.locator("#answer svg.bars .bar").count() == 5
@@ -180,16 +193,18 @@ def test_an_empty_account_refuses_clearly_and_spends_nothing(page: Page, tmp_pat
         spent = desk.spent
         page.locator("#sql").fill("SELECT COUNT(*) FROM clinic WHERE days > 30")
         page.locator("#epsilon").fill("1")
+        settled(page)
         quoted(page, "This costs more than the account has left")
         ask(page)
         refusal = page.locator("#answer [role=alert]")
         assert "Refused: the answer costs more than the account has left" in refusal.inner_text()
         assert "Nothing was spent" in refusal.inner_text()
-        assert page.evaluate("document.activeElement.closest('[role=alert]') !== null")
+        page.wait_for_function("() => document.activeElement.closest('[role=alert]') !== null")
         assert desk.spent == spent
         assert page.locator("#sql").input_value() == "SELECT COUNT(*) FROM clinic WHERE days > 30"
         page.locator("#sql").fill(SMOKERS)  # what is paid for stays free
         page.locator("#epsilon").fill("0.2")
+        settled(page)
         quoted(page, "free")
         ask(page)
         assert "nothing spent" in page.locator("#answer .case").inner_text()
@@ -269,7 +284,7 @@ def test_by_keyboard_alone(page: Page, clinic: Served) -> None:
     tab_to("#key")
     page.keyboard.type(clinic.keys["noor"])
     page.keyboard.press("Enter")
-    page.wait_for_url("**/d/clinic/console")
+    page.wait_for_url(lambda url: url.endswith("/d/clinic/console") and "sign-in" not in url)
     tab_to("#how-named")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
@@ -283,5 +298,5 @@ def test_by_keyboard_alone(page: Page, clinic: Served) -> None:
     page.wait_for_timeout(500)
     page.keyboard.press("Enter")
     page.locator("#answer .value").wait_for()
-    page.wait_for_function("document.activeElement.id === 'answered'")
+    page.wait_for_function("() => document.activeElement.id === 'answered'")
     tab_to("#answer a")  # the receipt is next

@@ -45,6 +45,7 @@ def make_app(
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
         app.state.streams.close()
+        app.state.checking.close()
         app.state.room.close()  # what is reserved is finished first
         app.state.access.close()
         log.flush()

@@ -55,6 +55,8 @@ def serve(bank: Bank, settings: Settings, door: socket.socket, ready: Callable[[
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: None)  # uvicorn raises it again once all is finished; the bank closes itself
     warm(bank)
+    for account in bank.accounts():
+        app.state.spendings.of(account)  # the pages' sums over all entries: from here on only new ones are read
     gc.collect()
     gc.freeze()  # what is here now stays: looking at it again and again would cost a tenth of every answer
     ready()

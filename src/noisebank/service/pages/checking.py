@@ -28,11 +28,16 @@ class Checking:
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(1, thread_name_prefix="verifier")
-        self._waiting = 0
+        self._waiting, self._closed = 0, False
+
+    def close(self) -> None:
+        """Ends what runs, soon."""
+        self._closed = True
+        self._threads.shutdown(wait=True, cancel_futures=True)
 
     def check(self) -> None:
         """Refuses one too many, before it begins."""
-        if self._waiting >= MOST_WAITING:
+        if self._waiting >= MOST_WAITING or self._closed:
             raise Turned(
                 "overloaded", "others are verifying; try again in a moment, or verify the journal yourself", 5.0
             )
@@ -45,7 +50,7 @@ class Checking:
 
         def progress(done: int) -> None:
             moved["done"] = done
-            if not watched:
+            if not watched or self._closed:
                 raise Gone
 
         self._waiting += 1
@@ -57,6 +62,8 @@ class Checking:
                 await asyncio.wait([work], timeout=EVERY)
             try:
                 report = work.result()
+            except Gone:
+                return
             except NoisebankError as error:
                 yield _event("trouble", {"detail": str(error)})
                 return
@@ -66,12 +73,18 @@ class Checking:
             watched = False
             self._waiting -= 1
 
+    def _going_on(self, done: int) -> None:
+        if self._closed:
+            raise Gone
+
     async def once(self, bank: Bank, head: str | None) -> Report:
         """The same without watching, for browsers without scripts."""
         self.check()
         self._waiting += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: verified(bank, head))
+            return await asyncio.get_running_loop().run_in_executor(
+                self._threads, lambda: verified(bank, head, self._going_on)
+            )
         finally:
             self._waiting -= 1
 

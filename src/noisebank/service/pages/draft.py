@@ -57,7 +57,8 @@ def fresh(account: Account) -> Draft:
     return Draft(
         {
             "how": "named" if named else "built", "named": named, "function": "count", "column": "", "group": "",
-            "sql": f"SELECT COUNT(*) FROM {_name(account.name)}", "by": "accuracy", "slide": "50", "within": "",
+            "sql": account.policy.queries.get(named, f"SELECT COUNT(*) FROM {_name(account.name)}"),
+            "by": "accuracy", "slide": "50", "within": "",
             "confidence": "0.95", "epsilon": "0.1", "delta": f"{float(account.policy.delta):g}", "moved": "slide",
         }
     )  # fmt: skip
@@ -228,8 +229,9 @@ def _slide(draft: Draft, account: Account, sql: str) -> None:
     """Slider and distance say the same thing: whichever was moved last sets the other."""
     try:
         question = _linear(account, sql)
-    except NoisebankError:
-        return  # the quote says what is wrong with it
+    except NoisebankError as error:
+        blame(draft, error)
+        return
     if question is None:
         return
     budget, confidence = account.state.budget, float(draft["confidence"] or "0.95")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import time
 from collections.abc import Mapping
@@ -15,10 +13,12 @@ from starlette.responses import JSONResponse, Response
 
 from noisebank.errors import Misuse, NoisebankError
 from noisebank.path import Account
+from noisebank.records import Case
 from noisebank.service import shown
 from noisebank.service.access import Caller
 from noisebank.service.desk import PAGE, Clock, wish_text
 from noisebank.service.gate import MAY_ASK, MAY_QUOTE
+from noisebank.service.pages.downloads import csv_text, download
 from noisebank.service.pages.draft import Draft, blame, controls, fresh, wished
 from noisebank.service.pages.rendering import by_htmx, form_of, fragment, page
 from noisebank.service.pages.shelf import Shown
@@ -123,9 +123,9 @@ async def history_csv(request: Request, dataset: str, caller: Asker) -> Response
                 rows.append([time.strftime("%FT%TZ", time.gmtime(row["time"])), *(row[name] for name in names)])
             cursor = found["next"]
             if cursor is None:
-                return _csv(["time", "id", "sql", "case", "wanted", "cost", "published"], rows)
+                return csv_text(["time", "id", "sql", "case", "wanted", "cost", "published"], rows)
 
-    return _download(await state.room.run(work), "text/csv", f"{dataset}-history.csv")
+    return download(await state.room.run(work), "text/csv", f"{dataset}-history.csv")
 
 
 @router.get("/answers/{id}")
@@ -227,6 +227,8 @@ def _explained(account: Account, answer: dict[str, Any]) -> dict[str, Any]:
     if answer["id"] is not None:
         found = account.ledger.reservation(account.id, bytes.fromhex(answer["id"]))
         earlier = found and found.reused and account.ledger.reservation(account.id, found.reused)
+        if found and answer["case"] == Case.REPEAT.name and found.case is not Case.REPEAT:
+            earlier = found  # a repeat has its record's receipt
         if earlier:
             answer["reused"] = {"time": earlier.time, "wanted": shown.amount(earlier.wanted)}
         answer["time"] = found.time if found else None
@@ -244,33 +246,15 @@ def _part(answer: dict[str, Any], dataset: str, kind: str) -> Response:
     if kind == "receipt.json":
         receipts = answer.get("receipts") or [each for part in answer["parts"] for each in part.get("receipts", [])]
         plain = receipts[0] if len(receipts) == 1 else receipts
-        return _download(json.dumps(plain, indent=1) + "\n", "application/json", f"{dataset}-receipt.json")
+        return download(json.dumps(plain, indent=1) + "\n", "application/json", f"{dataset}-receipt.json")
     if kind == "answer.csv" and answer.get("groups"):
         rows = [
             [*group["keys"], repr(group["value"]), repr(group["low"]), repr(group["high"])]
             for group in answer["groups"]
         ]
-        text = _csv([*answer["by"], "value", "low_95", "high_95"], rows)
-        return _download(text, "text/csv", f"{dataset}-answer.csv")
+        text = csv_text([*answer["by"], "value", "low_95", "high_95"], rows)
+        return download(text, "text/csv", f"{dataset}-answer.csv")
     raise Turned("not-found", "an answer has a receipt, and a table if it has groups")
-
-
-def _csv(head: list[str], rows: list[list[Any]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(head)
-    writer.writerows([[_harmless(cell) for cell in row] for row in rows])
-    return text.getvalue()
-
-
-def _harmless(cell: Any) -> Any:
-    """Text that a spreadsheet would run as a formula gets a sign in front."""
-    return "'" + cell if isinstance(cell, str) and cell[:1] in "=+@\t\r" and cell else cell
-
-
-def _download(text: str, kind: str, name: str) -> Response:
-    headers = {"content-disposition": f'attachment; filename="{name}"', "cache-control": "no-store"}
-    return Response(text, media_type=f"{kind}; charset=utf-8", headers=headers)
 
 
 def _new_key(request: Request) -> str:

@@ -17,7 +17,7 @@ from noisebank.service.access import Caller, Part
 from noisebank.service.desk import PAGE
 from noisebank.service.gate import MAY_READ_STATEMENTS
 from noisebank.service.pages.cells import maps
-from noisebank.service.pages.pages_console import _csv, _download
+from noisebank.service.pages.downloads import csv_text, download
 from noisebank.service.pages.rendering import page
 from noisebank.service.pages.spending import Row, Spending
 from noisebank.service.problems import Turned
@@ -61,10 +61,10 @@ async def export(request: Request, dataset: str, caller: Reader, kind: str) -> R
         return StreamingResponse(_entries(account), media_type="text/csv; charset=utf-8", headers=headers)
     if kind == "statement.json":
         text = await state.room.run(lambda: json.dumps(_plain(state.spendings.of(account)), indent=1))
-        return _download(text + "\n", "application/json", f"{dataset}-statement.json")
+        return download(text + "\n", "application/json", f"{dataset}-statement.json")
     if kind == "openings.json" and caller.person.part is Part.OWNER:  # they tell what was answered, too
         text = await state.room.run(lambda: json.dumps(openings(account), indent=1))
-        return _download(text + "\n", "application/json", f"{dataset}-openings.json")
+        return download(text + "\n", "application/json", f"{dataset}-openings.json")
     raise Turned("not-found", "a statement has entries.csv, statement.json and, for the owner, openings.json")
 
 
@@ -147,7 +147,7 @@ def _entries(account: Account) -> Iterator[str]:
     """Every entry with its question, oldest first, a few hundred at a time."""
     books, done = account.ledger.books, 0
     head = ["time", "block", "id", "analyst", "sql", "about", "case", "wanted", "cost", "spent", "cube", "version"]
-    yield _csv(head, [])
+    yield csv_text(head, [])
     while found := books.page(account.id, done, done + EXPORTED_AT_ONCE):
         rows = []
         for each in found:
@@ -157,7 +157,7 @@ def _entries(account: Account) -> Iterator[str]:
             cut = [plain[name] for name in ("about", "case", "wanted", "cost", "spent", "cube", "version")]
             rows.append([when, each.block, plain["id"], who, sql, *cut])
         done += len(found)
-        yield _csv(head, rows).partition("\n")[2]
+        yield csv_text(head, rows).partition("\n")[2]
 
 
 def _plain(spending: Spending) -> dict[str, Any]:

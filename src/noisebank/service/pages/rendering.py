@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from noisebank import __version__
 from noisebank.digests import keccak
+from noisebank.errors import NoisebankError
 from noisebank.service.access import Caller, Scope
 from noisebank.service.gate import COOKIE
 from noisebank.service.pages import drawing, plain_words
@@ -91,7 +93,8 @@ async def form_of(request: Request) -> dict[str, str]:
     if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         raise Turned("not-allowed", "this form was sent from another site")
     given = await request.form(max_files=0, max_fields=100)
-    fields = {name: value for name, value in given.items() if isinstance(value, str)}
+    # Browsers send lines with a carriage return; what was signed or written before had none.
+    fields = {name: value.replace("\r\n", "\n") for name, value in given.items() if isinstance(value, str)}
     secrets = {request.cookies.get(COOKIE), request.cookies.get(FORM_COOKIE)} - {None, ""}
     if not any(fields.get("token") == token_of(secret) for secret in secrets if secret):
         raise Turned("not-allowed", "this form is out of date, or not ours: load the page again, then send it")
@@ -109,6 +112,9 @@ def wants_page(path: str) -> bool:
 def problem_page(request: Request, problem: Problem, body: dict[str, Any], headers: dict[str, str]) -> Response:
     """A problem for a person. Who is not signed in is sent to do so, and comes back."""
     kept = {name: value for name, value in headers.items() if name not in ("www-authenticate", "cache-control")}
+    if "caller" not in request.scope["state"]:  # no route, so nobody has looked who it is
+        with suppress(NoisebankError):
+            request.app.state.gate.caller(request)
     if problem.name == "not-signed-in":
         where = f"/sign-in?next={quoted(request.url.path)}"
         if by_htmx(request):

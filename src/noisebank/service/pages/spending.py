@@ -61,7 +61,7 @@ class Curve:
         if place % self.every == 0:
             self.points.append((place + 1, time, spent / 1e18, naive / 1e18))
         if len(self.points) > MOST_POINTS:
-            self.points, self.every = self.points[1::2], self.every * 2
+            self.points, self.every = self.points[::2], self.every * 2
 
 
 class Spending:

@@ -201,7 +201,7 @@ document.addEventListener("DOMContentLoaded", () => {
   document.body.addEventListener("htmx:afterSettle", (event) => {
     markMistakes();
     if (event.detail.target && event.detail.target.id === "answer") {
-      const heading = $("h2, [role=alert]", event.detail.target);
+      const heading = $("h2", event.detail.target);
       if (heading) { heading.focus(); heading.scrollIntoView({ block: "nearest" }); }
       const first = document.querySelector("#ask [aria-invalid=true]");
       if (first && event.detail.target.querySelector(".warn")) first.focus();

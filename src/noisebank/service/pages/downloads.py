@@ -1,0 +1,29 @@
+"""Files that people take away from a page."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Any
+
+from starlette.responses import Response
+
+
+def csv_text(head: list[str], rows: list[list[Any]]) -> str:
+    """A table as CSV."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(head)
+    writer.writerows([[_harmless(cell) for cell in row] for row in rows])
+    return text.getvalue()
+
+
+def _harmless(cell: Any) -> Any:
+    """Text that a spreadsheet would run as a formula gets a sign in front."""
+    return "'" + cell if isinstance(cell, str) and cell[:1] in "=+@\t\r" and cell else cell
+
+
+def download(text: str, kind: str, name: str) -> Response:
+    """A file for a browser to save."""
+    headers = {"content-disposition": f'attachment; filename="{name}"', "cache-control": "no-store"}
+    return Response(text, media_type=f"{kind}; charset=utf-8", headers=headers)
