@@ -16,7 +16,7 @@ demo: .venv/.runtime  ## make a survey and a bank, ask 150 questions, verify the
 test: lint .venv/.dev  ## everything that must pass, in a few minutes
 	@tools/system-parts
 	@tools/npm-parts
-	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not slow and not extras"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not slow and not extras and not flower"
 
 test-extras: .venv/.extras  ## what needs heavy parts: Spark in local mode, Flower
 	@tools/system-parts java
@@ -79,5 +79,12 @@ lock: .venv/.dev  ## pin requirements anew, with hashes and without index addres
 	$(PIP) --no-build-isolation --require-hashes -r requirements-extras.txt
 	@touch $@
 
+.flower-venv/.ready: requirements-flower.txt pyproject.toml | .venv/bin/python
+	@echo "installing Flower into an environment of its own (once) ..."
+	.venv/bin/python -m venv .flower-venv
+	.flower-venv/bin/python -m pip --disable-pip-version-check -q install --require-hashes -r requirements-build.txt -r requirements-flower.txt
+	.flower-venv/bin/python -m pip --disable-pip-version-check -q install --no-deps --no-build-isolation -e .
+	@touch $@
+
 clean:  ## remove what make made
-	rm -rf .venv .npm-parts .halmos-venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .flower-venv .npm-parts .halmos-venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
