@@ -337,7 +337,7 @@ abstract contract BudgetLedgerChecks is BudgetLedgerCalls {
         assert(!ok && svm.snapshotStorage(address(ledger)) == before);
     }
 
-    // What a solver is asked stands in the contract's own words (sums, not differences): it is a hundred times as quick.
+    // What a solver is asked stands in the contract's own words (sums, not differences): seconds instead of minutes.
 
     function check_charge_is_the_growth_of_the_best_record(bytes32 account, address sender) public {
         anyState();
