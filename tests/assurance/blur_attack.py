@@ -154,7 +154,7 @@ def _stale_neighbours() -> Iterator[None]:
         barrier.wait(60)
         return law
 
-    with patch("noisebank.steps.bridge", late), patch.object(Account, "_turns", lambda self, queries: nullcontext()):
+    with patch("noisebank.steps.bridge", late), patch.object(Account, "_turns", lambda self, *_: nullcontext()):
         yield
 
 

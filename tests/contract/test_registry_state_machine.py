@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import cache
 
-import py_ecc.optimized_bn128  # noqa: F401  # now: it raises the recursion limit, which hypothesis would notice later
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st

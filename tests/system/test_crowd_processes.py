@@ -22,6 +22,7 @@ RULES = Rules(rounds=3, byzantine=3, seats=25, patience=25)
 CHEATS = ["honest"] * 6 + ["wrong_cid", "forged", "killed", "honest"]
 
 
+@pytest.mark.timeout(900)
 def test_cheats_are_caught_and_named_and_the_task_completes(tmp_path: Path) -> None:
     """A wrong identifier, a stolen model, a member killed in the second round; on the embedded chain."""
     with served("host", str(tmp_path / "chain")) as host, served("edge", "--record", str(tmp_path / "seen")) as edge:

@@ -7,10 +7,12 @@ lot, and anybody can check it with the member's public key: the contract does, w
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
+from typing import Any
 
 from noisebank.digests import keccak
 from noisebank.entropy import Entropy, SystemEntropy
@@ -50,7 +52,7 @@ class LotKey:
     @cached_property
     def public(self) -> PublicKey:
         """For everybody."""
-        from py_ecc import optimized_bn128 as curve
+        curve = _curve()
 
         x, y = curve.normalize(curve.multiply(curve.G2, self._number))
         return PublicKey(int(x.coeffs[1]), int(x.coeffs[0]), int(y.coeffs[1]), int(y.coeffs[0]))
@@ -100,7 +102,7 @@ def check_lots(
     Two pairings for any number of them: with random weights r, e(sum r s, generator) = e(hash, sum r key) holds by
     chance with probability 2^-128 if any signature is wrong.
     """
-    from py_ecc import optimized_bn128 as curve
+    curve = _curve()
 
     source = entropy or SystemEntropy()
     left, right = None, None
@@ -151,10 +153,22 @@ def priority(lot: bytes, won: int) -> int:
     )
 
 
+@cache
+def _curve() -> Any:
+    """py_ecc's curve. Importing it lets Python recurse 100,000 deep, deeper than the stack: text full of brackets would
+    end the process. So the limit is put back."""
+    limit = sys.getrecursionlimit()
+    try:
+        from py_ecc import optimized_bn128 as curve
+    finally:
+        sys.setrecursionlimit(limit)
+    return curve
+
+
 @lru_cache(1024)
 def _point_of(key: PublicKey) -> object | None:
     """A key as py_ecc has it; None if it is no point of the right subgroup."""
-    from py_ecc import optimized_bn128 as curve
+    curve = _curve()
 
     if any(not 0 <= word < FIELD for word in key.words):
         return None
@@ -166,13 +180,13 @@ def _point_of(key: PublicKey) -> object | None:
 
 
 def _sum(one: object | None, other: object) -> object:
-    from py_ecc import optimized_bn128 as curve
+    curve = _curve()
 
     return other if one is None else curve.add(one, other)
 
 
 def _multiplied(point: Point, number: int) -> Point:
-    from py_ecc import optimized_bn128 as curve
+    curve = _curve()
 
     x, y = curve.normalize(curve.multiply((curve.FQ(point[0]), curve.FQ(point[1]), curve.FQ(1)), number))
     return int(x), int(y)

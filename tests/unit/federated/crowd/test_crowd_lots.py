@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import py_ecc.optimized_bn128  # noqa: F401  # now: it raises the recursion limit, which hypothesis would notice later
 import pytest
 
 from contract.real import Real
