@@ -30,6 +30,7 @@ from noisebank.ledger.protocol import Claim, Opening, Role, Run, Seal
 from noisebank.ledger.replay import Replay
 from noisebank.ledger.rpc import RpcChain, deploy
 from noisebank.ledger.signing import Key
+from noisebank.settled import settle
 from noisebank.units import Precision
 from noisebank.vault.sqlite_vault import SqliteVault
 from noisebank.vault.vault import Sealed
@@ -44,6 +45,7 @@ Moved = Callable[[int, int], None]
 
 def bench_ledger(quick: bool = False, moved: Moved = lambda done, total: None) -> dict[str, Any]:
     """All figures of `noisebank bench ledger`."""
+    settle()  # as `noisebank serve` does
     scale = 5 if quick else 1
     with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix=".bench-") as room:
         folder = Path(room)

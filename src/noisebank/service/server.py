@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import signal
 import socket
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from noisebank.errors import BadRequest, NoisebankError
 from noisebank.service.app import make_app
 from noisebank.service.logs import Log
 from noisebank.service.settings import Settings
+from noisebank.settled import settle
 
 LOG_SECONDS = 0.1
 """Lines of requests are written that much later at most: one system call for all of them."""
@@ -57,7 +57,6 @@ def serve(bank: Bank, settings: Settings, door: socket.socket, ready: Callable[[
     warm(bank)
     for account in bank.accounts():
         app.state.spendings.of(account)  # the pages' sums over all entries: from here on only new ones are read
-    gc.collect()
-    gc.freeze()  # what is here now stays: looking at it again and again would cost a tenth of every answer
+    settle()
     ready()
     server.run(sockets=[door])
