@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 import pytest
@@ -9,6 +10,10 @@ from hypothesis import HealthCheck, settings
 
 from browser.chrome import chromium
 from conformance.server import binaries
+from noisebank.recursion import kept_limit
+
+with kept_limit(), contextlib.suppress(ImportError):
+    import eth_account  # noqa: F401  # some tests use it; first here, so that the limit stays as it is for all of them
 
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 settings.load_profile("default")

@@ -12,6 +12,7 @@ from noisebank.errors import BadLedger, LedgerRefused, OutcomeUnknown
 from noisebank.ledger.abi import Contract, Value
 from noisebank.ledger.machine import Log
 from noisebank.ledger.signing import Fees, Key, Transaction
+from noisebank.recursion import kept_limit
 
 LOGS_AT_ONCE = 2_000
 """Blocks per question for logs; many nodes answer no more."""
@@ -29,8 +30,9 @@ class Node:
 
     def __init__(self, url: str, timeout: float = 20.0) -> None:
         try:
-            from requests import Session
-            from web3 import HTTPProvider
+            with kept_limit():
+                from requests import Session
+                from web3 import HTTPProvider
         except ImportError:
             raise BadLedger("a JSON-RPC chain needs web3: pip install 'noisebank[rpc]'") from None
         parts = urlsplit(url)

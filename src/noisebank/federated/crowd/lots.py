@@ -7,7 +7,6 @@ lot, and anybody can check it with the member's public key: the contract does, w
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
@@ -17,6 +16,7 @@ from typing import Any
 from noisebank.digests import keccak
 from noisebank.entropy import Entropy, SystemEntropy
 from noisebank.errors import BadBank
+from noisebank.recursion import kept_limit
 
 FIELD = 21888242871839275222246405745257275088696311157297823662689037894645226208583
 ORDER = 21888242871839275222246405745257275088548364400416034343698204186575808495617
@@ -155,13 +155,9 @@ def priority(lot: bytes, won: int) -> int:
 
 @cache
 def _curve() -> Any:
-    """py_ecc's curve. Importing it lets Python recurse 100,000 deep, deeper than the stack: text full of brackets would
-    end the process. So the limit is put back."""
-    limit = sys.getrecursionlimit()
-    try:
+    """py_ecc's curve."""
+    with kept_limit():
         from py_ecc import optimized_bn128 as curve
-    finally:
-        sys.setrecursionlimit(limit)
     return curve
 
 
