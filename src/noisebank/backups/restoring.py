@@ -90,9 +90,9 @@ def restore(source: Path, folder: Path, asked: Asked | None = None) -> Restored:
         done = _with_access(room, old, done)
         _move_vault(room, manifest, asked)
         if old is not None:
-            done = replace(done, moved_aside=beside(folder, f"replaced-{int(time.time())}"))
-            assert done.moved_aside is not None
-            folder.rename(done.moved_aside)
+            aside = _free(folder)
+            done = replace(done, moved_aside=aside)
+            folder.rename(aside)
         finish(room, folder)
     if not done.keys:
         what = "put curator.key (and sealer.key, if there is one) into its folder keys, or set NOISEBANK_CURATOR_KEY"
@@ -274,3 +274,11 @@ def _move_vault(room: Path, manifest: Manifest, asked: Asked) -> None:
     finally:
         vault.close()
     (room / VAULT).unlink()
+
+
+def _free(folder: Path) -> Path:
+    """A name beside the folder that nothing has: two restores may fall into one second."""
+    now, number = int(time.time()), 0
+    while (aside := beside(folder, f"replaced-{now}" + (f"-{number}" if number else ""))).exists():
+        number += 1
+    return aside
