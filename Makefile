@@ -19,9 +19,10 @@ test: lint .venv/.dev  ## everything that must pass, in a few minutes
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not slow and not extras and not flower" --ignore tests/browser
 	$(BIN)/python -m pytest -q -m "not slow" tests/browser  # apart: its driver keeps an event loop running
 
-test-extras: .venv/.extras  ## what needs heavy parts: Spark in local mode, Flower
+test-extras: .venv/.extras .flower-venv/.ready  ## what needs heavy parts: Spark in local mode, torch, Flower
 	@tools/system-parts java
-	$(BIN)/python -m pytest -q -m "extras"
+	$(BIN)/python -m pytest -q -m "extras and not slow"
+	.flower-venv/bin/python -m pytest -q -m "flower" tests/system/test_learning_flower.py
 
 proofs: .venv/.dev  ## bounded proofs about the compiled contract (halmos), one by one: up to an hour
 	@tools/system-parts
