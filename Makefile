@@ -22,7 +22,7 @@ test: lint .venv/.dev  ## everything that must pass, in a few minutes
 test-extras: .venv/.extras .flower-venv/.ready  ## what needs heavy parts: Spark in local mode, torch, Flower
 	@tools/system-parts java
 	$(BIN)/python -m pytest -q -m "extras and not slow"
-	.flower-venv/bin/python -m pytest -q -m "flower" tests/system/test_learning_flower.py
+	.flower-venv/bin/python -m pytest -q --noconftest -m "flower" tests/system/test_learning_flower.py
 
 proofs: .venv/.dev  ## bounded proofs about the compiled contract (halmos), one by one: up to an hour
 	@tools/system-parts
