@@ -16,7 +16,8 @@ demo: .venv/.runtime  ## make a survey and a bank, ask 150 questions, verify the
 test: lint .venv/.dev  ## everything that must pass, in a few minutes
 	@tools/system-parts
 	@tools/npm-parts
-	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not slow and not extras and not flower" --ignore tests/browser
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not slow and not extras and not flower" --ignore tests/browser --ignore tests/system/test_crowd_processes.py
+	$(BIN)/python -m pytest -q -m "not slow" tests/system/test_crowd_processes.py  # alone: ten processes with deadlines
 	$(BIN)/python -m pytest -q -m "not slow" tests/browser  # apart: its driver keeps an event loop running
 
 test-extras: .venv/.extras .flower-venv/.ready  ## what needs heavy parts: Spark in local mode, torch, Flower

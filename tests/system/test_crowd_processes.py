@@ -22,7 +22,6 @@ RULES = Rules(rounds=3, byzantine=3, seats=25, patience=25)
 CHEATS = ["honest"] * 6 + ["wrong_cid", "forged", "killed", "honest"]
 
 
-@pytest.mark.slow  # ten processes with deadlines: a minute alone on two cores; beside other tests they miss them
 @pytest.mark.timeout(900)
 def test_cheats_are_caught_and_named_and_the_task_completes(tmp_path: Path) -> None:
     """A wrong identifier, a stolen model, a member killed in the second round; on the embedded chain."""

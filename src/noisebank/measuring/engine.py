@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any, Protocol
 
+from noisebank.errors import BadTable
 from noisebank.policy import Policy
 from noisebank.queries.groups import parts_of
 from noisebank.queries.query import Query
@@ -73,6 +74,8 @@ def filled(query: Query, policy: Policy, rows: Iterable[Sequence[Any]]) -> tuple
     for *keys, total in rows:
         place = 0
         for size, known, key in zip(sizes, places, keys, strict=True):
+            if key is None or (isinstance(key, str) and key not in known):  # not quoted: it is of the table
+                raise BadTable("the engine returns a group that the policy does not declare")
             place = place * size + (known[key] if isinstance(key, str) else int(key))
         totals[place] = int(total)
     return tuple(totals)
