@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 import apsw
 
 from noisebank.errors import BadBank, OutcomeUnknown, Tampered
+from noisebank.strands import Sleep, let_others
 
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
@@ -78,12 +79,6 @@ def end_process(reason: str) -> None:
     os._exit(70)
 
 
-def _locked() -> threading.Lock:
-    lock = threading.Lock()
-    lock.acquire()
-    return lock
-
-
 @dataclass(slots=True, eq=False)
 class Turn(Generic[Item, Outcome]):
     """One caller's item and, once its group is durable, what came of it."""
@@ -93,29 +88,17 @@ class Turn(Generic[Item, Outcome]):
     refusal: Exception | None = None
     committed: bool = field(default=False)
     done: bool = field(default=False)
-    _asleep: threading.Lock = field(default_factory=_locked)
-    """A lock instead of an event: a third of the work, and a busy ledger has three turns a spend."""
-
-    def wait(self) -> None:
-        """Sleeps until woken; at once if that has happened."""
-        self._asleep.acquire()
-
-    def wake(self) -> None:
-        """Ends the sleep; does nothing if somebody has."""
-        try:  # noqa: SIM105 - `suppress` takes longer than all the rest
-            self._asleep.release()
-        except RuntimeError:
-            pass
+    sleep: Sleep = field(default_factory=Sleep)
 
 
 class GroupCommit(Generic[Item, Outcome]):
     """Many callers, one writer, one fsync a group.
 
     Whoever finds nobody writing leads: it takes all turns that wait and commits for all of them; the
-    others sleep until theirs is done, or until one of them is woken to lead next. `commit` makes the
-    turns durable and sets the outcome or refusal of each. No outcome leaves before that returns. If
-    it raises, the process ends (`die`); should `die` return, as in tests, nothing is ever committed
-    again and callers get `OutcomeUnknown`.
+    others sleep until theirs is done, or until one of them is woken to lead next. A strand that leads
+    lets the others of its thread come here first. `commit` makes the turns durable and sets the outcome
+    or refusal of each. No outcome leaves before that returns. If it raises, the process ends (`die`);
+    should `die` return, as in tests, nothing is ever committed again and callers get `OutcomeUnknown`.
     """
 
     def __init__(
@@ -137,8 +120,9 @@ class GroupCommit(Generic[Item, Outcome]):
                 if leads:
                     self._leader = turn
             if not leads:
-                turn.wait()
+                turn.sleep.wait()
             if not turn.done:
+                let_others()
                 with self._access:
                     group, self._waiting = self._waiting, []
                 self._commit_group(group)
@@ -157,13 +141,13 @@ class GroupCommit(Generic[Item, Outcome]):
                 self._waiting.remove(turn)
             for each in group:
                 each.done = True
-            woken = list(group)
+            woken = [each for each in group if each is not turn]
             if self._leader is turn:
                 self._leader = self._waiting[0] if self._waiting else None
                 if self._leader is not None:
                     woken.append(self._leader)
         for each in woken:
-            each.wake()
+            each.sleep.wake()
 
     def _commit_group(self, group: list[Turn[Item, Outcome]]) -> None:
         try:

@@ -57,7 +57,8 @@ def make_app(
     app.state.settings, app.state.log, app.state.metrics, app.state.entropy = settings, log, metrics, entropy
     app.state.access = access or Access(bank.folder / FILE, entropy)
     app.state.gate, app.state.desk = Gate(app.state.access, settings), Desk(bank)
-    app.state.room, app.state.streams = Room(settings.threads, settings.queue), Streams(settings)
+    together = not (bank.ledger.shared or bank.rooms.vault.shared)  # elsewhere a wait takes seconds, and its thread
+    app.state.room, app.state.streams = Room(settings.threads, settings.queue, together), Streams(settings)
     for routes in (routes_public, routes_asking, routes_ledger, routes_owning, routes_signing_in):
         app.include_router(routes.router)
     add_pages(app)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -35,13 +36,16 @@ class FrontDoor:
         for_people: Callable[[str], bytes | None] = lambda path: None,
     ) -> None:  # fmt: skip
         self._for_people = for_people  # HTML for what nobody expected, at addresses where people look
-        self._app, self._max_body, self._entropy, self._log, self._metrics = app, max_body, entropy, log, metrics
+        self._app, self._max_body, self._log, self._metrics = app, max_body, log, metrics
+        # Ids of requests are names, not secrets. Asking the system for each would let another thread have the
+        # interpreter each time, and requests would come to the ledger one by one instead of many at once.
+        self._series, self._numbers = entropy.token(4).hex(), count()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request, began = self._entropy.token(8).hex(), time.perf_counter()
+        request, began = f"{self._series}{next(self._numbers):08x}", time.perf_counter()
         state = scope.setdefault("state", {})
         state["request"] = request
         status, begun = 500, False

@@ -12,10 +12,13 @@ from threading import Thread
 from typing import Any, TypeVar
 
 from noisebank.service.problems import Turned
+from noisebank.strands import Loom
 
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 MOST_CALLERS = 100_000
 Job = tuple[Callable[[], Any], asyncio.AbstractEventLoop, "asyncio.Future[Any]"]
+Made = tuple[Job, Any, BaseException | None]
+"""A job, what came of it, or what went wrong."""
 
 
 class Pace:
@@ -39,51 +42,82 @@ class Pace:
 
 
 class Room:
-    """Blocking work on a few threads; a bounded number may wait for one, and nobody more."""
+    """Blocking work on a few threads; a bounded number may wait for one, and nobody more.
 
-    def __init__(self, threads: int, queue: int) -> None:
+    With `together`, what is walked goes on side by side in one thread: see `strands`.
+    """
+
+    def __init__(self, threads: int, queue: int, together: bool = False) -> None:
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._threads = [Thread(target=self._work, name=f"asker {place}", daemon=True) for place in range(threads)]
         self._most, self.inside, self._closed = threads + queue, 0, False
+        self._made: list[Made] = []
+        self._loom = Loom(threads, self._tell, "walker") if together else None
         for thread in self._threads:
             thread.start()
 
-    async def run(self, work: Callable[[], Made]) -> Made:
+    async def run(self, work: Callable[[], Result]) -> Result:
         """Does the work and waits for it. A caller who hangs up does not stop what is reserved."""
-        if self.inside >= self._most or self._closed:
-            raise Turned("overloaded", "more requests are waiting than this service holds; ask again soon", 1.0)
-        self.inside += 1
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[Made] = loop.create_future()
-        self._jobs.put((work, loop, done))
-        return await done
+        job: Job = self._enter(work)
+        self._jobs.put(job)
+        return await job[2]  # type: ignore[no-any-return]
+
+    async def walk(self, work: Callable[[], Result]) -> Result:
+        """The same for work that mostly waits, for the disk or for others who wait for it."""
+        if self._loom is None:
+            return await self.run(work)
+        job: Job = self._enter(work)
+        self._loom.begin(lambda: self._made.append((job, *_done(work))))
+        return await job[2]  # type: ignore[no-any-return]
 
     def close(self) -> None:
         """Finishes what is under way; takes nothing new."""
         self._closed = True
+        if self._loom is not None:
+            self._loom.close()
+            self._tell()
         for _ in self._threads:
             self._jobs.put(None)
         for thread in self._threads:
             thread.join()
 
+    def _enter(self, work: Callable[[], Any]) -> Job:
+        if self.inside >= self._most or self._closed:
+            raise Turned("overloaded", "more requests are waiting than this service holds; ask again soon", 1.0)
+        self.inside += 1
+        loop = asyncio.get_running_loop()
+        return work, loop, loop.create_future()
+
     def _work(self) -> None:
         """A thread's life. An executor's futures would cost more than the ledger's part of a reused answer."""
         while (job := self._jobs.get()) is not None:
-            work, loop, done = job
-            made: object = None
-            error: BaseException | None = None
-            try:
-                made = work()
-            except BaseException as raised:
-                error = raised
-            with suppress(RuntimeError):  # the loop may have ended before what it waited for
-                loop.call_soon_threadsafe(self._leave, done, made, error)
+            self._leave([(job, *_done(job[0]))])
 
-    def _leave(self, done: asyncio.Future[Any], made: object, error: BaseException | None) -> None:
-        self.inside -= 1
-        if done.cancelled():  # the caller has gone; what was reserved is finished all the same
-            return
-        if error is None:
-            done.set_result(made)
-        else:
-            done.set_exception(error)
+    def _tell(self) -> None:
+        """What strands have made since the last time, all at once: each message to the loop is a system call."""
+        if self._made:
+            made, self._made = self._made, []
+            self._leave(made)
+
+    def _leave(self, made: list[Made]) -> None:
+        for loop in {job[1] for job, _, _ in made}:
+            with suppress(RuntimeError):  # the loop may have ended before what it waited for
+                loop.call_soon_threadsafe(self._answer, [each for each in made if each[0][1] is loop])
+
+    def _answer(self, made: list[Made]) -> None:
+        for (_, _, done), result, error in made:
+            self.inside -= 1
+            if done.cancelled():  # the caller has gone; what was reserved is finished all the same
+                continue
+            if error is None:
+                done.set_result(result)
+            else:
+                done.set_exception(error)
+
+
+def _done(work: Callable[[], Any]) -> tuple[Any, BaseException | None]:
+    """What came of the work."""
+    try:
+        return work(), None
+    except BaseException as error:
+        return None, error
