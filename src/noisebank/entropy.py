@@ -11,8 +11,13 @@ import math
 import os
 import random
 import secrets
+from collections import defaultdict
+from collections.abc import Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
+
+from noisebank.strands import Gather
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,15 +49,27 @@ class Entropy(Protocol):
 class SystemEntropy:
     """The real thing: OpenDP's sampler and the operating system."""
 
+    def __init__(self) -> None:
+        self._gather: Gather[tuple[float, int], list[int]] = Gather(_draws)
+
     def discrete_gaussian(self, scale: float) -> int:
         return _sampler(_checked(scale))(0)
 
     def discrete_gaussians(self, scale: float, count: int) -> list[int]:
         """Many draws in one call of the same sampler: eight times faster."""
-        return _many_sampler(_checked(scale))([0] * count) if count else []
+        return self._gather((_checked(scale), count)) if count else []
 
     def token(self, size: int = 32) -> bytes:
         return secrets.token_bytes(size)
+
+
+def _draws(wanted: Sequence[tuple[float, int]]) -> list[list[int]]:
+    """So many draws of each scale: one call for all that have the same, and each draw is handed out once."""
+    counts: dict[float, int] = defaultdict(int)
+    for scale, count in wanted:
+        counts[scale] += count
+    drawn = {scale: iter(_many_sampler(scale)([0] * count)) for scale, count in counts.items()}
+    return [list(islice(drawn[scale], count)) for scale, count in wanted]
 
 
 def _checked(scale: float) -> float:

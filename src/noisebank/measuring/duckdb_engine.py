@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 from noisebank.errors import BadTable
 from noisebank.measuring.dialect import DUCKDB, DuckDBDialect, Stored
 from noisebank.measuring.sql_engine import SqlEngine
-from noisebank.measuring.statement import literal, quoted
+from noisebank.measuring.statement import counts_statement, literal, plain_count, quoted
 from noisebank.policy import Policy, Source, Table
+from noisebank.queries.query import Query
+from noisebank.strands import Gather
 
 if TYPE_CHECKING:
     import duckdb
@@ -29,6 +31,8 @@ STORED = {
     "VARCHAR": Stored.TEXT,
 }
 ATTACHED = "source"
+SMALL = 4 << 20
+"""Bytes of a file that one thread reads in no time."""
 
 
 def header_of(source: Source) -> tuple[str, ...]:
@@ -75,17 +79,35 @@ def path_of(source: Source) -> Path:
 
 
 class DuckDBEngine(SqlEngine):
-    """An `Engine` over one file. For a table of a database see `DuckDBTableEngine`."""
+    """An `Engine` over one file. For a table of a database see `DuckDBTableEngine`.
+
+    Of a small file a statement costs what planning it costs: it is read by one thread, and counts that are asked for
+    at once are one statement.
+    """
 
     def __init__(self, policy: Policy, header: tuple[str, ...], row_key: str) -> None:
         super().__init__(policy, header, row_key, DUCKDB)
         self._path = path_of(policy.source)
+        self._small = self._path.is_file() and self._path.stat().st_size <= SMALL
+        self._counted: Gather[Query, int] = Gather(self._counts)
         self._lock = threading.Lock()
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._types: tuple[str, Mapping[str, Stored]] | None = None
 
     def identity(self) -> str:
         return file_identity(self._path)
+
+    def statistic(self, query: Query) -> int:
+        """See `Engine`."""
+        return self._counted(query) if self._small and plain_count(query) else super().statistic(query)
+
+    def _counts(self, queries: list[Query]) -> list[int]:
+        if len(queries) == 1:
+            sql = self._statement(queries[0])
+        else:
+            sql = counts_statement(queries, self._policy, self._table(), self._row_key, DUCKDB, self._known())
+        (values,) = self._rows(sql)
+        return [int(value) for value in values]
 
     def fingerprint(self, salt: bytes) -> bytes:
         """Of the file's bytes."""
@@ -124,6 +146,8 @@ class DuckDBEngine(SqlEngine):
             with self._lock:
                 if self._connection is None:
                     self._connection = _connected()
+                    if self._small:
+                        self._connection.execute("SET threads = 1")
                 return self._connection.execute(sql).fetchall()
         except duckdb.Error as error:
             # Engine messages may quote values: only their kind leaves this room.

@@ -15,6 +15,7 @@ from noisebank.measuring.tabulation import Tabulation, cells_statement, tabulate
 from noisebank.policy import Policy
 from noisebank.queries.cells import Cube
 from noisebank.queries.query import Query
+from noisebank.strands import apart
 
 
 class SqlEngine(ABC):
@@ -28,12 +29,12 @@ class SqlEngine(ABC):
 
     def statistic(self, query: Query) -> int:
         """See `Engine`."""
-        ((value,),) = self._rows(self._statement(query))
+        ((value,),) = apart(lambda: self._rows(self._statement(query)))
         return int(value)
 
     def statistics(self, query: Query) -> tuple[int, ...]:
         """See `Engine`."""
-        return filled(query, self._policy, self._rows(self._statement(query)))
+        return filled(query, self._policy, apart(lambda: self._rows(self._statement(query))))
 
     def tabulate(self, cube: Cube) -> Tabulation:
         """See `Engine`."""

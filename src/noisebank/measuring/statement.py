@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from noisebank.errors import UnsupportedQuery
@@ -44,14 +44,10 @@ def statement(
     counted. Groups without rows are missing from the result: who reads it fills them with 0.
     """
     check_size(query, policy)
-    names = query.columns()
-    if policy.unit != "row":
-        names |= {name for name, column in policy.columns.items() if askable(column)}
-    fields = fields_of(policy, names, dialect, stored)
+    fields = _fields(query.columns(), policy, dialect, stored)
     rows = f"FROM {counted_rows(policy, table, row_key, fields, dialect, stored)}"
     added, condition = _added(query, fields, dialect)
-    limit = saturation(query, policy)
-    total = f"greatest(least({added}, {dialect.wide(str(limit))}), {dialect.wide(str(-limit))})"
+    total = _saturated(added, query, policy, dialect)
     if not query.by:
         return f"SELECT {total} {rows}{_where(condition)}"
     keys = [fields[name].grouped() for name in query.by]
@@ -60,11 +56,47 @@ def statement(
     return f"SELECT {', '.join(keys)}, {total} {rows}{_where(condition, *inside)} GROUP BY {places}"
 
 
+def counts_statement(
+    queries: Sequence[Query],
+    policy: Policy,
+    table: str,
+    row_key: str,
+    dialect: Dialect = DUCKDB,
+    stored: Mapping[str, Stored] = UNKNOWN,
+) -> str:
+    """One row with the statistics of several plain counts: one scan, and one plan, for all of them."""
+    for query in queries:
+        check_size(query, policy)
+    fields = _fields(frozenset().union(*(query.columns() for query in queries)), policy, dialect, stored)
+    totals = []
+    for query in queries:
+        condition = "TRUE" if query.where is TRUE else condition_of(query.where, fields)
+        totals.append(_saturated(dialect.wide(f"count(*) FILTER (WHERE {condition})"), query, policy, dialect))
+    return f"SELECT {', '.join(totals)} FROM {counted_rows(policy, table, row_key, fields, dialect, stored)}"
+
+
+def plain_count(query: Query) -> bool:
+    """Whether it counts the rows for which a predicate holds, each once, and all of them together."""
+    return query.simple and query.function is Function.COUNT and query.parts[0].weights[0][0] == 1 and not query.by
+
+
 def check_size(query: Query, policy: Policy) -> None:
     """Refuses, by the policy alone, what could leave the integers of an engine."""
     low, high = row_range(query, policy)
     if max(abs(low), abs(high)) * MAX_ROWS >= MOST:
         raise UnsupportedQuery("numbers this large", "use narrower bounds, a larger step or smaller coefficients")
+
+
+def _fields(names: frozenset[str], policy: Policy, dialect: Dialect, stored: Mapping[str, Stored]) -> dict[str, Field]:
+    """What a statement about these columns reads: where a policy caps rows, whatever tells two rows apart."""
+    if policy.unit != "row":
+        names |= {name for name, column in policy.columns.items() if askable(column)}
+    return fields_of(policy, names, dialect, stored)
+
+
+def _saturated(total: str, query: Query, policy: Policy, dialect: Dialect) -> str:
+    limit = saturation(query, policy)
+    return f"greatest(least({total}, {dialect.wide(str(limit))}), {dialect.wide(str(-limit))})"
 
 
 def condition_of(predicate: Predicate, fields: Fields) -> str:

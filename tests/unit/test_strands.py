@@ -1,0 +1,277 @@
+"""Strands: they share commits, wait for each other and for threads, and nobody is lost or served twice."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from noisebank import entropy
+from noisebank.durable import GroupCommit, Turn
+from noisebank.entropy import SystemEntropy
+from noisebank.errors import BudgetExhausted, NoisebankError
+from noisebank.measuring.duckdb_engine import DuckDBEngine
+from noisebank.measuring.statement import plain_count
+from noisebank.records import Case
+from noisebank.strands import Gather, Loom, Mutex, apart, let_others
+from noisebank.vault.turns import Turns
+from support import memory_account, write_people
+
+
+def woven(works: Sequence[Callable[[], None]], most: int = 100) -> None:
+    """All of them as strands of one thread; what one of them raises is raised here."""
+    errors: list[BaseException] = []
+
+    def careful(work: Callable[[], None]) -> Callable[[], None]:
+        def run() -> None:
+            try:
+                work()
+            except BaseException as error:
+                errors.append(error)
+
+        return run
+
+    loom = Loom(most, lambda: None, "test")
+    for work in works:
+        loom.begin(careful(work))
+    loom.close()
+    if errors:
+        raise errors[0]
+
+
+def test_strands_share_a_commit() -> None:
+    sizes: list[int] = []
+
+    def commit(turns: Sequence[Turn[int, int]]) -> None:
+        sizes.append(len(turns))
+        for turn in turns:
+            turn.outcome = turn.item * 2
+
+    first: GroupCommit[int, int] = GroupCommit(commit)
+    second: GroupCommit[int, int] = GroupCommit(commit)
+    found: dict[int, tuple[int, int]] = {}
+
+    def walk(number: int) -> Callable[[], None]:
+        return lambda: found.update({number: (first(number), second(number + 1))})
+
+    woven(_after(walk, 20))
+    assert found == {number: (2 * number, 2 * number + 2) for number in range(20)}
+    assert sum(sizes) == 40
+    assert max(sizes) >= 19
+
+
+def _after(walk: Callable[[int], Callable[[], None]], count: int) -> list[Callable[[], None]]:
+    """The first strand holds the thread for a moment, so that the others are there when it goes on."""
+
+    def first() -> None:
+        time.sleep(0.05)
+        walk(0)()
+
+    return [first, *[walk(number) for number in range(1, count)]]
+
+
+def test_strands_and_threads_share_a_commit() -> None:
+    def commit(turns: Sequence[Turn[int, int]]) -> None:
+        time.sleep(0.001)
+        for turn in turns:
+            turn.outcome = turn.item
+
+    group: GroupCommit[int, int] = GroupCommit(commit)
+    found: Counter[int] = Counter()
+    threads = [threading.Thread(target=lambda n=n: found.update([group(n)])) for n in range(100, 110)]
+    for thread in threads:
+        thread.start()
+    woven([lambda n=n: found.update([group(n) + 0 * group(n)]) for n in range(30)])  # type: ignore[misc]
+    for thread in threads:
+        thread.join(10)
+    assert found == Counter([*range(30), *range(100, 110)])
+
+
+@pytest.mark.parametrize("inside", [let_others, lambda: apart(lambda: time.sleep(0.001))])
+def test_a_mutex_is_held_by_one_thread_or_strand(inside: Callable[[], object]) -> None:
+    mutex, held, most, done = Mutex(), [0], [0], Counter[str]()
+
+    def once(kind: str) -> None:
+        mutex.acquire()
+        held[0] += 1
+        most[0] = max(most[0], held[0])
+        inside()
+        held[0] -= 1
+        mutex.release()
+        done[kind] += 1
+
+    threads = [threading.Thread(target=once, args=("thread",)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    woven([lambda: once("strand")] * 25)
+    for thread in threads:
+        thread.join(10)
+    assert (most[0], done) == (1, Counter(strand=25, thread=8))
+
+
+def test_turns_of_strands_do_not_lock_each_other_out() -> None:
+    turns, order = Turns(), []
+
+    def walk(number: int) -> None:
+        with turns([b"a", b"b"] if number % 2 else [b"b", b"a"]):
+            let_others()
+            order.append(number)
+            let_others()
+            order.append(number)
+
+    woven([lambda n=n: walk(n) for n in range(12)])  # type: ignore[misc]
+    assert order == [number for number in range(12) for _ in range(2)]
+
+
+def test_what_takes_long_lets_others_go_on() -> None:
+    order: list[str] = []
+    other = threading.Event()
+
+    def long() -> None:
+        assert apart(lambda: other.wait(10))
+        order.append("long")
+
+    def short() -> None:
+        order.append("short")
+        other.set()
+
+    woven([long, short])
+    assert order == ["short", "long"]
+    with pytest.raises(ZeroDivisionError):
+        woven([lambda: apart(lambda: print(1 // 0))])
+
+
+def test_no_more_than_so_many_at_once() -> None:
+    inside, most = [0], [0]
+
+    def walk() -> None:
+        inside[0] += 1
+        most[0] = max(most[0], inside[0])
+        let_others()
+        inside[0] -= 1
+
+    woven([walk] * 50, most=7)
+    assert (inside[0], most[0]) == (0, 7)
+
+
+def test_a_gather_that_fails_for_all_is_tried_for_each() -> None:
+    sizes: list[int] = []
+
+    def halves(items: list[int]) -> list[int]:
+        sizes.append(len(items))
+        if any(item % 2 for item in items):
+            raise ValueError("odd")
+        return [item // 2 for item in items]
+
+    gather: Gather[int, int] = Gather(halves)
+    found: dict[int, int | str] = {}
+
+    def walk(number: int) -> None:
+        try:
+            found[number] = gather(number)
+        except ValueError as error:
+            found[number] = str(error)
+
+    woven(_after(lambda n: lambda: walk(n), 10))
+    assert found == {number: "odd" if number % 2 else number // 2 for number in range(10)}
+    assert max(sizes) > 1
+    assert gather(8) == 4  # not in a strand
+
+
+def test_noise_that_is_drawn_together_is_handed_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[tuple[float, int]] = []
+    drawn = iter(range(10_000))
+
+    def sampler(scale: float) -> Callable[[list[int]], list[int]]:
+        def draw(zeros: list[int]) -> list[int]:
+            calls.append((scale, len(zeros)))
+            return [next(drawn) for _ in zeros]
+
+        return draw
+
+    monkeypatch.setattr(entropy, "_many_sampler", sampler)
+    source, found = SystemEntropy(), []
+    woven(_after(lambda n: lambda: found.append(source.discrete_gaussians(2.0 ** (n % 3), 1 + n % 2)), 30))
+    assert sorted(map(len, found)) == [1] * 15 + [2] * 15
+    handed = [value for values in found for value in values]
+    assert len(set(handed)) == len(handed) == 45
+    assert sum(count for _, count in calls) == 45
+    assert len(calls) < 15
+
+
+CONDITIONS = st.lists(
+    st.tuples(
+        st.sampled_from(
+            ["age <= {}", "income > {}", "children = {}", "smoker AND age > {}", "town = 'north' OR age < {}"]
+        ),
+        st.integers(1, 9),
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory: pytest.TempPathFactory) -> DuckDBEngine:
+    lines = [f"{7 * i % 131},{i * 37 % 900 - 200},{'true' if i % 3 else 'no'},{'north' if i % 2 else '?'},{i % 11 or ''}"
+             for i in range(300)]  # fmt: skip
+    account = memory_account(write_people(tmp_path_factory.mktemp("people"), neighbours="add-remove", lines=lines))
+    assert isinstance(account.engine, DuckDBEngine)
+    account.engine.parsed = account.parse  # type: ignore[attr-defined]
+    return account.engine
+
+
+@settings(deadline=None, max_examples=25)
+@given(asked=CONDITIONS)
+def test_counts_that_are_read_together_are_the_same(people: DuckDBEngine, asked: list[tuple[str, int]]) -> None:
+    parse = people.parsed  # type: ignore[attr-defined]
+    queries = [parse(f"SELECT count(*) FROM people WHERE {text.format(number)}").query for text, number in asked]
+    queries.append(parse("SELECT count(*) FROM people").query)
+    assert all(plain_count(query) for query in queries)
+    assert people._counts(queries) == [people._counts([query])[0] for query in queries]
+
+
+def test_only_plain_counts_are_read_together(people: DuckDBEngine) -> None:
+    parse = people.parsed  # type: ignore[attr-defined]
+    for text in ("sum(age)", "count(*) + 2 * count(children)", "2 * count_if(age > 3) - count_if(age > 5)"):
+        assert not plain_count(parse(f"SELECT {text} FROM people WHERE income > 3").query)
+    assert not plain_count(parse("SELECT town, count(*) FROM people GROUP BY town").query)
+
+
+def test_answers_of_strands_are_those_of_the_one_path(tmp_path: Path) -> None:
+    """Many at once, several of the same question, more than the budget pays for: books and answers stay right."""
+    account = memory_account(write_people(tmp_path, epsilon="1", neighbours="add-remove"))
+    found: dict[int, object] = {}
+
+    def walk(number: int) -> None:
+        try:
+            found[number] = account.ask(
+                f"SELECT count(*) FROM people WHERE age <= {20 + number % 10}",
+                sigma=str(30 - number // 10),
+                key=f"{number}",
+            )
+        except NoisebankError as error:
+            found[number] = error
+
+    woven(_after(lambda n: lambda: walk(n), 60))
+    assert len(found) == 60
+    answers = {number: made for number, made in found.items() if not isinstance(made, NoisebankError)}
+    assert answers
+    assert all(isinstance(made, BudgetExhausted) for made in found.values() if isinstance(made, NoisebankError))
+    reservations = account.ledger.reservations(account.id)
+    assert len(reservations) == len(answers)
+    assert sum(each.fresh.units for each in reservations) == account.state.spent.units <= account.state.budget.units
+    assert {each.case for each in reservations} >= {Case.FIRST, Case.REFINE}
+    for number, made in answers.items():
+        again = account.ask(
+            f"SELECT count(*) FROM people WHERE age <= {20 + number % 10}",
+            sigma=str(30 - number // 10),
+            key=f"{number}",
+        )
+        assert again.exact == made.exact  # type: ignore[attr-defined]
