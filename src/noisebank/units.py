@@ -33,6 +33,8 @@ def exact(value: Exact, parameter: str = "value") -> Fraction:
     if isinstance(value, (int, Fraction)):
         return _ordinary(Fraction(value), parameter)
     text = float.__repr__(value) if isinstance(value, float) else str(value)
+    if text.isascii() and text.isdigit() and len(text) < 40:  # what people write most
+        return Fraction(int(text))
     try:
         if "/" in text:
             return _ordinary(Fraction(text), parameter)

@@ -57,10 +57,7 @@ class Predicate:
     @cached_property
     def paths(self) -> int:
         """In how many ways it can be true: the size of its SQL."""
-        count = {id(FALSE): 0, id(TRUE): 1}
-        for node in self.nodes:
-            count[id(node)] = sum(count[id(child)] for _, child in node.branches)
-        return count[id(self)]
+        return sum(child.paths for _, child in self.branches) if self.branches else int(self is TRUE)
 
     def columns(self) -> frozenset[str]:
         """The columns that it depends on."""

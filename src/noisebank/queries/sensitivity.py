@@ -56,6 +56,10 @@ def contribution_range(query: Query, policy: Policy) -> tuple[int, int]:
 
 def row_range(query: Query, policy: Policy) -> tuple[int, int]:
     """The least and the most that one row can add."""
+    if query.simple:  # what is asked most, without a diagram of all other rows
+        part = query.parts[0]
+        low, high = _ends(part, part.weights[0][0], policy)
+        return (low, high) if part.everywhere else (min(low, 0), max(high, 0))
     ranges = [_part_ranges(part, policy) for part in query.parts]
     combinations = 1
     for one in ranges:
@@ -83,6 +87,20 @@ def saturation(query: Query, policy: Policy) -> int:
 
 def _part_ranges(part: Part, policy: Policy) -> list[tuple[Predicate, int, int]]:
     """For each weight (and none): where it holds, and the extremes of what such a row adds."""
+    found: list[tuple[Predicate, int, int]] = []
+    diagrams = Diagrams(policy.columns)
+    rest: Predicate | None = None
+    for weight, predicate in part.weights:
+        found.append((predicate, *_ends(part, weight, policy)))
+        rest = predicate if rest is None else diagrams.either(rest, predicate)
+    nothing = diagrams.negation(rest) if rest is not None else FALSE
+    if nothing is not FALSE:
+        found.append((nothing, 0, 0))
+    return found
+
+
+def _ends(part: Part, weight: int, policy: Policy) -> tuple[int, int]:
+    """The least and the most that a row of this weight adds."""
     low = high = 1
     hidden = False
     if part.column is not None:
@@ -91,16 +109,5 @@ def _part_ranges(part: Part, policy: Policy) -> list[tuple[Predicate, int, int]]
         hidden = column.nullable
         if part.function is Function.SQUARES:
             low, high = (0 if low <= 0 <= high else min(low * low, high * high)), max(low * low, high * high)
-    found: list[tuple[Predicate, int, int]] = []
-    diagrams = Diagrams(policy.columns)
-    rest: Predicate | None = None
-    for weight, predicate in part.weights:
-        ends = sorted((weight * low, weight * high))
-        if hidden:
-            ends = [min(ends[0], 0), max(ends[1], 0)]
-        found.append((predicate, ends[0], ends[1]))
-        rest = predicate if rest is None else diagrams.either(rest, predicate)
-    nothing = diagrams.negation(rest) if rest is not None else FALSE
-    if nothing is not FALSE:
-        found.append((nothing, 0, 0))
-    return found
+    low, high = min(weight * low, weight * high), max(weight * low, weight * high)
+    return (min(low, 0), max(high, 0)) if hidden else (low, high)

@@ -114,9 +114,10 @@ def _refuse_clauses(select: exp.Select) -> None:
         if value and key not in ("expressions", "from_", "where", "group"):
             name = REFUSED_CLAUSES.get(key, key.upper())
             raise UnsupportedQuery(name, "ask SELECT aggregate FROM table [WHERE condition] [GROUP BY columns]")
-    if select.find(exp.Subquery) or len(list(select.find_all(exp.Select))) > 1:
+    inside = [node for node in select.walk() if isinstance(node, (exp.Subquery, exp.Select, exp.Window))]
+    if any(not isinstance(node, exp.Window) for node in inside if node is not select):
         raise UnsupportedQuery("a subquery", "ask SELECT aggregate FROM table [WHERE condition] [GROUP BY columns]")
-    if select.find(exp.Window):
+    if len(inside) > 1:
         raise UnsupportedQuery("OVER", "window functions see single rows")
 
 

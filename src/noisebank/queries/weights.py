@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from math import gcd
 
 from noisebank.digests import canonical
@@ -12,16 +12,18 @@ from noisebank.queries.query import Function, Part, Query, Weights
 
 MAX_WEIGHT = 2**40
 """In absolute value, after common factors are gone: keeps every sum inside an engine's 128 bits."""
-Terms = Mapping[tuple[Function, str | None], Iterable[tuple[int, Predicate]]]
+Terms = Mapping[tuple[Function, str | None], Sequence[tuple[int, Predicate]]]
 """By function and column: weights that add up where their predicates overlap."""
 
 
-def combined(diagrams: Diagrams, terms: Iterable[tuple[int, Predicate]]) -> Weights:
+def combined(diagrams: Diagrams, terms: Sequence[tuple[int, Predicate]]) -> Weights:
     """Weights that add up where predicates overlap, as disjoint predicates by rising weight.
 
     Guarantees: for every row the weight is the sum of those terms whose predicate holds; equal
     sums give equal results, since each weight's rows are one canonical diagram.
     """
+    if len(terms) == 1:  # nothing overlaps: what is asked most
+        return tuple((amount, predicate) for amount, predicate in terms if amount and predicate is not FALSE)
     rows: dict[int, Predicate] = {0: TRUE}
     for amount, predicate in terms:
         moved: dict[int, Predicate] = {}
@@ -51,7 +53,8 @@ def query_of(diagrams: Diagrams, terms: Terms, by: tuple[str, ...] = ()) -> tupl
     factor = gcd(*(weight for part in parts for weight, _ in part.weights))
     # A statistic and its negative are one query: the one whose weights are mostly positive, by number, sum, then text.
     factor, query = max(
-        ((sign * factor, _scaled(parts, sign * factor, by)) for sign in (1, -1)), key=lambda found: _sign(found[1])
+        ((sign * factor, _scaled(parts, sign * factor, by)) for sign in _signs(parts)),
+        key=lambda found: _text(found[1]),
     )
     if any(abs(weight) > MAX_WEIGHT for part in query.parts for weight, _ in part.weights):
         raise UnsupportedQuery("a coefficient this large", "use coefficients whose ratios stay below 2^40")
@@ -72,7 +75,12 @@ def _scaled(parts: Iterable[Part], factor: int, by: tuple[str, ...]) -> Query:
     )
 
 
-def _sign(query: Query) -> tuple[int, int, str]:
-    weights = [weight for part in query.parts for weight, _ in part.weights]
-    number = sum((weight > 0) - (weight < 0) for weight in weights)
-    return number, sum(weights), canonical([part.canonical for part in query.parts])
+def _signs(parts: Iterable[Part]) -> tuple[int, ...]:
+    """The sign that makes most weights positive, or their sum; both where neither does."""
+    weights = [weight for part in parts for weight, _ in part.weights]
+    decided = sum((weight > 0) - (weight < 0) for weight in weights) or sum(weights)
+    return (1, -1) if not decided else (1,) if decided > 0 else (-1,)
+
+
+def _text(query: Query) -> str:
+    return canonical([part.canonical for part in query.parts])
