@@ -62,9 +62,10 @@ def make_app(
     for routes in (routes_public, routes_asking, routes_ledger, routes_owning, routes_signing_in):
         app.include_router(routes.router)
     add_pages(app)
-    app.add_exception_handler(NoisebankError, _problem)
-    app.add_exception_handler(HTTPException, _http_problem)
-    app.add_exception_handler(RequestValidationError, _form_problem)
+    problems = {NoisebankError: _problem, HTTPException: _http_problem, RequestValidationError: _form_problem}
+    for kind, tell in problems.items():
+        app.add_exception_handler(kind, tell)
+    app.add_middleware(routes_asking.ShortCut, problems=problems)
     app.add_middleware(
         FrontDoor, max_body=settings.max_body, entropy=entropy, log=log, metrics=metrics,
         for_people=lambda path: bare_problem() if wants_page(path) else None,

@@ -209,4 +209,6 @@ def _insert(table: str, rows: Sequence[tuple[object, ...]]) -> tuple[str, tuple[
 
 
 def _sealed(row: Any) -> Sealed:
-    return Sealed(row[0], row[1], row[2], json.loads(row[3]), row[4])
+    sealed = Sealed(row[0], row[1], row[2], json.loads(row[3]), row[4])
+    sealed.__dict__["text"] = row[3]  # what is kept is what was digested: any other spelling is not the one published
+    return sealed
