@@ -67,7 +67,7 @@ class Room:
         if self._loom is None:
             return await self.run(work)
         job: Job = self._enter(work)
-        self._loom.begin(lambda: self._made.append((job, *_done(work))))
+        self._loom.begin(lambda: self._walked(job))
         return await job[2]  # type: ignore[no-any-return]
 
     def close(self) -> None:
@@ -92,6 +92,10 @@ class Room:
         """A thread's life. An executor's futures would cost more than the ledger's part of a reused answer."""
         while (job := self._jobs.get()) is not None:
             self._leave([(job, *_done(job[0]))])
+
+    def _walked(self, job: Job) -> None:
+        made = job, *_done(job[0])
+        self._made.append(made)  # not before: other strands have told theirs meanwhile
 
     def _tell(self) -> None:
         """What strands have made since the last time, all at once: each message to the loop is a system call."""
