@@ -217,7 +217,7 @@ def grouped(
 
 def released(value: GridValue, unit: Fraction, offset: Fraction = Fraction(0)) -> Fraction:
     """A point of a bridge in the asker's unit."""
-    return value.exact * unit + offset
+    return value.exact if unit == 1 and not offset else value.exact * unit + offset
 
 
 def standard_deviation(sensitivity: Fraction, unit: Fraction, precision: Precision) -> float:

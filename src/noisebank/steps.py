@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from math import sqrt
@@ -123,8 +124,8 @@ class Steps:
         records = self._records(question.query)
         planned = plan(wanted, records)
         self._check_noise(question.query, planned)
-        points = self.vault.points(self.id, self.secrets.query(question.query))
-        if planned.fresh or not points or points[-1].precision < wanted:
+        known = self.vault.released(self.id, self.secrets.query(question.query))
+        if planned.fresh or not known or known[-1][0] < wanted:
             for record in records:
                 self._finish_earlier(record)
         if planned.reused is not None and planned.case is Case.REFINE:
@@ -169,15 +170,19 @@ class Steps:
         agreed: Precision | None,
     ) -> list[Reservation]:
         """One transaction for all of it. Each part may cost what was planned, one alone up to what was agreed."""
-        costs = self.costs([(question, each) for (question, _), each in zip(asked, planned, strict=True)])
+        claims = [
+            self._claim(request.id, self.analyst(request.analyst), question, each, NOTHING)
+            for request, (question, _), each in zip(requests, asked, planned, strict=True)
+        ]
+        costs = self.ledger.books.costs(claims)
         if agreed is not None and len(planned) > 1 and sum(costs, NOTHING) > agreed:
             raise PriceMoved(agreed)
-        claims = []
-        for request, (question, _), each, cost in zip(requests, asked, planned, costs, strict=True):
+        limited = []
+        for claim, each, cost in zip(claims, planned, costs, strict=True):
             most = cost if each.cube else each.wanted
             limit = cost if agreed is None or len(planned) > 1 else min(agreed, most)
-            claims.append(self._claim(request.id, self.analyst(request.analyst), question, each, limit))
-        return list(self.ledger.reserve(*claims))
+            limited.append(replace(claim, limit=limit) if limit else claim)
+        return list(self.ledger.reserve(*limited))
 
     def _found(self, reservation: Reservation, question: Question) -> dict[str, Any]:
         """What is sealed of an answer besides what the ledger says."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from noisebank.durable import GroupCommit, Turn
 from noisebank.entropy import SystemEntropy
 from noisebank.records import Case
 from noisebank.service.access import LOOK_SECONDS, Access, Part
@@ -93,3 +95,32 @@ def test_the_same_repeat_twice_at_once_is_one(tmp_path: Path) -> None:
             again = list(pool.map(lambda _, key=f"key {turn}": account.ask(sql, sigma=50, key=key), range(8)))
         assert {answer.exact for answer in again} == {first.exact}
     assert account.ledger.books.count(account.id) == 21
+
+
+def test_a_room_where_many_walk_together_loses_nobody() -> None:
+    """Each waits twice for a commit that all share; results are told in between, errors are their own."""
+    sizes: list[int] = []
+
+    def commit(turns: Sequence[Turn[int, int]]) -> None:
+        sizes.append(len(turns))
+        for turn in turns:
+            turn.outcome = turn.item + 1
+
+    first: GroupCommit[int, int] = GroupCommit(commit)
+    second: GroupCommit[int, int] = GroupCommit(commit)
+    room = Room(8, 200, together=True)
+
+    def walk(number: int) -> int:
+        found = first(number) if number % 3 else number + 1
+        return 1 // 0 if number % 10 == 7 else second(found)
+
+    async def many() -> list[object]:
+        return await asyncio.gather(*(room.walk(lambda n=n: walk(n)) for n in range(150)), return_exceptions=True)  # type: ignore[misc]
+
+    found = asyncio.run(asyncio.wait_for(many(), 30))
+    assert [each for n, each in enumerate(found) if n % 10 != 7] == [n + 2 for n in range(150) if n % 10 != 7]
+    assert all(isinstance(found[n], ZeroDivisionError) for n in range(7, 150, 10))
+    assert (room.inside, max(sizes) > 1) == (0, True)
+    room.close()
+    with pytest.raises(Turned):
+        asyncio.run(room.walk(lambda: 1))

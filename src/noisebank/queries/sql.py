@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from fractions import Fraction
 
 from sqlglot import Dialect, Token, TokenType, exp
@@ -61,8 +62,9 @@ def read_select(text: str, policy: Policy) -> exp.Select:
     _refuse_nesting(tokens)
     try:
         select = _select(text, tokens)
-        _refuse_clauses(select)
-        _check_table(select, policy)
+        nodes = tuple(select.walk())
+        _refuse_clauses(select, nodes)
+        _check_table(select, nodes, policy)
     except RecursionError:
         raise BadQuery("this SQL is nested too deeply") from None
     return select
@@ -109,19 +111,19 @@ def _not_sql(error: SqlglotError) -> BadQuery:
     return BadQuery(f"this is not SQL: {plain}")
 
 
-def _refuse_clauses(select: exp.Select) -> None:
+def _refuse_clauses(select: exp.Select, nodes: Sequence[exp.Expr]) -> None:
     for key, value in select.args.items():
         if value and key not in ("expressions", "from_", "where", "group"):
             name = REFUSED_CLAUSES.get(key, key.upper())
             raise UnsupportedQuery(name, "ask SELECT aggregate FROM table [WHERE condition] [GROUP BY columns]")
-    inside = [node for node in select.walk() if isinstance(node, (exp.Subquery, exp.Select, exp.Window))]
+    inside = [node for node in nodes if isinstance(node, (exp.Subquery, exp.Select, exp.Window))]
     if any(not isinstance(node, exp.Window) for node in inside if node is not select):
         raise UnsupportedQuery("a subquery", "ask SELECT aggregate FROM table [WHERE condition] [GROUP BY columns]")
     if len(inside) > 1:
         raise UnsupportedQuery("OVER", "window functions see single rows")
 
 
-def _check_table(select: exp.Select, policy: Policy) -> None:
+def _check_table(select: exp.Select, nodes: Sequence[exp.Expr], policy: Policy) -> None:
     source = select.args.get("from_")
     table = source.this if source else None
     if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
@@ -134,7 +136,9 @@ def _check_table(select: exp.Select, policy: Policy) -> None:
     alias = table.args.get("alias")
     if alias is not None and alias.args.get("columns"):
         raise UnsupportedQuery("column aliases", f"ask FROM {policy.name}")
-    for column in select.find_all(exp.Column):
+    for column in nodes:
+        if not isinstance(column, exp.Column):
+            continue
         if column.args.get("db") or column.table.lower() not in ("", table.alias_or_name.lower()):
             raise BadQuery(f"{column.sql(dialect='duckdb')} is no column of {table.alias_or_name}")
 

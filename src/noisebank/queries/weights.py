@@ -52,10 +52,8 @@ def query_of(diagrams: Diagrams, terms: Terms, by: tuple[str, ...] = ()) -> tupl
         raise UnsupportedQuery("a combination that cancels out", "its answer is the constant, whatever the table")
     factor = gcd(*(weight for part in parts for weight, _ in part.weights))
     # A statistic and its negative are one query: the one whose weights are mostly positive, by number, sum, then text.
-    factor, query = max(
-        ((sign * factor, _scaled(parts, sign * factor, by)) for sign in _signs(parts)),
-        key=lambda found: _text(found[1]),
-    )
+    found = [(sign * factor, _scaled(parts, sign * factor, by)) for sign in _signs(parts)]
+    factor, query = found[0] if len(found) == 1 else max(found, key=lambda each: _text(each[1]))
     if any(abs(weight) > MAX_WEIGHT for part in query.parts for weight, _ in part.weights):
         raise UnsupportedQuery("a coefficient this large", "use coefficients whose ratios stay below 2^40")
     return query, factor
