@@ -117,7 +117,8 @@ class Steps:
 
     def price(self, question: Question, wished: Wish) -> Precision:
         """A wish to a target precision."""
-        return price(wished, self._sensitivity(question.query) * abs(question.unit))
+        moves = self._sensitivity(question.query)
+        return price(wished, moves if question.unit == 1 else moves * abs(question.unit))
 
     def plan(self, question: Question, wanted: Precision, plainly: bool = False) -> Plan:
         """Case and price. What the answer builds on must be sealed first; metadata is compared."""

@@ -219,8 +219,10 @@ CONDITIONS = st.lists(
 
 @pytest.fixture(scope="module")
 def people(tmp_path_factory: pytest.TempPathFactory) -> DuckDBEngine:
-    lines = [f"{7 * i % 131},{i * 37 % 900 - 200},{'true' if i % 3 else 'no'},{'north' if i % 2 else '?'},{i % 11 or ''}"
-             for i in range(300)]  # fmt: skip
+    lines = [
+        f"{7 * i % 131},{i * 37 % 900 - 200},{'true' if i % 3 else 'no'},{'north' if i % 2 else '?'},{i % 11 or ''}"
+        for i in range(300)
+    ]
     account = memory_account(write_people(tmp_path_factory.mktemp("people"), neighbours="add-remove", lines=lines))
     assert isinstance(account.engine, DuckDBEngine)
     account.engine.parsed = account.parse  # type: ignore[attr-defined]

@@ -31,6 +31,7 @@ IdempotencyKey = Annotated[
 ]
 Problem = Callable[[Request, Exception], Coroutine[Any, Any, Response]]
 """What is said of an error."""
+SPELLED = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 PATH_OF_ANSWERS = re.compile("/v1/datasets/([^/]+)/answers")
 KEY_FORM = TypeAdapter[str](Annotated[str, StringConstraints(min_length=1, max_length=160)])
 Cursor = Annotated[str | None, Query(max_length=20)]
@@ -53,7 +54,7 @@ async def answer(request: Request, dataset: str, asked: AskIn, caller: Asker, ke
         made = state.desk.ask(dataset, caller, asked, key, clock)
         plain = shown.result(made)
         state.metrics.answers.labels(dataset, plain.get("case") or "several").inc()
-        return json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+        return SPELLED(plain).encode()
 
     place = state.room.run if state.desk.account(dataset).cubes.numbers else state.room.walk  # cubes compute for long
     return Response(await place(work), media_type="application/json")
