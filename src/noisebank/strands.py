@@ -103,11 +103,11 @@ class Loom:
 class Sleep:
     """Until somebody else wakes whoever made it. A thread sleeps; a strand lets the others of its thread go on."""
 
-    __slots__ = ("_awake", "_lock", "_strand")
+    __slots__ = ("_awake", "_lock", "_resting", "_strand")
 
     def __init__(self) -> None:
         here = getcurrent()
-        self._awake = False
+        self._awake = self._resting = False
         self._strand = here if isinstance(here, Strand) else None
         self._lock = threading.Lock()  # a third of an event's work, and a busy ledger has three of these a spend
         if self._strand is None:
@@ -118,6 +118,9 @@ class Sleep:
         if self._strand is None:
             self._lock.acquire()
             return
+        self._resting = (
+            True  # before looking: whoever wakes us from another thread sees it, or we see that we are awake
+        )
         while not self._awake:
             self._strand.rest()
 
@@ -127,7 +130,8 @@ class Sleep:
             return
         self._awake = True
         if self._strand is not None:
-            self._strand.loom.resume(self._strand)
+            if self._resting:
+                self._strand.loom.resume(self._strand)
             return
         try:  # noqa: SIM105 - `suppress` takes longer than all the rest
             self._lock.release()

@@ -147,6 +147,16 @@ def test_what_takes_long_lets_others_go_on() -> None:
         woven([lambda: apart(lambda: print(1 // 0))])
 
 
+def test_nobody_who_is_woken_by_another_thread_sleeps_on() -> None:
+    done: list[int] = []
+
+    def walk(number: int) -> None:
+        done.append(sum(apart(lambda: 1) for _ in range(5)))
+
+    woven([lambda n=n: walk(n) for n in range(60)])  # type: ignore[misc]
+    assert done == [5] * 60
+
+
 def test_no_more_than_so_many_at_once() -> None:
     inside, most = [0], [0]
 
