@@ -13,13 +13,16 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from PIL import Image
 from playwright.sync_api import Browser, Page
 
 from browser.chrome import DESKTOP, PHONE, browser, sign_in
+from browser.learning import school
 from browser.serving import served
 from noisebank.bank import create_bank, open_bank
+from noisebank.federated.crowd.posting import Rules
 
 TARGET = Path(__file__).parents[2] / "docs" / "images"
 OVER_60 = "SELECT COUNT(*) FROM clinic WHERE ward = 'oncology' AND age >= 60"
@@ -111,13 +114,45 @@ def shoot_empty(chrome: Browser, room: Path) -> None:
             page = chrome.new_page(viewport=size)  # type: ignore[arg-type]
             page.goto(desk.address)
             save(page, f"web-first-run-{label}", True)
+            page.goto(f"{desk.address}/learning")
+            save(page, f"web-first-learning-{label}", True)
             page.close()
+
+
+def shoot_learning(chrome: Browser, room: Path) -> None:
+    """What a crowd of ten learned from made-up images, two of them cheating; a sound task; devices on a ledger."""
+    given: dict[str, Any] = {
+        "rules": Rules(rounds=5, byzantine=3, seats=20, patience=600), "count": 10,
+        "conducts": {(2, 8): "missing", (3, 8): "stolen", **{(round, 9): "flipped" for round in range(1, 6)}},
+    }  # fmt: skip
+    with school(room / "school", **given) as made:
+        looks = [
+            ("learning", ""),
+            ("task", made.paper.task.hex()),
+            ("sound", made.sound.task.hex()),
+            ("sgd", made.offers),
+        ]
+        for size, label, dark in ((DESKTOP, "wide", False), (PHONE, "phone", False), (DESKTOP, "dark", True)):
+            context = chrome.new_context(viewport=size, color_scheme="dark" if dark else "light")  # type: ignore[arg-type]
+            page = context.new_page()
+            for name, id in looks:
+                page.goto(f"{made.address}/learning{'/' + id if id else ''}")
+                if name in ("task", "sound"):
+                    page.locator(".chart canvas").wait_for()
+                if name == "task":
+                    page.get_by_role("button", name="Verify").click()
+                    page.locator("#verdict").wait_for()
+                    page.evaluate("document.activeElement.blur(); window.scrollTo(0, 0)")
+                save(page, f"web-{name}-{label}", True)
+            context.close()
 
 
 def main() -> None:
     """All of them."""
     TARGET.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as room, browser() as chrome:
+        (Path(room) / "school").mkdir()
+        shoot_learning(chrome, Path(room))
         shoot_empty(chrome, Path(room))
         with demo(Path(room) / "demo") as shown:
             shoot(chrome, shown, DESKTOP, "wide")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -34,13 +35,17 @@ class Stage:
 class Registry:
     """Reads a task's books; sends a key's calls. Whatever a call changes is in a block on return."""
 
-    def __init__(self, url: str, contract: str | None = None, timeout: float = 20.0) -> None:
-        self.node = Node(url, timeout)
+    def __init__(self, where: str | Node, contract: str | None = None, timeout: float = 20.0) -> None:
+        self.node = Node(where, timeout) if isinstance(where, str) else where
         self.chain_id = self.node.chain_id()
         self.contract = contract.lower() if contract else self._find()
         if self.node.code(self.contract) != model_registry().runtime:
             raise BadLedger(f"the code at {self.contract} is not this version's model registry")
         self._books: dict[bytes, tuple[TaskBooks, int]] = {}
+        self._every: dict[bytes, TaskBooks] = {}
+        self.turn = threading.Lock()
+        """Of whoever writes what was followed, or reads it meanwhile."""
+        self._followed = -1
 
     def post(self, key: Key, *arguments: Value) -> bytes:
         """Posts a task; its id."""
@@ -100,6 +105,26 @@ class Registry:
         topic = next(topic for topic, event in model_registry().events.items() if event.name == "TaskPosted")
         found = self.node.logs(self.contract, 0, self.node.head(), ["0x" + topic.hex()])
         return [bytes.fromhex(entry["topics"][1][2:]) for entry in found]
+
+    @property
+    def known(self) -> dict[bytes, TaskBooks]:
+        """What was followed so far."""
+        return self._every
+
+    def follow(self) -> dict[bytes, TaskBooks]:
+        """The books of every task, oldest first, read on from where the last call ended: for whoever shows them all."""
+        head = self.node.head()
+        entries = self.node.logs(self.contract, self._followed + 1, head) if head > self._followed else []
+        with self.turn:
+            for entry in entries:
+                name, said = model_registry().decode_event(*raw_log(entry))
+                task = bytes.fromhex(entry["topics"][1][2:])
+                if name == "TaskPosted":
+                    self._every[task] = TaskBooks(_posted(said))
+                else:
+                    self._every[task].write(name, said, int(entry["blockNumber"], 16))
+            self._followed = max(self._followed, head)
+        return self._every
 
     def now(self) -> int:
         """The newest block's time."""
