@@ -23,7 +23,11 @@ def learn_something(bank: Bank) -> LearningAccount:
     )
     task = Task("phone batteries", design, epsilon="2", group=100, devices=DEVICES)
     rows, targets = design.rows(
-        {"hours a day": hours, "age in years": age, "flat by night": np.where(flat, "yes", "no").tolist()}
+        {
+            "hours a day": hours.tolist(),
+            "age in years": age.tolist(),
+            "flat by night": np.where(flat, "yes", "no").tolist(),
+        }
     )
     account = open_task(bank.rooms, task)
     learn(task, rows, targets, account)
