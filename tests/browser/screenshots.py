@@ -85,6 +85,16 @@ def shoot(chrome: Browser, shown: dict[str, object], size: dict[str, int], label
     page.wait_for_timeout(600)
     page.evaluate("window.scrollTo(0, 0)")
     save(page, f"web-console-{label}", True)
+    page.locator("#sql").fill("SELECT COUNT(*) FROM clinic WHERE days > 3")
+    page.get_by_role("radio", name="Percent").check()
+    page.get_by_text("up to").wait_for()
+    page.wait_for_timeout(800)
+    page.get_by_role("button", name="Ask").click()
+    page.locator("#steps").wait_for()
+    page.wait_for_timeout(600)
+    page.evaluate("window.scrollTo(0, 0)")
+    save(page, f"web-percent-{label}", True)
+    page.get_by_role("radio", name="Accuracy").check()
     page.get_by_role("radio", name="Build one").check()
     page.get_by_label("for each").select_option("ward")
     page.wait_for_timeout(800)
@@ -165,6 +175,7 @@ def main() -> None:
                 "sign-in",
                 "ledger",
                 "groups",
+                "percent",
                 "survey",
             ):  # two dark ones tell enough
                 (TARGET / f"web-{name}-dark.png").unlink()

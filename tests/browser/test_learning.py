@@ -141,7 +141,7 @@ def test_axe_finds_nothing_serious_on_the_pages_of_learning(
     found: dict[str, list[str]] = {}
     for path in _paths(taught):
         page.goto(taught.address + path)
-        if path.endswith(taught.paper.task.hex()):
+        if path.endswith(taught.paper.task.hex()) and scheme == "light":
             page.locator(".chart canvas").wait_for()
             page.get_by_role("button", name="Verify").click()
             page.locator("#verdict").wait_for()

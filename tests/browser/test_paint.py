@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 ENTRIES = 10_000
 LOOKS = 6
 MOST = 0.5
-"""Seconds until the first paint, at every look after the first."""
+"""Seconds until the first paint, at every look, the first included."""
 PAINT = "performance.getEntriesByName('first-contentful-paint').map(e => e.startTime)[0]"
 
 
@@ -53,4 +53,4 @@ def test_first_paint_with_ten_thousand_entries(page: Page, tmp_path: Path, capsy
         page.get_by_role("button", name="Verify").click()
         page.locator("#verify-said", has_text="of").wait_for()
         page.locator("#verdict.good").wait_for(timeout=300_000)
-        assert all(max(times[1:]) < MOST for times in found.values()), found
+        assert all(max(times) < MOST for times in found.values()), found
