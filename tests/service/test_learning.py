@@ -18,7 +18,7 @@ from noisebank.bank import Bank, create_bank, open_bank
 from noisebank.federated.crowd.home_chain import FILE
 from noisebank.federated.crowd.identifiers import identifier
 from noisebank.federated.crowd.network import SMALL
-from noisebank.federated.crowd.registry import own_contract
+from noisebank.federated.crowd.registry import Registry, own_contract
 from noisebank.federated.crowd.terms import Terms
 from noisebank.federated.learning import learn, open_task
 from noisebank.ledger.node import Node
@@ -164,6 +164,16 @@ def test_a_tampered_chain_is_named_and_a_node_that_is_gone_leaves_what_was_known
     left._job.result(60)
     assert "does not answer" in left.trouble and len(left.briefs()) == 1
     left.close()
+
+
+def test_a_chain_that_was_rolled_back_is_read_anew(town: Town) -> None:
+    registry = Registry(town.url)
+    first = list(registry.follow())
+    assert first == [town.paper.task, town.sound.task]
+    registry.known[town.paper.task].rounds.clear()  # as if its blocks had gone
+    assert not registry.follow()[town.paper.task].rounds  # nothing new: nothing is read again
+    registry._hash = b"of a block that is no longer there"
+    assert list(registry.follow()) == first and len(registry.follow()[town.paper.task].rounds) == 1
 
 
 def test_models_are_measured_once_and_what_cannot_be_is_said(town: Town) -> None:

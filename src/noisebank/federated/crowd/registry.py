@@ -45,7 +45,7 @@ class Registry:
         self._every: dict[bytes, TaskBooks] = {}
         self.turn = threading.Lock()
         """Of whoever writes what was followed, or reads it meanwhile."""
-        self._followed = -1
+        self._followed, self._hash = -1, b""
 
     def post(self, key: Key, *arguments: Value) -> bytes:
         """Posts a task; its id."""
@@ -112,10 +112,18 @@ class Registry:
         return self._every
 
     def follow(self) -> dict[bytes, TaskBooks]:
-        """The books of every task, oldest first, read on from where the last call ended: for whoever shows them all."""
+        """The books of every task, oldest first, read on from where the last call ended: for whoever shows them all.
+
+        If the block where it ended has changed since, the chain was rolled back: all is read anew.
+        """
+        known = self.node.block_hash(self._followed) if self._followed >= 0 else None
+        start = 0 if known is not None and known != self._hash else self._followed + 1
         head = self.node.head()
-        entries = self.node.logs(self.contract, self._followed + 1, head) if head > self._followed else []
+        hash = self.node.block_hash(head)
+        entries = self.node.logs(self.contract, start, head) if head >= start else []
         with self.turn:
+            if start == 0:
+                self._every.clear()
             for entry in entries:
                 name, said = model_registry().decode_event(*raw_log(entry))
                 task = bytes.fromhex(entry["topics"][1][2:])
@@ -123,7 +131,8 @@ class Registry:
                     self._every[task] = TaskBooks(_posted(said))
                 else:
                     self._every[task].write(name, said, int(entry["blockNumber"], 16))
-            self._followed = max(self._followed, head)
+            if head >= start and hash is not None:
+                self._followed, self._hash = head, hash
         return self._every
 
     def now(self) -> int:
