@@ -262,9 +262,10 @@ def _slide(draft: Draft, account: Account, sql: str) -> None:
         return
     if question is None:
         return
-    budget, confidence = account.state.budget, float(draft["confidence"] or "0.95")
-    if not 0.5 <= confidence < 1 or not budget:
+    budget, said = account.state.budget, draft["confidence"] or "0.95"
+    if said not in CONFIDENCES or not budget:
         return
+    confidence = float(said)
     whole = half_width(account, question, budget, confidence)  # the finest: what the whole budget would buy
     if draft["moved"] == "slide" or not draft["within"].strip():
         try:
