@@ -101,6 +101,11 @@ def test_from_a_folder_and_from_a_node_it_is_what_the_books_say(town: Town, tmp_
     with open_bank(make_bank(tmp_path)) as bank:
         _same_as_the_books(town, _asked(bank, town.settings, *_paths(town)))
         _same_as_the_books(town, _asked(bank, replace(town.settings, learning=town.url), *_paths(town)))
+        task = f"/learning/{town.paper.task.hex()}"
+        parts = _asked(
+            bank, town.settings, *(f"{task}{each}" for each in ("/stands", "/rounds", "?round=1", "?round=7"))
+        )
+        assert [said.status_code for said in parts] == [200, 200, 200, 404]
         nowhere = _asked(
             bank, town.settings, f"/v1/learning/{'00' * 32}", "/v1/learning/nonsense",
             f"/v1/learning/{town.paper.task.hex()}/rounds/2", f"/v1/learning/{town.paper.task.hex()}/rounds/0",
@@ -129,6 +134,8 @@ def test_devices_charged_on_the_banks_own_ledger(tmp_path: Path) -> None:
         assert [(row.first, row.last) for row in task.groups] == [(15, 19), (10, 14), (5, 9), (0, 4)]
         assert all(row.report for row in task.groups) and "weights" not in said.json()
         assert "Shown to the bank&#39;s owner" in private.text or "Shown to the bank's owner" in private.text
+        parts = [f"/learning/{id}{part}" for part in ("/stands", "/rounds", "/accuracy.json", "?round=2", "?round=x")]
+        assert [said.status_code for said in _asked(bank, EASY, *parts)] == [404, 404, 404, 200, 422]
 
 
 def test_a_posters_words_never_become_markup_and_pages_keep_their_policy(town: Town, tmp_path: Path) -> None:

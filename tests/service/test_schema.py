@@ -43,7 +43,11 @@ def _try(desk, cases: int) -> int:
             nonlocal done
             done += 1
             who = ("owner", "maria", "carl", None)[done % 4]
-            for name, value in (("dataset", "people"), ("name", "noor"), ("task", learned)):  # half of them reach the bank
+            for name, value in (
+                ("dataset", "people"),
+                ("name", "noor"),
+                ("task", learned),
+            ):  # half of them reach the bank
                 if name in (case.path_parameters or {}) and done % 2:
                     case.path_parameters[name] = value
             headers = dict(case.headers or {}) | desk.headers(who)

@@ -44,7 +44,7 @@ class CrowdTasks:
         self._budgets: dict[str, Follower] = {}
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="crowd")
         self._job: Future[None] | None = None
-        self._next, self._access = 0.0, threading.Lock()
+        self._next, self._looked, self._access = 0.0, False, threading.Lock()
 
     def close(self) -> None:
         """Nothing was written."""
@@ -117,7 +117,7 @@ class CrowdTasks:
         with self._access:
             if self._due():
                 self._job = self._thread.submit(self._look)
-            job, first = self._job, self._registry is None
+            job, first = self._job, not self._looked
         if job is not None:
             wait([job], FIRST_WAIT if first else WAIT)
         if self._registry is None:
@@ -144,7 +144,7 @@ class CrowdTasks:
                 pause = AGAIN  # the bank's own chain has no registry, or nobody has said where
             else:
                 self.trouble = str(error).replace(self.where, Path(self.where).name)
-        self._next = time.monotonic() + pause
+        self._next, self._looked = time.monotonic() + pause, True
 
     def _opened(self) -> Registry:
         from noisebank.federated.crowd.reading import FolderNode

@@ -17,6 +17,7 @@ from noisebank.service.access import Caller, Scope
 from noisebank.service.gate import EVERYBODY
 from noisebank.service.pages.checking import verified
 from noisebank.service.pages.rendering import by_htmx, fragment, page, templates
+from noisebank.service.problems import Turned
 
 router = APIRouter(prefix="/learning")
 Anybody = Annotated[Caller | None, Depends(EVERYBODY)]
@@ -46,7 +47,7 @@ async def task(request: Request, task: str, caller: Anybody, number: Number = No
 async def stands(request: Request, task: str, caller: Anybody) -> Response:
     """Where a task stands now, for a page that is open."""
     state = request.app.state
-    facts = await state.room.run(lambda: state.learning.task(task))
+    facts = await state.room.run(lambda: _of_a_crowd(state, task))
     return fragment(request, "learning_stands.html", task=facts, trouble=state.learning.trouble, live=True)
 
 
@@ -54,7 +55,7 @@ async def stands(request: Request, task: str, caller: Anybody) -> Response:
 async def rounds(request: Request, task: str, caller: Anybody) -> Response:
     """The rounds once more: their accuracies may have been measured meanwhile."""
     state = request.app.state
-    facts = await state.room.run(lambda: state.learning.task(task))
+    facts = await state.room.run(lambda: _of_a_crowd(state, task))
     return fragment(request, "learning_rounds.html", task=facts, chosen=None)
 
 
@@ -62,7 +63,7 @@ async def rounds(request: Request, task: str, caller: Anybody) -> Response:
 async def accuracy(request: Request, task: str, caller: Anybody) -> Response:
     """Points of the chart: round, accuracy, accuracy with noise."""
     state = request.app.state
-    facts = await state.room.run(lambda: state.learning.task(task))
+    facts = await state.room.run(lambda: _of_a_crowd(state, task))
     return JSONResponse({"points": _points(facts)})
 
 
@@ -107,10 +108,10 @@ async def _whole(
         }
 
     facts = await state.room.run(work)
-    if by_htmx(request) and number is not None:
+    crowd = facts["task"]["kind"] == "crowd"
+    if crowd and by_htmx(request) and number is not None:
         return fragment(request, "learning_round.html", **facts)
     on_chain = isinstance(state.desk.bank.ledger, RpcChain)
-    crowd = facts["task"]["kind"] == "crowd"
     return page(
         request, "learning_crowd.html" if crowd else "learning_sgd.html", title=facts["task"]["name"] or "A task",
         here="learning", report=report, trouble=state.learning.trouble, live=False, on_chain=on_chain,
@@ -120,10 +121,16 @@ async def _whole(
     )  # fmt: skip
 
 
+def _of_a_crowd(state: Any, task: str) -> dict[str, Any]:
+    """A task that has rounds."""
+    found: dict[str, Any] = state.learning.task(task)
+    if found["kind"] != "crowd":
+        raise Turned("not-found", "this task has no rounds")
+    return found
+
+
 def _points(facts: dict[str, Any]) -> list[list[float | None]]:
     """From the model that all began with to the newest average; measured ones only."""
-    if facts["kind"] != "crowd":
-        return []
     first: list[list[float | None]] = [[0, facts["initial_accuracy"], None]] if facts["rounds"][:1] else []
     if facts["rounds"] and facts["rounds"][0]["round"] != 1:
         first = []
