@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +26,22 @@ if TYPE_CHECKING:
 FRESH, AGAIN = 2.0, 60.0
 """Seconds until the chain is asked again; where there is no registry, until it is looked for again."""
 FIRST_WAIT, WAIT = 5.0, 0.3
+AT_ONCE = 20_000
+"""Blocks that are read before somebody may look at what is known so far."""
 MOST_SCORED = 60
+
+
+class Errand:
+    """Work on a thread of its own; who cannot wait goes on without it, and so does the end of the process."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self._thread = threading.Thread(target=work, name="crowd", daemon=True)
+        self._thread.start()
+
+    def wait(self, seconds: float) -> bool:
+        """Whether it is done by then."""
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
 
 
 class CrowdTasks:
@@ -42,13 +56,14 @@ class CrowdTasks:
         self.trouble = ""
         self._registry: Registry | None = None
         self._budgets: dict[str, Follower] = {}
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="crowd")
-        self._job: Future[None] | None = None
-        self._next, self._looked, self._access = 0.0, False, threading.Lock()
+        self._errand: Errand | None = None
+        self._next, self._looked, self._closed, self._access = 0.0, False, False, threading.Lock()
 
     def close(self) -> None:
         """Nothing was written."""
-        self._thread.shutdown(wait=True, cancel_futures=True)
+        self._closed = True
+        if self._errand is not None:
+            self._errand.wait(FIRST_WAIT)
         self.scores.close()
 
     def briefs(self) -> list[dict[str, Any]]:
@@ -116,10 +131,10 @@ class CrowdTasks:
         """All books, as new as can be had without waiting long; held still meanwhile."""
         with self._access:
             if self._due():
-                self._job = self._thread.submit(self._look)
-            job, first = self._job, not self._looked
-        if job is not None:
-            wait([job], FIRST_WAIT if first else WAIT)
+                self._errand = Errand(self._look)
+            errand, first = self._errand, not self._looked
+        if errand is not None:
+            errand.wait(FIRST_WAIT if first else WAIT)
         if self._registry is None:
             yield {}
             return
@@ -127,7 +142,8 @@ class CrowdTasks:
             yield self._registry.known
 
     def _due(self) -> bool:
-        return bool(self.where) and time.monotonic() >= self._next and (self._job is None or self._job.done())
+        idle = self._errand is None or self._errand.wait(0)
+        return bool(self.where) and idle and not self._closed and time.monotonic() >= self._next
 
     def _look(self) -> None:
         """Reads what has come since. Runs on a thread of its own, one at a time."""
@@ -135,7 +151,10 @@ class CrowdTasks:
         try:
             if self._registry is None:
                 self._registry = self._opened()
-            self._registry.follow()
+            self._registry.follow(AT_ONCE)
+            while self._registry.behind and not self._closed:
+                self.trouble, self._looked = f"{self._registry.behind} of its blocks are still to be read", True
+                self._registry.follow(AT_ONCE)
             for follower in list(self._budgets.values()):
                 follower.sync(3.0)
             self.trouble = ""
@@ -169,10 +188,11 @@ class CrowdTasks:
         assert self._registry is not None
         try:
             if terms.ledger not in self._budgets:
+                if self.trouble:  # nobody waits for a node that is away
+                    return None
                 self._budgets[terms.ledger] = budget_follower(self._registry.node, terms)
             found = devices(self._budgets[terms.ledger], terms, id)
-        except (NoisebankError, NodeError) as error:
-            self.trouble = str(error).replace(self.where, Path(self.where).name)
+        except (NoisebankError, NodeError):  # a poster may have named anything
             return None
         with self._registry.turn:
             members = set(self._registry.known[id].members)

@@ -46,6 +46,8 @@ class Registry:
         self.turn = threading.Lock()
         """Of whoever writes what was followed, or reads it meanwhile."""
         self._followed, self._hash = -1, b""
+        self.behind = 0
+        """Blocks that `follow` has still to read."""
 
     def post(self, key: Key, *arguments: Value) -> bytes:
         """Posts a task; its id."""
@@ -111,14 +113,16 @@ class Registry:
         """What was followed so far."""
         return self._every
 
-    def follow(self) -> dict[bytes, TaskBooks]:
+    def follow(self, most: int | None = None) -> dict[bytes, TaskBooks]:
         """The books of every task, oldest first, read on from where the last call ended: for whoever shows them all.
 
-        If the block where it ended has changed since, the chain was rolled back: all is read anew.
+        If the block where it ended has changed since, the chain was rolled back: all is read anew. With `most`, no
+        more than so many blocks are read at once; `behind` says how many are left.
         """
         known = self.node.block_hash(self._followed) if self._followed >= 0 else None
         start = 0 if known is not None and known != self._hash else self._followed + 1
-        head = self.node.head()
+        newest = self.node.head()
+        head = newest if most is None else min(newest, start + most - 1)
         hash = self.node.block_hash(head)
         entries = self.node.logs(self.contract, start, head) if head >= start else []
         with self.turn:
@@ -133,6 +137,7 @@ class Registry:
                     self._every[task].write(name, said, int(entry["blockNumber"], 16))
             if head >= start and hash is not None:
                 self._followed, self._hash = head, hash
+            self.behind = max(0, newest - self._followed)
         return self._every
 
     def now(self) -> int:
