@@ -149,7 +149,9 @@ def test_within_a_percentage_in_steps_that_are_shown(page: Page, tmp_path: Path)
         settled(page)
         quoted(page, "up to 0.01 precision")
         ask(page)
-        assert "Not reached: cannot reach 0.01 within the cap of" in said.locator("#reached").inner_text()
+        assert (
+            "Not reached: to get within 1% of the true value would cost more" in said.locator("#reached").inner_text()
+        )
         assert spent < desk.spent <= spent + 10**16
         assert page.locator("#percent").input_value() == "1" and page.locator("#most").input_value() == "0.01"
 

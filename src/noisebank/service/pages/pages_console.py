@@ -226,7 +226,7 @@ def _answered(
     state.shelf.put(key, Shown(caller.person.name, account.name, plain))
     plain["kept"] = f"shown/{key}"
     if relative:
-        plain["wish"] = {"percent": given["relative"], "sure": float(given["confidence"])}
+        plain["wish"] = {"percent": given["relative"], "sure": float(given["confidence"]), "most": most(draft)}
         plain["receipts"] = [receipt for step in plain["parts"] for receipt in step["receipts"]]
     return plain
 
