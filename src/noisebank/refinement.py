@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from noisebank.answers import Answer, Receipt
-from noisebank.errors import BadRequest, BudgetExhausted
+from noisebank.errors import BadRequest, BudgetExhausted, ViewExhausted
 from noisebank.planning.relative import Goal, next_step
 from noisebank.privacy.intervals import interval
 from noisebank.records import Case
@@ -78,6 +78,7 @@ def refine(
     """
     power, number, spent = wanted.first_look(largest), 1, NOTHING
     looks: list[Answer] = []
+    viewed = False
 
     def allowed() -> Precision:
         return min(cap, spent + left())
@@ -88,9 +89,10 @@ def refine(
             break
         try:
             looks.append(ask_at(look, f"look {number}"))
-        except BudgetExhausted:
+        except (BudgetExhausted, ViewExhausted) as refusal:  # what was looked at before is paid for: it is given
             if not looks:
                 raise
+            viewed = isinstance(refusal, ViewExhausted)
             break
         spent += looks[-1].cost
         step = next_step(wanted, number, look, float(looks[-1].exact / scale), nonnegative)
@@ -100,7 +102,8 @@ def refine(
                 break
             try:
                 final = ask_at(total, "final")
-            except BudgetExhausted:
+            except (BudgetExhausted, ViewExhausted) as refusal:
+                viewed = isinstance(refusal, ViewExhausted)
                 break
             return _reached(wanted, scale, looks, final, look, step.target)
         if spent + cost_of(_at_least(look, step.at_least)) > allowed():
@@ -108,7 +111,7 @@ def refine(
         power, number = power + 1, number + 1
     if not looks:
         raise BadRequest("at_most", allowed(), f"is below the first step, which costs {cost_of(Precision(2**power))}")
-    return _stopped(wanted, looks, allowed())
+    return _stopped(wanted, looks, "what this analyst may learn" if viewed else f"the cap of {allowed()}")
 
 
 def _at_least(look: Precision, needed: float) -> Precision:
@@ -136,7 +139,7 @@ def _reached(
     )
 
 
-def _stopped(wanted: Goal, looks: list[Answer], cap: Precision) -> Refinement:
+def _stopped(wanted: Goal, looks: list[Answer], limit: str) -> Refinement:
     best = looks[-1]
     spent = sum((step.cost for step in looks), NOTHING)
     return Refinement(
@@ -147,7 +150,7 @@ def _stopped(wanted: Goal, looks: list[Answer], cap: Precision) -> Refinement:
         confidence=float(wanted.confidence),
         reached=False,
         message=(
-            f"cannot reach {float(wanted.relative):.3g} within the cap of {cap}; "
+            f"cannot reach {float(wanted.relative):.3g} within {limit}; "
             f"the best so far is {best.value:.6g} ± {best.stddev:.3g} (standard deviation)"
         ),
         cost=spent,

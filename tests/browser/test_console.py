@@ -112,6 +112,53 @@ def test_sign_in_quote_ask_repeat_refine_and_history(page: Page, clinic: Served,
     assert "another answer than the one published" in page.locator("#checked .bad").inner_text()
 
 
+def test_within_a_percentage_in_steps_that_are_shown(page: Page, tmp_path: Path) -> None:
+    with open_bank(new_bank(tmp_path, epsilon="20")) as bank, served(bank, limits="10") as desk:
+        sign_in(page, desk.address, desk.keys["maria"])
+        page.goto(f"{desk.address}/d/clinic/console")
+        page.get_by_role("radio", name="SQL").check()
+        page.locator("#sql").fill("SELECT COUNT(*) FROM clinic WHERE days > 2")
+        page.get_by_role("radio", name="Percent").check()
+        page.locator("#percent").fill("10")
+        page.locator("#sure").select_option("0.9")
+        most = float(page.locator("#most").input_value())
+        assert most == pytest.approx(float(bank.account("clinic").state.left) / 10, rel=0.02)
+        page.locator("#most").fill("1.5")
+        settled(page)
+        quoted(page, "up to 1.5 precision")
+        assert "First step" in (text := page.locator("#quote").inner_text()) and "more than you allow" in text
+        assert desk.spent == 0
+        ask(page)
+        said = page.locator("#answer")
+        assert "Reached: within 10% of the true value with 90% confidence" in said.locator("#reached").inner_text()
+        steps = said.locator("#steps tbody tr")
+        assert steps.count() >= 2 and steps.first.locator(".badge").inner_text() == "new"
+        assert steps.last.locator(".badge").inner_text() == "improved"
+        charged = [entry.cost.units for entry in bank.ledger.reservations(bank.account("clinic").id)]
+        assert len(charged) == steps.count() and sum(charged) == desk.spent <= 1.5e18
+        shown = [float(cell.replace("\u202f", "")) for cell in said.locator("#steps td:last-child").all_inner_texts()]
+        assert sum(shown) == pytest.approx(desk.spent / 1e18, rel=2e-3)
+        with page.expect_download() as download:
+            said.get_by_role("link", name="Download the receipt").click()
+        assert len(json.loads(Path(download.value.path()).read_text())) == steps.count()
+
+        spent = desk.spent  # a small value, and little to spend: it says that it did not get there
+        page.locator("#sql").fill("SELECT COUNT(*) FROM clinic WHERE days > 57")
+        page.locator("#percent").fill("1")
+        page.locator("#most").fill("0.01")
+        settled(page)
+        quoted(page, "up to 0.01 precision")
+        ask(page)
+        assert (
+            "Not reached: to get within 1% of the true value would cost more" in said.locator("#reached").inner_text()
+        )
+        assert spent < desk.spent <= spent + 10**16
+        assert page.locator("#percent").input_value() == "1" and page.locator("#most").input_value() == "0.01"
+
+        page.locator("#sql").fill("SELECT ward, COUNT(*) FROM clinic GROUP BY ward")
+        page.locator("#error-percent", has_text="for one number").wait_for()
+
+
 def test_the_same_form_sent_twice_is_charged_once(page: Page, clinic: Served) -> None:
     sign_in(page, clinic.address, clinic.keys["maria"])
     page.goto(f"{clinic.address}/d/clinic/console")
@@ -223,7 +270,13 @@ BAD = [
     ("accuracy", "within", "zero", "number above 0"),
     ("accuracy", "within", "0", "number above 0"),
     ("built", "where1_value", "many", "a number from 0 to 60"),
+    ("relative", "percent", "close", "number above 0"),
+    ("relative", "percent", "100", "below 100"),
+    ("relative", "percent", "0.00001", "at least one millionth"),
+    ("relative", "most", "", "number above 0"),
+    ("relative", "most", "1e-12", "below the first step"),
 ]
+BY = {"privacy": "Privacy loss", "relative": "Percent"}
 
 
 @pytest.mark.parametrize(("panel", "field", "value", "message"), BAD[1:])
@@ -234,7 +287,9 @@ def test_bad_input_gets_a_message_at_its_field_and_nothing_is_lost(
     page.goto(f"{clinic.address}/d/clinic/console")
     spent = clinic.spent
     page.get_by_role("radio", name="Build one" if panel == "built" else "SQL").check()
-    page.get_by_role("radio", name="Privacy loss" if panel == "privacy" else "Accuracy").check()
+    page.get_by_role("radio", name=BY.get(panel, "Accuracy")).check()
+    if panel == "relative":
+        page.locator("#sql").fill("SELECT COUNT(*) FROM clinic WHERE days > 4")
     if panel == "built":
         page.locator("[name=where1_column]").select_option("days")
     box = page.locator(f"[name={field}]")

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 ENTRIES = 10_000
 LOOKS = 6
 MOST = 0.5
-"""Seconds until the first paint, at every look after the first."""
+"""Seconds until the first paint, at every look, the first included."""
 PAINT = "performance.getEntriesByName('first-contentful-paint').map(e => e.startTime)[0]"
 
 
@@ -40,7 +40,8 @@ def test_first_paint_with_ten_thousand_entries(page: Page, tmp_path: Path, capsy
         assert bank.ledger.books.count(account.id) >= ENTRIES
         sign_in(page, desk.address, desk.keys["owner"])
         found: dict[str, list[float]] = {}
-        for path in ("/../../sign-in", "", "/console", "/statement", "/ledger", f"/ledger?cursor={ENTRIES // 2}"):
+        looked = ("", "/console", "/statement", "/ledger", f"/ledger?cursor={ENTRIES // 2}", "/../../learning")
+        for path in ("/../../sign-in", *looked):
             times = []
             for _ in range(LOOKS):
                 page.goto(f"{desk.address}/d/clinic{path}")
@@ -53,4 +54,4 @@ def test_first_paint_with_ten_thousand_entries(page: Page, tmp_path: Path, capsy
         page.get_by_role("button", name="Verify").click()
         page.locator("#verify-said", has_text="of").wait_for()
         page.locator("#verdict.good").wait_for(timeout=300_000)
-        assert all(max(times[1:]) < MOST for times in found.values()), found
+        assert all(max(times) < MOST for times in found.values()), found

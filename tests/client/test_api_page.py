@@ -16,11 +16,18 @@ import noisebank
 from client_support import Server
 from noisebank.client.failures import ERRORS
 from noisebank.client.sync import Client, RemoteAccount
-from noisebank.service import routes_asking, routes_ledger, routes_owning, routes_public, routes_signing_in
+from noisebank.service import (
+    routes_asking,
+    routes_learning,
+    routes_ledger,
+    routes_owning,
+    routes_public,
+    routes_signing_in,
+)
 from noisebank.service.problems import FIELDS, every_problem
 
 PAGE = (Path(__file__).parents[2] / "docs" / "api.md").read_text()
-ROUTERS = (routes_public, routes_asking, routes_ledger, routes_owning, routes_signing_in)
+ROUTERS = (routes_public, routes_asking, routes_ledger, routes_learning, routes_owning, routes_signing_in)
 
 
 def test_every_route_is_on_the_page_and_nothing_else() -> None:

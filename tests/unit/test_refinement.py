@@ -11,7 +11,7 @@ import pytest
 
 from noisebank.answers import Answer, Receipt
 from noisebank.entropy import simulation
-from noisebank.errors import BadRequest, BudgetExhausted
+from noisebank.errors import BadRequest, BudgetExhausted, ViewExhausted
 from noisebank.planning.relative import goal
 from noisebank.records import Case
 from noisebank.refinement import Refinement, refine
@@ -256,3 +256,20 @@ def test_the_cap_counts_steps_that_were_paid_before_a_crash() -> None:
         bridge.refine("5%")
     bridge.crash_at = None
     assert not bridge.refine("5%", cap).reached and bridge.spent <= cap
+
+
+def test_a_view_that_is_full_ends_the_steps_and_what_was_paid_for_is_given():
+    bridge = Bridge(truth=30.0)
+    limit = Precision(10**17)
+
+    def ask_at(precision: Precision, step: str) -> Answer:
+        if precision > limit:
+            raise ViewExhausted(limit, bridge.spent)
+        return bridge.ask_at(precision, step)
+
+    found = refine(goal("0.01"), Fraction(1), 1e4, True, ask_at, bridge.cost_of, MOST_PRECISION)
+    assert not found.reached and "what this analyst may learn" in found.message
+    assert found.steps and found.cost == bridge.spent <= limit
+    with pytest.raises(ViewExhausted):
+        limit = Precision(1)
+        refine(goal("0.01"), Fraction(1), 1e4, True, ask_at, bridge.cost_of, MOST_PRECISION)

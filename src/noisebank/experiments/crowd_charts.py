@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +46,11 @@ def draw_charts(
 
 def normalisation(made: CrowdResult) -> Any:
     """Figure 5.3."""
-    figure, axes = _figure(made, "Bounded against batch normalisation, by the noise on features")
     rows = made.figures["5.3"]
+    ours, other = (_percent(rows.get(f"{name}, epsilon 2")) for name in ("ours", "batch norm"))
+    figure, axes = _figure(
+        made, f"With noise of epsilon 2, the paper's normalisation reaches {ours}, batch norm {other}"
+    )
     for title, colour, mark in (("ours", OURS, "o"), ("batch norm", BATCH, "s")):
         for kind, line in (("clean", "-"), ("noisy", "--")):
             points = [(e, rows.get(f"{title}, epsilon {e:g}")) for e in EPSILONS]
@@ -69,15 +72,20 @@ def batch_size(made: CrowdResult) -> Any:
         axes.set_xscale("log", base=2)
         axes.set_xticks(BATCHES, [str(n) for n in BATCHES])
         _finished(figure, axes, "batch size N", f"Figure {number}: {title}, one global epoch")
-    figure.suptitle(f"Noise is scaled by sqrt(N - 1); {_small(made)}", x=0.01, ha="left", fontsize=11)
+    most = BATCHES[-1]
+    ours, other = (_percent(made.figures["5.4"].get(f"{name}, batch {most}")) for name in ("ours", "batch norm"))
+    what = f"Noise grows with sqrt(N - 1): at N = {most} ours reaches {ours}, batch norm {other}"
+    figure.suptitle(f"{what}\n{_small(made)}", x=0.01, ha="left", fontsize=11)
     return figure
 
 
 def batch_by_epoch(made: CrowdResult) -> Any:
     """Figure 5.6."""
-    figure, axes = _figure(made, "At epsilon 2, by batch size and global epoch")
+    rows = made.figures["5.6"]
+    first, last = (_range(rows.get(f"batch {n}, global epoch {g}") for n in BATCHES) for g in (1, 3))
+    figure, axes = _figure(made, f"Batch sizes end {first} after the first global epoch, {last} after the third")
     for n, colour, mark in zip(BATCHES, SHADES, MARKS, strict=False):
-        points = [(g, made.figures["5.6"].get(f"batch {n}, global epoch {g}")) for g in (1, 2, 3)]
+        points = [(g, rows.get(f"batch {n}, global epoch {g}")) for g in (1, 2, 3)]
         _line(axes, points, "clean", color=colour, marker=mark, label=f"batch size {n}")
     axes.set_xticks((1, 2, 3))
     return _finished(figure, axes, "global epoch", "Figure 5.6: test accuracy")
@@ -85,9 +93,11 @@ def batch_by_epoch(made: CrowdResult) -> Any:
 
 def by_epsilon(made: CrowdResult) -> Any:
     """Figure 5.7."""
-    figure, axes = _figure(made, "The paper's normalisation, by epsilon and global epoch")
+    rows, last = made.figures["5.7"], made.scale.globals
+    strong, weak = (_percent(rows.get(f"epsilon {e:g}, global epoch {last}")) for e in (EPSILONS[0], EPSILONS[-1]))
+    figure, axes = _figure(made, f"After {last} global epochs, epsilon 1 a feature reaches {strong}, epsilon 10 {weak}")
     for g, colour, mark in zip(range(1, made.scale.globals + 1), SHADES, MARKS, strict=False):
-        points = [(e, made.figures["5.7"].get(f"epsilon {e:g}, global epoch {g}")) for e in EPSILONS]
+        points = [(e, rows.get(f"epsilon {e:g}, global epoch {g}")) for e in EPSILONS]
         _line(axes, points, "clean", color=colour, marker=mark, label=f"global epoch {g}")
     _epsilons(axes)
     return _finished(figure, axes, "epsilon of one feature", "Figure 5.7: test accuracy")
@@ -95,7 +105,7 @@ def by_epsilon(made: CrowdResult) -> Any:
 
 def local_epochs(made: CrowdResult) -> Any:
     """Figure 5.8."""
-    figure, axes = _figure(made, "At epsilon 2, by local and global epochs")
+    figure, axes = _figure(made, f"More local epochs help the first global epoch most: {_gains(made)}")
     for (paper, ours), colour, mark in zip(made.scale.local.items(), SHADES, MARKS, strict=False):
         points = []
         for name, row in made.figures["5.8"].items():
@@ -173,9 +183,36 @@ def _epsilons(axes: Any) -> None:
 
 
 def _line(axes: Any, points: Sequence[tuple[float, Any]], kind: str, **style: Any) -> None:
-    known = [(x, row[kind]) for x, row in points if row is not None]
+    """With bars from the lowest to the highest seed, where there are several."""
+    known = [(x, row) for x, row in points if row is not None]
     if known:
-        axes.plot([x for x, _ in known], [y for _, y in known], markersize=5, linewidth=1.8, **style)
+        bars = [row["spread" if kind == "clean" else "noisy_spread"] / 2 for _, row in known]
+        axes.errorbar([x for x, _ in known], [row[kind] for _, row in known], yerr=bars if any(bars) else None,
+                      capsize=3, markersize=5, linewidth=1.8, **style)  # fmt: skip
+
+
+def _percent(row: Any) -> str:
+    return f"{row['clean']:.0%}" if row else "nothing yet"
+
+
+def _range(rows: Iterable[Any]) -> str:
+    found = [row["clean"] for row in rows if row]
+    return f"{max(found) - min(found):.0%} apart" if found else "unknown"
+
+
+def _gains(made: CrowdResult) -> str:
+    """How far the fewest and the most local epochs are apart, first and last."""
+    rows, last = made.figures["5.8"], made.scale.globals
+    gaps = []
+    for g in (1, last):
+        few, many = (
+            next(
+                (row for name, row in rows.items() if f"epochs {paper} (" in name and name.endswith(f"epoch {g}")), None
+            )
+            for paper in (min(made.scale.local), max(made.scale.local))
+        )
+        gaps.append(f"{many['clean'] - few['clean']:+.0%}" if few and many else "?")
+    return f"{gaps[0]} in the first, {gaps[1]} in epoch {last}"
 
 
 def _finished(figure: Any, axes: Any, x: str, title: str, percent: bool = True) -> Any:
@@ -184,6 +221,7 @@ def _finished(figure: Any, axes: Any, x: str, title: str, percent: bool = True) 
     axes.spines[["top", "right"]].set_visible(False)
     if percent:
         axes.set_ylim(0, 1.02)
+        axes.set_ylabel("share of test images classified rightly")
     if axes.get_legend_handles_labels()[0]:
         axes.legend(frameon=False, fontsize=8)
     return figure

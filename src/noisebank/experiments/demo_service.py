@@ -11,6 +11,7 @@ from noisebank.bank import Bank, open_bank
 from noisebank.entropy import SystemEntropy
 from noisebank.experiments.clinic import ask_clinic, write_clinic
 from noisebank.experiments.demo import Demonstration
+from noisebank.experiments.demo_learning import learn_something
 from noisebank.privacy.calibration import budget_precision
 from noisebank.service.access import FILE, Access, Part
 from noisebank.service.server import listening, serve
@@ -29,6 +30,7 @@ def fill(bank: Bank) -> dict[str, str]:
             account.ledger.set_limit(account.id, account.analyst(name), limit)
             account.vault.save_analyst(account.id, account.analyst(name), name)
     ask_clinic(clinic)
+    learn_something(bank)
     access = Access(bank.folder / FILE, SystemEntropy())
     try:
         for name in ANALYSTS:

@@ -15,12 +15,20 @@ from noisebank import __version__
 from noisebank.bank import Bank
 from noisebank.entropy import Entropy, SystemEntropy
 from noisebank.errors import NoisebankError
-from noisebank.service import routes_asking, routes_ledger, routes_owning, routes_public, routes_signing_in
+from noisebank.service import (
+    routes_asking,
+    routes_learning,
+    routes_ledger,
+    routes_owning,
+    routes_public,
+    routes_signing_in,
+)
 from noisebank.service.access import FILE, Access
 from noisebank.service.desk import Desk
 from noisebank.service.events import Streams
 from noisebank.service.frontdoor import FrontDoor
 from noisebank.service.gate import Gate
+from noisebank.service.learning import Learning
 from noisebank.service.logs import Log
 from noisebank.service.metrics import Metrics
 from noisebank.service.pace import Room
@@ -46,6 +54,7 @@ def make_app(
         yield
         app.state.streams.close()
         app.state.checking.close()
+        app.state.learning.close()
         app.state.room.close()  # what is reserved is finished first
         app.state.access.close()
         log.flush()
@@ -57,9 +66,10 @@ def make_app(
     app.state.settings, app.state.log, app.state.metrics, app.state.entropy = settings, log, metrics, entropy
     app.state.access = access or Access(bank.folder / FILE, entropy)
     app.state.gate, app.state.desk = Gate(app.state.access, settings), Desk(bank)
-    together = not (bank.ledger.shared or bank.rooms.vault.shared)  # elsewhere a wait takes seconds, and its thread
+    together = not (bank.ledger.shared or bank.rooms.vault.shared)  # on a chain a wait takes seconds, and its thread
     app.state.room, app.state.streams = Room(settings.threads, settings.queue, together), Streams(settings)
-    for routes in (routes_public, routes_asking, routes_ledger, routes_owning, routes_signing_in):
+    app.state.learning = Learning(bank, settings)
+    for routes in (routes_public, routes_asking, routes_ledger, routes_learning, routes_owning, routes_signing_in):
         app.include_router(routes.router)
     add_pages(app)
     problems = {NoisebankError: _problem, HTTPException: _http_problem, RequestValidationError: _form_problem}

@@ -17,7 +17,7 @@ from noisebank.ledger.chain import Chain
 from noisebank.ledger.protocol import Head
 from noisebank.path import Account
 from noisebank.privacy.calibration import budget_precision
-from noisebank.quotes import Offer, quote_relative
+from noisebank.quotes import quote_relative
 from noisebank.service import shown
 from noisebank.service.access import Caller, Part, Person
 from noisebank.service.problems import Turned
@@ -115,9 +115,13 @@ class Desk:
             return shown.quote(offer.first, left)
         return shown.quote(account.quote(asked.sql, **asked.wished()), left)
 
-    def offer(self, name: str, asked: WishIn) -> Offer:
-        """What a relative request would do."""
-        return quote_relative(self.account(name), asked.sql, asked.relative or 0, None, asked.wished())  # type: ignore[arg-type]
+    def offer(self, name: str, caller: Caller, asked: WishIn, at_most: str) -> dict[str, Any]:
+        """What a relative request would do that may spend at most so much: its first step, and what may follow."""
+        account, analyst = self.account(name), analyst_of(caller.person)
+        view = account.view(analyst)
+        left = None if analyst == OWNER else Precision(max(0, view.limit.units - view.used.units))
+        made = quote_relative(account, asked.sql, asked.relative or 0, at_most, asked.wished())  # type: ignore[arg-type]
+        return shown.offer(made, left)
 
     def ask(self, name: str, caller: Caller, asked: AskIn, key: str, clock: Clock) -> shown.Result:
         """An answer, by the one path. The caller's signature is checked before anything else happens."""

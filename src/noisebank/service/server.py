@@ -57,6 +57,7 @@ def serve(bank: Bank, settings: Settings, door: socket.socket, ready: Callable[[
     warm(bank)
     for account in bank.accounts():
         app.state.spendings.of(account)  # the pages' sums over all entries: from here on only new ones are read
+    app.state.learning.briefs()
     settle()
     ready()
     server.run(sockets=[door])

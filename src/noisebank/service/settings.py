@@ -48,6 +48,14 @@ class Settings:
     anchors: str = setting(
         "", "A node of the chain on which the journal is anchored; the ledger page then shows the anchors."
     )
+    learning: str = setting(
+        "", "Where a crowd's tasks are: a folder of `noisebank learn host`, or a node. Empty: the bank's own chain."
+    )
+    learning_contract: str = setting("", "The model registry's address; not needed on a chain of one's own.")
+    learning_models: Path = setting(Path("models"), "Folder of the crowd's models, by content identifier.")
+    learning_test: str = setting(
+        "", "Examples to measure every round's model on, as `learn status --test` takes them. Empty: none."
+    )
     secure_cookies: bool = setting(False, "Cookies over TLS only. Set it wherever there is TLS.")
 
     @property

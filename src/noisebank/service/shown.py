@@ -10,6 +10,7 @@ from noisebank.derivation import COUNTED, Answers, DerivedAnswer
 from noisebank.ledger.protocol import Reservation
 from noisebank.privacy.intervals import interval
 from noisebank.queries.query import about_in_words
+from noisebank.quotes import Offer
 from noisebank.refinement import Refinement
 from noisebank.units import UNITS_PER_PRECISION, Precision
 
@@ -62,6 +63,19 @@ def quote(quoted: Quote, view_left: Precision | None) -> dict[str, Any]:
         "cell_factor": quoted.cell_factor,
         "first_look": amount(quoted.first_look),
         "parts": [quote(part, view_left) for part in quoted.parts],
+    }
+
+
+def offer(offered: Offer, view_left: Precision | None) -> dict[str, Any]:
+    """A relative request before it is made: its first step as a quote, and what all of it may come to."""
+    return quote(offered.first, view_left) | {
+        "offer": {
+            "relative": offered.relative,
+            "confidence": offered.confidence,
+            "cap": amount(offered.cap),
+            "epsilon_at_cap": offered.epsilon_at_cap,
+            "examples": [{"value": value, "cost": cost} for value, cost in offered.examples],
+        }
     }
 
 

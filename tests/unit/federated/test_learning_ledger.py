@@ -17,6 +17,7 @@ from noisebank.federated.learning import (
     Order,
     collect_reports,
     learn,
+    learned_so_far,
     open_or_resume,
     open_task,
     task_account,
@@ -55,6 +56,17 @@ def test_a_task_is_charged_by_groups_and_a_device_only_once(rooms: Rooms) -> Non
         with pytest.raises(BadRequest):
             account.charge(start, stop)
     assert verified(rooms)
+
+
+def test_the_model_so_far_is_that_of_the_sealed_reports_bit_for_bit(rooms: Rooms) -> None:
+    account = open_task(rooms, task(devices=23))
+    learned = learn(account.task, *table(23), account)
+    again = learned_so_far(account)
+    assert (again.weights == learned.weights).all() and (again.groups, again.devices) == (4, 20)
+    reports = list(account.means())
+    cut = learned_so_far(open_task(rooms, task(name="another")))
+    assert cut.groups == 0 and not cut.weights.any() and len(reports) == 4
+    assert account.charged() == ((0, 5), (5, 10), (10, 15), (15, 20)), "looking charges nobody"
 
 
 def test_a_raised_budget_gives_nobody_a_second_participation(rooms: Rooms) -> None:

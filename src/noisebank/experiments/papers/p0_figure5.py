@@ -118,7 +118,9 @@ def numbers(found: Found) -> list[Number]:
         ("P0 epsilon with reuse, 5%", one["bank"][1], 2.255, 0.012),
         ("P0 epsilon with reuse, 95%", one["bank"][2], 2.377, 0.012),
         ("P0 epsilon naive, mean", one["naive"][0], 7.843, 0.03),
-        ("P0 epsilon naive, 5%", one["naive"][1], 7.393, 0.05),
+        # Three standard errors between two samples of 1,000: that computation's first 40,000 seeds give 7.431, and
+        # the 1,000 behind this number are the lowest of these forty.
+        ("P0 epsilon naive, 5%", one["naive"][1], 7.393, 0.076),
         ("P0 epsilon naive, 95%", one["naive"][2], 8.257, 0.05),
         ("P0 saving, mean", one["saving"][0], 0.704, 0.002),
         ("P0 saving, 5%", one["saving"][1], 0.688, 0.003),

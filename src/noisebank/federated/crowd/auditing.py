@@ -21,6 +21,18 @@ from noisebank.federated.crowd.store import Store
 from noisebank.federated.crowd.terms import read_terms
 
 Progress = Callable[[int, int], None]
+PROVES = (
+    "every verdict, average, reputation and reward follows from the submitted models, bit for bit",
+    "every lot is its member's one possible signature, and wins the seats and the lead that were counted",
+    "every average was agreed to by more than two thirds of the committee's seats",
+    "in a sound task, every model was paid for on the budget ledger before it was submitted",
+)
+CANNOT_SEE = (
+    "what a member trained on, and whether it added the noise that the terms ask for",
+    "members who work together: nearly identical poisoned models are accepted",
+    "transactions that the chain's keeper left out, unless somebody has a copy or an anchor",
+)
+"""What a passed verification shows, and what nobody can tell from the ledger and the models."""
 
 
 @dataclass

@@ -7,6 +7,7 @@ submission, so that anybody can see that the charge was in an earlier block than
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from noisebank.digests import keccak, tagged
@@ -89,21 +90,42 @@ def charge_id(account: bytes, task: bytes) -> bytes:
     return tagged("crowd charge 1", {"account": account.hex(), "task": task.hex()})
 
 
+@dataclass(frozen=True)
+class Charged:
+    """A device's account, and what a task has charged to it."""
+
+    state: AccountState
+    charge: Reservation | None
+
+
+def budget_follower(node: Node, terms: Terms) -> Follower:
+    """The budget ledger that a sound task names, read to the newest block."""
+    follower = Follower(node, terms.ledger, 0, 1)
+    follower.check_contract(None)
+    follower.sync()
+    return follower
+
+
+def devices(follower: Follower, terms: Terms, task: bytes) -> list[Charged]:
+    """Every device's account for trainings at this delta, with the task's charge if there is one."""
+    policy = training_policy(terms.delta)
+    return [
+        Charged(state, follower.books.reservation(state.account, charge_id(state.account, task)))
+        for state in follower.books.accounts()
+        if state.unit is Unit.EPSILON and state.policy == policy
+    ]
+
+
 def unpaid(node: Node, terms: Terms, books: TaskBooks) -> list[str]:
     """Submissions of a sound task that no earlier charge pays for."""
     if terms.mode != "sound":
         return []
-    follower = Follower(node, terms.ledger, 0, 1)
-    follower.check_contract(None)
-    follower.sync()
+    follower = budget_follower(node, terms)
     wanted = Precision.ceil(exact(terms.epsilon, "epsilon"))
     paid: dict[str, int] = {}
-    for state in follower.books.accounts():
-        if state.unit is not Unit.EPSILON or state.policy != training_policy(terms.delta):
-            continue
-        found = follower.books.reservation(state.account, charge_id(state.account, books.posted.task))
-        if found is not None and found.wanted >= wanted:
-            paid[state.owner + found.id.hex()] = found.block
+    for each in devices(follower, terms, books.posted.task):
+        if each.charge is not None and each.charge.wanted >= wanted:
+            paid[each.state.owner + each.charge.id.hex()] = each.charge.block
     wrong = []
     for round in books.rounds:
         for submission in round.submissions:

@@ -5,53 +5,38 @@ from __future__ import annotations
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Protocol
 
 from noisebank.errors import LedgerRefused, NoisebankError
-from noisebank.federated.crowd.home_chain import Entered, HomeChain
+from noisebank.federated.crowd.home_chain import Entered, HomeState
 
 NOBODY = "0x" + "00" * 20
 MOST_BODY = 2**19
 ZERO = "0x0"
 
 
-class Door:
-    """Answers questions about a `HomeChain` and takes transactions for it."""
+class Kept(Protocol):
+    """A chain of one's own, as far as its door needs it."""
 
-    def __init__(self, chain: HomeChain, host: str = "127.0.0.1", port: int = 0) -> None:
+    @property
+    def state(self) -> HomeState:
+        """What its blocks lead to."""
+        ...
+
+    def send(self, raw: bytes) -> Entered:
+        """Executes a signed transaction; durable on return."""
+        ...
+
+    def peek(self, sender: str, to: str, data: bytes) -> bytes:
+        """What a call would return now."""
+        ...
+
+
+class Window:
+    """Answers questions about a chain of one's own and hands it transactions, in the words of an Ethereum node."""
+
+    def __init__(self, chain: Kept) -> None:
         self.chain = chain
-        door = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            disable_nagle_algorithm = True
-
-            def do_POST(self) -> None:
-                size = int(self.headers.get("Content-Length") or 0)
-                if not 0 < size <= MOST_BODY:
-                    self.send_error(413)
-                    return
-                body = door.answer(self.rfile.read(size))
-                self.send_response(200)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, format: str, *args: Any) -> None:
-                return
-
-        self._server = ThreadingHTTPServer((host, port), Handler)
-        self._server.daemon_threads = True
-        self.url = f"http://{host}:{self._server.server_address[1]}"
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
-        self._thread.start()
-
-    def close(self) -> None:
-        """Stops answering."""
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
 
     def answer(self, body: bytes) -> bytes:
         """One JSON-RPC question."""
@@ -169,6 +154,45 @@ class Door:
             }
             for number, (topics, data) in enumerate(done.logs)
         ]
+
+
+class Door(Window):
+    """The same over HTTP."""
+
+    def __init__(self, chain: Kept, host: str = "127.0.0.1", port: int = 0) -> None:
+        super().__init__(chain)
+        door = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
+
+            def do_POST(self) -> None:
+                size = int(self.headers.get("Content-Length") or 0)
+                if not 0 < size <= MOST_BODY:
+                    self.send_error(413)
+                    return
+                body = door.answer(self.rfile.read(size))
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format: str, *args: Any) -> None:
+                return
+
+        self._server = ThreadingHTTPServer((host, port), Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://{host}:{self._server.server_address[1]}"
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stops answering."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
 
 
 def _matches(topics: list[str], wanted: list[Any]) -> bool:

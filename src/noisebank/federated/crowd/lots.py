@@ -156,8 +156,11 @@ def priority(lot: bytes, won: int) -> int:
 @cache
 def _curve() -> Any:
     """py_ecc's curve."""
-    with kept_limit():
-        from py_ecc import optimized_bn128 as curve
+    try:
+        with kept_limit():
+            from py_ecc import optimized_bn128 as curve
+    except ImportError:
+        raise BadBank("lots need py_ecc: pip install 'noisebank[federated]'") from None
     return curve
 
 

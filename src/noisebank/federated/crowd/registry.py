@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -34,13 +35,19 @@ class Stage:
 class Registry:
     """Reads a task's books; sends a key's calls. Whatever a call changes is in a block on return."""
 
-    def __init__(self, url: str, contract: str | None = None, timeout: float = 20.0) -> None:
-        self.node = Node(url, timeout)
+    def __init__(self, where: str | Node, contract: str | None = None, timeout: float = 20.0) -> None:
+        self.node = Node(where, timeout) if isinstance(where, str) else where
         self.chain_id = self.node.chain_id()
         self.contract = contract.lower() if contract else self._find()
         if self.node.code(self.contract) != model_registry().runtime:
             raise BadLedger(f"the code at {self.contract} is not this version's model registry")
         self._books: dict[bytes, tuple[TaskBooks, int]] = {}
+        self._every: dict[bytes, TaskBooks] = {}
+        self.turn = threading.Lock()
+        """Of whoever writes what was followed, or reads it meanwhile."""
+        self._followed, self._hash = -1, b""
+        self.behind = 0
+        """Blocks that `follow` has still to read."""
 
     def post(self, key: Key, *arguments: Value) -> bytes:
         """Posts a task; its id."""
@@ -100,6 +107,38 @@ class Registry:
         topic = next(topic for topic, event in model_registry().events.items() if event.name == "TaskPosted")
         found = self.node.logs(self.contract, 0, self.node.head(), ["0x" + topic.hex()])
         return [bytes.fromhex(entry["topics"][1][2:]) for entry in found]
+
+    @property
+    def known(self) -> dict[bytes, TaskBooks]:
+        """What was followed so far."""
+        return self._every
+
+    def follow(self, most: int | None = None) -> dict[bytes, TaskBooks]:
+        """The books of every task, oldest first, read on from where the last call ended: for whoever shows them all.
+
+        If the block where it ended has changed since, the chain was rolled back: all is read anew. With `most`, no
+        more than so many blocks are read at once; `behind` says how many are left.
+        """
+        known = self.node.block_hash(self._followed) if self._followed >= 0 else None
+        start = 0 if known is not None and known != self._hash else self._followed + 1
+        newest = self.node.head()
+        head = newest if most is None else min(newest, start + most - 1)
+        hash = self.node.block_hash(head)
+        entries = self.node.logs(self.contract, start, head) if head >= start else []
+        with self.turn:
+            if start == 0:
+                self._every.clear()
+            for entry in entries:
+                name, said = model_registry().decode_event(*raw_log(entry))
+                task = bytes.fromhex(entry["topics"][1][2:])
+                if name == "TaskPosted":
+                    self._every[task] = TaskBooks(_posted(said))
+                else:
+                    self._every[task].write(name, said, int(entry["blockNumber"], 16))
+            if head >= start and hash is not None:
+                self._followed, self._hash = head, hash
+            self.behind = max(0, newest - self._followed)
+        return self._every
 
     def now(self) -> int:
         """The newest block's time."""

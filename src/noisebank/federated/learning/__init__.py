@@ -19,7 +19,7 @@ from noisebank.federated.learning.device import Device, Order
 from noisebank.federated.learning.gradients import ExactMean, GradientNoise, published_noise, task_noise
 from noisebank.federated.learning.models import MODELS, Model, model_named
 from noisebank.federated.learning.participation import LearningAccount, open_or_resume, open_task, task_account, tasks
-from noisebank.federated.learning.simulation import Learned, learn, noisy_mean
+from noisebank.federated.learning.simulation import Learned, learn, learned_so_far, noisy_mean
 from noisebank.federated.learning.task import Task
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "Task",
     "collect_reports",
     "learn",
+    "learned_so_far",
     "model_named",
     "noisy_mean",
     "open_or_resume",

@@ -107,6 +107,16 @@ class LearningAccount:
                 raise Tampered(f"the sealed reports of devices {start} .. {stop - 1} are not those on the ledger")
         return np.array([float.fromhex(number) for number in sealed.body["mean"]])
 
+    def means(self) -> list[Floats]:
+        """The mean reports that were published, in the ledger's order, up to the first that is not at hand."""
+        found = []
+        for reservation in self._rooms.ledger.reservations(self.id):
+            sealed = self._rooms.vault.answer(reservation.id) if reservation.answer is not None else None
+            if sealed is None or sealed.digest != reservation.answer:
+                break
+            found.append(np.array([float.fromhex(number) for number in sealed.body["mean"]]))
+        return found
+
     def _seal(self, reservation: Reservation, mean: Floats) -> Sealed:
         body = {
             "account": self.id.hex(),

@@ -6,6 +6,7 @@ from fastapi import FastAPI
 
 from noisebank.service.pages import (
     pages_console,
+    pages_learning,
     pages_ledger,
     pages_public,
     pages_signing_in,
@@ -22,5 +23,7 @@ def add_pages(app: FastAPI) -> None:
     """Puts the pages beside the API."""
     app.state.spendings, app.state.checking, app.state.shelf = Spendings(), Checking(), Shelf()
     app.state.fees = Fees()
-    for pages in (pages_static, pages_signing_in, pages_console, pages_statement, pages_ledger, pages_public):
+    for pages in (
+        pages_static, pages_signing_in, pages_console, pages_statement, pages_ledger, pages_learning, pages_public,
+    ):  # fmt: skip
         app.include_router(pages.router, include_in_schema=False)

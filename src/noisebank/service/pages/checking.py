@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from noisebank.audit.report import Report
 from noisebank.audit.verifier import verify, verify_chain
@@ -17,6 +17,20 @@ from noisebank.service.problems import Turned
 
 MOST_WAITING = 6
 EVERY = 0.1
+
+
+class Verdict(Protocol):
+    """What a verifier finds."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing is wrong."""
+        ...
+
+
+Found = TypeVar("Found", bound=Verdict)
+Verify = Callable[[Callable[[int], None]], Found]
+"""Takes what is told how far it has come."""
 
 
 class Gone(Exception):
@@ -42,10 +56,10 @@ class Checking:
                 "overloaded", "others are verifying; try again in a moment, or verify the journal yourself", 5.0
             )
 
-    async def follow(self, bank: Bank, head: str | None, show: Callable[[Report], str]) -> AsyncIterator[bytes]:
+    async def follow(self, verify: Verify[Found], total: int, show: Callable[[Found], str]) -> AsyncIterator[bytes]:
         """Events: `progress` with done and total, then `report` with the verdict as HTML, or `trouble`."""
         self.check()
-        moved = {"done": 0, "total": max(1, bank.head().number + 1)}
+        moved = {"done": 0, "total": max(1, total)}
         watched = True
 
         def progress(done: int) -> None:
@@ -54,7 +68,7 @@ class Checking:
                 raise Gone
 
         self._waiting += 1
-        work = asyncio.get_running_loop().run_in_executor(self._threads, lambda: verified(bank, head, progress))
+        work = asyncio.get_running_loop().run_in_executor(self._threads, lambda: verify(progress))
         work.add_done_callback(lambda done: done.cancelled() or done.exception())
         try:
             while not work.done():
@@ -77,14 +91,12 @@ class Checking:
         if self._closed:
             raise Gone
 
-    async def once(self, bank: Bank, head: str | None) -> Report:
+    async def once(self, verify: Verify[Found]) -> Found:
         """The same without watching, for browsers without scripts."""
         self.check()
         self._waiting += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(
-                self._threads, lambda: verified(bank, head, self._going_on)
-            )
+            return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: verify(self._going_on))
         finally:
             self._waiting -= 1
 

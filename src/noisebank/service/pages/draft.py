@@ -23,11 +23,12 @@ from noisebank.service.wire import WishIn
 from noisebank.units import Precision, exact
 
 WAYS = ("named", "built", "sql")
-WISHES = ("accuracy", "privacy")
 FUNCTIONS = {"count": "How many", "sum": "Sum of", "avg": "Average of"}
 SIGNS = {"=": "is", "<>": "is not", "<": "below", "<=": "at most", ">": "above", ">=": "at least"}
 CONFIDENCES = ("0.9", "0.95", "0.99")
 CONDITIONS = (1, 2, 3)
+RELATIVE = {"relative": "percent", "confidence": "sure", "at_most": "most"}
+"""Where the form has what a relative request calls by these names."""
 MOST_SQL = 10_000
 DECADES = 4.0
 """The slider runs over this many powers of ten of price, up to the whole budget."""
@@ -60,6 +61,7 @@ def fresh(account: Account) -> Draft:
             "sql": account.policy.queries.get(named, f"SELECT COUNT(*) FROM {_name(account.name)}"),
             "by": "accuracy", "slide": "50", "within": "",
             "confidence": "0.95", "epsilon": "0.1", "delta": f"{float(account.policy.delta):g}", "moved": "slide",
+            "percent": "5", "sure": "0.95", "most": _tenth(account),
         }
     )  # fmt: skip
 
@@ -71,12 +73,13 @@ def wished(draft: Draft, account: Account) -> WishIn | None:
         return None
     if draft["by"] == "privacy":
         given = {name: _positive(draft, name, "0.5" if name == "epsilon" else "1e-6") for name in ("epsilon", "delta")}
+    elif draft["by"] == "relative":
+        percent = _positive(draft, "percent", "5")
+        _positive(draft, "most", "0.05")
+        given = {"relative": percent and f"{percent}%", "confidence": _confidence(draft, "sure")}
     else:
         _slide(draft, account, sql)
-        confidence = draft["confidence"] or "0.95"
-        if confidence not in CONFIDENCES:
-            draft.wrong("confidence", f"choose one of {', '.join(CONFIDENCES)}")
-        given = {"within": _positive(draft, "within", "10"), "confidence": confidence}
+        given = {"within": _positive(draft, "within", "10"), "confidence": _confidence(draft, "confidence")}
     if draft.mistakes or None in given.values():
         return None
     return WishIn.model_validate({"sql": sql, **given})
@@ -85,10 +88,14 @@ def wished(draft: Draft, account: Account) -> WishIn | None:
 def blame(draft: Draft, error: NoisebankError) -> None:
     """Puts what the bank says about a request at the field that it is about."""
     where = {"named": "named", "built": "built", "sql": "sql"}[_way(draft)]
-    if isinstance(error, BadRequest) and error.parameter in ("epsilon", "delta", "within", "confidence"):
+    if isinstance(error, BadRequest) and draft["by"] == "relative" and error.parameter in RELATIVE:
+        draft.wrong(RELATIVE[error.parameter], error.allowed)
+    elif isinstance(error, BadRequest) and error.parameter in ("epsilon", "delta", "within", "confidence"):
         draft.wrong(error.parameter, error.allowed)
     elif isinstance(error, BadRequest) and error.parameter == "precision":
         draft.wrong("within" if draft["by"] != "privacy" else "epsilon", error.allowed)
+    elif isinstance(error, UnsupportedQuery) and error.clause.startswith("relative accuracy"):
+        draft.wrong("percent", "this is for one number, not for groups or sums with a constant: choose another way")
     elif isinstance(error, UnsupportedQuery) and "within" in error.clause:
         draft.wrong("within", "how far off such an answer is depends on the data: choose a privacy loss instead")
     elif isinstance(error, (BadQuery, UnsupportedQuery)):
@@ -209,6 +216,24 @@ def _name(name: str) -> str:
 # -- how good ----------------------------------------------------------------------------------
 
 
+def _tenth(account: Account) -> str:
+    """Of what is left: enough for most questions, and nobody loses a budget by a slip."""
+    left = float(account.state.left)
+    return rounded_up(left / 10) if left else "0.05"
+
+
+def most(draft: Draft) -> str:
+    """The most that a relative request may spend, as it was written."""
+    return draft["most"].strip().replace("\u202f", "").replace(" ", "")
+
+
+def _confidence(draft: Draft, name: str) -> str:
+    found = draft[name] or "0.95"
+    if found not in CONFIDENCES:
+        draft.wrong(name, f"choose one of {', '.join(CONFIDENCES)}")
+    return found
+
+
 def _positive(draft: Draft, name: str, example: str) -> str | None:
     text = draft[name].strip().replace("\u202f", "").replace(" ", "")
     if not text:
@@ -219,8 +244,11 @@ def _positive(draft: Draft, name: str, example: str) -> str | None:
     except BadRequest:
         draft.wrong(name, f"write a number above 0, for instance {example}")
         return None
-    if number <= 0 or (name == "delta" and number >= 1):
-        draft.wrong(name, "write a number above 0" + (" and below 1, for instance 1e-6" if name == "delta" else ""))
+    below = {"delta": (1, "1e-6"), "percent": (100, "5")}.get(name)
+    if number <= 0 or (below and number >= below[0]):
+        draft.wrong(
+            name, "write a number above 0" + (f" and below {below[0]}, for instance {below[1]}" if below else "")
+        )
         return None
     return text
 
@@ -234,9 +262,10 @@ def _slide(draft: Draft, account: Account, sql: str) -> None:
         return
     if question is None:
         return
-    budget, confidence = account.state.budget, float(draft["confidence"] or "0.95")
-    if not 0.5 <= confidence < 1 or not budget:
+    budget, said = account.state.budget, draft["confidence"] or "0.95"
+    if said not in CONFIDENCES or not budget:
         return
+    confidence = float(said)
     whole = half_width(account, question, budget, confidence)  # the finest: what the whole budget would buy
     if draft["moved"] == "slide" or not draft["within"].strip():
         try:

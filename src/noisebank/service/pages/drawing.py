@@ -29,6 +29,15 @@ def gauge(used: float, total: float, title: str) -> Markup:
     ).format(level, title, f"{width:.1f}")
 
 
+def progress(done: float, total: float, title: str) -> Markup:
+    """How far something has come: the fuller, the better."""
+    share = min(1.0, max(0.0, done / total)) if total else 0.0
+    return Markup(
+        '<svg class="gauge {}" viewBox="0 0 400 20" preserveAspectRatio="none" role="img" aria-label="{}">'
+        '<rect class="track" width="400" height="20" rx="4"/><rect class="used" width="{}" height="20" rx="4"/></svg>'
+    ).format("done" if share == 1.0 else "calm", title, f"{share * 400:.1f}")
+
+
 def interval(value: float, low: float, high: float, stddev: float) -> Markup:
     """Where the true value may lie: the noise as a bell, the 95% interval shaded, the answer in the middle."""
     if not all(isfinite(each) for each in (value, low, high)) or high <= low:

@@ -19,7 +19,7 @@ from noisebank.service.access import Caller
 from noisebank.service.desk import PAGE, Clock, wish_text
 from noisebank.service.gate import MAY_ASK, MAY_QUOTE
 from noisebank.service.pages.downloads import csv_text, download
-from noisebank.service.pages.draft import Draft, blame, controls, fresh, wished
+from noisebank.service.pages.draft import Draft, blame, controls, fresh, most, wished
 from noisebank.service.pages.rendering import by_htmx, form_of, fragment, page
 from noisebank.service.pages.shelf import Shown
 from noisebank.service.problems import Turned, problem_of
@@ -89,7 +89,8 @@ async def to_sign(request: Request, dataset: str, caller: Asker, form: Form) -> 
         asked, quoted = wished(draft, account), _quoted(request, account, caller, draft)
         if asked is None or quoted is None:
             raise Turned("bad-body", next(iter(draft.mistakes.values()), "the form is not complete"))
-        cost = shown.read_amount(quoted["cost"]).units + shown.read_amount(quoted["first_look"]).units
+        parts = [quoted["offer"]["cap"]] if "offer" in quoted else [quoted["cost"], quoted["first_look"]]
+        cost = sum(shown.read_amount(part).units for part in parts)
         deadline = int(time.time()) + SIGN_WITHIN
         spend = Spend(account.id, asked.sql, wish_text(asked), draft["key"], cost, deadline)
         return {"typed": typed_spend(spend, account.ledger.chain_id, account.ledger.contract)}
@@ -184,7 +185,12 @@ def _quoted(request: Request, account: Account, caller: Caller, draft: Draft) ->
         asked = wished(draft, account)
         if asked is None:
             return None
-        found: dict[str, Any] = request.app.state.desk.quote(account.name, caller, asked)
+        desk = request.app.state.desk
+        found: dict[str, Any] = (
+            desk.quote(account.name, caller, asked)
+            if asked.relative is None
+            else desk.offer(account.name, caller, asked, most(draft))
+        )
     except NoisebankError as error:
         blame(draft, error)
         return None
@@ -201,8 +207,9 @@ def _answered(
     if not 1 <= len(key) <= 160 or not key.isprintable():
         raise Turned("bad-body", "the form has no key: load the page again")
     given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
-    if draft["max_cost"]:
-        given["max_cost"] = draft["max_cost"]
+    relative = "relative" in given
+    if relative or draft["max_cost"]:  # of a relative request the form itself says what it may cost
+        given["max_cost"] = most(draft) if relative else draft["max_cost"]
     if draft["signature"]:
         given["agreed"] = {
             "max_cost_units": draft["max_cost_units"], "deadline": draft["deadline"], "signature": draft["signature"]
@@ -218,6 +225,9 @@ def _answered(
     state.metrics.answers.labels(account.name, plain.get("case") or "several").inc()
     state.shelf.put(key, Shown(caller.person.name, account.name, plain))
     plain["kept"] = f"shown/{key}"
+    if relative:
+        plain["wish"] = {"percent": given["relative"], "sure": float(given["confidence"]), "most": most(draft)}
+        plain["receipts"] = [receipt for step in plain["parts"] for receipt in step["receipts"]]
     return plain
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
@@ -16,6 +17,7 @@ from noisebank.service.access import Caller
 from noisebank.service.desk import PAGE
 from noisebank.service.gate import EVERYBODY
 from noisebank.service.pages.anchors import anchors_of
+from noisebank.service.pages.checking import verified
 from noisebank.service.pages.rendering import by_htmx, form_of, fragment, page, templates
 
 router = APIRouter(prefix="/d/{dataset}/ledger")
@@ -37,7 +39,7 @@ async def verify(request: Request, dataset: str, caller: Anybody, head: str = ""
     account, wrong = state.desk.account(dataset), _wrong_head(head)
     if wrong:
         return await _whole(request, account, None, 422, given={"head": head}, mistakes={"head": wrong})
-    report = await state.checking.once(state.desk.bank, head.strip() or None)
+    report = await state.checking.once(partial(verified, state.desk.bank, head.strip() or None))
     return await _whole(request, account, None, report=report, given={"head": head})
 
 
@@ -52,9 +54,9 @@ async def watched(request: Request, dataset: str, caller: Anybody, head: str = "
         if wrong:
             yield f"event: mistake\ndata: {json.dumps({'detail': wrong})}\n\n".encode()
             return
-        async for event in state.checking.follow(
-            state.desk.bank, head.strip() or None, lambda it: _report(it, account)
-        ):
+        bank = state.desk.bank
+        verify = partial(verified, bank, head.strip() or None)
+        async for event in state.checking.follow(verify, bank.head().number + 1, lambda it: _report(it, account)):
             yield event
 
     return StreamingResponse(events(), media_type="text/event-stream", headers={"cache-control": "no-store"})

@@ -26,9 +26,9 @@ async def start(request: Request, caller: Anybody) -> Response:
     state = request.app.state
     accounts = state.desk.bank.accounts()
     if not accounts:
-        return page(request, "first_run.html", title="An empty bank", folder=state.settings.bank.name)
+        return page(request, "first_run.html", title="An empty bank", here="start", folder=state.settings.bank.name)
     facts = await state.room.run(lambda: [_facts(account) for account in accounts])
-    return page(request, "start.html", title="Data sets", facts=facts)
+    return page(request, "start.html", title="Data sets", here="start", facts=facts)
 
 
 @router.get("/d/{dataset}")

@@ -17,6 +17,7 @@ from noisebank.federated.crowd.home_chain import FILE, HomeChain, HomeState, beg
 from noisebank.federated.crowd.lots import LotKey
 from noisebank.federated.crowd.network import SMALL
 from noisebank.federated.crowd.posting import Rules, post_task
+from noisebank.federated.crowd.reading import FolderNode
 from noisebank.federated.crowd.registry import Registry
 from noisebank.federated.crowd.store import FolderStore
 from noisebank.federated.crowd.terms import Terms
@@ -133,6 +134,26 @@ def test_started_again_it_goes_on_where_it_was(tmp_path: Path):
     with pytest.raises(BadBank, match="no crowd's chain"):
         HomeChain(tmp_path / "nowhere")
     assert (tmp_path / "chain" / FILE).stat().st_mode & 0o077 == 0
+
+
+def test_read_from_its_folder_it_is_the_same_and_nothing_can_be_written(chain: HomeChain, tmp_path: Path):
+    registry, task, secret, door = posted(chain, tmp_path)
+    try:
+        node = FolderNode(tmp_path / "chain")
+        read = Registry(node)
+        assert (read.contract, read.chain_id, read.tasks()) == (registry.contract, registry.chain_id, [task])
+        for key in PEOPLE:  # its keeper goes on
+            registry.join(key, LotKey(key.address.encode()[:32]), task)
+        assert not read.known and read.follow()[task].members == registry.books(task).members
+        assert node.chain.state.head == chain.state.head
+        with pytest.raises(LedgerRefused, match="only read here"):
+            read.send(ANNA, "begin", task, secret)
+        assert node.head() == len(chain.state.digests) - 1
+        node.chain.close()
+    finally:
+        door.close()
+    with pytest.raises(BadBank, match="no crowd's chain"):
+        FolderNode(tmp_path)
 
 
 def test_door_answers_nonsense_with_an_error(chain: HomeChain):

@@ -56,9 +56,13 @@ def test_gradients_are_those_of_the_loss(norm: str):
 def test_split_training_learns_and_the_worker_sees_noise_and_labels_only(edge):
     worker, seen = edge
     examples, tested = glyphs(5, 128), glyphs(6, 200)
-    weights = initial(SMALL, TERMS.norm, simulation(1))
+    weights, noise = initial(SMALL, TERMS.norm, simulation(1)), simulation(101)  # one noise in twelve learns too slowly
+
+    def words(count: int) -> np.ndarray:
+        return noise.integers(0, 2**64, count, dtype=np.uint64)
+
     for round in (1, 2):
-        weights = SplitTrainer(TERMS, examples, worker.endpoint).train(weights, round)
+        weights = SplitTrainer(TERMS, examples, worker.endpoint, words).train(weights, round)
     assert accuracy(TERMS, weights, tested) > 0.8
     assert {kind for kind, _ in seen} == {"features", "labels"}
     batches = [np.frombuffer(body, dtype="<f4") for kind, body in seen if kind == "features"]

@@ -122,23 +122,23 @@ function followBalance(box) {
 
 function setUpVerify(form) {
   const bar = $("#verify-bar"), said = $("#verify-said"), button = $("#verify-button"), report = $("#report");
-  const wrong = $("#error-head"), head = form.elements.head;
+  const wrong = $("#error-head"), head = form.elements.head, unit = form.dataset.unit || "blocks";
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    wrong.textContent = "";
+    if (wrong) wrong.textContent = "";
     markMistakes();
     report.replaceChildren();
     $("#verify-progress").hidden = false;
     button.disabled = true;
     bar.value = 0;
     said.textContent = "Waiting for a turn …";
-    const source = new EventSource(`${form.dataset.events}?head=${encodeURIComponent(head.value.trim())}`);
+    const source = new EventSource(form.dataset.events + (head ? `?head=${encodeURIComponent(head.value.trim())}` : ""));
     const done = () => { source.close(); button.disabled = false; $("#verify-progress").hidden = true; };
     source.addEventListener("progress", (message) => {
       const now = JSON.parse(message.data);
       bar.max = now.total;
       bar.value = now.done;
-      said.textContent = `${now.done} of ${now.total} blocks`;
+      said.textContent = `${now.done} of ${now.total} ${unit}`;
     });
     source.addEventListener("report", (message) => {
       done();
@@ -165,30 +165,62 @@ async function drawCurve(box) {
   const { points, budget } = await asked.json();
   if (points.length < 2) return;
   const most = Math.max(...points.map((p) => Math.max(p[2], p[3])));  // a budget far away would flatten all else
-  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const data = [points.map((p) => p[0]), points.map((p) => p[2]), points.map((p) => p[3]), points.map(() => budget)];
   const when = (place) => (place === null || place === undefined ? "–" : new Date(points[place][1] * 1000).toISOString().slice(0, 16).replace("T", " "));
   const amount = (plot, value) => (value === null || value === undefined ? "–" : String(Number(value.toPrecision(4))));
+  redrawn(box, (colour) => ({
+    scales: { x: { time: false }, y: { range: () => [0, (budget > 4 * most ? most : Math.max(most, budget)) * 1.05] } },
+    axes: [{ label: "answers", labelSize: 22 }, { size: 58 }],
+    series: [
+      { label: "answer", value: (u, v, s, place) => (v === null || v === undefined ? "–" : `${v} (${when(place)} UTC)`) },
+      { label: "spent", stroke: colour("--spent"), width: 2.5, value: amount },
+      { label: "without reuse", stroke: colour("--naive"), width: 2.5, dash: [7, 4], value: amount },
+      { label: "budget", stroke: colour("--soft"), width: 1.5, dash: [2, 4], value: amount },
+    ],
+  }), data, "Spending over time");
+}
+
+// -- learning ----------------------------------------------------------------------------------
+
+async function drawAccuracy(box) {
+  if (!window.uPlot || box.dataset.drawn) return;
+  box.dataset.drawn = "yes";
+  const asked = await fetch(box.dataset.accuracy, { headers: { accept: "application/json" } });
+  if (!asked.ok) return;
+  const { points } = await asked.json();
+  if (points.length < 2) return;
+  const share = (plot, value) => (value === null || value === undefined ? "–" : value.toFixed(3));
+  const rounds = points.map((p) => p[0]);
+  const data = [rounds, points.map((p) => p[1]), ...(box.dataset.noisy ? [points.map((p) => p[2])] : [])];
+  const whole = (plot, splits) => splits.map((value) => (Number.isInteger(value) ? String(value) : ""));
+  redrawn(box, (colour, width) => ({
+    scales: { x: { time: false }, y: { range: () => [0, 1] } },
+    axes: [{ label: "round", labelSize: 22, values: whole, incrs: [1, 2, 5, 10, 20, 50, 100] }, { size: 46 }],
+    series: [
+      { label: "round", value: (plot, value) => (value === null || value === undefined ? "–" : value === 0 ? "start" : String(value)) },
+      { label: "accuracy", stroke: colour("--spent"), width: 2.5, value: share, points: { show: true, size: 7 } },
+      ...(box.dataset.noisy ? [{ label: "with noise", stroke: colour("--naive"), width: 2.5, dash: [7, 4], value: share, points: { show: true, size: 7 } }] : []),
+    ],
+  }), data, "Accuracy by round");
+}
+
+// -- charts ------------------------------------------------------------------------------------
+
+// Instead of the server's picture, in the page's colours, and again whenever width or colours change.
+function redrawn(box, described, data, label) {
+  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const picture = $("svg", box);
+  const title = (picture && picture.getAttribute("aria-label")) || label;
   const draw = () => {
     const axis = { stroke: colour("--soft"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line") } };
-    const width = box.clientWidth;
+    const width = box.clientWidth, made = described(colour, width);
     box.replaceChildren();
     const plot = new uPlot({
-      width, height: Math.max(220, Math.min(340, width * 0.42)),
-      scales: { x: { time: false }, y: { range: () => [0, (budget > 4 * most ? most : Math.max(most, budget)) * 1.05] } },
-      axes: [{ ...axis, label: "answers", labelSize: 22 }, { ...axis, size: 58 }],
-      series: [
-        { label: "answer", value: (u, v, s, place) => (v === null || v === undefined ? "–" : `${v} (${when(place)} UTC)`) },
-        { label: "spent", stroke: colour("--spent"), width: 2.5, value: amount },
-        { label: "without reuse", stroke: colour("--naive"), width: 2.5, dash: [7, 4], value: amount },
-        { label: "budget", stroke: colour("--soft"), width: 1.5, dash: [2, 4], value: amount },
-      ],
+      width, height: Math.max(220, Math.min(340, width * 0.42)), ...made, axes: made.axes.map((each) => ({ ...axis, ...each })),
     }, data, box);
     plot.root.setAttribute("role", "img");
-    plot.root.setAttribute("aria-label", box.dataset.label);
+    plot.root.setAttribute("aria-label", title);
   };
-  const picture = $("svg", box);
-  box.dataset.label = (picture && picture.getAttribute("aria-label")) || "Spending over time";
   draw();
   let width = box.clientWidth;
   new ResizeObserver(() => { if (Math.abs(box.clientWidth - width) > 4) { width = box.clientWidth; draw(); } }).observe(box);
@@ -200,6 +232,8 @@ async function drawCurve(box) {
 document.addEventListener("DOMContentLoaded", () => {
   document.body.addEventListener("htmx:afterSettle", (event) => {
     markMistakes();
+    document.querySelectorAll("[data-accuracy]").forEach(drawAccuracy);
+    if (event.detail.target && event.detail.target.id === "round-card" && $("#round")) $("#round").focus();
     if (event.detail.target && event.detail.target.id === "answer") {
       const heading = $("h2", event.detail.target);
       if (heading) { heading.focus(); heading.scrollIntoView({ block: "nearest" }); }
@@ -214,4 +248,5 @@ document.addEventListener("DOMContentLoaded", () => {
   if ($("[data-live]")) followBalance($("[data-live]"));
   if ($("#verify-form")) setUpVerify($("#verify-form"));
   if ($("[data-curve]")) drawCurve($("[data-curve]"));
+  document.querySelectorAll("[data-accuracy]").forEach(drawAccuracy);
 });

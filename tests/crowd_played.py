@@ -1,0 +1,140 @@
+"""A crowd's task played in one process, on a chain of its own: real contracts, lots, votes, models, and cheats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from crowd_member import glyphs
+from noisebank.entropy import SystemEntropy, simulation
+from noisebank.federated.crowd.books import Phase
+from noisebank.federated.crowd.charging import DeviceAccount
+from noisebank.federated.crowd.device import Examples, SplitTrainer
+from noisebank.federated.crowd.door import Door
+from noisebank.federated.crowd.home_chain import begin_home_chain
+from noisebank.federated.crowd.lots import LotKey
+from noisebank.federated.crowd.member import NO_RECEIPT, Duties, global_model
+from noisebank.federated.crowd.models import Model, fixed
+from noisebank.federated.crowd.network import SMALL
+from noisebank.federated.crowd.posting import Rules, post_task
+from noisebank.federated.crowd.registry import Registry, own_contract
+from noisebank.federated.crowd.store import FolderStore
+from noisebank.federated.crowd.terms import Terms
+from noisebank.ledger.signing import Key
+
+PAPER = Terms("glyphs", SMALL, epsilon="10", batch=16, epochs=3)
+RULES = Rules(rounds=2, byzantine=2, seats=20, patience=600)
+MEMBERS = 7
+
+
+@dataclass
+class Played:
+    """A crowd that does what it is told, round by round."""
+
+    folder: Path
+    url: str
+    terms: Terms = PAPER
+    rules: Rules = RULES
+    count: int = MEMBERS
+    conducts: dict[tuple[int, int], str] = field(default_factory=dict)
+    """By round and member: `missing`, `stolen`, `flipped`, `away`; honest otherwise."""
+    examples: Callable[[int], Examples] = lambda number: glyphs(number + 10, 64)
+    task: bytes = b""
+
+    def __post_init__(self) -> None:
+        self.registry, self.store = Registry(self.url), FolderStore(self.folder / "models")
+        self.poster = Key(SystemEntropy().token())
+        self.keys = [Key(SystemEntropy().token()) for _ in range(self.count)]
+        self.lots = [LotKey(SystemEntropy().token()) for _ in range(self.count)]
+        self._receipts = [NO_RECEIPT] * self.count
+
+    def begin(self) -> None:
+        """Posts the task; everybody joins, and pays where there is something to pay."""
+        if self.terms.mode == "sound":
+            from dataclasses import replace
+
+            self.terms = replace(self.terms, ledger=own_contract(self.registry.node, "budget_ledger"))
+        admitted = [(key.address, 5) for key in self.keys]
+        self.task, secret = post_task(self.registry, self.store, self.poster, self.terms, self.rules, admitted)
+        for key, lot in zip(self.keys, self.lots, strict=True):
+            self.registry.join(key, lot, self.task)
+        self.registry.send(self.poster, "begin", self.task, secret)
+        if self.terms.mode == "sound":
+            self._receipts = [self._charged(number) for number in range(self.count)]
+
+    def submit(self, round: int) -> None:
+        """Everybody's model of a round."""
+        books = self.registry.books(self.task)
+        before = global_model(books, self.store, round - 1, self.terms.shape.count)
+        stolen = None
+        for number, key in enumerate(self.keys):
+            conduct = self.conducts.get((round, number), "honest")
+            if conduct == "away":
+                continue
+            content = self._trained(before, round, number, conduct)
+            stolen = stolen or content
+            digest = self.store.put(stolen if conduct == "stolen" else content)
+            if conduct == "missing":
+                digest = SystemEntropy().token()
+            self.registry.send(key, "submit", self.task, round, digest, self._receipts[number])
+
+    def judge(self) -> None:
+        """Lots, the leader's proposal and votes, until the round is finished."""
+        duties = [
+            Duties(self.registry, self.store, key, lot, self.task)
+            for key, lot in zip(self.keys, self.lots, strict=True)
+        ]
+        round = self.registry.stage(self.task).round
+        while (stage := self.registry.stage(self.task)).round == round and stage.phase is not Phase.FINISHED:
+            acted = [each.act(self.registry.stage(self.task)) for each in duties]
+            assert any(acted), stage
+
+    def play(self) -> bytes:
+        """All of it; the task's id."""
+        self.begin()
+        for round in range(1, self.rules.rounds + 1):
+            self.submit(round)
+            self.judge()
+        return self.task
+
+    def _trained(self, before: Model, round: int, number: int, conduct: str) -> bytes:
+        if self.terms.mode == "sound":  # training it needs torch; who pays for what does not
+            moved = before.weights + simulation(100 * round + number).integers(-900, 900, len(before.weights))
+        else:
+            trainer = SplitTrainer(self.terms, self.examples(number), "")
+            moved = fixed(trainer.train(before.floats(), round))
+        if conduct == "flipped":
+            moved = np.clip(before.weights - 3 * (moved - before.weights), -(2**27) + 1, 2**27 - 1)
+        return Model(self.task.hex(), round, self.keys[number].address, moved).encode()
+
+    def _charged(self, number: int) -> bytes:
+        folder = self.folder / f"device-{number}"
+        account = DeviceAccount(self.url, self.terms.ledger, self.keys[number], folder, self.terms.delta)
+        try:
+            account.open("8")
+            return account.charge(self.task, self.terms.epsilon).id
+        finally:
+            account.close()
+
+
+@contextmanager
+def own_chain(folder: Path) -> Iterator[str]:
+    """A chain of one's own in `folder`/chain, behind its door."""
+    chain = begin_home_chain(folder / "chain", SystemEntropy())
+    door = Door(chain)
+    try:
+        yield door.url
+    finally:
+        door.close()
+        chain.close()
+
+
+def save_test(path: Path) -> Path:
+    """Examples to measure models on."""
+    found = glyphs(99, 120)
+    np.savez(path, images=found.images, labels=found.labels)
+    return path
