@@ -12,9 +12,9 @@ TURN = 0.05
 """Seconds that a thread keeps the interpreter while others wait. They wait for commits anyway, and give way at each."""
 
 
-def settle() -> None:
+def settle(turn: float = TURN) -> None:
     """For a process that does nothing else: it changes the whole interpreter, so no library call does it."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNG, MIDDLE, OLD)
-    sys.setswitchinterval(TURN)
+    sys.setswitchinterval(turn)

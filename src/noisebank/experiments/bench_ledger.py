@@ -45,7 +45,7 @@ Moved = Callable[[int, int], None]
 
 def bench_ledger(quick: bool = False, moved: Moved = lambda done, total: None) -> dict[str, Any]:
     """All figures of `noisebank bench ledger`."""
-    settle()  # as `noisebank serve` does
+    settle()
     scale = 5 if quick else 1
     with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix=".bench-") as room:
         folder = Path(room)

@@ -10,6 +10,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
+from starlette.types import Receive, Scope, Send
 
 from noisebank import __version__
 from noisebank.bank import Bank
@@ -43,6 +44,19 @@ Send a key as `Authorization: Bearer nbk_...`. Whatever spends needs an `Idempot
 `application/problem+json` with stable types. Amounts are precision (Delta²/sigma²), exact decimals as text."""
 
 
+class Application(FastAPI):
+    """FastAPI, and beside it the short way for answers: both begin at a front door."""
+
+    short: FrontDoor
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if routes_asking.ShortCut.takes(scope):
+            scope["app"] = self
+            await self.short(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
+
+
 def make_app(
     bank: Bank, settings: Settings, log: Log | None = None, entropy: Entropy | None = None, access: Access | None = None
 ) -> FastAPI:
@@ -59,7 +73,7 @@ def make_app(
         app.state.access.close()
         log.flush()
 
-    app = FastAPI(
+    app = Application(
         title="noisebank", version=__version__, description=ABOUT, lifespan=lifespan, openapi_url="/v1/openapi.json",
         docs_url=None, redoc_url=None, redirect_slashes=False,
     )  # fmt: skip
@@ -75,11 +89,12 @@ def make_app(
     problems = {NoisebankError: _problem, HTTPException: _http_problem, RequestValidationError: _form_problem}
     for kind, tell in problems.items():
         app.add_exception_handler(kind, tell)
-    app.add_middleware(routes_asking.ShortCut, problems=problems)
-    app.add_middleware(
-        FrontDoor, max_body=settings.max_body, entropy=entropy, log=log, metrics=metrics,
-        for_people=lambda path: bare_problem() if wants_page(path) else None,
-    )  # fmt: skip
+    door: dict[str, Any] = {
+        "max_body": settings.max_body, "entropy": entropy, "log": log, "metrics": metrics,
+        "for_people": lambda path: bare_problem() if wants_page(path) else None,
+    }  # fmt: skip
+    app.add_middleware(FrontDoor, **door)
+    app.short = FrontDoor(routes_asking.ShortCut(problems), **door)
     return app
 
 

@@ -13,7 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import StringConstraints, TypeAdapter, ValidationError
 from starlette.responses import JSONResponse, Response, StreamingResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from noisebank.service import shown
 from noisebank.service.access import Caller
@@ -96,17 +96,22 @@ ANSWERS = router.routes[-1]
 
 
 class ShortCut:
-    """Brings requests for answers to `straight` past the router, which would try all other routes first."""
+    """Brings requests for answers to `straight` past the framework, which would try all other routes first."""
 
-    def __init__(self, app: ASGIApp, problems: Mapping[type[Exception], Problem]) -> None:
-        self._app, self._problems = app, problems
+    def __init__(self, problems: Mapping[type[Exception], Problem]) -> None:
+        self._problems = problems
+
+    @staticmethod
+    def takes(scope: Scope) -> bool:
+        """Whether this is the way for a request."""
+        return (
+            scope["type"] == "http"
+            and scope["method"] == "POST"
+            and PATH_OF_ANSWERS.fullmatch(scope["path"]) is not None
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        found = PATH_OF_ANSWERS.fullmatch(scope["path"]) if scope["type"] == "http" else None
-        if found is None or scope["method"] != "POST":
-            await self._app(scope, receive, send)
-            return
-        scope["route"], scope["path_params"] = ANSWERS, {"dataset": found.group(1)}
+        scope["route"], scope["path_params"] = ANSWERS, {"dataset": scope["path"].split("/")[3]}
         request = Request(scope, receive, send)
         try:
             made = await straight(request)

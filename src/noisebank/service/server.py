@@ -16,6 +16,8 @@ from noisebank.service.logs import Log
 from noisebank.service.settings import Settings
 from noisebank.settled import settle
 
+SHARED_TURN = 0.005
+"""Seconds: one thread reads requests and another walks for them. Longer turns would keep either from the other."""
 LOG_SECONDS = 0.1
 """Lines of requests are written that much later at most: one system call for all of them."""
 
@@ -58,6 +60,6 @@ def serve(bank: Bank, settings: Settings, door: socket.socket, ready: Callable[[
     for account in bank.accounts():
         app.state.spendings.of(account)  # the pages' sums over all entries: from here on only new ones are read
     app.state.learning.briefs()
-    settle()
+    settle(SHARED_TURN)
     ready()
     server.run(sockets=[door])
