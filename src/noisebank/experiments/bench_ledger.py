@@ -45,7 +45,7 @@ Moved = Callable[[int, int], None]
 
 def bench_ledger(quick: bool = False, moved: Moved = lambda done, total: None) -> dict[str, Any]:
     """All figures of `noisebank bench ledger`."""
-    settle()
+    settle()  # long turns suit threads that only commit; `noisebank serve` takes shorter ones
     scale = 5 if quick else 1
     with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix=".bench-") as room:
         folder = Path(room)
