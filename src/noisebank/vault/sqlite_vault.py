@@ -7,6 +7,8 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from noisebank.errors import KeyReused, Tampered
 from noisebank.records import Point
 from noisebank.units import GridValue, Precision
 from noisebank.vault.turns import Turns
-from noisebank.vault.vault import Released, Request, Sealed, points_of
+from noisebank.vault.vault import TABLES, Released, Request, Sealed, points_of
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS openings (data BLOB PRIMARY KEY, body TEXT NOT NULL) STRICT;
@@ -36,8 +38,6 @@ Write = tuple[str, tuple[object, ...]]
 """A table and a row for it."""
 AGAIN = ("openings", "requests", "analysts", "cubes", "answers")
 """Tables that take the same row again and change nothing: the first stays."""
-TELLING = ("requests", "answers")
-"""Tables of which it matters who came first."""
 MOST_ROWS = 500
 """In a statement; SQLite takes 32,766 values."""
 
@@ -105,7 +105,7 @@ class SqliteVault:
     def save_request(self, request: Request) -> None:
         """Keeps a request. The same one again is fine; the same key for another one is `KeyReused`."""
         known = (request.account, request.analyst, request.key)
-        if self._commit(("requests", (request.id, *known, canonical(request.body)))):
+        if self._commit(("requests", (request.id, *known, request.text))):
             return
         row = self._one("SELECT id FROM requests WHERE account = ? AND analyst = ? AND key = ?", known)
         if row is None or row[0] != request.id:
@@ -179,33 +179,34 @@ class SqliteVault:
     def _write(self, turns: Sequence[Turn[Write, bool]]) -> None:
         """One transaction, one fsync; few statements, since each gives way to whoever waits to run.
 
-        The outcome of a turn is whether its row is new, in the tables that tell.
+        The outcome of a turn is whether its row is surely new: all rows of its table are, in this group. Which ones are
+        could be asked of SQLite, row by row; those who come to a row that was there look at it anyway.
         """
         rows: dict[str, list[tuple[object, ...]]] = defaultdict(list)
         for turn in turns:
             table, row = turn.item
             rows[table].append(row)
-        statements = [(table, *_insert(table, some)) for table, found in rows.items() for some in _some(found)]
-        added: set[tuple[str, object]] = set()
+        statements = [(table, some) for table, found in rows.items() for some in _some(found)]
+        added: dict[str, int] = defaultdict(int)
         with self._access, self._database if len(statements) > 1 else nullcontext():
-            for table, sql, values in statements:
-                added.update((table, id) for (id,) in self._database.execute(sql, values))
+            for table, some in statements:
+                self._database.execute(_insert(table, len(some)), tuple(chain.from_iterable(some)))
+                added[table] += self._database.changes()
+        new = {table: added[table] == len(found) for table, found in rows.items()}
         for turn in turns:
-            row_name = turn.item[0], turn.item[1][0]
-            turn.outcome = row_name in added
-            added.discard(row_name)  # of two equal rows in one group, one is new
+            turn.outcome = new[turn.item[0]]
 
 
 def _some(rows: Sequence[tuple[object, ...]]) -> list[Sequence[tuple[object, ...]]]:
     return [rows[start : start + MOST_ROWS] for start in range(0, len(rows), MOST_ROWS)]
 
 
-def _insert(table: str, rows: Sequence[tuple[object, ...]]) -> tuple[str, tuple[object, ...]]:
+@cache
+def _insert(table: str, rows: int) -> str:
     """One statement for many rows; only the table's name and places for values are put into its text."""
-    places = "(" + ", ".join("?" * len(rows[0])) + ")"
-    sql = f"INSERT INTO {table} VALUES {', '.join([places] * len(rows))}"
-    sql += " ON CONFLICT DO NOTHING" * (table in AGAIN) + " RETURNING id" * (table in TELLING)
-    return sql, tuple(value for row in rows for value in row)
+    places = "(" + ", ".join("?" * len(TABLES[table])) + ")"
+    sql = f"INSERT INTO {table} VALUES {', '.join([places] * rows)}"
+    return sql + " ON CONFLICT DO NOTHING" * (table in AGAIN)
 
 
 def _sealed(row: Any) -> Sealed:
