@@ -84,6 +84,10 @@ class Receipt:
     block: int
     block_digest: bytes
 
+    def __hash__(self) -> int:
+        """An answer has one."""
+        return hash(self.id)
+
     def plain(self) -> dict[str, Any]:
         """As what JSON can say."""
         return {

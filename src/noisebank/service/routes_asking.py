@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections.abc import Callable, Coroutine, Mapping
@@ -15,6 +14,7 @@ from pydantic import StringConstraints, TypeAdapter, ValidationError
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from noisebank.derivation import Answers
 from noisebank.service import shown
 from noisebank.service.access import Caller
 from noisebank.service.desk import MOST_ROWS, PAGE, Clock
@@ -31,7 +31,6 @@ IdempotencyKey = Annotated[
 ]
 Problem = Callable[[Request, Exception], Coroutine[Any, Any, Response]]
 """What is said of an error."""
-SPELLED = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 PATH_OF_ANSWERS = re.compile("/v1/datasets/([^/]+)/answers")
 KEY_FORM = TypeAdapter[str](Annotated[str, StringConstraints(min_length=1, max_length=160)])
 Cursor = Annotated[str | None, Query(max_length=20)]
@@ -52,9 +51,8 @@ async def answer(request: Request, dataset: str, asked: AskIn, caller: Asker, ke
 
     def work() -> bytes:
         made = state.desk.ask(dataset, caller, asked, key, clock)
-        plain = shown.result(made)
-        state.metrics.answers.labels(dataset, plain.get("case") or "several").inc()
-        return SPELLED(plain).encode()
+        state.metrics.answers.labels(dataset, "several" if isinstance(made, Answers) else made.case.name).inc()
+        return shown.spelled(made)
 
     place = state.room.run if state.desk.account(dataset).cubes.numbers else state.room.walk  # cubes compute for long
     return Response(await place(work), media_type="application/json")

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import json
+from fractions import Fraction
+from functools import lru_cache
 from math import isfinite
 from typing import Any
 
-from noisebank.answers import IN_WORDS, Answer, GroupedAnswer, Quote
+from noisebank.answers import IN_WORDS, Answer, GroupedAnswer, Quote, Receipt
 from noisebank.derivation import COUNTED, Answers, DerivedAnswer
 from noisebank.ledger.protocol import Reservation
 from noisebank.privacy.intervals import interval
 from noisebank.queries.query import about_in_words
 from noisebank.quotes import Offer
+from noisebank.records import Case
 from noisebank.refinement import Refinement
-from noisebank.units import UNITS_PER_PRECISION, Precision
+from noisebank.units import NOTHING, UNITS_PER_PRECISION, Precision
 
 Result = Answer | Refinement | DerivedAnswer | Answers
+JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+LEFT = '"remaining":"'
+"""Inside a text of JSON it would be spelled with other signs: a quotation mark there has a backslash before it."""
+MOST_SPELLED = 1_024
 
 
 def amount(precision: Precision) -> str:
@@ -77,6 +85,24 @@ def offer(offered: Offer, view_left: Precision | None) -> dict[str, Any]:
             "examples": [{"value": value, "cost": cost} for value, cost in offered.examples],
         }
     }
+
+
+def spelled(made: Result) -> bytes:
+    """The same as `result`, as JSON. What is repeated differs from the last time in what is left only."""
+    if type(made) is not Answer or made.case is not Case.REPEAT or made.inferred is not None:
+        return JSON(result(made)).encode()
+    before, after = _around(made.receipt, made.sql, made.value, made.stddev, made.case, made.cost, made.exact)
+    return b'%b"remaining":"%b"%b' % (before, amount(made.remaining).encode(), after)
+
+
+@lru_cache(MOST_SPELLED)
+def _around(
+    receipt: Receipt, sql: str, value: float, stddev: float, case: Case, cost: Precision, exact: Fraction
+) -> tuple[bytes, bytes]:
+    """What comes before and after what is left."""
+    made = Answer(value, stddev, case, cost, NOTHING, NOTHING, sql, exact, receipt)
+    before, _, rest = JSON(result(made)).partition(LEFT)
+    return before.encode(), rest.partition('"')[2].encode()
 
 
 def result(made: Result) -> dict[str, Any]:
