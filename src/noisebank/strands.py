@@ -23,11 +23,19 @@ Outcome = TypeVar("Outcome")
 
 
 class Strand(greenlet):  # type: ignore[misc]  # greenlet says nothing of its types
-    """One of several that share a thread."""
+    """One of several that share a thread. It does one work after the other: the stack of a new one comes from the
+    system, page by page, and goes back to it."""
 
-    def __init__(self, work: Work, loom: Loom) -> None:
-        super().__init__(work)
+    def __init__(self, loom: Loom) -> None:
+        super().__init__(self._live)
         self.loom = loom
+        self.work: Work | None = None
+
+    def _live(self) -> None:
+        while self.work is not None:
+            self.work()
+            self.work = None
+            self.rest()
 
     def rest(self) -> None:
         """Until resumed; perhaps for no reason, so whoever rests looks again."""
@@ -43,6 +51,7 @@ class Loom:
         self._most, self._between = most, between
         self._inbox: SimpleQueue[Strand | Work | None] = SimpleQueue()
         self._begun = 0
+        self._idle: list[Strand] = []
         self._waiting: deque[Work] = deque()
         self._ready: deque[Strand] = deque()
         self._later: deque[Strand] = deque()
@@ -88,16 +97,21 @@ class Loom:
                     break
             if ready or later:
                 strand = ready.popleft() if ready else later.popleft()
-                if not strand.dead:
+                if strand.work is not None:  # else it was resumed too late: what it waited for has ended
                     strand.switch()
-                    if strand.dead:
+                    if strand.work is None:
                         self._begun -= 1
+                        self._idle.append(strand)
                         self._start()
+        for strand in self._idle:
+            strand.switch()  # each ends in the thread that it began in
 
     def _start(self) -> None:
         while self._waiting and self._begun < self._most:
             self._begun += 1
-            self._ready.append(Strand(self._waiting.popleft(), self))
+            strand = self._idle.pop() if self._idle else Strand(self)
+            strand.work = self._waiting.popleft()
+            self._ready.append(strand)
 
 
 class Sleep:
@@ -109,13 +123,15 @@ class Sleep:
         here = getcurrent()
         self._awake = self._resting = False
         self._strand = here if isinstance(here, Strand) else None
-        self._lock = threading.Lock()  # a third of an event's work, and a busy ledger has three of these a spend
+        self._lock: threading.Lock | None = None
         if self._strand is None:
+            self._lock = threading.Lock()  # a third of an event's work, and a busy ledger has three of these a spend
             self._lock.acquire()
 
     def wait(self) -> None:
         """At once if woken already."""
         if self._strand is None:
+            assert self._lock is not None
             self._lock.acquire()
             return
         self._resting = (
@@ -133,6 +149,7 @@ class Sleep:
             if self._resting:
                 self._strand.loom.resume(self._strand)
             return
+        assert self._lock is not None
         try:  # noqa: SIM105 - `suppress` takes longer than all the rest
             self._lock.release()
         except RuntimeError:
@@ -189,7 +206,7 @@ class Held:
                 mutex.acquire()
                 self._held.append(mutex)
         except BaseException:
-            self._release()
+            self.release()
             raise
 
     def __enter__(self) -> Held:
@@ -198,9 +215,10 @@ class Held:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._release()
+        self.release()
 
-    def _release(self) -> None:
+    def release(self) -> None:
+        """Gives all of them back."""
         while self._held:
             self._held.pop().release()
 

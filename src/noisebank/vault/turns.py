@@ -14,4 +14,5 @@ class Turns:
         self._mutexes: dict[bytes, Mutex] = {}
 
     def __call__(self, names: Sequence[bytes]) -> Held:
-        return Held([self._mutexes.setdefault(name, Mutex()) for name in sorted(set(names))])
+        ordered = sorted(set(names)) if len(names) > 1 else names
+        return Held([self._mutexes.get(name) or self._mutexes.setdefault(name, Mutex()) for name in ordered])
