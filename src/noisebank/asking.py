@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
 
-from noisebank.digests import tagged
+from noisebank.digests import canonical, tagged, tagged_text
 from noisebank.errors import BadRequest
 from noisebank.planning.pricing import Wish
 from noisebank.queries.query import Question
@@ -12,6 +14,8 @@ from noisebank.units import Precision
 from noisebank.vault.vault import Request
 
 MAX_KEY = 200
+MOST_SPELLED = 1_024
+"""Questions that are kept as they were written down."""
 
 
 class Asking:
@@ -19,6 +23,7 @@ class Asking:
 
     def __init__(self, account: bytes, version: int) -> None:
         self._account, self._version = account, version
+        self._spelled = lru_cache(MOST_SPELLED)(_spelled)
 
     def requests(
         self, asked: Sequence[tuple[Question, Wish]], wanted: Sequence[Precision], key: str, analyst: str
@@ -30,7 +35,8 @@ class Asking:
         _check_names(key, analyst)
         parts = [question.query.digest.hex() for question, _ in asked]
         core = {"parts": parts, "wanted": [units.units for units in wanted]}
-        named = self._named({"analyst": analyst, "key": key, "group": core})
+        version = {"version": self._version} if self._version > 1 else {}
+        named = {"account": self._account.hex(), **version, "analyst": analyst, "key": key, "group": core}
         whole = Request(tagged("group 1", named), self._account, analyst, key, core)
         keys = [f"{key} / part {number} of {size}" for number in range(1, size + 1)]
         return [
@@ -46,16 +52,29 @@ class Asking:
     ) -> Request:
         """One question's."""
         _check_names(key, analyst)
-        unit = f"{question.unit}" if not question.offset else f"{question.unit} + {question.offset}"
-        core = {"query": question.query.digest.hex(), "unit": unit, "wanted": wanted.units}
-        named = self._named({"analyst": analyst, "key": key, "request": core})
-        body = {**core, "sql": question.sql, "asked": wished.plain(), **extra}
-        return Request(tagged("reservation 1", named), self._account, analyst, key, body)
+        core, body, text = self._spelled(question, wished, wanted)
+        id = tagged_text("reservation 1", self._named(core, key, analyst))
+        made = Request(id, self._account, analyst, key, {**body, **extra})
+        if not extra:
+            made.__dict__["text"] = text
+        return made
 
-    def _named(self, request: dict[str, object]) -> dict[str, object]:
-        """What an id stands for: the same request about the next version of a table is another one."""
-        version = {"version": self._version} if self._version > 1 else {}
-        return {"account": self._account.hex(), **version, **request}
+    def _named(self, core: str, key: str, analyst: str) -> str:
+        """What an id stands for: the same request about the next version of a table is another one.
+
+        Canonical, put together by hand: what is asked again differs by its key only.
+        """
+        version = f',"version":{self._version}' if self._version > 1 else ""
+        who = f'"account":"{self._account.hex()}","analyst":{canonical(analyst)},"key":{canonical(key)}'
+        return f'{{{who},"request":{core}{version}}}'
+
+
+def _spelled(question: Question, wished: Wish, wanted: Precision) -> tuple[str, dict[str, Any], str]:
+    """What an id commits to, as canonical text; what is kept of a request; and that as canonical text."""
+    unit = f"{question.unit}" if not question.offset else f"{question.unit} + {question.offset}"
+    core = {"query": question.query.digest.hex(), "unit": unit, "wanted": wanted.units}
+    body = {**core, "sql": question.sql, "asked": wished.plain()}
+    return canonical(core), body, canonical(body)
 
 
 def _check_names(key: str, analyst: str) -> None:

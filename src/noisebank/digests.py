@@ -37,10 +37,11 @@ def canonical(value: Any) -> str:
 
 def tagged(tag: str, value: Any) -> bytes:
     """keccak of a canonical text under a tag, so that texts of different kinds never collide."""
-    return _tagged(tag, canonical(value))
+    return tagged_text(tag, canonical(value))
 
 
-def _tagged(tag: str, text: str) -> bytes:
+def tagged_text(tag: str, text: str) -> bytes:
+    """The same of a canonical text that is there already."""
     return keccak(f"noisebank {tag}\n".encode(), text.encode())
 
 
@@ -63,7 +64,7 @@ def answer_digest(salt: bytes, body: dict[str, Any]) -> bytes:
 
 def answer_text_digest(salt: bytes, text: str) -> bytes:
     """The same of an answer whose canonical text is there already."""
-    return commitment(salt, _tagged("answer 1", text))
+    return commitment(salt, tagged_text("answer 1", text))
 
 
 def _refuse_floats(value: Any) -> None:

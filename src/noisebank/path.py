@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import chain
 from typing import Any, Unpack, overload
 
 from noisebank.answers import Answer, Quote, standard_deviation
@@ -24,7 +26,7 @@ from noisebank.queries.query import Question
 from noisebank.queries.sensitivity import contribution_range, saturation
 from noisebank.recalling import Recalling
 from noisebank.refinement import Refinement, refine
-from noisebank.steps import OWNER
+from noisebank.steps import MOST_READ, OWNER
 from noisebank.units import MOST_PRECISION, NOTHING, Exact, Precision, exact
 
 Asked = tuple[Question, Wish]
@@ -41,6 +43,10 @@ class Wanted:
 
 class Account(Recalling):
     """An open account: quotes cost nothing, answers walk the one path. Safe for many threads."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._groups = lru_cache(MOST_READ, typed=True)(self._group)  # True is no 1
 
     @overload
     def ask(
@@ -91,7 +97,7 @@ class Account(Recalling):
         limit = None if at_most is None else _amount(at_most)
         if relative is not None:
             return self._refine(sql, goal_of(relative, wished), limit, key, analyst)
-        return self._derive(sql, wish(**wished), limit, key, analyst, best)
+        return self._derive(sql, self._wanted(sql, wished), limit, key, analyst, best)
 
     def answer(
         self, sql: str, wished: Wish, at_most: Precision | None = None, key: str | None = None, analyst: str = OWNER
@@ -125,10 +131,9 @@ class Account(Recalling):
         ]
 
     def _derive(
-        self, sql: str, wished: Wish, at_most: Precision | None, key: str | None, analyst: str, best: bool = False
+        self, sql: str, group: Wanted, at_most: Precision | None, key: str | None, analyst: str, best: bool = False
     ) -> Answer | DerivedAnswer | Answers:
         """A SELECT of several results, or of one that is made of several: one group on the one path."""
-        group = self._group(sql, wished)
         if best and len(group.asked) == 1:
             question, each = group.asked[0]
             group = replace(group, asked=((question, self.bettered(question, each, key, analyst)),))
@@ -144,8 +149,18 @@ class Account(Recalling):
         paid = sum((part.cost for part in parts), NOTHING)
         return Answers(sql, tuple(made), tuple(item.name for item in group.items), paid)
 
-    def _group(self, sql: str, wished: Wish) -> Wanted:
+    def _wanted(self, sql: str, wished: Wished) -> Wanted:
+        """What a SELECT needs. The same text and wish under the same policy need the same: worked out once."""
+        said: tuple[Any, ...] = (sql, *chain.from_iterable(wished.items()))
+        try:
+            hash(said)
+        except TypeError:  # no text, no number: whoever reads it says so
+            return self._group(*said)
+        return self._groups(*said)
+
+    def _group(self, sql: str, *said: Any) -> Wanted:
         """What a SELECT needs: its results, their parts, and each part's share of the wish."""
+        wished = wish(**dict(zip(said[::2], said[1::2], strict=True)))
         found = self._read(self.named(sql))
         asked: list[Asked] = []
         places = []
@@ -156,7 +171,7 @@ class Account(Recalling):
 
     def quote(self, sql: str, **wished: Unpack[Wished]) -> Quote:
         """What an answer would cost now. Spends nothing, opens no data."""
-        group = self._group(sql, wish(**wished))
+        group = self._wanted(sql, wished)
         # Parts that share a query are decided one after the other, so that later ones find what earlier ones pay for.
         wanted = [self.price(question, each) for question, each in group.asked]
         plans = _fitting(self._plan_of, group.asked, wanted, False)

@@ -30,6 +30,7 @@ from noisebank.queries.sensitivity import sensitivity
 from noisebank.queries.sql import parse
 from noisebank.records import Case, Point, Record
 from noisebank.salts import Secrets
+from noisebank.strands import Held
 from noisebank.units import NOTHING, GridValue, Precision
 from noisebank.vault.turns import Turns
 from noisebank.vault.vault import Request, Sealed, Vault, points_of
@@ -37,7 +38,7 @@ from noisebank.vault.vault import Request, Sealed, Vault, points_of
 OWNER = "owner"
 """Local use of the command line is this analyst; the limit is the budget."""
 MOST_READ = 1_024
-"""Texts and queries of an account that are kept as they were read."""
+"""Texts, queries and answers of an account that are kept as they were read."""
 
 
 class Steps:
@@ -62,6 +63,12 @@ class Steps:
         self._read = lru_cache(MOST_READ)(lambda text: items(text, self.policy))
         self._parsed = lru_cache(MOST_READ)(lambda text: parse(text, self.policy))
         self._moved = lru_cache(MOST_READ)(lambda query: sensitivity(query, self.policy))
+        self._priced = lru_cache(MOST_READ)(self._price)
+        # What the ledger's digest was compared with once is that answer for ever: no later look at the vault can find
+        # another one that may be shown. Whoever alters the vault is found out when the answer is read again.
+        self._shown = lru_cache(MOST_READ)(self._published)
+        self._told = lru_cache(MOST_READ)(self._in_unit)
+        self._proven = lru_cache(MOST_READ)(self._proof)
         self.lost: set[bytes] = set()
         """Queries (salted) with a published answer that the vault has lost; recovery finds them."""
 
@@ -83,20 +90,27 @@ class Steps:
         """
         if reservation.case is Case.REPEAT:  # nothing of its own: the recorded answer, same bits
             reservation = self._recorded(reservation)
+        if reservation.answer is not None:
+            look = self._published if question.query.by else self._shown  # of many groups, none are kept
+            return look(reservation.id, reservation.answer)
         sealed = self.vault.answer(reservation.id)
         if sealed is None:
-            if reservation.answer is not None:
-                raise AnswerLost(f"the answer {reservation.id.hex()[:12]} was published, but the vault has lost it")
             if reservation.id in self.vault.lost:
                 raise AnswerLost(
                     f"the answer {reservation.id.hex()[:12]} may have been shown after the backup was made"
                 )
             found = self._found(reservation, question)
             sealed = self._seal(reservation, question, found)  # a retry now reads; it never draws again
-        if reservation.answer is None:
-            self.ledger.publish(self.id, Seal(reservation.id, sealed.digest))  # from here on it may be shown
-        elif reservation.answer != sealed.digest:
-            raise Tampered(f"the vault's answer {reservation.id.hex()[:12]} is not the one on the ledger")
+        self.ledger.publish(self.id, Seal(reservation.id, sealed.digest))  # from here on it may be shown
+        return sealed
+
+    def _published(self, id: bytes, answer: bytes) -> Sealed:
+        """The vault's answer whose digest the ledger shows, and no other."""
+        sealed = self.vault.answer(id)
+        if sealed is None:
+            raise AnswerLost(f"the answer {id.hex()[:12]} was published, but the vault has lost it")
+        if sealed.digest != answer:
+            raise Tampered(f"the vault's answer {id.hex()[:12]} is not the one on the ledger")
         return sealed
 
     # -- the steps -----------------------------------------------------------------------------
@@ -117,6 +131,9 @@ class Steps:
 
     def price(self, question: Question, wished: Wish) -> Precision:
         """A wish to a target precision."""
+        return self._priced(question, wished)
+
+    def _price(self, question: Question, wished: Wish) -> Precision:
         moves = self._sensitivity(question.query)
         return price(wished, moves if question.unit == 1 else moves * abs(question.unit))
 
@@ -124,6 +141,8 @@ class Steps:
         """Case and price. What the answer builds on must be sealed first; metadata is compared."""
         records = self._records(question.query)
         planned = plan(wanted, records)
+        if planned.case is Case.REPEAT and planned.reused is not None and self._finished(planned.reused.id):
+            return planned  # it is published: there is nothing to finish, draw or measure
         self._check_noise(question.query, planned)
         known = self.vault.released(self.id, self.secrets.query(question.query))
         if planned.fresh or not known or known[-1][0] < wanted:
@@ -243,14 +262,10 @@ class Steps:
         """Somebody sealed another sample for this reservation before: ours was never there."""
 
     def _answer(self, reservation: Reservation, sealed: Sealed, question: Question) -> Answer:
-        values = [released(value, question.unit, question.offset) for value in sealed.values]
-        if "variances" in sealed.body:
-            largest = max(Fraction(variance) for variance in sealed.body["variances"])
-            stddev = sqrt(largest * question.unit**2)
-        else:
-            stddev = standard_deviation(self._sensitivity(question.query), question.unit, reservation.wanted)
+        tell = self._in_unit if question.query.by else self._told
+        values, value, stddev = tell(sealed, question, reservation.wanted)
         answer = Answer(
-            value=float(values[0]),
+            value=value,
             stddev=stddev,
             case=reservation.case,
             cost=reservation.cost if reservation.cube else reservation.fresh,
@@ -260,13 +275,30 @@ class Steps:
             exact=values[0],
             receipt=self._receipt(reservation, sealed),
         )
+        if not question.query.by:
+            return answer
         return grouped(answer, question.query.by, group_labels(question.query, self.policy), values)
+
+    def _in_unit(
+        self, sealed: Sealed, question: Question, wanted: Precision
+    ) -> tuple[tuple[Fraction, ...], float, float]:
+        """The released numbers in the asker's unit, the first of them as a float, and the standard deviation."""
+        values = tuple(released(value, question.unit, question.offset) for value in sealed.values)
+        if "variances" in sealed.body:
+            largest = max(Fraction(variance) for variance in sealed.body["variances"])
+            return values, float(values[0]), sqrt(largest * question.unit**2)
+        moves = self._sensitivity(question.query)
+        return values, float(values[0]), standard_deviation(moves, question.unit, wanted)
 
     def _receipt(self, reservation: Reservation, sealed: Sealed) -> Receipt:
         """Of the published answer: a repeated one has the receipt of the recorded one."""
         published = self.ledger.reservation(self.id, sealed.id) or reservation
         block = published.published_in
         assert block is not None, "only published answers are shown"
+        prove = self._proof if "values" in sealed.body else self._proven
+        return prove(sealed, block, self.ledger.block_digest(block))
+
+    def _proof(self, sealed: Sealed, block: int, block_digest: bytes) -> Receipt:
         return Receipt(
             account=self.id,
             id=sealed.id,
@@ -275,7 +307,7 @@ class Steps:
             chain_id=self.ledger.chain_id,
             contract=self.ledger.contract,
             block=block,
-            block_digest=self.ledger.block_digest(block),
+            block_digest=block_digest,
         )
 
     # -- what the steps stand on ---------------------------------------------------------------
@@ -285,11 +317,18 @@ class Steps:
 
         Before them the turns of the requests: the same one may come twice at once, and only the first reserves.
         """
-        return self._in_turn(queries, requests)
+        once = self._requested([bytes((request.id[0], request.id[1] & 15)) for request in requests])  # 4,096 locks
+        if queries or self.ledger.shared or self.vault.shared:
+            return self._in_turn(once, queries)
+        try:  # nobody else writes the books, and nothing is drawn: there is nobody to wait for
+            self._catch_up(queries)
+        except BaseException:
+            once.release()
+            raise
+        return once
 
     @contextmanager
-    def _in_turn(self, queries: Sequence[Query], requests: Sequence[Request]) -> Iterator[None]:
-        once = self._requested([bytes((request.id[0], request.id[1] & 15)) for request in requests])  # 4,096 locks
+    def _in_turn(self, once: Held, queries: Sequence[Query]) -> Iterator[None]:
         with once, self.vault.turns([self.id + name for query in queries for name in self._turns_of(query)]):
             self._catch_up(queries)
             yield
@@ -316,7 +355,11 @@ class Steps:
     def _repeats(self, query: Query, wanted: Precision) -> bool:
         """Whether there is a published answer of exactly this precision."""
         equal = next((record for record in self._records(query) if record.precision == wanted), None)
-        found = None if equal is None else self.ledger.reservation(self.id, equal.id)
+        return equal is not None and self._finished(equal.id)
+
+    def _finished(self, id: bytes) -> bool:
+        """Whether an answer is published."""
+        found = self.ledger.reservation(self.id, id)
         return found is not None and found.finished
 
     def _turns_of(self, query: Query) -> list[bytes]:

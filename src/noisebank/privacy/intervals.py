@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 from statistics import NormalDist
 
 from flint import arb, fmpq
@@ -19,6 +19,11 @@ def normal_quantile(confidence: float) -> float:
     """
     if not 0.0 < confidence < 1.0:
         raise BadRequest("confidence", confidence, "must lie in (0, 1)")
+    return _quantile(confidence)
+
+
+@lru_cache(256)
+def _quantile(confidence: float) -> float:
     return NormalDist().inv_cdf((1.0 + confidence) / 2.0)
 
 

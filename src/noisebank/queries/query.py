@@ -119,7 +119,7 @@ class Query:
         """Whether it is about everybody."""
         return all(part.everywhere for part in self.parts)
 
-    @property
+    @cached_property
     def about(self) -> int:
         """The public byte of a record: the function, whether it is grouped, whether it is about a part of the table."""
         code = CODES[self.parts[0].function] if len(self.parts) == 1 else SEVERAL
@@ -153,3 +153,7 @@ class Question:
     unit: Fraction
     sql: str
     offset: Fraction = Fraction(0)
+
+    def __hash__(self) -> int:
+        """Without the numbers: a fraction's hash takes longer than all else that is looked up for a repeated answer."""
+        return hash((self.query, self.sql))

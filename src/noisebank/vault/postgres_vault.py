@@ -117,7 +117,7 @@ class PostgresVault:
         taken = "SELECT id FROM requests WHERE account = %s AND analyst = %s AND key = %s"
         row = self._one(taken, values)
         if row is None:
-            self._add("requests", (request.id, *values, canonical(request.body)))
+            self._add("requests", (request.id, *values, request.text))
             row = self._one(taken, values)
         if row is None or row[0] != request.id:
             raise KeyReused(request.key)

@@ -27,7 +27,7 @@ Released = tuple[tuple[Precision, tuple[GridValue, ...]], ...]
 """All released answers to a query by rising precision: one number each, or one a group."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Request:
     """What somebody asked, durable before anything is charged, so that a crash can be finished."""
 
@@ -36,6 +36,11 @@ class Request:
     analyst: str
     key: str
     body: dict[str, Any]
+
+    @cached_property
+    def text(self) -> str:
+        """The body as it is kept."""
+        return canonical(self.body)
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,10 @@ class Sealed:
     query: bytes
     body: dict[str, Any]
     salt: bytes
+
+    def __hash__(self) -> int:
+        """A reservation has one answer."""
+        return hash(self.id)
 
     @cached_property
     def text(self) -> str:
