@@ -1,9 +1,9 @@
 """Strands: several requests in one thread, each going on where another would only wait.
 
 A request waits for the disk again and again. Threads that wake each other for that cost more than what they then do, so
-a busy process walks for many in one thread, a `Loom`: where a thread would sleep, a strand lets the others go on, and
-whoever commits for a group first lets all others come to the same place. Nothing else changes: code in a strand reads
-and runs as it would in a thread of its own, and both can wait for each other.
+a busy process walks for many in one thread, that of its event loop: where a thread would sleep, a strand lets the
+others go on, and whoever commits for a group first lets all others come to the same place. Nothing else changes: code
+in a strand reads and runs as it would in a thread of its own, and both can wait for each other.
 """
 
 from __future__ import annotations
@@ -11,15 +11,18 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from queue import SimpleQueue
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import Protocol
 
 from greenlet import getcurrent, greenlet
 
 Work = Callable[[], None]
-Item = TypeVar("Item")
-Outcome = TypeVar("Outcome")
+MOST_STEPS = 100
+"""Of strands, before the loop may read requests again."""
+MOST_PASSED = 6
+"""How often the oldest of those that wait for all others is passed by: about as often as a request waits."""
 
 
 class Strand(greenlet):  # type: ignore[misc]  # greenlet says nothing of its types
@@ -43,75 +46,114 @@ class Strand(greenlet):  # type: ignore[misc]  # greenlet says nothing of its ty
         self.parent.switch()
 
 
-class Loom:
-    """A thread with its strands: `most` at once, all others wait to begin. `between` is called whenever all strands
-    have come as far as they could."""
+class Host(Protocol):
+    """An event loop, as far as a loom needs one."""
 
-    def __init__(self, most: int, between: Work, name: str) -> None:
-        self._most, self._between = most, between
-        self._inbox: SimpleQueue[Strand | Work | None] = SimpleQueue()
-        self._begun = 0
+    def call_soon(self, work: Work, /) -> object:
+        """Does it later, in the loop's thread; called there."""
+        ...
+
+    def call_soon_threadsafe(self, work: Work, /) -> object:
+        """The same from any thread; RuntimeError if the loop has ended."""
+        ...
+
+
+class Loom:
+    """Strands in the thread of an event loop: `most` at once, all others wait to begin.
+
+    The thread that reads requests is the one that walks for them: two of them would take the interpreter from each
+    other at every request, which costs as much again as what they do.
+    """
+
+    def __init__(self, most: int, host: Host) -> None:
+        self._most, self.host = most, host
+        self._thread = threading.get_ident()
+        self._woken: SimpleQueue[Strand] = SimpleQueue()
+        """By other threads."""
+        self._begun, self._passed, self._due, self._patient = 0, 0, False, False
         self._idle: list[Strand] = []
         self._waiting: deque[Work] = deque()
         self._ready: deque[Strand] = deque()
         self._later: deque[Strand] = deque()
-        self._thread = threading.Thread(target=self._live, name=name, daemon=True)
-        self._thread.start()
 
     def begin(self, work: Work) -> None:
-        """A new strand, from any thread. What it does must raise nothing."""
-        self._inbox.put(work)
+        """In a strand, soon; called in the loop's thread. What it does must raise nothing."""
+        self._waiting.append(work)
+        self._soon()
 
     def resume(self, strand: Strand) -> None:
         """A strand need not wait any longer; from any thread."""
-        if threading.get_ident() == self._thread.ident:
+        if threading.get_ident() == self._thread:
             self._ready.append(strand)
+            self._soon()
         else:
-            self._inbox.put(strand)
+            self._woken.put(strand)
+            with suppress(RuntimeError):  # the loop has ended: `close` looks, too
+                self.host.call_soon_threadsafe(self._turn)
 
     def after_others(self, strand: Strand) -> None:
         """Rests until no other strand can go on."""
         self._later.append(strand)
+        self._soon()
         while strand in self._later:
             strand.rest()
 
     def close(self) -> None:
-        """Once all that was begun has ended."""
-        self._inbox.put(None)
-        self._thread.join()
-
-    def _live(self) -> None:
-        ready, later, open_ = self._ready, self._later, True
-        while open_ or self._begun or self._waiting:
-            if not ready:
-                self._between()
-            while not self._inbox.empty() or not (ready or later):
-                come = self._inbox.get()
-                if isinstance(come, Strand):
-                    ready.append(come)
-                elif come is not None:
-                    self._waiting.append(come)
-                    self._start()
-                else:
-                    open_ = False
-                    break
-            if ready or later:
-                strand = ready.popleft() if ready else later.popleft()
-                if strand.work is not None:  # else it was resumed too late: what it waited for has ended
-                    strand.switch()
-                    if strand.work is None:
-                        self._begun -= 1
-                        self._idle.append(strand)
-                        self._start()
+        """Finishes all that was begun; called in the loop's thread."""
+        while (more := self._went_on()) or self._begun:
+            if not more:
+                self._step(self._last() if self._later else self._woken.get())
         for strand in self._idle:
             strand.switch()  # each ends in the thread that it began in
+        self._idle = []
 
-    def _start(self) -> None:
-        while self._waiting and self._begun < self._most:
-            self._begun += 1
-            strand = self._idle.pop() if self._idle else Strand(self)
-            strand.work = self._waiting.popleft()
-            self._ready.append(strand)
+    def _soon(self) -> None:
+        if not self._due:
+            self._due = True
+            self.host.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        """All go as far as they can. Whoever wants to come after all others also waits for what the loop reads next."""
+        self._due = False
+        if self._went_on():
+            self._soon()
+        elif self._later:
+            if self._patient:
+                self._step(self._last())
+            self._patient = not self._patient
+            self._soon()
+
+    def _last(self) -> Strand:
+        """Of those that come after all others, the newest: it may come to where an older one waits, and share what that
+        one does. None is passed by too often."""
+        if self._passed >= MOST_PASSED or len(self._later) == 1:
+            self._passed = 0
+            return self._later.popleft()
+        self._passed += 1
+        return self._later.pop()
+
+    def _went_on(self) -> bool:
+        """Takes a number of steps; whether there are more that could be taken now."""
+        for _ in range(MOST_STEPS):
+            while not self._woken.empty():
+                self._ready.append(self._woken.get())
+            while self._waiting and self._begun < self._most:
+                self._begun += 1
+                strand = self._idle.pop() if self._idle else Strand(self)
+                strand.work = self._waiting.popleft()
+                self._ready.append(strand)
+            if not self._ready:
+                return False
+            self._step(self._ready.popleft())
+        return True
+
+    def _step(self, strand: Strand) -> None:
+        if strand.work is None:  # resumed too late: what it waited for has ended
+            return
+        strand.switch()
+        if strand.work is None:
+            self._begun -= 1
+            self._idle.append(strand)
 
 
 class Sleep:
@@ -223,87 +265,13 @@ class Held:
             self._held.pop().release()
 
 
+def in_strand() -> bool:
+    """Whether this is one; else it is a thread."""
+    return isinstance(getcurrent(), Strand)
+
+
 def let_others() -> None:
     """In a strand: after all others of its thread have gone as far as they can. In a thread: at once."""
     here = getcurrent()
     if isinstance(here, Strand):
         here.loom.after_others(here)
-
-
-def apart(work: Callable[[], Outcome]) -> Outcome:
-    """What takes long and lets go of the interpreter: in a strand it gets a thread of its own, so that others go on."""
-    if not isinstance(getcurrent(), Strand):
-        return work()
-    asked: Asked[None, Outcome] = Asked(None)
-    threading.Thread(target=lambda: asked.do(lambda _: [work()]), name="apart", daemon=True).start()
-    return asked.outcome()
-
-
-class Asked(Generic[Item, Outcome]):
-    """Something that is asked for, and what came of it."""
-
-    __slots__ = ("_error", "_made", "_sleep", "item")
-
-    def __init__(self, item: Item) -> None:
-        self.item, self._sleep = item, Sleep()
-        self._made: Any = None
-        self._error: BaseException | None = None
-
-    def do(self, work: Callable[[list[Item]], Sequence[Outcome]]) -> None:
-        """Alone; raises nothing."""
-        try:
-            self.made(work([self.item])[0])
-        except BaseException as error:
-            self._error = error
-            self._sleep.wake()
-
-    def made(self, outcome: Outcome) -> None:
-        """Tells whoever has asked."""
-        self._made = outcome
-        self._sleep.wake()
-
-    def outcome(self) -> Outcome:
-        """Waits for it."""
-        self._sleep.wait()
-        if self._error is not None:
-            raise self._error
-        return self._made  # type: ignore[no-any-return]
-
-
-class Gather(Generic[Item, Outcome]):
-    """What several strands ask for is done for all of them at once; threads are served alone.
-
-    `work` takes what was asked and returns as many outcomes. If it fails for several, each is tried alone.
-    """
-
-    def __init__(self, work: Callable[[list[Item]], Sequence[Outcome]]) -> None:
-        self._work = work
-        self._waiting: list[Asked[Item, Outcome]] = []
-        self._access = threading.Lock()
-
-    def __call__(self, item: Item) -> Outcome:
-        if not isinstance(getcurrent(), Strand):
-            return self._work([item])[0]
-        asked: Asked[Item, Outcome] = Asked(item)
-        with self._access:
-            self._waiting.append(asked)
-            leads = len(self._waiting) == 1
-        if leads:
-            let_others()
-            with self._access:
-                group, self._waiting = self._waiting, []
-            self._do(group)
-        return asked.outcome()
-
-    def _do(self, group: list[Asked[Item, Outcome]]) -> None:
-        if len(group) > 1:
-            try:
-                made = self._work([asked.item for asked in group])
-            except Exception:  # whose fault it was is found below
-                pass
-            else:
-                for asked, outcome in zip(group, made, strict=True):
-                    asked.made(outcome)
-                return
-        for asked in group:
-            asked.do(self._work)

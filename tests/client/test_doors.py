@@ -108,13 +108,14 @@ def test_a_room_where_many_walk_together_loses_nobody() -> None:
 
     first: GroupCommit[int, int] = GroupCommit(commit)
     second: GroupCommit[int, int] = GroupCommit(commit)
-    room = Room(8, 200, together=True)
+    room = Room(8, 200)
 
     def walk(number: int) -> int:
         found = first(number) if number % 3 else number + 1
         return 1 // 0 if number % 10 == 7 else second(found)
 
     async def many() -> list[object]:
+        room.weave()
         return await asyncio.gather(*(room.walk(lambda n=n: walk(n)) for n in range(150)), return_exceptions=True)  # type: ignore[misc]
 
     found = asyncio.run(asyncio.wait_for(many(), 30))

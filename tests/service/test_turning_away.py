@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 
+from noisebank.gathering import apart
 from noisebank.service import problems
 from noisebank.service.wallet import message_to_sign
 from service_support import COUNT, EASY, WALLET, counter
@@ -249,7 +250,7 @@ def test_too_much_at_once(tmp_path):
     with counter(tmp_path, replace(EASY, threads=1, queue=1)) as desk:
         gate = threading.Event()
         account = desk.bank.account("people")
-        real, account.ask = account.ask, lambda *args, **kwargs: gate.wait(30) and real(*args, **kwargs)
+        real, account.ask = account.ask, lambda *args, **kwargs: apart(lambda: gate.wait(30)) and real(*args, **kwargs)
         with ThreadPoolExecutor(6) as pool:
             asked = [pool.submit(desk.ask, "maria", f"k{number}") for number in range(6)]
             while sum(each.done() for each in asked) < 4:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from noisebank.durable import open_database, reading
 from noisebank.errors import BadBank
+from noisebank.gathering import apart
 from noisebank.ledger.block import Block, Genesis
 
 SCHEMA = "CREATE TABLE IF NOT EXISTS lines (number INTEGER PRIMARY KEY, line TEXT NOT NULL) STRICT"
@@ -27,7 +28,8 @@ class Journal:
 
     def append(self, block: Block) -> None:
         """Adds a block. On disk once this returns."""
-        self._database.execute("INSERT INTO lines VALUES (?, ?)", (block.number, block.line()))
+        row = block.number, block.line()
+        apart(lambda: self._database.execute("INSERT INTO lines VALUES (?, ?)", row))
 
     def lines(self) -> Iterator[str]:
         """The canonical export, line by line."""

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from noisebank.errors import BadTable
+from noisebank.gathering import Gather
 from noisebank.measuring.dialect import DUCKDB, DuckDBDialect, Stored
 from noisebank.measuring.sql_engine import SqlEngine
 from noisebank.measuring.statement import counts_statement, literal, plain_count, quoted
 from noisebank.policy import Policy, Source, Table
 from noisebank.queries.query import Query
-from noisebank.strands import Gather
+from noisebank.queries.sensitivity import saturation
 
 if TYPE_CHECKING:
     import duckdb
@@ -106,8 +107,8 @@ class DuckDBEngine(SqlEngine):
             sql = self._statement(queries[0])
         else:
             sql = counts_statement(queries, self._policy, self._table(), self._row_key, DUCKDB, self._known())
-        (values,) = self._rows(sql)
-        return [int(value) for value in values]
+        (values,) = self._rows(sql)  # not apart: it is short, and who came meanwhile would need a statement of its own
+        return [min(int(value), saturation(query, self._policy)) for value, query in zip(values, queries, strict=True)]
 
     def fingerprint(self, salt: bytes) -> bytes:
         """Of the file's bytes."""

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from noisebank.errors import BadTable
+from noisebank.gathering import apart
 from noisebank.measuring.dialect import Stored
 from noisebank.measuring.postgres_dialect import POSTGRES
 from noisebank.measuring.sql_engine import SqlEngine
@@ -90,7 +91,7 @@ class PostgresEngine(SqlEngine):
         were ever inserted, updated and deleted. The server publishes such counts within about a
         second of a commit (ten, if the writer falls idle), and forgets them in a crash.
         """
-        ((facts,),) = self._server.rows(IDENTITY.format(oid=self._server.oid()))
+        ((facts,),) = apart(lambda: self._server.rows(IDENTITY.format(oid=self._server.oid())))
         return f"PostgreSQL {facts}"
 
     def _stored(self) -> Mapping[str, Stored]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from noisebank.errors import BadTable
+from noisebank.gathering import apart
 from noisebank.measuring.dialect import Stored
 from noisebank.measuring.duckdb_engine import csv_header
 from noisebank.measuring.spark_dialect import SPARK
@@ -55,7 +56,7 @@ class SparkEngine(SqlEngine):
 
     def identity(self) -> str:
         """Names, sizes and times of change of all files."""
-        return self._data.identity()
+        return apart(self._data.identity)
 
     def _stored(self) -> Mapping[str, Stored]:
         return self._data.stored()

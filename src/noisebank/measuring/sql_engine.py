@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from noisebank.errors import BadTable
+from noisebank.gathering import apart
 from noisebank.measuring.dialect import Dialect, Stored
 from noisebank.measuring.engine import Inspection, filled
 from noisebank.measuring.looks import digest_of, digest_statement, inspection_of, inspection_statement
@@ -15,7 +16,6 @@ from noisebank.measuring.tabulation import Tabulation, cells_statement, tabulate
 from noisebank.policy import Policy
 from noisebank.queries.cells import Cube
 from noisebank.queries.query import Query
-from noisebank.strands import apart
 
 
 class SqlEngine(ABC):

@@ -64,14 +64,17 @@ def counts_statement(
     dialect: Dialect = DUCKDB,
     stored: Mapping[str, Stored] = UNKNOWN,
 ) -> str:
-    """One row with the statistics of several plain counts: one scan, and one plan, for all of them."""
+    """One row with several plain counts: one scan, and one plan, for all of them.
+
+    Not saturated: whoever reads them must do that. DuckDB plans for as long as it does all else, .3 ms for each of
+    them, and half of that would go to functions around a number that no table is large enough to overflow.
+    """
     for query in queries:
         check_size(query, policy)
     fields = _fields(frozenset().union(*(query.columns() for query in queries)), policy, dialect, stored)
-    totals = []
-    for query in queries:
-        condition = "TRUE" if query.where is TRUE else condition_of(query.where, fields)
-        totals.append(_saturated(dialect.wide(f"count(*) FILTER (WHERE {condition})"), query, policy, dialect))
+    totals = [
+        "count(*)" if query.where is TRUE else f"count_if({condition_of(query.where, fields)})" for query in queries
+    ]
     return f"SELECT {', '.join(totals)} FROM {counted_rows(policy, table, row_key, fields, dialect, stored)}"
 
 

@@ -65,6 +65,8 @@ def make_app(
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        if together:
+            app.state.room.weave()
         yield
         app.state.streams.close()
         app.state.checking.close()
@@ -81,7 +83,7 @@ def make_app(
     app.state.access = access or Access(bank.folder / FILE, entropy)
     app.state.gate, app.state.desk = Gate(app.state.access, settings), Desk(bank)
     together = not (bank.ledger.shared or bank.rooms.vault.shared)  # on a chain a wait takes seconds, and its thread
-    app.state.room, app.state.streams = Room(settings.threads, settings.queue, together), Streams(settings)
+    app.state.room, app.state.streams = Room(settings.threads, settings.queue), Streams(settings)
     app.state.learning = Learning(bank, settings)
     for routes in (routes_public, routes_asking, routes_ledger, routes_learning, routes_owning, routes_signing_in):
         app.include_router(routes.router)

@@ -17,8 +17,6 @@ from noisebank.strands import Loom
 Result = TypeVar("Result")
 MOST_CALLERS = 100_000
 Job = tuple[Callable[[], Any], asyncio.AbstractEventLoop, "asyncio.Future[Any]"]
-Made = tuple[Job, Any, BaseException | None]
-"""A job, what came of it, or what went wrong."""
 
 
 class Pace:
@@ -44,15 +42,14 @@ class Pace:
 class Room:
     """Blocking work on a few threads; a bounded number may wait for one, and nobody more.
 
-    With `together`, what is walked goes on side by side in one thread: see `strands`.
+    Once there is a loom, what is walked goes on side by side in the event loop's own thread: see `strands`.
     """
 
-    def __init__(self, threads: int, queue: int, together: bool = False) -> None:
+    def __init__(self, threads: int, queue: int) -> None:
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._threads = [Thread(target=self._work, name=f"asker {place}", daemon=True) for place in range(threads)]
         self._most, self.inside, self._closed = threads + queue, 0, False
-        self._made: list[Made] = []
-        self._loom = Loom(threads, self._tell, "walker") if together else None
+        self._loom: Loom | None = None
         for thread in self._threads:
             thread.start()
 
@@ -62,20 +59,23 @@ class Room:
         self._jobs.put(job)
         return await job[2]  # type: ignore[no-any-return]
 
+    def weave(self) -> None:
+        """From now on, what is walked in the loop that runs here shares its thread."""
+        self._loom = Loom(len(self._threads), asyncio.get_running_loop())
+
     async def walk(self, work: Callable[[], Result]) -> Result:
         """The same for work that mostly waits, for the disk or for others who wait for it."""
-        if self._loom is None:
+        if self._loom is None or self._loom.host is not asyncio.get_running_loop():
             return await self.run(work)
         job: Job = self._enter(work)
-        self._loom.begin(lambda: self._walked(job))
+        self._loom.begin(lambda: self._answer(job, *_done(work)))
         return await job[2]  # type: ignore[no-any-return]
 
     def close(self) -> None:
-        """Finishes what is under way; takes nothing new."""
+        """Finishes what is under way; takes nothing new. Called in the loop's thread, if there is a loom."""
         self._closed = True
         if self._loom is not None:
             self._loom.close()
-            self._tell()
         for _ in self._threads:
             self._jobs.put(None)
         for thread in self._threads:
@@ -91,32 +91,19 @@ class Room:
     def _work(self) -> None:
         """A thread's life. An executor's futures would cost more than the ledger's part of a reused answer."""
         while (job := self._jobs.get()) is not None:
-            self._leave([(job, *_done(job[0]))])
-
-    def _walked(self, job: Job) -> None:
-        made = job, *_done(job[0])
-        self._made.append(made)  # not before: other strands have told theirs meanwhile
-
-    def _tell(self) -> None:
-        """What strands have made since the last time, all at once: each message to the loop is a system call."""
-        if self._made:
-            made, self._made = self._made, []
-            self._leave(made)
-
-    def _leave(self, made: list[Made]) -> None:
-        for loop in {job[1] for job, _, _ in made}:
+            made = _done(job[0])
             with suppress(RuntimeError):  # the loop may have ended before what it waited for
-                loop.call_soon_threadsafe(self._answer, [each for each in made if each[0][1] is loop])
+                job[1].call_soon_threadsafe(self._answer, job, *made)
 
-    def _answer(self, made: list[Made]) -> None:
-        for (_, _, done), result, error in made:
-            self.inside -= 1
-            if done.cancelled():  # the caller has gone; what was reserved is finished all the same
-                continue
-            if error is None:
-                done.set_result(result)
-            else:
-                done.set_exception(error)
+    def _answer(self, job: Job, result: Any, error: BaseException | None) -> None:
+        self.inside -= 1
+        done = job[2]
+        if done.cancelled():  # the caller has gone; what was reserved is finished all the same
+            return
+        if error is None:
+            done.set_result(result)
+        else:
+            done.set_exception(error)
 
 
 def _done(work: Callable[[], Any]) -> tuple[Any, BaseException | None]:

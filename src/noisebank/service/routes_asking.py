@@ -31,6 +31,8 @@ IdempotencyKey = Annotated[
 ]
 Problem = Callable[[Request, Exception], Coroutine[Any, Any, Response]]
 """What is said of an error."""
+LONG = 1_000
+"""Characters of a question that others need not wait for while it is read."""
 PATH_OF_ANSWERS = re.compile("/v1/datasets/([^/]+)/answers")
 KEY_FORM = TypeAdapter[str](Annotated[str, StringConstraints(min_length=1, max_length=160)])
 Cursor = Annotated[str | None, Query(max_length=20)]
@@ -54,8 +56,8 @@ async def answer(request: Request, dataset: str, asked: AskIn, caller: Asker, ke
         state.metrics.answers.labels(dataset, "several" if isinstance(made, Answers) else made.case.name).inc()
         return shown.spelled(made)
 
-    place = state.room.run if state.desk.account(dataset).cubes.numbers else state.room.walk  # cubes compute for long
-    return Response(await place(work), media_type="application/json")
+    long = len(asked.sql) > LONG or state.desk.account(dataset).cubes.numbers  # to read; to compute
+    return Response(await (state.room.run if long else state.room.walk)(work), media_type="application/json")
 
 
 async def straight(request: Request) -> Response:

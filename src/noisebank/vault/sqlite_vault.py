@@ -15,6 +15,7 @@ from typing import Any
 from noisebank.digests import canonical, keccak
 from noisebank.durable import GroupCommit, Turn, end_process, open_database, reading
 from noisebank.errors import KeyReused, Tampered
+from noisebank.gathering import apart
 from noisebank.records import Point
 from noisebank.units import GridValue, Precision
 from noisebank.vault.turns import Turns
@@ -187,14 +188,19 @@ class SqliteVault:
             table, row = turn.item
             rows[table].append(row)
         statements = [(table, some) for table, found in rows.items() for some in _some(found)]
+        added = apart(lambda: self._add(statements))
+        new = {table: added[table] == len(found) for table, found in rows.items()}
+        for turn in turns:
+            turn.outcome = new[turn.item[0]]
+
+    def _add(self, statements: Sequence[tuple[str, Sequence[tuple[object, ...]]]]) -> dict[str, int]:
+        """How many rows of each table are new."""
         added: dict[str, int] = defaultdict(int)
         with self._access, self._database if len(statements) > 1 else nullcontext():
             for table, some in statements:
                 self._database.execute(_insert(table, len(some)), tuple(chain.from_iterable(some)))
                 added[table] += self._database.changes()
-        new = {table: added[table] == len(found) for table, found in rows.items()}
-        for turn in turns:
-            turn.outcome = new[turn.item[0]]
+        return added
 
 
 def _some(rows: Sequence[tuple[object, ...]]) -> list[Sequence[tuple[object, ...]]]:
