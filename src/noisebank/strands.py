@@ -19,7 +19,7 @@ from typing import Protocol
 from greenlet import getcurrent, greenlet
 
 Work = Callable[[], None]
-MOST_STEPS = 100
+MOST_STEPS = 64
 """Of strands, before the loop may read requests again."""
 MOST_PASSED = 6
 """How often the oldest of those that wait for all others is passed by: about as often as a request waits."""

@@ -9,6 +9,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import duckdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -328,7 +329,14 @@ def test_noise_that_is_drawn_together_is_handed_out_once(monkeypatch: pytest.Mon
 CONDITIONS = st.lists(
     st.tuples(
         st.sampled_from(
-            ["age <= {}", "income > {}", "children = {}", "smoker AND age > {}", "town = 'north' OR age < {}"]
+            [
+                "age <= {}",
+                "income > -{}",
+                "children < {}",
+                "smoker AND age > {}",
+                "town = 'north' OR age < {}",
+                "NOT age = {}",
+            ]
         ),
         st.integers(1, 9),
     ),
@@ -337,13 +345,28 @@ CONDITIONS = st.lists(
 )
 
 
-@pytest.fixture(scope="module")
-def people(tmp_path_factory: pytest.TempPathFactory) -> DuckDBEngine:
+def _as_parquet(table: Path) -> None:
+    types = "{'age': 'INTEGER', 'income': 'BIGINT', 'smoker': 'BOOLEAN', 'children': 'TINYINT'}"
+    rows = f"(SELECT * FROM read_csv('{table}', types = {types}))"
+    duckdb.execute(f"COPY {rows} TO '{table.with_suffix('.parquet')}' (FORMAT parquet)")
+
+
+@pytest.fixture(scope="module", params=["csv", "parquet"])
+def people(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> DuckDBEngine:
+    """With values out of bounds, and missing ones in columns that do not allow them; as text, and as whole numbers."""
+    folder = tmp_path_factory.mktemp("people")
+    policy = write_people(folder, neighbours="add-remove", lines=["1,2,true,north,3"])
+    table = folder / "people.csv"
+    if request.param == "parquet":
+        policy.write_text(policy.read_text().replace("people.csv", "people.parquet"))
+        _as_parquet(table)
+    account = memory_account(policy)
     lines = [
-        f"{7 * i % 131},{i * 37 % 900 - 200},{'true' if i % 3 else 'no'},{'north' if i % 2 else '?'},{i % 11 or ''}"
+        f"{7 * i % 131 or ''},{i * 37 % 900 - 200},{i % 3 > 0},{'north' if i % 2 else '?'},{i % 11 or ''}"
         for i in range(300)
     ]
-    account = memory_account(write_people(tmp_path_factory.mktemp("people"), neighbours="add-remove", lines=lines))
+    table.write_text("\n".join([table.read_text().splitlines()[0], *lines]) + "\n")  # would not be opened
+    _as_parquet(table)
     assert isinstance(account.engine, DuckDBEngine)
     account.engine.parsed = account.parse  # type: ignore[attr-defined]
     return account.engine

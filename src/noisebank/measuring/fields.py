@@ -8,7 +8,7 @@ double of a step, so a condition costs what it costs in plain SQL and engines ca
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 from noisebank.measuring.dialect import Dialect, Stored
@@ -26,6 +26,8 @@ class Field:
     name: str
     dialect: Dialect
     stored: Stored
+    filled: bool = False
+    """Whether a missing number is read as what it counts as: then no test has to look for it."""
 
     @property
     def read(self) -> str:
@@ -35,6 +37,8 @@ class Field:
             return self.dialect.text(raw, self.stored)
         if self.column.kind is Kind.BOOLEAN:
             return self.dialect.truth(raw, self.stored)
+        if self.filled:
+            return f"coalesce({raw}, {self.column.bounds[0]})"
         return raw if self.whole else self.dialect.number(raw, self.stored)
 
     @property
@@ -109,7 +113,7 @@ class Field:
         else:
             tests = [self._within(low, high) for low, high in values.runs]
             default = self.column.bounds[0]
-        if values.null if self.column.nullable else default in values:
+        if not self.filled and (values.null if self.column.nullable else default in values):
             tests.append(self.missing)
         return "(" + (" OR ".join(tests) or "FALSE") + ")"
 
@@ -203,6 +207,11 @@ def fields_of(
         name: Field(policy.columns[name], f"c{place}", dialect, stored.get(name, Stored.OTHER))
         for place, name in enumerate(sorted(names))
     }
+
+
+def gapless(field: Field) -> Field:
+    """The same, reading a missing whole number as the lower bound, where that is what it counts as."""
+    return replace(field, filled=True) if field.whole and not field.column.nullable else field
 
 
 def askable(column: Column) -> bool:

@@ -18,6 +18,8 @@ from noisebank.settled import settle
 
 SHARED_TURN = 0.005
 """Seconds: one thread reads requests and another walks for them. Longer turns would keep either from the other."""
+DOORS = 32
+"""Of one socket: a busy loop takes one new connection at each of them a turn, and turns are long then."""
 LOG_SECONDS = 0.1
 """Lines of requests are written that much later at most: one system call for all of them."""
 
@@ -62,4 +64,4 @@ def serve(bank: Bank, settings: Settings, door: socket.socket, ready: Callable[[
     app.state.learning.briefs()
     settle(SHARED_TURN)
     ready()
-    server.run(sockets=[door])
+    server.run(sockets=[door, *(door.dup() for _ in range(DOORS - 1))])
