@@ -1,0 +1,98 @@
+"""What is asked again is read, priced, spelled and checked once: nobody may see a difference."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from noisebank.answers import Answer, Receipt
+from noisebank.asking import Asking
+from noisebank.digests import canonical, tagged
+from noisebank.errors import BadRequest, NoisebankError, Tampered
+from noisebank.path import Account
+from noisebank.planning.pricing import NoiseWish
+from noisebank.queries.query import Question
+from noisebank.records import Case
+from noisebank.service import shown
+from noisebank.units import NOTHING, Precision
+from support import memory_account, write_people
+
+SQL = "SELECT count(*) FROM people WHERE smoker"
+NAMES = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=30)
+
+
+@pytest.fixture
+def account(tmp_path: Path) -> Account:
+    return memory_account(write_people(tmp_path))
+
+
+@pytest.fixture(scope="module")
+def question(tmp_path_factory: pytest.TempPathFactory) -> Question:
+    return memory_account(write_people(tmp_path_factory.mktemp("people"))).parse(SQL)
+
+
+@given(key=NAMES, analyst=NAMES, version=st.sampled_from([1, 2, 17]), sigma=st.integers(1, 99))
+def test_an_id_is_the_digest_of_what_it_stands_for(
+    question: Question, key: str, analyst: str, version: int, sigma: int
+) -> None:
+    """The text is put together by hand; it must be the canonical one, or a retry would be another request."""
+    wish, wanted = NoiseWish(Fraction(sigma)), Precision(sigma)
+    asking = Asking(b"\x07" * 32, version)
+    for _ in range(2):  # worked out, and remembered
+        made = asking.request(question, wish, wanted, key, analyst)
+        core = {"query": question.query.digest.hex(), "unit": str(question.unit), "wanted": wanted.units}
+        named: dict[str, Any] = {"account": "07" * 32, "analyst": analyst, "key": key, "request": core}
+        if version > 1:
+            named["version"] = version
+        assert made.id == tagged("reservation 1", named)
+        assert made.text == canonical(made.body)
+    looked = asking.request(question, wish, wanted, key, analyst, look={"over": ["age"]})
+    assert looked.id == made.id and looked.text == canonical(looked.body) != made.text
+
+
+@given(
+    sql=st.sampled_from(['"remaining":"', '\\"remaining\\":\\"1\\"', "\u2028 ü '", "SELECT 1"]) | st.text(max_size=40),
+    value=st.floats(allow_nan=False, allow_infinity=False),
+    left=st.lists(st.integers(0, 10**30), min_size=1, max_size=3),
+    case=st.sampled_from(Case),
+)
+def test_what_is_spelled_from_memory_is_what_would_be_spelled(
+    sql: str, value: float, left: list[int], case: Case
+) -> None:
+    receipt = Receipt(b"a" * 32, b"i" * 32, {"value": [1, 2], "sql": sql}, b"s" * 32, 7, "0x" + "1" * 40, 3, b"d" * 32)
+    for units in left:
+        made = Answer(value, 2.5, case, NOTHING, Precision(units), NOTHING, sql, Fraction(value), receipt)
+        assert json.loads(shown.spelled(made)) == shown.result(made)
+        assert shown.spelled(made) == shown.JSON(shown.result(made)).encode()
+
+
+def test_a_vault_that_is_altered_under_a_running_bank_cannot_change_an_answer(account: Account) -> None:
+    """The answer was compared with the ledger: it stays what it was. Whoever reads the vault again finds out."""
+    first = account.ask(SQL, sigma=30)
+    assert account.ask(SQL, sigma=30).exact == first.exact  # read once
+    database = account.vault._database  # type: ignore[attr-defined]
+    database.execute("UPDATE answers SET body = replace(body, '\"value\":[', '\"value\":[1')")
+    again = account.ask(SQL, sigma=30)
+    assert (again.exact, again.case) == (first.exact, Case.REPEAT)
+    assert again.receipt == first.receipt
+    account._shown.cache_clear()
+    with pytest.raises(Tampered):
+        account.ask(SQL, sigma=30)
+
+
+def test_what_no_number_can_be_is_refused_though_its_like_was_accepted(account: Account) -> None:
+    accepted = account.quote(SQL, sigma=1)
+    assert account.quote(SQL, sigma=1.0) == accepted == account.quote(SQL, sigma=Decimal("1"))
+    for sigma in (True, [1], {"a": 1}, "one", None):
+        with pytest.raises(BadRequest):
+            account.quote(SQL, sigma=sigma)
+    for sql in (["SELECT"], 7, None):
+        with pytest.raises(NoisebankError):
+            account.ask(sql, sigma=1)  # type: ignore[call-overload]
