@@ -94,7 +94,7 @@ class Receipt:
             "format": RECEIPT_FORMAT,
             "account": self.account.hex(),
             "id": self.id.hex(),
-            "answer": self.answer,
+            "answer": dict(self.answer),
             "salt": self.salt.hex(),
             "chain_id": self.chain_id,
             "contract": self.contract,

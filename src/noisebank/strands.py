@@ -13,14 +13,15 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from queue import SimpleQueue
+from time import monotonic
 from types import TracebackType
 from typing import Protocol
 
 from greenlet import getcurrent, greenlet
 
 Work = Callable[[], None]
-MOST_STEPS = 64
-"""Of strands, before the loop may read requests again."""
+LONGEST_TURN = 0.01
+"""Seconds that strands may take before the loop reads and writes again."""
 MOST_PASSED = 6
 """How often the oldest of those that wait for all others is passed by: about as often as a request waits."""
 
@@ -133,8 +134,9 @@ class Loom:
         return self._later.pop()
 
     def _went_on(self) -> bool:
-        """Takes a number of steps; whether there are more that could be taken now."""
-        for _ in range(MOST_STEPS):
+        """Lets strands go on for a while; whether there are more that could go on now."""
+        until = monotonic() + LONGEST_TURN
+        while monotonic() < until:
             while not self._woken.empty():
                 self._ready.append(self._woken.get())
             while self._waiting and self._begun < self._most:

@@ -17,7 +17,8 @@ from noisebank.service.settings import Settings
 from noisebank.settled import settle
 
 SHARED_TURN = 0.005
-"""Seconds: one thread reads requests and another walks for them. Longer turns would keep either from the other."""
+"""Seconds: one thread reads requests and walks for them, others commit and read tables for it. Longer turns would keep
+whoever is done with that from saying so."""
 DOORS = 32
 """Of one socket: a busy loop takes one new connection at each of them a turn, and turns are long then."""
 LOG_SECONDS = 0.1
