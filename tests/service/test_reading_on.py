@@ -1,0 +1,66 @@
+"""The thread that reads requests walks for them, too: nothing that takes long may hold it up."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service_support import Counter, counter
+
+PATIENCE = 30
+
+
+def _slow_table(desk: Counter, gate: threading.Event) -> None:
+    engine: Any = desk.bank.account("people").engine
+    real = engine._rows
+    engine._rows = lambda sql: gate.wait(PATIENCE) and real(sql)
+
+
+def _slow_vault(desk: Counter, gate: threading.Event) -> None:
+    vault: Any = desk.bank.rooms.vault
+    real = vault._add
+    vault._add = lambda statements: gate.wait(PATIENCE) and real(statements)
+
+
+def _slow_journal(desk: Counter, gate: threading.Event) -> None:
+    journal: Any = desk.bank.ledger._journal  # type: ignore[attr-defined]
+    real = journal._database
+
+    class Slow:
+        def execute(self, *given: Any) -> Any:
+            assert gate.wait(PATIENCE)
+            return real.execute(*given)
+
+        def close(self) -> None:
+            real.close()
+
+    journal._database = Slow()
+
+
+@pytest.mark.parametrize("slow", [_slow_table, _slow_vault, _slow_journal])
+def test_others_are_answered_while_one_waits(tmp_path: Path, slow: Callable[[Counter, threading.Event], None]) -> None:
+    with counter(tmp_path) as desk, ThreadPoolExecutor(8) as pool:
+        gate = threading.Event()
+        slow(desk, gate)
+        asked = [
+            pool.submit(desk.ask, "maria", f"k{n}", f"SELECT sum(age) FROM people WHERE age > {n}") for n in range(4)
+        ]
+        try:
+            until = time.monotonic() + PATIENCE
+            while desk.app.state.room.inside < 4 and time.monotonic() < until:
+                time.sleep(0.01)
+            for path in ("/v1/health", "/v1/datasets/people", "/v1/datasets/people/balance", "/v1/ledger/head"):
+                headers = {"authorization": f"Bearer {desk.keys['noor']}"}
+                assert desk.client.get(path, headers=headers, timeout=10).status_code == 200
+            assert not any(each.done() for each in asked)
+        finally:
+            gate.set()
+        answers = [each.result(PATIENCE) for each in asked]
+        assert [answer.status_code for answer in answers] == [200] * 4
+        assert {answer.json()["case"] for answer in answers} == {"FIRST"}
