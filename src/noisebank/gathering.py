@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from queue import SimpleQueue
+from queue import Empty, Queue
 from typing import Any, Generic, TypeVar
 
 from noisebank.strands import Sleep, Work, in_strand, let_others
 
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
+KEPT = 5.0
+"""Seconds that a helper waits for the next work before it ends."""
 
 
 class Asked(Generic[Item, Outcome]):
@@ -45,10 +47,10 @@ class Asked(Generic[Item, Outcome]):
 
 
 class Helpers:
-    """Threads for what is done apart: as many as are needed at once, kept for the next."""
+    """Threads for what is done apart: as many as are needed at once, kept for a while for the next."""
 
     def __init__(self) -> None:
-        self._works: SimpleQueue[Work] = SimpleQueue()
+        self._works: Queue[Work] = Queue()  # a simple one may wait for ever where another thread was quicker
         self._free, self._access = 0, threading.Lock()
 
     def put(self, work: Work) -> None:
@@ -62,7 +64,15 @@ class Helpers:
 
     def _live(self) -> None:
         while True:
-            self._works.get()()
+            try:
+                work = self._works.get(timeout=KEPT)
+            except Empty:
+                with self._access:
+                    if self._free:
+                        self._free -= 1
+                        return
+                continue  # somebody counts on this one already
+            work()
             with self._access:
                 self._free += 1
 

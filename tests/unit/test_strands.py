@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from noisebank import entropy
+from noisebank import entropy, gathering
 from noisebank.durable import GroupCommit, Turn
 from noisebank.entropy import SystemEntropy
 from noisebank.errors import BudgetExhausted, NoisebankError
@@ -159,6 +159,20 @@ def test_what_takes_long_lets_others_go_on() -> None:
     assert order == ["short", "long"]
     with pytest.raises(ZeroDivisionError):
         woven([lambda: apart(lambda: print(1 // 0))])
+
+
+def test_helpers_are_kept_for_a_while_and_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when one of them gives up just as somebody counts on it."""
+    monkeypatch.setattr(gathering, "KEPT", 0.001)
+    helpers, done = gathering.Helpers(), []
+    for turn in range(300):
+        for number in range(3):
+            helpers.put(lambda number=number: done.append(number))  # type: ignore[misc]
+        time.sleep(0.001 * (turn % 4) / 2)
+    until = time.monotonic() + 10
+    while (len(done) < 900 or helpers._free) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert Counter(done) == Counter({0: 300, 1: 300, 2: 300}) and helpers._free == 0
 
 
 def test_nobody_who_is_woken_by_another_thread_sleeps_on() -> None:
