@@ -415,6 +415,15 @@ def test_counts_that_are_read_together_are_saturated(tmp_path: Path) -> None:
     assert account.engine._counts(queries)[:2] == [1_000, 1_000]
 
 
+def test_counts_of_an_empty_table_are_read_together(tmp_path: Path) -> None:
+    account = memory_account(write_people(tmp_path, neighbours="add-remove", lines=["30,5,true,north,1"]))
+    table = tmp_path / "people.csv"
+    table.write_text(table.read_text().splitlines()[0] + "\n")
+    queries = [account.parse(f"SELECT count(*) FROM people{where}").query for where in ("", " WHERE smoker")]
+    assert isinstance(account.engine, DuckDBEngine)
+    assert account.engine._counts(queries) == [0, 0]
+
+
 def test_only_plain_counts_are_read_together(people: DuckDBEngine) -> None:
     parse = people.parsed  # type: ignore[attr-defined]
     for text in ("sum(age)", "count(*) + 2 * count(children)", "2 * count_if(age > 3) - count_if(age > 5)"):

@@ -108,7 +108,9 @@ class DuckDBEngine(SqlEngine):
         else:
             sql = counts_statement(queries, self._policy, self._table(), self._row_key, DUCKDB, self._known())
         (values,) = self._rows(sql)  # not apart: it is short, and who came meanwhile would need a statement of its own
-        return [min(int(value), saturation(query, self._policy)) for value, query in zip(values, queries, strict=True)]
+        return [  # of no rows at all, DuckDB's count_if is NULL
+            min(int(value or 0), saturation(query, self._policy)) for value, query in zip(values, queries, strict=True)
+        ]
 
     def fingerprint(self, salt: bytes) -> bytes:
         """Of the file's bytes."""
