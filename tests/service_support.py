@@ -25,6 +25,7 @@ from noisebank.bank import Bank, create_bank, open_bank
 from noisebank.service.access import Access, Part
 from noisebank.service.app import make_app
 from noisebank.service.logs import Log
+from noisebank.service.server import configured
 from noisebank.service.settings import Settings
 from support import write_people
 
@@ -98,9 +99,7 @@ def counter(folder: Path, settings: Settings = EASY, epsilon: str = "4", limits:
 def running(app: FastAPI) -> Iterator[str]:
     """The application on a real server, on a thread of this process."""
     door = socket.create_server(("127.0.0.1", 0), backlog=512)
-    server = uvicorn.Server(
-        uvicorn.Config(app, ws="none", log_config=None, access_log=False, timeout_graceful_shutdown=5)
-    )
+    server = uvicorn.Server(configured(app, 5))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [door]}, daemon=True)
     thread.start()
     try:

@@ -17,7 +17,7 @@ from noisebank.experiments.clinic import POLICY, write_clinic
 from noisebank.service.access import Access, Part
 from noisebank.service.app import make_app
 from noisebank.service.logs import Log
-from noisebank.service.server import listening
+from noisebank.service.server import configured, listening
 from noisebank.service.settings import Settings
 
 EASY = Settings(port=0, rate=1e6, burst=1_000_000, open_rate=1e6, open_burst=1_000_000, stream_seconds=2.0)
@@ -71,9 +71,7 @@ def served(
         for account in bank.accounts() if part is Part.ANALYST else ():
             app.state.desk.set_limit(account.name, person, limits)
     prepare(access)
-    server = uvicorn.Server(
-        uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=3, ws="none")
-    )
+    server = uvicorn.Server(configured(app, 3))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [door]})
     thread.start()
     try:

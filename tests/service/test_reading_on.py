@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import threading
 import time
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from noisebank.service.server import KEPT_OPEN
 from service_support import Counter, counter
 
 PATIENCE = 30
@@ -64,3 +66,15 @@ def test_others_are_answered_while_one_waits(tmp_path: Path, slow: Callable[[Cou
         answers = [each.result(PATIENCE) for each in asked]
         assert [answer.status_code for answer in answers] == [200] * 4
         assert {answer.json()["case"] for answer in answers} == {"FIRST"}
+
+
+def test_an_idle_connection_outlives_that_of_clients(tmp_path: Path) -> None:
+    """httpx keeps idle ones for five seconds. A server that did, too, would now and then close one in use."""
+    with counter(tmp_path) as desk:
+        link = http.client.HTTPConnection(desk.client.base_url.host, desk.client.base_url.port or 0, timeout=PATIENCE)
+        for wait in (0.0, 6.0):
+            time.sleep(wait)
+            link.request("GET", "/v1/health")
+            assert link.getresponse().read()
+        link.close()
+    assert KEPT_OPEN > 60  # what proxies are set to

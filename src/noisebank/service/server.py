@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import uvicorn
+from fastapi import FastAPI
 
 from noisebank.bank import Bank
 from noisebank.errors import BadRequest, NoisebankError
@@ -21,6 +22,9 @@ SHARED_TURN = 0.005
 whoever is done with that from saying so."""
 DOORS = 32
 """Of one socket: a busy loop takes one new connection at each of them a turn, and turns are long then."""
+KEPT_OPEN = 75
+"""Seconds that an idle connection is kept: longer than clients keep theirs (5 s for httpx, 60 s for common proxies).
+Whoever closes first never sends a request on what the other is just closing."""
 LOG_SECONDS = 0.1
 """Lines of requests are written that much later at most: one system call for all of them."""
 
@@ -49,14 +53,18 @@ def warm(bank: Bank) -> None:
             account.quote(f"SELECT count(*) FROM {account.name}", epsilon="0.1", delta="1e-6")
 
 
+def configured(app: FastAPI, shutdown_seconds: int) -> uvicorn.Config:
+    """How uvicorn runs the application, here and in tests."""
+    return uvicorn.Config(
+        app, ws="none", log_config=None, access_log=False, server_header=False, date_header=False, backlog=2_048,
+        timeout_graceful_shutdown=shutdown_seconds, timeout_keep_alive=KEPT_OPEN,
+    )  # fmt: skip
+
+
 def serve(bank: Bank, settings: Settings, door: socket.socket, ready: Callable[[], None] = lambda: None) -> None:
     """Serves until SIGINT or SIGTERM. New requests are refused then, those under way are finished."""
     app = make_app(bank, settings, Log(every=LOG_SECONDS))
-    config = uvicorn.Config(
-        app, ws="none", log_config=None, access_log=False, server_header=False, date_header=False, backlog=2_048,
-        timeout_graceful_shutdown=int(settings.shutdown_seconds), timeout_keep_alive=30,
-    )  # fmt: skip
-    server = uvicorn.Server(config)
+    server = uvicorn.Server(configured(app, int(settings.shutdown_seconds)))
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: None)  # uvicorn raises it again once all is finished; the bank closes itself
     warm(bank)
