@@ -8,8 +8,8 @@ import re
 
 import pytest
 
-from noisebank.experiments.bench_service import bench_service
-from noisebank.experiments.load import Crowd, Load, requests_of
+from noisebank.experiments.bench_service import Counterpart, bench_service, sustained
+from noisebank.experiments.load import Came, Crowd, Load, requests_of
 
 FRESH = '{"sql": "SELECT count(*) FROM readings WHERE site <= %d AND level <= %d", "sigma": "4000"}'
 
@@ -62,6 +62,22 @@ def test_latency_counts_from_the_scheduled_time(connections: int, behind: bool) 
     assert came.p50_ms >= 20  # type: ignore[attr-defined]
     if behind:
         assert came.p50_ms > 200 and came.per_s < 60  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("closed", [500, 700, 950, 1_000, 1_300, 1_800])
+def test_the_search_finds_what_a_server_bears(closed: float) -> None:
+    """Wherever it begins; up to one step, and what counts as keeping up."""
+
+    class Bears(Counterpart):
+        def load(self, mix: str, connections: int, seconds: float, rate: float = 0.0) -> Came:
+            came = Came(asked=int((rate or closed) * seconds))
+            came.statuses["200"] = came.asked
+            came.seconds = came.asked / min(rate, 1_000) if rate else seconds
+            return came
+
+    found = sustained(Bears(0, 0, (), ()), "reuse", 256, 5.0)
+    assert found["kept_up"] and found["closed_loop_per_s"] == closed
+    assert 850 <= found["sustained_per_s"] <= 1_000
 
 
 @pytest.mark.slow
