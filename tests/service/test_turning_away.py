@@ -255,11 +255,15 @@ def test_too_much_at_once(tmp_path):
             asked = [pool.submit(desk.ask, "maria", f"k{number}") for number in range(6)]
             while sum(each.done() for each in asked) < 4:
                 time.sleep(0.01)
+            quote = desk.client.post(ASK.replace("answers", "quotes"), json=WISH, headers=desk.headers("maria"))
+            nobody = desk.client.post(ASK, content=b"{not json")
             gate.set()
             said = sorted(each.result().status_code for each in asked)
         assert said == [200, 200, 503, 503, 503, 503]
         refused = next(each.result() for each in asked if each.result().status_code == 503)
-        assert _turned(refused, "overloaded") and int(refused.headers["retry-after"]) >= 1
+        for each in (refused, quote, nobody):  # answers are turned away by a short cut, unread; all others by the room
+            assert _turned(each, "overloaded") | {"request": ""} == _turned(refused, "overloaded") | {"request": ""}
+            assert each.headers["retry-after"] == "2" and each.headers["cache-control"] == "no-store"
 
 
 def test_nothing_secret_in_logs_or_errors(tmp_path):

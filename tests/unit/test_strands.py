@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from noisebank import entropy, gathering
+from noisebank import entropy, gathering, strands
 from noisebank.durable import GroupCommit, Turn
 from noisebank.entropy import SystemEntropy
 from noisebank.errors import BudgetExhausted, NoisebankError
@@ -22,7 +22,7 @@ from noisebank.gathering import Gather, apart
 from noisebank.measuring.duckdb_engine import DuckDBEngine
 from noisebank.measuring.statement import plain_count
 from noisebank.records import Case
-from noisebank.strands import LONGEST_TURN, MOST_PASSED, Loom, Mutex, Sleep, Work, let_others
+from noisebank.strands import LONG_TURN, MOST_PASSED, SHORT_TURN, Loom, Mutex, Sleep, Work, let_others
 from noisebank.vault.turns import Turns
 from support import memory_account, write_people
 
@@ -233,7 +233,7 @@ def test_the_loop_reads_on_between_many_steps() -> None:
     loom = Loom(10, host)
 
     def walk(number: int) -> None:
-        time.sleep(LONGEST_TURN / 4)
+        time.sleep(SHORT_TURN / 4)
         done.append(number)
 
     for number in range(30):
@@ -244,6 +244,32 @@ def test_the_loop_reads_on_between_many_steps() -> None:
         seen.append(len(done))
     assert seen[0] <= 5 and seen[-1] == 30 and len(seen) >= 6
     loom.close()
+
+
+@pytest.mark.parametrize(("elsewhere", "least"), [(0.0, 1), (0.05, 5), (5.0, 10)])
+def test_strands_may_take_as_long_as_the_loop_did(
+    elsewhere: float, least: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Steps of SHORT_TURN each: as many as fit into what the loop took, but it is never kept from reading for long."""
+    clock = [100.0]
+    monkeypatch.setattr(strands, "monotonic", lambda: clock[0])
+    host, done = Later(), []
+    loom = Loom(100, host)
+
+    def walk() -> None:
+        clock[0] += SHORT_TURN
+        done.append(clock[0])
+
+    for _ in range(60):
+        loom.begin(walk)
+    host.turn()
+    for _ in range(2):  # its own time does not count
+        before = len(done)
+        clock[0] += elsewhere
+        host.turn()
+        assert least <= len(done) - before <= least + 1 <= LONG_TURN / SHORT_TURN + 1
+    loom.close()
+    assert len(done) == 60
 
 
 def test_who_comes_after_all_others_is_not_passed_by_for_ever() -> None:

@@ -81,9 +81,14 @@ class Room:
         for thread in self._threads:
             thread.join()
 
+    @property
+    def full(self) -> bool:
+        """Whether one more would be turned away."""
+        return self.inside >= self._most or self._closed
+
     def _enter(self, work: Callable[[], Any]) -> Job:
-        if self.inside >= self._most or self._closed:
-            raise Turned("overloaded", "more requests are waiting than this service holds; ask again soon", 1.0)
+        if self.full:
+            raise overloaded()
         self.inside += 1
         loop = asyncio.get_running_loop()
         return work, loop, loop.create_future()
@@ -104,6 +109,11 @@ class Room:
             done.set_result(result)
         else:
             done.set_exception(error)
+
+
+def overloaded() -> Turned:
+    """What is said to one more than fits."""
+    return Turned("overloaded", "more requests are waiting than this service holds; ask again soon", 1.0)
 
 
 def _done(work: Callable[[], Any]) -> tuple[Any, BaseException | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Callable, Coroutine, Mapping
@@ -19,6 +20,8 @@ from noisebank.service import shown
 from noisebank.service.access import Caller
 from noisebank.service.desk import MOST_ROWS, PAGE, Clock
 from noisebank.service.gate import MAY_ASK, MAY_QUOTE, SIGNED_IN
+from noisebank.service.pace import overloaded
+from noisebank.service.problems import MEDIA, body_of
 from noisebank.service.routes_public import PROBLEMS
 from noisebank.service.wire import AnswerOut, AskIn, Balance, History, QuoteOut, WishIn
 
@@ -33,6 +36,7 @@ Problem = Callable[[Request, Exception], Coroutine[Any, Any, Response]]
 """What is said of an error."""
 LONG = 1_000
 """Characters of a question that others need not wait for while it is read."""
+WHICH = "(which request)"
 PATH_OF_ANSWERS = re.compile("/v1/datasets/([^/]+)/answers")
 KEY_FORM = TypeAdapter[str](Annotated[str, StringConstraints(min_length=1, max_length=160)])
 Cursor = Annotated[str | None, Query(max_length=20)]
@@ -100,6 +104,8 @@ class ShortCut:
 
     def __init__(self, problems: Mapping[type[Exception], Problem]) -> None:
         self._problems = problems
+        _, body, self._headers = body_of(overloaded(), WHICH)
+        self._away = json.dumps(body).encode()
 
     @staticmethod
     def takes(scope: Scope) -> bool:
@@ -112,6 +118,9 @@ class ShortCut:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["route"], scope["path_params"] = ANSWERS, {"dataset": scope["path"].split("/")[3]}
+        if scope["app"].state.room.full:  # nobody asks who it is, and nobody reads what it wants
+            await self._turned_away(scope)(scope, receive, send)
+            return
         request = Request(scope, receive, send)
         try:
             made = await straight(request)
@@ -119,6 +128,13 @@ class ShortCut:
             tell = next(told for kind, told in self._problems.items() if isinstance(error, kind))
             made = await tell(request, error)
         await made(scope, receive, send)
+
+    def _turned_away(self, scope: Scope) -> Response:
+        """The problem of a full room, spelled beforehand: the more come, the less each may cost those inside."""
+        state = scope["state"]
+        state["problem"] = "overloaded"
+        scope["app"].state.metrics.problems.labels("overloaded").inc()
+        return Response(self._away.replace(WHICH.encode(), state["request"].encode()), 503, self._headers, MEDIA)
 
 
 @router.get("/answers", response_model=History)
