@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import sys
 
@@ -16,5 +17,6 @@ def settle(turn: float = TURN) -> None:
     """For a process that does nothing else: it changes the whole interpreter, so no library call does it."""
     gc.collect()
     gc.freeze()
+    atexit.register(gc.unfreeze)  # else what has cycles is never given back, and libraries complain of leaks
     gc.set_threshold(YOUNG, MIDDLE, OLD)
     sys.setswitchinterval(turn)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -94,6 +95,8 @@ def test_a_shutdown_finishes_what_is_reserved(tmp_path):
             for each in asked:
                 each.result()
         client.close()
+        said = [json.loads(line) for line in process.log.read_text().splitlines()]  # nothing but lines of ours
+        assert {line["event"] for line in said} == {"request"}
     from noisebank.bank import open_bank
 
     with open_bank(bank) as opened:
