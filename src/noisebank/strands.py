@@ -22,7 +22,7 @@ from greenlet import getcurrent, greenlet
 Work = Callable[[], None]
 SHORT_TURN, LONG_TURN = 0.01, 0.1
 """Seconds that strands may take before the loop reads and writes again: as long as it did so before, within these.
-Those who are turned away, however many come, then cost those inside no more than half of the time."""
+Those who are turned away, however many come, then leave about half of the time to those inside."""
 MOST_PASSED = 6
 """How often the oldest of those that wait for all others is passed by: about as often as a request waits."""
 
