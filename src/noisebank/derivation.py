@@ -206,32 +206,35 @@ def _made(item: Item, parts: Sequence[Answer], numbers: Sequence[float], confide
         # Two counts of one cube may share noise; sums and counts are measured apart.
         shared = item.column is None and _of_one_cube(parts)
         ends = ratio(numbers[0], parts[0].stddev, numbers[1], parts[1].stddev, confidence, shared)
-        return _within(numbers[0], numbers[1], *ends, low, high)
+        return _quotient(numbers[0], numbers[1], ends, low, high)
     squares, total = numbers[0], numbers[1]
     rows, rows_sd = (float(item.rows), 0.0) if item.rows is not None else (numbers[2], parts[2].stddev)
     # Both ratios hold together with the confidence asked for (Bonferroni), so whatever follows from them does.
     each = 1 - (1 - confidence) / 2
     top = max(low * low, high * high)
-    square = _within(squares, rows, *ratio(squares, parts[0].stddev, rows, rows_sd, each), 0.0, top)
-    mean = _within(total, rows, *ratio(total, parts[1].stddev, rows, rows_sd, each), low, high)
+    square = _quotient(squares, rows, ratio(squares, parts[0].stddev, rows, rows_sd, each), 0.0, top)
+    mean = _quotient(total, rows, ratio(total, parts[1].stddev, rows, rows_sd, each), low, high)
     least = 0.0 if mean.low <= 0 <= mean.high else min(mean.low**2, mean.high**2)
     most = (high - low) ** 2 / 4  # Popoviciu: no variance of bounded values is larger
-    found = Estimate(
-        min(max(square.value - mean.value**2, 0.0), most),
-        min(max(square.low - max(mean.low**2, mean.high**2), 0.0), most),
-        min(max(square.high - least, 0.0), most),
+    found = _within(
+        square.value - mean.value**2, square.low - max(mean.low**2, mean.high**2), square.high - least, 0.0, most
     )
     if item.how is Derivation.VARIANCE:
         return found
     return Estimate(sqrt(found.value), sqrt(found.low), sqrt(found.high))
 
 
-def _within(top: float, bottom: float, low: float, high: float, least: float, most: float) -> Estimate:
+def _quotient(top: float, bottom: float, ends: tuple[float, float], least: float, most: float) -> Estimate:
     """A ratio and its interval inside the bounds that are public anyway; the middle of them if nothing is known."""
-    value = top / bottom if bottom > 0 else (least + most) / 2
-    if not isfinite(low) or not isfinite(high):
+    return _within(top / bottom if bottom > 0 else (least + most) / 2, *ends, least, most)
+
+
+def _within(value: float, low: float, high: float, least: float, most: float) -> Estimate:
+    """Inside the bounds. An interval that misses all of them says that the noise was unusual, and nothing of the value:
+    cut off at a bound it would have no width, so then everything is possible."""
+    if not isfinite(low) or not isfinite(high) or high <= least or low >= most:
         low, high = least, most
-    return Estimate(min(max(value, least), most), min(max(low, least), most), min(max(high, least), most))
+    return Estimate(*(min(max(number, least), most) for number in (value, low, high)))
 
 
 def _ranked(item: Item, counts: Answer, confidence: float) -> Estimate:
