@@ -314,7 +314,7 @@ def test_the_demo_saves_and_verifies(tmp_path: Path) -> None:
     assert 0.66 < shown["saving"] < 0.74 and 10 < shown["data_accesses"] < 32
     assert 2.1 < shown["epsilon_paper"] < 2.5 and 7.2 < shown["epsilon_naive_paper"] < 8.5
     assert shown["epsilon_exact"] < shown["epsilon_paper"]
-    assert 0.1 < shown["rms_error"] < 3  # of five noises alone, below .1 once in 30,000 runs (below .3: once in 160)
+    assert 0.3 < shown["rms_error"] < 3  # five shared noises: loose, but far from none and from ten times
     assert 0 < shown["remaining_epsilon"] < 8 and shown["seconds"] < 60
     assert {"spending.png", "spending.svg", "journal.jsonl"} <= {path.name for path in (tmp_path / "demo").iterdir()}
 
