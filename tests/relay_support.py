@@ -248,9 +248,10 @@ def check_masked(played: Played) -> None:
     by_attempt: dict[int, list[np.ndarray]] = {}
     for message, masked in played.sums():
         top = np.count_nonzero(masked >> np.uint64(63))
+        assert abs(top - len(masked) / 2) < 5 * len(masked) ** 0.5 / 2, message.sender
         size = np.abs(masked.view(np.int64).astype(float))  # a vector without its masks has 2^40 or a little more
-        for count in (top, np.count_nonzero(size > 2.0**62)):  # six standard deviations: false alarm 2e-9 each
-            assert abs(count - len(masked) / 2) < 6 * len(masked) ** 0.5 / 2, message.sender
+        assert len(masked) >= 1_000  # .1 is then six standard deviations; of 300 numbers three and a half
+        assert 0.4 < float(np.mean(size > 2.0**62)) < 0.6, message.sender
         by_attempt.setdefault(message.attempt, []).append(masked)
     for attempt, parts in by_attempt.items():
         total = np.sum(parts, axis=0, dtype=np.uint64).view(np.int64).astype(float)

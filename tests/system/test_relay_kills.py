@@ -16,6 +16,7 @@ MASKED = ["--mode", "masked", "--patience", "1.5"]
 WORDS = {"bas": BAS, "sar": SAR, "masked": MASKED}
 HURRIED = ["--mode", "bas", "--patience", "0.9"]
 """Members give a silent host four times its patience, and five seconds."""
+DIMENSION = {"bas": 300, "sar": 300, "hurried": 300, "masked": 1_000}
 SAYS = {"hello", "join", "open", "roster", "plan", "go", "status", "pass", "complain", "end"}
 
 FEW = [
@@ -75,13 +76,13 @@ def check_mean(ended: Ended) -> None:
 
 @pytest.mark.parametrize(("mode", "moment"), FEW, ids=lambda part: str(part))
 def test_a_process_killed_at_this_moment_leaks_nothing_and_the_others_end(tmp_path, mode, moment):
-    check(round_of(tmp_path, {**WORDS, "hurried": HURRIED}[mode], moment), mode)
+    check(round_of(tmp_path, {**WORDS, "hurried": HURRIED}[mode], moment, dimension=DIMENSION[mode]), mode)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("mode", "moment"), ALL, ids=lambda part: str(part))
 def test_a_process_killed_at_any_moment_leaks_nothing_and_the_others_end(tmp_path, mode, moment):
-    check(round_of(tmp_path, WORDS[mode], moment), mode)
+    check(round_of(tmp_path, WORDS[mode], moment, dimension=DIMENSION[mode]), mode)
 
 
 def test_the_gateways_would_see_a_bare_sum(tmp_path):

@@ -118,7 +118,7 @@ def test_a_death_at_any_step_of_a_relay_leaks_nothing_and_the_round_ends(dies):
 
 @pytest.mark.parametrize("dies", [("after plan", None), ("after go", None), ("before sending", None)])
 def test_a_death_under_masks_uncovers_nobody(dies):
-    played = play(Terms(300, patience_ms=QUICK), dies=dies, mortal={1})
+    played = play(Terms(1_000, patience_ms=QUICK), dies=dies, mortal={1})
     assert played.round.done and len(played.round.left_out) == 1
     mean_is_right(played, [key.address for key in played.keys if key.address not in played.round.left_out])
     check_masked(played)
