@@ -83,9 +83,13 @@ def write_page(kept: dict[str, dict[str, Any]]) -> None:
 
 
 def commit() -> str:
-    """Which version this was."""
-    found = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=RESULTS, capture_output=True, text=True)
-    return found.stdout.strip() or "unknown"
+    """Which version this was. The results themselves, which the rows before have written, are no change of it."""
+
+    def git(*words: str) -> str:
+        return subprocess.run(["git", *words], cwd=RESULTS.parents[1], capture_output=True, text=True).stdout.strip()
+
+    dirty = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs/results")
+    return (git("describe", "--always") or "unknown") + ("-dirty" if dirty else "")
 
 
 if __name__ == "__main__":
