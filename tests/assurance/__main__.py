@@ -1,95 +1,84 @@
-"""`make assurance`: every row at its full count; writes docs/results/assurance.md."""
+"""`make assurance`: every row at its full count; writes docs/results/assurance.json and assurance.md."""
 
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
+import signal
 import sys
-import time
-from dataclasses import asdict
-from importlib import import_module
-from pathlib import Path
-from typing import Any
 
-from assurance.report import Finding
+from assurance.exercised import Tree
+from assurance.results import Shelf, version
+from assurance.runner import Runner, Uncommitted
 
 ROWS = (
-    "overspend", "crashes", "cube_crashes", "strace_kills", "power_loss", "kill9", "second_sample", "mu_audit",
-    "sampler_fit", "low_bits", "sensitivity_audit", "data_independence", "blur_attack", "bad_values", "tampering",
-)  # fmt: skip
-RESULTS = Path(__file__).parents[2] / "docs" / "results"
-KEPT, PAGE = RESULTS / "assurance.json", RESULTS / "assurance.md"
-
-HEADER = """\
-# Assurance: what must never happen, measured
-
-Written by `make assurance`; `python -m assurance ROW` runs one row again. The last column is the commit that a row ran
-on: rows of different commits were not one run, and `-dirty` means a work tree with uncommitted changes. Each planted
-bug must be *caught* by the very check that passes for the real code. Audits can disprove privacy, never prove it.
-
-| must never happen | tried | came out | planted bugs | seconds | commit |
-|---|---|---|---|---|---|
-"""
+    "overspend",
+    "crashes",
+    "cube_crashes",
+    "strace_kills",
+    "power_loss",
+    "kill9",
+    "second_sample",
+    "mu_audit",
+    "sampler_fit",
+    "low_bits",
+    "sensitivity_audit",
+    "data_independence",
+    "blur_attack",
+    "bad_values",
+    "tampering",
+)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="assurance", description=__doc__)
-    parser.add_argument("rows", nargs="*", help="only these rows; the others stay as they were")
+    parser.add_argument("rows", nargs="*", metavar="ROW", help="only these rows; the others stay as they were")
+    parser.add_argument("--again", action="store_true", help="also rows that passed on these very files")
+    parser.add_argument("-j", "--jobs", type=int, default=1, help="rows at once, each in its own process")
     parser.add_argument("--share", type=float, default=1.0, help="share of the full counts (nothing is written then)")
+    parser.add_argument("--list", action="store_true", help="show the state of each row, and run none")
+    parser.add_argument("--page", action="store_true", help="compare all rows with the files of now, and run none")
     options = parser.parse_args()
-    failed = 0
+    if unknown := sorted(set(options.rows) - set(ROWS)):
+        parser.error(f"no such row: {', '.join(unknown)}; there are {', '.join(ROWS)}")
     wanted = [row for row in ROWS if not options.rows or row in options.rows]
-    for row in wanted:
-        print(f"{row} ...", flush=True)
-        started = time.perf_counter()
-        finding: Finding = getattr(import_module(f"assurance.{row}"), row)(options.share)
-        seconds = time.perf_counter() - started
-        tell(finding, seconds)
-        failed += not finding.passed
-        if options.share == 1.0:
-            keep(row, finding, seconds)
-    print(f"{len(wanted) - failed} passed, {failed} failed")
-    return 1 if failed else 0
+    shelf = Shelf(ROWS)
+    if options.list:
+        list_rows(shelf, wanted)
+        return 0
+    if options.page:
+        shelf.compare()
+        print(f"{shelf.page} now says what holds for {version()}")
+        return 0
+    if options.share == 1.0 and not options.again:
+        tree = Tree()
+        fresh = [row for row in wanted if shelf.state(row, tree) == "fresh"]
+        wanted = [row for row in wanted if row not in fresh]
+        if fresh:
+            print(f"passed on these files already: {', '.join(fresh)} (--again runs them)")
+    runner = Runner(shelf, options.share, max(1, options.jobs))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        runner.run(wanted)
+    except KeyboardInterrupt:
+        print("stopped; rows that had ended are kept, the next run goes on from there")
+        return 130
+    except Uncommitted as error:
+        print(f"nothing is recorded: {error}")
+        return 2
+    print(f"{len(wanted) - len(runner.failed)} passed, {len(runner.failed)} failed {' '.join(runner.failed)}".rstrip())
+    return 1 if runner.failed else 0
 
 
-def tell(finding: Finding, seconds: float) -> None:
-    """On the terminal."""
-    print(f"  {'ok' if finding.passed else 'FAILED'}: {finding.tried}: {finding.figure} ({seconds:.0f} s)", flush=True)
-    for bug, caught in finding.planted.items():
-        print(f"    planted {bug}: {'caught' if caught else 'MISSED'}", flush=True)
-
-
-def keep(row: str, finding: Finding, seconds: float) -> None:
-    """Into the JSON file, and the page made anew from it."""
-    kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
-    kept[row] = {**asdict(finding), "passed": finding.passed, "seconds": round(seconds), "commit": commit()}
-    KEPT.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
-    write_page(kept)
-
-
-def write_page(kept: dict[str, dict[str, Any]]) -> None:
-    """The table that people read."""
-    lines = []
-    for name in ROWS:
-        if name in kept:
-            entry = kept[name]
-            planted = "<br>".join(f"{bug}: {'caught' if ok else '**missed**'}" for bug, ok in entry["planted"].items())
-            figure = entry["figure"] if entry["passed"] else f"**FAILED** {entry['figure']}"
-            note = f"<br>{entry['note']}" if entry["note"] else ""
-            cells = (entry["row"], entry["tried"], figure + note, planted, str(entry["seconds"]), entry["commit"])
-            lines.append("| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |")
-    PAGE.write_text(HEADER + "\n".join(lines) + "\n")
-
-
-def commit() -> str:
-    """Which version this was. The results themselves, which the rows before have written, are no change of it."""
-
-    def git(*words: str) -> str:
-        return subprocess.run(["git", *words], cwd=RESULTS.parents[1], capture_output=True, text=True).stdout.strip()
-
-    dirty = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs/results")
-    return (git("describe", "--always") or "unknown") + ("-dirty" if dirty else "")
+def list_rows(shelf: Shelf, rows: list[str]) -> None:
+    """One line per row."""
+    tree, kept = Tree(), shelf.read().rows
+    print(f"{'row':<20} {'state':<10} {'count':>9}  {'date':<16}  {'commit':<10} {'seconds':>8} {'CPU':>7}")
+    for row in rows:
+        line = f"{row:<20} {shelf.state(row, tree):<10}"
+        if entry := kept.get(row):
+            numbers = f"{entry['seconds']:>8} {entry['cpu_seconds']:>7}"
+            line += f" {entry['count']:>9,}  {entry['date']:<16}  {entry['commit'][:10]:<10} {numbers}"
+        print(line)
 
 
 if __name__ == "__main__":
