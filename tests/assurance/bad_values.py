@@ -14,13 +14,14 @@ from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 
+from assurance.planting import plant_bug
 from assurance.report import Finding
 from noisebank.errors import NoisebankError
 from noisebank.path import Account
+from noisebank.steps import Steps
 from noisebank.units import Precision, on_ladder
 from support import memory_account, write_people
 
@@ -144,6 +145,11 @@ def _forgiving(value: Any, parameter: str = "value") -> Fraction:
         return Fraction(1)
 
 
+def _overflowing(*_: object) -> Any:
+    """The planted bug: a number that nobody checked does not fit where it is used."""
+    raise OverflowError
+
+
 def bad_values(share: float) -> Finding:
     """Every bad value in every place; `share` only thins out the planted bugs, the list is short enough."""
     tried = list(trials())
@@ -153,10 +159,11 @@ def bad_values(share: float) -> Finding:
         still = account.ask(GOOD, sigma="2").cost == on_ladder(Precision(25 * 10**16))
         thinned = tried[:: max(1, round(8 * (1 - share)))]
         fresh = memory_account(write_people(Path(folder) / "b", epsilon="50"))
-        with patch("noisebank.planning.pricing.exact", _forgiving):
+        with plant_bug("noisebank.planning.pricing", "exact", _forgiving):
             slipped = sum(wrong(fresh, trial) is not None for trial in thinned)
         charged = memory_account(write_people(Path(folder) / "c", epsilon="50"))
-        with patch("noisebank.steps.Steps._check_noise"), patch("noisebank.steps.measure", side_effect=OverflowError):
+        unchecked = plant_bug(Steps, "_check_noise", lambda *_: None)
+        with unchecked, plant_bug("noisebank.steps", "measure", _overflowing):
             late = wrong(charged, Trial("overflow", lambda a: a.ask(GOOD, sigma="2")))
     return Finding(
         row="NaN, inf, overflow, nulls slip through",

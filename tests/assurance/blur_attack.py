@@ -17,12 +17,12 @@ from fractions import Fraction
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from unittest.mock import patch
 
 import numpy as np
 from scipy.special import chdtr, chdtrc, ndtri
 
 from assurance.mu_audit import PEOPLE, POLICY, most_units, question_number, rich_account
+from assurance.planting import plant_bug
 from assurance.report import Finding
 from noisebank.path import Account
 from noisebank.planning.reuse import bridge
@@ -154,12 +154,12 @@ def _stale_neighbours() -> Iterator[None]:
         barrier.wait(60)
         return law
 
-    with patch("noisebank.steps.bridge", late), patch.object(Account, "_turns", lambda self, *_: nullcontext()):
+    with plant_bug("noisebank.steps", "bridge", late), plant_bug(Account, "_turns", lambda self, *_: nullcontext()):
         yield
 
 
 def _paper() -> AbstractContextManager[object]:
-    return patch("noisebank.steps.bridge", paper_rule)
+    return plant_bug("noisebank.steps", "bridge", paper_rule)
 
 
 PLANTS = {"": nullcontext, "the paper's rule": _paper, "blurs from stale neighbours": _stale_neighbours}

@@ -24,6 +24,7 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
+from assurance.planting import replaces, watch_bug
 from assurance.report import Finding
 from noisebank.answers import Answer, Receipt
 from noisebank.bank import Bank, create_bank
@@ -596,6 +597,7 @@ def bank_with_account(room: Path, name: str = "bank") -> Path:
 class MeasuresFirst(Account):
     """Looks at the data before the reservation."""
 
+    @replaces
     def plan(self, question: Question, wanted: Precision, plainly: bool = False) -> Any:
         self.engine.statistic(question.query)
         return super().plan(question, wanted, plainly)
@@ -615,6 +617,7 @@ class Hasty(Account):
         answer = self._answer(reservation, sealed, question)
         self.witness.saw(request.key, answer)  # type: ignore[attr-defined]
 
+    @replaces
     def _receipt(self, reservation: Reservation, sealed: Sealed) -> Receipt:
         known = self.ledger.reservation(self.id, sealed.id)
         if known is not None and known.published_in is not None:
@@ -627,6 +630,7 @@ class Hasty(Account):
 class ShowsUnsealed(Hasty):
     """Shows an answer before it is sealed."""
 
+    @replaces
     def _seal(self, reservation: Reservation, question: Question, found: dict[str, Any]) -> Sealed:
         self._show(reservation, self._early(reservation, (GridValue(*found["value"]),)), question)
         return super()._seal(reservation, question, found)
@@ -635,6 +639,7 @@ class ShowsUnsealed(Hasty):
 class ShowsUnpublished(Hasty):
     """Shows an answer that is sealed, and publishes it afterwards."""
 
+    @replaces
     def _seal(self, reservation: Reservation, question: Question, found: dict[str, Any]) -> Sealed:
         sealed = super()._seal(reservation, question, found)
         self._show(reservation, sealed, question)
@@ -644,6 +649,7 @@ class ShowsUnpublished(Hasty):
 class PublishesUnsealed(Hasty):
     """Publishes first, seals afterwards."""
 
+    @replaces
     def complete(self, reservation: Reservation, question: Question) -> Sealed:
         if self.vault.answer(reservation.id) is None and not reservation.finished:
             sealed = self._early(reservation, self._obtain(reservation, question))
@@ -656,6 +662,7 @@ class PublishesUnsealed(Hasty):
 class DrawsAgain(Account):
     """Forgets, on a retry, that the answer is sealed."""
 
+    @replaces
     def complete(self, reservation: Reservation, question: Question) -> Sealed:
         sealed = self.vault.answer(reservation.id)
         if sealed is None or reservation.case is Case.REPEAT:
@@ -667,6 +674,7 @@ class DrawsAgain(Account):
 class ChargesAgain(Account):
     """Gives every attempt an id of its own."""
 
+    @replaces
     def ask(self, sql: str, *, key: str | None = None, **wish: Any) -> Answer:
         return super().ask(sql, key=f"{key} {self._entropy.token(4).hex()}", **wish)
 
@@ -713,5 +721,6 @@ def _caught(room: Path, start: Path, kind: type[Account], words: str) -> bool:
     """Whether the witness finds the planted bug, by the words for it and not by some other accident."""
     laboratory = Laboratory(room / kind.__name__, kind)
     laboratory.room.mkdir()
-    wrong = laboratory.work(start, workload_of(workload(2), "planted", more=0), CRASHES).wrong
+    with watch_bug(kind):
+        wrong = laboratory.work(start, workload_of(workload(2), "planted", more=0), CRASHES).wrong
     return any(words in what for what in wrong)

@@ -11,11 +11,11 @@ from fractions import Fraction
 from math import sqrt
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 
 from assurance.crashes import PLANTED, Asked, Laboratory, Witness, room_for
+from assurance.planting import plant_bug, replaces, watch_bug
 from assurance.report import Finding
 from noisebank.bank import Bank, create_bank
 from noisebank.entropy import workload
@@ -213,6 +213,7 @@ def bank_with_account(room: Path) -> Path:
 class MeasuresFirst(Account):
     """Looks at the data before the reservation."""
 
+    @replaces
     def plan(self, question: Question, wanted: Precision, plainly: bool = False) -> Any:
         self.engine.statistics(question.query) if question.query.by else self.engine.statistic(question.query)
         return super().plan(question, wanted, plainly)
@@ -221,6 +222,7 @@ class MeasuresFirst(Account):
 class Forgets(Account):
     """Does not take in, after a restart, what was measured before."""
 
+    @replaces
     def _learn(self) -> None:
         ledger, self.ledger = self.ledger, _Empty(self.ledger)  # type: ignore[assignment]
         super()._learn()
@@ -238,6 +240,7 @@ class _Empty:
 class DrawsAgain(Account):
     """Forgets, on a retry, that the answer is sealed."""
 
+    @replaces
     def complete(self, reservation: Reservation, question: Question) -> Sealed:
         if reservation.fresh and self.vault.answer(reservation.id) is not None:
             self._found(reservation, question)
@@ -247,9 +250,10 @@ class DrawsAgain(Account):
 class LooksAgain(Account):
     """Buys a first look a second time, whatever is recorded."""
 
+    @replaces
     def _look_first(self, served: Served, first: Prefix, analyst: str) -> None:
         super()._look_first(served, Prefix(first.axes, Precision(first.precision.units // 2), first.factor), analyst)
-        with patch.object(self.ledger, "records", lambda *place: ()):
+        with plant_bug(self.ledger, "records", lambda *place: ()):
             super()._look_first(served, first, analyst)
 
 
@@ -298,4 +302,6 @@ def cube_crashes(share: float) -> Finding:
 def _caught(room: Path, start: Path, kind: type[Account], words: str) -> bool:
     laboratory = Laboratory(room / kind.__name__, kind, depth=1, witness=CubeWitness)
     laboratory.room.mkdir()
-    return any(words in what for what in laboratory.work(start, requests(), CRASHES).wrong)
+    with watch_bug(kind):
+        wrong = laboratory.work(start, requests(), CRASHES).wrong
+    return any(words in what for what in wrong)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -18,6 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
+from assurance.planting import plant_bug, plant_class, replaces
 from assurance.report import Finding
 from noisebank.answers import Answer, Quote
 from noisebank.derivation import DerivedAnswer
@@ -33,7 +34,7 @@ from noisebank.units import GridValue, Precision
 from support import memory_account, write_people
 
 LIMITS = {"ann": Precision.floor(Fraction(2)), "bob": Precision.floor(Fraction(1, 4))}
-Plant = Callable[[Account], object]
+Plant = Callable[[Account], AbstractContextManager[None]]
 Outcome = tuple[str, Any]
 
 
@@ -226,8 +227,8 @@ def swapped(folder: Path, asked: list[Asking], tables: list[Path], plant: Plant)
     with patch("noisebank.measuring.mechanism.draw_all", tape.many), patch("noisebank.steps.draw", tape):
         for policy in tables:
             account = limited_account(policy)
-            plant(account)
-            seen.append(outcomes(account, asked, everything) + reserved(account, with_answers=True))
+            with plant(account):
+                seen.append(outcomes(account, asked, everything) + reserved(account, with_answers=True))
             tape.next = 0
     return differences(*seen)
 
@@ -237,8 +238,8 @@ def neighbours(folder: Path, asked: list[Asking], tables: list[Path], plant: Pla
     seen = []
     for policy in tables:
         account = limited_account(policy)
-        plant(account)
-        seen.append(outcomes(account, asked, all_but_noise) + reserved(account, with_answers=False))
+        with plant(account):
+            seen.append(outcomes(account, asked, all_but_noise) + reserved(account, with_answers=False))
     return differences(*seen)
 
 
@@ -281,6 +282,7 @@ def two_tables(folder: Path, random: Random, relation: str, near: bool) -> list[
 class PeekingPrice(Account):
     """Prices an answer by what is in the table."""
 
+    @replaces
     def price(self, question: Question, wished: Wish) -> Precision:
         wanted = super().price(question, wished)
         return wanted if sum(_peek(self, question.query)) % 2 else Precision(wanted.units * 2)
@@ -292,9 +294,11 @@ class LoudEngine:
     def __init__(self, engine: Engine, empty_only: bool) -> None:
         self.engine, self.identity, self.empty_only = engine, engine.identity, empty_only
 
+    @replaces
     def statistic(self, query: Query) -> int:
         return self._seen(query, (self.engine.statistic(query),))[0]
 
+    @replaces
     def statistics(self, query: Query) -> tuple[int, ...]:
         return self._seen(query, self.engine.statistics(query))
 
@@ -306,16 +310,14 @@ class LoudEngine:
         return values
 
 
-def _loud(account: Account, empty_only: bool) -> None:
-    account.engine = LoudEngine(account.engine, empty_only)  # type: ignore[assignment]
+def _loud(empty_only: bool) -> Plant:
+    return lambda account: plant_bug(account, "engine", LoudEngine(account.engine, empty_only))
 
 
 PLANTS: dict[str, Plant] = {
-    "a price that looks at the data": lambda account: setattr(account, "__class__", PeekingPrice),
-    "an engine error that quotes a value": lambda account: setattr(
-        account, "engine", LoudEngine(account.engine, False)
-    ),
-    "an error for empty groups": lambda account: setattr(account, "engine", LoudEngine(account.engine, True)),
+    "a price that looks at the data": lambda account: plant_class(account, PeekingPrice),
+    "an engine error that quotes a value": _loud(empty_only=False),
+    "an error for empty groups": _loud(empty_only=True),
 }
 
 
@@ -325,7 +327,7 @@ PLANTS: dict[str, Plant] = {
 def data_independence(share: float) -> Finding:
     """150 sequences of 60 requests on swapped tables, and as many on neighbours, at full share."""
     sequences, length = max(4, round(150 * share)), 60 if share >= 0.1 else 40
-    honest = {name: _run(run, sequences, length, lambda account: None) for name, run in EXPERIMENTS.items()}
+    honest = {name: _run(run, sequences, length, nullcontext) for name, run in EXPERIMENTS.items()}
     few = max(2, round(20 * share))
     planted = {
         f"{bug} ({found} differences)": found > 0

@@ -7,16 +7,16 @@ chi-square that a correct bank fails with probability 1e-8; off-grid outputs hav
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from unittest.mock import patch
 
 import numpy as np
 from scipy.special import chdtrc
 
 from assurance.mu_audit import PEOPLE, POLICY, question_number, rich_account
+from assurance.planting import plant_bug
 from assurance.report import Finding
 from noisebank.answers import Answer
 from noisebank.entropy import Entropy, SystemEntropy
@@ -162,12 +162,10 @@ def low_bits(share: float) -> Finding:
     honest = both_sides(count, ("1", "0.8", "3", "2"))
     silent = both_sides(planted_count, ("1", "3"), Silent(), last=True)
 
-    def planted(where: str, bug: object, run: Callable[[], list[Side]]) -> list[Side]:
-        with patch(f"noisebank.{where}", bug):
-            return run()
-
-    floats = planted("measuring.mechanism.draw_all", float_draws, lambda: both_sides(planted_count, ("1",)))
-    blurs = planted("steps.draw", float_draw, lambda: both_sides(planted_count, ("1", "3"), Silent(), last=True))
+    with plant_bug("noisebank.measuring.mechanism", "draw_all", float_draws):
+        floats = both_sides(planted_count, ("1",))
+    with plant_bug("noisebank.steps", "draw", float_draw):
+        blurs = both_sides(planted_count, ("1", "3"), Silent(), last=True)
     return Finding(
         row="float low bits leak",
         tried=f"{honest[0].outputs:,} answers a side ({', '.join(f'{c} {n:,}' for c, n in honest[0].cases.items())}), "

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from multiprocessing import get_context
@@ -21,6 +22,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from scipy.special import betaincinv, ndtri
 
+from assurance.planting import plant_bug, plant_class, replaces
 from assurance.report import Finding
 from noisebank.answers import Answer
 from noisebank.entropy import Entropy, SystemEntropy
@@ -61,6 +63,7 @@ CONFIDENCE = 0.9999
 PARALLEL_FROM = 4_000
 
 Samples = dict[str, np.ndarray]
+Plant = Callable[[Account], AbstractContextManager[None]]
 
 
 def mu_lower_bound(a: np.ndarray, b: np.ndarray, confidence: float = CONFIDENCE) -> float:
@@ -133,12 +136,13 @@ def sample(task: Task) -> Samples:
     move = SENSITIVITY[task.function]
     first, refine, refined = (np.empty(task.questions) for _ in range(3))
     account = None
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder, ExitStack() as bug:
         for number in range(task.questions):
             if number % PER_ACCOUNT == 0:
+                bug.close()
                 lines = ("place,room,income", "0,0,0", "0,0,0", PEOPLE[task.side])
                 account = rich_account(Path(folder), POLICY, lines)
-                PLANTS[task.plant](account)
+                bug.enter_context(PLANTS[task.plant](account))
             assert account is not None
             sql, sign = question_number(task.function, number)
             once = account.ask(sql, sigma=move)
@@ -186,9 +190,11 @@ class ScaledNoise(SystemEntropy):
     def __init__(self, factor: float) -> None:
         self.factor = factor
 
+    @replaces
     def discrete_gaussians(self, scale: float, count: int) -> list[int]:
         return [self.discrete_gaussian(scale) for _ in range(count)]
 
+    @replaces
     def discrete_gaussian(self, scale: float) -> int:
         return super().discrete_gaussian(scale * self.factor)
 
@@ -199,9 +205,11 @@ class ReusedNoise(SystemEntropy):
     def __init__(self) -> None:
         self.kept: dict[float, int] = {}
 
+    @replaces
     def discrete_gaussians(self, scale: float, count: int) -> list[int]:
         return [self.discrete_gaussian(scale) for _ in range(count)]
 
+    @replaces
     def discrete_gaussian(self, scale: float) -> int:
         if scale in self.kept:
             return self.kept.pop(scale)
@@ -216,6 +224,7 @@ class Amplified:
         self.engine, self.factor = engine, factor
         self.identity = engine.identity
 
+    @replaces
     def statistic(self, query: Query) -> int:
         return self.factor * self.engine.statistic(query)
 
@@ -225,6 +234,7 @@ class Undercharging(Account):
 
     factor = 2
 
+    @replaces
     def _obtain(self, reservation: Reservation, question: Question) -> tuple[GridValue, ...]:
         better = Precision(reservation.fresh.units * self.factor)
         return super()._obtain(replace(reservation, fresh=better), question)
@@ -234,23 +244,23 @@ class UnderchargingMuch(Undercharging):
     factor = 16
 
 
-def _noise(factor: float) -> Callable[[Account], None]:
-    return lambda account: setattr(account, "_entropy", ScaledNoise(factor))
+def _noise(factor: float) -> Plant:
+    return lambda account: plant_bug(account, "_entropy", ScaledNoise(factor))
 
 
-def _amplified(factor: int) -> Callable[[Account], None]:
-    return lambda account: setattr(account, "engine", Amplified(account.engine, factor))
+def _amplified(factor: int) -> Plant:
+    return lambda account: plant_bug(account, "engine", Amplified(account.engine, factor))
 
 
-PLANTS: dict[str, Callable[[Account], object]] = {
-    "": lambda account: None,
+PLANTS: dict[str, Plant] = {
+    "": nullcontext,
     "10% too little noise": _noise(0.9),
     "a quarter of the noise": _noise(1 / 4),
     "sensitivity understated by 2": _amplified(2),
     "sensitivity understated by 4": _amplified(4),
-    "charging half": lambda account: setattr(account, "__class__", Undercharging),
-    "charging a sixteenth": lambda account: setattr(account, "__class__", UnderchargingMuch),
-    "noise shared by two questions": lambda account: setattr(account, "_entropy", ReusedNoise()),
+    "charging half": lambda account: plant_class(account, Undercharging),
+    "charging a sixteenth": lambda account: plant_class(account, UnderchargingMuch),
+    "noise shared by two questions": lambda account: plant_bug(account, "_entropy", ReusedNoise()),
 }
 
 

@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Barrier
-from unittest.mock import patch
 
+from assurance.planting import plant_bug
 from assurance.report import Finding
 from noisebank.entropy import workload
 from noisebank.errors import BudgetExhausted
@@ -157,7 +157,7 @@ def _checking_before_the_transaction(chain: EmbeddedChain) -> Reserve:
 
 @contextmanager
 def _contract(planted: Contract) -> Iterator[None]:
-    with patch("noisebank.ledger.replay.budget_ledger", lambda: planted):
+    with plant_bug("noisebank.ledger.replay", "budget_ledger", lambda: planted):
         yield
 
 

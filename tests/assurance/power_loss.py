@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any
-from unittest.mock import patch
 
 import apsw
 
@@ -29,6 +28,7 @@ from assurance.crashes import (
     room_for,
     workload_of,
 )
+from assurance.planting import plant_bug
 from assurance.report import Finding
 from noisebank.durable import open_database
 from noisebank.entropy import workload
@@ -274,8 +274,8 @@ def databases(pragma: str, value: str | int) -> Iterator[None]:
         return database
 
     with (
-        patch("noisebank.ledger.journal.open_database", opening),
-        patch("noisebank.vault.sqlite_vault.open_database", opening),
+        plant_bug("noisebank.ledger.journal", "open_database", opening),
+        plant_bug("noisebank.vault.sqlite_vault", "open_database", opening),
     ):
         yield
 

@@ -30,6 +30,7 @@ from assurance.crashes import (
     workload_of,
 )
 from assurance.kill9 import random_request
+from assurance.planting import replaces, watch_bug
 from assurance.report import Finding
 from noisebank.answers import Answer
 from noisebank.bank import VAULT
@@ -286,6 +287,7 @@ def alter(folder: Path, before: Witness, victim: Asked) -> None:
 class MeasuresLost(Account):
     """Measures an answer again that was published and lost."""
 
+    @replaces
     def complete(self, reservation: Reservation, question: Question) -> Sealed:
         if self.vault.answer(reservation.id) is not None or reservation.answer is None:
             return super().complete(reservation, question)
@@ -295,6 +297,7 @@ class MeasuresLost(Account):
 class BlursBesideLost(Account):
     """Draws a new blur although the vault has lost one of the same query."""
 
+    @replaces
     def _obtain(self, reservation: Reservation, question: Question) -> Any:
         self.lost.clear()
         return super()._obtain(reservation, question)
@@ -303,6 +306,7 @@ class BlursBesideLost(Account):
 class SpellingCounts(Account):
     """Takes another spelling for another request."""
 
+    @replaces
     def ask(self, sql: str, *, key: str | None = None, **wished: Any) -> Any:
         return super().ask(sql, key=f"{key} {sql}", **wished)
 
@@ -310,6 +314,7 @@ class SpellingCounts(Account):
 class KeyAlone(Account):
     """Answers a key with whatever was asked under it before."""
 
+    @replaces
     def ask(self, sql: str, *, key: str | None = None, **wished: Any) -> Any:
         row = self.vault._one("SELECT id FROM requests WHERE key = ?", (key,))
         request = self.vault.request(row[0]) if row else None
@@ -321,6 +326,7 @@ class KeyAlone(Account):
 class NoTurns(Account):
     """Lets two threads into the same query."""
 
+    @replaces
     def _turns(self, queries: Sequence[Query], requests: object = ()) -> AbstractContextManager[Any]:
         return nullcontext()
 
@@ -350,7 +356,8 @@ def second_sample(share: float) -> Finding:
         for bug, (kind, scenario, words) in BUGS.items():
             bad = Bench(room, bench.start, random, kind)
             tries = (getattr(bad, scenario)() for _ in range(30))
-            planted[bug] = any(words in what for found in tries for what in found)
+            with watch_bug(kind):
+                planted[bug] = any(words in what for found in tries for what in found)
     return Finding(
         row="two noise samples for one charge",
         tried=", ".join(f"{count:,} {what}" for what, count in bench.tried.items()),

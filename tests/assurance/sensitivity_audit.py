@@ -15,8 +15,8 @@ from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
-from unittest.mock import patch
 
+from assurance.planting import plant_bug
 from assurance.report import Finding
 from noisebank.entropy import workload
 from noisebank.measuring.duckdb_engine import DuckDBEngine, _connected, header_of
@@ -266,7 +266,7 @@ class Plant:
     engine_policy: Callable[[Policy], Policy] = lambda policy: policy
 
     def planted(self) -> AbstractContextManager[object]:
-        return patch("noisebank.measuring.fields.Field.step", self.step) if self.step else nullcontext()
+        return plant_bug(Field, "step", self.step) if self.step else nullcontext()
 
 
 REPLACE, ADD = Neighbours.REPLACE_ONE, Neighbours.ADD_REMOVE
