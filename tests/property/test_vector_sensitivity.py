@@ -20,6 +20,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from assurance.planting import plant_bug
 from noisebank.entropy import workload
 from noisebank.policy import Column, Kind, Neighbours, Policy
 from noisebank.queries import sensitivity as module
@@ -406,7 +407,7 @@ def test_each_planted_understatement_is_caught(plant):
     name, wrong = PLANTED[plant]
     worlds = cached_battery()
     assert all(world.question() for world in worlds)  # parsed before anything is planted
-    with patch.object(module, name, wrong):
+    with plant_bug(module, name, wrong):
         assert any(claimed(world) < true_square(world) for world in worlds)
 
 
