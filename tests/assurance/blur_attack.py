@@ -23,7 +23,7 @@ from scipy.special import chdtr, chdtrc, ndtri
 
 from assurance.mu_audit import PEOPLE, POLICY, most_units, question_number, rich_account
 from assurance.planting import plant_bug
-from assurance.report import Finding
+from assurance.report import Finding, Progress, worker_count
 from noisebank.path import Account
 from noisebank.planning.reuse import bridge
 from noisebank.privacy.noise import Law
@@ -55,7 +55,9 @@ def errors(attack: Attack) -> np.ndarray:
     with TemporaryDirectory() as folder, ExitStack() as stack:
         pool = stack.enter_context(ThreadPoolExecutor(len(REQUESTS)))
         stack.enter_context(PLANTS[attack.plant]())
+        progress = Progress(f"{'at once' if attack.at_once else 'in order'}, {attack.plant or 'as it is'}", len(rows))
         for repetition in range(attack.repetitions):
+            progress(repetition)
             if repetition % PER_ACCOUNT == 0:
                 lines = ("place,room,income", "0,0,0", "0,0,0", PEOPLE[1])
                 account = rich_account(Path(folder), POLICY, lines)
@@ -206,5 +208,5 @@ def blur_attack(share: float) -> Finding:
 def _all(attacks: list[Attack], parallel: bool) -> list[np.ndarray]:
     if not parallel:
         return [errors(attack) for attack in attacks]
-    with ProcessPoolExecutor(max_workers=2, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(max_workers=worker_count(), mp_context=get_context("spawn")) as pool:
         return list(pool.map(errors, attacks))

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assurance.planting import replaces, watch_bug
-from assurance.report import Finding
+from assurance.report import Finding, Progress
 from noisebank.answers import Answer, Receipt
 from noisebank.bank import Bank, create_bank
 from noisebank.digests import answer_digest
@@ -700,9 +700,10 @@ def crashes(share: float) -> Finding:
         laboratory = Laboratory(room)
         bare, policy = new_bank(room / "opening")
         wrong = laboratory.open_accounts(bare, policy)
-        round_ = 0
+        round_, progress = 0, Progress("crashes", enough)
         while laboratory.crashes < enough and not wrong:
             round_ += 1
+            progress(laboratory.crashes)
             wrong += laboratory.work(start, workload_of(random, f"round {round_}"), enough).wrong
         planted = {bug: _caught(room, start, kind, words) for bug, (kind, words) in PLANTED.items()}
     cases = ", ".join(f"{count} {case}" for case, count in sorted(laboratory.cases.items()))

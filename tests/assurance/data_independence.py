@@ -19,7 +19,7 @@ from typing import Any
 from unittest.mock import patch
 
 from assurance.planting import plant_bug, plant_class, replaces
-from assurance.report import Finding
+from assurance.report import Finding, Progress
 from noisebank.answers import Answer, Quote
 from noisebank.derivation import DerivedAnswer
 from noisebank.digests import keccak
@@ -349,8 +349,9 @@ EXPERIMENTS = {"swapped tables": swapped, "neighbours": neighbours}
 
 
 def _run(experiment: Callable[..., int], sequences: int, length: int, plant: Plant) -> int:
-    found = 0
+    found, progress = 0, Progress(f"sequences, {experiment.__name__}", sequences)
     for seed in range(sequences):
+        progress(seed)
         random = workload(seed)
         relation = ("replace-one", "add-remove")[seed % 2]
         with TemporaryDirectory() as folder:

@@ -17,7 +17,7 @@ from scipy.special import chdtrc
 
 from assurance.mu_audit import PEOPLE, POLICY, question_number, rich_account
 from assurance.planting import plant_bug
-from assurance.report import Finding
+from assurance.report import Finding, Progress
 from noisebank.answers import Answer
 from noisebank.entropy import Entropy, SystemEntropy
 from noisebank.privacy.noise import Law
@@ -69,8 +69,10 @@ def answers_to(
     side: int, count: int, sigmas: tuple[str, ...], entropy: Entropy | None = None
 ) -> Iterator[list[Answer]]:
     """`count` questions whose true answer is 0 on one side and 1 on the other, each asked at all sigmas."""
+    progress = Progress(f"side {side}, {len(sigmas)} sigmas", count)
     with TemporaryDirectory() as folder:
         for number in range(count):
+            progress(number)
             if number % PER_ACCOUNT == 0:
                 lines = ("place,room,income", "0,0,0", "0,0,0", PEOPLE[side])
                 account = rich_account(Path(folder), POLICY, lines, entropy)

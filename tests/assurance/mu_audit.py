@@ -23,7 +23,7 @@ import numpy as np
 from scipy.special import betaincinv, ndtri
 
 from assurance.planting import plant_bug, plant_class, replaces
-from assurance.report import Finding
+from assurance.report import Finding, Progress, worker_count
 from noisebank.answers import Answer
 from noisebank.entropy import Entropy, SystemEntropy
 from noisebank.ledger.protocol import Reservation
@@ -136,8 +136,10 @@ def sample(task: Task) -> Samples:
     move = SENSITIVITY[task.function]
     first, refine, refined = (np.empty(task.questions) for _ in range(3))
     account = None
+    progress = Progress(f"{task.function}, side {task.side}, {task.plant or 'as it is'}", task.questions)
     with TemporaryDirectory() as folder, ExitStack() as bug:
         for number in range(task.questions):
+            progress(number)
             if number % PER_ACCOUNT == 0:
                 bug.close()
                 lines = ("place,room,income", "0,0,0", "0,0,0", PEOPLE[task.side])
@@ -314,5 +316,5 @@ def mu_audit(share: float) -> Finding:
 def _all(tasks: list[Task]) -> list[Samples]:
     if sum(task.questions for task in tasks) < PARALLEL_FROM:
         return [sample(task) for task in tasks]
-    with ProcessPoolExecutor(max_workers=2, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(max_workers=worker_count(), mp_context=get_context("spawn")) as pool:
         return list(pool.map(sample, tasks))

@@ -12,8 +12,9 @@ from importlib import import_module
 from typing import Any, TypeVar
 from unittest.mock import patch
 
+import noisebank
+
 Function = TypeVar("Function", bound=Callable[..., Any])
-PRODUCT = "noisebank"
 
 
 class NotPlanted(AssertionError):
@@ -72,7 +73,7 @@ def watch_bug(kind: type, original: object = None, must_run: bool = True) -> Ite
     seen: set[str] = set()
     with ExitStack() as stack:
         for name, owner in marked:
-            own = [base for base in kind.__mro__ if base.__module__.split(".")[0] == PRODUCT]
+            own = [base for base in kind.__mro__ if base.__module__.split(".")[0] == noisebank.__name__]
             if not (hasattr(original, name) if original is not None else any(name in vars(base) for base in own)):
                 raise NotPlanted(f"{kind.__name__} replaces {name}, and the product has none")
             stack.enter_context(patch.object(owner, name, _noting(vars(owner)[name], name, seen)))

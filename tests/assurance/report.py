@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -23,6 +24,26 @@ class Finding:
     @property
     def passed(self) -> bool:
         return self.violations == 0 and all(self.planted.values())
+
+
+@dataclass
+class Progress:
+    """A line at each tenth of a long count."""
+
+    what: str
+    total: int
+    tenths: int = 0
+
+    def __call__(self, done: int) -> None:
+        tenths = 10 * min(done, self.total) // max(1, self.total)
+        if tenths > self.tenths:
+            self.tenths = tenths
+            print(f"{self.what}: {done:,} of {self.total:,}", flush=True)
+
+
+def worker_count() -> int:
+    """Processes that a row may use: `make assurance` gives fewer when it runs several rows at once."""
+    return int(os.environ.get("ASSURANCE_WORKERS", "2"))
 
 
 Row = Callable[[float], Finding]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import shutil
 import signal
@@ -48,7 +49,13 @@ class Runner:
         return self.share == 1.0
 
     def run(self, rows: Sequence[str]) -> None:
-        """All of them; a run that is stopped ends its rows, and they count as never begun."""
+        """All of them; a run that is stopped ends its rows, and they count as never begun.
+
+        Two at once begin with those that took longest: the last one would otherwise run alone.
+        """
+        if self.jobs > 1:
+            took = self.shelf.read().rows
+            rows = sorted(rows, key=lambda row: -took[row]["cpu_seconds"] if row in took else -math.inf)
         with ThreadPoolExecutor(self.jobs) as pool:
             tasks = [pool.submit(self._one, row) for row in rows]
             try:
