@@ -48,7 +48,7 @@ package: .venv/.dev  ## `pip install .` alone gives a working demo
 
 assurance: .venv/.dev  ## rows of the assurance table that have not passed on these files, at their full counts; goes on where it stopped
 	@tools/system-parts
-	PYTHONPATH=src:tests $(BIN)/python -m assurance $(ROWS)
+	PYTHONPATH=src:tests $(BIN)/python -m assurance -j $(or $(JOBS),1) $(ROWS)
 
 papers: .venv/.dev  ## every figure and table of the papers in full; writes docs/results/papers.md and budget.md
 	@tools/npm-parts

@@ -164,14 +164,16 @@ def plain_code(source: str) -> str:
 
     By text and not by a printed tree, which differs between versions of Python.
     """
-    lines = source.splitlines()
+    lines = source.split("\n")  # as the parser counts them; texts may hold other line ends
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             line, column = token.start
             lines[line - 1] = lines[line - 1][:column]
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            assert node.end_lineno is not None
-            for number in range(node.lineno - 1, node.end_lineno):
-                lines[number] = ""
+            assert node.end_lineno is not None and node.end_col_offset is not None
+            before = lines[node.lineno - 1].encode()[: node.col_offset]
+            behind = lines[node.end_lineno - 1].encode()[node.end_col_offset :]
+            if not before.strip() and not behind.strip():  # a line that also holds code stays
+                lines[node.lineno - 1 : node.end_lineno] = [""] * (node.end_lineno - node.lineno + 1)
     return "\n".join(line.rstrip() for line in lines if line.strip())

@@ -119,6 +119,8 @@ def version(root: Path = ROOT) -> str:
         found = subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=True)
         return found.stdout.strip()
 
+    if not (root / ".git").exists():
+        return "unknown-dirty"
     places = [folder for folder in {*PYTHON_FOLDERS, *DATA_FOLDERS, PINNED} if (root / folder).exists()]
     changed = git("status", "--porcelain", "--untracked-files=all", "--", *places)
     return git("rev-parse", "HEAD") + ("-dirty" if changed else "")

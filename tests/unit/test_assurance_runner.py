@@ -131,6 +131,9 @@ def test_comments_and_docstrings_are_no_change() -> None:
     assert plain_code(plain) == plain_code(spoken)
     assert plain_code(plain) != plain_code(plain.replace("+ 1", "+ 2"))
     assert plain_code(plain) != plain_code(plain.replace("# no", "# a"))
+    assert plain_code("def f(x=1): 'said'\n") != plain_code("def f(x=2): 'said'\n")
+    odd = "name = 'a\u2028b'\n'ä'; x = 1\n"
+    assert plain_code(odd) != plain_code(odd.replace("x = 1", "x = 2"))
 
 
 # -- runs, on rows made for it ---------------------------------------------------------------------
