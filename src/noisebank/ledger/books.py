@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,6 +16,9 @@ from noisebank.units import NOTHING, Precision
 
 RecordKey = tuple[bytes, int, int, bytes, tuple[Run, ...]]
 """Account, version, cube, query, runs: what the contract keeps records of."""
+
+Measured = tuple[int, int, bool]
+"""Version, public byte, and whether it may be a first look: what is public of how many draws a measurement is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,7 @@ class Books:
         self._views: dict[tuple[bytes, bytes], View] = {}
         self._delivered: dict[tuple[bytes, int, bytes, bytes], Precision] = {}
         self._spent_on: dict[tuple[bytes, int], int] = defaultdict(int)
+        self._measured: dict[bytes, Counter[Measured]] = defaultdict(Counter)
         self._budgets: dict[bytes, Budgets] = {}
         self._changes: dict[bytes, list[Change]] = defaultdict(list)
 
@@ -124,6 +128,10 @@ class Books:
     def view(self, account: bytes, analyst: bytes) -> View:
         """What an analyst may learn, and has learned."""
         return self._views.get((account, analyst), View())
+
+    def measured(self, account: bytes) -> dict[Measured, int]:
+        """How many paid measurements of each kind an account has, over all versions."""
+        return dict(self._measured.get(account, {}))
 
     def budgets(self, account: bytes) -> Budgets:
         """Which budget was fixed before anything was answered, and the largest since."""
@@ -224,6 +232,7 @@ class Books:
                 self._charge_cells(self._cubes[account, version, cube], fresh, runs)
             self._spent_on[account, about] += spent - before
             self._money[account] = spent, measurements + 1
+            self._measured[account][version, about, reservation.whole_cube] += 1
         if analyst != THE_OWNER:
             self._views[account, analyst] = View(self.view(account, analyst).limit, reservation.used)
             if not cube:
