@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, exp, floor, isfinite, log10
@@ -72,12 +73,13 @@ def count(value: int) -> str:
 
 
 def epsilon(value: float) -> str:
-    """Epsilon with three digits.
+    """Epsilon with three digits, rounded up: it is a limit.
 
-    >>> epsilon(0.55589), epsilon(3.0), epsilon(0.0)
-    ('0.556', '3', '0')
+    >>> epsilon(0.55589), epsilon(1.9221), epsilon(3.0), epsilon(0.0), epsilon(99.91)
+    ('0.556', '1.93', '3', '0', '100')
     """
-    return f"{value:.3g}"
+    exact = Decimal(repr(value))
+    return f"{float(exact.quantize(Decimal(1).scaleb(exact.adjusted() - 2), ROUND_CEILING)):.4g}"
 
 
 def times(share: float) -> str:
