@@ -39,9 +39,9 @@ class Quote:
     stddev: float
     reused_stddev: float | None
     """The noise of the recorded answer that would be reused."""
-    epsilon_now: float
-    """Epsilon of the account before, at the account's delta."""
-    epsilon_after: float
+    share_now: float
+    """Of the budget that is spent before."""
+    share_after: float
     cube: tuple[str, ...] = ()
     """The columns of the cube that would answer; none: plain reuse."""
     cell_factor: int = 1

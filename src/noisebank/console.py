@@ -60,13 +60,13 @@ def progress(label: str, quiet: bool) -> Iterator[Callable[[int, int], None]]:
         yield lambda done, total: bar.update(task, completed=done, total=total or None)
 
 
-def show_quote(quote: Quote, delta: float) -> None:
+def show_quote(quote: Quote) -> None:
     """A price before spending."""
     reused = f"; reuses an answer of standard deviation {quote.reused_stddev:.6g}" if quote.reused_stddev else ""
     rows = [
         ("case", f"{quote.case.name}: {IN_WORDS[quote.case]}{reused}"),
         ("price", f"{quote.cost} precision of {quote.left} left{'' if quote.affordable else '  (not affordable)'}"),
-        ("epsilon", f"{quote.epsilon_now:.4f} -> {quote.epsilon_after:.4f} at delta {delta:g}, whole account"),
+        ("of the budget", f"{quote.share_now:.2%} is spent, {quote.share_after:.2%} after it"),
         ("expected error", _expected(quote)),
         ("remains after", f"{quote.remains} precision: {quote.how_many:,} new questions as good as this one"),
     ]
@@ -101,7 +101,7 @@ def plain_quote(quote: Quote) -> dict[str, Any]:
     return {**named, **more, "error_at_95": quote.interval_half_width()}
 
 
-def show_offer(offer: Offer, delta: float) -> None:
+def show_offer(offer: Offer) -> None:
     """What a relative request starts with and how far it may go."""
     rows = [
         (
@@ -109,7 +109,7 @@ def show_offer(offer: Offer, delta: float) -> None:
             f"{offer.first.cost} precision ({offer.first.case.name}), then doublings; each pays the difference",
         ),
         ("cap", f"{offer.cap} precision; it stops there and returns the best so far"),
-        ("epsilon", f"{offer.first.epsilon_now:.4f} now, at most {offer.epsilon_at_cap:.4f} at delta {delta:g}"),
+        ("of the budget", f"{offer.first.share_now:.2%} is spent, at most {offer.share_at_cap:.2%} after it"),
     ]
     rows += [(f"if it is {size:.6g}", f"about {cost:.4g} precision") for size, cost in offer.examples]
     facts(offer.first.sql, rows)
@@ -124,16 +124,16 @@ def plain_offer(offer: Offer) -> dict[str, Any]:
         "confidence": offer.confidence,
         "first_step": plain_quote(offer.first),
         "cap": offer.cap,
-        "epsilon_at_cap": offer.epsilon_at_cap,
+        "share_at_cap": offer.share_at_cap,
         "examples": [{"value": size, "precision": cost} for size, cost in offer.examples],
     }
 
 
 def show_curve(points: Sequence[Quote], chosen: Quote) -> None:
     """Price against error, with bars."""
-    title = "price against error at 95%, epsilon of the account after it, how many such new questions are left"
+    title = "price against error at 95%, how much of the budget is spent after it, how many such new questions are left"
     table = Table(title=title, title_justify="left")
-    for name in ("error", "case", "price", "epsilon", "left"):
+    for name in ("error", "case", "price", "of the budget", "left"):
         table.add_column(name, justify="left" if name == "case" else "right")
     table.add_column("")
     most = max((float(point.cost) for point in points if point.affordable), default=0.0) or 1.0
@@ -145,7 +145,7 @@ def show_curve(points: Sequence[Quote], chosen: Quote) -> None:
             error,
             point.case.name,
             str(point.cost),
-            f"{point.epsilon_after:.3f}",
+            f"{point.share_after:.2%}",
             f"{point.how_many:,}",
             bar,
             style=style,
@@ -213,13 +213,21 @@ def plain_answer(answer: Answer | Refinement) -> dict[str, Any]:
     return plain
 
 
+def _whence(statement: Statement) -> str:
+    if statement.raised:
+        return ", at every moment; the budget was raised after answers were given"
+    if statement.lowered:
+        return ", of the budget before it was lowered: answers had been given"
+    return ", for the whole budget, whenever somebody looks"
+
+
 def show_statement(statement: Statement, last: int) -> None:
     """Balance first, then the newest entries."""
-    used = float(statement.spent) / float(statement.budget) if statement.budget else 1.0
     rows = [
         ("account", statement.account[:16]),
-        ("budget", f"{statement.budget} precision = epsilon {statement.epsilon_budget:g} at delta {statement.delta:g}"),
-        ("spent", f"{statement.spent} ({used:.1%}) = epsilon {statement.epsilon_spent:.4f}"),
+        ("budget", f"{statement.budget} precision, of which {statement.share:.1%} is spent"),
+        ("promise", f"epsilon {statement.epsilon:.6g} at delta {statement.delta:g}{_whence(statement)}"),
+        ("spent", f"{statement.spent}"),
         ("left", f"{statement.left}"),
         ("without reuse", f"{statement.naive} would have been spent"),
         ("measurements", f"{statement.measurements} looks at the data for {len(statement.entries)} answers"),

@@ -192,6 +192,7 @@ class CubeSteps(Steps):
             if salted not in self.lost:
                 self._finish_earlier(records[0])
             return
+        self.draws.check_next([look], self.policy)
         planned = Plan(Case.FIRST, first.precision, first.precision, None, number, first.charges)
         function, column = served.total
         named = {"over": list(served.cube.columns), "function": function.value, "column": column}
@@ -220,6 +221,8 @@ class CubeSteps(Steps):
             return False
         served = self.cubes.serving(question.query)
         assert served is not None
+        if not self.draws.has_room(look_at(served.cube, served.total), self.policy):
+            return False
         self._look_first(served, planned.first, analyst)
         return True
 

@@ -138,7 +138,7 @@ class Answers:
         return f"Answers({', '.join(shown)}; cost {self.cost})"
 
 
-def together(sql: str, parts: Sequence[Quote], cost: Precision, epsilon_after: float) -> Quote:
+def together(sql: str, parts: Sequence[Quote], cost: Precision, share_after: float) -> Quote:
     """One price for an answer that is made of several."""
     first = parts[0]
     return Quote(
@@ -149,8 +149,8 @@ def together(sql: str, parts: Sequence[Quote], cost: Precision, epsilon_after: f
         left=first.left,
         stddev=nan,
         reused_stddev=None,
-        epsilon_now=first.epsilon_now,
-        epsilon_after=epsilon_after,
+        share_now=first.share_now,
+        share_after=share_after,
         parts=tuple(parts),
     )
 

@@ -13,6 +13,7 @@ NoisebankError
 ├── Refused                   a sound request that the books refuse; nothing spent (exit code 1)
 │   ├── BudgetExhausted       costs more than is left
 │   ├── ViewExhausted         more than this analyst may learn
+│   ├── DrawsExhausted        more noise drawn than the proof allows an account
 │   ├── PriceMoved            costs more than the quote that was accepted
 │   ├── TableChanged          the table is no longer the one that was opened
 │   ├── KeyReused             the same idempotency key with another request
@@ -126,6 +127,17 @@ class ViewExhausted(Refused):
     def __init__(self, limit: Precision, used: Precision) -> None:
         super().__init__(f"this analyst may learn {limit} precision and has learned {used}. Nothing was spent")
         self.limit, self.used = limit, used
+
+
+class DrawsExhausted(Refused):
+    """The account has drawn as much noise as the proof of its budget allows. Known answers are still reused."""
+
+    def __init__(self, most: int, drawn: int) -> None:
+        super().__init__(
+            f"this account may draw {most:,} noisy numbers that one person can touch and has drawn {drawn:,}: nothing "
+            "new is measured, known answers are still reused"
+        )
+        self.most, self.drawn = most, drawn
 
 
 class PriceMoved(Refused):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache
 from itertools import chain
 from typing import Any, Unpack, overload
@@ -15,11 +16,13 @@ from typing import Any, Unpack, overload
 from noisebank.answers import Answer, Quote, standard_deviation
 from noisebank.derivation import Answers, DerivedAnswer, together
 from noisebank.errors import BadRequest, UnsupportedQuery
+from noisebank.ledger.books import Budgets
 from noisebank.planning.linear import MOST_RUNS, WHOLE
 from noisebank.planning.pricing import PrecisionWish, Wish, Wished, split, wish
 from noisebank.planning.relative import Goal, goal_of
 from noisebank.planning.reuse import Plan, plan
-from noisebank.privacy.calibration import account_epsilon
+from noisebank.privacy.calibration import budget_precision
+from noisebank.privacy.odometer import promised_epsilon, raised_epsilon, raised_precision
 from noisebank.queries.cells import cubes_of
 from noisebank.queries.derived import Derivation, Item
 from noisebank.queries.query import Question
@@ -184,7 +187,7 @@ class Account(Recalling):
         cost = sum(
             self.costs([(question, each) for (question, _), each in zip(group.asked, plans, strict=True)]), NOTHING
         )
-        return together(sql, quotes, cost, self.epsilon(self.state.spent + cost))
+        return together(sql, quotes, cost, self.share(self.state.spent + cost))
 
     def quoted(self, question: Question, wished: Wish, plainly: bool = False) -> Quote:
         """The quote for a question that is already parsed."""
@@ -202,8 +205,8 @@ class Account(Recalling):
             reused_stddev=(
                 standard_deviation(moves, question.unit, planned.reused.precision) if planned.reused else None
             ),
-            epsilon_now=self.epsilon(state.spent),
-            epsilon_after=self.epsilon(state.spent + cost),
+            share_now=self.share(state.spent),
+            share_after=self.share(state.spent + cost),
             cube=self.cube_of(planned),
             cell_factor=-(-max((charge.weight for charge in planned.charges), default=WHOLE) // WHOLE),
             first_look=planned.first.cost if planned.first else NOTHING,
@@ -236,9 +239,36 @@ class Account(Recalling):
                 found = _fitting(self.plan, asked, wanted, plainly)
         return found
 
-    def epsilon(self, spent: Precision) -> float:
-        """What a spend means in epsilon, at the account's delta; rounded up."""
-        return float(account_epsilon(spent, self.policy.delta))
+    @property
+    def epsilon(self) -> float:
+        """What all answers together promise, at the account's delta, whenever somebody looks; rounded up."""
+        budgets = self.budgets
+        if budgets.opened == budgets.fixed == budgets.largest:
+            return float(self.policy.epsilon)
+        return float(promised_epsilon(budgets.fixed, budgets.largest, self.policy.delta))
+
+    @property
+    def budgets(self) -> Budgets:
+        """Which of its budgets the account's promise follows from."""
+        return self.ledger.books.budgets(self.id)
+
+    def raise_to(self, epsilon: Fraction) -> Precision:
+        """The budget that a raise to `epsilon` may grant: less than at opening, once answers were given."""
+        plainly, state, fixed = budget_precision(epsilon, self.policy.delta), self.state, self.budgets.fixed
+        if not state.measurements or plainly <= fixed:  # up to what was fixed before any answer, nothing is new
+            return plainly
+        granted = max(fixed, raised_precision(fixed, epsilon, self.policy.delta))
+        if granted <= state.budget:
+            least = float(raised_epsilon(fixed, max(fixed, state.budget), self.policy.delta))
+            raise BadRequest(
+                "epsilon", float(epsilon), f"is no raise: answers were given, so say more than {least:.6g}"
+            )
+        return granted
+
+    def share(self, spent: Precision) -> float:
+        """A spend as a share of the budget."""
+        budget = self.state.budget
+        return float(spent) / float(budget) if budget else 1.0
 
     def _refine(self, sql: str, wanted: Goal, at_most: Precision | None, key: str | None, analyst: str) -> Refinement:
         """A relative request: several answers on the one path, each with a key made from this one."""

@@ -32,7 +32,8 @@ class Offer:
     confidence: float
     first: Quote
     cap: Precision
-    epsilon_at_cap: float
+    share_at_cap: float
+    """Of the budget that is spent afterwards, at most."""
     examples: tuple[tuple[float, float], ...]
     """(true value, precision spent in the end, about)."""
 
@@ -55,7 +56,7 @@ def quote_relative(account: Account, sql: str, relative: Exact, at_most: Exact |
         confidence=float(wanted.confidence),
         first=first,
         cap=cap,
-        epsilon_at_cap=account.epsilon(account.state.spent + cap),
+        share_at_cap=account.share(account.state.spent + cap),
         examples=tuple((size, wanted.needed(size / scale) * 1.6) for size in sizes),
     )
 

@@ -44,9 +44,15 @@ class Statement:
     left: Precision
     naive: Precision
     """What the same questions would have cost without reuse."""
-    epsilon_budget: float
-    epsilon_spent: float
+    share: float
+    """Of the budget that is spent."""
+    epsilon: float
+    """What all answers together promise, whenever somebody looks; there is no true epsilon of what is spent only."""
     delta: float
+    raised: bool
+    """After answers were given: the promise is an odometer's."""
+    lowered: bool
+    """After answers were given: the promise stays that of the larger budget."""
     measurements: int
     cases: dict[Case, int]
     entries: tuple[Entry, ...]
@@ -55,7 +61,7 @@ class Statement:
 
 def statement(account: Account) -> Statement:
     """The account's statement now."""
-    state = account.state
+    state, budgets = account.state, account.budgets
     reservations = account.ledger.reservations(account.id)
     entries = []
     for reservation in reservations:
@@ -80,9 +86,11 @@ def statement(account: Account) -> Statement:
         spent=state.spent,
         left=state.left,
         naive=sum((reservation.wanted for reservation in reservations), NOTHING),
-        epsilon_budget=float(account.policy.epsilon),
-        epsilon_spent=account.epsilon(state.spent),
+        share=account.share(state.spent),
+        epsilon=account.epsilon,
         delta=float(account.policy.delta),
+        raised=budgets.raised,
+        lowered=budgets.lowered,
         measurements=state.measurements,
         cases={case: cases[case] for case in Case},
         entries=tuple(entries),

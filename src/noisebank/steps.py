@@ -12,6 +12,7 @@ from typing import Any
 
 from noisebank.answers import Answer, Receipt, grouped, released, standard_deviation
 from noisebank.asking import Asking
+from noisebank.drawing import Draws
 from noisebank.entropy import Entropy
 from noisebank.errors import AnswerLost, BadRequest, BadTable, PriceMoved, TableChanged, Tampered
 from noisebank.inferring import runs_of
@@ -57,6 +58,7 @@ class Steps:
     ) -> None:
         self.id, self.policy, self.secrets, self._identity = id, policy, secrets, identity
         self.engine, self.ledger, self.vault, self._entropy = engine, ledger, vault, entropy
+        self.draws = Draws(id, ledger, vault)
         self._asking = Asking(id, secrets.version)
         self._requested = Turns()
         # The same text under the same policy is the same question: what is asked often is read once.
@@ -99,6 +101,8 @@ class Steps:
                 raise AnswerLost(
                     f"the answer {reservation.id.hex()[:12]} may have been shown after the backup was made"
                 )
+            if reservation.fresh:
+                self.draws.check_paid(reservation)
             found = self._found(reservation, question)
             sealed = self._seal(reservation, question, found)  # a retry now reads; it never draws again
         self.ledger.publish(self.id, Seal(reservation.id, sealed.digest))  # from here on it may be shown
@@ -190,6 +194,8 @@ class Steps:
         agreed: Precision | None,
     ) -> list[Reservation]:
         """One transaction for all of it. Each part may cost what was planned, one alone up to what was agreed."""
+        fresh = [question.query for (question, _), each in zip(asked, planned, strict=True) if each.fresh]
+        self.draws.check_next(fresh, self.policy)
         claims = [
             self._claim(request.id, self.analyst(request.analyst), question, each, NOTHING)
             for request, (question, _), each in zip(requests, asked, planned, strict=True)

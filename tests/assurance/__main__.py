@@ -26,6 +26,7 @@ ROWS = (
     "blur_attack",
     "bad_values",
     "tampering",
+    "stopping_rules",
 )
 
 

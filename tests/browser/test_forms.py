@@ -20,7 +20,7 @@ from noisebank.ledger.node import Node as RpcNode
 from noisebank.policy_file import parse_policy
 from noisebank.service.access import Access, Scope
 from noisebank.service.pages.draft import Draft, built, fresh, wished
-from noisebank.service.pages.plain_words import at_best
+from noisebank.service.pages.plain_words import within_budget
 from noisebank.service.pages.spending import MOST_POINTS, Curve, Spending
 from noisebank.statement import statement
 from noisebank.units import Precision
@@ -175,10 +175,10 @@ def test_a_long_curve_is_thinned_out_evenly() -> None:
 @pytest.mark.parametrize("mu", [0.05, 0.3, 1.0, 2.0, 4.0])
 def test_how_often_a_guess_is_right_is_never_said_too_small(mu: float) -> None:
     """The best test between two Gaussians at distance mu is right in Phi(mu/2) of all cases; a coin in a half."""
-    said = at_best(Precision(round(mu * mu * 1e18)))
+    said = within_budget(Precision(round(mu * mu * 1e18)))
     truth = NormalDist().cdf(mu / 2)
     assert truth <= said <= min(1.0, truth + 0.1)  # a limit, and not a useless one
-    assert at_best(Precision(0)) == 0.5 and said <= at_best(Precision(round(1.21 * mu * mu * 1e18)))
+    assert within_budget(Precision(0)) == 0.5 and said <= within_budget(Precision(round(1.21 * mu * mu * 1e18)))
 
 
 def test_anchors_are_shown_where_the_operator_names_a_node(tmp_path: Path) -> None:

@@ -113,6 +113,7 @@ def raised_by(kind: type[errors.NoisebankError]) -> errors.NoisebankError:
         errors.BadRequest: lambda: errors.BadRequest("sigma", -1, "must be above 0"),
         errors.BudgetExhausted: lambda: errors.BudgetExhausted(Precision(10**18), Precision(5 * 10**17)),
         errors.ViewExhausted: lambda: errors.ViewExhausted(Precision(10**18), Precision(5 * 10**17)),
+        errors.DrawsExhausted: lambda: errors.DrawsExhausted(2**20, 2**20),
         errors.PriceMoved: lambda: errors.PriceMoved(Precision(10**18)),
         errors.KeyReused: lambda: errors.KeyReused("k"),
         errors.LedgerRefused: lambda: errors.LedgerRefused("ledger: no"),

@@ -16,6 +16,7 @@ from assurance.mu_audit import mu_audit, mu_lower_bound
 from assurance.report import Row
 from assurance.sampler_fit import sampler_fit
 from assurance.sensitivity_audit import sensitivity_audit
+from assurance.stopping_rules import stopping_rules
 
 
 @pytest.mark.parametrize(
@@ -28,6 +29,7 @@ from assurance.sensitivity_audit import sensitivity_audit
         (data_independence, 0.01),
         (sensitivity_audit, 0.01),
         (bad_values, 0.1),
+        (stopping_rules, 0.01),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )

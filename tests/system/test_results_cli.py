@@ -85,13 +85,13 @@ def test_derived(shell: Shell) -> None:
         "case",
         "wanted",
         "left",
-        "epsilon_now",
-        "epsilon_after",
+        "share_now",
+        "share_after",
         "affordable",
         "remains",
         "how_many",
     } <= quote.keys()
-    assert quote["epsilon_after"] > quote["epsilon_now"] and shell.spent() == 0
+    assert quote["share_after"] > quote["share_now"] and shell.spent() == 0
     found = shell.json("ask", AVERAGE, *WISH)
     assert found["derived"] == "ratio" and found["cost"] == quote["cost"] and shell.spent() == quote["cost"]["units"]
     assert -100 <= found["interval"][0] <= found["value"] <= found["interval"][1] <= 1000

@@ -75,7 +75,7 @@ def test_quotes_cost_nothing_and_tell_the_price(account: Account) -> None:
     assert (quote.case, quote.cost, quote.wanted, quote.stddev) == (
         answer.case, answer.cost, answer.wanted, answer.stddev,
     )  # fmt: skip
-    assert quote.affordable and quote.epsilon_now == 0 < quote.epsilon_after
+    assert quote.affordable and quote.share_now == 0 < quote.share_after
     assert quote.interval_half_width() == pytest.approx(3.919928, rel=1e-6)
     assert account.quote(COUNT, sigma=2).case is Case.REPEAT
     assert not account.quote(COUNT, sigma="0.1").affordable

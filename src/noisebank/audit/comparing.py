@@ -6,12 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from noisebank.audit.openings import check_openings
+from noisebank.audit.openings import Opened, check_openings
 from noisebank.audit.report import SUMS_ONLY
 from noisebank.digests import answer_digest
 from noisebank.errors import Tampered
 from noisebank.ledger.anchoring import Anchor
 from noisebank.ledger.books import Books
+from noisebank.privacy.calibration import MAX_DRAWS
 
 
 class History(Protocol):
@@ -54,6 +55,9 @@ class Compared:
     level: str = SUMS_ONLY
     pinned: int = -1
     """The newest block that something from outside confirms."""
+
+    uncounted: set[bytes] = field(default_factory=set)
+    """Accounts of which it is not known how many draws they made."""
 
     def head(self, text: str, history: History) -> None:
         """The digest of a block that was the newest at some time."""
@@ -117,6 +121,15 @@ class Compared:
         for fields in openings:
             opened = check_openings(fields, history.books)
             levels.append(f"{opened.opened} of {opened.records} records opened in {opened.account.hex()[:12]}")
-            self.with_what.append(f"opened records: {levels[-1]}, recomputed from the policy")
+            self.with_what.append(f"opened records: {levels[-1]}, recomputed from the policy; {_drawn(opened)}")
+            self.uncounted.discard(opened.account)
+            if opened.uncounted:
+                self.uncounted.add(opened.account)
         if levels:
             self.level = "; ".join(levels)
+
+
+def _drawn(opened: Opened) -> str:
+    """How much noise was drawn that one person can touch."""
+    besides = f", besides {opened.uncounted} measurements of earlier versions" if opened.uncounted else ""
+    return f"{opened.draws:,} draws that one person can touch, of {MAX_DRAWS:,}{besides}"

@@ -13,10 +13,11 @@ from noisebank.digests import answer_digest, commitment
 from noisebank.errors import BadBank, NoisebankError, Tampered
 from noisebank.ledger.books import Books
 from noisebank.ledger.protocol import Reservation, Run
+from noisebank.planning.draws import is_single, most_draws, touched_draws
 from noisebank.planning.pricing import price, wish
 from noisebank.planning.serving import charges_of, named_look, serve
 from noisebank.policy import Policy, policy_from_public
-from noisebank.privacy.calibration import budget_precision
+from noisebank.privacy.calibration import MAX_DRAWS, budget_precision
 from noisebank.queries.query import Query, Question
 from noisebank.queries.sensitivity import sensitivity
 from noisebank.queries.sql import parse
@@ -31,6 +32,10 @@ class Opened:
     account: bytes
     opened: int
     records: int
+    draws: int
+    """That one person can touch: of opened records by their questions, of others the most that they may be."""
+    uncounted: int
+    """Measurements of earlier versions that may be several draws: their policies are not in these openings."""
 
 
 def read_openings(path: Path) -> dict[str, Any]:
@@ -60,19 +65,39 @@ def check_openings(fields: dict[str, Any], books: Books) -> Opened:
     first = next(change.event for change in books.changes(account))
     if budget_precision(policy.epsilon, policy.delta).units != first.arguments["budget"]:
         raise Tampered("the account was opened with another budget than its policy says")
-    opened = 0
+    opened = draws = uncounted = 0
     for reservation in books.reservations(account):
         entry = entries.pop(reservation.id.hex(), None)
+        query = None
         if entry is not None:
-            _check(reservation, entry, policy)
+            query = _check(reservation, entry, policy)
             opened += 1
+        if reservation.fresh:
+            made = _draws(reservation, query, policy, state.version)
+            uncounted += made is None
+            draws += made or 0
+            if draws > MAX_DRAWS and reservation.finished:
+                raise Tampered(
+                    f"record {reservation.id.hex()[:12]} was answered after {MAX_DRAWS:,} draws that one person can "
+                    "touch: its noise is not covered by the proof",
+                    reservation.block,
+                )
     if entries:
         raise Tampered(f"the openings name {len(entries)} records that are not on the ledger")
-    return Opened(account, opened, len(books.reservations(account)))
+    return Opened(account, opened, len(books.reservations(account)), draws, uncounted)
 
 
-def _check(reservation: Reservation, entry: dict[str, Any], policy: Policy) -> None:
-    """One record: the question, its salted digest, its sensitivity, its price, its answer."""
+def _draws(reservation: Reservation, query: Query | None, policy: Policy, version: int) -> int | None:
+    """Of a measurement: exactly if its question is known, else the most that its public words allow."""
+    if query is not None:
+        return touched_draws(query, policy)
+    if is_single(reservation.about, reservation.whole_cube):
+        return 1
+    return most_draws(policy, reservation.about, reservation.whole_cube) if reservation.version == version else None
+
+
+def _check(reservation: Reservation, entry: dict[str, Any], policy: Policy) -> Query:
+    """One record: the question, its salted digest, its sensitivity, its price, its answer. Returns what was asked."""
     name = f"record {reservation.id.hex()[:12]}"
     try:
         question = _question(entry, policy)
@@ -96,12 +121,13 @@ def _check(reservation: Reservation, entry: dict[str, Any], policy: Policy) -> N
     if question.query.about != reservation.about:
         raise Tampered(f"{name} carries the wrong public byte", reservation.block)
     if published is None:
-        return
+        return question.query
     if published != reservation.answer:
         raise Tampered(f"{name} has another answer on the ledger than the one shown", reservation.block)
     right = (str(moves), wanted.units, reservation.fresh.units, str(question.unit), reservation.case.name)
     if stated != right:
         raise Tampered(f"{name} states {stated}, recomputed {right}", reservation.block)
+    return question.query
 
 
 def _question(entry: dict[str, Any], policy: Policy) -> Question:

@@ -15,6 +15,7 @@ from noisebank.audit.report import (
     JOURNAL_PROVES,
     NODE_TRUSTED,
     SUMS_ONLY,
+    UNCOUNTED,
     UNSEEN_TAIL,
     Report,
     account_report,
@@ -28,7 +29,9 @@ from noisebank.ledger.books import Books
 from noisebank.ledger.journal import read_lines
 from noisebank.ledger.machine import Log, events
 from noisebank.ledger.node import Node
+from noisebank.ledger.protocol import Unit
 from noisebank.ledger.replay import Replay
+from noisebank.planning.draws import is_single
 
 Progress = Callable[[int], None]
 __all__ = ["CANNOT_SEE", "UNSEEN_TAIL", "Report", "recount_block", "verify", "verify_chain"]
@@ -153,6 +156,10 @@ def _compare(
 ) -> None:
     if head is not None:
         compared.head(head, history)
+    for state in history.books.accounts():
+        measured = history.books.measured(state.account)
+        if state.unit is Unit.PRECISION and not all(is_single(about, whole) for _, about, whole in measured):
+            compared.uncounted.add(state.account)
     for receipt in receipts:
         compared.receipt(receipt, history)
     compared.openings(openings, history)
@@ -204,6 +211,9 @@ def _report(
     cannot_see: tuple[str, ...] = (unseen, *CANNOT_SEE)
     if compared.level == SUMS_ONLY:
         cannot_see = (*cannot_see, "which questions were charged: without opened records only the sums are checked")
+    if compared.uncounted:
+        names = ", ".join(sorted(account.hex()[:12] for account in compared.uncounted))
+        cannot_see = (*cannot_see, f"{UNCOUNTED} {names}: opened records tell")
     return Report(
         passed=problem is None,
         problem=str(problem) if problem else "",

@@ -195,8 +195,8 @@ class Quote:
     wanted: Precision
     left: Precision
     stddev: float
-    epsilon_now: float
-    epsilon_after: float
+    share_now: float
+    share_after: float
     affordable: bool
     how_many: int
     first_look: Precision = NOTHING

@@ -66,8 +66,10 @@ def quote_text(quote: Quote) -> str:
 
 def quote_html(quote: Quote) -> str:
     """A table of one row."""
-    row = [quote.case.name, str(quote.cost), str(quote.left), _number(quote.stddev), f"{quote.epsilon_after:.4g}"]
-    return _table(["case", "cost", "left", "±", "epsilon afterwards"], [row]) + _note(f"{quote.sql} · {quote.in_words}")
+    row = [quote.case.name, str(quote.cost), str(quote.left), _number(quote.stddev), f"{quote.share_after:.1%}"]
+    return _table(["case", "cost", "left", "±", "of the budget afterwards"], [row]) + _note(
+        f"{quote.sql} · {quote.in_words}"
+    )
 
 
 def facts_text(what: str, facts: Mapping[str, Any]) -> str:

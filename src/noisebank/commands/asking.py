@@ -41,9 +41,7 @@ def quote(
         found = bank.account(account)
         if relative is not None:
             offer = quotes.quote_relative(found, question, relative, at_most, cast("Wished", wish))
-            console.show_json(console.plain_offer(offer)) if as_json else console.show_offer(
-                offer, float(found.policy.delta)
-            )
+            console.show_json(console.plain_offer(offer)) if as_json else console.show_offer(offer)
             return
         price = found.quote(question, **wish)
         points = quotes.curve(found, question, price) if curve or chart else ()
@@ -53,7 +51,7 @@ def quote(
         extra = {"curve": [console.plain_quote(point) for point in points]} if points else {}
         console.show_json({**console.plain_quote(price), **extra})
         return
-    console.show_quote(price, float(found.policy.delta))
+    console.show_quote(price)
     if points:
         console.show_curve(points, price)
 

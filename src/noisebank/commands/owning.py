@@ -11,6 +11,7 @@ from noisebank.commands.options import as_json, guarded, in_bank, of_account, op
 
 if TYPE_CHECKING:
     from noisebank.ledger.where import Where
+    from noisebank.path import Account
 
 
 @click.command()
@@ -153,7 +154,8 @@ def budget() -> None:
 def lower(epsilon: str, folder: Path, account: str | None, owner_key: Path | None, as_json: bool) -> None:
     """Lower the budget to EPSILON at the account's delta, at once; never below what is spent.
 
-    Lowering to 0 closes the account: what is spent stays, nothing more can be.
+    Lowering to 0 closes the account: what is spent stays, nothing more can be. Once answers were given, the account's
+    promise stays that of the larger budget: when it is lowered may depend on them.
 
     Example:  noisebank budget lower 4
     """
@@ -166,9 +168,8 @@ def lower(epsilon: str, folder: Path, account: str | None, owner_key: Path | Non
         value = exact(epsilon, "epsilon")
         units = budget_precision(value, found.policy.delta).units if value else found.state.spent.units
         bank.ledger.lower_budget(found.id, units)
-        state = found.state
-    shown = {"budget": state.budget, "spent": state.spent}
-    console.show_json(shown) if as_json else console.say(f"the budget is now {state.budget}; {state.left} is left")
+        shown = _budget_facts(found)
+    console.show_json(shown) if as_json else console.say(_budget_words(shown))
 
 
 @budget.command("raise")
@@ -181,23 +182,26 @@ def lower(epsilon: str, folder: Path, account: str | None, owner_key: Path | Non
 def raise_(epsilon: str, folder: Path, account: str | None, owner_key: Path | None, as_json: bool) -> None:
     """Announce a raise to EPSILON. It can be finished after the policy's delay, for a week.
 
+    Once answers were given, EPSILON buys less than it did at opening: a raise may depend on the answers, and what the
+    account promises then must hold at every moment.
+
     Example:  noisebank budget raise 10
     """
     from datetime import UTC, datetime
 
     from noisebank import console
-    from noisebank.privacy.calibration import budget_precision
     from noisebank.units import exact
 
     with opened_bank(folder, owner_key) as bank:
         found = bank.account(account)
-        event = bank.ledger.propose_raise(
-            found.id, budget_precision(exact(epsilon, "epsilon"), found.policy.delta).units
-        )
+        wanted = found.raise_to(exact(epsilon, "epsilon"))
+        event = bank.ledger.propose_raise(found.id, wanted.units)
+        answered = bool(found.state.measurements)
     ready = datetime.fromtimestamp(int(str(event.arguments["ready"])), UTC)
     shown = {"budget_units": event.arguments["budget"], "ready": ready.isoformat()}
+    why = f": epsilon {epsilon} at every moment, whatever decided the raise" if answered else ""
     console.show_json(shown) if as_json else console.say(
-        f"announced; from {ready:%Y-%m-%d %H:%M} UTC: noisebank budget finish"
+        f"announced, to {wanted} precision{why}; from {ready:%Y-%m-%d %H:%M} UTC: noisebank budget finish"
     )
 
 
@@ -217,6 +221,20 @@ def finish(folder: Path, account: str | None, owner_key: Path | None, as_json: b
     with opened_bank(folder, owner_key) as bank:
         found = bank.account(account)
         bank.ledger.finish_raise(found.id)
-        state = found.state
-    shown = {"budget": state.budget, "spent": state.spent}
-    console.show_json(shown) if as_json else console.say(f"the budget is now {state.budget}; {state.left} is left")
+        shown = _budget_facts(found)
+    console.show_json(shown) if as_json else console.say(_budget_words(shown))
+
+
+def _budget_facts(account: Account) -> dict[str, Any]:
+    state = account.state
+    return {
+        "budget": state.budget, "spent": state.spent, "left": state.left, "epsilon": account.epsilon,
+        "delta": float(account.policy.delta),
+    }  # fmt: skip
+
+
+def _budget_words(shown: dict[str, Any]) -> str:
+    return (
+        f"the budget is now {shown['budget']}; {shown['left']} is left. "
+        f"All answers together promise epsilon {shown['epsilon']:.6g} at delta {shown['delta']:g}"
+    )

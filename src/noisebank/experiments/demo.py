@@ -110,7 +110,7 @@ def demonstrate(folder: Path, seed: int = SEED, progress: Progress = lambda done
             answers=answers,
             naive_curve=naive_curve,
             bank_curve=bank_curve,
-            epsilon_exact=account.epsilon(state.spent),
+            epsilon_exact=float(account_epsilon(state.spent, delta)),
             epsilon_naive_exact=float(account_epsilon(naive, delta)),
             budget_epsilon=float(account.policy.epsilon),
             spent=state.spent,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,6 +17,9 @@ from noisebank.units import NOTHING, Precision
 RecordKey = tuple[bytes, int, int, bytes, tuple[Run, ...]]
 """Account, version, cube, query, runs: what the contract keeps records of."""
 
+Measured = tuple[int, int, bool]
+"""Version, public byte, and whether it may be a first look: what is public of how many draws a measurement is."""
+
 
 @dataclass(frozen=True, slots=True)
 class Change:
@@ -25,6 +28,25 @@ class Change:
     block: int
     time: int
     event: Event
+
+
+@dataclass(frozen=True, slots=True)
+class Budgets:
+    """What an account's promise follows from: docs/proofs/odometer.md."""
+
+    opened: Precision
+    """As the account was opened: the policy's."""
+    fixed: Precision
+    """Known before the first measurement: the budget then, or a raise that was announced already."""
+    largest: Precision
+    """That ever held since."""
+    lowered: bool = False
+    """After answers were given: the promise stays that of the larger budget."""
+
+    @property
+    def raised(self) -> bool:
+        """After answers were given: the promise is an odometer's."""
+        return self.fixed < self.largest
 
 
 class Books:
@@ -44,6 +66,8 @@ class Books:
         self._views: dict[tuple[bytes, bytes], View] = {}
         self._delivered: dict[tuple[bytes, int, bytes, bytes], Precision] = {}
         self._spent_on: dict[tuple[bytes, int], int] = defaultdict(int)
+        self._measured: dict[bytes, Counter[Measured]] = defaultdict(Counter)
+        self._budgets: dict[bytes, Budgets] = {}
         self._changes: dict[bytes, list[Change]] = defaultdict(list)
 
     def write(self, log: Log, block: int, time: int) -> tuple[str, tuple[Any, ...]]:
@@ -60,6 +84,8 @@ class Books:
             account = arguments["account"]  # every event's first word
             self._changes[account].append(Change(block, time, Event(name, arguments)))
             self._accounts[account] = self._changed(account, name, arguments)
+            if name in ("AccountOpened", "BudgetLowered", "RaiseProposed", "BudgetRaised"):
+                self._budgets[account] = self._promised(account, name, Precision(arguments["budget"]))
         return name, values
 
     def accounts(self) -> tuple[AccountState, ...]:
@@ -102,6 +128,14 @@ class Books:
     def view(self, account: bytes, analyst: bytes) -> View:
         """What an analyst may learn, and has learned."""
         return self._views.get((account, analyst), View())
+
+    def measured(self, account: bytes) -> dict[Measured, int]:
+        """How many paid measurements of each kind an account has, over all versions."""
+        return dict(self._measured.get(account, {}))
+
+    def budgets(self, account: bytes) -> Budgets:
+        """Which budget was fixed before anything was answered, and the largest since."""
+        return self._budgets[account]
 
     def spent_on(self, account: bytes, about: int) -> Precision:
         """What was charged under one public byte."""
@@ -198,6 +232,7 @@ class Books:
                 self._charge_cells(self._cubes[account, version, cube], fresh, runs)
             self._spent_on[account, about] += spent - before
             self._money[account] = spent, measurements + 1
+            self._measured[account][version, about, reservation.whole_cube] += 1
         if analyst != THE_OWNER:
             self._views[account, analyst] = View(self.view(account, analyst).limit, reservation.used)
             if not cube:
@@ -205,6 +240,16 @@ class Books:
                 known = self._delivered.get(given)
                 if known is None or known.units < wanted:
                     self._delivered[given] = asked
+
+    def _promised(self, account: bytes, name: str, budget: Precision) -> Budgets:
+        """A change before the first measurement cannot depend on an answer. A raise counts from when it is announced:
+        all that is left to decide then is whether it takes effect."""
+        known = self._budgets.get(account, Budgets(budget, budget, budget))
+        if not self._money[account][1]:
+            return Budgets(known.opened, budget, budget)
+        if name == "RaiseProposed":
+            return known
+        return replace(known, largest=max(known.largest, budget), lowered=budget < known.largest)
 
     def _changed(self, account: bytes, name: str, arguments: dict[str, Any]) -> AccountState:
         if name == "AccountOpened":

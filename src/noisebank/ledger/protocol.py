@@ -134,6 +134,11 @@ class Reservation:
     published_in: int | None = None
 
     @property
+    def whole_cube(self) -> bool:
+        """Whether it may be a first look, which charges all cells of its cube alike."""
+        return len(self.runs) == 1 and self.runs[0].start == 0
+
+    @property
     def finished(self) -> bool:
         """Whether nothing more has to be done for it. REPEAT has its record's answer."""
         return self.answer is not None or self.case is Case.REPEAT

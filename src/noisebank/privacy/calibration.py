@@ -24,11 +24,11 @@ DELTA_RANGE = (Fraction(1, 10**30), Fraction(1, 2))
 EPSILON_STEP = Fraction(1, 10**9)
 """Epsilons that we report are rounded up to this."""
 
-MAX_MEASUREMENTS = 2**20
-"""Per account, enforced by the contract."""
+MAX_DRAWS = 2**20
+"""That one person can touch, per account. The bank counts them, the verifier recounts them: planning/draws.py."""
 DISCRETE_RATIO = Fraction(1, 2**43)
 """Log-ratio between one discrete and one rounded Gaussian draw: docs/proofs/discrete_gaussian.md."""
-EPSILON_MARGIN = 2 * MAX_MEASUREMENTS * DISCRETE_RATIO
+EPSILON_MARGIN = 2 * MAX_DRAWS * DISCRETE_RATIO
 DELTA_MARGIN = Fraction(1, 2**22)
 """What all discrete draws of an account together may add: 2^-22 to epsilon, a factor on delta."""
 
@@ -64,8 +64,8 @@ def gaussian_delta(precision: Precision, epsilon: Fraction) -> arb:
     """
     if not precision:
         return arb(0)
-    mu = _ball(precision.exact).sqrt()
-    eps = _ball(epsilon)
+    mu = ball(precision.exact).sqrt()
+    eps = ball(epsilon)
     return _upper_tail(eps / mu - mu / 2) - eps.exp() * _upper_tail(eps / mu + mu / 2)
 
 
@@ -78,31 +78,34 @@ def request_precision(epsilon: Fraction, delta: Fraction, calibration: Calibrati
     """
     check_epsilon(epsilon), check_delta(delta)
     if calibration is Calibration.CLASSICAL:
-        square = _ball(epsilon) ** 2 / (2 * (_ball(Fraction(5, 4) / delta)).log())
+        square = ball(epsilon) ** 2 / (2 * (ball(Fraction(5, 4) / delta)).log())
         return _floor_units(square)
-    return _largest(lambda precision: gaussian_delta(precision, epsilon) <= _ball(delta))
+    return _largest(lambda precision: gaussian_delta(precision, epsilon) <= ball(delta))
 
 
 def budget_precision(epsilon: Fraction, delta: Fraction) -> Precision:
     """The largest precision that an account may spend and still be (epsilon, delta)-private.
 
-    Requires: at most MAX_MEASUREMENTS discrete Gaussian draws, each as in docs/proofs.
+    Requires: at most MAX_DRAWS discrete Gaussian draws that one person can touch, each as in docs/proofs; a budget that
+    is fixed before the first answer.
     Guarantees: rounded down; the discreteness of the noise is paid from the margins.
     """
     check_epsilon(epsilon), check_delta(delta)
     inner_epsilon, inner_delta = epsilon - EPSILON_MARGIN, delta * (1 - DELTA_MARGIN)
-    return _largest(lambda precision: gaussian_delta(precision, inner_epsilon) <= _ball(inner_delta))
+    return _largest(lambda precision: gaussian_delta(precision, inner_epsilon) <= ball(inner_delta))
 
 
 def account_epsilon(spent: Precision, delta: Fraction) -> Fraction:
-    """The epsilon at `delta` that an account with this spend guarantees, rounded up to 1e-9.
+    """The epsilon at `delta` that an account guarantees which spends this much at most, rounded up to 1e-9.
 
+    Requires: `spent` was fixed before the first answer, as a budget or a list of requests is. A spend that depends on
+    answers, as it does at the moment when somebody stops, needs `odometer.raised_epsilon`: docs/proofs/odometer.md.
     The inverse of `budget_precision`: margins included, zero for an untouched account.
     """
     check_delta(delta)
     if not spent:
         return Fraction(0)
-    limit = _ball(delta * (1 - DELTA_MARGIN))
+    limit = ball(delta * (1 - DELTA_MARGIN))
 
     def private(steps: int) -> bool:
         return bool(gaussian_delta(spent, steps * EPSILON_STEP - EPSILON_MARGIN) <= limit)
@@ -119,7 +122,7 @@ def account_epsilon(spent: Precision, delta: Fraction) -> Fraction:
 def classical_epsilon(spent: Precision, delta: Fraction) -> float:
     """The reuse paper's figure, sqrt(precision) sqrt(2 ln(1.25/delta)): for comparison only."""
     check_delta(delta)
-    return float((_ball(spent.exact) * 2 * _ball(Fraction(5, 4) / delta).log()).sqrt())
+    return float((ball(spent.exact) * 2 * ball(Fraction(5, 4) / delta).log()).sqrt())
 
 
 def _largest(holds: Callable[[Precision], bool]) -> Precision:
@@ -141,7 +144,8 @@ def _floor_units(value: arb) -> Precision:
     return Precision(int(units))
 
 
-def _ball(value: Fraction) -> arb:
+def ball(value: Fraction) -> arb:
+    """The number as a ball that contains it."""
     return arb(fmpq(value.numerator, value.denominator))
 
 

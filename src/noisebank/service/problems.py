@@ -46,6 +46,7 @@ OF_THE_BANK = _table(
     (errors.BankInUse, Problem("bank-in-use", 503, "Another process holds the bank")),
     (errors.BudgetExhausted, Problem("budget-exhausted", 409, "The answer costs more than the account has left")),
     (errors.ViewExhausted, Problem("view-exhausted", 409, "More than this analyst may learn")),
+    (errors.DrawsExhausted, Problem("draws-exhausted", 409, "The account may draw no more noise")),
     (errors.PriceMoved, Problem("price-moved", 409, "The answer costs more than was agreed")),
     (errors.TableChanged, Problem("table-changed", 409, "The table is no longer the one that was opened")),
     (errors.KeyReused, Problem("key-reused", 422, "The same idempotency key with another request")),
@@ -84,6 +85,7 @@ FIELDS = {
     "unsupported-query": ("clause", "advice"),
     "budget-exhausted": ("asked", "left"),
     "view-exhausted": ("limit", "used"),
+    "draws-exhausted": ("most", "drawn"),
     "price-moved": ("limit",),
     "ledger-refused": ("reason",),
 }

@@ -64,8 +64,8 @@ def quote(quoted: Quote, view_left: Precision | None) -> dict[str, Any]:
         "stddev": None if quoted.parts else number(quoted.stddev),
         "error_at_95": None if quoted.parts else number(quoted.interval_half_width()),
         "reused_stddev": quoted.reused_stddev,
-        "epsilon_now": quoted.epsilon_now,
-        "epsilon_after": quoted.epsilon_after,
+        "share_now": quoted.share_now,
+        "share_after": quoted.share_after,
         "how_many": quoted.how_many,
         "cube": list(quoted.cube),
         "cell_factor": quoted.cell_factor,
@@ -81,7 +81,7 @@ def offer(offered: Offer, view_left: Precision | None) -> dict[str, Any]:
             "relative": offered.relative,
             "confidence": offered.confidence,
             "cap": amount(offered.cap),
-            "epsilon_at_cap": offered.epsilon_at_cap,
+            "share_at_cap": offered.share_at_cap,
             "examples": [{"value": value, "cost": cost} for value, cost in offered.examples],
         }
     }

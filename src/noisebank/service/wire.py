@@ -80,8 +80,8 @@ class QuoteOut(Wire):
     stddev: float | None
     error_at_95: float | None
     reused_stddev: float | None
-    epsilon_now: float
-    epsilon_after: float
+    share_now: float = Field(description="Of the budget that is spent")
+    share_after: float
     how_many: int
     cube: list[str]
     cell_factor: int
@@ -173,7 +173,7 @@ class Dataset(Wire):
     name: str
     account: str
     version: int
-    epsilon: float
+    epsilon: float = Field(description="What all answers together promise, whenever somebody looks")
     delta: float
     budget: Amount
     spent: Amount
@@ -194,7 +194,8 @@ class Balance(Wire):
     budget: Amount
     spent: Amount
     left: Amount
-    epsilon_spent: float
+    share: float = Field(description="Of the budget that is spent")
+    epsilon: float = Field(description="What all answers together promise, whenever somebody looks")
     view_limit: Amount | None
     view_used: Amount | None
 
@@ -208,9 +209,11 @@ class StatementOut(Wire):
     spent: Amount
     left: Amount
     naive: Amount
-    epsilon_budget: float
-    epsilon_spent: float
+    share: float = Field(description="Of the budget that is spent")
+    epsilon: float = Field(description="What all answers together promise, whenever somebody looks")
     delta: float
+    raised: bool = Field(description="After answers were given: the promise is an odometer's")
+    lowered: bool = Field(description="After answers were given: the promise stays that of the larger budget")
     measurements: int
     cases: dict[str, int]
     changes: list[str]

@@ -13,6 +13,7 @@ from noisebank.experiments.opu_unsound import REQUIRED, Settings, flat, search, 
 from noisebank.experiments.papers.adult import LARGEST_GAIN, PEOPLE, adult_account, rows
 from noisebank.experiments.papers.charts import BLUE, GREY, ORANGE, YELLOW, below, dress, figure, headline
 from noisebank.experiments.papers.exhibit import Exhibit, Found, Moved, Number
+from noisebank.privacy.calibration import account_epsilon
 
 PRINTED = {"Count": (3.12, 4.5, 5.0), "Avg": (2.01, 4.5, 5.0), "Max": (2.0, 4.5, 5.0), "Min": (2.03, 4.5, 5.0)}
 """After ten users: OPU, BST, standard."""
@@ -62,7 +63,7 @@ def _extremes(moved: Moved) -> dict[str, Found]:
             epsilons, errors = [], []
             for user in range(10):
                 answer = account.ask(f"{sql} WHERE age <= {90 - user}", epsilon=DERIVED_EPSILON, delta="1e-6")
-                epsilons.append(account.epsilon(account.state.spent))
+                epsilons.append(float(account_epsilon(account.state.spent, account.policy.delta)))
                 errors.append(abs(answer.value / truth - 1))
             made[function] = {"ours": epsilons, "relative_errors": errors}
         moved(place, 2)

@@ -19,7 +19,7 @@ MAX_MEMBERS = 256
 MAX_SLICES = 256
 """Every slice is a relay of its own: so many messages from each member."""
 MAX_DRAWS = 2**20
-"""Coordinates times attempts: as many draws as the margins of `account_epsilon` pay for."""
+"""Coordinates times attempts: as many draws that one member touches as the margins of `account_epsilon` pay for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -176,7 +176,7 @@ async def _whole(
     return page(
         request, "console.html", status, title=f"Ask {account.name}", dataset=account.name, here="console", draft=draft,
         answer=answer, refusal=refusal, key=_new_key(request), policy=account.policy, live=False, again=False,
-        epsilon_budget=account.epsilon(account.state.budget), wallet=caller.person.wallet, **_limits(caller), **facts,
+        wallet=caller.person.wallet, **_limits(caller), **facts,
     )  # fmt: skip
 
 
@@ -232,7 +232,7 @@ def _answered(
 
 
 def _explained(account: Account, answer: dict[str, Any]) -> dict[str, Any]:
-    """With what it was made of: when the answer that it reuses was given, and what is left in epsilon."""
+    """With what it was made of: when the answer that it reuses was given, and how much of the budget is spent."""
     answer["reused"] = None
     if answer["id"] is not None:
         found = account.ledger.reservation(account.id, bytes.fromhex(answer["id"]))
@@ -243,7 +243,7 @@ def _explained(account: Account, answer: dict[str, Any]) -> dict[str, Any]:
             answer["reused"] = {"time": earlier.time, "wanted": shown.amount(earlier.wanted)}
         answer["time"] = found.time if found else None
     answer["asked"] = account.named(answer["sql"])
-    answer["epsilon_spent"] = account.epsilon(account.state.spent)
+    answer["share"] = account.share(account.state.spent)
     answer["parts"] = [_explained(account, part) for part in answer.get("parts", [])]
     for name in ("value", "stddev", "interval", "case", "name", "key", "inferred", "message", "reached"):
         answer.setdefault(name, None)

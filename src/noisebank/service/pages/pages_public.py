@@ -42,7 +42,7 @@ async def public(request: Request, dataset: str, caller: Anybody) -> Response:
         rows = sorted(spending.queries.values(), key=lambda row: (-row.asked, row.name))
         return {
             "spending": spending, "questions": rows[:MOST_QUESTIONS], "more": max(0, len(rows) - MOST_QUESTIONS),
-            "now": plain_words.at_best(account.state.spent), "ever": plain_words.at_best(account.state.budget),
+            "ever": plain_words.at_best(account.budgets, account.epsilon, account.policy.delta),
             **_facts(account),
         }  # fmt: skip
 
@@ -58,8 +58,7 @@ def _facts(account: Account) -> dict[str, Any]:
     """What balance and guarantee are now."""
     state = account.state
     return {
-        "name": account.name, "state": state, "epsilon": account.epsilon(state.budget),
-        "delta": float(account.policy.delta), "epsilon_spent": account.epsilon(state.spent),
-        "share": float(state.spent) / float(state.budget) if state.budget else 1.0,
+        "name": account.name, "state": state, "epsilon": account.epsilon, "budgets": account.budgets,
+        "delta": float(account.policy.delta), "share": account.share(state.spent),
         "answers": account.ledger.books.count(account.id),
     }  # fmt: skip

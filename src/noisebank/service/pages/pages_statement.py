@@ -71,7 +71,6 @@ async def export(request: Request, dataset: str, caller: Reader, kind: str) -> R
 def _facts(request: Request, account: Account) -> dict[str, Any]:
     state, ledger = account.state, account.ledger
     spending: Spending = request.app.state.spendings.of(account)
-    budget, used = state.budget.units, state.spent.units
     points = spending.points()
     people = [each for each in request.app.state.access.people() if each.part is Part.ANALYST]
     views = {account.analyst(person.name): account.view(person.name) for person in people}
@@ -81,8 +80,8 @@ def _facts(request: Request, account: Account) -> dict[str, Any]:
         "newest": request.app.state.desk.statement_page(account, PAGE // 2),
         "queries": _top(spending.queries.values()), "analysts": _analysts(spending, views, people, account),
         "kinds": _top(spending.kinds.values()), "halves": [spending.whole, spending.part],
-        "share": used / budget if budget else 1.0, "left": state.left,
-        "epsilon_budget": account.epsilon(state.budget), "epsilon_spent": account.epsilon(state.spent),
+        "share": account.share(state.spent), "left": state.left, "epsilon": account.epsilon,
+        "budgets": account.budgets,
         "naive": Precision(spending.all.naive), "saved": spending.all.saved, "life": spending.life(time.time()),
         "questions_left": spending.questions_left(), "changes": [_change(each) for each in changes[::-1][:20]],
         "raised": _pending(changes, time.time()), "head": request.app.state.desk.head(),
@@ -171,9 +170,10 @@ def _plain(spending: Spending) -> dict[str, Any]:
 
     return {
         "name": account.name, "account": account.id.hex(), "budget": shown.amount(state.budget),
-        "spent": shown.amount(state.spent), "left": shown.amount(state.left), "epsilon_budget":
-        account.epsilon(state.budget), "epsilon_spent": account.epsilon(state.spent), "delta":
-        float(account.policy.delta), "cases": dict(spending.cases), "by_query": rows(spending.queries.values()),
+        "spent": shown.amount(state.spent), "left": shown.amount(state.left),
+        "share": account.share(state.spent), "epsilon": account.epsilon, "delta": float(account.policy.delta),
+        "raised": account.budgets.raised, "lowered": account.budgets.lowered,
+        "cases": dict(spending.cases), "by_query": rows(spending.queries.values()),
         "by_analyst": rows(spending.analysts.values()), "by_kind": rows(spending.kinds.values()),
         "by_part": rows([spending.whole, spending.part]), "owner": state.owner, "curator": state.curator,
         "raise_delay_seconds": state.raise_delay, "paused": state.paused, "version": state.version,

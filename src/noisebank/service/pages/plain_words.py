@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, exp, floor, isfinite, log10
 from typing import Any
 
+from noisebank.ledger.books import Budgets
 from noisebank.privacy.calibration import account_epsilon
 from noisebank.units import Precision
 
@@ -71,12 +73,13 @@ def count(value: int) -> str:
 
 
 def epsilon(value: float) -> str:
-    """Epsilon with three digits.
+    """Epsilon with three digits, rounded up: it is a limit.
 
-    >>> epsilon(0.55589), epsilon(3.0), epsilon(0.0)
-    ('0.556', '3', '0')
+    >>> epsilon(0.55589), epsilon(1.9221), epsilon(3.0), epsilon(0.0), epsilon(99.91)
+    ('0.556', '1.93', '3', '0', '100')
     """
-    return f"{value:.3g}"
+    exact = Decimal(repr(value))
+    return f"{float(exact.quantize(Decimal(1).scaleb(exact.adjusted() - 2), ROUND_CEILING)):.4g}"
 
 
 def times(share: float) -> str:
@@ -140,21 +143,35 @@ def ether(wei: int) -> str:
     return f"{wei / 1e18:.4g} ETH"
 
 
-@lru_cache(256)
-def at_best(spent: Precision) -> float:
+def at_best(budgets: Budgets, epsilon: float, delta: Fraction) -> float:
     """How often somebody is right at best who guesses, from all answers together, which of two equally likely rows
-    is yours: never more than this, whatever else they know. 0.5 is tossing a coin.
+    is yours: never more than this, whatever else they know and whenever they stop to guess. 0.5 is tossing a coin.
+
+    Over everything that the noise could have been. Of a budget that was raised after answers were given, what its
+    odometer says; else what the budget says that was fixed before. Proof: docs/proofs/odometer.md.
+    """
+    return right_guesses(epsilon, delta) if budgets.raised else within_budget(budgets.fixed)
+
+
+def right_guesses(epsilon: float, delta: Fraction) -> float:
+    """The share of right guesses that (epsilon, delta) allows.
 
     Source: for every (epsilon, delta) that holds, the error probabilities a, b of a test satisfy
     a + e^eps b >= 1 - delta and e^eps a + b >= 1 - delta (Kairouz, Oh, Viswanath 2015, Theorem 2.1), so the share of
-    right guesses is at most 1 - (1 - delta)/(1 + e^eps). The least over several delta holds, as each one does.
+    right guesses is at most 1 - (1 - delta)/(1 + e^eps).
     """
-    if not spent:
+    return 1.0 - (1.0 - float(delta)) / (1.0 + exp(min(epsilon, 700.0)))
+
+
+@lru_cache(256)
+def within_budget(budget: Precision) -> float:
+    """The same for all that a budget may pay for which was fixed before the first answer: the least over several delta
+    holds, as each one does."""
+    if not budget:
         return 0.5
     found = 1.0
     for delta in RISK_DELTAS:
-        epsilon = float(account_epsilon(spent, delta))
-        found = min(found, 1.0 - (1.0 - float(delta)) / (1.0 + exp(min(epsilon, 700.0))))
+        found = min(found, right_guesses(float(account_epsilon(budget, delta)), delta))
     return found
 
 

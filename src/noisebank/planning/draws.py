@@ -1,0 +1,57 @@
+"""How many draws of a measurement one person can touch: what the proof of the discreteness margin counts.
+
+A measurement is a vector: one draw for each group, or for each node of a first look. Between neighbouring tables only
+those coordinates differ that a row of the one person falls into; the others have the same law on both tables and need
+no margin. Everything here follows from the policy and the query, or from the ledger's public words alone.
+Proof: docs/proofs/discrete_gaussian.md.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from noisebank.planning.haar import padded
+from noisebank.planning.prefix import Prefix
+from noisebank.planning.serving import COUNTS, Look, statistic_of
+from noisebank.policy import Neighbours, Policy
+from noisebank.queries.cells import Cube, cubes_of
+from noisebank.queries.groups import MAX_GROUPS, group_count
+from noisebank.queries.query import GROUPED, Query
+from noisebank.units import Precision
+
+
+def changed_rows(policy: Policy) -> int:
+    """Rows that may differ between neighbours: those of one person, twice if another takes their place."""
+    return policy.max_rows * (2 if policy.neighbours is Neighbours.REPLACE_ONE else 1)
+
+
+def touched_draws(query: Query, policy: Policy) -> int:
+    """Of one fresh measurement of the query, plain or in a cube."""
+    if isinstance(query, Look):
+        return look_draws(next(cube for cube in cubes_of(policy) if cube.columns == query.over), policy)
+    return min(group_count(query, policy), changed_rows(policy))  # a row lies in one group at most
+
+
+def look_draws(cube: Cube, policy: Policy) -> int:
+    """Of a first look: a row lies in one node of each level."""
+    axes = statistic_of(policy, cube, COUNTS).axes
+    rows = changed_rows(policy)
+    sizes = (
+        prod(padded(axis.size) >> step for axis, step in zip(axes, level, strict=True))
+        for level in Prefix(axes, Precision(1)).levels
+    )
+    return sum(min(nodes, rows) for nodes in sizes)
+
+
+def most_draws(policy: Policy, about: int, whole_cube: bool) -> int:
+    """The most that a measurement with these public words may be; `whole_cube` says that it may be a first look."""
+    if is_single(about, whole_cube):
+        return 1
+    grouped = min(MAX_GROUPS, changed_rows(policy)) if about & GROUPED else 1
+    looks = [look_draws(cube, policy) for cube in cubes_of(policy)] if whole_cube else []
+    return max([grouped, *looks])
+
+
+def is_single(about: int, whole_cube: bool) -> bool:
+    """Whether a measurement with these public words is one draw, whatever the policy."""
+    return not about & GROUPED and not whole_cube

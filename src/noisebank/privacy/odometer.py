@@ -1,0 +1,77 @@
+"""What a budget means that was raised after answers were given: a bound that holds at every moment.
+
+A conversion such as `budget_precision` is true for an amount that was fixed before the first answer. How far a budget
+is raised may depend on the answers. Then a line that the privacy loss seldom crosses, at any moment, takes its place.
+Proof: docs/proofs/odometer.md.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import lru_cache
+
+from flint import arb
+
+from noisebank.privacy.calibration import (
+    DELTA_MARGIN,
+    EPSILON_MARGIN,
+    EPSILON_STEP,
+    account_epsilon,
+    ball,
+    check_delta,
+)
+from noisebank.units import NOTHING, UNITS_PER_PRECISION, Precision
+
+SLOPE_STEPS = 2**64
+"""Any slope makes a true line, so how it is rounded does not matter; it must be the same one always."""
+
+
+@lru_cache(256)
+def promised_epsilon(fixed: Precision, largest: Precision, delta: Fraction) -> Fraction:
+    """What an account promises at `delta`, rounded up to 1e-9.
+
+    `fixed` is the budget that was known before the first answer, `largest` the largest that ever held. A budget that
+    is lowered later promises what it did before: when it was lowered may depend on answers.
+    """
+    return account_epsilon(fixed, delta) if largest <= fixed else raised_epsilon(fixed, largest, delta)
+
+
+def raised_epsilon(fixed: Precision, raised: Precision, delta: Fraction) -> Fraction:
+    """The epsilon at `delta` of a budget that was raised from `fixed` after answers were given, rounded up to 1e-9.
+
+    Guarantees: whatever decides when and how far budgets are raised, with probability 1 - delta the privacy loss is at
+    no moment above what this says for the largest budget until then.
+    """
+    check_delta(delta)
+    if not fixed or raised < fixed:
+        raise ValueError(f"a raise from {fixed} to {raised}")
+    slope = _slope(fixed, delta)
+    loss = _chance(delta) / ball(slope) + ball((1 + slope) * raised.exact / 2 + EPSILON_MARGIN)
+    return _whole((loss / ball(EPSILON_STEP)).upper().ceil()) * EPSILON_STEP
+
+
+def raised_precision(fixed: Precision, epsilon: Fraction, delta: Fraction) -> Precision:
+    """The largest budget that a raise to `epsilon` may grant after answers were given; rounded down, maybe nothing."""
+    check_delta(delta)
+    slope = _slope(fixed, delta)
+    room = ball(epsilon - EPSILON_MARGIN) - _chance(delta) / ball(slope)
+    units = _whole((room * 2 / ball(1 + slope) * UNITS_PER_PRECISION).lower().floor())
+    return Precision(units) if units > 0 else NOTHING
+
+
+def _chance(delta: Fraction) -> arb:
+    """log 1/delta, less what discreteness takes."""
+    return -ball(delta * (1 - DELTA_MARGIN)).log()
+
+
+def _slope(fixed: Precision, delta: Fraction) -> Fraction:
+    """Of the line that is lowest where the fixed budget ends: sqrt(2 log(1/delta) / fixed), a rational near it."""
+    best = (2 * _chance(delta) / ball(fixed.exact)).sqrt()
+    return Fraction(max(1, _whole((best * SLOPE_STEPS).mid().floor())), SLOPE_STEPS)
+
+
+def _whole(value: arb) -> int:
+    found = value.unique_fmpz()
+    if found is None:
+        raise ArithmeticError("the working precision does not decide this rounding")
+    return int(found)

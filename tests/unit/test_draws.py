@@ -1,0 +1,158 @@
+"""Draws that one person can touch: counted from ledger and vault, refused beyond the limit, recounted by verifiers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+from noisebank import drawing
+from noisebank.audit import openings as opened
+from noisebank.audit.verifier import verify
+from noisebank.drawing import Draws
+from noisebank.errors import DrawsExhausted
+from noisebank.opening import known_accounts, open_account, open_next
+from noisebank.path import Account
+from noisebank.policy_file import read_policy
+from noisebank.privacy.calibration import EPSILON_MARGIN, MAX_DRAWS
+from noisebank.records import Case
+from noisebank.recovery import recover
+from noisebank.statement import openings
+from support import memory_rooms, write_people
+
+WISH = {"epsilon": "0.1", "delta": "1e-6"}
+GROUPED = "SELECT COUNT(*) FROM people WHERE age > {} GROUP BY smoker, town"
+
+
+@contextmanager
+def limited(most: int) -> Iterator[None]:
+    """The proof allows so many draws."""
+    with patch.object(drawing, "MAX_DRAWS", most), patch.object(opened, "MAX_DRAWS", most):
+        yield
+
+
+def account_of(folder: Path, more: str = "", neighbours: str = "replace-one") -> Account:
+    path = write_people(folder, neighbours=neighbours)
+    path.write_text(more + path.read_text())
+    return open_account(memory_rooms(), read_policy(path))[0]
+
+
+def families(folder: Path) -> Account:
+    """Four groups and three rows per person: somebody who comes or goes touches three."""
+    path = write_people(folder, neighbours="add-remove")
+    path.write_text('unit = "age"\nmax_rows = 3\n' + path.read_text())
+    return open_account(memory_rooms(), read_policy(path))[0]
+
+
+def drawn(account: Account) -> int:
+    """Counted by a bank that starts anew."""
+    return Draws(account.id, account.ledger, account.vault)._counted()
+
+
+def test_a_measurement_of_groups_is_counted_by_what_a_person_touches(tmp_path: Path) -> None:
+    account = account_of(tmp_path)
+    account.ask("SELECT COUNT(*) FROM people WHERE age > 30", **WISH)
+    account.ask(GROUPED.format(30), **WISH)
+    account.ask(GROUPED.format(30), **WISH)  # the same bits
+    account.ask(GROUPED.format(30), epsilon="0.05", delta="1e-6")  # a blur
+    assert drawn(account) == 1 + 2  # who leaves one group enters another
+    account.ask("SELECT SUM(income) FROM people GROUP BY town", **WISH)
+    assert drawn(account) == 5 and account.state.measurements == 3
+    assert MAX_DRAWS == 2**20 and 2 * MAX_DRAWS / EPSILON_MARGIN == 2**43  # the margin pays for draws
+
+
+def test_beyond_the_limit_nothing_is_measured_or_charged(tmp_path: Path) -> None:
+    account = families(tmp_path)
+    with limited(7):
+        account.ask(GROUPED.format(30), **WISH)
+        account.ask(GROUPED.format(40), **WISH)
+        spent = account.state.spent
+        with pytest.raises(DrawsExhausted) as refused:
+            account.ask(GROUPED.format(50), **WISH)
+        assert (refused.value.most, refused.value.drawn) == (7, 6)
+        with pytest.raises(DrawsExhausted):  # of a group, none is charged
+            account.ask("SELECT COUNT(*), SUM(income) FROM people", **WISH)
+        assert account.state.spent == spent
+        assert account.ask(GROUPED.format(40), **WISH).case is Case.REPEAT
+        account.ask("SELECT COUNT(*) FROM people", **WISH)  # one more fits
+        with pytest.raises(DrawsExhausted):
+            account.ask("SELECT COUNT(*) FROM people WHERE smoker", **WISH)
+        assert verify(account.ledger.export(), openings=[openings(account)]).passed
+
+
+def test_a_count_of_one_per_reservation_would_go_on(tmp_path: Path) -> None:
+    """The planted bug: what the contract counts."""
+    account = families(tmp_path)
+    with limited(7), patch.object(drawing, "most_draws", lambda *_: 1):
+        for age in range(30, 33):
+            account.ask(GROUPED.format(age), **WISH)
+    with limited(7):
+        report = verify(account.ledger.export(), openings=[openings(account)])
+        assert not report.passed and "not covered by the proof" in report.problem
+    assert verify(account.ledger.export(), openings=[openings(account)]).passed
+
+
+def test_several_that_pass_the_first_check_at_once_do_not_pass_the_second(tmp_path: Path) -> None:
+    account = families(tmp_path)
+    with limited(7):
+        with patch.object(Draws, "check_next", lambda *_: None):
+            account.ask(GROUPED.format(30), **WISH)
+            account.ask(GROUPED.format(31), **WISH)
+            with pytest.raises(DrawsExhausted):
+                account.ask(GROUPED.format(32), **WISH, key="late")
+        assert [found.finished for found in account.ledger.reservations(account.id)] == [True, True, False]
+        found = recover(account)  # what lies beyond the limit stays undrawn; whatever came before can be finished
+        assert (found.finished, found.unknown) == (0, 1)
+        assert verify(account.ledger.export(), openings=[openings(account)]).passed
+    assert account.ask(GROUPED.format(32), **WISH, key="late").case is Case.FIRST
+
+
+def test_the_count_is_derived_after_a_restart_a_new_version_and_a_loss(tmp_path: Path) -> None:
+    path = write_people(tmp_path, neighbours="add-remove")
+    plain = path.read_text()
+    path.write_text('unit = "age"\nmax_rows = 3\n' + plain)
+    rooms = memory_rooms()
+    account = open_account(rooms, read_policy(path))[0]
+    account.ask(GROUPED.format(30), **WISH)
+    (tmp_path / "people.csv").write_text((tmp_path / "people.csv").read_text() + "33,100,true,north,1\n")
+    path.write_text('unit = "age"\nmax_rows = 9\n' + plain)
+    second = open_next(rooms, account, read_policy(path))[0]
+    second.ask(GROUPED.format(30), **WISH)
+    assert drawn(second) == 3 + 4  # four groups are fewer than nine rows
+    (again,) = known_accounts(rooms)
+    assert drawn(again) == 7 and again.draws._bound() == 3 + 9
+    with patch.object(type(rooms.vault), "request", lambda *_: None):  # a vault without the requests
+        assert drawn(second) == 3 + 9
+    with patch.object(type(rooms.vault), "opening", lambda *_: None):  # and without the policies
+        assert drawn(second) == 2 * MAX_DRAWS
+    report = verify(rooms.ledger.export(), openings=[openings(second)])
+    assert any("4 draws that one person can touch, of 1,048,576, besides 1" in what for what in report.compared_with)
+    assert any("how many draws" in what for what in report.cannot_see)
+
+
+def test_a_first_look_counts_a_node_of_every_level(tmp_path: Path) -> None:
+    path = write_people(tmp_path, neighbours="replace-one", epsilon="50", delta="0.01")
+    text = path.read_text().replace("bounds = [0, 120]", f"bounds = [0, 63]\nbins = {list(range(8, 64, 8))}")
+    path.write_text('cubes = [["age"]]\nfirst_look_at = "opening"\n' + text)
+    account = open_account(memory_rooms(), read_policy(path))[0]
+    assert account.state.measurements == 1
+    assert drawn(account) == 2 + 2 + 2 + 1  # 8, 4, 2 and 1 nodes; two cells may change
+    assert account.draws._bound() == 7
+    (look,) = account.ledger.reservations(account.id)
+    sealed = account.vault.answer(look.id)
+    assert sealed is not None and sum(len(level[2]) for level in sealed.body["levels"]) == 15
+    report = verify(account.ledger.export(), openings=[openings(account)])
+    assert report.passed and any("7 draws that one person can touch" in what for what in report.compared_with)
+    assert not any("how many draws" in what for what in report.cannot_see)
+
+
+def test_without_openings_the_verifier_says_what_it_cannot_count(tmp_path: Path) -> None:
+    account = account_of(tmp_path)
+    account.ask("SELECT COUNT(*) FROM people WHERE age > 30", **WISH)
+    assert not any("how many draws" in what for what in verify(account.ledger.export()).cannot_see)
+    account.ask(GROUPED.format(30), **WISH)
+    (said,) = (what for what in verify(account.ledger.export()).cannot_see if "how many draws" in what)
+    assert account.id.hex()[:12] in said
