@@ -102,7 +102,8 @@ def _csv_table(files: Sequence[Path], columns: Sequence[str]) -> str:
     kinds = ", ".join(f"'{column}': 'VARCHAR'" for column in columns)
     return (
         f"read_csv({_list(files)}, columns = {{{kinds}}}, header = true, auto_detect = false, delim = ',', "
-        "quote = '\"', escape = '\"', strict_mode = false, null_padding = true, parallel = false, hive_partitioning = false)"
+        "quote = '\"', escape = '\"', strict_mode = false, null_padding = true, parallel = false, "
+        "hive_partitioning = false)"
     )
 
 
