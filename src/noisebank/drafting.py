@@ -20,7 +20,8 @@ NUMBERS = ("DOUBLE", "FLOAT", "DECIMAL", "REAL")
 HEAD = """\
 # A draft, made from the names and types of {file} alone: no value is in it.
 # Fill in what is marked. Use what is publicly known, never what the table happens to contain:
-# this policy is public, and every price and guarantee follows from it.
+# this policy is public, and every price and guarantee follows from it. That goes for types, too, if
+# whoever wrote the file took them from its rows (a missing value turns whole numbers into others).
 name = "{name}"
 source = {source}
 {names}

@@ -43,6 +43,8 @@ class Confirmed:
     """The names of the file's columns are names, though they look like a row."""
     policy: bool = False
     """The policy is meant as it is, though a draft's marks are in it or a column has mostly none of its keys."""
+    same_rows: bool = False
+    """Of the next version: there is none, the table was only written again. Checked, and refused if it is not so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +86,10 @@ def open_next(
     """Opens the next version of an account whose table has changed.
 
     What is spent stays spent: the same people are in the table. Earlier answers are not reused, and reservations
-    without an answer are burnt. What a person is and what the budget promises cannot change with a version. A table
-    that was only written again, with the same rows, stays in its version.
+    without an answer are burnt. What a person is and what the budget promises cannot change with a version.
+
+    Versions are public. So whether there is a new one follows from what the owner says and not from the rows: one
+    that came only where rows have changed would tell everybody whether the one person who might have changed has.
     """
     for part in FIXED:
         was, new = (str(getattr(value, "value", value)) for value in _both(account.policy, policy, part))
@@ -93,13 +97,16 @@ def open_next(
             raise BadRequest(part, new, f"is {was} in this account, for all versions")
     _check_meant(policy, confirmed)
     state = account.state
-    if policy.public() == account.policy.public():
+    if confirmed.same_rows:
+        if policy.public() != account.policy.public():
+            raise BadRequest("policy", policy.name, "is another one than the account's: open its next version")
         engine = engine_of(policy, columns_of(policy.source), account.secrets.row_key)
         identity, inspection, salt = engine.identity(), engine.inspect(), account.secrets.data_salt
-        if commitment(salt, engine.fingerprint(salt)) == state.data:
-            rooms.vault.save_identity(state.data, identity, kept_source(policy.source))
-            _add_cubes(rooms, account.id, policy)  # a crash may have come before all were declared
-            return _looked(rooms, account.id), inspection
+        if commitment(salt, engine.fingerprint(salt)) != state.data:
+            raise BadTable(f"{policy.source.name} has other rows than were opened: open the account's next version")
+        rooms.vault.save_identity(state.data, identity, kept_source(policy.source))
+        _add_cubes(rooms, account.id, policy)  # a crash may have come before all were declared
+        return _looked(rooms, account.id), inspection
     secrets = Secrets(account.secrets.secret, rooms.entropy.token(), state.version + 1)
     data, inspection = _kept(rooms, policy, secrets, moved, confirmed)
     rooms.ledger.open_version(account.id, policy.digest, data)

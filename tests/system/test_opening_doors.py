@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import httpx
 import pytest
@@ -77,10 +77,10 @@ def opened(folder: Path, policy: Path, *words: str) -> Result:
 
 
 @contextmanager
-def served(folder: Path) -> Iterator[tuple[str, str]]:
+def served(folder: Path, log: TextIO | None = None) -> Iterator[tuple[str, str]]:
     """The bank over HTTP: its address, and the owner's key."""
     with open_bank(folder / "bank") as bank:
-        app = make_app(bank, Settings(bank=bank.folder, origin="http://testserver"), Log(io.StringIO()))
+        app = make_app(bank, Settings(bank=bank.folder, origin="http://testserver"), Log(log or io.StringIO()))
         with running(app) as address:
             yield address, app.state.access.make_key("owner")[0]
 
@@ -187,11 +187,27 @@ def test_other_names_are_another_table(tmp_path: Path) -> None:
     write_table(tmp_path, None, [("1", "7", "north"), ("2", "8", "south")])
     policy = write_policy(tmp_path, 2, names=True)
     assert opened(tmp_path, policy).exit_code == 0
-    again = opened(tmp_path, policy, "--next", "people", "--json")
+    again = opened(tmp_path, policy, "--next", "people", "--same", "--json")
     assert json.loads(again.stdout)["version"] == 1
     policy.write_text(policy.read_text().replace('"age", "called"', '"called", "age"'))
+    assert opened(tmp_path, policy, "--next", "people", "--same").exit_code == 2
     other = opened(tmp_path, policy, "--next", "people", "--json")
     assert json.loads(other.stdout)["version"] == 2
+    assert opened(tmp_path, policy, "--same").exit_code == 2
+
+
+def test_a_table_that_cannot_be_read_does_not_say_where_it_lies(tmp_path: Path) -> None:
+    """Who asks over HTTP learns that it cannot be read; the operator finds the reason in the log."""
+    table = write_table(tmp_path, NAMES)
+    assert opened(tmp_path, write_policy(tmp_path, 4, names=False)).exit_code == 0
+    table.rename(tmp_path / "elsewhere.csv")
+    log = io.StringIO()
+    with served(tmp_path, log) as (address, key):
+        headers = {"authorization": f"Bearer {key}", "idempotency-key": "k"}
+        asked = {"sql": "SELECT COUNT(*) FROM people WHERE age > 30", "epsilon": "0.5", "delta": "1e-6"}
+        refused = httpx.post(f"{address}/v1/datasets/people/answers", json=asked, headers=headers)
+    assert refused.status_code == 503 and "people.csv" not in refused.text and str(tmp_path) not in refused.text
+    assert str(table) in log.getvalue()
 
 
 @pytest.mark.parametrize(
