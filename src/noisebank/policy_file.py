@@ -20,7 +20,7 @@ from noisebank.privacy.calibration import check_delta, check_epsilon
 from noisebank.units import exact
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
-UNFILLED = re.compile(r"#.*FILL IN|\"FILL\", \"IN\"")
+UNFILLED = re.compile(r"#.*FILL IN|\"FILL\",\s*\"IN\"")
 """What a draft marks."""
 MOST_LOOKS = Fraction(9, 10)
 """Of the budget, for first looks: something must be left for questions."""

@@ -20,6 +20,9 @@ def settings(source: Source) -> str:
     if source.path is None:
         where = source.address or source.keeper.value
         return f"source = {json.dumps(where)}\ntable = {json.dumps('.'.join(source.parts))}\n"
+    if source.column_names:
+        names = f"column_names = {json.dumps(list(source.column_names))}\nengine = {json.dumps(source.keeper.value)}\n"
+        return f"source = {json.dumps(str(source.path))}\n{names}"
     if source.keeper is Keeper.SPARK:
         return f'source = {json.dumps(str(source.path))}\nengine = "spark"\n'
     return f"source = {json.dumps(str(source.path))}\ntable = {json.dumps('.'.join(source.parts))}\n"

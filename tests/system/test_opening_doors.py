@@ -182,6 +182,13 @@ def test_given_names_make_the_first_line_a_row(tmp_path: Path) -> None:
         assert account.engine.statistic(query) == 1  # the first line counts, also after a restart
 
 
+def test_a_header_is_no_row_either(tmp_path: Path) -> None:
+    """Names for a file that has them already: its header would count as a person."""
+    write_table(tmp_path, NAMES)
+    refused = opened(tmp_path, write_policy(tmp_path, 5, names=True))
+    assert refused.exit_code == 2 and "has a header" in refused.stderr
+
+
 def test_other_names_are_another_table(tmp_path: Path) -> None:
     """Answers about one reading of the columns are not reused for another."""
     write_table(tmp_path, None, [("1", "7", "north"), ("2", "8", "south")])

@@ -61,8 +61,10 @@ def given_names(source: Source) -> tuple[str, ...]:
 def csv_header(path: Path, given: tuple[str, ...] = ()) -> tuple[str, ...]:
     """The names of a CSV file's columns: those that are given, or its first line."""
     found = _first_line(path)
-    if given and len(given) != len(found):
+    if given and found and len(given) != len(found):  # no line at all is no row
         raise BadTable(f"{path} has {len(found)} columns; the policy's column_names are {len(given)}")
+    if given and found == given:
+        raise BadTable(f"{path} begins with the policy's column_names: it has a header, leave them out")
     return given or found
 
 
