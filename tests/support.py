@@ -11,7 +11,7 @@ from noisebank.ledger.embedded import EmbeddedChain, begin_chain
 from noisebank.ledger.journal import Journal
 from noisebank.ledger.protocol import Role
 from noisebank.ledger.signing import Key
-from noisebank.opening import Rooms, open_account
+from noisebank.opening import Confirmed, Rooms, open_account
 from noisebank.path import Account
 from noisebank.policy_file import read_policy
 from noisebank.vault.sqlite_vault import SqliteVault
@@ -82,5 +82,5 @@ def memory_rooms(
 
 
 def memory_account(policy: Path, entropy: Entropy | None = None) -> Account:
-    """An account in a bank without a disk."""
-    return open_account(memory_rooms(entropy), read_policy(policy))[0]
+    """An account in a bank without a disk. Its table may be an odd one: most values none of the keys, say."""
+    return open_account(memory_rooms(entropy), read_policy(policy), confirmed=Confirmed(policy=True))[0]

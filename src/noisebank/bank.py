@@ -22,7 +22,17 @@ from noisebank.ledger.rpc import RpcChain
 from noisebank.ledger.signing import Key
 from noisebank.ledger.where import Where, read_where, write_where
 from noisebank.measuring.engine import Inspection
-from noisebank.opening import Moved, Rooms, known_account, known_accounts, open_account, open_next, unseen
+from noisebank.opening import (
+    UNCONFIRMED,
+    Confirmed,
+    Moved,
+    Rooms,
+    known_account,
+    known_accounts,
+    open_account,
+    open_next,
+    unseen,
+)
 from noisebank.path import Account
 from noisebank.policy import Policy
 from noisebank.policy_file import read_policy
@@ -88,20 +98,25 @@ class Bank:
         """The chain that decides."""
         return self.rooms.ledger
 
-    def open_account(self, policy: Policy | Path | str) -> Account:
+    def open_account(self, policy: Policy | Path | str, confirmed: Confirmed = UNCONFIRMED) -> Account:
         """Opens an account for a policy, or for the policy file at a path."""
-        return self.open_and_inspect(policy)[0]
+        return self.open_and_inspect(policy, confirmed=confirmed)[0]
 
     def open_and_inspect(
-        self, policy: Policy | Path | str, following: str | None = None, moved: Moved = unseen
+        self,
+        policy: Policy | Path | str,
+        following: str | None = None,
+        moved: Moved = unseen,
+        confirmed: Confirmed = UNCONFIRMED,
     ) -> tuple[Account, Inspection]:
         """The same, with what was found in the table: for its owner. `following` names the account whose table
-        has changed: its next version is opened, and what is spent stays spent."""
+        has changed: its next version is opened, and what is spent stays spent. `confirmed` is for a table that is
+        probably not meant: see `Confirmed`."""
         found = policy if isinstance(policy, Policy) else read_policy(Path(policy))
         if following is None:
-            account, inspection = open_account(self.rooms, found, moved)
+            account, inspection = open_account(self.rooms, found, moved, confirmed)
         else:
-            account, inspection = open_next(self.rooms, self.account(following), found, moved)
+            account, inspection = open_next(self.rooms, self.account(following), found, moved, confirmed)
         self._accounts[account.name] = account
         return account, inspection
 

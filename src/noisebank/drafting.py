@@ -5,30 +5,32 @@ Whoever writes bounds after looking at the data puts the data into the policy, w
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 from pathlib import Path
 
 from noisebank.errors import BadTable
+from noisebank.measuring.duckdb_engine import csv_header
+from noisebank.measuring.headers import check_header
 from noisebank.policy_file import NAME
 
 INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
 NUMBERS = ("DOUBLE", "FLOAT", "DECIMAL", "REAL")
 
 HEAD = """\
-# A draft, made from the names and types of {file} alone: no value was read.
+# A draft, made from the names and types of {file} alone: no value is in it.
 # Fill in what is marked. Use what is publicly known, never what the table happens to contain:
-# this policy is public, and every price and guarantee follows from it.
+# this policy is public, and every price and guarantee follows from it. That goes for types, too, if
+# whoever wrote the file took them from its rows (a missing value turns whole numbers into others).
 name = "{name}"
 source = {source}
-
+{names}
 # What one person can change: "replace-one" (their row becomes any other; the number of rows is
 # public: say rows = N) or "add-remove" (their row is there or not: say row_cap = N).
 neighbours = "add-remove"
 row_cap = 1000000            # FILL IN: the most rows that the table may ever have
 
-# Every row is a person, unless a column tells people apart:
+# Every row is a person, unless a column tells people apart (then say row_cap, never rows):
 # unit = "person_id"
 # max_rows = 3               # how many rows of one person count
 
@@ -38,12 +40,17 @@ delta = 1e-6                 # FILL IN: far below one over the number of people
 """
 
 
-def draft_policy(source: Path, folder: Path | None = None) -> str:
-    """The text of a policy for the table in a CSV or Parquet file. Reads its schema only.
+def draft_policy(
+    source: Path, folder: Path | None = None, column_names: tuple[str, ...] = (), header: bool = False
+) -> str:
+    """The text of a policy for the table in a CSV or Parquet file, from its schema only.
 
-    `folder` is where the policy will lie: its source is named from there.
+    `folder` is where the policy will lie: its source is named from there. `column_names` are for a CSV file without a
+    header. A header that looks like a row is refused, unless `header` says that it is one.
     """
-    columns = _schema(source)
+    columns = _schema(source, column_names)
+    if not header and not column_names:
+        check_header(source)
     names = [name for name, _ in columns]
     if not names or "" in names or len({name.lower() for name in names}) < len(names):
         raise BadTable(f"{source.name}: its columns need names, all different")
@@ -51,23 +58,28 @@ def draft_policy(source: Path, folder: Path | None = None) -> str:
     name = source.stem.lower()
     if not NAME.fullmatch(name):
         name = "table_1"
-    text = [HEAD.format(source=_text(where), file=source.name if source.name.isprintable() else "a table", name=name)]
+    text = [
+        HEAD.format(
+            source=_text(where),
+            file=source.name if source.name.isprintable() else "a table",
+            name=name,
+            names=f"column_names = [{', '.join(map(_text, column_names))}]\n" if column_names else "",
+        )
+    ]
     text += [_column(column, kind) for column, kind in columns]
     text.append('[queries]\n# over_60 = "SELECT COUNT(*) FROM ' + name + ' WHERE age > 60"\n')
     return "\n".join(text)
 
 
-def _schema(source: Path) -> list[tuple[str, str]]:
+def _schema(source: Path, column_names: tuple[str, ...]) -> list[tuple[str, str]]:
     """Names and types; a CSV file has no types, so none are guessed from its rows."""
     if not source.is_file():
         raise BadTable(f"there is no file {source}")
-    if source.suffix.lower() == ".parquet":
-        return _parquet_schema(source)
-    try:
-        with source.open(newline="", encoding="utf-8-sig") as file:
-            return [(name.strip(), "") for name in next(csv.reader(file), [])]
-    except (OSError, UnicodeDecodeError, csv.Error):
-        raise BadTable(f"{source} is no readable CSV file") from None
+    if source.suffix.lower() != ".parquet":
+        return [(name, "") for name in csv_header(source, column_names)]
+    if column_names:
+        raise BadTable(f"{source.name} has names of its own: column names are for CSV files without a header")
+    return _parquet_schema(source)
 
 
 def _parquet_schema(source: Path) -> list[tuple[str, str]]:

@@ -15,8 +15,10 @@ from noisebank.ledger.protocol import AccountState, Opening
 from noisebank.measuring.cubed_engine import CubedEngine
 from noisebank.measuring.engine import Inspection
 from noisebank.measuring.engines import columns_of, engine_of
+from noisebank.measuring.headers import check_header
 from noisebank.path import Account
-from noisebank.policy import Neighbours, Policy, kept_source, policy_from_public, source_from_kept
+from noisebank.policy import Policy, kept_source, policy_from_public, source_from_kept
+from noisebank.policy_file import check_filled
 from noisebank.privacy.calibration import budget_precision
 from noisebank.queries.cells import cubes_of
 from noisebank.queries.derived import check_queries
@@ -34,6 +36,18 @@ def unseen(done: int, total: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class Confirmed:
+    """What the owner confirms, having looked. Without, a table or policy that is probably not meant is not opened."""
+
+    header: bool = False
+    """The names of the file's columns are names, though they look like a row."""
+    policy: bool = False
+    """The policy is meant as it is, though a draft's marks are in it or a column has mostly none of its keys."""
+    same_rows: bool = False
+    """Of the next version: there is none, the table was only written again. Checked, and refused if it is not so."""
+
+
+@dataclass(frozen=True, slots=True)
 class Rooms:
     """The parts that accounts share."""
 
@@ -42,7 +56,12 @@ class Rooms:
     entropy: Entropy
 
 
-def open_account(rooms: Rooms, policy: Policy, moved: Moved = unseen) -> tuple[Account, Inspection]:
+UNCONFIRMED = Confirmed()
+
+
+def open_account(
+    rooms: Rooms, policy: Policy, moved: Moved = unseen, confirmed: Confirmed = UNCONFIRMED
+) -> tuple[Account, Inspection]:
     """Checks the table against its policy, then opens its account on the ledger.
 
     The vault keeps salts and policy first, under the data commitment; the ledger's account names
@@ -53,40 +72,51 @@ def open_account(rooms: Rooms, policy: Policy, moved: Moved = unseen) -> tuple[A
             "name", policy.name, "is already an account of this bank; if its table changed, open the next version of it"
         )
     _check_unknown(rooms, policy)
+    _check_meant(policy, confirmed)
     budget = budget_precision(policy.epsilon, policy.delta)
-    data, inspection = _kept(rooms, policy, Secrets(rooms.entropy.token(), rooms.entropy.token()), moved)
+    data, inspection = _kept(rooms, policy, Secrets(rooms.entropy.token(), rooms.entropy.token()), moved, confirmed)
     id = rooms.ledger.open_account(Opening(budget, policy.digest, data, policy.raise_delay))
     _add_cubes(rooms, id, policy)
     return _looked(rooms, id), inspection
 
 
-def open_next(rooms: Rooms, account: Account, policy: Policy, moved: Moved = unseen) -> tuple[Account, Inspection]:
+def open_next(
+    rooms: Rooms, account: Account, policy: Policy, moved: Moved = unseen, confirmed: Confirmed = UNCONFIRMED
+) -> tuple[Account, Inspection]:
     """Opens the next version of an account whose table has changed.
 
     What is spent stays spent: the same people are in the table. Earlier answers are not reused, and reservations
-    without an answer are burnt. What a person is and what the budget promises cannot change with a version. A table
-    that was only written again, with the same rows, stays in its version.
+    without an answer are burnt. What a person is and what the budget promises cannot change with a version.
+
+    Versions are public. So whether there is a new one follows from what the owner says and not from the rows: one
+    that came only where rows have changed would tell everybody whether the one person who might have changed has.
     """
     for part in FIXED:
         was, new = (str(getattr(value, "value", value)) for value in _both(account.policy, policy, part))
         if was != new:
             raise BadRequest(part, new, f"is {was} in this account, for all versions")
+    _check_meant(policy, confirmed)
     state = account.state
-    if policy.public() == account.policy.public():
+    if confirmed.same_rows:
+        if policy.public() != account.policy.public():
+            raise BadRequest("policy", policy.name, "is another one than the account's: open its next version")
         engine = engine_of(policy, columns_of(policy.source), account.secrets.row_key)
         identity, inspection, salt = engine.identity(), engine.inspect(), account.secrets.data_salt
-        if commitment(salt, engine.fingerprint(salt)) == state.data:
-            rooms.vault.save_identity(state.data, identity, kept_source(policy.source))
-            _add_cubes(rooms, account.id, policy)  # a crash may have come before all were declared
-            return _looked(rooms, account.id), inspection
+        if commitment(salt, engine.fingerprint(salt)) != state.data:
+            raise BadTable(f"{policy.source.name} has other rows than were opened: open the account's next version")
+        rooms.vault.save_identity(state.data, identity, kept_source(policy.source))
+        _add_cubes(rooms, account.id, policy)  # a crash may have come before all were declared
+        return _looked(rooms, account.id), inspection
     secrets = Secrets(account.secrets.secret, rooms.entropy.token(), state.version + 1)
-    data, inspection = _kept(rooms, policy, secrets, moved)
+    data, inspection = _kept(rooms, policy, secrets, moved, confirmed)
     rooms.ledger.open_version(account.id, policy.digest, data)
     _add_cubes(rooms, account.id, policy)
     return _looked(rooms, account.id), inspection
 
 
-def _kept(rooms: Rooms, policy: Policy, secrets: Secrets, moved: Moved) -> tuple[bytes, Inspection]:
+def _kept(
+    rooms: Rooms, policy: Policy, secrets: Secrets, moved: Moved, confirmed: Confirmed
+) -> tuple[bytes, Inspection]:
     """Looks at the whole table and keeps what its account needs; the data commitment under which it is kept."""
     check_queries(policy)
     header = columns_of(policy.source)
@@ -95,6 +125,8 @@ def _kept(rooms: Rooms, policy: Policy, secrets: Secrets, moved: Moved) -> tuple
     looks = 2 + len(policy.cubes)
     inspection = engine.inspect()
     _check_table(policy, inspection)
+    if not confirmed.policy:
+        _check_keys(policy, inspection)
     moved(1, looks)
     cubes = []
     for number, cube in enumerate(cubes_of(policy), 1):
@@ -201,10 +233,30 @@ def _check_unknown(rooms: Rooms, policy: Policy) -> None:
             )
 
 
+def _check_meant(policy: Policy, confirmed: Confirmed) -> None:
+    """Before the table is looked at: is the policy finished, and are its names no row of somebody's?"""
+    if not confirmed.policy:
+        check_filled(policy)
+    if not confirmed.header:
+        check_header(policy.source)
+
+
+def _check_keys(policy: Policy, inspection: Inspection) -> None:
+    """Keys that most values are none of were not meant for this column. Confirmed to the owner, kept nowhere."""
+    strange = [
+        name for name, unkeyed in inspection.unkeyed.items() if 2 * unkeyed > inspection.rows - inspection.missing[name]
+    ]
+    if strange:
+        raise BadTable(
+            f"{policy.source.name}: more than half of the values in column {', '.join(strange)} are none of the "
+            "declared keys. Correct the keys, or say --yes if they are meant"
+        )
+
+
 def _check_table(policy: Policy, inspection: Inspection) -> None:
     wrong = []
-    if policy.neighbours is Neighbours.REPLACE_ONE and inspection.rows != policy.row_cap:
-        wrong.append(f"it has {inspection.rows} rows; the policy says rows = {policy.row_cap}")
+    if policy.public_rows is not None and inspection.rows != policy.public_rows:
+        wrong.append(f"it has {inspection.rows} rows; the policy says rows = {policy.public_rows}")
     elif inspection.rows > policy.row_cap:
         wrong.append(f"it has {inspection.rows} rows; the policy caps them at {policy.row_cap}")
     for name, missing in inspection.missing.items():

@@ -40,16 +40,19 @@ class Keeper(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table that is more than a file for DuckDB: in one of its databases, in PostgreSQL, or for Spark.
+    """A table that is more than a file for DuckDB: in one of its databases, in PostgreSQL, or for Spark; or a CSV file
+    without a header.
 
     `parts` is its name, catalogue and schema first; empty where `path` is the table. `address` says
-    where a server is, never with a password; empty where the environment says it.
+    where a server is, never with a password; empty where the environment says it. `column_names` are
+    those of a CSV file without a header: its first line is a row like any other.
     """
 
     keeper: Keeper
     parts: tuple[str, ...] = ()
     path: Path | None = None
     address: str = ""
+    column_names: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -57,6 +60,8 @@ class Table:
         return self.parts[-1] if self.parts else self.path.name if self.path else ""
 
     def __str__(self) -> str:
+        if not self.parts and self.keeper is Keeper.DUCKDB:
+            return str(self.path)
         where = {Keeper.DUCKDB: str(self.path), Keeper.POSTGRESQL: "PostgreSQL", Keeper.SPARK: "Spark"}[self.keeper]
         return f"{'.'.join(self.parts) or self.path} in {where}"
 
@@ -67,11 +72,12 @@ class Table:
             "parts": list(self.parts),
             "path": None if self.path is None else str(self.path),
             "address": self.address,
+            **({"column_names": list(self.column_names)} if self.column_names else {}),
         }
 
 
 Source = Path | Table
-"""Where a table lies; never public. A plain path is a CSV or Parquet file that DuckDB reads."""
+"""Where a table lies; never public. A plain path is a Parquet file, or a CSV file with a header, that DuckDB reads."""
 
 
 def kept_source(source: Source) -> str | dict[str, Any]:
@@ -85,7 +91,8 @@ def source_from_kept(kept: str | Mapping[str, Any]) -> Source:
         return Path(kept)
     path = kept["path"]
     parts = tuple(kept["parts"])
-    return Table(Keeper(kept["keeper"]), parts, None if path is None else Path(path), kept["address"])
+    names = tuple(kept.get("column_names", ()))
+    return Table(Keeper(kept["keeper"]), parts, None if path is None else Path(path), kept["address"], names)
 
 
 class Neighbours(Enum):
@@ -168,6 +175,7 @@ class Policy:
     source: Source
     neighbours: Neighbours
     row_cap: int
+    """The most rows that the table may have; where one row replaces another, exactly so many: see `public_rows`."""
     columns: Mapping[str, Column]
     epsilon: Fraction
     delta: Fraction
@@ -183,10 +191,12 @@ class Policy:
     """Counts are looked at once that pays, or when the account opens, before any question."""
     hide_questions: bool = False
     """Whether the public page keeps to itself what was asked."""
+    unfilled: tuple[int, ...] = field(default=(), compare=False)
+    """Lines of the policy file that still say FILL IN, as a draft does. Not part of what is public."""
 
     @property
     def public_rows(self) -> int | None:
-        """The public number of rows: known only where one row replaces another."""
+        """The public number of rows: neighbours share it only where one row replaces another."""
         if self.neighbours is Neighbours.REPLACE_ONE and self.unit == "row":
             return self.row_cap
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from math import prod
@@ -12,18 +13,20 @@ from types import MappingProxyType
 from typing import Any
 
 from noisebank.errors import BadPolicy, BadRequest, Mistake
-from noisebank.policy import MAX_CELLS, MAX_ROWS, Column, FirstLookAt, Neighbours, Policy
+from noisebank.policy import MAX_CELLS, MAX_ROWS, Column, FirstLookAt, Neighbours, Policy, Source, Table
 from noisebank.policy_columns import ColumnReader, plain, unknown
 from noisebank.policy_source import SourceReader
 from noisebank.privacy.calibration import check_delta, check_epsilon
 from noisebank.units import exact
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
+UNFILLED = re.compile(r"#.*FILL IN|\"FILL\",\s*\"IN\"")
+"""What a draft marks."""
 MOST_LOOKS = Fraction(9, 10)
 """Of the budget, for first looks: something must be left for questions."""
 TOP_KEYS = (
-    "name", "source", "table", "engine", "neighbours", "rows", "row_cap", "unit", "max_rows", "raise_delay_hours",
-    "budget", "columns", "queries", "cubes", "first_look", "first_look_at", "hide_questions",
+    "name", "source", "table", "engine", "column_names", "neighbours", "rows", "row_cap", "unit", "max_rows",
+    "raise_delay_hours", "budget", "columns", "queries", "cubes", "first_look", "first_look_at", "hide_questions",
 )  # fmt: skip
 
 
@@ -52,7 +55,15 @@ def parse_policy(text: str, folder: Path, origin: str = "policy") -> Policy:
     policy = reader.policy(folder)
     if reader.mistakes or policy is None:
         raise BadPolicy(tuple(sorted(reader.mistakes, key=lambda mistake: mistake.line)), origin)
-    return policy
+    lines = enumerate(text.splitlines(), start=1)
+    return replace(policy, unfilled=tuple(number for number, line in lines if UNFILLED.search(line)))
+
+
+def check_filled(policy: Policy) -> None:
+    """`BadPolicy` with every line that a draft has marked and that nobody has filled in."""
+    if policy.unfilled:
+        right = "write what is publicly known, and take the mark away"
+        raise BadPolicy(tuple(Mistake(line, "draft", "says FILL IN", right) for line in policy.unfilled), policy.name)
 
 
 class _Reader:
@@ -75,6 +86,7 @@ class _Reader:
         neighbours = self._neighbours()
         row_cap = self._row_cap(neighbours)
         columns = ColumnReader(self.tree, self.wrong).columns()
+        self._check_named(source, columns)
         unit, max_rows = self._unit(columns)
         epsilon = self._budget("epsilon", check_epsilon)
         delta = self._budget("delta", check_delta)
@@ -102,6 +114,12 @@ class _Reader:
             first_look_at=first_look_at,
             hide_questions=hidden,
         )
+
+    def _check_named(self, source: Source | None, columns: dict[str, Column]) -> None:
+        names = source.column_names if isinstance(source, Table) else ()
+        for name in columns if names else ():
+            if name not in names:
+                self.wrong(f"columns.{name}", "is none of column_names", "write the same name in both places")
 
     def _name(self) -> str:
         name = self._text("name", 'write name = "survey"')
@@ -133,13 +151,18 @@ class _Reader:
             return None
 
     def _row_cap(self, neighbours: Neighbours | None) -> int:
-        needed, other = ("rows", "row_cap") if neighbours is Neighbours.REPLACE_ONE else ("row_cap", "rows")
+        """Neighbours share the number of rows only where one row replaces another. Where a person's rows are replaced
+        by somebody else's, it is as private as anything else in the table, and the policy says a cap."""
         if neighbours is None:
             return 1
+        replaced = neighbours is Neighbours.REPLACE_ONE
+        exact = replaced and self.tree.get("unit", "row") == "row"
+        needed, other = ("rows", "row_cap") if exact else ("row_cap", "rows")
+        meaning = "the public number of rows" if exact else "the most rows that it may ever have"
         if other in self.tree:
-            self.wrong(other, f"does not go with {neighbours.value!r}", f"write {needed} instead")
+            unit = " and a unit column" if replaced and not exact else ""
+            self.wrong(other, f"does not go with {neighbours.value!r}{unit}", f"write {needed} = {meaning} instead")
         if needed not in self.tree:
-            meaning = "the public number of rows" if needed == "rows" else "the most rows that it may ever have"
             self.wrong(needed, "is missing", f"write {needed} = {meaning}")
             return 1
         return self._integer(needed, 1, MAX_ROWS, 1)

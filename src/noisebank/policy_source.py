@@ -1,4 +1,4 @@
-"""Reads where a policy's table lies: `source`, `table`, `engine`. Passwords are refused and never quoted."""
+"""Reads where a policy's table lies: `source`, `table`, `engine`, `column_names`. Passwords are never quoted."""
 
 from __future__ import annotations
 
@@ -28,6 +28,17 @@ class SourceReader:
 
     def source(self) -> Source | None:
         """A file, or a table in a DuckDB file, in PostgreSQL or in Spark; None if there is a mistake."""
+        found = self._found()
+        names = self._column_names()
+        if not names or found is None:
+            return found
+        path = found.path if isinstance(found, Table) else found
+        keeper = found.keeper if isinstance(found, Table) else Keeper.DUCKDB
+        if path is None or path.suffix.lower() in (".parquet", ".duckdb"):
+            self._wrong("column_names", "does not go with a table that has names of its own", "leave it out")
+        return Table(keeper, path=path, column_names=names)
+
+    def _found(self) -> Source | None:
         text = self._text("source", 'write source = "table.csv"')
         engine = self._engine()
         if not text:
@@ -82,6 +93,18 @@ class SourceReader:
             kinds = ", ".join(f'"{keeper.value}"' for keeper in Keeper)
             self._wrong("engine", f"{value!r} is no engine", f"use one of {kinds}, or leave it out")
             return None
+
+    def _column_names(self) -> tuple[str, ...]:
+        """The names of the columns of a CSV file without a header."""
+        names = self._tree.get("column_names")
+        if names is None:
+            return ()
+        texts = isinstance(names, list) and all(isinstance(name, str) and name.strip() == name != "" for name in names)
+        if not texts or not names or len({name.lower() for name in names}) < len(names):
+            right = 'write one name per column of the file, all different: column_names = ["age", "town"]'
+            self._wrong("column_names", "are no names", right)
+            return ()
+        return tuple(names)
 
     def _table(self, where: str, most: int) -> tuple[str, ...]:
         """A name of up to so many parts; a part with a dot in it is written in double quotes."""

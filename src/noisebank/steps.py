@@ -416,8 +416,7 @@ class Steps:
 
     def _check_identity(self) -> None:
         if self.engine.identity() != self._identity:  # not quoted: the size of a file tells neighbours apart
-            name = self.policy.source.name
-            raise TableChanged(f"the table {name} changed since this account was opened: open its next version")
+            raise TableChanged(f"the table of {self.name} changed since this account was opened: open its next version")
 
 
 @lru_cache(maxsize=MOST_READ)

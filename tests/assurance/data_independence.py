@@ -12,15 +12,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, cast
 from unittest.mock import patch
 
 from assurance.planting import plant_bug, plant_class, replaces
 from assurance.report import Finding, Progress
 from noisebank.answers import Answer, Quote
+from noisebank.bank import Bank
 from noisebank.derivation import DerivedAnswer
 from noisebank.digests import keccak
 from noisebank.entropy import Entropy, SystemEntropy, workload
@@ -30,8 +32,9 @@ from noisebank.path import Account
 from noisebank.planning.pricing import Wish
 from noisebank.privacy.noise import Law, draw
 from noisebank.queries.query import Function, Query, Question
+from noisebank.service.desk import Desk
 from noisebank.units import GridValue, Precision
-from support import memory_account, write_people
+from support import PEOPLE, memory_account, write_people
 
 LIMITS = {"ann": Precision.floor(Fraction(2)), "bob": Precision.floor(Fraction(1, 4))}
 Plant = Callable[[Account], AbstractContextManager[None]]
@@ -152,6 +155,7 @@ def outcomes(account: Account, asked: list[Asking], see: Callable[[Answer], obje
     state = asdict(account.state)
     del state["data"]  # the salted commitment to the table itself
     found.append(("state", state))
+    found.append(("what everybody sees", Desk(cast(Bank, None)).dataset(account)))
     return found
 
 
@@ -276,6 +280,38 @@ def two_tables(folder: Path, random: Random, relation: str, near: bool) -> list[
     ]
 
 
+CAPPED, COUNTED = "row_cap = 1000", "row_cap = {rows}"
+Person = list[str]
+
+
+def two_crowds(folder: Path, random: Random, relation: str, near: bool, size: str = CAPPED) -> list[Path]:
+    """The same for people with one to four rows each, of which two count. Who comes has another number of rows than
+    who goes."""
+    people = [_visits(random, f"p{number}", 0) for number in range(random.randrange(1, 5))]
+    other = list(people) if near else [_visits(random, f"q{number}", 0) for number in range(len(people))]
+    place = random.randrange(len(other))
+    if relation == "replace-one":
+        other[place] = _visits(random, "somebody else", len(people[place]))
+    else:
+        del other[place]
+    return [_write_visits(folder / name, crowd, relation, size) for name, crowd in (("a", people), ("b", other))]
+
+
+def _visits(random: Random, who: str, other_than: int) -> Person:
+    count = random.choice([number for number in range(1, 5) if number != other_than])
+    return [f"{row(random)},{who}" for _ in range(count)]
+
+
+def _write_visits(folder: Path, people: list[Person], relation: str, size: str) -> Path:
+    lines = [line for person in people for line in person]
+    policy = write_people(folder, lines=lines, epsilon="8", neighbours=relation)
+    (folder / "people.csv").write_text("\n".join(["age,income,smoker,town,children,who", *lines]) + "\n")
+    size = size.format(rows=max(1, len(lines))) + '\nunit = "who"\nmax_rows = 2'
+    text = PEOPLE.format(neighbours=relation, rows=size, epsilon="8", delta="1e-6")
+    policy.write_text(text + '[columns.who]\ntype = "text"\n')
+    return policy
+
+
 # -- planted bugs ----------------------------------------------------------------------------------
 
 
@@ -329,33 +365,44 @@ def data_independence(share: float) -> Finding:
     sequences, length = max(4, round(150 * share)), 60 if share >= 0.1 else 40
     honest = {name: _run(run, sequences, length, nullcontext) for name, run in EXPERIMENTS.items()}
     few = max(2, round(20 * share))
+    exact = _run(neighbours, few, length, nullcontext, partial(two_crowds, size=COUNTED), ("replace-one",))
     planted = {
         f"{bug} ({found} differences)": found > 0
         for bug, plant in PLANTS.items()
         for found in [sum(_run(run, few, length, plant) for run in EXPERIMENTS.values())]
     }
+    planted[f"the number of rows for a cap, where people have several ({exact} differences)"] = exact > 0
     return Finding(
         row="cost, case or error depends on data",
-        tried=f"{sequences:,} sequences of {length} requests on swapped tables, as many on neighbours; "
-        f"{few} of each on every planted bug",
+        tried=f"{sequences:,} sequences of {length} requests on swapped tables, as many on neighbours, half of them "
+        f"with people of several rows; {few} of each on every planted bug",
         figure=", ".join(f"{found} differences on {name}" for name, found in honest.items()),
         violations=sum(honest.values()),
         planted=planted,
-        note="answers, quotes, errors, receipts and ledger compared; nothing statistical",
+        note="answers, quotes, errors, receipts, ledger and public facts compared; nothing statistical",
     )
 
 
 EXPERIMENTS = {"swapped tables": swapped, "neighbours": neighbours}
 
 
-def _run(experiment: Callable[..., int], sequences: int, length: int, plant: Plant) -> int:
+def _run(
+    experiment: Callable[..., int],
+    sequences: int,
+    length: int,
+    plant: Plant,
+    drawn: Callable[..., list[Path]] | None = None,
+    relations: Sequence[str] = ("replace-one", "add-remove"),
+) -> int:
+    """Tables of rows and of people with several rows in turn, unless one kind is `drawn`."""
     found, progress = 0, Progress(f"sequences, {experiment.__name__}", sequences)
     for seed in range(sequences):
         progress(seed)
         random = workload(seed)
-        relation = ("replace-one", "add-remove")[seed % 2]
+        relation = relations[seed % len(relations)]
+        draw_two = drawn or (two_tables, two_crowds)[seed // 2 % 2]
         with TemporaryDirectory() as folder:
-            tables = two_tables(Path(folder), random, relation, near=experiment is neighbours)
+            tables = draw_two(Path(folder), random, relation, near=experiment is neighbours)
             found += experiment(Path(folder), requests(random, length), tables, plant)
     return found
 

@@ -126,7 +126,8 @@ def test_every_error_of_the_bank_arrives_as_itself_with_its_fields(kind: type[er
     sent = raised_by(kind)
     row, body, _ = body_of(sent, "r")
     got = error_of(row.status, body)
-    assert type(got) is kind and str(got) == str(sent)
+    # What is wrong with a table is for its operator: the SDK learns the kind of the error alone.
+    assert type(got) is kind and str(got) == (body["detail"] if kind is errors.BadTable else str(sent))
     for name, value in vars(sent).items():
         assert hasattr(got, name)
         if isinstance(value, Precision):

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from noisebank.entropy import Entropy
-from noisebank.opening import open_account
+from noisebank.opening import Confirmed, open_account
 from noisebank.path import Account
 from noisebank.policy import Keeper, Source, Table
 from noisebank.policy_file import read_policy
@@ -20,6 +20,9 @@ def settings(source: Source) -> str:
     if source.path is None:
         where = source.address or source.keeper.value
         return f"source = {json.dumps(where)}\ntable = {json.dumps('.'.join(source.parts))}\n"
+    if source.column_names:
+        names = f"column_names = {json.dumps(list(source.column_names))}\nengine = {json.dumps(source.keeper.value)}\n"
+        return f"source = {json.dumps(str(source.path))}\n{names}"
     if source.keeper is Keeper.SPARK:
         return f'source = {json.dumps(str(source.path))}\nengine = "spark"\n'
     return f"source = {json.dumps(str(source.path))}\ntable = {json.dumps('.'.join(source.parts))}\n"
@@ -29,4 +32,4 @@ def account_over(source: Source, policy: str, folder: Path, entropy: Entropy | N
     """An account for a table; `policy` is the policy file without its first lines."""
     path = folder / f"policy{len(list(folder.glob('policy*')))}.toml"
     path.write_text(settings(source) + policy, encoding="utf-8")
-    return open_account(memory_rooms(entropy), read_policy(path))[0]
+    return open_account(memory_rooms(entropy), read_policy(path), confirmed=Confirmed(policy=True))[0]

@@ -53,8 +53,10 @@ class Store:
         name = name or f"t{next(NUMBERS)}"
         if self.only_text:
             path = self.folder / f"{name}.csv"
-            _write_csv(path, list(types), rows)
-            return path if self.kind == "csv" else Table(Keeper.SPARK, path=path)
+            names = tuple(types) if sum(name.encode()) % 2 else ()  # every other table has no header
+            _write_csv(path, list(types), rows, header=not names)
+            keeper = Keeper.DUCKDB if self.kind == "csv" else Keeper.SPARK
+            return path if self.kind == "csv" and not names else Table(keeper, path=path, column_names=names)
         if self.kind == "postgresql":
             assert self.server is not None
             _write_postgres(self.server, name, types, rows)
@@ -108,10 +110,11 @@ class Store:
         return engine
 
 
-def _write_csv(path: Path, names: list[str], rows: list[Row]) -> None:
+def _write_csv(path: Path, names: list[str], rows: list[Row], header: bool) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, quoting=csv.QUOTE_ALL)
-        writer.writerow(names)
+        if header:
+            writer.writerow(names)
         writer.writerows([["" if row[name] is None else row[name] for name in names] for row in rows])
 
 

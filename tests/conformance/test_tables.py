@@ -60,7 +60,7 @@ def test_a_column_that_vanishes_is_named(store: Store) -> None:
     engine = engine_over(source)
     store.replace(source, {"town": "text"}, ROWS)
     if store.only_text:  # columns of a CSV are told by their places: the file's identity is what has changed
-        with pytest.raises(BadTable, match="no column age"):
+        with pytest.raises(BadTable, match=r"no column age|has 1 columns"):
             engine_over(source)
         return
     with pytest.raises(BadTable, match="no column age any more") as raised:

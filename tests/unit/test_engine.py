@@ -301,8 +301,9 @@ def test_a_secret_row_key_is_only_a_text(table: Table) -> None:
 
 
 def test_missing_columns_are_named(table: Table) -> None:
-    with pytest.raises(BadTable, match="no column town; it has x, city"):
+    with pytest.raises(BadTable, match="no column town; it has 2 columns") as caught:
         table("x,city\n1,north\n")
+    assert "city" not in str(caught.value)  # without a header it would be of somebody
 
 
 def test_no_file(tmp_path: Path) -> None:

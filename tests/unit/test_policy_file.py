@@ -89,8 +89,10 @@ def test_people_with_several_rows():
     assert policy.public_rows is None
 
 
-def test_the_number_of_rows_is_not_public_where_people_have_several():
-    assert read(changed("rows = 5000", 'rows = 5000\nunit = "note"\nmax_rows = 3')).public_rows is None
+def test_the_number_of_rows_is_capped_where_people_have_several():
+    """Somebody with one row may be replaced by somebody with three: neighbours share a cap, not the number."""
+    policy = read(changed("rows = 5000", 'row_cap = 5000\nunit = "note"\nmax_rows = 3'))
+    assert (policy.neighbours, policy.row_cap, policy.public_rows) == (Neighbours.REPLACE_ONE, 5000, None)
 
 
 def test_source_is_relative_to_the_file(tmp_path):
@@ -102,7 +104,7 @@ def test_source_is_relative_to_the_file(tmp_path):
 
 
 def test_survives_its_public_form():
-    for text in (GOOD, changed("rows = 5000", 'rows = 5000\nunit = "note"\nmax_rows = 3\nraise_delay_hours = 1')):
+    for text in (GOOD, changed("rows = 5000", 'row_cap = 5000\nunit = "note"\nmax_rows = 3\nraise_delay_hours = 1')):
         policy = read(text)
         facts = json.loads(canonical(policy.public()))
         again = policy_from_public(facts, policy.source)
@@ -176,6 +178,8 @@ SINGLE = [
     ('"replace-one"', '"add-remove"', 1, "row_cap", "is missing", "the most rows that it may ever have"),
     ("rows = 5000\n", "", 1, "rows", "is missing", "public number of rows"),
     ("rows = 5000", "rows = 5000\nrow_cap = 1", 5, "row_cap", "does not go with 'replace-one'", "write rows"),
+    ("rows = 5000", 'rows = 9\nunit = "note"\nmax_rows = 3', 4, "rows", "and a unit column", "write row_cap ="),
+    ("rows = 5000", 'unit = "note"\nmax_rows = 3', 1, "row_cap", "is missing", "the most rows that it may ever have"),
     ("rows = 5000", "rows = 0", 4, "rows", "0 does not fit", "from 1 to"),
     ("rows = 5000", "rows = -5", 4, "rows", "-5 does not fit", "from 1 to"),
     ("rows = 5000", "rows = true", 4, "rows", "True does not fit", "whole number"),
@@ -187,8 +191,8 @@ SINGLE = [
     ("rows = 5000", 'rows = 5000\nunit = "person"', 5, "unit", "is no declared column", '"row"'),
     ("rows = 5000", "rows = 5000\nunit = 3", 5, "unit", "is no declared column", '"row"'),
     ("rows = 5000", 'rows = 5000\nunit = ["note"]', 5, "unit", "is no declared column", '"row"'),
-    ("rows = 5000", 'rows = 5000\nunit = "note"', 1, "max_rows", "is missing", "max_rows = 3"),
-    ("rows = 5000", 'rows = 5000\nunit = "note"\nmax_rows = 0', 6, "max_rows", "0 does not fit", "from 1 to"),
+    ("rows = 5000", 'row_cap = 5000\nunit = "note"', 1, "max_rows", "is missing", "max_rows = 3"),
+    ("rows = 5000", 'row_cap = 5000\nunit = "note"\nmax_rows = 0', 6, "max_rows", "0 does not fit", "from 1 to"),
     ("rows = 5000", "rows = 5000\nsalt = 3", 5, "salt", "is no setting", "use one of name, source"),
     ("[budget]\nepsilon = 8\ndelta = 1e-4\n", "", 1, "budget", "is missing", "[budget]"),
     ("[budget]\nepsilon = 8\ndelta = 1e-4\n", "budget = 3\n", 6, "budget", "is missing", "[budget]"),

@@ -109,8 +109,33 @@ def test_nobody_but_the_vault_learns_where_a_table_lies() -> None:
     assert policy_from_public(policy.public(), source_from_kept(kept_source(policy.source))) == policy
 
 
+@pytest.mark.parametrize(("engine", "keeper"), [("", Keeper.DUCKDB), ('engine = "spark"\n', Keeper.SPARK)])
+def test_names_for_a_file_without_a_header(engine: str, keeper: Keeper) -> None:
+    """They are where the table lies: no part of what is public, and kept with the source."""
+    settings = f'source = "a.csv"\n{engine}column_names = ["age", "Maria"]\n'
+    policy = parse_policy(settings + REST, Path("/tables"))
+    assert policy.source == Table(keeper, path=Path("/tables/a.csv"), column_names=("age", "Maria"))
+    assert source_from_kept(kept_source(policy.source)) == policy.source
+    assert "Maria" not in str(policy.public())
+    assert policy.digest == parse_policy(f'source = "a.csv"\n{REST}', Path("/tables")).digest
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        'source = "a.parquet"',
+        'source = "a.parquet"\nengine = "spark"',
+        'source = "a.duckdb"\ntable = "t"',
+        f'source = "{SERVER}"\ntable = "t"',
+        'source = "spark"\ntable = "t"',
+    ],
+)
+def test_tables_with_names_of_their_own_get_no_others(settings: str) -> None:
+    assert "names of its own" in mistakes(f'{settings}\ncolumn_names = ["age"]\n')
+
+
 def test_every_way_in_the_page_about_engines_is_one() -> None:
     rows = re.findall(r"^\|[^|]*\| (`source = [^|]*) \|", (ROOT / "docs" / "engines.md").read_text(), re.MULTILINE)
-    assert len(rows) == 7
+    assert len(rows) == 8
     for row in rows:
         assert source_of("\n".join(re.findall(r"`([^`]*)`", row)))

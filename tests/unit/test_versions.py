@@ -10,10 +10,10 @@ from support import memory_rooms, write_people
 
 from noisebank.audit.verifier import verify
 from noisebank.bank import create_bank, open_bank
-from noisebank.errors import BadRequest, KeyReused, TableChanged, Tampered
+from noisebank.errors import BadRequest, KeyReused, Misuse, TableChanged, Tampered
 from noisebank.ledger.embedded import EmbeddedChain
 from noisebank.ledger.protocol import Seal
-from noisebank.opening import open_account, open_next
+from noisebank.opening import Confirmed, open_account, open_next
 from noisebank.path import Account
 from noisebank.planning.reuse import Plan
 from noisebank.policy_file import read_policy
@@ -83,9 +83,34 @@ def test_the_same_rows_stay_in_their_version(policy: Path):
     os.utime(table, (1, 1))
     with pytest.raises(TableChanged):
         first.ask("SELECT COUNT(*) FROM people", within=5)
-    same, _ = open_next(rooms, first, read_policy(policy))
+    same, _ = open_next(rooms, first, read_policy(policy), confirmed=Confirmed(same_rows=True))
     assert same.state.version == 1 and same.ask(SQL, within=10).case is Case.INFER
     assert same.ask("SELECT COUNT(*) FROM people", within=5).case is Case.FIRST
+
+
+@pytest.mark.parametrize("rows_change", [False, True])
+def test_whether_rows_have_changed_cannot_be_seen_from_versions(policy: Path, rows_change: bool):
+    """The table is opened anew on a day that was fixed before, and one person's row has changed since, or has not."""
+    rooms = memory_rooms()
+    first, _ = open_account(rooms, read_policy(policy))
+    if rows_change:
+        changed(policy)
+    second, _ = open_next(rooms, first, read_policy(policy))
+    assert second.state.version == 2
+
+
+def test_rows_that_are_not_the_same_do_not_pass_for_it(policy: Path):
+    rooms = memory_rooms()
+    first, _ = open_account(rooms, read_policy(policy))
+    before = rooms.ledger.head()
+    for change in (
+        lambda: policy.write_text(policy.read_text().replace("[0, 120]", "[0, 110]")),
+        lambda: changed(policy),
+    ):
+        change()
+        with pytest.raises(Misuse):
+            open_next(rooms, first, read_policy(policy), confirmed=Confirmed(same_rows=True))
+    assert rooms.ledger.head() == before
 
 
 @pytest.mark.parametrize(

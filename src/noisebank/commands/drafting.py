@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from noisebank.commands.options import as_json, guarded
+from noisebank.commands.options import as_json, guarded, header
 
 
 @click.group()
@@ -17,18 +17,24 @@ def policy() -> None:
 @policy.command("draft")
 @click.argument("table", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path), help="Write it here instead of showing it; never overwrites.")
+@click.option("--column-names", metavar="NAMES", help="Of a CSV file without a header: its columns, comma-separated.")
+@header
 @as_json
 @guarded
-def draft(table: Path, out: Path | None, as_json: bool) -> None:
+def draft(table: Path, out: Path | None, column_names: str | None, header: str | None, as_json: bool) -> None:
     """Write a commented policy for TABLE from its schema: names and types, never values.
 
+    It stops at a file whose first line looks like a row and not like a header.
+
     Example:  noisebank policy draft survey.parquet --out survey.toml
+    Example:  noisebank policy draft survey.csv --column-names age,town,income
     """
     from noisebank import console
     from noisebank.drafting import draft_policy
     from noisebank.errors import BadRequest
 
-    text = draft_policy(table, None if out is None else out.parent)
+    names = () if column_names is None else tuple(name.strip() for name in column_names.split(","))
+    text = draft_policy(table, None if out is None else out.parent, names, header is not None)
     if out is not None:
         try:
             with out.open("x", encoding="utf-8") as file:
@@ -43,20 +49,29 @@ def draft(table: Path, out: Path | None, as_json: bool) -> None:
 
 @policy.command("check")
 @click.argument("path", type=click.Path(path_type=Path))
+@header
 @as_json
 @guarded
-def check(path: Path, as_json: bool) -> None:
-    """Check the policy at PATH and its named queries. The table is not read.
+def check(path: Path, header: str | None, as_json: bool) -> None:
+    """Check the policy at PATH and its named queries, and that nothing is left to fill in.
+
+    The table need not be there. If it is a file, its first line must not look like a row.
 
     Example:  noisebank policy check survey.toml
     """
     from noisebank import console
-    from noisebank.policy_file import read_policy
+    from noisebank.measuring.headers import check_header
+    from noisebank.policy import Table
+    from noisebank.policy_file import check_filled, read_policy
     from noisebank.privacy.calibration import budget_precision
     from noisebank.queries.derived import check_queries
 
     found = read_policy(path)
     check_queries(found)
+    check_filled(found)
+    place = found.source.path if isinstance(found.source, Table) else found.source
+    if header is None and place is not None and place.exists():
+        check_header(found.source)
     shown = {
         "name": found.name,
         "columns": len(found.columns),

@@ -53,6 +53,9 @@ in_bank = click.option(
 )  # fmt: skip
 of_account = click.option("--account", "-a", help="The account's name; not needed if there is only one.")
 owner_key = click.option("--owner-key", type=click.Path(path_type=Path), help="The owner's key, if moved off the bank.")
+header = click.option(
+    "--header", type=click.Choice(["yes"]), help="The file's first line are names, though it looks like a row."
+)
 wished = options(
     click.option("--epsilon", "-e", metavar="E", help="Epsilon of this answer alone (with --delta)."),
     click.option("--delta", "-d", metavar="D", help="Delta of this answer alone."),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from noisebank.commands.options import as_json, guarded, in_bank, of_account, opened_bank, owner_key
+from noisebank.commands.options import as_json, guarded, header, in_bank, of_account, opened_bank, owner_key
 
 if TYPE_CHECKING:
     from noisebank.ledger.where import Where
@@ -85,33 +85,53 @@ def _where(rpc: str | None, contract: str | None, first: int, confirmations: int
 @click.option(
     "--next", "following", metavar="ACCOUNT", help="The table of this account changed: open the next version of it."
 )
+@click.option("--same", is_flag=True, help="With --next: its rows are the same, and so shall be its version.")
+@header
+@click.option("--yes", is_flag=True, help="Also if lines say FILL IN, or a column has mostly none of its keys.")
 @in_bank
 @owner_key
 @as_json
 @guarded
 def open_(
-    policy: Path, limits: Path | None, following: str | None, folder: Path, owner_key: Path | None, as_json: bool
+    policy: Path,
+    limits: Path | None,
+    following: str | None,
+    same: bool,
+    header: str | None,
+    yes: bool,
+    folder: Path,
+    owner_key: Path | None,
+    as_json: bool,
 ) -> None:
     """Open an account for the table that POLICY describes.
 
     When its table has changed, --next opens the next version of the same account: what is spent
-    stays spent, earlier answers are not reused.
+    stays spent, earlier answers are not reused. Versions are public, so there is a new one whether or
+    not the rows differ. If the table was only written again, --same stays in the version.
+
+    It stops, before anything is on the ledger, at what is probably not meant: a file whose first line
+    looks like a row and not like a header (its names would be public, and the row lost), a draft that
+    is not filled in, a column with mostly none of its keys. --header yes and --yes say that it is.
 
     Example:  noisebank open survey.toml --bank bank
     Example:  noisebank open survey.toml --next survey
     """
     from noisebank import console
+    from noisebank.errors import BadRequest
     from noisebank.limits import limited, read_limits
+    from noisebank.opening import Confirmed
     from noisebank.policy_file import read_policy
     from noisebank.queries.cells import cubes_of
 
+    if same and following is None:
+        raise BadRequest("same", "yes", "goes with --next ACCOUNT")
     with opened_bank(folder, owner_key) as bank:
         before = bank.account(following).state.version if following else 0
         rules = read_policy(policy)
         if limits is not None:
             rules = limited(rules, read_limits(limits))
         with console.progress("looking at the table", quiet=as_json) as moved:
-            account, found = bank.open_and_inspect(rules, following, moved)
+            account, found = bank.open_and_inspect(rules, following, moved, Confirmed(header is not None, yes, same))
         state = account.state
         cubes = [(", ".join(cube.columns), cube.cells) for cube in cubes_of(account.policy)]
         made: dict[str, Any] = {"name": account.name, "version": state.version, "cubes": dict(cubes),

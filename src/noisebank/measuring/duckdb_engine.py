@@ -40,7 +40,7 @@ def header_of(source: Source) -> tuple[str, ...]:
     """The names of a table's columns: metadata, no rows."""
     path = path_of(source)
     _check_file(path)
-    if isinstance(source, Table):
+    if isinstance(source, Table) and source.parts:
         return tuple(name for name, _ in _Database(path, source.parts).columns())
     if path.suffix.lower() == ".parquet":
         import duckdb
@@ -50,11 +50,25 @@ def header_of(source: Source) -> tuple[str, ...]:
             return tuple(str(name) for (name,) in found.fetchall())
         except duckdb.Error:
             raise BadTable(f"{path} is no Parquet file") from None
-    return csv_header(path)
+    return csv_header(path, given_names(source))
 
 
-def csv_header(path: Path) -> tuple[str, ...]:
-    """The first line of a CSV file."""
+def given_names(source: Source) -> tuple[str, ...]:
+    """The names that the policy gives to a CSV file without a header; none where the file has one."""
+    return source.column_names if isinstance(source, Table) else ()
+
+
+def csv_header(path: Path, given: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """The names of a CSV file's columns: those that are given, or its first line."""
+    found = _first_line(path)
+    if given and found and len(given) != len(found):  # no line at all is no row
+        raise BadTable(f"{path} has {len(found)} columns; the policy's column_names are {len(given)}")
+    if given and found == given:
+        raise BadTable(f"{path} begins with the policy's column_names: it has a header, leave them out")
+    return given or found
+
+
+def _first_line(path: Path) -> tuple[str, ...]:
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             return tuple(name.strip() for name in next(csv.reader(file), []))
@@ -113,8 +127,10 @@ class DuckDBEngine(SqlEngine):
         ]
 
     def fingerprint(self, salt: bytes) -> bytes:
-        """Of the file's bytes."""
+        """Of the file's bytes, after the names that the policy gives to its columns, if it does."""
         digest = blake2b(key=salt, digest_size=32)
+        for name in given_names(self._policy.source):
+            digest.update(f"{len(name)}:{name}".encode())
         with self._path.open("rb") as file:
             while chunk := file.read(1 << 20):
                 digest.update(chunk)
@@ -135,8 +151,9 @@ class DuckDBEngine(SqlEngine):
             return f"read_parquet({path}, hive_partitioning = false)"
         # Nothing is sniffed: what a sniffer sees in the rows would decide types and errors.
         columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in self._header)
+        header = "false" if given_names(self._policy.source) else "true"
         return (
-            f"read_csv({path}, columns = {{{columns}}}, header = true, auto_detect = false, delim = ',', "
+            f"read_csv({path}, columns = {{{columns}}}, header = {header}, auto_detect = false, delim = ',', "
             f"quote = '\"', escape = '\"', nullstr = '', strict_mode = false, null_padding = true, parallel = false, "
             f"hive_partitioning = false)"
         )

@@ -21,7 +21,7 @@ def columns_of(source: Source) -> tuple[str, ...]:
 def engine_of(policy: Policy, header: tuple[str, ...], row_key: str) -> Engine:
     """The engine for a policy's table. Nothing is opened yet: that happens with the first statement."""
     source = policy.source
-    if not isinstance(source, Table):
+    if not isinstance(source, Table) or (source.keeper is Keeper.DUCKDB and not source.parts):
         return DuckDBEngine(policy, header, row_key)
     if source.keeper is Keeper.POSTGRESQL:
         return PostgresEngine(policy, header, row_key)

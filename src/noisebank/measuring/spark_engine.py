@@ -71,7 +71,12 @@ class SparkEngine(SqlEngine):
 def spark_header(source: Table) -> tuple[str, ...]:
     """The names of a table's columns: metadata, no rows."""
     if source.path is not None and _is_csv(source.path):
-        return csv_header(_files(source.path)[0])
+        names = {csv_header(file, source.column_names) for file in csv_files(source.path)}
+        if len(names) != 1:
+            raise BadTable(f"the files of {source.path} do not begin with the same header")
+        return names.pop()
+    if source.column_names:
+        raise BadTable(f"{source.path} has names of its own: column_names are for CSV files without a header")
     return tuple(_Data(source, ()).stored())
 
 
@@ -152,7 +157,8 @@ class _Data:
         from pyspark.sql.functions import col, lit, nullif
 
         schema = ", ".join(f"c{place} STRING" for place in range(len(self._header)))
-        options = {"header": "true", "quote": '"', "escape": '"', "multiLine": "true", "maxCharsPerColumn": "-1"}
+        header = "false" if self._source.column_names else "true"
+        options = {"header": header, "quote": '"', "escape": '"', "multiLine": "true", "maxCharsPerColumn": "-1"}
         frame = reader.schema(schema).options(**options).csv(_escaped(path))
         columns = [
             nullif(col(name), lit("")).alias(title) for name, title in zip(frame.columns, self._header, strict=True)
@@ -197,6 +203,11 @@ def _check_installed() -> None:
 
 def _stored_as(kind: str) -> Stored:
     return STORED.get(kind, Stored.DECIMAL if kind.startswith("decimal") else Stored.OTHER)
+
+
+def csv_files(path: Path) -> list[Path]:
+    """The files of a table in CSV that hold anything; none where it is in another format."""
+    return [file for file in _files(path) if file.stat().st_size] if _is_csv(path) else []
 
 
 def _is_csv(path: Path) -> bool:

@@ -25,7 +25,8 @@ class SqlEngine(ABC):
         self._policy, self._header, self._row_key, self._dialect = policy, header, row_key, dialect
         missing = sorted(set(policy.columns) - set(header))
         if missing:
-            raise BadTable(f"{policy.source} has no column {', '.join(missing)}; it has {', '.join(header)}")
+            # Its own names are not listed: where a file has no header they are somebody's row.
+            raise BadTable(f"{policy.source} has no column {', '.join(missing)}; it has {len(header)} columns")
 
     def statistic(self, query: Query) -> int:
         """See `Engine`."""

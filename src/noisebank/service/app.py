@@ -106,6 +106,8 @@ async def _problem(request: Request, error: Exception) -> Response:
     request.app.state.metrics.problems.labels(problem.name).inc()
     if problem.name in ("tampered", "bad-bank"):
         request.app.state.log.failure(body["request"], error)
+    if problem.name == "bad-table":  # never quotes a value
+        request.app.state.log.line("table", request=body["request"], reason=str(error))
     if wants_page(request.url.path):
         return problem_page(request, problem, body, headers)
     return JSONResponse(body, problem.status, headers, MEDIA)

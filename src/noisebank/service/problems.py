@@ -92,6 +92,13 @@ FIELDS = {
 """What a problem says besides its detail, as text: fields of the error of the same name."""
 
 
+UNQUOTED = {
+    "failed": "something went wrong here; the operator finds it under this request's id",
+    "bad-table": "the table cannot be read now; the operator finds the reason under this request's id",
+}
+"""What is said instead of an error's own words."""
+
+
 def every_problem() -> list[Problem]:
     """The whole table, for the docs."""
     return [*OF_THE_BANK.values(), *OF_THE_SERVICE.values()]
@@ -108,14 +115,15 @@ def problem_of(error: Exception) -> Problem:
 
 
 def body_of(error: Exception, request_id: str) -> tuple[Problem, dict[str, Any], dict[str, str]]:
-    """The row, the JSON body and the headers for an error. What we did not raise on purpose is not quoted."""
+    """The row, the JSON body and the headers for an error. What we did not raise on purpose is not quoted, nor what is
+    wrong with a table: where it lies and how it cannot be read are for the operator, who finds it in the log."""
     problem = problem_of(error)
-    known = isinstance(error, errors.NoisebankError) and problem.name != "failed"
+    known = isinstance(error, errors.NoisebankError) and problem.name not in UNQUOTED
     body: dict[str, Any] = {
         "type": TYPE + problem.name,
         "title": problem.title,
         "status": problem.status,
-        "detail": str(error) if known else "something went wrong here; the operator finds it under this request's id",
+        "detail": str(error) if known else UNQUOTED[problem.name],
         "request": request_id,
     }
     if isinstance(error, errors.BadRequest):
