@@ -55,7 +55,7 @@ def test_answers_add_up_in_postgres(postgres: Server, tmp_path: Path) -> None:
     store = Store("postgresql", tmp_path, postgres)
 
     def write(path: Path, rows: Rows, random: Random) -> Source:
-        return store.put(TYPES, [{**row, "a": row["a"], "c": row["c"]} for row in rows])
+        return store.put(TYPES, rows)
 
     tally = Tally()
     for seed in range(8):
@@ -190,7 +190,7 @@ def test_lines_of_a_csv_file(tmp_path: Path, content: bytes, rows: int) -> None:
     [
         (b"x,y\n1,2\r3,4\n", 2), (b"x,y\r\n1,2\n3,4\r\n", 2), (b"x,y\r\n1,2\r3\r\n", 2), (b"x,y\n1,2\r\n", 2),
         (b"x,y\r1,2\r", 1), (b'x,y\n1,2\n3,"4\n5,6\n', 3), (b'x,y\n1,a"b\n', 2), (b'x,y\n1,"a"b\n', 2),
-        (b'x,y\n1, "a\n2",3\n', 2), (b"x,y\n1,2\n3,4\r", 3), (b"x,y\n1," + b"z" * 2_100_000 + b"\n", 2),
+        (b'x,y\n1, "a\n2",3\n', 2), (b"x,y\n1,2\n3,4\r", 3), (b"x,y\n1," + b"z" * 7_000_000 + b"\n", 2),
     ],
 )  # fmt: skip
 def test_other_lines_are_refused_without_their_values(tmp_path: Path, content: bytes, line: int) -> None:

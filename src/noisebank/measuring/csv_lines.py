@@ -24,7 +24,6 @@ ONE_ROW = re.compile(ROW)
 ALL_QUOTED = re.compile(QUOTED)
 FULL_ROWS = {end: re.compile(rb"(?:%s%s)*+" % (ROW, end)) for end in ENDS}
 BLANK = {end: re.compile(rb"(?m)^" + end) for end in ENDS}
-NAMES = {ord("\r"): "a carriage return", ord("\n"): "a line feed", ord('"'): "a quote"}
 
 
 def line_end(path: Path) -> bytes:
@@ -84,8 +83,9 @@ def _refused(path: Path, rest: bytes, lines: int, end: bytes) -> BadTable:
         what = f"a row of more than {LONGEST:,} bytes"
     elif rest[stop] == ord('"') and rest[stop - 1 : stop] in (b"", b",") and ALL_QUOTED.match(rest, stop) is None:
         what = "a quote that is never closed"
+    elif rest[stop] in b"\r\n":
+        name = "a carriage return" if rest[stop] == ord("\r") else "a line feed"
+        what = f"{name} outside of quotes that ends no line: the file's lines end in {ends}"
     else:
-        what = f"{NAMES[rest[stop]]} outside of quotes that ends no line: the file's lines end in {ends}"
-        if rest[stop] == ord('"'):
-            what = "a quote inside a field that is not quoted, or after one that is"
+        what = "a quote inside a field that is not quoted, or something after one that is"
     return BadTable(f"{path.name}, line {line}: {what}; write the file again with such fields in quotes")
