@@ -27,6 +27,7 @@ ROWS = (
     "bad_values",
     "tampering",
     "stopping_rules",
+    "additivity",
 )
 
 

@@ -19,7 +19,8 @@ from types import MappingProxyType
 from assurance.planting import plant_bug
 from assurance.report import Finding
 from noisebank.entropy import workload
-from noisebank.measuring.duckdb_engine import DuckDBEngine, _connected, header_of
+from noisebank.measuring.duckdb_connection import connected
+from noisebank.measuring.duckdb_engine import DuckDBEngine, header_of
 from noisebank.measuring.fields import Field
 from noisebank.measuring.statement import literal, quoted
 from noisebank.policy import Column, Kind, Neighbours, Policy
@@ -164,7 +165,7 @@ class Audit:
     shuffled_apart: int = 0
     parquet_apart: int = 0
     files: int = 0
-    connection: object = field(default_factory=_connected)
+    connection: object = field(default_factory=connected)
 
     def engine(self, policy: Policy, table: Table, random: Random | None = None) -> DuckDBEngine:
         """An engine over the table, each in a file of its own."""

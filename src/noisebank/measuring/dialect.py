@@ -150,7 +150,7 @@ class DuckDBDialect(Dialect):
         return f'({text} COLLATE "binary")' if self._collated else text
 
     def rounded(self, double: str) -> str:
-        return f"round({double})::BIGINT"
+        return f"TRY_CAST(round({double}) AS BIGINT)"
 
     def long(self, integer: str) -> str:
         return f"({integer})::BIGINT"

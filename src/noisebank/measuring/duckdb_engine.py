@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from noisebank.errors import BadTable
 from noisebank.gathering import Gather
+from noisebank.measuring.csv_lines import csv_rows, line_end
 from noisebank.measuring.dialect import DUCKDB, DuckDBDialect, Stored
+from noisebank.measuring.duckdb_connection import connected
+from noisebank.measuring.engine import Inspection
 from noisebank.measuring.sql_engine import SqlEngine
 from noisebank.measuring.statement import counts_statement, literal, plain_count, quoted
 from noisebank.policy import Policy, Source, Table
@@ -22,8 +25,6 @@ if TYPE_CHECKING:
     import duckdb
 
 GLOB_SIGNS = "*?["
-UNSOUND = "type_pushdown"
-"""DuckDB 2.0 pushes TRY_CAST into its CSV reader as a plain CAST: a bad value then fails the scan (duckdb #23818)."""
 STORED = {
     **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"), Stored.INTEGER),
     "FLOAT": Stored.FLOAT,
@@ -46,7 +47,7 @@ def header_of(source: Source) -> tuple[str, ...]:
         import duckdb
 
         try:
-            found = duckdb.connect().execute(f"SELECT name FROM parquet_schema({literal(str(path))}) OFFSET 1")
+            found = connected().execute(f"SELECT name FROM parquet_schema({literal(str(path))}) OFFSET 1")
             return tuple(str(name) for (name,) in found.fetchall())
         except duckdb.Error:
             raise BadTable(f"{path} is no Parquet file") from None
@@ -108,6 +109,7 @@ class DuckDBEngine(SqlEngine):
         self._lock = threading.Lock()
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._types: tuple[str, Mapping[str, Stored]] | None = None
+        self._line_end: tuple[str, bytes] | None = None
 
     def identity(self) -> str:
         return file_identity(self._path)
@@ -125,6 +127,17 @@ class DuckDBEngine(SqlEngine):
         return [  # of no rows at all, DuckDB's count_if is NULL
             min(int(value or 0), saturation(query, self._policy)) for value, query in zip(values, queries, strict=True)
         ]
+
+    def inspect(self) -> Inspection:
+        """See `SqlEngine`. Of a CSV file, only where DuckDB sees the very rows that its lines are."""
+        rows = None
+        if self._path.suffix.lower() != ".parquet":
+            _check_file(self._path)
+            rows = csv_rows(self._path, header=not given_names(self._policy.source), blank_rows=len(self._header) == 1)
+        inspection = super().inspect()
+        if rows not in (None, inspection.rows):
+            raise BadTable(f"{self._path.name} has {rows} rows, of which DuckDB reads {inspection.rows}")
+        return inspection
 
     def fingerprint(self, salt: bytes) -> bytes:
         """Of the file's bytes, after the names that the policy gives to its columns, if it does."""
@@ -152,11 +165,19 @@ class DuckDBEngine(SqlEngine):
         # Nothing is sniffed: what a sniffer sees in the rows would decide types and errors.
         columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in self._header)
         header = "false" if given_names(self._policy.source) else "true"
+        end = "\\r\\n" if self._ends() == b"\r\n" else "\\n"
         return (
             f"read_csv({path}, columns = {{{columns}}}, header = {header}, auto_detect = false, delim = ',', "
             f"quote = '\"', escape = '\"', nullstr = '', strict_mode = false, null_padding = true, parallel = false, "
-            f"hive_partitioning = false)"
+            f"new_line = '{end}', hive_partitioning = false)"
         )
+
+    def _ends(self) -> bytes:
+        """How the file's lines end. The same file's lines end the same."""
+        identity = self.identity()
+        if self._line_end is None or self._line_end[0] != identity:
+            self._line_end = identity, line_end(self._path)
+        return self._line_end[1]
 
     def _rows(self, sql: str) -> list[Any]:
         import duckdb
@@ -165,7 +186,7 @@ class DuckDBEngine(SqlEngine):
         try:
             with self._lock:
                 if self._connection is None:
-                    self._connection = _connected()
+                    self._connection = connected()
                     if self._small:
                         self._connection.execute("SET threads = 1")
                 return self._connection.execute(sql).fetchall()
@@ -226,7 +247,7 @@ class _Database:
         try:
             with self._lock:
                 if self._connection is None:
-                    self._connection = _connected()
+                    self._connection = connected()
                 self._connection.execute(f"ATTACH {literal(str(self.path))} AS {ATTACHED} (READ_ONLY)")
                 try:
                     return self._connection.execute(sql).fetchall()
@@ -238,15 +259,6 @@ class _Database:
 
 def _stored_as(kind: str) -> Stored:
     return STORED.get(kind, Stored.DECIMAL if kind.startswith("DECIMAL") else Stored.OTHER)
-
-
-def _connected() -> duckdb.DuckDBPyConnection:
-    import duckdb
-
-    connection = duckdb.connect(config={"autoinstall_known_extensions": "false"})
-    if (UNSOUND,) in connection.execute("SELECT name FROM duckdb_optimizers()").fetchall():
-        connection.execute(f"SET disabled_optimizers = '{UNSOUND}'")
-    return connection
 
 
 def _check_file(source: Path) -> None:

@@ -46,8 +46,8 @@ class SparkDialect(Dialect):
         return f"(CAST({expression} AS STRING) COLLATE UTF8_BINARY)"
 
     def rounded(self, double: str) -> str:
-        whole = f"CAST({double} AS BIGINT)"  # towards zero; the rest is exact, and so is twice the rest
-        return f"({whole} + CAST(({double} - CAST({whole} AS DOUBLE)) * CAST('2' AS DOUBLE) AS BIGINT))"
+        whole = f"try_cast({double} AS BIGINT)"  # towards zero; the rest is exact, and so is twice the rest
+        return f"({whole} + try_cast(({double} - CAST({whole} AS DOUBLE)) * CAST('2' AS DOUBLE) AS BIGINT))"
 
     def long(self, integer: str) -> str:
         return f"CAST({integer} AS BIGINT)"

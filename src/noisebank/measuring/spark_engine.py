@@ -16,8 +16,10 @@ from uuid import uuid4
 
 from noisebank.errors import BadTable
 from noisebank.gathering import apart
+from noisebank.measuring.csv_lines import csv_rows, line_end
 from noisebank.measuring.dialect import Stored
 from noisebank.measuring.duckdb_engine import csv_header
+from noisebank.measuring.engine import Inspection
 from noisebank.measuring.spark_dialect import SPARK
 from noisebank.measuring.sql_engine import SqlEngine
 from noisebank.policy import Policy, Table
@@ -33,7 +35,22 @@ SETTINGS = {
     "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.variable.substitute": "false",  # ${...} in a name is a name
+    # No rows are left out, and nothing is decided, by what files and caches say of themselves: they leave NaN out.
+    "spark.sql.parquet.filterPushdown": "false",
+    "spark.sql.parquet.recordLevelFilter.enabled": "false",
+    "spark.sql.parquet.aggregatePushdown": "false",
+    "spark.sql.orc.filterPushdown": "false",
+    "spark.sql.orc.aggregatePushdown": "false",
+    "spark.sql.csv.filterPushdown.enabled": "false",
+    "spark.sql.json.filterPushdown.enabled": "false",
+    "spark.sql.avro.filterPushdown.enabled": "false",
+    "spark.sql.inMemoryColumnarStorage.partitionPruning": "false",
+    "spark.sql.cbo.enabled": "false",
+    "spark.sql.optimizer.metadataOnly": "false",
 }
+FORMATS = frozenset(("Parquet", "ORC", "Avro"))
+"""What a catalogue's table may be stored in: the settings above reach these readers, and no text of a person can end a
+row there. Other catalogues (Iceberg, Delta) choose files by statistics; text files are split at any line end."""
 STORED = {
     **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), Stored.INTEGER),
     **dict.fromkeys(("float", "double"), Stored.FLOAT),
@@ -57,6 +74,14 @@ class SparkEngine(SqlEngine):
     def identity(self) -> str:
         """Names, sizes and times of change of all files."""
         return apart(self._data.identity)
+
+    def inspect(self) -> Inspection:
+        """See `SqlEngine`. Of CSV files, only where Spark sees the very rows that their lines are."""
+        rows = self._data.csv_rows()
+        inspection = super().inspect()
+        if rows not in (None, inspection.rows):
+            raise BadTable(f"{self._policy.source.name} has {rows} rows, of which Spark reads {inspection.rows}")
+        return inspection
 
     def _stored(self) -> Mapping[str, Stored]:
         return self._data.stored()
@@ -95,6 +120,16 @@ class _Data:
         with self._lock:
             fields = self._asked(lambda session: self._current(session).schema.fields)
         return {field.name: _stored_as(field.dataType.simpleString()) for field in fields}
+
+    def csv_rows(self) -> int | None:
+        """How many rows the lines of all CSV files are; None for other tables."""
+        path = self._source.path
+        if path is None or not _is_csv(path):
+            return None
+        files = _files(path)
+        if len({line_end(file) for file in files if file.stat().st_size}) > 1:
+            raise BadTable(f"the lines of some files of {path} end in CR LF, and those of others in LF")
+        return sum(csv_rows(file, header=not self._source.column_names, blank_rows=False) for file in files)  # Spark skips blank lines
 
     def rows(self, sql: str) -> list[Any]:
         """What one statement returns."""
@@ -149,7 +184,9 @@ class _Data:
         if self._source.path is None:
             name = ".".join(SPARK.quoted(part) for part in self._source.parts)
             session.catalog.refreshTable(name)
-            return session.table(name)
+            frame = session.table(name)
+            _check_formats(frame)
+            return frame
         path = str(self._source.path)
         reader = session.read.option("recursiveFileLookup", "true")  # names of folders are no columns
         if not _is_csv(self._source.path):
@@ -159,6 +196,7 @@ class _Data:
         schema = ", ".join(f"c{place} STRING" for place in range(len(self._header)))
         header = "false" if self._source.column_names else "true"
         options = {"header": header, "quote": '"', "escape": '"', "multiLine": "true", "maxCharsPerColumn": "-1"}
+        options["lineSep"] = line_end(_files(self._source.path)[0]).decode()
         frame = reader.schema(schema).options(**options).csv(_escaped(path))
         columns = [
             nullif(col(name), lit("")).alias(title) for name, title in zip(frame.columns, self._header, strict=True)
@@ -199,6 +237,21 @@ def _session() -> SparkSession:
 def _check_installed() -> None:
     if find_spec("pyspark") is None:
         raise BadTable("Spark needs pyspark and Java: pip install 'noisebank[spark]'")
+
+
+def _check_formats(frame: DataFrame) -> None:
+    """Refuses a catalogue's table that others than Spark's own readers read, or whose rows are lines of text."""
+    plan: Any = frame._jdf.queryExecution().analyzed()
+    leaves = plan.collectLeaves()
+    for place in range(leaves.size()):
+        leaf = leaves.apply(place)
+        kind = str(leaf.nodeName())
+        if kind.startswith("LogicalRelation"):
+            relation = leaf.relation()
+            files = relation.getClass().getSimpleName() == "HadoopFsRelation"
+            kind = str(relation.fileFormat().toString() if files else relation.getClass().getSimpleName())
+        if kind not in FORMATS:
+            raise BadTable(f"a table of Spark's catalogue is stored as {kind}: copy it into a table of Parquet files")
 
 
 def _stored_as(kind: str) -> Stored:
