@@ -12,6 +12,7 @@ from math import nan, sqrt
 from typing import Any
 
 from noisebank.digests import canonical
+from noisebank.planning.relative import RelativeWish
 from noisebank.privacy.intervals import interval
 from noisebank.records import Case
 from noisebank.units import NOTHING, GridValue, Precision
@@ -50,6 +51,8 @@ class Quote:
     """What a first look at the cube would cost before, if one would be bought; it makes later answers cheaper."""
     parts: tuple[Quote, ...] = ()
     """Of an answer that is made of several: what each of them costs. Its own error depends on the data."""
+    floor: float | None = None
+    """Of a relative request: from which true value on its promise holds, in the answer's unit."""
 
     @property
     def affordable(self) -> bool:
@@ -157,6 +160,40 @@ class Answer:
             f"Answer({self.value:.6g} ± {self.stddev:.3g}, {self.case.name}, "
             f"cost {self.cost}, remaining {self.remaining})"
         )
+
+
+@dataclass(frozen=True, slots=True, repr=False, kw_only=True)
+class RelativeAnswer(Answer):
+    """An answer to a relative request. Its own interval says whether it is as close to the true value as was wished."""
+
+    wished: RelativeWish
+    reached: bool
+    """Wrong with probability at most 1 - confidence, for every true value; True with at least confidence above the
+    floor."""
+    next_cost: Precision | None
+    """What half the floor would cost now; None if no account could pay for it."""
+
+    @property
+    def floor(self) -> float:
+        """From which true value on it was to be reached, in the answer's unit."""
+        return float(self.wished.floor or 0)
+
+    @property
+    def message(self) -> str:
+        """What holds, or what could be done."""
+        share, sure = f"{float(self.wished.relative):.3g}", f"{float(self.wished.confidence):.3g}"
+        if self.reached:
+            return f"within {share} of the true value with {sure} confidence"
+        price = "more than any account has" if self.next_cost is None else f"{self.next_cost} precision"
+        return (
+            f"not seen to be within {share} of the true value with {sure} confidence: that is promised for values of "
+            f"{self.floor:.6g} or more; with a floor of {self.floor / 2:.6g} it would cost {price}"
+        )
+
+    def __repr__(self) -> str:
+        verdict = "reached" if self.reached else "not reached"
+        share = float(self.wished.relative)
+        return f"RelativeAnswer({self.value:.6g} ± {self.stddev:.3g}, {share:.3g} {verdict}, cost {self.cost})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,14 +14,13 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from noisebank.answers import IN_WORDS
-from noisebank.refinement import Refinement
+from noisebank.answers import IN_WORDS, RelativeAnswer
 from noisebank.units import Precision
 
 if TYPE_CHECKING:
     from noisebank.answers import Answer, Quote
     from noisebank.audit.report import Report
-    from noisebank.quotes import Explained, Offer
+    from noisebank.quotes import Explained
     from noisebank.statement import Statement
 
 out = Console(highlight=False, soft_wrap=True)
@@ -73,6 +72,8 @@ def show_quote(quote: Quote) -> None:
     if quote.cube:
         times = f", {quote.cell_factor} times in each, since a row replaces another" if quote.cell_factor > 1 else ""
         rows.insert(1, ("where", f"the cube over {', '.join(quote.cube)}: charged by cells{times}"))
+    if quote.floor is not None:
+        rows.insert(4, ("promised", f"for true values of {quote.floor:.6g} or more (--floor)"))
     if quote.first_look:
         rows.insert(2, ("first look", f"{quote.first_look} precision, bought before: later answers build on it"))
     facts(quote.sql, rows)
@@ -99,34 +100,6 @@ def plain_quote(quote: Quote) -> dict[str, Any]:
         "how_many": quote.how_many,
     }
     return {**named, **more, "error_at_95": quote.interval_half_width()}
-
-
-def show_offer(offer: Offer) -> None:
-    """What a relative request starts with and how far it may go."""
-    rows = [
-        (
-            "first step",
-            f"{offer.first.cost} precision ({offer.first.case.name}), then doublings; each pays the difference",
-        ),
-        ("cap", f"{offer.cap} precision; it stops there and returns the best so far"),
-        ("of the budget", f"{offer.first.share_now:.2%} is spent, at most {offer.share_at_cap:.2%} after it"),
-    ]
-    rows += [(f"if it is {size:.6g}", f"about {cost:.4g} precision") for size, cost in offer.examples]
-    facts(offer.first.sql, rows)
-    say("what it costs depends on the answer: only released values decide when to stop", "dim")
-
-
-def plain_offer(offer: Offer) -> dict[str, Any]:
-    """For --json."""
-    return {
-        "sql": offer.first.sql,
-        "relative": offer.relative,
-        "confidence": offer.confidence,
-        "first_step": plain_quote(offer.first),
-        "cap": offer.cap,
-        "share_at_cap": offer.share_at_cap,
-        "examples": [{"value": size, "precision": cost} for size, cost in offer.examples],
-    }
 
 
 def show_curve(points: Sequence[Quote], chosen: Quote) -> None:
@@ -170,7 +143,7 @@ def show_explained(rows: Sequence[Explained], delta: float) -> None:
         )
 
 
-def show_answer(answer: Answer | Refinement) -> None:
+def show_answer(answer: Answer) -> None:
     """An answer with everything that can be said about it."""
     low, high = answer.interval()
     rows = [
@@ -180,16 +153,14 @@ def show_answer(answer: Answer | Refinement) -> None:
         ("cost", f"{answer.cost} precision; {answer.remaining} left"),
         ("receipt", f"block {answer.receipt.block}, {answer.receipt.id.hex()[:16]}"),
     ]
-    if not isinstance(answer, Refinement):
-        if answer.inferred is not None:
-            rows.insert(3, ("from", answer.inferred.in_words))
-        facts(answer.sql, rows)
-        return
-    rows[2] = ("steps", f"{len(answer.steps)}, the last one {answer.case.name}")
-    facts(answer.sql, [*rows, ("accuracy", answer.message)])
+    if answer.inferred is not None:
+        rows.insert(3, ("from", answer.inferred.in_words))
+    if isinstance(answer, RelativeAnswer):
+        rows.append(("reached" if answer.reached else "not reached", answer.message))
+    facts(answer.sql, rows)
 
 
-def plain_answer(answer: Answer | Refinement) -> dict[str, Any]:
+def plain_answer(answer: Answer) -> dict[str, Any]:
     """For --json."""
     plain: dict[str, Any] = {
         "sql": answer.sql,
@@ -203,13 +174,18 @@ def plain_answer(answer: Answer | Refinement) -> dict[str, Any]:
         "remaining": answer.remaining,
         "receipt": json.loads(answer.receipt.text()),
     }
-    inferred = None if isinstance(answer, Refinement) else answer.inferred
+    inferred = answer.inferred
     if inferred is not None:
         plain["inferred"] = {name: getattr(inferred, name) for name in inferred.__slots__}
-    if isinstance(answer, Refinement):
-        steps = [{"case": step.case.name, "value": step.value, "cost": step.cost} for step in answer.steps]
-        plain |= {"reached": answer.reached, "relative": answer.relative, "message": answer.message, "steps": steps}
-        plain["confidence_asked"] = answer.confidence
+    if isinstance(answer, RelativeAnswer):
+        plain |= {
+            "reached": answer.reached,
+            "relative": float(answer.wished.relative),
+            "floor": answer.floor,
+            "confidence_asked": float(answer.wished.confidence),
+            "message": answer.message,
+            "next_cost": answer.next_cost,
+        }
     return plain
 
 

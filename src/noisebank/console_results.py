@@ -13,9 +13,8 @@ from noisebank import console
 from noisebank.answers import IN_WORDS, Answer, GroupedAnswer
 from noisebank.derivation import COUNTED, Answers, DerivedAnswer
 from noisebank.queries.derived import Derivation
-from noisebank.refinement import Refinement
 
-Result = Answer | Refinement | DerivedAnswer | Answers
+Result = Answer | DerivedAnswer | Answers
 
 
 def show_result(result: Result) -> None:

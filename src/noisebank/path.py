@@ -11,26 +11,25 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import chain
-from typing import Any, Unpack, overload
+from typing import Any, Unpack
 
-from noisebank.answers import Answer, Quote, standard_deviation
+from noisebank.answers import Answer, Quote, RelativeAnswer, standard_deviation
 from noisebank.derivation import Answers, DerivedAnswer, together
-from noisebank.errors import BadRequest, UnsupportedQuery
+from noisebank.errors import BadRequest, NoisebankError, UnsupportedQuery
 from noisebank.ledger.books import Budgets
 from noisebank.planning.linear import MOST_RUNS, WHOLE
-from noisebank.planning.pricing import PrecisionWish, Wish, Wished, split, wish
-from noisebank.planning.relative import Goal, goal_of
+from noisebank.planning.pricing import Wish, Wished, split, wish
+from noisebank.planning.relative import RelativeWish
 from noisebank.planning.reuse import Plan, plan
 from noisebank.privacy.calibration import budget_precision
 from noisebank.privacy.odometer import promised_epsilon, raised_epsilon, raised_precision
 from noisebank.queries.cells import cubes_of
 from noisebank.queries.derived import Derivation, Item
 from noisebank.queries.query import Question
-from noisebank.queries.sensitivity import contribution_range, saturation
+from noisebank.queries.sensitivity import saturation
 from noisebank.recalling import Recalling
-from noisebank.refinement import Refinement, refine
 from noisebank.steps import MOST_READ, OWNER
-from noisebank.units import MOST_PRECISION, NOTHING, Exact, Precision, exact
+from noisebank.units import NOTHING, Exact, Precision, exact
 
 Asked = tuple[Question, Wish]
 
@@ -51,55 +50,27 @@ class Account(Recalling):
         super().__init__(*given, **named)
         self._groups = lru_cache(MOST_READ, typed=True)(self._group)  # True is no 1
 
-    @overload
     def ask(
         self,
         sql: str,
         *,
-        relative: None = None,
         at_most: Exact | None = None,
         key: str | None = None,
         analyst: str = OWNER,
         best: bool = False,
         **wished: Unpack[Wished],
-    ) -> Any: ...
-
-    @overload
-    def ask(
-        self,
-        sql: str,
-        *,
-        relative: Exact,
-        at_most: Exact | None = None,
-        key: str | None = None,
-        analyst: str = OWNER,
-        best: bool = False,
-        **wished: Unpack[Wished],
-    ) -> Refinement: ...
-
-    def ask(
-        self,
-        sql: str,
-        *,
-        relative: Exact | None = None,
-        at_most: Exact | None = None,
-        key: str | None = None,
-        analyst: str = OWNER,
-        best: bool = False,
-        **wished: Unpack[Wished],
-    ) -> Answer | Refinement | DerivedAnswer | Answers:
+    ) -> Any:
         """Answers a question, SQL or the name of one of the policy's queries.
 
         Say how good the answer shall be in one way: `epsilon` and `delta`, or `within` a distance at
-        a `confidence`, or `relative` to the true value, or `sigma`. `key` makes a retry safe: the
-        same key gives the same answer, charged once. `at_most` is the most precision to spend. With
-        `best`, a more precise answer is given if it is free and the analyst's view has room for it.
-        What comes back is an `Answer`; a `GroupedAnswer` for GROUP BY; a `DerivedAnswer` for what is
-        made of several queries; `Answers` for a SELECT of several results.
+        a `confidence`, or `relative` to the true value if that is at least a `floor`, or `sigma`.
+        `key` makes a retry safe: the same key gives the same answer, charged once. `at_most` is the
+        most precision to spend. With `best`, a more precise answer is given if it is free and the
+        analyst's view has room for it. What comes back is an `Answer`; a `RelativeAnswer` for
+        `relative`; a `GroupedAnswer` for GROUP BY; a `DerivedAnswer` for what is made of several
+        queries; `Answers` for a SELECT of several results.
         """
         limit = None if at_most is None else _amount(at_most)
-        if relative is not None:
-            return self._refine(sql, goal_of(relative, wished), limit, key, analyst)
         return self._derive(sql, self._wanted(sql, wished), limit, key, analyst, best)
 
     def answer(
@@ -137,10 +108,14 @@ class Account(Recalling):
         self, sql: str, group: Wanted, at_most: Precision | None, key: str | None, analyst: str, best: bool = False
     ) -> Answer | DerivedAnswer | Answers:
         """A SELECT of several results, or of one that is made of several: one group on the one path."""
-        if best and len(group.asked) == 1:
+        relative = any(isinstance(each, RelativeWish) for _, each in group.asked)
+        if best and len(group.asked) == 1 and not relative:
             question, each = group.asked[0]
             group = replace(group, asked=((question, self.bettered(question, each, key, analyst)),))
-        parts = self.answers(group.asked, at_most, key, analyst)
+        # What is promised of a relative answer needs a precision that no earlier answer has chosen: no cube, nothing
+        # better that happens to be known.
+        found = self.answers(group.asked, at_most, key, analyst, plainly=relative)
+        parts = [self._judged(answer, *asked) for answer, asked in zip(found, group.asked, strict=True)]
         made = [
             parts[where[0]]
             if item.how is Derivation.LINEAR
@@ -168,8 +143,12 @@ class Account(Recalling):
         asked: list[Asked] = []
         places = []
         for item in found:
+            if isinstance(wished, RelativeWish) and item.how is not Derivation.LINEAR:
+                raise UnsupportedQuery("relative accuracy of a derived answer", "say epsilon, delta instead")
             part = wished if len(item.questions) == 1 else split(wished, len(item.questions))
-            places.append(tuple(_place(asked, (question, part)) for question in item.questions))
+            places.append(
+                tuple(_place(asked, (question, self._settled(question, part))) for question in item.questions)
+            )
         return Wanted(found, tuple(asked), tuple(places))
 
     def quote(self, sql: str, **wished: Unpack[Wished]) -> Quote:
@@ -177,7 +156,8 @@ class Account(Recalling):
         group = self._wanted(sql, wished)
         # Parts that share a query are decided one after the other, so that later ones find what earlier ones pay for.
         wanted = [self.price(question, each) for question, each in group.asked]
-        plans = _fitting(self._plan_of, group.asked, wanted, False)
+        relative = any(isinstance(each, RelativeWish) for _, each in group.asked)
+        plans = _fitting(self._plan_of, group.asked, wanted, relative)
         quotes = [
             self.quoted(question, each, not planned.cube)
             for (question, each), planned in zip(group.asked, plans, strict=True)
@@ -210,6 +190,7 @@ class Account(Recalling):
             cube=self.cube_of(planned),
             cell_factor=-(-max((charge.weight for charge in planned.charges), default=WHOLE) // WHOLE),
             first_look=planned.first.cost if planned.first else NOTHING,
+            floor=float(wished.floor) if isinstance(wished, RelativeWish) and wished.floor else None,
         )
 
     def cube_of(self, planned: Plan) -> tuple[str, ...]:
@@ -270,33 +251,33 @@ class Account(Recalling):
         budget = self.state.budget
         return float(spent) / float(budget) if budget else 1.0
 
-    def _refine(self, sql: str, wanted: Goal, at_most: Precision | None, key: str | None, analyst: str) -> Refinement:
-        """A relative request: several answers on the one path, each with a key made from this one."""
-        question = self.parse(sql)
-        check_relative(question)
-        key = self._entropy.token(16).hex() if key is None else key
-        moves, (lowest, _) = self._sensitivity(question.query), contribution_range(question.query, self.policy)
-        return refine(
-            wanted,
-            scale=moves * abs(question.unit),
-            largest=float(saturation(question.query, self.policy) / moves),
-            nonnegative=lowest >= 0 and question.unit > 0,
-            ask_at=lambda precision, step: self.answer(
-                sql,
-                PrecisionWish(precision),
-                key=f"{key} / {wanted.relative} {wanted.confidence} / {step}",
-                analyst=analyst,
-            ),
-            cost_of=lambda precision: plan(precision, self._records(question.query)).fresh,
-            cap=MOST_PRECISION if at_most is None else at_most,
-            left=lambda: self.state.left,
-        )
+    def recall(self, id: bytes) -> Answer | None:
+        """A published answer, read again, with its verdict if it was a relative request."""
+        found, request = super().recall(id), self.vault.request(id)
+        if found is None or request is None or "relative" not in request.body.get("asked", ()):
+            return found
+        return self._judged(found, self.question(request), wish(**request.body["asked"]))
 
+    def _settled(self, question: Question, wished: Wish) -> Wish:
+        """A relative wish gets its floor from the policy, if it says none: nothing that is answered decides it."""
+        if not isinstance(wished, RelativeWish):
+            return wished
+        if question.query.by or question.offset:
+            raise UnsupportedQuery("relative accuracy of a group-by or with a constant", "say --within instead")
+        return wished.settled(saturation(question.query, self.policy) * abs(question.unit))
 
-def check_relative(question: Question) -> None:
-    """Relative accuracy is for one number that is a multiple of a query."""
-    if question.query.by or question.offset:
-        raise UnsupportedQuery("relative accuracy of a group-by or with a constant", "say --within instead")
+    def _judged(self, answer: Answer, question: Question, wished: Wish) -> Answer:
+        """With a verdict, if it was a relative request. The next price is looked up whatever the verdict is."""
+        if not isinstance(wished, RelativeWish):
+            return answer
+        try:
+            following = self.quoted(question, wished.halved(), plainly=True).cost
+        except NoisebankError:
+            following = None
+        common = {name: getattr(answer, name) for name in Answer.__slots__}
+        plain = answer.inferred is None  # one under the same key may have come from a cube: nothing is promised of it
+        reached = plain and wished.reached(answer.exact, answer.stddev)
+        return RelativeAnswer(**common, wished=wished, reached=reached, next_cost=following)
 
 
 def _amount(at_most: Exact) -> Precision:

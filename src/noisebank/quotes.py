@@ -1,4 +1,4 @@
-"""Prices before spending: relative offers, price against error, epsilon in words. All free."""
+"""Prices before spending: price against error, epsilon in words. All free."""
 
 from __future__ import annotations
 
@@ -11,54 +11,16 @@ from typing import Any
 from noisebank.advice import why
 from noisebank.answers import Quote, standard_deviation
 from noisebank.errors import BadRequest, UnsupportedQuery
-from noisebank.path import Account, check_relative
-from noisebank.planning.pricing import PrecisionWish, PrivacyWish, Wished
-from noisebank.planning.relative import goal_of
+from noisebank.path import Account
+from noisebank.planning.pricing import PrecisionWish, PrivacyWish
 from noisebank.privacy.intervals import interval
 from noisebank.queries.derived import items
-from noisebank.queries.sensitivity import saturation, sensitivity
-from noisebank.units import LEAST_PRECISION, Exact, Precision, exact, on_ladder
+from noisebank.queries.sensitivity import sensitivity
+from noisebank.units import LEAST_PRECISION, Precision, on_ladder
 
 EPSILONS = tuple(Fraction(number) for number in ("0.05", "0.1", "0.25", "0.5", "1", "2", "4"))
 CURVE_STEPS = (-4, -3, -2, -1, 0, 1, 2, 3, 4)
 """Octaves of precision around the wish."""
-
-
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """What a relative request would do: its first step, its cap, and what it would cost if ..."""
-
-    relative: float
-    confidence: float
-    first: Quote
-    cap: Precision
-    share_at_cap: float
-    """Of the budget that is spent afterwards, at most."""
-    examples: tuple[tuple[float, float], ...]
-    """(true value, precision spent in the end, about)."""
-
-
-def quote_relative(account: Account, sql: str, relative: Exact, at_most: Exact | None, wished: Wished) -> Offer:
-    """The first step and the cap. Later steps depend on released answers, never on the data."""
-    wanted = goal_of(relative, wished)
-    question = account.parse(sql)
-    check_relative(question)
-    moves = Fraction(sensitivity(question.query, account.policy))
-    scale, largest = float(moves * abs(question.unit)), float(saturation(question.query, account.policy) / moves)
-    first = account.quoted(question, PrecisionWish(Precision(2 ** wanted.first_look(largest))), plainly=True)
-    left = account.state.left
-    cap = left if at_most is None else min(left, Precision.floor(exact(at_most, "at_most")))
-    if first.cost > cap:
-        raise BadRequest("at_most", cap, f"is below the first step, which costs {first.cost}")
-    sizes = [largest * scale / 10**power for power in range(5)]
-    return Offer(
-        relative=float(wanted.relative),
-        confidence=float(wanted.confidence),
-        first=first,
-        cap=cap,
-        share_at_cap=account.share(account.state.spent + cap),
-        examples=tuple((size, wanted.needed(size / scale) * 1.6) for size in sizes),
-    )
 
 
 def curve(account: Account, sql: str, chosen: Quote) -> tuple[Quote, ...]:

@@ -28,6 +28,7 @@ ROWS = (
     "tampering",
     "stopping_rules",
     "additivity",
+    "public_ledger",
 )
 
 

@@ -112,51 +112,41 @@ def test_sign_in_quote_ask_repeat_refine_and_history(page: Page, clinic: Served,
     assert "another answer than the one published" in page.locator("#checked .bad").inner_text()
 
 
-def test_within_a_percentage_in_steps_that_are_shown(page: Page, tmp_path: Path) -> None:
+def test_within_a_percentage_for_values_from_a_floor_on(page: Page, tmp_path: Path) -> None:
     with open_bank(new_bank(tmp_path, epsilon="20")) as bank, served(bank, limits="10") as desk:
         sign_in(page, desk.address, desk.keys["maria"])
         page.goto(f"{desk.address}/d/clinic/console")
         page.get_by_role("radio", name="SQL").check()
         page.locator("#sql").fill("SELECT COUNT(*) FROM clinic WHERE days > 2")
         page.get_by_role("radio", name="Percent").check()
-        page.locator("#percent").fill("10")
+        page.locator("#percent").fill("20")
         page.locator("#sure").select_option("0.9")
-        most = float(page.locator("#most").input_value())
-        assert most == pytest.approx(float(bank.account("clinic").state.left) / 10, rel=0.02)
-        page.locator("#most").fill("1.5")
         settled(page)
-        quoted(page, "up to 1.5 precision")
-        assert "First step" in (text := page.locator("#quote").inner_text()) and "more than you allow" in text
+        quoted(page, "for true values of 40 or more")  # a tenth of 400 rows
+        page.locator("#floor").fill("100")
+        settled(page)
+        quoted(page, "for true values of 100 or more")
         assert desk.spent == 0
         ask(page)
         said = page.locator("#answer")
-        assert "Reached: within 10% of the true value with 90% confidence" in said.locator("#reached").inner_text()
-        steps = said.locator("#steps tbody tr")
-        assert steps.count() >= 2 and steps.first.locator(".badge").inner_text() == "new"
-        assert steps.last.locator(".badge").inner_text() == "improved"
-        charged = [entry.cost.units for entry in bank.ledger.reservations(bank.account("clinic").id)]
-        assert len(charged) == steps.count() and sum(charged) == desk.spent <= 1.5e18
-        shown = [float(cell.replace("\u202f", "")) for cell in said.locator("#steps td:last-child").all_inner_texts()]
-        assert sum(shown) == pytest.approx(desk.spent / 1e18, rel=2e-3)
+        assert "Reached: within 0.2 of the true value with 0.9 confidence" in said.locator("#reached").inner_text()
+        (entry,) = bank.ledger.reservations(bank.account("clinic").id)
+        assert entry.cost.units == desk.spent
         with page.expect_download() as download:
             said.get_by_role("link", name="Download the receipt").click()
-        assert len(json.loads(Path(download.value.path()).read_text())) == steps.count()
+        assert json.loads(Path(download.value.path()).read_text())["id"] == entry.id.hex()
 
-        spent = desk.spent  # a small value, and little to spend: it says that it did not get there
-        page.locator("#sql").fill("SELECT COUNT(*) FROM clinic WHERE days > 57")
-        page.locator("#percent").fill("1")
-        page.locator("#most").fill("0.01")
+        page.locator("#sql").fill(
+            "SELECT COUNT(*) FROM clinic WHERE days > 57"
+        )  # a small value: same price, not reached
         settled(page)
-        quoted(page, "up to 0.01 precision")
         ask(page)
-        assert (
-            "Not reached: to get within 1% of the true value would cost more" in said.locator("#reached").inner_text()
-        )
-        assert spent < desk.spent <= spent + 10**16
-        assert page.locator("#percent").input_value() == "1" and page.locator("#most").input_value() == "0.01"
+        told = said.locator("#reached").inner_text()
+        assert "Not reached" in told and "with a floor of 50 it would cost" in told and "public ledger" in told
+        assert desk.spent == 2 * entry.cost.units and page.locator("#floor").input_value() == "100"
 
         page.locator("#sql").fill("SELECT ward, COUNT(*) FROM clinic GROUP BY ward")
-        page.locator("#error-percent", has_text="for one number").wait_for()
+        page.locator("#error-percent", has_text="for counts and sums").wait_for()
 
 
 def test_the_same_form_sent_twice_is_charged_once(page: Page, clinic: Served) -> None:
@@ -273,8 +263,9 @@ BAD = [
     ("relative", "percent", "close", "number above 0"),
     ("relative", "percent", "100", "below 100"),
     ("relative", "percent", "0.00001", "at least one millionth"),
-    ("relative", "most", "", "number above 0"),
-    ("relative", "most", "1e-12", "below the first step"),
+    ("relative", "floor", "much", "number above 0"),
+    ("relative", "floor", "0", "number above 0"),
+    ("relative", "floor", "1e-20", "more than any account"),
 ]
 BY = {"privacy": "Privacy loss", "relative": "Percent"}
 

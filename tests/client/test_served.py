@@ -56,8 +56,10 @@ def test_the_verbs_of_an_analyst(server: Server) -> None:
         assert derived.kind == "derived" and derived.interval()[0] < derived.interval()[1]
         with pytest.raises(errors.BadRequest):
             derived.interval(0.5)
-        relative = account.ask(COUNT, relative="0.9", at_most="0.5")
-        assert relative.kind == "relative" and relative.message
+        priced = account.quote(COUNT, relative="0.9", floor=40)
+        relative = account.ask(COUNT, relative="0.9", floor=40, at_most=priced.cost.exact)
+        assert relative.kind == "relative" and relative.floor == priced.floor == 40 and relative.cost == priced.cost
+        assert relative.message and relative.reached in (True, False) and relative.next_cost
         rows = list(account.history())
         assert rows[-1].id == answer.id and len(rows) >= 6 and rows[-1].sql == COUNT
         assert len(list(account.entries())) >= len(rows)

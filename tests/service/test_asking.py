@@ -176,5 +176,9 @@ def test_several_results_groups_and_derived_numbers(desk):
     assert several["parts"][1]["kind"] == "derived" and len(several["parts"][1]["receipts"]) == 2
     groups = desk.ask("maria", "g", "SELECT town, count(*) FROM people GROUP BY town", epsilon="0.5").json()
     assert groups["kind"] == "grouped" and {tuple(row["keys"]) for row in groups["groups"]} >= {("north",), ("south",)}
-    relative = desk.ask("owner", "r", "SELECT sum(income) FROM people", relative="50%")
-    assert relative.status_code == 200 and relative.json()["kind"] == "relative"
+    relative = desk.ask("owner", "r", "SELECT sum(income) FROM people", relative="50%", floor="20000").json()
+    assert relative["kind"] == "relative" and relative["floor"] == 20000 and relative["reached"] is False
+    again = desk.client.get(f"/v1/datasets/people/answers/{relative['id']}", headers=desk.headers("owner")).json()
+    assert again == relative | {"cost": again["cost"]} and again["next_cost"] == relative["next_cost"]
+    both = desk.ask("owner", "b", "SELECT sum(income), sum(age) FROM people", relative="50%", floor="20000").json()
+    assert [part["kind"] for part in both["parts"]] == ["relative", "relative"]

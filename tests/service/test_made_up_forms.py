@@ -27,7 +27,7 @@ def _good(made: random.Random, number: int) -> dict[str, str]:
         "by": made.choice(("accuracy", "privacy", "relative")), "slide": "50", "within": "40", "confidence": "0.95",
         "epsilon": "0.01", "delta": "1e-6", "moved": "within", "key": f"form {number}", "where1_column": "age",
         "where1_sign": "<", "where1_value": "39", "sql": "SELECT COUNT(*) FROM people WHERE age < 40",
-        "percent": "40", "sure": "0.9", "most": "0.05",
+        "percent": "40", "sure": "0.9", "floor": "9",
     }  # fmt: skip
 
 

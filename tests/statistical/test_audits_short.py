@@ -13,6 +13,7 @@ from assurance.blur_attack import blur_attack, combinations, promised_covariance
 from assurance.data_independence import data_independence
 from assurance.low_bits import low_bits
 from assurance.mu_audit import mu_audit, mu_lower_bound
+from assurance.public_ledger import public_ledger
 from assurance.report import Row
 from assurance.sampler_fit import sampler_fit
 from assurance.sensitivity_audit import sensitivity_audit
@@ -27,6 +28,7 @@ from assurance.stopping_rules import stopping_rules
         (low_bits, 0.005),
         (blur_attack, 0.01),
         (data_independence, 0.01),
+        (public_ledger, 0.01),
         (sensitivity_audit, 0.01),
         (bad_values, 0.1),
         (stopping_rules, 0.01),

@@ -351,28 +351,31 @@ def test_within_after_epsilon_pays_only_the_difference(shell: Shell) -> None:
     assert both["cost"]["units"] == both["wanted"]["units"] - first["cost"]["units"]
 
 
-def test_a_relative_request_reaches_its_goal_or_stops_at_its_cap(crowd: Shell) -> None:
-    shell, sql = crowd, "SELECT SUM(income) FROM people WHERE income >= 0"
-    stopped = shell.json("ask", sql, "--relative", "1%", "--at-most", "0.001")
-    assert not stopped["reached"] and stopped["cost"]["units"] <= 10**15
-    assert "cannot reach 0.01" in stopped["message"] and "best so far" in stopped["message"]
-    reached = shell.json("ask", sql, "--relative", "10%", "--confidence", "0.9", "--key", "r")
-    assert reached["reached"] and len(reached["steps"]) >= 2
-    again = shell.json("ask", sql, "--relative", "10%", "--confidence", "0.9", "--key", "r")
-    assert again["exact"] == reached["exact"] and again["steps"] == reached["steps"]
-    assert shell.balance() == stopped["cost"]["units"] + reached["cost"]["units"]
+def test_a_relative_request_costs_what_was_quoted_and_says_whether_it_is_close_enough(crowd: Shell) -> None:
+    shell, sql = crowd, "SELECT COUNT(*) FROM people WHERE age > 18"
+    wish = ("--relative", "10%", "--confidence", "0.9")
+    quoted = shell.json("quote", sql, *wish)
+    assert quoted["floor"] == 300 and shell.balance() == 0  # a tenth of 3,000 rows
+    assert "for true values of 300 or more" in shell.run("quote", sql, *wish).stdout
+    reached = shell.json("ask", sql, *wish, "--key", "r")
+    assert reached["reached"] and reached["cost"] == quoted["cost"] and "within 0.1" in reached["message"]
+    again = shell.json("ask", sql, *wish, "--key", "r")
+    assert again["exact"] == reached["exact"] and shell.balance() == reached["cost"]["units"]
+    assert "reached" in shell.run("ask", sql, *wish).stdout and shell.balance() == reached["cost"]["units"]
     assert shell.json("verify", str(shell.bank))["passed"]
 
 
-def test_an_empty_group_ends_in_bounded_spending(crowd: Shell) -> None:
-    done = crowd.json("ask", "SELECT COUNT(*) FROM people WHERE age > 119", "--relative", "5%", "--at-most", "0.2")
-    assert not done["reached"] and done["cost"]["units"] < 2 * 10**17 and len(done["steps"]) < 30
+def test_an_empty_group_is_not_reached_and_costs_the_same(crowd: Shell) -> None:
+    nobody = "SELECT COUNT(*) FROM people WHERE age > 119"
+    done = crowd.json("ask", nobody, "--relative", "10%", "--confidence", "0.9")
+    assert not done["reached"] and "with a floor of 150 it would cost" in done["message"]
+    half = crowd.json("quote", nobody, "--relative", "10%", "--confidence", "0.9", "--floor", "150")
+    assert half["cost"] == done["next_cost"] and half["case"] == "REFINE"
 
 
-def test_a_relative_quote_names_first_step_and_cap_and_spends_nothing(shell: Shell) -> None:
-    offer = shell.json("quote", OVER_30, "--relative", "10%", "--at-most", "0.1")
-    assert offer["cap"]["units"] == 10**17 and offer["first_step"]["case"] == "FIRST" and shell.balance() == 0
-    assert "first step" in shell.run("quote", OVER_30, "--relative", "10%").stdout
+def test_more_than_the_most_that_a_relative_request_may_cost_is_refused(crowd: Shell) -> None:
+    done = crowd.run("ask", OVER_30, "--relative", "10%", "--at-most", "1e-15")
+    assert done.exit_code == 1 and "costs more" in done.stderr and crowd.balance() == 0
 
 
 @pytest.mark.parametrize(
@@ -389,7 +392,10 @@ def test_a_relative_quote_names_first_step_and_cap_and_spends_nothing(shell: She
         ["--relative", "2%", "--confidence", "0"],
         ["--relative", "2%", "--confidence", "1"],
         ["--relative", "2%", "--confidence", "1.5"],
-        ["--relative", "2%", "--at-most", "1e-15"],
+        ["--relative", "2%", "--floor", "0"],
+        ["--relative", "2%", "--floor", "1e-30"],
+        ["--within", "3", "--floor", "5"],
+        ["--floor", "5"],
         ["--within", "0"],
         ["--within", "-3"],
         ["--within", "3", "--confidence", "2"],

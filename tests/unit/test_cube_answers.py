@@ -19,7 +19,6 @@ from noisebank.ledger.embedded import EmbeddedChain
 from noisebank.opening import known_accounts, open_account, open_next
 from noisebank.path import Account
 from noisebank.policy_file import read_policy
-from noisebank.quotes import quote_relative
 from noisebank.records import Case
 from noisebank.recovery import recover
 from noisebank.statement import openings
@@ -489,8 +488,9 @@ def test_a_group_that_reads_too_many_runs_is_asked_plainly_in_part(tmp_path: Pat
 
 def test_a_relative_request_is_plain(tmp_path: Path):
     account = account_of(tmp_path)
-    assert quote_relative(account, ages(0, 64), Fraction(1, 2), None, {}).first.cube == ()
-    account.ask(ages(0, 64), relative=Fraction(1, 2))
+    quoted = account.quote(ages(0, 64), relative=Fraction(1, 2), floor=100)
+    answer = account.ask(ages(0, 64), relative=Fraction(1, 2), floor=100)
+    assert quoted.cube == () and answer.cost == quoted.cost and answer.inferred is None
     assert {reservation.cube for reservation in account.ledger.reservations(account.id)} == {0}
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from noisebank.entropy import simulation
 from noisebank.experiments.opu import BY_TYPE, DEFAULTS, ONE_VALUE, Opu, cut, opu, published, satisfied_row
+from noisebank.experiments.opu_looks import Goal, next_step
 from noisebank.experiments.opu_sound import Compared, compare, goal_for
 from noisebank.experiments.opu_unsound import (
     Asked,
@@ -23,7 +24,6 @@ from noisebank.experiments.opu_unsound import (
     suitable_epsilon,
     ten_users,
 )
-from noisebank.planning.relative import Goal, next_step
 from noisebank.units import Precision
 
 COUNT = ten_users("Count", 200, 200)

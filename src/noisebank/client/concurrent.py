@@ -190,15 +190,14 @@ class AsyncAccount:
         """The public facts: columns, bounds, keys, budget, named queries."""
         return await self._client._run(verbs.facts("Dataset", "datasets", self.name))
 
-    async def quote(self, sql: str, *, relative: Exact | None = None, **wished: Unpack[Wished]) -> Quote:
+    async def quote(self, sql: str, **wished: Unpack[Wished]) -> Quote:
         """What an answer would cost now. Spends nothing, opens no data."""
-        return await self._client._run(verbs.quote(self.name, sql, relative, wished))
+        return await self._client._run(verbs.quote(self.name, sql, wished))
 
     async def ask(
         self,
         sql: str,
         *,
-        relative: Exact | None = None,
         at_most: Exact | None = None,
         key: str | None = None,
         best: bool = False,
@@ -209,7 +208,7 @@ class AsyncAccount:
         `key` is the idempotency key; one is made if none is given. `at_most` is the most precision to spend. With
         `best`, a more precise answer is given if it is free.
         """
-        flow = verbs.ask(self.name, sql, relative, at_most, key, best, self._client._wallet, wished)
+        flow = verbs.ask(self.name, sql, at_most, key, best, self._client._wallet, wished)
         return await self._client._run(flow)
 
     async def recall(self, id: str) -> Answer:

@@ -44,8 +44,8 @@ class Group:
 class Answer:
     """A noisy answer of any kind, as a service gave it. `kind` tells which fields say something.
 
-    answer: one number. grouped: `groups`, each with the same `stddev`. derived: made of `parts`. relative: reached in
-    steps, the `parts`. several: one of `parts` for each result of the SELECT.
+    answer: one number. grouped: `groups`, each with the same `stddev`. derived: made of `parts`. relative: one
+    number, and whether it was `reached`. several: one of `parts` for each result of the SELECT.
     """
 
     kind: str
@@ -65,7 +65,12 @@ class Answer:
     key: str | None = None
     """Of a derived answer: the most frequent key, or the bin of a quantile."""
     reached: bool | None = None
+    """Of a relative answer: whether its interval shows that it is as close to the true value as was wished."""
     message: str | None = None
+    floor: float | None = None
+    """Of a relative answer: from which true value on it was to be reached."""
+    next_cost: Precision | None = None
+    """Of a relative answer: what half the floor would cost now."""
     inferred: str | None = None
     parts: tuple[Answer, ...] = ()
     receipts: tuple[dict[str, Any], ...] = ()
@@ -99,6 +104,8 @@ class Answer:
             key=raw.get("key"),
             reached=raw.get("reached"),
             message=raw.get("message"),
+            floor=raw.get("floor"),
+            next_cost=None if raw.get("next_cost") is None else precision_of(raw["next_cost"]),
             inferred=raw.get("inferred"),
             parts=tuple(cls.read(part) for part in raw.get("parts", ())),
             receipts=tuple(raw.get("receipts", ())),
@@ -203,6 +210,8 @@ class Quote:
     view_left: Precision | None = None
     in_words: str = ""
     parts: tuple[Quote, ...] = ()
+    floor: float | None = None
+    """Of a relative request: from which true value on its promise holds."""
     raw: dict[str, Any] = field(default_factory=dict, compare=False)
 
     @classmethod

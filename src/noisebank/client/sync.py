@@ -187,15 +187,14 @@ class RemoteAccount:
         """The public facts: columns, bounds, keys, budget, named queries."""
         return self._client._run(verbs.facts("Dataset", "datasets", self.name))
 
-    def quote(self, sql: str, *, relative: Exact | None = None, **wished: Unpack[Wished]) -> Quote:
+    def quote(self, sql: str, **wished: Unpack[Wished]) -> Quote:
         """What an answer would cost now. Spends nothing, opens no data."""
-        return self._client._run(verbs.quote(self.name, sql, relative, wished))
+        return self._client._run(verbs.quote(self.name, sql, wished))
 
     def ask(
         self,
         sql: str,
         *,
-        relative: Exact | None = None,
         at_most: Exact | None = None,
         key: str | None = None,
         best: bool = False,
@@ -206,7 +205,7 @@ class RemoteAccount:
         `key` is the idempotency key; one is made if none is given. `at_most` is the most precision to spend. With
         `best`, a more precise answer is given if it is free.
         """
-        flow = verbs.ask(self.name, sql, relative, at_most, key, best, self._client._wallet, wished)
+        flow = verbs.ask(self.name, sql, at_most, key, best, self._client._wallet, wished)
         return self._client._run(flow)
 
     def recall(self, id: str) -> Answer:

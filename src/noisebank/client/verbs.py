@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from noisebank.planning.pricing import Wished
 
 Result = TypeVar("Result")
-NAMES = ("epsilon", "delta", "within", "confidence", "sigma", "calibration")
+NAMES = ("epsilon", "delta", "within", "relative", "floor", "confidence", "sigma", "calibration")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +75,15 @@ def check(receipt: dict[str, Any]) -> Flow[Facts]:
     return Facts("Checked", found)
 
 
-def quote(dataset: str, sql: str, relative: Exact | None, wished: Wished) -> Flow[Quote]:
+def quote(dataset: str, sql: str, wished: Wished) -> Flow[Quote]:
     """What an answer would cost now."""
-    found = yield Call("POST", part("datasets", dataset, "quotes"), _wish(sql, relative, wished))
+    found = yield Call("POST", part("datasets", dataset, "quotes"), _wish(sql, wished))
     return Quote.read(found)
 
 
 def ask(
     dataset: str,
     sql: str,
-    relative: Exact | None,
     at_most: Exact | None,
     key: str | None,
     best: bool,
@@ -93,12 +92,12 @@ def ask(
 ) -> Flow[Answer]:
     """An answer. Its idempotency key is made here, once: however often it is sent, it is charged once."""
     key = SystemEntropy().token(16).hex() if key is None else key
-    body = _wish(sql, relative, wished)
+    body = _wish(sql, wished)
     if wallet is not None:
         limit = at_most
         if limit is None:
-            priced = yield from quote(dataset, sql, relative, wished)
-            limit = priced.left.exact if relative is not None else priced.cost.exact
+            priced = yield from quote(dataset, sql, wished)
+            limit = priced.cost.exact
         body["agreed"] = yield from _agreed(dataset, body, key, Precision.floor(exact(limit, "at_most")), wallet)
     if best:
         body["mode"] = "best"
@@ -161,13 +160,13 @@ def revoke_key(name: str, id: str) -> Flow[None]:
     yield Call("DELETE", part("analysts", name, "keys", id))
 
 
-def _wish(sql: str, relative: Exact | None, wished: Wished) -> dict[str, Any]:
+def _wish(sql: str, wished: Wished) -> dict[str, Any]:
     """Numbers go as text: exactly what was meant, and exactly what a wallet signs."""
     unknown = set(wished) - set(NAMES)
     if unknown:
         raise BadRequest(min(unknown), "given", f"is no way to say how good an answer shall be; there are {NAMES}")
     body: dict[str, Any] = {"sql": sql}
-    for name, value in {**wished, "relative": relative}.items():
+    for name, value in wished.items():
         if value is not None:
             body[name] = value if name == "calibration" else _text(value, name)
     return body

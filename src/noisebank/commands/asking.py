@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import click
 
 from noisebank.commands.options import as_json, guarded, in_bank, of_account, opened_bank, wished
 
-if TYPE_CHECKING:
-    from noisebank.planning.pricing import Wished
-
 
 @click.command()
 @click.argument("question")
 @wished
-@click.option("--at-most", metavar="P", help="With --relative: the most precision that may be spent.")
 @click.option("--curve", is_flag=True, help="Show price against error around this wish, as a table and a chart.")
 @click.option(
     "--chart", type=click.Path(path_type=Path), help="With --curve: also draw it into this .png or .svg file."
@@ -26,8 +22,7 @@ if TYPE_CHECKING:
 @as_json
 @guarded
 def quote(
-    question: str, at_most: str | None, curve: bool, chart: Path | None, folder: Path, account: str | None,
-    as_json: bool, relative: str | None, **wish: Any,
+    question: str, curve: bool, chart: Path | None, folder: Path, account: str | None, as_json: bool, **wish: Any,
 ) -> None:  # fmt: skip
     """Say what an answer would cost. Spends nothing, opens no data.
 
@@ -39,10 +34,6 @@ def quote(
 
     with opened_bank(folder) as bank:
         found = bank.account(account)
-        if relative is not None:
-            offer = quotes.quote_relative(found, question, relative, at_most, cast("Wished", wish))
-            console.show_json(console.plain_offer(offer)) if as_json else console.show_offer(offer)
-            return
         price = found.quote(question, **wish)
         points = quotes.curve(found, question, price) if curve or chart else ()
         if chart is not None:
@@ -69,7 +60,7 @@ def quote(
 @guarded
 def ask(
     question: str, at_most: str | None, key: str | None, receipt: Path | None, analyst: str, folder: Path,
-    account: str | None, as_json: bool, relative: str | None, **wish: Any,
+    account: str | None, as_json: bool, **wish: Any,
 ) -> None:  # fmt: skip
     """Answer a question, with noise, and charge what is new in it.
 
@@ -83,7 +74,7 @@ def ask(
 
     with opened_bank(folder) as bank:
         found = bank.account(account)
-        answer = found.ask(question, relative=relative, at_most=at_most, key=key, analyst=analyst, **wish)
+        answer = found.ask(question, at_most=at_most, key=key, analyst=analyst, **wish)
         if receipt is not None:
             write_receipts(receipt, answer)
     show_json(plain_result(answer)) if as_json else show_result(answer)

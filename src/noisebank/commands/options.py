@@ -61,6 +61,9 @@ wished = options(
     click.option("--delta", "-d", metavar="D", help="Delta of this answer alone."),
     click.option("--within", "-w", metavar="H", help="Or: within this distance of the truth, at --confidence."),
     click.option("--relative", "-r", metavar="R", help="Or: within this share of the true value, e.g. 2%."),
+    click.option("--floor", "-f", metavar="F",
+                 help="With --relative: the smallest true value for which that is promised; unless said otherwise a "
+                      "tenth of the largest that the policy allows."),
     click.option("--confidence", "-c", metavar="C", help="For --within and --relative; 0.95 unless said otherwise."),
     click.option("--sigma", "-s", metavar="S", help="Or: the noise's standard deviation, in the answer's unit."),
     click.option("--calibration", type=click.Choice(["analytic", "classical"]),

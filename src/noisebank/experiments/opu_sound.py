@@ -1,4 +1,4 @@
-"""The bank's relative accuracy in numbers, beside P3: `planning.relative` on simulated answers.
+"""A sound search for relative accuracy in numbers, beside P3's: `opu_looks` on simulated answers.
 
 S(t) = t y_t, with y_t the answer of precision t, has independent increments: normal with mean u dt and
 variance dt for a true value u in sensitivities. That is all that a simulation of looks needs.
@@ -13,8 +13,8 @@ from math import sqrt
 from typing import TYPE_CHECKING
 
 from noisebank.entropy import simulation
+from noisebank.experiments.opu_looks import Goal, Step, next_step
 from noisebank.experiments.opu_unsound import REQUIRED, Settings, flat, laplace_coverage, search, ten_users
-from noisebank.planning.relative import Goal, Step, next_step
 from noisebank.privacy.calibration import account_epsilon
 from noisebank.privacy.intervals import normal_quantile
 from noisebank.units import Precision
@@ -28,7 +28,7 @@ COMPARED_DEFAULT = 0.5
 CONFIDENCE = Fraction(95, 100)
 DELTA = Fraction(1, 10**6)
 ROWS = 32_561
-"""Of P3's table: the most that a count can be, from which the bank takes its first look."""
+"""Of P3's table: the most that a count can be, from which the first look follows."""
 FINE_START = Precision(10**10)
 """1e-8: the first look of the method before anything is rounded to the ladder."""
 
@@ -78,7 +78,7 @@ class Compared:
     sound: Sound
     """Before rounding to the ladder."""
     product: Sound
-    """On the ladder: what the bank does."""
+    """With looks and targets that are powers of two."""
 
     @property
     def surcharge(self) -> float:
@@ -89,7 +89,7 @@ class Compared:
 def sound(required: Sequence[float], truth: float, on_ladder: bool, runs: int, seed: int) -> Sound:
     """The method for queries of these required accuracies, all of one true value.
 
-    `on_ladder` is the product: looks and targets are powers of two. Without it the looks double from
+    `on_ladder`: looks and targets are powers of two. Without it the looks double from
     1e-8 and the final measurement has exactly the precision that the lower bound asks for.
     """
     generator = simulation(seed)

@@ -129,7 +129,8 @@ class _Data:
         files = _files(path)
         if len({line_end(file) for file in files if file.stat().st_size}) > 1:
             raise BadTable(f"the lines of some files of {path} end in CR LF, and those of others in LF")
-        return sum(csv_rows(file, header=not self._source.column_names, blank_rows=False) for file in files)  # Spark skips blank lines
+        header = not self._source.column_names
+        return sum(csv_rows(file, header, blank_rows=False) for file in files)  # Spark skips blank lines
 
     def rows(self, sql: str) -> list[Any]:
         """What one statement returns."""

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import TypedDict
 
 from noisebank.errors import BadRequest, UnsupportedQuery
+from noisebank.planning.relative import RelativeWish, relative_wish
 from noisebank.privacy.calibration import Calibration, request_precision
 from noisebank.privacy.intervals import quantile_bound
 from noisebank.units import LEAST_PRECISION, MOST_PRECISION, Exact, Precision, exact, on_ladder, up_ladder
@@ -64,7 +65,7 @@ class WithinWish:
 
 @dataclass(frozen=True, slots=True)
 class PrecisionWish:
-    """Exactly this step of the ladder: what a relative request asks for on its way."""
+    """Exactly this step of the ladder."""
 
     precision: Precision
 
@@ -77,7 +78,7 @@ class PrecisionWish:
         return {"precision": str(self.precision.exact)}
 
 
-Wish = PrivacyWish | NoiseWish | WithinWish | PrecisionWish
+Wish = PrivacyWish | NoiseWish | WithinWish | RelativeWish | PrecisionWish
 
 
 class Wished(TypedDict, total=False):
@@ -87,6 +88,8 @@ class Wished(TypedDict, total=False):
     delta: Exact | None
     sigma: Exact | None
     within: Exact | None
+    relative: Exact | None
+    floor: Exact | None
     confidence: Exact | None
     calibration: str | None
 
@@ -96,23 +99,35 @@ def wish(
     delta: Exact | None = None,
     sigma: Exact | None = None,
     within: Exact | None = None,
+    relative: Exact | None = None,
+    floor: Exact | None = None,
     confidence: Exact | None = None,
     precision: Exact | None = None,
     calibration: str | None = None,
 ) -> Wish:
-    """What the caller asked for: exactly one of (epsilon, delta), sigma, within, precision."""
-    ways = {"epsilon and delta": (epsilon, delta), "sigma": (sigma,), "within": (within,), "precision": (precision,)}
+    """What the caller asked for: exactly one of (epsilon, delta), sigma, within, relative, precision."""
+    ways = {
+        "epsilon and delta": (epsilon, delta),
+        "sigma": (sigma,),
+        "within": (within,),
+        "relative": (relative,),
+        "precision": (precision,),
+    }
     used = [name for name, values in ways.items() if any(value is not None for value in values)]
     if len(used) > 1:
         raise BadRequest(" and ".join(used), "both", "say how good the answer shall be in one way only")
     if calibration is not None and used != ["epsilon and delta"]:
         raise BadRequest("calibration", calibration, "goes with epsilon and delta")
-    if confidence is not None and within is None:
+    if confidence is not None and within is None and relative is None:
         raise BadRequest("confidence", confidence, "goes with within or relative")
+    if floor is not None and relative is None:
+        raise BadRequest("floor", floor, "goes with relative")
     if sigma is not None:
         return NoiseWish(_positive(sigma, "sigma"))
     if within is not None:
         return WithinWish(_positive(within, "within"), check_confidence(confidence))
+    if relative is not None:
+        return relative_wish(relative, check_confidence(confidence), floor)
     if precision is not None:
         return PrecisionWish(Precision.floor(_positive(precision, "precision")))
     if epsilon is None or delta is None:
@@ -145,9 +160,9 @@ def split(wished: Wish, parts: int) -> Wish:
     Only a wish about privacy can be shared without knowing the answer; how far noise in the parts
     moves a ratio depends on the data.
     """
-    if isinstance(wished, (NoiseWish, WithinWish)):
+    if isinstance(wished, (NoiseWish, WithinWish, RelativeWish)):
         raise UnsupportedQuery(
-            "sigma or within for a derived answer", "its error depends on the data: say epsilon, delta"
+            "sigma, within or relative for a derived answer", "its error depends on the data: say epsilon, delta"
         )
     target = wished.target(Fraction(1))
     return PrecisionWish(on_ladder(Precision(target.units // parts)))

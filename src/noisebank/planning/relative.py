@@ -1,70 +1,73 @@
-"""Relative accuracy, soundly: look in doublings until a lower bound says what one more look needs.
+"""Relative accuracy by one measurement: its precision follows from public numbers, its verdict from its own interval.
 
-The reuse ledger makes this cheap: looks are REFINE steps of one query, so each costs only the
-difference, and looks that are already paid for are free. Stopping depends on released values
-only, so the filter on the account's precision covers it. All values here are in units of the
-sensitivity: a count of 200 is 200, an average of 37,000 with sensitivity 202 is 183.
+A search for the right precision would follow noisy answers, and the public ledger would show it to everybody. So the
+asker says a floor, the smallest true value for which the promise must hold. Proof: docs/proofs/relative.md.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import inf, log2, pi
-from statistics import NormalDist
 
 from noisebank.errors import BadRequest
-from noisebank.planning.pricing import Wished, check_confidence
-from noisebank.units import Exact, Precision, exact
+from noisebank.privacy.intervals import quantile_bound
+from noisebank.units import LEAST_PRECISION, Exact, Precision, exact, up_ladder
 
-SEARCH_SHARE = 0.1
-"""Share of the error probability that the search may use; the rest is the final interval's."""
-REACH = 10.0
-"""The final measurement may be this much more precise than the look that decides on it."""
-LEAST_LOOK = 30
-"""log2 of the smallest look or target in units: about 1e-9 precision."""
+DEFAULT_SHARE = Fraction(1, 10)
+"""The floor, where none is said: this share of the largest value that the policy allows."""
 
 
 @dataclass(frozen=True, slots=True)
-class Goal:
-    """Within `relative` of the true value's size, with probability at least `confidence`."""
+class RelativeWish:
+    """Within `relative` of the true value with this confidence, if that is at least `floor` in size."""
 
     relative: Fraction
     confidence: Fraction
+    floor: Fraction | None = None
+    """In the answer's own unit."""
 
     @property
-    def final_quantile(self) -> float:
-        """z of the final interval: it has .9 of the error probability, both sides together."""
-        beta = float(1 - self.confidence)
-        return -NormalDist().inv_cdf((1.0 - SEARCH_SHARE) * beta / 2.0)
+    def within(self) -> Fraction:
+        """The half width h that an interval needs: a true value of at least the floor is then seen to be reached.
 
-    def look_quantile(self, number: int, two_sided: bool) -> float:
-        """z of the bound after look `number` = 1, 2, ...: errors .1 beta 6/(pi k)^2 sum to .1 beta."""
-        error = SEARCH_SHARE * float(1 - self.confidence) * 6.0 / (pi * number) ** 2
-        return -NormalDist().inv_cdf(error / 2.0 if two_sided else error)
+        Reached means |answer| R >= h (1 + R). The answer is at least floor - h, and (floor - h) R = h (1 + R) here.
+        """
+        if self.floor is None:
+            raise BadRequest("floor", "nothing", "must be above 0")
+        return self.floor * self.relative / (1 + 2 * self.relative)
 
-    def needed(self, size: float) -> float:
-        """The precision that pins a value of this size down to `relative`."""
-        return inf if size <= 0.0 else (self.final_quantile / (float(self.relative) * size)) ** 2
+    def target(self, sensitivity: Fraction) -> Precision:
+        """(z Delta / within)^2, rounded up: never less accurate than asked."""
+        reach = quantile_bound(self.confidence) * sensitivity / self.within
+        return max(LEAST_PRECISION, up_ladder(Precision.ceil(reach * reach)))
 
-    def first_look(self, largest: float) -> int:
-        """log2 units of the first look worth taking, if the value cannot exceed `largest`."""
-        units = self.needed(largest) / REACH * 1e18
-        return max(LEAST_LOOK, int(log2(units))) if units > 1 else LEAST_LOOK
+    def plain(self) -> dict[str, str]:
+        """As text, for the vault and for opened records."""
+        said = {"relative": str(self.relative), "confidence": str(self.confidence)}
+        return said if self.floor is None else {**said, "floor": str(self.floor)}
+
+    def settled(self, largest: Fraction) -> RelativeWish:
+        """With a floor, if it has none: a share of the largest size that the value may have. Public numbers only."""
+        if self.floor is not None:
+            return self
+        if not largest:
+            raise BadRequest("relative", self.relative, "this can only be 0, which is known")
+        return replace(self, floor=largest * DEFAULT_SHARE)
+
+    def halved(self) -> RelativeWish:
+        """For true values down to half the floor. Always half, whatever was answered: about four times the price."""
+        return self if self.floor is None else replace(self, floor=self.floor / 2)
+
+    def reached(self, value: Fraction, stddev: float) -> bool:
+        """Whether the answer's own interval shows that it is within `relative` of the true value, whatever that is.
+
+        Every u with |u - value| <= h must satisfy |u - value| <= R |u|: so for the smallest, h <= R (|value| - h).
+        """
+        half = quantile_bound(self.confidence) * Fraction(stddev)
+        return abs(value) * self.relative >= half * (1 + self.relative)
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """What to do after a look: measure with `target` more precision, or (None) look again."""
-
-    target: Precision | None
-    needed: float
-    """Before rounding up to a power of two; infinite while the lower bound is not above zero."""
-    at_least: float
-    """No true value inside the bounds can do with less than this much final precision."""
-
-
-def goal(relative: Exact, confidence: Exact | None = None) -> Goal:
+def relative_wish(relative: Exact, confidence: Fraction, floor: Exact | None) -> RelativeWish:
     """Checks what was asked. "2%" and 0.02 are the same."""
     text = relative.strip() if isinstance(relative, str) else ""
     share = exact(text[:-1], "relative") / 100 if text.endswith("%") else exact(relative, "relative")
@@ -72,31 +75,7 @@ def goal(relative: Exact, confidence: Exact | None = None) -> Goal:
         raise BadRequest("relative", relative, "must lie in (0, 1), e.g. 0.02 or 2%")
     if share < Fraction(1, 10**6):
         raise BadRequest("relative", relative, "must be at least one millionth")
-    return Goal(share, check_confidence(confidence))
-
-
-def goal_of(relative: Exact, wished: Wished) -> Goal:
-    """A relative wish; no other way of asking may stand beside it."""
-    for name, value in wished.items():
-        if value is not None and name != "confidence":
-            raise BadRequest(f"relative and {name}", "both", "say how good the answer shall be in one way only")
-    return goal(relative, wished.get("confidence"))
-
-
-def next_step(wanted: Goal, number: int, look: Precision, estimate: float, nonnegative: bool) -> Step:
-    """Decides after look `number` (from 1), of precision `look`, which gave `estimate`.
-
-    Guarantees: with probability at least 1 - .1 beta all lower bounds of a run hold at once (union
-    bound; the precisions of the looks are fixed beforehand). Where they hold, a final measurement
-    of the target precision is within `relative` of the truth with probability 1 - .9 beta. The
-    target is rounded up to a power of two: an exact one on a public ledger would give the
-    estimate away (P3 is inverted to nine digits that way). Proof: docs/proofs/relative.md.
-    """
-    size = estimate if nonnegative else abs(estimate)
-    width = wanted.look_quantile(number, two_sided=not nonnegative) / float(look) ** 0.5
-    needed = wanted.needed(size - width)
-    at_least = wanted.needed(abs(estimate) + width)
-    if needed > REACH * float(look):
-        return Step(None, needed, at_least)
-    power = (Precision.ceil(Fraction(needed)).units - 1).bit_length()  # exact: a float's log2 may round down
-    return Step(Precision(2 ** max(LEAST_LOOK, power)), needed, at_least)
+    least = None if floor is None else exact(floor, "floor")
+    if least is not None and least <= 0:
+        raise BadRequest("floor", floor, "must be above 0")
+    return RelativeWish(share, confidence, least)

@@ -17,7 +17,6 @@ from noisebank.ledger.chain import Chain
 from noisebank.ledger.protocol import Head
 from noisebank.path import Account
 from noisebank.privacy.calibration import budget_precision
-from noisebank.quotes import quote_relative
 from noisebank.service import shown
 from noisebank.service.access import Caller, Part, Person
 from noisebank.service.problems import Turned
@@ -110,26 +109,13 @@ class Desk:
         analyst = analyst_of(caller.person)
         view = account.view(analyst)
         left = None if analyst == OWNER else Precision(max(0, view.limit.units - view.used.units))
-        if asked.relative is not None:
-            offer = quote_relative(account, asked.sql, asked.relative, None, asked.wished())  # type: ignore[arg-type]
-            return shown.quote(offer.first, left)
         return shown.quote(account.quote(asked.sql, **asked.wished()), left)
-
-    def offer(self, name: str, caller: Caller, asked: WishIn, at_most: str) -> dict[str, Any]:
-        """What a relative request would do that may spend at most so much: its first step, and what may follow."""
-        account, analyst = self.account(name), analyst_of(caller.person)
-        view = account.view(analyst)
-        left = None if analyst == OWNER else Precision(max(0, view.limit.units - view.used.units))
-        made = quote_relative(account, asked.sql, asked.relative or 0, at_most, asked.wished())  # type: ignore[arg-type]
-        return shown.offer(made, left)
 
     def ask(self, name: str, caller: Caller, asked: AskIn, key: str, clock: Clock) -> shown.Result:
         """An answer, by the one path. The caller's signature is checked before anything else happens."""
         account = self.account(name)
         limit = self._agreed(account, caller.person, asked, key, clock)
-        wished: dict[str, Any] = asked.wished()
-        if asked.relative is not None:
-            wished["relative"] = asked.relative
+        wished = asked.wished()
         made: shown.Result = account.ask(
             asked.sql, key=key, at_most=limit, analyst=analyst_of(caller.person), best=asked.mode == "best", **wished
         )
@@ -332,8 +318,7 @@ def analyst_of(person: Person) -> str:
 
 def wish_text(asked: WishIn) -> str:
     """How good an answer shall be, as it is signed: canonical JSON, numbers as text."""
-    wished = asked.wished() | ({"relative": asked.relative} if asked.relative is not None else {})
-    return canonical({name: str(value) for name, value in wished.items()})
+    return canonical({name: str(value) for name, value in asked.wished().items()})
 
 
 def _identifier(text: str) -> bytes:

@@ -8,17 +8,15 @@ from functools import lru_cache
 from math import isfinite
 from typing import Any
 
-from noisebank.answers import IN_WORDS, Answer, GroupedAnswer, Quote, Receipt
+from noisebank.answers import IN_WORDS, Answer, GroupedAnswer, Quote, Receipt, RelativeAnswer
 from noisebank.derivation import COUNTED, Answers, DerivedAnswer
 from noisebank.ledger.protocol import Reservation
 from noisebank.privacy.intervals import interval
 from noisebank.queries.query import about_in_words
-from noisebank.quotes import Offer
 from noisebank.records import Case
-from noisebank.refinement import Refinement
 from noisebank.units import NOTHING, UNITS_PER_PRECISION, Precision
 
-Result = Answer | Refinement | DerivedAnswer | Answers
+Result = Answer | DerivedAnswer | Answers
 JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 LEFT = '"remaining":"'
 """Inside a text of JSON it would be spelled with other signs: a quotation mark there has a backslash before it."""
@@ -71,19 +69,7 @@ def quote(quoted: Quote, view_left: Precision | None) -> dict[str, Any]:
         "cell_factor": quoted.cell_factor,
         "first_look": amount(quoted.first_look),
         "parts": [quote(part, view_left) for part in quoted.parts],
-    }
-
-
-def offer(offered: Offer, view_left: Precision | None) -> dict[str, Any]:
-    """A relative request before it is made: its first step as a quote, and what all of it may come to."""
-    return quote(offered.first, view_left) | {
-        "offer": {
-            "relative": offered.relative,
-            "confidence": offered.confidence,
-            "cap": amount(offered.cap),
-            "share_at_cap": offered.share_at_cap,
-            "examples": [{"value": value, "cost": cost} for value, cost in offered.examples],
-        }
+        "floor": quoted.floor,
     }
 
 
@@ -124,10 +110,10 @@ def result(made: Result) -> dict[str, Any]:
         "in_words": IN_WORDS[made.case],
         "receipts": [made.receipt.plain()],
     }
-    if isinstance(made, Refinement):
-        plain |= {"kind": "relative", "reached": made.reached, "message": made.message}
-        plain["parts"] = [result(step) for step in made.steps]
-        return plain
+    if isinstance(made, RelativeAnswer):
+        following = None if made.next_cost is None else amount(made.next_cost)
+        plain |= {"kind": "relative", "reached": made.reached, "message": made.message, "floor": made.floor}
+        plain["next_cost"] = following
     if made.inferred is not None:
         plain["inferred"] = made.inferred.in_words
     if isinstance(made, GroupedAnswer):

@@ -31,13 +31,18 @@ class WishIn(Wire):
     delta: Number | None = None
     within: Number | None = Field(None, description="Within this distance of the truth, with this confidence")
     relative: Number | None = Field(None, description="Within this share of the true value, with this confidence")
+    floor: Number | None = Field(
+        None,
+        description="With relative: the smallest true value for which that is promised; a tenth of the largest value "
+        "that the policy allows, if not said",
+    )
     confidence: Number | None = None
     sigma: Number | None = Field(None, description="The noise's standard deviation, in the answer's unit")
     calibration: Literal["analytic", "classical"] | None = None
 
     def wished(self) -> dict[str, Any]:
         """The wish, as the Python API takes it."""
-        names = ("epsilon", "delta", "within", "confidence", "sigma", "calibration")
+        names = ("epsilon", "delta", "within", "relative", "floor", "confidence", "sigma", "calibration")
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
 
@@ -87,6 +92,7 @@ class QuoteOut(Wire):
     cell_factor: int
     first_look: Amount
     parts: list[QuoteOut]
+    floor: float | None = Field(description="Of a relative request: from which true value on its promise holds")
 
 
 class GroupOut(Wire):
@@ -117,8 +123,10 @@ class AnswerOut(Wire):
     by: list[str] = []
     groups: list[GroupOut] = []
     key: str | None = Field(None, description="The most frequent key, or the bin of a quantile")
-    reached: bool | None = None
+    reached: bool | None = Field(None, description="Whether a relative answer is seen to be as close as was wished")
     message: str | None = None
+    floor: float | None = None
+    next_cost: Amount | None = Field(None, description="What half the floor would cost now")
     parts: list[AnswerOut] = []
     receipts: list[dict[str, Any]] = []
 

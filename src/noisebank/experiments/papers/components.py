@@ -196,7 +196,7 @@ COMPONENTS = (
         "P3",
         "Heuristic search for epsilon (Algorithm 1)",
         "replaced",
-        "not private: kept under `experiments/` only. `--relative` refines in doublings and stops by released answers",
+        "not private: kept under `experiments/` only. `--relative` measures once, with a precision from public numbers",
     ),
     Component("P3", "Choice of eps_def and eta (Algorithm 2)", "replaced", "no such settings; `experiments/` runs it"),
     Component(

@@ -7,10 +7,10 @@ from math import sqrt
 from typing import Any
 
 from noisebank.experiments.opu import published
+from noisebank.experiments.opu_looks import next_step
 from noisebank.experiments.opu_sound import TRUTHS, compare, goal_for
 from noisebank.experiments.papers.charts import BLUE, GREY, ORANGE, SKY, YELLOW, dress, figure, headline
 from noisebank.experiments.papers.exhibit import Exhibit, Found, Moved, Number, near
-from noisebank.planning.relative import next_step
 from noisebank.units import Precision
 
 COUNTS = tuple(range(40, 260, 5))
@@ -117,7 +117,7 @@ def _bars(compared: list[Found]) -> list[tuple[str, str, list[float]]]:
         ("P3's search: NOT private", ORANGE, [one["unsound"] for one in compared]),
         ("one who knows the answer", YELLOW, [one["oracle"] for one in compared]),
         ("sound: 95% within 1 - A, δ = 1e-6", SKY, [one["sound"]["epsilon"] for one in compared]),
-        ("the same on the bank's ladder", BLUE, [one["product"]["epsilon"] for one in compared]),
+        ("the same in powers of two", BLUE, [one["product"]["epsilon"] for one in compared]),
     ]
 
 
@@ -126,8 +126,9 @@ EXHIBIT = Exhibit(
     paper="P3",
     title="The leak, and what honesty costs (not in the paper)",
     printed="Nothing: the paper takes its search for private.",
-    why="The search compares with the true answer and publishes where it stopped. The bank refines in doublings, "
-    "stops by released answers only, and rounds data-driven targets to powers of two.",
+    why="The search compares with the true answer and publishes where it stopped. The sound one refines in doublings, "
+    "stops by released answers only, and rounds its targets to powers of two. Its course still follows the answers, so "
+    "the bank does not search: it measures once, with a precision from public numbers.",
     run=run,
     here=here,
     draw=draw,

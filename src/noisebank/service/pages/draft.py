@@ -27,7 +27,7 @@ FUNCTIONS = {"count": "How many", "sum": "Sum of", "avg": "Average of"}
 SIGNS = {"=": "is", "<>": "is not", "<": "below", "<=": "at most", ">": "above", ">=": "at least"}
 CONFIDENCES = ("0.9", "0.95", "0.99")
 CONDITIONS = (1, 2, 3)
-RELATIVE = {"relative": "percent", "confidence": "sure", "at_most": "most"}
+RELATIVE = {"relative": "percent", "confidence": "sure", "floor": "floor", "precision": "floor"}
 """Where the form has what a relative request calls by these names."""
 MOST_SQL = 10_000
 DECADES = 4.0
@@ -61,7 +61,7 @@ def fresh(account: Account) -> Draft:
             "sql": account.policy.queries.get(named, f"SELECT COUNT(*) FROM {_name(account.name)}"),
             "by": "accuracy", "slide": "50", "within": "",
             "confidence": "0.95", "epsilon": "0.1", "delta": f"{float(account.policy.delta):g}", "moved": "slide",
-            "percent": "5", "sure": "0.95", "most": _tenth(account),
+            "percent": "5", "sure": "0.95", "floor": "",
         }
     )  # fmt: skip
 
@@ -75,8 +75,9 @@ def wished(draft: Draft, account: Account) -> WishIn | None:
         given = {name: _positive(draft, name, "0.5" if name == "epsilon" else "1e-6") for name in ("epsilon", "delta")}
     elif draft["by"] == "relative":
         percent = _positive(draft, "percent", "5")
-        _positive(draft, "most", "0.05")
         given = {"relative": percent and f"{percent}%", "confidence": _confidence(draft, "sure")}
+        if draft["floor"].strip():  # else a share of what the policy allows
+            given["floor"] = _positive(draft, "floor", "100")
     else:
         _slide(draft, account, sql)
         given = {"within": _positive(draft, "within", "10"), "confidence": _confidence(draft, "confidence")}
@@ -95,7 +96,9 @@ def blame(draft: Draft, error: NoisebankError) -> None:
     elif isinstance(error, BadRequest) and error.parameter == "precision":
         draft.wrong("within" if draft["by"] != "privacy" else "epsilon", error.allowed)
     elif isinstance(error, UnsupportedQuery) and error.clause.startswith("relative accuracy"):
-        draft.wrong("percent", "this is for one number, not for groups or sums with a constant: choose another way")
+        draft.wrong(
+            "percent", "this is for counts and sums, not for groups, derived answers or a constant: choose another way"
+        )
     elif isinstance(error, UnsupportedQuery) and "within" in error.clause:
         draft.wrong("within", "how far off such an answer is depends on the data: choose a privacy loss instead")
     elif isinstance(error, (BadQuery, UnsupportedQuery)):
@@ -214,17 +217,6 @@ def _name(name: str) -> str:
 
 
 # -- how good ----------------------------------------------------------------------------------
-
-
-def _tenth(account: Account) -> str:
-    """Of what is left: enough for most questions, and nobody loses a budget by a slip."""
-    left = float(account.state.left)
-    return rounded_up(left / 10) if left else "0.05"
-
-
-def most(draft: Draft) -> str:
-    """The most that a relative request may spend, as it was written."""
-    return draft["most"].strip().replace("\u202f", "").replace(" ", "")
 
 
 def _confidence(draft: Draft, name: str) -> str:

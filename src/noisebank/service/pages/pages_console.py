@@ -19,7 +19,7 @@ from noisebank.service.access import Caller
 from noisebank.service.desk import PAGE, Clock, wish_text
 from noisebank.service.gate import MAY_ASK, MAY_QUOTE
 from noisebank.service.pages.downloads import csv_text, download
-from noisebank.service.pages.draft import Draft, blame, controls, fresh, most, wished
+from noisebank.service.pages.draft import Draft, blame, controls, fresh, wished
 from noisebank.service.pages.rendering import by_htmx, form_of, fragment, page
 from noisebank.service.pages.shelf import Shown
 from noisebank.service.problems import Turned, problem_of
@@ -89,8 +89,7 @@ async def to_sign(request: Request, dataset: str, caller: Asker, form: Form) -> 
         asked, quoted = wished(draft, account), _quoted(request, account, caller, draft)
         if asked is None or quoted is None:
             raise Turned("bad-body", next(iter(draft.mistakes.values()), "the form is not complete"))
-        parts = [quoted["offer"]["cap"]] if "offer" in quoted else [quoted["cost"], quoted["first_look"]]
-        cost = sum(shown.read_amount(part).units for part in parts)
+        cost = sum(shown.read_amount(quoted[part]).units for part in ("cost", "first_look"))
         deadline = int(time.time()) + SIGN_WITHIN
         spend = Spend(account.id, asked.sql, wish_text(asked), draft["key"], cost, deadline)
         return {"typed": typed_spend(spend, account.ledger.chain_id, account.ledger.contract)}
@@ -185,12 +184,7 @@ def _quoted(request: Request, account: Account, caller: Caller, draft: Draft) ->
         asked = wished(draft, account)
         if asked is None:
             return None
-        desk = request.app.state.desk
-        found: dict[str, Any] = (
-            desk.quote(account.name, caller, asked)
-            if asked.relative is None
-            else desk.offer(account.name, caller, asked, most(draft))
-        )
+        found: dict[str, Any] = request.app.state.desk.quote(account.name, caller, asked)
     except NoisebankError as error:
         blame(draft, error)
         return None
@@ -207,9 +201,8 @@ def _answered(
     if not 1 <= len(key) <= 160 or not key.isprintable():
         raise Turned("bad-body", "the form has no key: load the page again")
     given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
-    relative = "relative" in given
-    if relative or draft["max_cost"]:  # of a relative request the form itself says what it may cost
-        given["max_cost"] = most(draft) if relative else draft["max_cost"]
+    if draft["max_cost"]:
+        given["max_cost"] = draft["max_cost"]
     if draft["signature"]:
         given["agreed"] = {
             "max_cost_units": draft["max_cost_units"], "deadline": draft["deadline"], "signature": draft["signature"]
@@ -225,9 +218,6 @@ def _answered(
     state.metrics.answers.labels(account.name, plain.get("case") or "several").inc()
     state.shelf.put(key, Shown(caller.person.name, account.name, plain))
     plain["kept"] = f"shown/{key}"
-    if relative:
-        plain["wish"] = {"percent": given["relative"], "sure": float(given["confidence"]), "most": most(draft)}
-        plain["receipts"] = [receipt for step in plain["parts"] for receipt in step["receipts"]]
     return plain
 
 
@@ -245,7 +235,7 @@ def _explained(account: Account, answer: dict[str, Any]) -> dict[str, Any]:
     answer["asked"] = account.named(answer["sql"])
     answer["share"] = account.share(account.state.spent)
     answer["parts"] = [_explained(account, part) for part in answer.get("parts", [])]
-    for name in ("value", "stddev", "interval", "case", "name", "key", "inferred", "message", "reached"):
+    for name in ("value", "stddev", "interval", "case", "name", "key", "inferred", "message", "reached", "floor"):
         answer.setdefault(name, None)
     for name in ("by", "groups", "receipts"):
         answer.setdefault(name, [])
