@@ -34,7 +34,7 @@ def halve(answers: Any, values: tuple[str, ...]) -> str:
 
 
 def test_a_collector_cannot_search_for_a_category_by_refusals_to_report() -> None:
-    rooms, chance, right = memory_rooms(), workload(11), 0
+    rooms, chance, right, uncharged = memory_rooms(), workload(11), 0, 0
     for number in range(DEVICES):
         town = chance.choice(TOWNS)
         account = enrol(rooms, f"phone {number}", 1)
@@ -48,7 +48,8 @@ def test_a_collector_cannot_search_for_a_category_by_refusals_to_report() -> Non
             return True
 
         right += halve(reports, TOWNS) == town
-        assert account.state.spent.units == 6 * 10**15, "every round was charged"
+        uncharged += account.state.spent.units < 6 * 10**15
+    assert not uncharged, f"{right} of {DEVICES} read, {uncharged} of them not charged for every round"
     assert right <= 8, f"{right} of {DEVICES} read; 1 in 64 by guessing"
 
 
@@ -73,10 +74,10 @@ def test_a_server_cannot_search_for_a_category_by_refusals_to_take_part() -> Non
 
 def overflowing(record: dict[str, object], weights: np.ndarray, rooms: Rooms, name: str) -> tuple[bool, int]:
     """Whether a device answers the order, and what it was charged."""
-    schema = Schema((Number("age", 0, 100), Category("hiv", ("no", "yes")), Category("buys", ("no", "yes"))))
+    schema = Schema((Number("age", 0, 100), Category("hiv", ("no", "yes")), Number("income", 0, 1000)))
     account = enrol(rooms, name, 1)
     device = Device(rooms, account, [record], 1)
-    task = Task("w", Design(schema, "buys"), group=1, devices=1)
+    task = Task("w", Design(schema, "income"), "linear", group=1, devices=1)
     with np.errstate(all="ignore"):
         try:
             device.take_part(Order(task, 0, weights))
@@ -86,15 +87,15 @@ def overflowing(record: dict[str, object], weights: np.ndarray, rooms: Rooms, na
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize(
-    "weights", [(1.7e308, 1.7e308, 0.0), (-1.7e308, 1.7e308, 1.7e308), (1e308, 1.7e308, -1.7e308), (1e16, 0.0, 0.0)]
-)
+@pytest.mark.parametrize("weights", [(0.0, -1.7e308, 1.7e308), (0.0, 1.7e308, 1.7e308), (1e308, 1.7e308, 1.7e308)])
 def test_a_server_cannot_read_records_through_overflow(weights: tuple[float, ...]) -> None:
-    rooms, seen = memory_rooms(), set()
+    """Infinity times 0 is NaN: the first weights once made exactly those of age 50 with hiv = yes refuse, uncharged."""
+    rooms, seen = memory_rooms(), {}
     for place, (age, hiv) in enumerate((age, hiv) for age in (0, 50, 100) for hiv in ("no", "yes")):
-        record = {"age": age, "hiv": hiv, "buys": "yes"}
-        seen.add(overflowing(record, np.array(weights), rooms, f"{place}"))
-    assert seen == {(False, 0)}, "refused by the weights' norm: the same for every record, and nothing charged"
+        record = {"age": age, "hiv": hiv, "income": 300}
+        seen[age, hiv] = overflowing(record, np.array(weights), rooms, f"{place}")
+    assert len(set(seen.values())) == 1, seen
+    assert set(seen.values()) == {(False, 0)}, "refused by the weights' norm"
 
 
 def sgd_files(folder: Path) -> list[str]:

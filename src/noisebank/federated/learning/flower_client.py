@@ -51,14 +51,18 @@ def client_app(device_of: Callable[[Context], TakesPart]) -> ClientApp:
 
     @app.train()  # type: ignore[untyped-decorator]
     def train(message: Message, context: Context) -> Message:
-        try:
-            report = device_of(context).take_part(read_order(message.content))
-            content = RecordDict({REPORT: ConfigRecord({"report": report})})
-        except Exception as error:  # said to the server, which goes on with the others
-            content = RecordDict({REFUSAL: ConfigRecord(refusal(error))})
-        return Message(content=content, reply_to=message)
+        name, words = answer_order(lambda: device_of(context), message.content)
+        return Message(content=RecordDict({name: ConfigRecord(words)}), reply_to=message)
 
     return app
+
+
+def answer_order(device: Callable[[], TakesPart], content: RecordDict) -> tuple[str, dict[str, Any]]:
+    """All that a device replies to a message: a record's name and what is in it. Never raises an error of a device."""
+    try:
+        return REPORT, {"report": device().take_part(read_order(content))}
+    except Exception as error:  # said to the server, which goes on with the others
+        return REFUSAL, dict(refusal(error))
 
 
 def refusal(error: Exception) -> dict[str, str]:
