@@ -29,6 +29,7 @@ ROWS = (
     "stopping_rules",
     "additivity",
     "public_ledger",
+    "hostile_server",
 )
 
 

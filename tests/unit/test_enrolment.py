@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from noisebank.audit.verifier import verify
 from noisebank.cli import main
 from noisebank.errors import AnswerLost, BadRequest, BudgetExhausted, LedgerRefused
-from noisebank.federated.enrolment import LocalAccount, below, enrol, enrolled, local_account
+from noisebank.federated.enrolment import LocalAccount, RoundOrder, below, enrol, enrolled, local_account
 from noisebank.federated.local import Category, Number, Report, Schema, estimate
 from noisebank.federated.schema_file import read_schema
 from noisebank.ledger.embedded import EmbeddedChain
@@ -81,20 +81,45 @@ def test_bad_epsilons(rooms: Rooms, device: LocalAccount, epsilon: object) -> No
 
 
 @pytest.mark.parametrize(
-    ("record", "mechanism"),
-    [
-        ({"age": 41}, "best"),
-        ({"age": float("nan"), "sex": "f"}, "best"),
-        ({"age": 1, "sex": "x"}, "best"),
-        (RECORD, "no"),
-    ],
+    ("epsilon", "mechanism", "levels"),
+    [(1, "no", 10), (1, None, 10), (1, "laplace", 1 << 16), (1, "best", 0), (21, "best", 10), (10**400, "best", 10)],
 )
-def test_what_cannot_be_reported_is_not_charged(
-    device: LocalAccount, record: dict[str, object], mechanism: str
+def test_an_order_that_cannot_be_answered_is_refused_unread_and_uncharged(
+    device: LocalAccount, epsilon: int, mechanism: str, levels: int
 ) -> None:
     with pytest.raises(BadRequest):
-        device.report("monday", record, SCHEMA, 1, mechanism)
+        device.report("monday", Unreadable(), SCHEMA, epsilon, mechanism, levels)
     assert not device.state.spent
+
+
+class Unreadable(dict[str, object]):
+    """A record that says when it is read."""
+
+    def get(self, *arguments: object) -> object:
+        raise AssertionError("read")
+
+
+@pytest.mark.parametrize("record", [{"age": 41}, {"age": float("nan"), "sex": "f"}, {"age": 1, "sex": "x"}, {},
+                                    Unreadable()])  # fmt: skip
+def test_every_record_is_charged_and_reported(device: LocalAccount, record: dict[str, object]) -> None:
+    report = device.report("monday", record, SCHEMA, 1)
+    assert Report.decode(report, SCHEMA) and device.state.spent == Precision(10**18)
+    assert device.report("monday", record, SCHEMA, 1) == report
+
+
+def test_the_record_is_read_after_the_charge_and_never_again(device: LocalAccount) -> None:
+    seen: list[Precision] = []
+
+    def read() -> list[object]:
+        seen.append(device.state.spent)
+        return [0.5, 1]
+
+    order = RoundOrder("monday", SCHEMA, Fraction(1))
+    assert device.answer(order, read) == device.answer(order, read) and seen == [Precision(10**18)]
+    with pytest.raises(BadRequest, match="another order"):
+        device.answer(RoundOrder("monday", SCHEMA, Fraction(1), "laplace"), read)
+    for record in ([], [None, None], ["x", "y"], [float("nan"), 99], [10**400, -1], [float("inf"), True]):
+        assert device.answer(RoundOrder(ascii(record)[:50], SCHEMA, Fraction("0.1")), lambda record=record: record)
 
 
 def test_names_rounds_and_doubles(rooms: Rooms, device: LocalAccount) -> None:
@@ -153,7 +178,9 @@ def test_schema_files(tmp_path: Path) -> None:
     path.write_text('[attributes.age]\nlow = 0\nhigh = 100\n[attributes.sex]\nvalues = ["f", "m"]\n')
     assert read_schema(path).fingerprint == SCHEMA.fingerprint
     for bad in ("", "x", "[attributes.a]\nlow = 1\n", "[attributes.a]\nvalues = [1, 2]\n", "a = 1\n",
-                "[attributes.a]\nlow = true\nhigh = 2\n", "[attributes]\na = 1\n"):  # fmt: skip
+                "[attributes.a]\nlow = true\nhigh = 2\n", "[attributes]\na = 1\n", "a = " + "[" * 9999,
+                f"[attributes.a]\nlow = 0\nhigh = 1{'0' * 400}\n", "[attributes.a]\nlow = nan\nhigh = 1\n",
+                "[attributes.a]\nlow = -inf\nhigh = 1\n", "[attributes.a]\nlow = 0\nhigh = 1e-320\n"):  # fmt: skip
         path.write_text(bad)
         with pytest.raises(BadRequest):
             read_schema(path)

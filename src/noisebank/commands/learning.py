@@ -43,18 +43,23 @@ def sgd(
     """Learn from TABLE (CSV or Parquet): each row is a device that sends one noisy gradient, once.
 
     Every group is charged on the ledger before its reports are drawn, one cell a device; the contract refuses a
-    second participation. A task that was cut off goes on with the same command.
+    second participation. A task that was cut off goes on with the same command and the same file: one that has changed,
+    or has its rows in another order, is refused.
 
     Example:  noisebank learn sgd people.csv --schema schema.toml --target buys --task offers --epsilon 1
     """
     from noisebank import console
+    from noisebank.errors import TableChanged
     from noisebank.federated.learning import Design, open_or_resume
     from noisebank.federated.learning import learn as run
-    from noisebank.federated.learning.table_file import read_columns
+    from noisebank.federated.learning.table_file import file_digest, read_columns
     from noisebank.federated.schema_file import read_schema
 
     design = Design(read_schema(schema), target)
+    source = file_digest(table)
     rows, targets = design.rows(read_columns(table, design))
+    if file_digest(table) != source:
+        raise TableChanged(f"{table.name} was written while it was read; try again. Nothing was charged")
     task = _task(design, len(rows), **terms)
     with console.progress("learning", quiet=as_json) as moved:
         if rehearse:
@@ -62,7 +67,7 @@ def sgd(
         else:
             with opened_bank(folder, owner_key) as bank:
                 account = open_or_resume(bank.rooms, task)
-                learned = run(task, rows, targets, account, moved)
+                learned = run(task, rows, targets, account, moved, source)
                 books = _books(account)
     plain = {**learned.plain(), **_described(task), **books}
     if test is not None:

@@ -52,31 +52,50 @@ def enrol(name: str, epsilon: str, folder: Path, owner_key: Path | None, as_json
 def report(
     name: str, record: Path, schema: Path, round_: str, epsilon: str, mechanism: str, folder: Path, as_json: bool
 ) -> None:
-    """Report RECORD (one JSON object) for device NAME: charged first, then noised.
+    """Report RECORD (one JSON object) for device NAME: charged first, then read and noised.
 
-    Numbers outside their range are clipped.
+    Numbers outside their range are clipped. What is missing or does not fit is replaced without a word, since a refusal
+    would tell the collector about it: `local check` tells you.
 
     Example:  noisebank local report phone-7 record.json --schema schema.toml --round monday --epsilon 1
     """
-    import json
-
     from noisebank import console
-    from noisebank.errors import BadRequest
-    from noisebank.federated.enrolment import local_account
+    from noisebank.federated.enrolment import RoundOrder, local_account
+    from noisebank.federated.record_file import find_record, read_record
     from noisebank.federated.schema_file import read_schema
+    from noisebank.units import exact
 
-    try:
-        values = json.loads(record.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        values = None
-    if not isinstance(values, dict):
-        raise BadRequest("record", record, "holds no JSON object")
+    order = RoundOrder(round_, read_schema(schema), exact(epsilon, "epsilon"), mechanism)
+    path = find_record(record)
     with opened_bank(folder) as bank:
         account = local_account(bank.rooms, name)
-        made = account.report(round_, values, read_schema(schema), epsilon, mechanism)
+        made = account.answer(order, lambda: order.schema.read(read_record(path) or {}))
         state = account.state
     shown = {"report": made.hex(), "spent": str(state.spent), "left": str(state.left)}
     console.show_json(shown) if as_json else console.facts(f"Round {round_} of {name}", list(shown.items()))
+
+
+@local.command("check")
+@click.argument("record", type=click.Path(path_type=Path))
+@click.option("--schema", type=click.Path(path_type=Path), required=True, help="What is asked for (TOML).")
+@as_json
+@guarded
+def check(record: Path, schema: Path, as_json: bool) -> None:
+    """Say which values of RECORD a report would replace. For you alone: do not pass it on.
+
+    Example:  noisebank local check record.json --schema schema.toml
+    """
+    from noisebank import console
+    from noisebank.errors import BadRequest
+    from noisebank.federated.record_file import find_record, read_record
+    from noisebank.federated.schema_file import read_schema
+
+    asked, values = read_schema(schema), read_record(find_record(record))
+    if values is None:
+        raise BadRequest("record", record, "holds no JSON object: a report would replace every value")
+    replaced = asked.misfits(values)
+    shown = {part.name: "would be replaced" if part.name in replaced else "fits" for part in asked.attributes}
+    console.show_json({"replaced": list(replaced)}) if as_json else console.facts("Values", list(shown.items()))
 
 
 @local.command("estimate")

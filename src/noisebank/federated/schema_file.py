@@ -14,7 +14,7 @@ def read_schema(path: Path) -> Schema:
     """Tables `[attributes.NAME]` with `low` and `high`, or with `values`."""
     try:
         fields = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise BadRequest("schema", path, f"cannot be read: {error}") from None
     attributes = fields.get("attributes")
     if set(fields) != {"attributes"} or not isinstance(attributes, dict):
@@ -30,5 +30,5 @@ def _attribute(name: str, table: Any) -> Number | Category:
     if isinstance(table, dict) and set(table) == {"low", "high"}:
         low, high = table["low"], table["high"]
         if all(isinstance(bound, (int, float)) and not isinstance(bound, bool) for bound in (low, high)):
-            return Number(name, float(low), float(high))
+            return Number(name, low, high)
     raise BadRequest(name, "its table", "has either low and high (numbers), or values (a list of texts)")

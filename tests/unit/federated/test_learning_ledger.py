@@ -8,12 +8,13 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from learning_support import DESIGN, RECORD, table, task
+from learning_support import DESIGN, PRICED, RECORD, table, task
 from noisebank.audit.verifier import verify
-from noisebank.errors import AlreadyTookPart, AnswerLost, BadRequest, BudgetExhausted, Tampered
+from noisebank.errors import AlreadyTookPart, AnswerLost, BadRequest, BudgetExhausted, TableChanged, Tampered
 from noisebank.federated.enrolment import enrol
 from noisebank.federated.learning import (
     Device,
+    LearningAccount,
     Order,
     collect_reports,
     learn,
@@ -165,6 +166,41 @@ def test_a_whole_task_goes_on_where_it_was_cut_off_with_the_same_bits(rooms: Roo
         learn(task(name="b"), rows, targets, account)
     with pytest.raises(BadRequest, match="20 rows"):
         learn(task(), rows[:10], targets[:10])
+    for wrong in (np.nan, np.inf, -1.1):
+        with pytest.raises(BadRequest, match="must lie in"):
+            learn(task(), np.where(rows == rows[3, 0], wrong, rows), targets)
+
+
+def test_a_task_goes_on_with_the_table_that_it_began_with_and_no_other(rooms: Rooms) -> None:
+    rows, targets = table(20)
+    account = open_task(rooms, task())
+
+    def cut(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        learn(task(), rows, targets, account, cut, b"file")
+    changed = rows.copy()
+    changed[7, 0] = 0.125
+    others = ((rows[::-1], targets[::-1], b"file"), (changed, targets, b"file"), (rows, -targets, b"file"),
+              (rows, targets, b"another"), (rows, targets, b""))  # fmt: skip
+    for other_rows, other_targets, source in others:
+        with pytest.raises(TableChanged, match="report twice"):
+            learn(task(), other_rows, other_targets, open_or_resume(rooms, task()), source=source)
+    with (
+        patch.object(LearningAccount, "order", lambda self: np.arange(20)),  # another numpy, another permutation
+        pytest.raises(TableChanged),
+    ):
+        learn(task(), rows, targets, open_or_resume(rooms, task()), source=b"file")
+    assert account.charged() == ((0, 5),)
+    assert learn(task(), rows, targets, open_or_resume(rooms, task()), source=b"file").devices == 20
+
+
+def test_a_task_whose_table_nobody_knows_does_not_go_on(rooms: Rooms) -> None:
+    account = open_task(rooms, task())
+    account.charge(0, 5)  # as a version that kept no fingerprint has left it
+    with pytest.raises(TableChanged, match="began before"):
+        learn(task(), *table(20), account)
 
 
 def test_a_settled_descent_asks_nobody_else(rooms: Rooms) -> None:
@@ -201,7 +237,7 @@ def test_a_device_answers_one_order_of_a_task_and_always_with_the_same_bits(room
 def test_a_device_is_charged_before_its_report_is_drawn(rooms: Rooms) -> None:
     phone = device(rooms)
     with (
-        patch("noisebank.federated.enrolment.collect", side_effect=KeyboardInterrupt),
+        patch("noisebank.federated.enrolment.draw_report", side_effect=KeyboardInterrupt),
         pytest.raises(KeyboardInterrupt),
     ):
         phone.take_part(order())
@@ -217,18 +253,55 @@ def test_a_device_gives_no_more_than_its_owner_or_its_budget_allows(rooms: Rooms
     with pytest.raises(BudgetExhausted):
         poor.take_part(order(epsilon="1.5"))
     poor.take_part(order())
-    for bad in (Order(task(), 0, np.zeros(3)), Order(task(), 0, np.full(4, np.nan))):
-        with pytest.raises(BadRequest, match="finite numbers"):
-            device(rooms, f"d{bad.weights.size}").take_part(bad)
+    stranger = device(rooms, "stranger")
+    stranger.agreed = PRICED.schema
+    with pytest.raises(BadRequest, match="agreed to"):
+        stranger.take_part(order())
+    assert not stranger.account.state.spent
     with pytest.raises(BadRequest, match="at least one"):
         device(rooms, "empty", records=())
 
 
-def test_a_refusal_says_nothing_about_the_record(rooms: Rooms) -> None:
-    for place, record in enumerate(({"age": 30}, {**RECORD, "town": "hidden"}, {**RECORD, "age": float("nan")})):
-        with pytest.raises(BadRequest) as caught:
-            device(rooms, f"odd{place}", records=[record]).take_part(order())
-        assert str(caught.value) == "record = of this device: does not fit the task's attributes"
+@pytest.mark.parametrize(
+    ("weights", "words"),
+    [(np.zeros(3), "finite numbers"), (np.zeros((4, 1)), "finite numbers"), (np.full(4, np.nan), "finite numbers"),
+     (np.array([0, 0, 0, np.inf]), "finite numbers"), (np.full(4, 1.7e308), "norm"), (np.full(4, 5.1), "norm"),
+     (np.array([0, 0, 0, 10.001]), "norm"), (np.zeros(4, dtype=int), "floats"), (np.zeros(4, dtype=complex), "floats"),
+     (np.zeros(4, dtype=object), "floats"), (np.full(4, "1"), "floats"), ([0.0] * 4, "floats"), (None, "floats")],
+)  # fmt: skip
+def test_no_order_has_weights_that_could_overflow(weights: object, words: str) -> None:
+    with pytest.raises(BadRequest, match=words):
+        Order(task(), 0, weights)  # type: ignore[arg-type]
+
+
+def test_an_order_has_one_spelling_and_is_nobodys_to_change() -> None:
+    weights = np.array([-0.0, 5.0, 5.0, 5.0])
+    made = Order(task(), 0, weights)
+    assert made.digest == Order(task(), 0, np.array([0.0, 5, 5, 5], dtype=">f4")).digest
+    weights[0] = np.nan
+    assert made.weights.tolist() == [0, 5, 5, 5] and not made.weights.flags.writeable
+    at_the_edge = np.full(4, 5.0) * (1 + 1e-12)  # as floats leave it when a server pulls weights back
+    assert Order(task(), 0, at_the_edge).digest != made.digest
+    for group in (-1, 4, True, 1.0, "0", None):
+        with pytest.raises(BadRequest):
+            Order(task(), group, np.zeros(4))  # type: ignore[arg-type]
+
+
+def test_a_device_answers_whatever_its_record_is(rooms: Rooms) -> None:
+    odd = ({"age": 30}, {**RECORD, "town": "hidden"}, {**RECORD, "age": float("nan")}, {}, {**RECORD, "age": 10**400})
+    for place, record in enumerate((RECORD, *odd)):
+        phone = device(rooms, f"odd{place}", records=[record])
+        assert Report.decode(phone.take_part(order()), order().task.gradient_schema)
+        assert float(phone.account.state.spent) == 1.0
+
+
+def test_a_gradient_of_the_owners_own_that_fails_is_reported_as_zeros(rooms: Rooms) -> None:
+    class Own(Device):
+        def gradient(self, order: Order) -> np.ndarray:
+            raise ValueError("the patient's age is 30")
+
+    phone = Own(rooms, enrol(rooms, "own", 3), [RECORD], 2)
+    assert phone.take_part(order()) == phone.take_part(order()) and float(phone.account.state.spent) == 1.0
 
 
 def test_a_devices_gradient_is_the_mean_over_its_records_clipped(rooms: Rooms) -> None:
@@ -237,7 +310,7 @@ def test_a_devices_gradient_is_the_mean_over_its_records_clipped(rooms: Rooms) -
     rows = [(np.array([-0.4, -1, 1, 1]), 1), (np.array([1, 1, -1, 1]), -1)]
     expected = np.mean([-target * (target * row.sum() < 1) * row for row, target in rows], axis=0)
     assert np.allclose(found, expected)
-    far = Order(task(design=DESIGN, model="hinge"), 0, np.full(4, -1e9))
+    far = Order(task(design=DESIGN, model="hinge", radius="1e9"), 0, np.full(4, -4e8))
     assert np.abs(device(rooms, "b").gradient(far)).max() <= 1.0
 
 

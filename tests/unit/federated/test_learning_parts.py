@@ -42,6 +42,17 @@ def test_a_record_becomes_a_row_by_public_bounds_only() -> None:
     assert PRICED.row({"age": 0, "price": 2.5}) == (pytest.approx([-1, 1]), 0.5)
 
 
+def test_what_a_record_lacks_counts_as_the_mean_over_the_listed_values() -> None:
+    town = [2 / 3 - 1, 2 / 3 - 1]
+    for value in (None, "w", 3, ["n"], "\ud800"):
+        assert DESIGN.row({**RECORD, "town": value})[0].tolist() == pytest.approx([-0.4, *town, 1])
+    for value in (None, float("nan"), "30", True):
+        assert DESIGN.row({**RECORD, "age": value})[0].tolist() == pytest.approx([0, -1, 1, 1])
+    assert DESIGN.row({})[0].tolist() == pytest.approx([0, *town, 1]) and DESIGN.row({})[1] == 0.0
+    for kind in (MODELS["logistic"], MODELS["hinge"]):
+        assert not kind.slopes(np.array([3.0]), np.array([0.0])).any(), "without a target there is no gradient"
+
+
 def test_rows_of_a_table_are_the_rows_of_its_records() -> None:
     columns = people(30)
     rows, targets = DESIGN.rows(columns)

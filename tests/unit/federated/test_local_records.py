@@ -80,25 +80,44 @@ def test_few_reports_get_the_worst_case_interval():
 
 
 @pytest.mark.parametrize(
-    ("record", "match"),
+    ("record", "read", "misfits"),
     [
-        ({"age": 41, "sex": "f"}, "without colour"),
-        (RECORD | {"age": math.nan}, "NaN"),
-        (RECORD | {"age": "41"}, "must be a number"),
-        (RECORD | {"age": True}, "must be a number"),
-        (RECORD | {"sex": "x"}, "must be one of f, m"),
-        (RECORD | {"sex": None}, "must be one of f, m"),
+        (RECORD, [pytest.approx(-0.18), 16, 0], []),
+        ({"age": 41, "sex": "f"}, [pytest.approx(-0.18), None, 0], ["colour"]),
+        (RECORD | {"age": math.nan}, [0, 16, 0], ["age"]),
+        (RECORD | {"age": "41"}, [0, 16, 0], ["age"]),
+        (RECORD | {"age": True}, [0, 16, 0], ["age"]),
+        (RECORD | {"age": 10**400, "sex": "x"}, [1, 16, None], ["sex"]),
+        (RECORD | {"age": -(10**5000), "sex": None}, [-1, 16, None], ["sex"]),
+        (RECORD | {"colour": ["q"], "sex": "\ud800"}, [pytest.approx(-0.18), None, None], ["colour", "sex"]),
+        ({}, [0, None, None], ["age", "colour", "sex"]),
+        ("no record", [0, None, None], ["age", "colour", "sex"]),
     ],
 )
-def test_bad_records_are_refused(record, match):
-    with pytest.raises(BadRequest, match=match):
-        collect(record, MIXED, 1.0)
+def test_every_record_is_read_and_reported(record, read, misfits):
+    """A refusal would tell the collector about the record."""
+    assert MIXED.read(record) == read and MIXED.misfits(record) == misfits
+    for _ in range(8):
+        assert Report.decode(collect(record, MIXED, 4.0).encode(MIXED), MIXED)
+
+
+def test_an_unlisted_category_is_reported_as_every_listed_one_alike():
+    schema, count = Schema((Category("c", ("a", "b", "d", "e")),)), 4000
+    reports = [collect({"c": "other"}, schema, 8.0) for _ in range(count)]
+    shares = estimate(reports, schema)["c"]
+    assert all(abs(share.value - 0.25) < 6 * math.sqrt(0.25 * 0.75 / count) + 0.01 for share in shares.values())
+    missing = [collect({}, Schema((Number("x", 0, 100),)), 8.0) for _ in range(count)]
+    found = estimate(missing, Schema((Number("x", 0, 100),)))["x"]
+    assert abs(found.value - 50) < 6 * found.stddev
 
 
 def test_out_of_range_is_clipped():
     number = Number("age", 0, 100)
     assert [number.scaled(value) for value in (-5, 0, 50, 100, math.inf)] == [-1, -1, 0, 1, 1]
     assert number.scaled(np.int64(25)) == -0.5 and number.restored(-0.5) == 25
+    wide = Number("wide", -1e300, 1e300)
+    assert [wide.scaled(value) for value in (-1e308, 0, 5e299, 1e308)] == [-1, 0, 0.5, 1]
+    assert Number("zero", -0.0, 1) == Number("zero", 0, 1) and str(Number("zero", -0.0, 1).low) == "0.0"
 
 
 def test_bad_schemas_and_terms_are_refused():
@@ -106,19 +125,24 @@ def test_bad_schemas_and_terms_are_refused():
         Schema(())
     with pytest.raises(BadRequest, match="differ"):
         Schema((Number("x"), Number("x")))
-    for low, high in ((1, 1), (2, 1), (math.nan, 1), (-math.inf, 1), (-1e308, 1e308)):
+    wrong = (math.nan, -math.inf, -1e308, -(10**400), -(10**5000), "0", None, True, 1 - 1e-320)
+    for low, high in ((1, 1), (2, 1), *((low, 1) for low in wrong)):
         with pytest.raises(BadRequest, match="range"):
             Number("x", low, high)
-    for values in ((), ("a",), ("a", "a")):
+    for values in ((), ("a",), ("a", "a"), ["a", "b"], tuple(map(str, range(2**16 + 1)))):
         with pytest.raises(BadRequest, match="two values"):
+            Category("c", values)
+    for values in (("a", "\ud800"), ("a", 10**5000), ("a", "b" * 1001)):
+        with pytest.raises(BadRequest, match="must be a text"):
             Category("c", values)
     for epsilon in (0, -1, math.nan):
         with pytest.raises(BadRequest, match="epsilon"):
             collect(RECORD, MIXED, epsilon)
     with pytest.raises(BadRequest, match="mechanism"):
         collect(RECORD, MIXED, 1.0, "magic")
-    with pytest.raises(BadRequest, match="levels"):
-        collect(RECORD, MIXED, 1.0, levels=0)
+    for levels in (0, 2**15 + 1, 1.0, True, 10**5000):
+        with pytest.raises(BadRequest, match="levels"):
+            collect(RECORD, MIXED, 1.0, "laplace", levels)
 
 
 def test_bad_reports_are_refused():

@@ -62,16 +62,23 @@ class Design:
         return len(self.columns)
 
     def row(self, record: Mapping[str, object]) -> tuple[Floats, float]:
-        """One record as numbers, and its target."""
+        """One record as numbers, and its target. Never fails.
+
+        What is missing or not listed counts as the mean over all listed values: 0 for a number (the middle of its
+        range), 2/k - 1 for each number of a category of k values, 0 for a target of two classes: no gradient then.
+        """
         values = dict(zip((part.name for part in self.schema.attributes), self.schema.read(record), strict=True))
         row: list[float] = []
         for part in self.inputs:
             value = values[part.name]
             if isinstance(part, Number):
-                row.append(float(value))
+                row.append(float(value or 0.0))
+            elif value is None:
+                row.extend([2.0 / len(part.values) - 1.0] * (len(part.values) - 1))
             else:
                 row.extend(1.0 if place == value else -1.0 for place in range(len(part.values) - 1))
-        return np.array([*row, 1.0]), self._targeted(float(values[self.target]))
+        target = values[self.target]
+        return np.array([*row, 1.0]), 0.0 if target is None else self._targeted(float(target))
 
     def rows(self, table: Mapping[str, Sequence[object]]) -> tuple[Floats, Floats]:
         """A whole table by columns: one row a record, and the targets. For simulations: a device has `row`."""
@@ -106,7 +113,7 @@ def _scaled(part: Number, values: Sequence[object]) -> Floats:
         raise BadRequest(part.name, "a value of the table", "must be a number") from None
     if np.isnan(array).any():
         raise BadRequest(part.name, "a missing value", "must be a number, and not NaN")
-    return np.asarray(2.0 * (np.clip(array, part.low, part.high) - part.low) / (part.high - part.low) - 1.0)
+    return np.asarray(2.0 * ((np.clip(array, part.low, part.high) - part.low) / (part.high - part.low)) - 1.0)
 
 
 def _places(part: Category, values: Sequence[object]) -> NDArray[np.int64]:

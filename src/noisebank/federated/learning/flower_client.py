@@ -3,6 +3,9 @@
     app = client_app(lambda context: my_device)     # in a Flower app's client module
 
 `my_device` is a `Device`, or anything of the user's own with `take_part(order) -> bytes`.
+
+A refusal is shown to the server, so it says one of a few fixed things and nothing in its own words: no amount, no name,
+no text of an error.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from noisebank.errors import BadRequest, NoisebankError
+from noisebank.errors import AlreadyTookPart, BadRequest, BudgetExhausted
 from noisebank.federated.learning.device import Order
 from noisebank.federated.learning.task import Task
 
@@ -21,6 +24,14 @@ if TYPE_CHECKING:
 
 MODEL, ORDER, REPORT, REFUSAL = "model", "order", "report", "refusal"
 """Names of the records in messages: the weights and the order out, a report or a refusal back."""
+REFUSALS = {
+    BadRequest: "the order is not one that this device answers",
+    AlreadyTookPart: "this device took part already",
+    BudgetExhausted: "its owner's budget does not allow it",
+}
+"""All that a server is told; whatever else went wrong is `Failed`."""
+MAX_TASK = 1 << 20
+"""Characters of a task's description."""
 
 
 class TakesPart(Protocol):
@@ -40,15 +51,26 @@ def client_app(device_of: Callable[[Context], TakesPart]) -> ClientApp:
 
     @app.train()  # type: ignore[untyped-decorator]
     def train(message: Message, context: Context) -> Message:
-        try:
-            report = device_of(context).take_part(read_order(message.content))
-            content = RecordDict({REPORT: ConfigRecord({"report": report})})
-        except NoisebankError as error:  # said to the server, which goes on with the others
-            words = ConfigRecord({"kind": type(error).__name__, "reason": str(error)})
-            content = RecordDict({REFUSAL: words})
-        return Message(content=content, reply_to=message)
+        name, words = answer_order(lambda: device_of(context), message.content)
+        return Message(content=RecordDict({name: ConfigRecord(words)}), reply_to=message)
 
     return app
+
+
+def answer_order(device: Callable[[], TakesPart], content: RecordDict) -> tuple[str, dict[str, Any]]:
+    """All that a device replies to a message: a record's name and what is in it. Never raises an error of a device."""
+    try:
+        return REPORT, {"report": device().take_part(read_order(content))}
+    except Exception as error:  # said to the server, which goes on with the others
+        return REFUSAL, dict(refusal(error))
+
+
+def refusal(error: Exception) -> dict[str, str]:
+    """What the server is told of an error: which of a few kinds it is. Flower would send the error's text."""
+    for kind, reason in REFUSALS.items():
+        if isinstance(error, kind):
+            return {"kind": kind.__name__, "reason": reason}
+    return {"kind": "Failed", "reason": "this device sends no report"}
 
 
 def written_order(order: Order) -> RecordDict:
@@ -60,14 +82,14 @@ def written_order(order: Order) -> RecordDict:
 
 
 def read_order(content: RecordDict) -> Order:
-    """The order in a message; anything else is refused."""
+    """The order in a message; anything else is refused. No record is at hand here: every failure is the message's."""
     try:
         words, arrays = content[ORDER], content[MODEL].to_numpy_ndarrays()
-        task, group = Task.from_public(json.loads(words["task"])), words["group"]
-        task.members(group)
-        (weights,) = arrays
-        return Order(task, group, weights)
-    except (KeyError, ValueError, TypeError, AttributeError, RecursionError):
+        text, (weights,) = words["task"], arrays
+        if len(text) > MAX_TASK:
+            raise ValueError
+        return Order(Task.from_public(json.loads(text)), words["group"], weights)
+    except Exception:
         raise BadRequest("message", "without a readable order", "must hold a task, a group and a model") from None
 
 

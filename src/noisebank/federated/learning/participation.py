@@ -2,7 +2,8 @@
 
 A group's participation charges the cells of its devices, in one transaction, before any of their reports is drawn. The
 account's budget is one participation, and a cube's spend is its largest cell: so a device that was charged cannot be
-charged again, whoever asks. The contract sees to that, not this module.
+charged again, whoever asks. The contract sees to that, not this module. That a cell keeps standing for the same device
+is this module's part: a task is tied to the table that it began with (`keep_table`).
 """
 
 from __future__ import annotations
@@ -16,11 +17,19 @@ import numpy as np
 
 from noisebank.digests import commitment, derived_salt, keccak, tagged
 from noisebank.entropy import simulation
-from noisebank.errors import AlreadyTookPart, AnswerLost, BadRequest, BudgetExhausted, Tampered
+from noisebank.errors import (
+    AlreadyTookPart,
+    AnswerLost,
+    BadRequest,
+    BudgetExhausted,
+    KeyReused,
+    TableChanged,
+    Tampered,
+)
 from noisebank.federated.learning.task import Task
 from noisebank.ledger.protocol import THE_OWNER, AccountState, Claim, Opening, Reservation, Run, Seal, Unit
 from noisebank.opening import Rooms
-from noisebank.vault.vault import Sealed
+from noisebank.vault.vault import Request, Sealed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,6 +42,8 @@ CUBE = 1
 RAISE_DELAY = 86_400
 OPENING = keccak(b"noisebank learning tasks")
 """The turn of whoever opens a task: two gateways must not open the same one twice."""
+KEPT_BY, TABLE = "learning table", "table"
+"""Under these the vault keeps the fingerprint of a task's table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +69,32 @@ class LearningAccount:
         """Which device (row of a simulated table) has which cell: an order that nobody chose, the same every time."""
         seed = int.from_bytes(derived_salt(self._secret, "order", b""), "big")
         return np.asarray(simulation(seed).permutation(self.task.devices))
+
+    def keep_table(self, digest: bytes) -> None:
+        """Ties the task to a table, once: afterwards every other one is `TableChanged`. Nothing is charged.
+
+        Cells stand for rows, so the same people in another order would be other devices: some would report twice, and
+        the books would not know. The digest covers the rows in their order; the vault keeps it salted. The order in
+        which rows are asked is part of it: it comes from numpy's generator, which a later version may change.
+        """
+        order = np.ascontiguousarray(self.order(), dtype=">i8").tobytes()
+        salt = derived_salt(self._secret, TABLE, b"")
+        kept = commitment(salt, keccak(digest, keccak(order))).hex()
+        vault = self._rooms.vault
+        with _turn(self._rooms, self.id):
+            if vault.request_under(self.id, KEPT_BY, TABLE) is None and self.charged():
+                raise TableChanged(
+                    f"{self.task.name} began before tables were fingerprinted, so nobody can tell whether this is its "
+                    "table. Start another task, under another name, with people who did not take part"
+                )
+            id = tagged("learning table 1", {"account": self.id.hex(), "table": kept})
+            try:
+                vault.save_request(Request(id, self.id, KEPT_BY, TABLE, {"table": kept}))
+            except KeyReused:
+                raise TableChanged(
+                    f"{self.task.name} goes on with the table that it began with, unchanged and in the same order: "
+                    "with another one people would report twice. Nothing was charged"
+                ) from None
 
     def charge(self, start: int, stop: int) -> Reservation:
         """Charges the devices start .. stop - 1, once: asked again for the same group it is the same reservation.

@@ -1,7 +1,8 @@
 """A whole task in one process: every row of a table is a device. Vectorised; with a ledger or without.
 
 With a ledger it is the real thing but for the devices: each group is charged before its reports are drawn, the mean
-report is sealed and published, and a task that was cut off goes on where it stopped, with the same bits.
+report is sealed and published, and a task that was cut off goes on where it stopped, with the same bits and the same
+table: another one, or the same rows in another order, is refused.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from noisebank.digests import keccak
 from noisebank.entropy import simulation
 from noisebank.errors import BadRequest
 from noisebank.federated.learning.descent import Descent
@@ -54,13 +56,20 @@ class Learned:
 
 def learn(
     task: Task, rows: Floats, targets: Floats, account: LearningAccount | None = None,
-    progress: Progress = lambda done, total: None,
+    progress: Progress = lambda done, total: None, source: bytes = b"",
 ) -> Learned:  # fmt: skip
-    """Runs the task over a table whose rows are the devices; without an account nothing is charged: a rehearsal."""
+    """Runs the task over a table whose rows are the devices; without an account nothing is charged: a rehearsal.
+
+    `source` is a digest of where the rows come from (a file), so that people whose rows look alike are told apart too.
+    """
     if rows.shape != (task.devices, task.dimension) or targets.shape != (task.devices,):
         raise BadRequest("table", f"{rows.shape}", f"must have {task.devices} rows of {task.dimension} numbers")
-    if account is not None and account.task.digest != task.digest:
-        raise BadRequest("account", account.task.name, "is another task's")
+    if not (np.abs(rows).max() <= 1.0 and np.abs(targets).max() <= 1.0):  # NaN is not, either
+        raise BadRequest("table", "its numbers", "must lie in [-1, 1], as `Design.rows` makes them")
+    if account is not None:
+        if account.task.digest != task.digest:
+            raise BadRequest("account", account.task.name, "is another task's")
+        account.keep_table(keccak(_spelled(rows), keccak(_spelled(targets)), keccak(source)))
     noise, descent = task_noise(task), Descent.of(task)
     order = simulation(int.from_bytes(task.digest)).permutation(task.devices) if account is None else account.order()
     for group in range(task.groups):
@@ -75,6 +84,11 @@ def learn(
         if descent.settled:
             break
     return Learned(task, descent.model, descent.taken, descent.taken * task.group)
+
+
+def _spelled(numbers: Floats) -> bytes:
+    """Floats as bytes, the same on every machine."""
+    return np.ascontiguousarray(numbers, dtype=">f8").tobytes()
 
 
 def learned_so_far(account: LearningAccount) -> Learned:

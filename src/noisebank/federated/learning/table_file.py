@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,15 @@ def read_columns(path: Path, design: Design) -> dict[str, Any]:
             raise BadTable(f"{path.name}: column {part.name} has missing values; a device without one takes no part")
         columns[part.name] = values
     return columns
+
+
+def file_digest(path: Path) -> bytes:
+    """Of the bytes of a file. Secret: a guess at the table could be checked against it."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").digest()
+    except OSError:
+        raise BadTable(f"{path} cannot be read") from None
 
 
 def _quoted(name: str) -> str:

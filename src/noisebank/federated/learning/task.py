@@ -68,7 +68,7 @@ class Task:
         _whole("devices", self.devices, 1, MOST_DEVICES)
         _whole("group", self.group, 1, self.devices)
         value = exact(self.epsilon, "epsilon")
-        checked_epsilon(float(value))
+        checked_epsilon(value)
         if Precision.floor(value) != Precision.ceil(value):
             raise BadRequest("epsilon", self.epsilon, "must be a whole number of 1e-18: it is charged exactly")
         for name in STEP_FIELDS:
@@ -119,7 +119,7 @@ class Task:
             attributes = tuple(_attribute(entry) for entry in given.pop("attributes"))
             design = Design(Schema(attributes), given.pop("target"))
             return Task(design=design, **given)
-        except (TypeError, KeyError, ValueError, AttributeError):
+        except (TypeError, KeyError, ValueError, AttributeError, OverflowError):
             raise BadRequest("task", "its description", "is no task of this version") from None
 
     @cached_property
@@ -154,7 +154,7 @@ def _attribute(entry: Any) -> Number | Category:
         raise TypeError
     if kind == "number":
         low, high = rest
-        return Number(name, float(low), float(high))
+        return Number(name, float(low), float(high))  # text of any length: what is too large is infinite, and refused
     if kind != "category":
         raise KeyError
     return Category(name, tuple(rest))

@@ -146,7 +146,9 @@ def words_and_positions(
     count = len(values)
     words = uniform_words(words_each * count + (count + 3) // 4)
     coins = words[words_each * count :].view(np.uint16)[:count]
-    fixed = np.rint(values * float(steps << ROUNDING_BITS)).astype(np.int64)
+    limit = steps << ROUNDING_BITS
+    fixed = np.rint(values * float(limit)).astype(np.int64)
+    np.clip(fixed, -limit, limit, out=fixed)  # the last line, in integers: the laws hold for these positions only
     fixed += coins
     fixed >>= ROUNDING_BITS
     return words[: words_each * count], fixed

@@ -71,12 +71,12 @@ class Parameters:
         return piecewise_moments(self.epsilon, self.t).mixed(atoms, self.beta) if self.beta else atoms
 
 
-def checked_epsilon(epsilon: float) -> float:
+def checked_epsilon(epsilon: float | Fraction) -> float:
     """epsilon as a float, or BadRequest."""
     try:
         value = float(epsilon)
-    except (TypeError, ValueError):
-        raise BadRequest("epsilon", epsilon, "must be a number") from None
+    except (TypeError, ValueError, OverflowError):
+        raise BadRequest("epsilon", str(epsilon)[:40], "must be a number of ordinary size") from None
     if not MIN_EPSILON <= value <= MAX_EPSILON:
         raise BadRequest("epsilon", epsilon, f"must lie in [{MIN_EPSILON:g}, {MAX_EPSILON:g}]")
     return value

@@ -8,21 +8,22 @@ units of half their range, categories as shares).
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
 
 import numpy as np
 
+from noisebank.entropy import uniform_words
 from noisebank.errors import BadRequest
 from noisebank.federated.local.catalogue import built
 from noisebank.federated.local.categories import Oracle, response_variance, unary_variance
-from noisebank.federated.local.levels import Levels
+from noisebank.federated.local.levels import MAX_LEVELS, Levels
 from noisebank.federated.local.mixture import Mixture
 from noisebank.federated.local.moments import MIN_EPSILON
 from noisebank.federated.local.parameters import NAMES, checked_epsilon, parameters, shared
-from noisebank.federated.local.schema import Number, Schema
+from noisebank.federated.local.schema import MIDDLE, Number, Schema, read_number
 from noisebank.federated.local.vectors import choose
 from noisebank.federated.local.wire import width
 
@@ -39,6 +40,13 @@ class Terms:
     epsilon: float
     mechanism: str = "best"
     levels: int = LEVELS
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
+        if not isinstance(self.mechanism, str) or self.mechanism not in NAMES:
+            raise BadRequest("mechanism", "of the order", f"must be one of {', '.join(NAMES)}")
+        if isinstance(self.levels, bool) or not isinstance(self.levels, int) or not 1 <= self.levels <= MAX_LEVELS:
+            raise BadRequest("levels", "of the order", f"must be a whole number in 1 .. {MAX_LEVELS}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +118,25 @@ class Plan:
             return part.codes
         return 1 << part.size if part.unary else part.size
 
-    def answer(self, place: int, value: float | int) -> int:
+    def report(self, values: Sequence[object]) -> Report:
+        """A fresh report on a record's values, in the schema's order. Never fails, whatever they are.
+
+        Guarantees: epsilon-LDP in all of `values`: k independent reports of epsilon/k each, on attributes that are
+        chosen without looking. What is no value of its attribute becomes one that is: a listed one at random for a
+        category, the middle for a number. Its law is then a mixture of laws of listed values, so no ratio grows.
+        """
+        known = values if len(values) == len(self.parts) else [None] * len(self.parts)
+        places = sorted(int(place) for place in choose(1, len(self.parts), self.sent)[0])
+        return Report(self.terms, tuple((place, self.answer(place, known[place])) for place in places))
+
+    def answer(self, place: int, value: object) -> int:
         """A fresh code for one attribute. An oracle's flags become bits, the first value's the lowest."""
         part = self.parts[place]
         if not isinstance(part, Oracle):
-            return int(part.draw([value])[0])
-        flags = part.draw([int(value)])[0]
+            number = read_number(value)
+            return int(part.draw([MIDDLE if number is None else number])[0])
+        listed = value if isinstance(value, int) and 0 <= value < part.size else _any_place(part.size)
+        flags = part.draw([listed])[0]
         if part.unary:
             return int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
         return int(np.argmax(flags))
@@ -134,21 +155,22 @@ class Plan:
 def collect(
     record: Mapping[str, object], schema: Schema, epsilon: float, mechanism: str = "best", levels: int = LEVELS
 ) -> Report:
-    """One report on one record: everything a device has to do. Numbers outside their range are clipped.
+    """One report on one record. Numbers outside their range are clipped, what does not fit is replaced (`Plan.report`).
 
-    Guarantees: the report as a whole is epsilon-LDP (k independent reports of epsilon/k each, on attributes that were
-    chosen without looking). A second report on the same record costs epsilon again: keeping count is the caller's task.
+    Terms and schema are checked before the record is looked at; afterwards nothing can fail. A second report on the
+    same record costs epsilon again: keeping count is the caller's task (`enrolment.LocalAccount`).
     """
-    terms = Terms(checked_epsilon(epsilon), mechanism, levels)
-    values, plan = schema.read(record), planned(schema, terms)
-    places = sorted(int(place) for place in choose(1, len(values), plan.sent)[0])
-    return Report(terms, tuple((place, plan.answer(place, values[place])) for place in places))
+    plan = planned(schema, Terms(epsilon, mechanism, levels))
+    return plan.report(schema.read(record))
+
+
+def _any_place(size: int) -> int:
+    return int(uniform_words(1)[0] % np.uint64(size))
 
 
 @lru_cache(maxsize=64)
 def planned(schema: Schema, terms: Terms) -> Plan:
     """The plan for these terms, made once."""
-    checked_epsilon(terms.epsilon)
     return Plan(schema, terms)
 
 

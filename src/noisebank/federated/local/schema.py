@@ -1,15 +1,29 @@
-"""What a device is asked for: the attributes of a record, their ranges and values. Public."""
+"""What a device is asked for: the attributes of a record, their ranges and values. Public.
+
+A schema comes from whoever collects, so it is checked when it is made, from itself alone. A record never is: reading
+one succeeds whatever is in it, since a refusal would tell the collector something about it that nobody paid for.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 
 from noisebank.errors import BadRequest
+
+MAX_ATTRIBUTES = 1 << 12
+MAX_VALUES = 1 << 16
+"""Of one category. A report has a flag for each at most."""
+MAX_TEXT = 1000
+"""Characters of a name or a value."""
+FARTHEST_BOUND, SMALLEST_WIDTH = 1e300, 1e-300
+"""Of a range: within them no difference or quotient of a scaled value overflows or loses its digits."""
+MIDDLE = 0.0
+"""What a number that is missing, or is none, is read as: the middle of its range."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,17 +35,24 @@ class Number:
     high: float = 1.0
 
     def __post_init__(self) -> None:
-        if not (self.low < self.high and math.isfinite(self.high - self.low)):
-            raise BadRequest(self.name, f"[{self.low}, {self.high}]", "the range must be finite and not empty")
-        for bound in ("low", "high"):  # 0 and 0.0 are one range and must have one fingerprint
-            object.__setattr__(self, bound, float(getattr(self, bound)))
+        _check_text("attribute", self.name)
+        low, high = _bound(self.low), _bound(self.high)
+        if low is None or high is None or not high - low >= SMALLEST_WIDTH:
+            raise BadRequest(_shown(self.name), f"[{low}, {high}]", "the range must be finite and not empty")
+        for slot, bound in (("low", low), ("high", high)):  # 0, 0.0 and -0.0 are one bound and have one fingerprint
+            object.__setattr__(self, slot, bound)
 
     def scaled(self, value: object) -> float:
-        """A value as a number of [-1, 1]."""
-        if isinstance(value, bool) or not isinstance(value, Real) or math.isnan(value):
-            raise BadRequest(self.name, "the device's value", "must be a number, and not NaN")
-        inside = min(self.high, max(self.low, float(value)))
-        return 2.0 * (inside - self.low) / (self.high - self.low) - 1.0
+        """Any value as a number of [-1, 1]: clipped; the middle if it is missing, NaN or no number. Never fails."""
+        number = read_number(value)
+        if number is None:
+            return MIDDLE
+        inside = min(self.high, max(self.low, number))
+        return min(1.0, max(-1.0, 2.0 * ((inside - self.low) / (self.high - self.low)) - 1.0))
+
+    def fits(self, value: object) -> bool:
+        """Whether the value itself is reported, if only clipped. For the device's owner alone."""
+        return read_number(value) is not None
 
     def restored(self, value: float) -> float:
         """A number of [-1, 1] (or an estimate around it) in the attribute's own units."""
@@ -46,14 +67,21 @@ class Category:
     values: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        if len(self.values) < 2 or len(set(self.values)) != len(self.values):
-            raise BadRequest(self.name, self.values, "needs at least two values, all different")
+        _check_text("attribute", self.name)
+        if not isinstance(self.values, tuple) or not 2 <= len(self.values) <= MAX_VALUES:
+            raise BadRequest(_shown(self.name), "its values", f"needs at least two values, at most {MAX_VALUES}")
+        for value in self.values:
+            _check_text(self.name, value)
+        if len(set(self.values)) != len(self.values):
+            raise BadRequest(_shown(self.name), "its values", "needs at least two values, all different")
 
-    def place(self, value: object) -> int:
-        """The value's number."""
-        if value not in self.values:
-            raise BadRequest(self.name, "the device's value", f"must be one of {', '.join(self.values)}")
-        return self.values.index(str(value))
+    def place(self, value: object) -> int | None:
+        """The value's number; None if it is not listed or missing. Never fails."""
+        return self.values.index(value) if isinstance(value, str) and value in self.values else None
+
+    def fits(self, value: object) -> bool:
+        """Whether the value itself is reported. For the device's owner alone."""
+        return self.place(value) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,23 +92,74 @@ class Schema:
 
     def __post_init__(self) -> None:
         names = [attribute.name for attribute in self.attributes]
-        if not names:
-            raise BadRequest("schema", "no attributes", "needs at least one")
+        if not 0 < len(names) <= MAX_ATTRIBUTES:
+            raise BadRequest("schema", f"{len(names)} attributes", f"needs at least one, at most {MAX_ATTRIBUTES}")
         if len(set(names)) != len(names):
-            raise BadRequest("schema", ", ".join(names), "names must differ")
+            raise BadRequest("schema", _shown(", ".join(names)), "names must differ")
+
+    @property
+    def digest(self) -> bytes:
+        """Tells schemas apart, also those that somebody made to be confused."""
+        plain = [[type(part).__name__, *(getattr(part, slot) for slot in part.__slots__)] for part in self.attributes]
+        return hashlib.sha256(json.dumps(plain).encode()).digest()
 
     @property
     def fingerprint(self) -> bytes:
-        """Four bytes that tell schemas apart: a report made for another one is refused."""
-        plain = [[type(part).__name__, *(getattr(part, slot) for slot in part.__slots__)] for part in self.attributes]
-        return hashlib.sha256(json.dumps(plain).encode()).digest()[:4]
+        """Four bytes of it, for the wire: a report made for another schema is refused."""
+        return self.digest[:4]
 
-    def read(self, record: Mapping[str, object]) -> list[float | int]:
-        """A record's values in order: numbers scaled to [-1, 1] (clipped), categories as places."""
-        missing = [part.name for part in self.attributes if part.name not in record]
-        if missing:
-            raise BadRequest("record", f"without {', '.join(missing)}", "must have every attribute of the schema")
+    def read(self, record: Mapping[str, object]) -> list[float | int | None]:
+        """A record's values in order: numbers scaled to [-1, 1] (clipped), categories as places. Never fails.
+
+        What is missing or does not fit: the middle for a number, None for a category (a report draws a listed one).
+        """
+        found = record if isinstance(record, Mapping) else {}
         return [
-            part.scaled(record[part.name]) if isinstance(part, Number) else part.place(record[part.name])
+            part.scaled(found.get(part.name)) if isinstance(part, Number) else part.place(found.get(part.name))
             for part in self.attributes
         ]
+
+    def misfits(self, record: Mapping[str, object]) -> Sequence[str]:
+        """Attributes whose value in this record is missing or does not fit. For the device's owner alone."""
+        found = record if isinstance(record, Mapping) else {}
+        return [part.name for part in self.attributes if not part.fits(found.get(part.name))]
+
+
+def read_number(value: object) -> float | None:
+    """A record's value as a float, an infinity if it is too large for one; None if it is no number. Never fails."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return -math.inf if value < 0 else math.inf
+    except (TypeError, ValueError):
+        return None
+    return None if math.isnan(number) else number
+
+
+def _bound(value: object) -> float | None:
+    """A bound of a range as a float of ordinary size; None if it is not one."""
+    number = read_number(value)
+    return None if number is None or abs(number) > FARTHEST_BOUND else number + 0.0  # -0.0 + 0.0 is 0.0
+
+
+def _check_text(parameter: str, text: object) -> None:
+    if not isinstance(text, str) or len(text) > MAX_TEXT or not _encodes(text):
+        raise BadRequest(_shown(parameter), _shown(text), f"must be a text of at most {MAX_TEXT} characters")
+
+
+def _encodes(text: str) -> bool:
+    """Half a surrogate pair is no text: it cannot be written or sent."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _shown(value: object) -> str:
+    """For a message: never long, never unprintable."""
+    if not isinstance(value, str):
+        return f"of type {type(value).__name__}"
+    return value if value.isprintable() and len(value) <= 60 else ascii(value)[:60]
