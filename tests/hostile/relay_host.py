@@ -1,12 +1,13 @@
 """A relay host that plays every other member too and may send anything: all that it learns about one member.
 
-It knows the keys of all others, so it opens and unmasks whatever the member sends: the member's own steps and noise are
-left. `seen` is what it sees; nothing in it may tell two vectors apart better than the promise that the member was shown.
+It knows the keys of all others, so it opens and unmasks whatever the member sends: the member's own steps and noise
+are left. Nothing that it has seen may tell two vectors apart better than the promise that the member was shown.
 """
 
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -125,16 +126,11 @@ class HostileHost:
             self._change.notify_all()
 
     def _drive(self) -> None:
-        try:
+        with suppress(NoisebankError):  # the member said no; it is in `seen`
             for number in self.order.attempts:
                 self._attempt(number)
-        except NoisebankError:
-            pass  # the member said no; it is in `seen`
-        finally:
-            try:
-                self._ask(self._pen, "end", 9, {"done": False, "reason": "", "members": 1})
-            except NoisebankError:
-                pass
+        with suppress(NoisebankError):
+            self._ask(self._pen, "end", 9, {"done": False, "reason": "", "members": 1})
 
     def _ask(self, pen: Pen, kind: str, attempt: int, body: Any, payload: bytes = b"") -> Message:
         message = pen.write(self._round, attempt, kind, VICTIM.address, body, payload)

@@ -35,7 +35,7 @@ def test_numbers_of_terms_have_one_spelling_and_a_range(field: str, text: Any):
 
 HOSTILE = st.one_of(
     st.sampled_from(
-        [TINY, "0", "1", "1/1000000000000", "1000000000000", "1/3", "1e308", "-1", "nan", "inf", "2/4", "", None, True, 0]
+        [TINY, "0", "1", "1/1000000000000", "1000000000000", "1/3", "1e308", "-1", "nan", "2/4", "", None, True, 0]
     ),
     st.fractions(Fraction(1, 10**13), Fraction(10**13)).map(str),
     st.integers(-(2**70), 2**70),
