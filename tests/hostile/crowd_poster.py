@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -15,18 +17,21 @@ from click.testing import CliRunner, Result
 from crowd_member import glyphs
 from noisebank.cli import main
 from noisebank.entropy import SystemEntropy, uniform_words
+from noisebank.errors import Refused
 from noisebank.federated.crowd import sound
 from noisebank.federated.crowd.door import Door
 from noisebank.federated.crowd.home_chain import HomeChain, begin_home_chain
 from noisebank.federated.crowd.lots import LotKey
+from noisebank.federated.crowd.member_book import MemberBook
 from noisebank.federated.crowd.models import Model
 from noisebank.federated.crowd.network import SMALL
 from noisebank.federated.crowd.posting import Rules, post_task
 from noisebank.federated.crowd.registry import Registry, own_contract
 from noisebank.federated.crowd.store import FolderStore
-from noisebank.federated.crowd.terms import Terms
+from noisebank.federated.crowd.terms import Terms, read_terms
 from noisebank.ledger.follower import Follower
 from noisebank.ledger.signing import Key
+from noisebank.units import Precision, exact
 
 SOUND = Terms("sound", SMALL, norm="fixed", mode="sound", epsilon="2", delta="1e-5", batch=16, epochs=1)
 
@@ -126,6 +131,74 @@ class Scene:
     def forge(self, task: bytes) -> None:
         """A second model of the member for round 1, as the first edition could leave one behind."""
         self.store.put(Model(task.hex(), 1, self.key.address, np.zeros(SMALL.count, dtype=np.int64)).encode())
+
+    def crash_and_return(self, task: bytes) -> int:
+        """Dies after storing its model and before submitting it, and comes back: how many models there are then."""
+        send, fallen = Registry.send, []
+
+        def falling(registry: Registry, key: Key, function: str, *arguments: Any, value: int = 0) -> Any:
+            if function == "submit" and not fallen:
+                fallen.append(function)
+                raise Killed
+            return send(registry, key, function, *arguments, value=value)
+
+        with patch.object(Registry, "send", falling):
+            with suppress(Killed):
+                self.join(task, "--budget", "2")
+            assert fallen, "it never came to submitting"
+            self.join(task, "--budget", "2")
+        assert self.submitted(task) == 1
+        return len(self.models(task))
+
+
+SPELLINGS = ("1e-5", "0.00001", "10e-6", "1.0e-5", "0.1e-4", "0.000010")
+
+
+def posted_too_much(folder: Path, chance: random.Random) -> list[str]:
+    """A poster with any epsilons and spellings, against a book with a budget: what was charged beyond it."""
+    budget = Fraction(chance.randint(1, 400), 100)
+    book, paid = MemberBook(folder), []
+    book.set_budget(budget, "1e-4")
+    for number in range(12):
+        terms = replace(SOUND, epsilon=f"{chance.randint(1, 200)}e-2", delta=chance.choice(SPELLINGS))
+        price = (exact(terms.epsilon), exact(terms.delta))
+        with suppress(Refused):
+            book.charge(bytes([number]), terms.encode(), *price)
+            paid.append(price)
+    book.close()
+    epsilon, delta = sum(one for one, _ in paid), sum(one for _, one in paid)
+    return (
+        [f"({epsilon}, {delta}) of a budget of ({budget}, 1e-4)"] if epsilon > budget or delta > exact("1e-4") else []
+    )
+
+
+@contextmanager
+def budgets_by_spelling() -> Iterator[None]:
+    """Planted: one budget per spelling of delta, as accounts once were."""
+    honest = MemberBook.charge
+
+    def charge(book: MemberBook, task: bytes, work: bytes, epsilon: Fraction, delta: Fraction) -> Precision:
+        spelled, budget = read_terms(work).delta, book.budget
+        assert budget is not None
+        other = MemberBook(Path(book.folder, spelled))
+        try:
+            other.set_budget(budget.epsilon, budget.delta)
+            return honest(other, task, work, epsilon, delta)
+        finally:
+            other.close()
+
+    with patch.object(MemberBook, "charge", charge):
+        yield
+
+
+@contextmanager
+def models_in_memory() -> Iterator[None]:
+    """Planted: what was trained is remembered nowhere."""
+    with (
+        patch.object(MemberBook, "sealed", lambda book, task, round: None),
+        patch.object(MemberBook, "seal", lambda book, task, round, content: content),
+    ):
+        yield
 
 
 @contextmanager

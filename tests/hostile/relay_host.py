@@ -9,9 +9,11 @@ from __future__ import annotations
 import threading
 from contextlib import suppress
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from hypothesis import strategies as st
 
 from noisebank.entropy import SystemEntropy
 from noisebank.errors import NoisebankError
@@ -27,6 +29,8 @@ from noisebank.ledger.signing import Key
 
 PATIENCE = 20.0
 VICTIM = Key(b"\x51" * 32)
+TINY = "1e-400"
+"""Above 0, and 0.0 as a float."""
 ALIASES = ("127.0.0.1", "localhost", "127.0.0.01")
 """One door for all whom the host plays; their endpoints must differ."""
 
@@ -226,3 +230,38 @@ class HostileHost:
             size = float(chain.size) ** 0.5 if norm is None else min(float(chain.size) ** 0.5, float(norm))
         self.seen.releases.append(total.view(np.int64))
         self.seen.reaches.append(size)
+
+
+HOSTILE = st.one_of(
+    st.sampled_from(
+        [TINY, "0", "1", "1/1000000000000", "1000000000000", "1/3", "1e308", "-1", "nan", "2/4", "", None, True, 0]
+    ),
+    st.fractions(Fraction(1, 10**13), Fraction(10**13)).map(str),
+    st.integers(-(2**70), 2**70),
+    st.text(max_size=12),
+)  # fmt: skip
+MODES = st.sampled_from(["masked", "bas", "sar"])
+FIELDS = st.sampled_from(sorted(Terms.__slots__))
+
+
+@st.composite
+def orders(draw: Any) -> Order:
+    """Terms of a good host with some fields replaced, any bids and attempts, and messages of any content."""
+    mode = draw(MODES)
+    plain = Terms(4, mode=mode, slices=draw(st.sampled_from([1, 2])) if mode == "sar" else 1).plain()
+    plain["patience_ms"] = 100
+    for name in draw(st.sampled_from([(), (), ("bound",), ("bound", "slice_norm")]) | st.lists(FIELDS, max_size=2)):
+        plain[name] = draw(HOSTILE)
+    extra = st.tuples(
+        st.sampled_from(["open", "roster", "plan", "go", "pass", "status", "hello", "x"]),
+        st.dictionaries(
+            st.sampled_from(["plan", "seeds", "entries", "host_key", "chain", "chains"]), HOSTILE, max_size=3
+        ),
+    )
+    return Order(
+        plain,
+        bids=tuple(draw(st.lists(st.integers(0, 10**15), min_size=1, max_size=2))),
+        attempts=draw(st.sampled_from([(1,), (1, 2), (1, 2, 3), (3, 4), (2, 1), (1, 1), (0,), (2**40,)])),
+        before=draw(st.sampled_from([0, 2**40, -(2**40), 2**62, -(2**63)])),
+        extra=tuple(draw(st.lists(extra, max_size=2))),
+    )

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
-from math import exp, log
+from math import log
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 from scipy.stats import beta
 
-from hostile.relay_host import HostileHost, Order, Seen
+from hostile.relay_host import VICTIM, HostileHost, Order, Seen
 from noisebank.federated.relay import Terms, attempt, grid, least_variance, member, terms
 from noisebank.federated.relay.grid import STEPS
 
@@ -20,13 +20,15 @@ TWO_RECORDS = ([0.0, 0.0, 1.0, -1.0], [1e300, -5e-324, 0.0, 0.5])
 """Everything that arithmetic may trip over is in one and not in the other."""
 
 
-def broken_promises(order: Order, records: tuple[Any, Any] = TWO_RECORDS) -> list[str]:
+def broken_promises(order: Order, seen_by: list[int] | None = None) -> list[str]:
     """How this order tells two records apart beyond what was promised; empty if it does not.
 
     Without noise a release must be a vector that the terms allow, and its noise must be asked for as planned: then it
-    is the mechanism that the promise is proved for.
+    is the mechanism that the promise is proved for. `seen_by` counts the vectors that were released.
     """
-    seen = [HostileHost(order).play(record, silent=True) for record in records]
+    seen = [HostileHost(order).play(record, silent=True) for record in TWO_RECORDS]
+    if seen_by is not None:
+        seen_by[0] += sum(len(one.releases) for one in seen)
     wrong = []
     if seen[0].public != seen[1].public:
         wrong.append(f"the conversations differ: {seen[0].public} and {seen[1].public}")
@@ -48,20 +50,14 @@ def _too_long(seen: Seen) -> list[str]:
 
 def _other_noise(seen: Seen) -> list[str]:
     planned: list[float] = []
-    for plan in seen.plans[: len(seen.plans)]:
+    for plan in seen.plans:
         if plan.terms.mode == "masked":
             planned += [float(plan.scale)] * plan.terms.dimension
             continue
         for chain in plan.chains:
-            place = next(i for i, who in enumerate(chain.order) if who == _victim())
+            place = chain.order.index(VICTIM.address)
             planned += [float(chain.scales[place])] * chain.size if chain.scales[place] else []
     return [] if sorted(planned) == sorted(seen.scales) else ["noise of another size than was planned"]
-
-
-def _victim() -> str:
-    from hostile.relay_host import VICTIM
-
-    return VICTIM.address
 
 
 def private_terms(epsilon: int, dimension: int = 4) -> Terms:
@@ -72,28 +68,26 @@ def private_terms(epsilon: int, dimension: int = 4) -> Terms:
 
 
 def least_epsilon(order: Order, runs: int, false_alarm: float = 1e-7) -> tuple[float, float]:
-    """A lower bound, at this confidence, of the epsilon at which the host tells two records apart; and the promise.
+    """A lower bound, but for a false alarm, of the epsilon at which the host tells two records apart; and the promise.
 
-    The host's best test of one known vector against another is linear; an output off the grid of what noise can do
-    decides at once. From the rates of right and wrong guesses: epsilon >= log((hit - delta)/false).
+    Two tests, fixed beforehand: the best one against noise, which is linear, and whether a number is far beyond what
+    noise can do. From the rates of right and wrong guesses: epsilon >= log((right - delta)/wrong).
     """
     records = ([1.0, 1.0, 1.0, 1.0], [-1.0, -1.0, -1.0, 0.0])
-    guesses = [[], []]  # type: list[list[bool]]
-    promised = 0.0
+    promised, told = 0.0, np.zeros((2, 2), dtype=int)
     for side, record in enumerate(records):
         for _ in range(runs):
             seen = HostileHost(order).play(record)
             promised = max(promised, seen.promise.epsilon) if seen.plans else promised
-            guesses[side].append(bool(seen.releases) and _guess(seen))
-    hits, misses = sum(guesses[1]), sum(guesses[0])
-    low = float(beta.ppf(false_alarm / 2, hits, runs - hits + 1)) if hits else 0.0
-    high = float(beta.ppf(1 - false_alarm / 2, misses + 1, runs - misses)) if misses < runs else 1.0
-    return (log(max(low - 1e-6, exp(-50.0)) / high) if low > high else 0.0), promised
-
-
-def _guess(seen: Seen) -> bool:
-    """Whether it was the second record: all its numbers are low, and the old break made one of them -2^63."""
-    return float(np.mean([float(np.mean(one.astype(np.float64))) for one in seen.releases])) < -0.5 * STEPS
+            numbers = np.concatenate([one.astype(np.float64) for one in seen.releases]) if seen.releases else None
+            if numbers is not None:
+                told[side] += [numbers.mean() < 0.0, np.abs(numbers).max() > 2.0**59]
+    found = 0.0
+    for wrong, right in told.T.tolist():
+        low = float(beta.ppf(false_alarm / 4, right, runs - right + 1)) if right else 0.0
+        high = float(beta.ppf(1 - false_alarm / 4, wrong + 1, runs - wrong)) if wrong < runs else 1.0
+        found = max(found, log((low - 1e-6) / high) if low > high else 0.0)
+    return found, promised
 
 
 @contextmanager

@@ -8,14 +8,13 @@ from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crowd_member import glyphs
-from hostile.crowd_poster import SOUND, Killed, Noisy, scene
+from hostile.crowd_poster import SOUND, Noisy, scene
 from noisebank.digests import keccak
 from noisebank.entropy import simulation
 from noisebank.errors import BadRequest, Refused
@@ -24,7 +23,7 @@ from noisebank.federated.crowd.device import SplitTrainer
 from noisebank.federated.crowd.edge import EdgeWorker
 from noisebank.federated.crowd.member_book import MemberBook
 from noisebank.federated.crowd.network import Shape, initial
-from noisebank.federated.crowd.registry import Registry, own_contract
+from noisebank.federated.crowd.registry import own_contract
 from noisebank.federated.crowd.terms import Terms, read_terms
 from noisebank.ledger.abi import budget_ledger, model_registry
 from noisebank.ledger.protocol import Opening, Role, Unit
@@ -75,21 +74,8 @@ def test_a_chain_that_begins_anew_is_no_new_budget(tmp_path: Path):
 def test_a_crash_before_submitting_leaves_one_model(tmp_path: Path):
     """The model was in the store, not on the ledger: it was trained again, two noisy models for one charge."""
     with scene(tmp_path) as found:
-        task, send = found.post(), Registry.send
-        fallen: list[str] = []
-
-        def falling(self: Registry, key: Key, function: str, *arguments: object, value: int = 0) -> object:
-            if function == "submit" and not fallen:
-                fallen.append(function)
-                raise Killed
-            return send(self, key, function, *arguments, value=value)  # type: ignore[arg-type]
-
-        with patch.object(Registry, "send", falling):
-            with pytest.raises(Killed):
-                raise found.join(task, "--budget", "2").exception or AssertionError("it was not killed")
-            found.join(task, "--budget", "2")
-        assert found.submitted(task) == 1
-        assert len(found.models(task)) == 1
+        task = found.post()
+        assert found.crash_and_return(task) == 1
         assert found.verify(task).exit_code == 0
 
 

@@ -67,6 +67,7 @@ class MemberBook:
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.folder = folder
         self._database = open_database(folder / FILE, SCHEMA)
         sync_folder(folder)
 
