@@ -113,10 +113,10 @@ class Played:
 
     def _charged(self, number: int) -> bytes:
         folder = self.folder / f"device-{number}"
-        account = DeviceAccount(self.url, self.terms.ledger, self.keys[number], folder, self.terms.delta)
+        account = DeviceAccount(self.url, self.terms.ledger, self.keys[number], folder)
         try:
-            account.open("8")
-            return account.charge(self.task, self.terms.epsilon).id
+            account.open("8", "1e-4")
+            return account.charge(self.task, self.rules.rounds, self.terms).id
         finally:
             account.close()
 

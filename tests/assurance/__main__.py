@@ -30,6 +30,7 @@ ROWS = (
     "additivity",
     "public_ledger",
     "hostile_server",
+    "hostile_host",
 )
 
 

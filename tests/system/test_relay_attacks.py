@@ -228,7 +228,7 @@ class Short(Member):
 
     def _forward(self, attempt, number, before):
         sealed, attempt_sealed = attempt, type(attempt).sealed
-        total = attempt.outgoing(number, before, self._vector, self._entropy)[:-1]
+        total = attempt.outgoing(number, before, self._steps, self._entropy)[:-1]
         receiver = attempt.following(number)
         to, public = (receiver.address, receiver.public_key) if receiver else (self._host_address, attempt.host_key)
         body = {"plan": attempt.agreed.digest.hex(), "chain": number}
@@ -392,7 +392,9 @@ def test_different_lists_for_different_members_end_in_refusals():
         signed_entries.append(pen.write("r", 1, "enter", "0xhost", body).encode().hex())
     terms = Terms(4, mode="bas")
     for attempt, count in zip(made, (2, 3, 3), strict=True):
-        attempt.take_roster({"entries": signed_entries[:count], "host_key": "00" * 32})
+        attempt.take_roster(
+            {"entries": signed_entries[:count], "host_key": AttemptKey(bytes(31) + b"\x07").public.hex()}
+        )
         attempt.plan = attempt.proposed(terms, [one.seed.hex() for one in made[:count]])
     one, other = made[0], made[1]
     assert one.agreed.digest != other.agreed.digest

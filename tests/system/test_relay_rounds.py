@@ -143,7 +143,7 @@ class Lying(Member):
         if before is not None and attempt.number == 1:
             before = before + np.uint64(2**60)
             self._complain = lambda *said: None
-            total = attempt.outgoing(number, before, self._vector, self._entropy)
+            total = attempt.outgoing(number, before, self._steps, self._entropy)
             receiver = attempt.following(number)
             to, public = (receiver.address, receiver.public_key) if receiver else (self._host_address, attempt.host_key)
             sealed = attempt.sealed(total, number, to, public)
@@ -186,9 +186,9 @@ def test_a_member_that_changes_its_seed_is_left_out():
 def test_a_wrong_mask_is_noticed_and_the_round_ends_without_a_mean():
     class Garbling(Member):
         def _forward(self, attempt, number, before):
-            self._vector = self._vector * 0.0
+            self._steps = self._steps * np.uint64(0)
             honest = attempt.outgoing
-            spoiled = honest(number, before, self._vector, self._entropy) + np.uint64(2**61)
+            spoiled = honest(number, before, self._steps, self._entropy) + np.uint64(2**61)
             sealed = attempt.sealed(spoiled, number, self._host_address, attempt.host_key)
             body = {"plan": attempt.agreed.digest.hex(), "chain": number}
             message = self._pen.write(self._round, attempt.number, "pass", self._host_address, body, sealed)
@@ -302,9 +302,9 @@ def test_a_second_attempt_is_no_second_chance_for_a_fresh_slice():
     else:
         raise AssertionError("no round with two attempts")
     for number, member in enumerate(played.members):
-        zeros = [not member._vector[start:stop].any() for start, stop in terms.cuts]
+        zeros = [not member._steps[start:stop].any() for start, stop in terms.cuts]
         assert 1 <= sum(zeros) < 30  # 30 fair coins
-        played.vectors[number] = member._vector
+        played.vectors[number] = member._steps.view(np.int64) / STEPS
     check_wire(played)
     again = [
         float(np.square(rest).mean()) / variance

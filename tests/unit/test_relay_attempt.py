@@ -10,15 +10,17 @@ import pytest
 from noisebank.entropy import SystemEntropy
 from noisebank.errors import BadRequest, Refused, Tampered
 from noisebank.federated.relay import Demand, Host, Member, Terms
-from noisebank.federated.relay.attempt import Attempt, new_attempt, read_entry
+from noisebank.federated.relay.attempt import Attempt, new_attempt, prepared, read_entry
 from noisebank.federated.relay.blame import State, culprits
 from noisebank.federated.relay.grid import noise
 from noisebank.federated.relay.messages import Message, Pen
 from noisebank.federated.relay.plan import plain_entry
+from noisebank.federated.relay.sealing import AttemptKey
 from noisebank.ledger.signing import Key
 from relay_support import made_plan
 
 TERMS = Terms(6, mode="bas")
+HOST_KEY = AttemptKey(bytes(31) + b"\x07").public.hex()
 
 
 def three(terms: Terms = TERMS) -> tuple[list[Pen], list[Attempt], list[bytes]]:
@@ -36,7 +38,7 @@ def entered(pen: Pen, attempt: Attempt, kind: str = "enter", **changes: object) 
 def agreed(terms: Terms = TERMS) -> tuple[list[Pen], list[Attempt]]:
     pens, made, entries = three(terms)
     for attempt in made:
-        attempt.take_roster({"entries": [raw.hex() for raw in entries], "host_key": "00" * 32})
+        attempt.take_roster({"entries": [raw.hex() for raw in entries], "host_key": HOST_KEY})
         attempt.plan = attempt.proposed(terms, [one.seed.hex() for one in made])
     assert len({attempt.agreed.digest for attempt in made}) == 1
     return pens, made
@@ -56,20 +58,20 @@ def test_a_host_cannot_swap_a_key_a_bid_or_a_member():
         [*entries[:2], entries[2][:-80]],
     ):
         with pytest.raises(Tampered):
-            made[0].take_roster({"entries": [raw.hex() for raw in wrong], "host_key": ""})
-    made[0].take_roster({"entries": [raw.hex() for raw in entries], "host_key": ""})
+            made[0].take_roster({"entries": [raw.hex() for raw in wrong], "host_key": HOST_KEY})
+    made[0].take_roster({"entries": [raw.hex() for raw in entries], "host_key": HOST_KEY})
     with pytest.raises(Refused, match="roster already"):
-        made[0].take_roster({"entries": [raw.hex() for raw in entries], "host_key": ""})
+        made[0].take_roster({"entries": [raw.hex() for raw in entries], "host_key": HOST_KEY})
     with pytest.raises(Tampered, match="another round"):
         read_entry(entries[0], "other", 1)
     with pytest.raises(BadRequest):
-        made[1].take_roster({"entries": [7], "host_key": ""})
+        made[1].take_roster({"entries": [7], "host_key": HOST_KEY})
 
 
 def test_a_plan_comes_once_and_nothing_is_sent_without_one():
     _, made, _ = three()
     with pytest.raises(Refused, match="no plan yet"):
-        made[0].outgoing(0, None, np.zeros(6), SystemEntropy())
+        made[0].outgoing(0, None, np.zeros(6, dtype=np.uint64), SystemEntropy())
     with pytest.raises(Refused, match="after the roster"):
         made[0].proposed(TERMS, [])
     _, made = agreed()
@@ -83,7 +85,7 @@ def test_a_sum_is_taken_once_from_the_member_before():
     by_address = {attempt.own.address: attempt for attempt in made}
     writers = {pen.address: pen for pen in pens}
     first, second, third = plan.chains[0].order
-    total = by_address[first].outgoing(0, None, np.full(6, 0.5), SystemEntropy())
+    total = by_address[first].outgoing(0, None, prepared(np.full(6, 0.5), TERMS), SystemEntropy())
 
     def passed(sender: str, to: str, **changes: object) -> Message:
         sealed = by_address[sender].sealed(total, 0, to, by_address[to].own.public_key)
@@ -105,7 +107,7 @@ def test_a_sum_is_taken_once_from_the_member_before():
     with pytest.raises(Refused, match="does not come before"):
         by_address[first].take_sum(passed(third, first))
     with pytest.raises(Refused, match="only the first"):
-        taker.outgoing(0, None, np.zeros(6), SystemEntropy())
+        taker.outgoing(0, None, np.zeros(6, dtype=np.uint64), SystemEntropy())
     with pytest.raises(Tampered):  # sealed to another member
         sealed = by_address[second].sealed(total, 0, first, by_address[first].own.public_key)
         by_address[third].take_sum(writers[second].write("r", 1, "pass", third,

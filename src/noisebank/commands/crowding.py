@@ -131,13 +131,15 @@ def post(
 @click.option("--data", required=True, metavar="FILE.npz",
               help="images and labels of this member; or digits:2/10, mnist:2/10.")  # fmt: skip
 @click.option("--edge", metavar="HOST:PORT", help="The edge worker; not needed in a sound task.")
-@click.option("--budget", metavar="E", help="sound: open an account with this epsilon, if there is none yet.")
+@click.option("--budget", metavar="E", help="sound: epsilon of this member for all tasks together; set once.")
+@click.option("--budget-delta", metavar="D", default="1e-4", show_default=True,
+              help="With --budget: delta of this member for all tasks together.")  # fmt: skip
 @click.option("--wait", type=float, default=3600.0, show_default=True, help="Give up if nothing moves for so long.")
 @as_json
 @guarded
 def join(
     task: str | None, rpc: str, contract: str | None, store: Path, keys: Path, data: str, edge: str | None,
-    budget: str | None, wait: float, as_json: bool,
+    budget: str | None, budget_delta: str, wait: float, as_json: bool,
 ) -> None:  # fmt: skip
     """Take part in TASK until it is finished: train, sign, submit; draw lots, lead or vote.
 
@@ -149,28 +151,33 @@ def join(
     from noisebank.federated.crowd.device import SplitTrainer
     from noisebank.federated.crowd.examples import read_examples
     from noisebank.federated.crowd.member import Member
+    from noisebank.federated.crowd.member_book import MemberBook
 
     registry = opened_registry(rpc, contract)
     id = task_id(registry, task)
     key, lot = member_keys(keys)
-    read: dict[int, Examples] = {}
+    book = MemberBook(keys)
 
     def trainer(terms: Terms, books: TaskBooks) -> Trainer:
-        examples = read.setdefault(0, read_examples(data, terms.shape.side))
         if terms.mode == "sound":
             from noisebank.federated.crowd.sound import SoundTrainer
 
+            book.keep_size(id, len(examples))
             return SoundTrainer(terms, examples, books.posted.rounds)
         if edge is None:
             raise BadRequest("edge", "nothing", "name an edge worker with --edge")
         return SplitTrainer(terms, examples, edge)
 
     def receipt(terms: Terms, books: TaskBooks) -> bytes:
-        return _charged(rpc, terms, books, key, keys, budget)
+        return _charged(rpc, terms, books, key, keys, None if budget is None else (budget, budget_delta))
 
     with console.progress("training", quiet=as_json or not sys.stderr.isatty()) as moved:
-        member = Member(registry, opened_store(store), key, lot, id, trainer, note, moved, receipt)
+        member = Member(registry, opened_store(store), key, lot, id, trainer, note, moved, receipt, book)
         terms = member.terms(registry.books(id))
+        if terms.mode != "sound" and (budget is not None or book.budget is not None):
+            raise BadRequest("task", terms.mode, "this member has a budget, and only a sound task is charged to it")
+        # Whether the file can be used is found out before anything is joined or charged, whatever the task lists.
+        examples: Examples = read_examples(data, terms.shape.side)
         promise = plain_guarantee(terms, registry.books(id).posted.rounds)
         note(f"{terms.mode} mode protects {promise['protects']}")
         for line in promise["not_protected"]:
@@ -280,7 +287,7 @@ def _unpaid(registry: Registry, terms: Terms, books: TaskBooks) -> list[str]:
     return unpaid(registry.node, terms, books)
 
 
-def _charged(rpc: str, terms: Terms, books: TaskBooks, key: Any, folder: Path, budget: str | None) -> bytes:
+def _charged(rpc: str, terms: Terms, books: TaskBooks, key: Any, folder: Path, budget: tuple[str, str] | None) -> bytes:
     """sound: the charge that pays for this task, made now if it was not; else nothing."""
     from noisebank.federated.crowd.member import NO_RECEIPT
 
@@ -288,12 +295,13 @@ def _charged(rpc: str, terms: Terms, books: TaskBooks, key: Any, folder: Path, b
         return NO_RECEIPT
     from noisebank.federated.crowd.charging import DeviceAccount
 
-    account = DeviceAccount(rpc, terms.ledger, key, folder, terms.delta)
+    account = DeviceAccount(rpc, terms.ledger, key, folder)
     try:
         if budget is not None:
-            account.open(budget)
-        reservation = account.charge(books.posted.task, terms.epsilon)
-        note(f"charged epsilon {terms.epsilon} before training; {account.state.left if account.state else ''} is left")
+            account.open(*budget)
+        reservation = account.charge(books.posted.task, books.posted.rounds, terms)
+        left = account.state.left if account.state else ""
+        note(f"charged {reservation.wanted} for ({terms.epsilon}, {terms.delta}) before training; {left} is left")
     finally:
         account.close()
     return reservation.id

@@ -120,6 +120,8 @@ def host(
 )
 @click.option("--preference", "-b", type=float, required=True, help="beta: how much noise this member wants.")
 @click.option("--max-epsilon", type=float, help="Take part only if --trust learns no more than this.")
+@click.option("--max-delta", metavar="D", default="1e-5", show_default=True,
+              help="Take part only if the host's delta is no larger.")  # fmt: skip
 @click.option("--trust", metavar="N[+server]", default="1", show_default=True,
               help="Whom to be safe against: so many colluding members, and the server.")  # fmt: skip
 @click.option("--suspicion", type=float, metavar="P", help="Take part only below the collusion threshold (SAR).")
@@ -136,10 +138,9 @@ def host(
 @as_json
 @guarded
 def join(
-    host_endpoint: str, vector: Path, past: Path | None, preference: float, max_epsilon: float | None, trust: str,
-    host_key: str, peers: tuple[str, ...], wait: float, advertise: str | None, key: Path | None, listen: str,
-    record: Path | None, as_json: bool,
-    **demanded: Any,
+    host_endpoint: str, vector: Path, past: Path | None, preference: float, max_epsilon: float | None, max_delta: str,
+    trust: str, host_key: str, peers: tuple[str, ...], wait: float, advertise: str | None, key: Path | None,
+    listen: str, record: Path | None, as_json: bool, **demanded: Any,
 ) -> None:  # fmt: skip
     """Take part with one vector, if the promise is good enough.
 
@@ -149,10 +150,11 @@ def join(
     """
     from noisebank.federated.relay.demand import Demand
     from noisebank.federated.relay.member import Member
+    from noisebank.units import exact
 
     demand = Demand(
         _trust(trust), inf if max_epsilon is None else max_epsilon, peers=frozenset(who.lower() for who in peers),
-        **demanded,
+        delta=exact(max_delta, "delta"), **demanded,
     )  # fmt: skip
     member = Member(
         _key(key), _numbers(vector), preference, host_endpoint, past=None if past is None else _numbers(past),

@@ -15,6 +15,7 @@ from noisebank.federated.crowd.identifiers import digest_of, identifier
 from noisebank.federated.crowd.krum import Judgement, Verdict
 from noisebank.federated.crowd.lots import check_lots, lot_of, priority, seats
 from noisebank.federated.crowd.member import judged_round
+from noisebank.federated.crowd.models import BadModel, read_model
 from noisebank.federated.crowd.registry import Registry
 from noisebank.federated.crowd.reputation import FIRST, printed, repaired
 from noisebank.federated.crowd.store import Store
@@ -26,6 +27,7 @@ PROVES = (
     "every lot is its member's one possible signature, and wins the seats and the lead that were counted",
     "every average was agreed to by more than two thirds of the committee's seats",
     "in a sound task, every model was paid for on the budget ledger before it was submitted",
+    "in a sound task, this store holds no second model of a member for a round: one charge, one model",
 )
 CANNOT_SEE = (
     "what a member trained on, and whether it added the noise that the terms ask for",
@@ -94,6 +96,7 @@ def verify_task(
     wrong = _reputations(books) if only is None else []
     if only is not None and not finished:
         wrong.append(f"round {only} is not finished")
+    wrong += doubled_models(store, books)
     return TaskReport(task.hex(), reports, wrong + receipts(books))
 
 
@@ -178,6 +181,39 @@ def _reputations(books: TaskBooks) -> list[str]:
             if (have[judged.member], reward) != (judged.reputation, judged.reward):
                 wrong.append(f"round {round.number}: {judged.member} has reputation {have[judged.member]}")
     return wrong
+
+
+def doubled_models(store: Store, books: TaskBooks) -> list[str]:
+    """Members of a sound task with two models for one round, submitted or only stored: one charge pays for one.
+
+    A stored model is signed by its submission alone: whoever writes to the store can put a second one there. That
+    makes it no better to build on, so it is named all the same.
+    """
+    content = store.get(books.posted.terms)
+    if content is None or read_terms(content).mode != "sound":
+        return []
+    count = read_terms(content).shape.count
+    found: dict[tuple[int, str], set[bytes]] = {}
+    for round in books.rounds:
+        for one in round.submissions:
+            found.setdefault((round.number, one.member), set()).add(one.digest)
+    for digest in store:
+        block = store.get(digest) or b""
+        header = block.partition(b"\n")[0]
+        for round in books.rounds:
+            for member in books.members:
+                if member.encode() not in header:
+                    continue
+                try:
+                    read_model(block, books.posted.task.hex(), round.number, member, count)
+                except BadModel:
+                    continue
+                found.setdefault((round.number, member), set()).add(digest)
+    return [
+        f"round {number}: {member} has {len(models)} different models for one charge"
+        for (number, member), models in sorted(found.items())
+        if len(models) > 1
+    ]
 
 
 def task_mode(books: TaskBooks, store: Store) -> str:

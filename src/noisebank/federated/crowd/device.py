@@ -29,6 +29,10 @@ class Examples:
     def __len__(self) -> int:
         return len(self.labels)
 
+    def within(self, classes: int) -> Examples:
+        """Labels that a task does not list become its last: what a poster lists must not decide who can train."""
+        return Examples(self.images, np.minimum(self.labels, classes - 1))
+
 
 class Trainer(Protocol):
     """Trains a model on a member's own examples."""
@@ -56,7 +60,7 @@ class SplitTrainer:
 
     def __init__(self, terms: Terms, examples: Examples, edge: str, words: Words = uniform_words) -> None:
         """`edge` is the worker's address; empty: no worker, everything here (simulations only)."""
-        self.terms, self.examples, self.edge, self._words = terms, examples, edge, words
+        self.terms, self.examples, self.edge, self._words = terms, examples.within(terms.shape.classes), edge, words
         self.losses: list[float] = []
 
     def train(

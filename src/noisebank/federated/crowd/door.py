@@ -117,8 +117,8 @@ class Window:
         return found
 
     def on_noisebank_contracts(self) -> dict[str, str]:
-        """Not Ethereum's: where our contracts are."""
-        return {name: address for address, name in self.chain.state.contracts.items()}
+        """Not Ethereum's: where the chain's own contracts are. Anybody may put the same code there again."""
+        return self.chain.state.own_contracts()
 
     # -- parts ---------------------------------------------------------------------------------
 

@@ -66,6 +66,14 @@ class HomeState:
         """Of the sender's next transaction."""
         return self._nonces.get(sender, 0)
 
+    def own_contracts(self) -> dict[str, str]:
+        """The contracts that the chain began with, by name: the first of each that its sealer has deployed."""
+        found: dict[str, str] = {}
+        for done in self.entered:
+            if done.created and done.sender == self.sealer:
+                found.setdefault(self.contracts[done.created], done.created)
+        return found
+
     def execute(self, transaction: Transaction, now: int) -> Entered:
         """Checks who sent it, runs it. `Tampered` if it is not valid, `LedgerRefused` if the contract says no."""
         sender = transaction.sender()

@@ -1,7 +1,8 @@
 """A member of a task: joins, trains, signs and submits; draws its lot, leads or votes; goes on when others do not.
 
-It acts on what the ledger says now and keeps nothing that it could not read there again, so that it may be killed at
-any time and started again. Every vote is its own recomputation from the stored models.
+It acts on what the ledger says now, so that it may be killed at any time and started again. What it must not lose is in
+its own book: charges, and every model before anybody else can see it. A round is never trained a second time once its
+model was sealed. Every vote is its own recomputation from the stored models.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from noisebank.errors import BadRequest, LedgerRefused, NoisebankError
+from noisebank.errors import BadRequest, LedgerRefused, NoisebankError, Refused
 from noisebank.federated.crowd.books import Phase, TaskBooks
 from noisebank.federated.crowd.device import Progress, Trainer
 from noisebank.federated.crowd.identifiers import digest_of, identifier
 from noisebank.federated.crowd.krum import Judgement, judge
 from noisebank.federated.crowd.lots import LotKey
+from noisebank.federated.crowd.member_book import MemberBook
 from noisebank.federated.crowd.models import Model, fixed, read_model
 from noisebank.federated.crowd.registry import Registry, Stage
 from noisebank.federated.crowd.store import Store
@@ -145,7 +147,7 @@ class Duties:
 
 
 class Member(Duties):
-    """A member that trains too."""
+    """A member that trains too. Without a book it may train what protects nobody, and no sound task."""
 
     def __init__(
         self,
@@ -158,9 +160,11 @@ class Member(Duties):
         say: Say = lambda line: None,
         progress: Progress = lambda done, total: None,
         receipt: Callable[[Terms, TaskBooks], bytes] = lambda terms, books: NO_RECEIPT,
+        book: MemberBook | None = None,
     ) -> None:
         super().__init__(registry, store, key, lot, task, say)
         self._make_trainer, self._progress, self._make_receipt = trainer, progress, receipt
+        self._book = book
         self._trainer: Trainer | None = None
         self._receipt: bytes | None = None
 
@@ -207,15 +211,12 @@ class Member(Duties):
         if books.round.number != stage.round or any(one.member == self.address for one in books.round.submissions):
             return False
         terms = self.terms(books)
+        if terms.mode == "sound" and self._book is None:
+            raise Refused("a sound task is not trained without a book that keeps its models")
+        before = global_model(books, self.store, stage.round - 1, terms.shape.count)
         if self._receipt is None:  # charged before the first batch
             self._receipt = self._make_receipt(terms, books)
-        if self._trainer is None:
-            self._trainer = self._make_trainer(terms, books)
-        before = global_model(books, self.store, stage.round - 1, terms.shape.count)
-        began = time.monotonic()
-        content = self.trained(before, stage.round)
-        self.done.seconds_training += time.monotonic() - began
-        digest = self.published(content)
+        digest = self.published(self._sealed_model(terms, books, before, stage.round))
         try:
             self.registry.send(self.key, "submit", self.task, stage.round, digest, self._receipt)
         except LedgerRefused as refusal:  # the others did not wait
@@ -224,6 +225,19 @@ class Member(Duties):
         self.done.submitted.append(stage.round)
         self.say(f"{self.address} submits {identifier(digest)} for round {stage.round}")
         return True
+
+    def _sealed_model(self, terms: Terms, books: TaskBooks, before: Model, round: int) -> bytes:
+        """The round's one model: as it was sealed, or trained now and sealed before anybody can see it."""
+        found = None if self._book is None else self._book.sealed(self.task, round)
+        if found is not None:
+            self.say(f"{self.address} sends its model of round {round} again, as it was sealed")
+            return found
+        if self._trainer is None:
+            self._trainer = self._make_trainer(terms, books)
+        began = time.monotonic()
+        content = self.trained(before, round)
+        self.done.seconds_training += time.monotonic() - began
+        return content if self._book is None else self._book.seal(self.task, round, content)
 
 
 def global_model(books: TaskBooks, store: Store, round: int, count: int) -> Model:

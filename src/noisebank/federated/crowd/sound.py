@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import threading
 import warnings
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,10 @@ from noisebank.federated.crowd.terms import Terms
 from noisebank.units import exact
 
 ACCOUNTANT = "rdp"
+MOST_GRADIENT = 1e6
+"""Of one example and weight, before clipping; squares of a million of them still fit 32-bit floats."""
+NOISE_MARGIN = 1 + 2.0**-10
+"""On the noise: norms are computed in 32-bit floats, and a clipped gradient may be too long by their rounding."""
 _QUIET = threading.Lock()
 """Filters of warnings belong to the whole process: one thread at a time may change them."""
 
@@ -33,7 +38,7 @@ class SoundTrainer:
             raise BadRequest("mode", terms.mode, "DP-SGD is for sound tasks")
         if len(examples) < terms.batch:
             raise BadRequest("examples", len(examples), f"a batch has {terms.batch}")
-        self.terms, self.examples, self.rounds = terms, examples, rounds
+        self.terms, self.examples, self.rounds = terms, examples.within(terms.shape.classes), rounds
         self.batches = math.ceil(len(examples) / terms.batch)
         """A pass; each example is in each batch with probability 1 / batches."""
         self.noise = noise_multiplier(terms, len(examples), rounds)
@@ -75,9 +80,22 @@ class SoundTrainer:
                     progress(epoch * self.batches + number, terms.epochs * self.batches)
                     descent.zero_grad()
                     functional.cross_entropy(private(images), labels).backward()
+                    tame_gradients(private)
                     descent.step()
         progress(1, 1)
         return network.flat()
+
+
+def tame_gradients(network: Any) -> None:
+    """Every example's gradient finite, before it is clipped: the weights are a poster's choice, and one example whose
+    gradient runs over would make the whole sum NaN, past any noise. Example by example, so that clipping still bounds
+    what each can do."""
+    import torch
+
+    for parameter in network.parameters():
+        if parameter.grad_sample is not None:
+            finite = torch.nan_to_num(parameter.grad_sample, nan=0.0, posinf=0.0, neginf=0.0)
+            parameter.grad_sample = finite.clamp(-MOST_GRADIENT, MOST_GRADIENT)
 
 
 def noise_multiplier(terms: Terms, examples: int, rounds: int) -> float:
@@ -87,14 +105,17 @@ def noise_multiplier(terms: Terms, examples: int, rounds: int) -> float:
     batches = math.ceil(examples / terms.batch)
     with _QUIET, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found: float = get_noise_multiplier(
-            target_epsilon=float(exact(terms.epsilon, "epsilon")),
-            target_delta=float(exact(terms.delta, "delta")),
-            sample_rate=1 / batches,
-            steps=rounds * terms.epochs * batches,
-            accountant=ACCOUNTANT,
-        )
-    return found
+        try:
+            found: float = get_noise_multiplier(
+                target_epsilon=float(exact(terms.epsilon, "epsilon")),
+                target_delta=float(exact(terms.delta, "delta")),
+                sample_rate=1 / batches,
+                steps=rounds * terms.epochs * batches,
+                accountant=ACCOUNTANT,
+            )
+        except ValueError:
+            raise Refused("no noise makes this task cost as little as its epsilon") from None
+    return found * NOISE_MARGIN
 
 
 def spent_epsilon(terms: Terms, examples: int, rounds: int, noise: float) -> float:

@@ -25,6 +25,10 @@ class Store(Protocol):
         """The content with this digest; None if there is none, or another one under its name."""
         ...
 
+    def __iter__(self) -> Iterator[bytes]:
+        """The digests of all contents."""
+        ...
+
 
 class FolderStore:
     """A folder. Safe for many processes: files are written aside and moved into place whole."""

@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from noisebank.digests import canonical
 from noisebank.errors import BadRequest
 from noisebank.federated.crowd.models import most_weights
 from noisebank.federated.crowd.network import NORMS, Shape
+from noisebank.ledger.abi import ADDRESS
 from noisebank.units import exact
 
 FORMAT = "noisebank terms 1"
 MODES = ("paper", "sound", "none")
 """paper: noise on each feature, as in chapter 5. sound: DP-SGD, charged on the ledger. none: no noise at all."""
+NUMBER = re.compile(r"[0-9]{1,20}(\.[0-9]{1,30})?(e-?[0-9]{1,2})?")
+RANGES = {
+    "epsilon": (Fraction(1, 100), Fraction(100)),
+    "delta": (Fraction(1, 10**15), Fraction(1, 10)),
+    "rate": (Fraction(1, 10**6), Fraction(100)),
+    "momentum": (Fraction(0), 1 - Fraction(1, 10**4)),
+    "clip": (Fraction(1, 1000), Fraction(1000)),
+}
+"""A poster's numbers: such that floats of 32 bits can neither lose them nor run over with them."""
+MOST_LAYERS, MOST_CLASSES = 8, 1000
+MOST_GRADIENTS = 2**28
+"""sound: numbers in the gradients of a batch, example by example; a gigabyte."""
 FIELDS = {
     "format", "name", "side", "channels", "widths", "classes", "norm", "mode", "epsilon", "delta", "batch", "epochs",
     "rate", "momentum", "clip", "ledger",
@@ -48,17 +63,34 @@ class Terms:
                 raise BadRequest(parameter, value, f"must be one of {', '.join(allowed)}")
         if self.mode == "sound" and self.norm != "fixed":
             raise BadRequest("norm", self.norm, "a sound task needs `fixed`: others mix the examples of a batch")
-        for parameter in ("epsilon", "rate", "clip"):
-            if exact(getattr(self, parameter), parameter) <= 0:
-                raise BadRequest(parameter, getattr(self, parameter), "must be positive")
-        if not 0 < exact(self.delta, "delta") < 1:
-            raise BadRequest("delta", self.delta, "must lie between 0 and 1")
-        if not 0 <= exact(self.momentum, "momentum") < 1:
-            raise BadRequest("momentum", self.momentum, "must lie in [0, 1)")
-        if not (2 <= self.batch <= 4096 and 1 <= self.epochs <= 1000):
-            raise BadRequest("batch, epochs", f"{self.batch}, {self.epochs}", "must lie in 2 .. 4096 and 1 .. 1000")
-        if self.shape.side % 4 or self.shape.count > most_weights():
-            raise BadRequest("network", self.shape.count, f"has at most {most_weights()} weights, its side a 4 in it")
+        if not isinstance(self.name, str) or len(self.name) > 1000:
+            raise BadRequest("name", str(self.name)[:40], "must be text of at most 1000 characters")
+        for parameter, (low, high) in RANGES.items():
+            text = getattr(self, parameter)
+            if not isinstance(text, str) or not NUMBER.fullmatch(text):
+                raise BadRequest(parameter, str(text)[:40], "must be written like 8, 0.05 or 1e-5")
+            if not low <= exact(text, parameter) <= high:
+                raise BadRequest(parameter, text[:40], f"must lie in {float(low):g} .. {float(high):g}")
+        for parameter, count, least, most in (("batch", self.batch, 2, 4096), ("epochs", self.epochs, 1, 1000)):
+            if type(count) is not int or not least <= count <= most:
+                raise BadRequest(parameter, str(count)[:40], f"must be a whole number in {least} .. {most}")
+        self._check_shape()
+        if self.ledger and not (isinstance(self.ledger, str) and ADDRESS.fullmatch(self.ledger)):
+            raise BadRequest("ledger", str(self.ledger)[:80], "must be an address, 0x and 40 hexadecimal digits")
+
+    def _check_shape(self) -> None:
+        shape = self.shape
+        sizes = (shape.side, *shape.channels, *shape.widths, shape.classes)
+        if not all(type(size) is int and 0 < size < 2**16 for size in sizes) or len(shape.channels) != 2:
+            raise BadRequest("network", "its sizes", "must be whole numbers, with two convolutions")
+        if not 2 <= shape.classes <= MOST_CLASSES or len(shape.widths) > MOST_LAYERS:
+            raise BadRequest(
+                "network", f"{shape.classes} classes", f"2 .. {MOST_CLASSES}, at most {MOST_LAYERS} layers"
+            )
+        if shape.side % 4 or shape.count > most_weights():
+            raise BadRequest("network", shape.count, f"has at most {most_weights()} weights, its side a 4 in it")
+        if self.mode == "sound" and self.batch * shape.count > MOST_GRADIENTS:
+            raise BadRequest("batch", self.batch, "times the network's weights is at most 2^28 in a sound task")
 
     @property
     def bound(self) -> float:
@@ -85,12 +117,10 @@ def read_terms(content: bytes) -> Terms:
         if set(plain) != FIELDS or plain["format"] != FORMAT:
             raise ValueError("other fields")
         shape = Shape(plain["side"], tuple(plain["channels"]), tuple(plain["widths"]), plain["classes"])
-        if not all(type(n) is int and 0 < n < 2**16 for n in (shape.side, *shape.channels, *shape.widths)):
-            raise ValueError("a size that is none")
         rest = {name: plain[name] for name in FIELDS - {"format", "side", "channels", "widths", "classes"}}
         found = Terms(shape=shape, **rest)
         if found.encode() != content:
             raise ValueError("another spelling")
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError, RecursionError, BadRequest):
         raise BadRequest("terms", content[:40], f"are no {FORMAT!r}") from None
     return found

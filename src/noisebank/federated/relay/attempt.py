@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from noisebank.errors import BadRequest, Refused, Tampered
-from noisebank.federated.relay.grid import contribution, noise
+from noisebank.federated.relay.grid import STEPS, clipped_steps, contribution, noise, shortened
 from noisebank.federated.relay.messages import Message
 from noisebank.federated.relay.plan import MAX_BID, Entry, Plan, make_plan, plain_entry, seed_commitment
-from noisebank.federated.relay.remedies import reclip
-from noisebank.federated.relay.sealing import AttemptKey, masks
+from noisebank.federated.relay.sealing import AttemptKey, check_public, masks
+from noisebank.federated.relay.terms import MAX_MEMBERS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,14 +51,20 @@ class Attempt:
         return self.plan
 
     def take_roster(self, body: dict[str, Any]) -> None:
-        """Checks every entry's own signature: a host that swaps a key or a bid is found out. One roster an attempt."""
+        """Checks every entry's own signature: a host that swaps a key or a bid is found out. One roster an attempt.
+
+        Every key must also work now: from the plan on nothing may fail.
+        """
         if self.entries:
             raise Refused("there is a roster already")
+        if not isinstance(body["entries"], list) or len(body["entries"]) > MAX_MEMBERS:
+            raise Tampered("the roster has more entries than a round has members")
         entries = tuple(read_entry(bytes.fromhex(_text(raw)), self.round, self.number) for raw in body["entries"])
         if self.own not in entries:
             raise Tampered("the roster does not hold this member's entry as it was sent")
-        self.host_key = bytes.fromhex(_text(body["host_key"]))
-        self.entries = entries
+        host_key = bytes.fromhex(_text(body["host_key"]))
+        check_public(host_key)
+        self.host_key, self.entries = host_key, entries
 
     def proposed(self, terms: Terms, seeds: list[str]) -> Plan:
         """The plan that follows from the revealed seeds."""
@@ -88,11 +94,16 @@ class Attempt:
         self.received.add(number)
         return number, np.frombuffer(raw, dtype="<u8").astype(np.uint64)
 
-    def outgoing(self, number: int, before: Steps | None, vector: Any, entropy: Entropy) -> Steps:
-        """The sum with this member's part and noise in it. This leaves the process, sealed, and nothing else does."""
+    def outgoing(self, number: int, before: Steps | None, steps: Steps, entropy: Entropy) -> Steps:
+        """The sum with this member's part and noise in it. This leaves the process, sealed, and nothing else does.
+
+        `steps` is `prepared` for the same terms, before anything was agreed.
+        """
         plan = self.agreed
         terms = plan.terms
-        steps = prepared(vector, terms)
+        if steps.dtype != np.uint64 or steps.shape != (terms.dimension,):
+            raise BadRequest("vector", f"{steps.dtype} {steps.shape}", "must be prepared for the terms of the round")
+        steps = clipped_steps(steps)
         if number == MASKED:
             others = [(entry.address, entry.public_key) for entry in plan.members if entry != self.own]
             hidden = steps + noise(plan.scale, terms.dimension, entropy)
@@ -133,10 +144,12 @@ def read_entry(raw: bytes, round_id: str, number: int) -> Entry:
         raise Tampered("an entry is of another round or attempt")
     body = message.body
     try:
+        if type(body["bid"]) is not int:
+            raise TypeError("a bid is a whole number")
         entry = Entry(
             message.sender,
             _text(body["endpoint"]),
-            int(body["bid"]),
+            body["bid"],
             bytes.fromhex(_text(body["commitment"])),
             bytes.fromhex(_text(body["public_key"])),
         )
@@ -146,15 +159,17 @@ def read_entry(raw: bytes, round_id: str, number: int) -> Entry:
         raise Tampered("an entry says more or less than it should")
     if not 0 <= entry.bid <= MAX_BID or len(entry.public_key) != 32:
         raise Tampered("an entry has a bid or key outside its range")
+    check_public(entry.public_key)
     return entry
 
 
 def prepared(vector: Any, terms: Terms) -> Steps:
-    """A member's vector as the terms want it: slices cut to their norm, numbers clipped, on the grid."""
-    if terms.slice_norm is not None:
-        norm = float(terms.slice_norm) * float(terms.bound)
-        vector = reclip(np.asarray(vector, dtype=np.float64), terms.cuts, norm)
-    return contribution(vector, terms.bound, terms.dimension).steps
+    """A member's vector as the terms want it: numbers clipped, on the grid, slices cut to their norm."""
+    steps = contribution(vector, terms.bound, terms.dimension).steps
+    if terms.slice_norm is None:
+        return steps
+    limit = int(terms.slice_norm * STEPS)
+    return np.concatenate([shortened(steps[start:stop], limit) for start, stop in terms.cuts])
 
 
 def _text(value: object) -> str:

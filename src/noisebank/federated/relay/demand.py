@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from math import inf
 
 from noisebank.errors import BadRequest, Refused
@@ -12,6 +13,7 @@ from noisebank.federated.relay.plan import Plan
 from noisebank.federated.relay.remedies import may_join
 
 ONE_CURIOUS_MEMBER = Trust(1, False)
+MOST_DELTA = Fraction(1, 10**5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,8 @@ class Demand:
     attackers: str = "weak"
     peers: frozenset[str] = frozenset()
     unprotected: bool = False
+    delta: Fraction = MOST_DELTA
+    """The host names the delta of a round; above this its epsilons say too little."""
 
     def __post_init__(self) -> None:
         if not self.epsilon > 0.0:
@@ -36,6 +40,8 @@ class Demand:
 
     def check(self, plan: Plan, address: str, spent: Sequence[Plan] = ()) -> None:
         """Refused with a reason, or nothing."""
+        if plan.terms.delta > self.delta:
+            raise Refused(f"epsilons at delta {plan.terms.delta}, above {self.delta}, say too little")
         strangers = {member.address for member in plan.members} - self.peers - {address} if self.peers else set()
         if strangers:
             raise Refused(f"{len(strangers)} members are not among the expected peers")

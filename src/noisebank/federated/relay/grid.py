@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isqrt
+from math import inf, isqrt, nextafter
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
@@ -50,24 +50,55 @@ class Contribution:
     clipped: int
 
 
+def finite_numbers(vector: ArrayLike) -> NDArray[np.float64]:
+    """A flat list of finite numbers; anything else is refused, whatever anybody asks for."""
+    try:
+        numbers = np.array(vector, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise BadRequest("vector", "not numbers", "must be a flat list of numbers") from None
+    if numbers.ndim != 1:
+        raise BadRequest("vector", f"shape {numbers.shape}", "must be a flat list of numbers")
+    if not np.isfinite(numbers).all():
+        raise BadRequest("vector", "NaN or infinity", "every number must be finite")
+    return numbers
+
+
 def contribution(vector: ArrayLike, bound: Fraction, dimension: int) -> Contribution:
     """Clips to [-bound, bound], rounds towards 0. NaN and infinities are refused.
 
-    Rounding towards 0 and on the member's side: the sensitivity 2 bound sqrt(d) holds for what is really sent.
+    Rounding towards 0 and on the member's side: the sensitivity 2 bound sqrt(d) holds for what is really sent. Whole
+    numbers from the first step on: a float is a whole number over a power of two, so the quotient by any bound is exact
+    and cannot become 0/0 or overflow, as a quotient of floats can.
     """
-    try:
-        numbers = np.asarray(vector, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise BadRequest("vector", "not numbers", "must be a flat list of numbers") from None
-    if numbers.ndim != 1 or len(numbers) != dimension or dimension < 1:
+    numbers = finite_numbers(vector)
+    if len(numbers) != dimension or dimension < 1:
         raise BadRequest("vector", f"shape {numbers.shape}", f"must be a flat list of {dimension} (at least 1) numbers")
-    if not np.isfinite(numbers).all():
-        raise BadRequest("vector", "NaN or infinity", "every number must be finite")
-    relative = numbers / float(bound)
-    clipped = np.clip(relative, -1.0, 1.0)
-    return Contribution(
-        np.trunc(clipped * STEPS).astype(np.int64).view(np.uint64), int(np.count_nonzero(clipped != relative))
-    )
+    if bound <= 0:
+        raise BadRequest("bound", str(bound)[:40], "must be above 0")
+    above, below = bound.denominator * STEPS, bound.numerator
+    sizes, clipped = [], 0
+    for number in numbers.tolist():
+        top, bottom = number.as_integer_ratio()
+        steps, rest = divmod(abs(top) * above, bottom * below)
+        clipped += steps > STEPS or (steps == STEPS and rest > 0)
+        sizes.append(min(steps, STEPS) if top >= 0 else -min(steps, STEPS))
+    return Contribution(np.array(sizes, dtype=np.int64).view(np.uint64), clipped)
+
+
+def shortened(steps: Steps, limit: int) -> Steps:
+    """Scaled down to a Euclidean length of at most `limit` steps, each towards 0; as it is if no longer than that."""
+    plain = steps.view(np.int64).tolist()
+    square = sum(step * step for step in plain)
+    if square <= limit * limit:
+        return steps
+    length = isqrt(square - 1) + 1  # rounded up: the result is never too long
+    scaled = [step * limit // length if step >= 0 else -(-step * limit // length) for step in plain]
+    return np.array(scaled, dtype=np.int64).view(np.uint64)
+
+
+def clipped_steps(steps: Steps) -> Steps:
+    """The last line before noise: in [-STEPS, STEPS], whatever came before."""
+    return np.clip(steps.view(np.int64), -STEPS, STEPS).view(np.uint64)
 
 
 def restored(total: Steps, bound: Fraction, divisor: float) -> NDArray[np.float64]:
@@ -109,10 +140,13 @@ def noise(scale: int, count: int, entropy: Entropy) -> Steps:
         return np.zeros(count, dtype=np.uint64)
     if not LEAST_SCALE <= scale <= MAX_SCALE:
         raise BadRequest("noise", f"{scale / STEPS:g} bounds", "standard deviations lie in 2^-14 .. 2^14 bounds")
+    wide = float(scale)
+    if wide < scale:  # above 2^53 not every whole number is a float
+        wide = nextafter(wide, inf)
     if isinstance(entropy, ManyDraws):
-        drawn = entropy.discrete_gaussians(float(scale), count)
+        drawn = entropy.discrete_gaussians(wide, count)
     else:
-        drawn = [entropy.discrete_gaussian(float(scale)) for _ in range(count)]
+        drawn = [entropy.discrete_gaussian(wide) for _ in range(count)]
     return np.array(drawn, dtype=np.int64).view(np.uint64)
 
 

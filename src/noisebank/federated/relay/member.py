@@ -1,12 +1,15 @@
 """A member's process: joins, sees what it would be promised, and only then takes part.
 
 What leaves it: bids, keys and seeds (public), and per attempt and chain one sealed sum that contains the noise of the
-plan. Nothing is ever sent twice, to a second receiver, or without a plan that met the member's demand.
+plan. Nothing is ever sent twice, to a second receiver, or without a plan that met the member's demand. The vector is
+brought onto the grid once, after the terms were checked and before anything is agreed: from then on no step can fail
+in a way that depends on it.
 """
 
 from __future__ import annotations
 
 import queue
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -17,9 +20,9 @@ import numpy as np
 
 from noisebank.entropy import SystemEntropy
 from noisebank.errors import BadRequest, NoisebankError, OutcomeUnknown, Refused, Tampered
-from noisebank.federated.relay.attempt import MASKED, Attempt, new_attempt
+from noisebank.federated.relay.attempt import MASKED, Attempt, new_attempt, prepared
 from noisebank.federated.relay.demand import Demand
-from noisebank.federated.relay.grid import BID_UNITS, contribution, plausible, restored
+from noisebank.federated.relay.grid import BID_UNITS, contribution, finite_numbers, plausible, restored
 from noisebank.federated.relay.guarantee import Guarantee, guarantees
 from noisebank.federated.relay.messages import Inbox, Message, Pen, check_answer, plain_words
 from noisebank.federated.relay.outcome import Outcome
@@ -38,6 +41,8 @@ Show = Callable[[Plan, list[Guarantee]], None]
 Say = Callable[[str], None]
 SETUP_PATIENCE = 10.0
 """Seconds, until the terms say otherwise."""
+ROUND_ID = re.compile(r"[0-9a-f]{32}")
+MAX_ATTEMPT = 2**31
 
 
 class Member:
@@ -64,8 +69,9 @@ class Member:
         if not (0.0 <= preference <= MAX_BID / BID_UNITS):
             raise BadRequest("preference", preference, f"must lie in [0, {MAX_BID / BID_UNITS:g}]")
         self._pen, self._inbox = Pen(key), Inbox(key.address)
-        self._vector = _numbers(vector)
-        self._past = None if past is None else _numbers(past)
+        self._vector = finite_numbers(vector)  # whether a vector can be used at all is no matter of anybody's terms
+        self._past = None if past is None else finite_numbers(past)
+        self._steps: NDArray[np.uint64] = np.zeros(0, dtype=np.uint64)
         self._bid = round(preference * BID_UNITS)
         self._host, self._listen, self._tap, self._show, self._say = host, listen, tap, show, say
         self._demand, self._wait, self._endpoint = demand or Demand(), wait, advertise or ""
@@ -93,7 +99,8 @@ class Member:
         clipped = contribution(self._vector, terms.bound, terms.dimension).clipped
         if clipped:
             self._say(f"{clipped} of {terms.dimension} numbers lie outside the bound of {terms.bound} and are clipped")
-        self._vector = vector_to_send(self._vector, self._past, terms, self._say)  # one toss for all attempts
+        sent = vector_to_send(self._vector, self._past, terms, self._say)  # one toss for all attempts
+        self._steps = prepared(sent, terms)
         worker = threading.Thread(target=self._work, daemon=True)
         with Server(self._listen, self._receive, terms.patience, self._tap) as server:
             server.limit = MESSAGE_ROOM + 8 * terms.dimension
@@ -116,7 +123,9 @@ class Member:
         """Asks for the terms; learns who the host is, or checks it."""
         hello = self._pen.write("", 0, "hello", self._host_address)
         reply = check_answer(hello, ask(self._host, hello.encode(), SETUP_PATIENCE, self._tap))
-        self._host_address, self._round = reply.sender, str(reply.body.get("round", ""))
+        self._host_address, self._round = reply.sender, reply.body.get("round", "")
+        if not isinstance(self._round, str) or not ROUND_ID.fullmatch(self._round):
+            raise Tampered("the host's name for the round cannot be understood")
         try:
             self._terms = Terms.parse(reply.body["terms"])
         except (KeyError, TypeError, ValueError):
@@ -167,7 +176,7 @@ class Member:
 
     def _open(self, message: Message) -> Message:
         """A new attempt: everything of the last one is dropped, so nothing of it can be sent any more."""
-        if message.attempt <= (self._attempt.number if self._attempt else 0):
+        if not (self._attempt.number if self._attempt else 0) < message.attempt <= MAX_ATTEMPT:
             raise Refused("attempts only count up")
         self._attempt = new_attempt(
             self._round, message.attempt, self.address, self._endpoint, self._bid, self._entropy
@@ -259,7 +268,8 @@ class Member:
             try:
                 self._forward(attempt, number, before)
             except NoisebankError as error:
-                self._complain(attempt, number, "", f"{error}")
+                self._say(f"attempt {attempt.number} stops here: {error}")
+                self._complain(attempt, number, "", "cannot go on")  # not why: that is nobody else's business
 
     def _forward(self, attempt: Attempt, number: int, before: NDArray[np.uint64] | None) -> None:
         plan = attempt.agreed
@@ -269,7 +279,7 @@ class Member:
             if not plausible(before, place, chain.variance(0, place - 1)):
                 self._complain(attempt, number, chain.order[place - 1], "a sum that honest members cannot send")
                 return
-        total = attempt.outgoing(number, before, self._vector, self._entropy)
+        total = attempt.outgoing(number, before, self._steps, self._entropy)
         receiver = attempt.following(number)
         to, public = (receiver.address, receiver.public_key) if receiver else (self._host_address, attempt.host_key)
         body = {"plan": plan.digest.hex(), "chain": number}
@@ -294,10 +304,3 @@ class Member:
         """Best effort: a host that is gone notices by itself."""
         with suppress(NoisebankError):
             self._ask_host("complain", {"chain": number, "about": about, "why": why[:500]}, attempt=attempt.number)
-
-
-def _numbers(vector: ArrayLike) -> NDArray[np.float64]:
-    try:
-        return np.array(vector, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise BadRequest("vector", "not numbers", "must be a flat list of numbers") from None

@@ -59,6 +59,14 @@ class AttemptKey:
             raise Tampered("a sealed message does not open") from error
 
 
+def check_public(public: bytes) -> None:
+    """`Tampered` unless a secret can be shared with this key: checked before a plan, so that sealing cannot fail.
+
+    Points of low order give 0 with every private key; one trial finds them all.
+    """
+    AttemptKey(bytes(31) + b"\x01").shared(public, "check", b"")
+
+
 def masks(key: AttemptKey, own: str, others: Iterable[tuple[str, bytes]], size: int, salt: bytes) -> NDArray[np.uint64]:
     """The sum of one mask per other member, added by the lower address and subtracted by the higher.
 

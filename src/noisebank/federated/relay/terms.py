@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
@@ -10,7 +11,6 @@ from noisebank.errors import BadRequest
 from noisebank.federated.relay.grid import LEAST_SCALE, MAX_SCALE, scale_of_variance
 from noisebank.federated.relay.split import SPLITS
 from noisebank.privacy.calibration import DELTA_RANGE, EPSILON_RANGE, budget_precision
-from noisebank.units import exact
 
 MODES = ("masked", "bas", "sar")
 INSTEAD = ("zeros", "past")
@@ -20,6 +20,13 @@ MAX_SLICES = 256
 """Every slice is a relay of its own: so many messages from each member."""
 MAX_DRAWS = 2**20
 """Coordinates times attempts: as many draws that one member touches as the margins of `account_epsilon` pay for."""
+BOUND_RANGE = (Fraction(1, 10**12), Fraction(10**12))
+NORM_RANGE = (Fraction(1, 10**6), Fraction(1024))
+"""Of a slice, in bounds: no vector of 2^20 numbers is longer than 1024."""
+MOST_SKIP = 1 - Fraction(1, 10**9)
+RATIONALS = ("bound", "floor", "least", "skip", "slice_norm", "delta")
+SPELLED = re.compile(r"(0|[1-9][0-9]{0,39})(/[1-9][0-9]{0,39})?")
+"""How a rational number is written in terms: in lowest terms, as Python prints a Fraction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +72,21 @@ class Terms:
             raise BadRequest("split", self.split, f"must be one of {', '.join(SPLITS)}")
         if self.instead not in INSTEAD or (self.instead == "past" and not self.skip):
             raise BadRequest("instead", self.instead, "must be zeros, or past together with a skip above 0")
-        if not 0 < self.bound <= 10**12:
-            raise BadRequest("bound", self.bound, "must be above 0 and at most 1e12")
-        if not 0 <= self.skip < 1:
-            raise BadRequest("skip", self.skip, "must lie in [0, 1)")
-        if self.slice_norm is not None and self.slice_norm <= 0:
-            raise BadRequest("slice_norm", self.slice_norm, "must be above 0")
+        for name in RATIONALS:
+            value = getattr(self, name)
+            if not isinstance(value, Fraction) and (name != "slice_norm" or value is not None):
+                raise BadRequest(name, str(value)[:40], "must be an exact number")
+        if not BOUND_RANGE[0] <= self.bound <= BOUND_RANGE[1]:
+            raise BadRequest("bound", str(self.bound)[:40], "must lie in 1e-12 .. 1e12")
+        if not 0 <= self.skip <= MOST_SKIP:
+            raise BadRequest("skip", str(self.skip)[:40], "must lie in 0 .. 0.999999999")
+        if self.slice_norm is not None and not NORM_RANGE[0] <= self.slice_norm <= NORM_RANGE[1]:
+            raise BadRequest("slice_norm", str(self.slice_norm)[:40], "must lie in 1e-6 .. 1024 bounds")
         if not DELTA_RANGE[0] <= self.delta <= DELTA_RANGE[1]:
-            raise BadRequest("delta", float(self.delta), "must lie in [1e-30, 1/2]")
+            raise BadRequest("delta", str(self.delta)[:40], "must lie in [1e-30, 1/2]")
         for name, variance in (("floor", self.floor), ("least", self.least)):
             if variance < 0 or (variance and not LEAST_SCALE <= scale_of_variance(variance) <= MAX_SCALE):
-                raise BadRequest(name, float(variance), "a variance is 0 or lies in 2^-28 .. 2^28 squared bounds")
+                raise BadRequest(name, str(variance)[:40], "a variance is 0 or lies in 2^-28 .. 2^28 squared bounds")
         if self.mode != "sar" and (self.slices > 1 or self.skip or self.slice_norm is not None):
             raise BadRequest("mode", self.mode, "slices, skip and slice_norm belong to sar")
         if self.mode == "masked" and self.groups > 1:
@@ -105,13 +116,13 @@ class Terms:
 
     @classmethod
     def parse(cls, plain: dict[str, Any]) -> Terms:
-        """Terms from somebody else, checked like our own."""
-        fractions = ("bound", "floor", "least", "skip", "slice_norm", "delta")
-        given = {name: plain[name] for name in cls.__slots__ if name in plain}
-        if set(plain) != set(cls.__slots__) or not isinstance(plain["publish"], bool):
+        """Terms from somebody else, checked like our own; every number in its one spelling."""
+        if not isinstance(plain, dict) or set(plain) != set(cls.__slots__) or not isinstance(plain["publish"], bool):
             raise BadRequest("terms", "of another kind", "must have exactly the fields that this version knows")
-        for name in fractions:
-            given[name] = None if given[name] is None else exact(str(given[name])[:100], name)
+        given = dict(plain)
+        for name in RATIONALS:
+            if name != "slice_norm" or given[name] is not None:
+                given[name] = _rational(name, given[name])
         return cls(**given)
 
 
@@ -130,6 +141,13 @@ def least_variance(epsilon: Fraction, delta: Fraction, dimension: int, attempts:
 def _whole(name: str, value: object, low: int, high: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         raise BadRequest(name, value, f"must be a whole number in {low} .. {high}")
+
+
+def _rational(name: str, text: object) -> Fraction:
+    """A number from outside, exact: `1e-400` and `10e-6` are no spelling of one, nor is 2/4."""
+    if not isinstance(text, str) or not SPELLED.fullmatch(text) or str(Fraction(text)) != text:
+        raise BadRequest(name, str(text)[:40], "must be a whole number or a fraction in lowest terms")
+    return Fraction(text)
 
 
 def _texted(value: object) -> object:

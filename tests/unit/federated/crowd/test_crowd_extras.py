@@ -18,6 +18,7 @@ from noisebank.federated.crowd.door import Door
 from noisebank.federated.crowd.home_chain import begin_home_chain
 from noisebank.federated.crowd.lots import LotKey
 from noisebank.federated.crowd.member import NO_RECEIPT, Member
+from noisebank.federated.crowd.member_book import MemberBook
 from noisebank.federated.crowd.network import DIGITS, NORMS, SMALL, Classifier, Extractor, initial, split
 from noisebank.federated.crowd.posting import Rules, post_task
 from noisebank.federated.crowd.registry import Registry, own_contract
@@ -81,15 +82,15 @@ def test_a_sound_task_is_charged_before_it_trains(tmp_path: Path):
         **{**{name: getattr(SOUND, name) for name in SOUND.__dataclass_fields__}, "ledger": ledger, "epochs": 1}
     )
     keys = [Key(SystemEntropy().token()) for _ in range(5)]
-    poor = DeviceAccount(door.url, ledger, keys[4], tmp_path / "poor", terms.delta)
-    poor.open("1")
+    poor = DeviceAccount(door.url, ledger, keys[4], tmp_path / "poor")
+    poor.open("1", "1e-2")
     poster = Key(SystemEntropy().token())
     task, secret = post_task(
         registry, store, poster, terms, Rules(rounds=1, byzantine=0, seats=25, patience=600),
         [(key.address, 5) for key in keys],
     )  # fmt: skip
     with pytest.raises(BudgetExhausted):
-        poor.charge(task, terms.epsilon)
+        poor.charge(task, 1, terms)
     poor.close()
     refused: list[BaseException] = []
 
@@ -97,16 +98,17 @@ def test_a_sound_task_is_charged_before_it_trains(tmp_path: Path):
         def receipt(terms: Terms, books: object) -> bytes:
             if number == 3:
                 return NO_RECEIPT  # trains without paying
-            account = DeviceAccount(door.url, ledger, keys[number], tmp_path / str(number), terms.delta)
+            account = DeviceAccount(door.url, ledger, keys[number], tmp_path / str(number))
             try:
-                account.open("1" if number == 4 else "10")
-                return account.charge(task, terms.epsilon).id
+                account.open("1" if number == 4 else "10", "1e-2")
+                return account.charge(task, 1, terms).id
             finally:
                 account.close()
 
         made = Member(
             Registry(door.url), store, keys[number], LotKey(bytes([number + 1]) * 32), task,
             lambda terms, books: SoundTrainer(terms, glyphs(number, 128), 1), receipt=receipt,
+            book=MemberBook(tmp_path / f"book-{number}"),
         )  # fmt: skip
         try:
             made.run(600)

@@ -1,0 +1,195 @@
+"""A member's own book: one budget for all its trainings, what tasks were charged to it, and every model that it made.
+
+It lies in the member's folder, because a chain is somebody else's: whoever keeps it may roll it back, and every poster
+may name another budget ledger. A charge is in here before the ledger hears of it, and a model before anybody does; what
+was sealed once is sent again as the same bytes, whatever crashed in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+from noisebank.durable import open_database, reading, sync_folder
+from noisebank.errors import BadRequest, BudgetExhausted, Refused
+from noisebank.privacy.calibration import check_epsilon
+from noisebank.units import Exact, Precision, exact
+
+FILE = "trainings.sqlite"
+DELTA_RANGE = (Fraction(1, 10**15), Fraction(1, 10))
+"""Of a member's budget and of a task."""
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS budget (one INTEGER PRIMARY KEY CHECK (one = 1), epsilon TEXT NOT NULL,
+    delta TEXT NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS charges (task TEXT PRIMARY KEY, work TEXT NOT NULL, units TEXT NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS sizes (task TEXT PRIMARY KEY, examples INTEGER NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS models (task TEXT NOT NULL, round INTEGER NOT NULL, content BLOB NOT NULL,
+    PRIMARY KEY (task, round)) STRICT
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What all tasks together may cost one example: (epsilon, delta) by basic composition.
+
+    A task of (e, d) is priced max(e, d epsilon/delta), one number that bounds both: if the prices add up to at most
+    epsilon, so do the e, and the d add up to at most delta. Proof: docs/crowd.md.
+
+    >>> Budget(Fraction(2), Fraction(1, 10**4)).price(Fraction(1), Fraction(1, 10**5))
+    Precision(units=1000000000000000000)
+    >>> Budget(Fraction(2), Fraction(1, 10**4)).price(Fraction(1), Fraction(1, 10**4))
+    Precision(units=2000000000000000000)
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+        if not DELTA_RANGE[0] <= self.delta <= DELTA_RANGE[1]:
+            raise BadRequest("budget's delta", str(self.delta)[:40], "must lie in 1e-15 .. 0.1")
+
+    @property
+    def units(self) -> Precision:
+        """The whole of it, rounded down."""
+        return Precision.floor(self.epsilon)
+
+    def price(self, epsilon: Fraction, delta: Fraction) -> Precision:
+        """What a task of (epsilon, delta) takes of it, rounded up."""
+        return Precision.ceil(max(epsilon, delta * self.epsilon / self.delta))
+
+
+class MemberBook:
+    """Durable on return, whatever the method. Safe for several processes of one member."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.folder = folder
+        self._database = open_database(folder / FILE, SCHEMA)
+        sync_folder(folder)
+
+    @property
+    def budget(self) -> Budget | None:
+        """As the member has set it; None before that."""
+        with reading(self._database):
+            for epsilon, delta in self._database.execute("SELECT epsilon, delta FROM budget"):
+                return Budget(Fraction(str(epsilon)), Fraction(str(delta)))
+        return None
+
+    @property
+    def spent(self) -> Precision:
+        """Of all tasks."""
+        with reading(self._database):
+            rows = self._database.execute("SELECT units FROM charges").fetchall()
+            return Precision(sum(int(str(units)) for (units,) in rows))
+
+    def set_budget(self, epsilon: Exact, delta: Exact) -> Budget:
+        """Once; the same again changes nothing, another is refused: a budget is not raised by asking for more."""
+        wanted = Budget(exact(epsilon, "budget"), exact(delta, "budget's delta"))
+        with self._writing():
+            self._database.execute(
+                "INSERT OR IGNORE INTO budget VALUES (1, ?, ?)", (str(wanted.epsilon), str(wanted.delta))
+            )
+        found = self.budget
+        if found != wanted:
+            raise BadRequest("budget", f"{epsilon}, {delta}", f"this member's budget is {_spelled(found)} and stays it")
+        return wanted
+
+    def charge(self, task: bytes, work: bytes, epsilon: Fraction, delta: Fraction) -> Precision:
+        """Charges a task, once, for the work that it names (its terms and rounds). On refusal nothing is spent."""
+        budget = self.budget
+        if budget is None:
+            raise BadRequest("budget", "none", "this member has no budget for trainings yet: say --budget")
+        price = budget.price(epsilon, delta)
+        with self._writing():
+            known = self.charged_work(task)
+            if known is None:
+                left = max(0, budget.units.units - self.spent.units)
+                if price.units > left:
+                    raise BudgetExhausted(price, Precision(left))
+                self._database.execute(
+                    "INSERT INTO charges VALUES (?, ?, ?)", (task.hex(), work.hex(), str(price.units))
+                )
+        if known is not None and known != work:
+            raise Refused("this task was charged under other terms; a charge pays for what it was made for")
+        return price
+
+    def charged_work(self, task: bytes) -> bytes | None:
+        """What a task was charged for; None if it was not."""
+        with reading(self._database):
+            for (work,) in self._database.execute("SELECT work FROM charges WHERE task = ?", (task.hex(),)):
+                return bytes.fromhex(str(work))
+        return None
+
+    def carry(self, account: bytes, id: bytes, charged: Precision) -> None:
+        """Counts a charge that a ledger shows and this book did not make: it was lost, or the key was copied."""
+        with self._writing():
+            name = f"on the ledger: {account.hex()} {id.hex()}"
+            self._database.execute("INSERT OR IGNORE INTO charges VALUES (?, '', ?)", (name, str(charged.units)))
+
+    @property
+    def tasks(self) -> list[bytes]:
+        """That were charged here."""
+        with reading(self._database):
+            rows = self._database.execute("SELECT task FROM charges WHERE work <> ''").fetchall()
+            return [bytes.fromhex(str(task)) for (task,) in rows]
+
+    def keep_size(self, task: bytes, examples: int) -> None:
+        """The noise of a task is sized for so many examples, in every round of it."""
+        with self._writing():
+            self._database.execute("INSERT OR IGNORE INTO sizes VALUES (?, ?)", (task.hex(), examples))
+        with reading(self._database):
+            ((found,),) = self._database.execute("SELECT examples FROM sizes WHERE task = ?", (task.hex(),))
+        if found != examples:
+            raise Refused(f"this task was begun with {found} examples, and goes on with no other number")
+
+    def sealed(self, task: bytes, round: int) -> bytes | None:
+        """The model of a round, if it was made before."""
+        with reading(self._database):
+            for (content,) in self._database.execute(
+                "SELECT content FROM models WHERE task = ? AND round = ?", (task.hex(), round)
+            ):
+                return bytes(content)
+        return None
+
+    def seal(self, task: bytes, round: int, content: bytes) -> bytes:
+        """Keeps a model for ever; the one that may leave: this, or the first that was sealed for the round."""
+        with self._writing():
+            self._database.execute("INSERT OR IGNORE INTO models VALUES (?, ?, ?)", (task.hex(), round, content))
+        found = self.sealed(task, round)
+        assert found is not None
+        return found
+
+    def close(self) -> None:
+        """Nothing is lost."""
+        self._database.close()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """One writer at a time, also among processes: what is checked inside still holds when it is written."""
+        with reading(self._database):
+            self._database.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                self._database.execute("ROLLBACK")
+                raise
+            self._database.execute("COMMIT")
+
+
+def has_budget(folder: Path) -> bool:
+    """Whether the member of this folder has set a budget; makes nothing."""
+    if not (folder / FILE).is_file():
+        return False
+    book = MemberBook(folder)
+    try:
+        return book.budget is not None
+    finally:
+        book.close()
+
+
+def _spelled(budget: Budget | None) -> str:
+    return "none" if budget is None else f"({float(budget.epsilon):g}, {float(budget.delta):g})"
