@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import chain
 from typing import Any, Unpack, overload
 
 from noisebank.answers import Answer, Quote, standard_deviation
+from noisebank.caches import remembering
 from noisebank.derivation import Answers, DerivedAnswer, together
 from noisebank.errors import BadRequest, UnsupportedQuery
 from noisebank.planning.linear import MOST_RUNS, WHOLE
@@ -26,7 +26,7 @@ from noisebank.queries.query import Question
 from noisebank.queries.sensitivity import contribution_range, saturation
 from noisebank.recalling import Recalling
 from noisebank.refinement import Refinement, refine
-from noisebank.steps import MOST_READ, OWNER
+from noisebank.steps import KEPT_BYTES, OWNER, size_of
 from noisebank.units import MOST_PRECISION, NOTHING, Exact, Precision, exact
 
 Asked = tuple[Question, Wish]
@@ -46,7 +46,7 @@ class Account(Recalling):
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
-        self._groups = lru_cache(MOST_READ, typed=True)(self._group)  # True is no 1
+        self._groups = remembering(KEPT_BYTES, size_of, typed=True)(self._group)  # True is no 1
 
     @overload
     def ask(

@@ -184,7 +184,7 @@ def test_what_is_under_way_is_finished_for_the_owner_and_what_waits_is_not_begun
         return made
 
     def noticed(request, work):
-        if request.headers["idempotency-key"] == "waiting":
+        if request.headers.get("idempotency-key") == "waiting":
             queued.set()  # and in the queue before the loop takes the next request
         return admitted(request, work)
 

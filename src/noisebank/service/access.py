@@ -146,7 +146,7 @@ class Access:
         if len(label) > 80 or not (label.isprintable() or not label):
             raise BadRequest("label", ascii(label)[:40], "must have at most 80 printable characters")
         secret = KEY + _text(self._entropy.token(32))
-        id, made = _text(self._entropy.token(9)), self._time()
+        id, made = self._entropy.token(9).hex(), self._time()
         expires = None if seconds is None else made + max(1, int(seconds))
         listed = " ".join(sorted(scope.value for scope in wanted))
         self._run(
@@ -177,7 +177,7 @@ class Access:
         """A session's secret, shown this once. It opens no more than the key does whose id is given, and nothing once
         that key, or the wallet that is given instead, or its person opens nothing."""
         person = self._there(name)
-        secret, id, made = SESSION + _text(self._entropy.token(32)), _text(self._entropy.token(9)), self._time()
+        secret, id, made = SESSION + _text(self._entropy.token(32)), self._entropy.token(9).hex(), self._time()
         facts = SessionFacts(id, name, key, _wallet(wallet), made, made + max(1, int(seconds)))
         limits = json.dumps(dict(self.limits(person)))
         row = (_digest(secret), id, name, key, facts.wallet, limits, made, facts.expires)
