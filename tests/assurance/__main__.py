@@ -17,6 +17,7 @@ from assurance.report import Finding
 ROWS = (
     "overspend", "crashes", "cube_crashes", "strace_kills", "power_loss", "kill9", "second_sample", "mu_audit",
     "sampler_fit", "low_bits", "sensitivity_audit", "data_independence", "blur_attack", "bad_values", "tampering",
+    "revoked_person", "memory_soak",
 )  # fmt: skip
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 KEPT, PAGE = RESULTS / "assurance.json", RESULTS / "assurance.md"

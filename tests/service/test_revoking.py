@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from eth_account import Account
 from eth_account.messages import encode_defunct
 
+from assurance.revoked_person import revoked_person
 from noisebank.cli import main
 from noisebank.entropy import SystemEntropy
 from noisebank.service.access import FILE, MOST_SESSIONS, Access
@@ -311,3 +312,8 @@ def test_a_file_of_the_first_version_is_read_and_its_sessions_end(tmp_path):
         with closing(Access(tmp_path / FILE, SystemEntropy())) as access:
             assert access.person("maria").disabled is None and access.sessions() == ()
             assert [each.name for each in access.people()] == ["maria", "owner"]
+
+
+def test_the_row_of_the_assurance_table_at_a_small_share():
+    finding = revoked_person(0.001)
+    assert finding.passed, (finding.figure, finding.planted)
