@@ -13,8 +13,9 @@ from typing import Any
 from noisebank.bank import create_bank, open_bank
 from noisebank.entropy import SystemEntropy
 from noisebank.ledger.signing import Key
-from noisebank.service.access import FILE, Access, Part
+from noisebank.service.access import FILE, Access
 from noisebank.service.desk import Desk
+from noisebank.service.roles import Part
 from support import write_people
 
 COUNT = "SELECT count(*) FROM people WHERE smoker"

@@ -22,9 +22,10 @@ import uvicorn
 from fastapi import FastAPI
 
 from noisebank.bank import Bank, create_bank, open_bank
-from noisebank.service.access import Access, Part
+from noisebank.service.access import Access
 from noisebank.service.app import make_app
 from noisebank.service.logs import Log
+from noisebank.service.roles import Part
 from noisebank.service.server import configured
 from noisebank.service.settings import Settings
 from support import write_people

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
+from noisebank.caches import remembering
 from noisebank.digests import canonical, tagged, tagged_text
 from noisebank.errors import BadRequest
 from noisebank.planning.pricing import Wish
@@ -14,8 +14,8 @@ from noisebank.units import Precision
 from noisebank.vault.vault import Request
 
 MAX_KEY = 200
-MOST_SPELLED = 1_024
-"""Questions that are kept as they were written down."""
+SPELLED_BYTES = 4 << 20
+"""For questions that are kept as they were written down."""
 
 
 class Asking:
@@ -23,7 +23,7 @@ class Asking:
 
     def __init__(self, account: bytes, version: int) -> None:
         self._account, self._version = account, version
-        self._spelled = lru_cache(MOST_SPELLED)(_spelled)
+        self._spelled = remembering(SPELLED_BYTES)(_spelled)
 
     def requests(
         self, asked: Sequence[tuple[Question, Wish]], wanted: Sequence[Precision], key: str, analyst: str

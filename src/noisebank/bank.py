@@ -82,7 +82,7 @@ class Bank:
             self._exit.callback(vault.close)
             if isinstance(vault, PostgresVault):
                 vault.bind(f"{ledger.chain_id} {ledger.contract}")
-            self._foreign: set[bytes] = set()
+            self._foreign: set[tuple[bytes, bytes]] = set()
             self.rooms = Rooms(ledger, vault, entropy or SystemEntropy())
             check_history(ledger, vault)
             self._accounts = {account.name: account for account in known_accounts(self.rooms)}
@@ -138,11 +138,14 @@ class Bank:
         self.ledger.refresh(BRIEFLY)
         ours = {account.id: account for account in tuple(self._accounts.values())}
         for state in self.ledger.books.accounts():
-            if (state.account in ours and _present(ours[state.account])) or state.data in self._foreign:
+            if (state.account in ours and _present(ours[state.account])) or (
+                state.account,
+                state.data,
+            ) in self._foreign:
                 continue
             account = known_account(self.rooms, state)
-            if account is None:  # nor ever: the vault has an account's row before the ledger has the account
-                self._foreign.add(state.data)
+            if account is None:  # nor in this version: the vault has the row before the ledger has the account
+                self._foreign.add((state.account, state.data))
             else:
                 self.recovered[account.name] = recover(account)
                 self._accounts[account.name] = account

@@ -7,6 +7,7 @@ import os
 import click
 
 from noisebank.commands import (
+    admitting,
     asking,
     books,
     chaining,
@@ -46,7 +47,7 @@ learn_group.learn.add_command(learning.sgd)
 for command in (
     showing.demo, owning.init, drafting.policy, owning.open_, asking.quote, asking.ask, asking.explain, books.statement,
     verifying.verify, owning.budget, ruling.analyst, ruling.roles, ruling.pause, ruling.resume, chaining.deploy,
-    chaining.anchor, serving.serve, serving.key, keeping.backup, keeping.restore, localising.local, relaying.relay,
+    chaining.anchor, serving.serve, admitting.key, keeping.backup, keeping.restore, localising.local, relaying.relay,
     learn_group.learn, showing.reproduce, showing.bench,
 ):  # fmt: skip
     main.add_command(command)

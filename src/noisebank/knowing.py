@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from noisebank.caches import BoundedCache
 from noisebank.planning.inference import FirstLookRule, InferencePlan, Knowledge, When
-from noisebank.planning.linear import enclosing
+from noisebank.planning.linear import GROUP_BYTES, enclosing, query_size
 from noisebank.planning.posterior import Inferred
 from noisebank.planning.prefix import Prefix
 from noisebank.planning.serving import COUNTS, Linear, Served, Total, serve, statistic_of
@@ -26,6 +27,8 @@ from noisebank.units import NOTHING, GridValue, Precision
 
 MOST_LOOKED_AT = 2**17
 """Cells: a first look at more of them would fill the vault with noise."""
+SERVED_BYTES = 32 << 20
+"""For the questions asked last, as queries over cells."""
 Levels = list[Any]
 """How a first look is kept: for each level its sizes, the grid, and one number a node."""
 
@@ -44,7 +47,7 @@ class Known:
     def __init__(self, policy: Policy, budget: Precision) -> None:
         self.policy, self._budget = policy, budget
         self._cubes = cubes_of(policy)
-        self._served: dict[bytes, Served | None] = {}
+        self._served: BoundedCache[bytes, tuple[Served | None]] = BoundedCache(SERVED_BYTES, _served_size)
         self._knowledge: dict[tuple[int, Total], Knowledge] = {}
         self._access = threading.RLock()
 
@@ -52,10 +55,11 @@ class Known:
         """How a cube serves the query; None if it must be asked plainly."""
         if not self._cubes:
             return None
-        with self._access:
-            if query.digest not in self._served:
-                self._served[query.digest] = serve(query, self.policy)
-            return self._served[query.digest]
+        known = self._served.get(query.digest)
+        if known is None:
+            known = (serve(query, self.policy),)
+            self._served.put(query.digest, known)
+        return known[0]
 
     def needed(self, served: Served, wanted: Precision, moves: Fraction) -> Needed:
         """The least that must be measured so that every group is known well enough."""
@@ -141,6 +145,11 @@ class Known:
                 rule = FirstLookRule(when, self.policy.first_look or Fraction(1, 4))
                 self._knowledge[key] = Knowledge(statistic, self._budget, rule)
             return self._knowledge[key]
+
+
+def _served_size(digest: bytes, known: tuple[Served | None]) -> int:
+    groups = () if known[0] is None else known[0].groups
+    return GROUP_BYTES + sum(query_size(group.query) if group else 8 for group in groups)
 
 
 def nodes_of(prefix: Prefix, cells: NDArray[np.object_]) -> Mapping[tuple[int, ...], NDArray[np.object_]]:

@@ -11,11 +11,12 @@ from noisebank.digests import commitment
 from noisebank.entropy import Entropy
 from noisebank.errors import BadBank, BadRequest, BadTable
 from noisebank.ledger.chain import Chain
-from noisebank.ledger.protocol import AccountState, Opening
+from noisebank.ledger.protocol import AccountState, Opening, Role
 from noisebank.measuring.cubed_engine import CubedEngine
 from noisebank.measuring.engine import Inspection
 from noisebank.measuring.engines import columns_of, engine_of
 from noisebank.measuring.headers import check_header
+from noisebank.owning import OPENED_BY, opened_as, opened_by, own_row
 from noisebank.path import Account
 from noisebank.policy import Policy, kept_source, policy_from_public, source_from_kept
 from noisebank.policy_file import check_filled
@@ -74,7 +75,9 @@ def open_account(
     _check_unknown(rooms, policy)
     _check_meant(policy, confirmed)
     budget = budget_precision(policy.epsilon, policy.delta)
-    data, inspection = _kept(rooms, policy, Secrets(rooms.entropy.token(), rooms.entropy.token()), moved, confirmed)
+    opener = opened_by(rooms.ledger)[OPENED_BY]
+    secrets = Secrets(rooms.entropy.token(), rooms.entropy.token())
+    data, inspection = _kept(rooms, policy, secrets, opener, moved, confirmed)
     id = rooms.ledger.open_account(Opening(budget, policy.digest, data, policy.raise_delay))
     _add_cubes(rooms, id, policy)
     return _looked(rooms, id), inspection
@@ -108,14 +111,15 @@ def open_next(
         _add_cubes(rooms, account.id, policy)  # a crash may have come before all were declared
         return _looked(rooms, account.id), inspection
     secrets = Secrets(account.secrets.secret, rooms.entropy.token(), state.version + 1)
-    data, inspection = _kept(rooms, policy, secrets, moved, confirmed)
+    opener = opened_as(rooms.ledger.books, account.id)
+    data, inspection = _kept(rooms, policy, secrets, opener, moved, confirmed)
     rooms.ledger.open_version(account.id, policy.digest, data)
     _add_cubes(rooms, account.id, policy)
     return _looked(rooms, account.id), inspection
 
 
 def _kept(
-    rooms: Rooms, policy: Policy, secrets: Secrets, moved: Moved, confirmed: Confirmed
+    rooms: Rooms, policy: Policy, secrets: Secrets, opener: list[str], moved: Moved, confirmed: Confirmed
 ) -> tuple[bytes, Inspection]:
     """Looks at the whole table and keeps what its account needs; the data commitment under which it is kept."""
     check_queries(policy)
@@ -137,6 +141,7 @@ def _kept(
     if engine.identity() != identity:
         raise BadTable(f"{policy.source.name} changed while it was being opened")
     kept: dict[str, Any] = {
+        OPENED_BY: opener,
         "policy": policy.public(),
         "source": kept_source(policy.source),
         "header": list(header),
@@ -191,14 +196,15 @@ def _looked(rooms: Rooms, id: bytes) -> Account:
 
 
 def known_accounts(rooms: Rooms) -> list[Account]:
-    """The accounts that both the ledger and the vault know."""
+    """The accounts that this bank has opened: the ledger has them, the vault knows them and who opened them."""
     found = (known_account(rooms, state) for state in rooms.ledger.books.accounts())
     return [account for account in found if account is not None]
 
 
 def known_account(rooms: Rooms, state: AccountState) -> Account | None:
-    """An account from what the vault keeps for it; None if this vault never held it."""
-    found = kept_for(rooms.vault, state)
+    """An account from what the vault keeps for it; None if this bank never opened it."""
+    row = own_row(rooms.ledger, rooms.vault, state)
+    found = None if row is None else read_row(row, state)
     if found is None:
         return None
     kept, policy, secrets = found
@@ -214,19 +220,21 @@ def known_account(rooms: Rooms, state: AccountState) -> Account | None:
     )
 
 
-def kept_for(vault: Vault, state: AccountState) -> tuple[dict[str, Any], Policy, Secrets] | None:
-    """What the vault keeps for an account: all of it, and its policy and secrets; None if it never held it."""
-    kept = vault.opening(state.data)
-    if kept is None or "policy" not in kept:  # not this vault's, or a device's: see federated.enrolment
+def read_row(kept: dict[str, Any], state: AccountState) -> tuple[dict[str, Any], Policy, Secrets] | None:
+    """What the vault keeps for an account: all of it, and its policy and secrets; None if it is none of a table."""
+    if "policy" not in kept:  # a device's: see federated.enrolment
         return None
     policy = policy_from_public(MappingProxyType(kept["policy"]), source_from_kept(kept["source"]))
     return kept, policy, Secrets(bytes.fromhex(kept["secret"]), bytes.fromhex(kept["data_salt"]), state.version)
 
 
 def _check_unknown(rooms: Rooms, policy: Policy) -> None:
-    """An old vault may have forgotten the account; its budget must not be given out twice."""
+    """An old vault may have forgotten the account; its budget must not be given out twice. On a chain strangers may
+    have accounts with any policy: those that another has opened are none of ours."""
+    owner = rooms.ledger.address(Role.OWNER)
     for state in rooms.ledger.books.accounts():
-        if state.policy == policy.digest and rooms.vault.opening(state.data) is None:
+        ours = not rooms.ledger.shared or opened_as(rooms.ledger.books, state.account)[0] == owner
+        if ours and state.policy == policy.digest and rooms.vault.opening(state.data) is None:
             raise BadBank(
                 f"the ledger has an account with this very policy ({state.account.hex()[:12]}) that the vault does "
                 "not know: put the newest vault back, or its budget would be given out twice"

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
 from itertools import chain
 from typing import Any, Unpack
 
 from noisebank.answers import Answer, Quote, RelativeAnswer, standard_deviation
+from noisebank.caches import remembering
 from noisebank.derivation import Answers, DerivedAnswer, together
 from noisebank.errors import BadRequest, NoisebankError, UnsupportedQuery
 from noisebank.ledger.books import Budgets
@@ -28,7 +28,7 @@ from noisebank.queries.derived import Derivation, Item
 from noisebank.queries.query import Question
 from noisebank.queries.sensitivity import saturation
 from noisebank.recalling import Recalling
-from noisebank.steps import MOST_READ, OWNER
+from noisebank.steps import KEPT_BYTES, OWNER, size_of
 from noisebank.units import NOTHING, Exact, Precision, exact
 
 Asked = tuple[Question, Wish]
@@ -48,7 +48,7 @@ class Account(Recalling):
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
-        self._groups = lru_cache(MOST_READ, typed=True)(self._group)  # True is no 1
+        self._groups = remembering(KEPT_BYTES, size_of, typed=True)(self._group)  # True is no 1
 
     def ask(
         self,

@@ -12,6 +12,7 @@ from typing import Any
 
 from noisebank.answers import Answer, Receipt, grouped, released, standard_deviation
 from noisebank.asking import Asking
+from noisebank.caches import deep_size, remembering
 from noisebank.drawing import Draws
 from noisebank.entropy import Entropy
 from noisebank.errors import AnswerLost, BadRequest, BadTable, PriceMoved, TableChanged, Tampered
@@ -22,7 +23,7 @@ from noisebank.measuring.engine import Engine
 from noisebank.measuring.mechanism import measure
 from noisebank.planning.pricing import Wish, price
 from noisebank.planning.reuse import Plan, bridge, plan, refined
-from noisebank.policy import Policy
+from noisebank.policy import Column, Policy
 from noisebank.privacy.noise import draw, fresh_variance, noise_scale
 from noisebank.queries.derived import items
 from noisebank.queries.groups import group_count, group_labels
@@ -38,8 +39,8 @@ from noisebank.vault.vault import Request, Sealed, Vault, points_of
 
 OWNER = "owner"
 """Local use of the command line is this analyst; the limit is the budget."""
-MOST_READ = 1_024
-"""Texts, queries and answers of an account that are kept as they were read."""
+KEPT_BYTES = 4 << 20
+"""For texts, for queries, for answers of an account that are kept as they were read: for each kind of them."""
 
 
 class Steps:
@@ -62,15 +63,15 @@ class Steps:
         self._asking = Asking(id, secrets.version)
         self._requested = Turns()
         # The same text under the same policy is the same question: what is asked often is read once.
-        self._read = lru_cache(MOST_READ)(lambda text: items(text, self.policy))
-        self._parsed = lru_cache(MOST_READ)(lambda text: parse(text, self.policy))
-        self._moved = lru_cache(MOST_READ)(lambda query: sensitivity(query, self.policy))
-        self._priced = lru_cache(MOST_READ)(self._price)
+        self._read = remembering(KEPT_BYTES, size_of)(lambda text: items(text, self.policy))
+        self._parsed = remembering(KEPT_BYTES, size_of)(lambda text: parse(text, self.policy))
+        self._moved = remembering(KEPT_BYTES, size_of)(lambda query: sensitivity(query, self.policy))
+        self._priced = remembering(KEPT_BYTES, size_of)(self._price)
         # What the ledger's digest was compared with once is that answer for ever: no later look at the vault can find
         # another one that may be shown. Whoever alters the vault is found out when the answer is read again.
-        self._shown = lru_cache(MOST_READ)(self._published)
-        self._told = lru_cache(MOST_READ)(self._in_unit)
-        self._proven = lru_cache(MOST_READ)(self._proof)
+        self._shown = remembering(KEPT_BYTES, size_of)(self._published)
+        self._told = remembering(KEPT_BYTES, size_of)(self._in_unit)
+        self._proven = remembering(KEPT_BYTES, size_of)(self._proof)
         self.lost: set[bytes] = set()
         """Queries (salted) with a published answer that the vault has lost; recovery finds them."""
 
@@ -419,6 +420,11 @@ class Steps:
             raise TableChanged(f"the table of {self.name} changed since this account was opened: open its next version")
 
 
-@lru_cache(maxsize=MOST_READ)
+def size_of(key: object, value: object) -> int:
+    """Bytes of what is kept of a question; the policy and its columns are there anyway."""
+    return deep_size((key, value), (Policy, Column))
+
+
+@lru_cache(maxsize=1_024)
 def _check_scale(moves: Fraction, precision: Precision) -> None:
     noise_scale(fresh_variance(moves * moves, precision))

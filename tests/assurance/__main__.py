@@ -31,6 +31,8 @@ ROWS = (
     "public_ledger",
     "hostile_server",
     "hostile_host",
+    "revoked_person",
+    "memory_soak",
 )
 
 

@@ -240,13 +240,14 @@ def test_journals_of_others_and_damaged_ones_are_left_aside(folder: Path, tmp_pa
 
 
 def test_api_keys_are_copied_and_revoked_ones_stay_revoked_where_that_is_known(folder: Path, tmp_path: Path) -> None:
-    from noisebank.service.access import Access, Part
+    from noisebank.service.access import Access
+    from noisebank.service.roles import Part
 
     assert access.FILE == ACCESS
     with closing(Access(folder / ACCESS, SystemEntropy())) as doors:
         doors.add_person("maria", Part.ANALYST)
         secret, facts = doors.make_key("maria")
-        session, _ = doors.make_session("maria", 3600)
+        session, _ = doors.make_session("maria", 3600, key=facts.id)
         make_backup(folder, tmp_path / "copy")
         doors.revoke("maria", facts.id)
     restored = restore(tmp_path / "copy", tmp_path / "again")

@@ -14,9 +14,10 @@ import uvicorn
 
 from noisebank.bank import Bank, create_bank, open_bank
 from noisebank.experiments.clinic import POLICY, write_clinic
-from noisebank.service.access import Access, Part
+from noisebank.service.access import Access
 from noisebank.service.app import make_app
 from noisebank.service.logs import Log
+from noisebank.service.roles import Part
 from noisebank.service.server import configured, listening
 from noisebank.service.settings import Settings
 

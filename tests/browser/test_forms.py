@@ -18,10 +18,11 @@ from noisebank.ledger.anchoring import anchor, deploy_anchors
 from noisebank.ledger.embedded import EmbeddedChain
 from noisebank.ledger.node import Node as RpcNode
 from noisebank.policy_file import parse_policy
-from noisebank.service.access import Access, Scope
+from noisebank.service.access import Access
 from noisebank.service.pages.draft import Draft, built, fresh, wished
 from noisebank.service.pages.plain_words import within_budget
 from noisebank.service.pages.spending import MOST_POINTS, Curve, Spending
+from noisebank.service.roles import Scope
 from noisebank.statement import statement
 from noisebank.units import Precision
 

@@ -20,7 +20,8 @@ from contract.node import Node, node_or_skip
 from noisebank.bank import Bank, create_bank, open_bank
 from noisebank.ledger.rpc import deploy
 from noisebank.ledger.signing import Key
-from noisebank.service.access import Access, Part
+from noisebank.service.access import Access
+from noisebank.service.roles import Part
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

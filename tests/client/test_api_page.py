@@ -22,12 +22,15 @@ from noisebank.service import (
     routes_ledger,
     routes_owning,
     routes_public,
+    routes_sessions,
     routes_signing_in,
 )
 from noisebank.service.problems import FIELDS, every_problem
 
 PAGE = (Path(__file__).parents[2] / "docs" / "api.md").read_text()
-ROUTERS = (routes_public, routes_asking, routes_ledger, routes_learning, routes_owning, routes_signing_in)
+ROUTERS = (
+    routes_public, routes_asking, routes_ledger, routes_learning, routes_owning, routes_sessions, routes_signing_in,
+)  # fmt: skip
 
 
 def test_every_route_is_on_the_page_and_nothing_else() -> None:

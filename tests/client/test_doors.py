@@ -14,9 +14,10 @@ import pytest
 from noisebank.durable import GroupCommit, Turn
 from noisebank.entropy import SystemEntropy
 from noisebank.records import Case
-from noisebank.service.access import LOOK_SECONDS, Access, Part
+from noisebank.service.access import LOOK_SECONDS, Access
 from noisebank.service.pace import Room
 from noisebank.service.problems import Turned
+from noisebank.service.roles import Part
 from support import memory_account, write_people
 
 

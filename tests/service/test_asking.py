@@ -41,7 +41,7 @@ def desk(tmp_path):
 
 
 def test_twenty_spellings_by_twenty_analysts_cost_once(desk):
-    from noisebank.service.access import Part
+    from noisebank.service.roles import Part
 
     assert len(set(TWENTY)) == 20
     app = desk.app

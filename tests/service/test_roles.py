@@ -40,6 +40,10 @@ MATRIX = {
     ("GET", "/v1/analysts/{name}/keys"): (OWNER, None),
     ("POST", "/v1/analysts/{name}/keys"): (OWNER, {}),
     ("DELETE", "/v1/analysts/{name}/keys/{id}"): (OWNER, None),
+    ("POST", "/v1/analysts/{name}/disable"): (OWNER, None),
+    ("POST", "/v1/analysts/{name}/enable"): (OWNER, None),
+    ("GET", "/v1/sessions"): (SIGNED_IN, None),
+    ("DELETE", "/v1/sessions/{id}"): (SIGNED_IN, None),
     ("POST", "/v1/sign-in/nonce"): (EVERYBODY, {"address": "0x" + "11" * 20}),
     ("POST", "/v1/sign-in"): (EVERYBODY, {"message": "no", "signature": "0x"}),
     ("DELETE", "/v1/sign-in"): (SIGNED_IN, None),
@@ -89,6 +93,6 @@ def test_a_key_opens_only_its_scopes(desk):
 
 
 def _scopes(*names: str):
-    from noisebank.service.access import Scope
+    from noisebank.service.roles import Scope
 
     return [Scope(name) for name in names]

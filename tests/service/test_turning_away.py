@@ -128,7 +128,7 @@ def _signed(text: str) -> str:
 
 @pytest.fixture(scope="module")
 def wallet(desk):
-    from noisebank.service.access import Part
+    from noisebank.service.roles import Part
 
     desk.access.add_person("wanda", Part.ANALYST, _account().address)
     desk.app.state.desk.set_limit("people", desk.access.person("wanda"), "1")

@@ -14,7 +14,8 @@ from noisebank.audit.openings import check_openings
 from noisebank.audit.verifier import JournalHistory
 from noisebank.errors import BadBank, NoisebankError, Tampered
 from noisebank.ledger.journal import Journal
-from noisebank.opening import kept_for
+from noisebank.opening import read_row
+from noisebank.owning import OPENED_BY, opened_as
 from noisebank.records import Case
 from noisebank.statement import opened_records
 from noisebank.vault.sqlite_vault import SqliteVault
@@ -46,7 +47,10 @@ def check(history: History, vault: Vault) -> Checked:
     sealed_ids = vault.sealed_ids()
     ours = {account for account, _ in sealed_ids}
     for state in books.accounts():
-        if vault.opening(state.data) is None and state.account not in ours:
+        row = vault.opening(state.data)
+        if row is not None and row.get(OPENED_BY, opened_as(books, state.account)) != opened_as(books, state.account):
+            row = None  # a stranger's copy of a commitment
+        if row is None and state.account not in ours:
             continue  # another bank's on the same chain
         accounts += 1
         for reservation in books.reservations(state.account):
@@ -62,7 +66,7 @@ def check(history: History, vault: Vault) -> Checked:
             ):
                 raise Tampered(f"the vault's answer {reservation.id.hex()[:12]} is not the one on the ledger")
         try:
-            kept = kept_for(vault, state)
+            kept = None if row is None else read_row(row, state)
             if kept is not None:
                 fields = opened_records(state, kept[1], kept[2], books, vault)
                 recomputed += check_openings(fields, books).opened

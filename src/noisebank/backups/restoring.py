@@ -254,7 +254,9 @@ def _with_access(room: Path, old: Path | None, done: Restored) -> Restored:
         (room / ACCESS).unlink(missing_ok=True)
         copy_database(old / ACCESS, room / ACCESS)
     elif (room / ACCESS).is_file():
-        what = "API keys that were revoked after this copy was made open the bank again: look with `noisebank key list`"
+        what = (
+            "API keys revoked and people disabled after this copy was made may come in again: see `noisebank key list`"
+        )
         return replace(done, warnings=(*done.warnings, what))
     return done
 

@@ -120,6 +120,22 @@ class AsyncClient:
         """From now on this key opens nothing."""
         await self._run(verbs.revoke_key(name, id))
 
+    async def disable(self, name: str) -> Facts:
+        """Shuts somebody out: keys open nothing until enabled again, every session ends."""
+        return await self._run(verbs.disable(name, True))
+
+    async def enable(self, name: str) -> Facts:
+        """Lets somebody in again, with the keys that are not revoked."""
+        return await self._run(verbs.disable(name, False))
+
+    async def sessions(self) -> tuple[Facts, ...]:
+        """Sessions that are open: your own; the owner sees all."""
+        return await self._run(verbs.sessions())
+
+    async def end_session(self, id: str) -> None:
+        """Ends a session, at once."""
+        await self._run(verbs.end_session(id))
+
     async def close(self) -> None:
         """Lets go of the connections."""
         await self._http.aclose()

@@ -12,6 +12,7 @@ ERRORS: dict[str, type[errors.NoisebankError]] = {
     **{problem.name: kind for kind, problem in OF_THE_BANK.items()},
     **dict.fromkeys(OF_THE_SERVICE, errors.TurnedAway),
     "not-signed-in": errors.NotSignedIn,
+    "access-ended": errors.NotSignedIn,
     "bad-signature": errors.NotSignedIn,
     "not-allowed": errors.NotAllowed,
     "not-found": errors.NotFound,

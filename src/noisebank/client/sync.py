@@ -117,6 +117,22 @@ class Client:
         """From now on this key opens nothing."""
         self._run(verbs.revoke_key(name, id))
 
+    def disable(self, name: str) -> Facts:
+        """Shuts somebody out: keys open nothing until enabled again, every session ends."""
+        return self._run(verbs.disable(name, True))
+
+    def enable(self, name: str) -> Facts:
+        """Lets somebody in again, with the keys that are not revoked."""
+        return self._run(verbs.disable(name, False))
+
+    def sessions(self) -> tuple[Facts, ...]:
+        """Sessions that are open: your own; the owner sees all."""
+        return self._run(verbs.sessions())
+
+    def end_session(self, id: str) -> None:
+        """Ends a session, at once."""
+        self._run(verbs.end_session(id))
+
     def close(self) -> None:
         """Lets go of the connections."""
         self._http.close()

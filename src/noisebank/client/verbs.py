@@ -160,6 +160,23 @@ def revoke_key(name: str, id: str) -> Flow[None]:
     yield Call("DELETE", part("analysts", name, "keys", id))
 
 
+def disable(name: str, disabled: bool) -> Flow[Facts]:
+    """Shuts somebody out, or lets them in again."""
+    found = yield Call("POST", part("analysts", name, "disable" if disabled else "enable"))
+    return Facts("Analyst", found)
+
+
+def sessions() -> Flow[tuple[Facts, ...]]:
+    """Sessions that are open."""
+    found = yield Call("GET", part("sessions"))
+    return tuple(Facts("Session", each) for each in found["sessions"])
+
+
+def end_session(id: str) -> Flow[None]:
+    """Ends a session."""
+    yield Call("DELETE", part("sessions", id))
+
+
 def _wish(sql: str, wished: Wished) -> dict[str, Any]:
     """Numbers go as text: exactly what was meant, and exactly what a wallet signs."""
     unknown = set(wished) - set(NAMES)

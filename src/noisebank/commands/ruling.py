@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import click
@@ -25,22 +26,28 @@ def analyst() -> None:
 def limit(name: str, epsilon: str, folder: Path, account: str | None, owner_key: Path | None, as_json: bool) -> None:
     """Let analyst NAME learn as much as EPSILON allows, at the account's delta.
 
-    EPSILON 0 means: no more than was learned so far. The account's budget bounds all analysts together.
+    EPSILON 0 means: no more than was learned so far. The account's budget bounds all analysts together. Less than
+    before ends NAME's sessions with a service.
 
     Example:  noisebank analyst limit maria 1
     """
     from noisebank import console
+    from noisebank.entropy import SystemEntropy
     from noisebank.privacy.calibration import budget_precision
+    from noisebank.service.access import FILE, Access
     from noisebank.units import exact
 
     with opened_bank(folder, owner_key) as bank:
         found = bank.account(account)
         value = exact(epsilon, "epsilon")
-        used = found.view(name).used
+        before, used = found.view(name).limit, found.view(name).used
         units = budget_precision(value, found.policy.delta).units if value else used.units
         bank.ledger.set_limit(found.id, found.analyst(name), units)
         found.vault.save_analyst(found.id, found.analyst(name), name)
         view = found.view(name)
+    if view.limit < before and (folder / FILE).is_file():
+        with closing(Access(folder / FILE, SystemEntropy())) as access:
+            access.end_sessions(name)  # a session ends with what made it
     shown = {"analyst": name, "limit": view.limit, "used": view.used}
     console.show_json(shown) if as_json else console.say(f"{name} may learn {view.limit}, and has learned {view.used}")
 

@@ -28,7 +28,8 @@ from noisebank.experiments.bench_ledger import fsync_per_s
 from noisebank.experiments.load import Came, Load
 from noisebank.ledger.journal import FILE as FILE_OF_JOURNAL
 from noisebank.ledger.journal import Journal
-from noisebank.service.access import FILE, Access, Part
+from noisebank.service.access import FILE, Access
+from noisebank.service.roles import Part
 
 Moved = Callable[[int, int], None]
 SPAN = 1_000

@@ -13,7 +13,8 @@ from noisebank.experiments.clinic import ask_clinic, write_clinic
 from noisebank.experiments.demo import Demonstration
 from noisebank.experiments.demo_learning import learn_something
 from noisebank.privacy.calibration import budget_precision
-from noisebank.service.access import FILE, Access, Part
+from noisebank.service.access import FILE, Access
+from noisebank.service.roles import Part
 from noisebank.service.server import listening, serve
 from noisebank.service.settings import Settings, read_settings
 from noisebank.units import exact

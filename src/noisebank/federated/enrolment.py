@@ -26,6 +26,7 @@ from noisebank.federated.local.reports import LEVELS, planned
 from noisebank.ledger.chain import Chain
 from noisebank.ledger.protocol import THE_OWNER, AccountState, Claim, Opening, Reservation, Seal, Unit
 from noisebank.opening import Rooms
+from noisebank.owning import opened_by, own_row
 from noisebank.records import Case
 from noisebank.units import Exact, Precision, exact
 from noisebank.vault.vault import Sealed, Vault
@@ -203,7 +204,8 @@ def enrol(rooms: Rooms, name: str, epsilon: Exact, raise_delay: int = 86_400) ->
             raise BadRequest("name", name, "is enrolled already; a device has one budget")
         secret, salt = rooms.entropy.token(), rooms.entropy.token()
         data = commitment(salt, keccak(name.encode()))
-        rooms.vault.save_opening(data, {"local": name, "secret": secret.hex(), "data_salt": salt.hex()})
+        kept = opened_by(rooms.ledger) | {"local": name, "secret": secret.hex(), "data_salt": salt.hex()}
+        rooms.vault.save_opening(data, kept)
         policy = tagged("local policy 1", {"unit": "pure epsilon", "a round has": "one epsilon"})
         id = rooms.ledger.open_account(Opening(budget, policy, data, raise_delay, Unit.EPSILON))
     return LocalAccount(id, Enrolment(name, secret, data), rooms.ledger, rooms.vault, rooms.entropy)
@@ -213,7 +215,7 @@ def enrolled(rooms: Rooms) -> tuple[LocalAccount, ...]:
     """All devices and groups of this bank."""
     found = []
     for state in rooms.ledger.books.accounts():
-        kept = rooms.vault.opening(state.data)
+        kept = own_row(rooms.ledger, rooms.vault, state)
         if kept is not None and "local" in kept and state.unit is Unit.EPSILON:
             enrolment = Enrolment(kept["local"], bytes.fromhex(kept["secret"]), state.data)
             found.append(LocalAccount(state.account, enrolment, rooms.ledger, rooms.vault, rooms.entropy))

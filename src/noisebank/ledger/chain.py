@@ -175,6 +175,18 @@ class Chain(ABC):
             with self._access:
                 self._reserving -= ids
 
+    def has_key(self, role: Role) -> bool:
+        """Whether a role's key is on this machine."""
+        return role in self._keys
+
+    def address(self, role: Role) -> str:
+        """The address of a role's key, which must be here."""
+        return self._key(role).address
+
+    def charged_accounts(self) -> frozenset[bytes]:
+        """Accounts that this gateway has charged on a chain, by its own outbox."""
+        return frozenset()
+
     def _key(self, role: Role) -> Key:
         if role not in self._keys:
             raise BadBank(

@@ -6,6 +6,7 @@ import threading
 import time
 from typing import Any
 
+from noisebank.caches import BoundedCache
 from noisebank.errors import BadLedger, LedgerHalted, OutcomeUnknown
 from noisebank.ledger.abi import Contract, budget_ledger
 from noisebank.ledger.books import Books
@@ -13,6 +14,7 @@ from noisebank.ledger.node import Node, raw_log
 from noisebank.ledger.protocol import Head
 
 GROUP_REFUSED = next(topic for topic, event in budget_ledger().events.items() if event.name == "GroupRefused")
+REFUSALS_BYTES = 8 << 20
 
 
 class Follower:
@@ -24,8 +26,9 @@ class Follower:
         self.node, self.address, self.confirmations = node, address, confirmations
         self.contract: Contract = budget_ledger()
         self.books = Books(self.contract)
-        self.refusals: dict[tuple[bytes, bytes], str] = {}
-        """By transaction and first id of the group: the contract's reason."""
+        self.refusals: BoundedCache[tuple[bytes, bytes], str] = BoundedCache(REFUSALS_BYTES)
+        """By transaction and first id of the group: the contract's reason. Whoever sent it looks within seconds; what
+        others are refused is dropped before it fills the memory."""
         self.transactions: dict[tuple[bytes, bytes], list[bytes]] = {}
         """By account and reservation: the transactions that reserved it and published its answer."""
         self._done = Head(created - 1, b"")
@@ -124,7 +127,7 @@ class Follower:
             transaction = bytes.fromhex(entry["transactionHash"][2:])
             id, reason = arguments["id"], arguments["reason"]
             assert isinstance(id, bytes) and isinstance(reason, str)
-            self.refusals[transaction, id] = reason
+            self.refusals.put((transaction, id), reason)
         name, said = self.books.write(log, number, self._times[number])
         if name in ("Reserved", "Published"):
             sent = self.transactions.setdefault((said[0], said[1]), [])  # account and id come first in both

@@ -151,6 +151,10 @@ class RpcChain(Chain):
         """The block of the contract's deployment."""
         return self._where.created
 
+    def charged_accounts(self) -> frozenset[bytes]:
+        """Accounts that this gateway has charged, by its own outbox."""
+        return frozenset(group[0].account for group in self._outbox.final())
+
     def block_digest(self, number: int) -> bytes:
         """The hash of a block, for receipts."""
         return self.follower.block_hash(number)

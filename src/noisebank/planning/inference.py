@@ -16,9 +16,10 @@ from math import prod
 
 import numpy as np
 
+from noisebank.caches import BoundedCache
 from noisebank.planning.coarse import Coarse
 from noisebank.planning.dual import Dual
-from noisebank.planning.linear import WHOLE, Charge, LinearQuery, Vector, enclosing, replace_factor
+from noisebank.planning.linear import WHOLE, Charge, LinearQuery, Vector, enclosing, query_size, replace_factor
 from noisebank.planning.posterior import Covariance, Inferred, Posterior
 from noisebank.planning.prefix import Axis, FirstLook, Prefix
 from noisebank.units import NOTHING, Precision
@@ -29,6 +30,8 @@ MOST_PIECES = 2048
 """Half as many: without a first look all directions that were measured are gone through for each question."""
 DOUBT = Fraction(1, 2**30)
 """Of an inferred precision, not relied on: far above the rounding of a posterior (tested: 1e-12)."""
+ANSWERED_BYTES = 8 << 20
+"""For what free answers were known with, of one statistic of a cube."""
 LEAST_FRESH = Fraction(1, 2**20)
 """Of what is wanted: no smaller measurement is taken, for it would be all noise."""
 
@@ -125,6 +128,10 @@ class Knowledge:
             Covariance(self._cells) if dense else Coarse(self._cells, min(MOST_DENSE, MOST_PIECES))
         )
         self._reached: dict[LinearQuery, Precision] = {}
+        self._answered: BoundedCache[LinearQuery, Precision] = BoundedCache(
+            ANSWERED_BYTES, lambda query, reached: query_size(query)
+        )
+        """The same of what was answered for free: as much as fits. After a restart nothing of it is known either."""
         self._direct: dict[LinearQuery, Precision] = {}
         self._apart: set[LinearQuery] = set()
         """Measured, but too near to others for the posterior to tell apart, or one too many: reused plainly."""
@@ -140,7 +147,7 @@ class Knowledge:
         """
         if not wanted:
             raise ValueError("a request wants some precision")
-        recorded = self._reached.get(query, NOTHING)
+        recorded = max(self._reached.get(query, NOTHING), self._answered.get(query) or NOTHING)
         known = max(recorded, self.known(query))
         direct = self._direct.get(query, NOTHING)
         if known >= wanted:
@@ -194,8 +201,8 @@ class Knowledge:
 
     def answer(self, plan: InferencePlan) -> Inferred:
         """The answer to a plan whose measurement, if any, was learned."""
-        if not plan.fresh:
-            self._note(plan.query, plan.known)
+        if not plan.fresh and plan.known > (self._answered.get(plan.query) or NOTHING):
+            self._answered.put(plan.query, plan.known)
         return self._best(plan.query)
 
     def running(self, parts: Sequence[tuple[LinearQuery, Fraction] | None]) -> list[float]:

@@ -30,6 +30,10 @@ MOST_RUNS = 16
 """Of one reservation: the contract's limit."""
 
 
+GROUP_BYTES, RUN_BYTES = 1_200, 240
+"""What a query takes in memory, and each of its runs."""
+
+
 class Weighted(NamedTuple):
     """Cells [start, stop), each counted `weight` times."""
 
@@ -119,6 +123,11 @@ class LinearQuery:
                 start = found.pop().start
             found.append(Charge(start, stop, charged))
         return tuple(found)
+
+
+def query_size(query: LinearQuery) -> int:
+    """Bytes that a query takes, at most, with what is worked out from it."""
+    return GROUP_BYTES + RUN_BYTES * len(query.runs)
 
 
 def linear(cells: int, runs: Iterable[tuple[int, int, Fraction | int]]) -> tuple[LinearQuery, Fraction]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import TypedDict
 
+from noisebank.caches import remembering
 from noisebank.errors import BadRequest, UnsupportedQuery
 from noisebank.planning.relative import RelativeWish, relative_wish
 from noisebank.privacy.calibration import Calibration, request_precision
@@ -143,7 +143,7 @@ def wish(
     return pair
 
 
-@lru_cache(maxsize=4_096)  # what is asked often is asked at the same accuracy
+@remembering(1 << 20)  # what is asked often is asked at the same accuracy
 def price(wished: Wish, sensitivity: Fraction) -> Precision:
     """The target precision: what the wish names, on the ladder."""
     target = wished.target(sensitivity)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from itertools import product
 from typing import Any
 
@@ -81,7 +80,7 @@ class Look(Query):
 
     over: tuple[str, ...] = ()
 
-    @cached_property
+    @property
     def canonical(self) -> dict[str, Any]:
         """As plain text and integers; no query that anybody can ask has the same."""
         return {"look": list(self.over), "parts": [part.canonical for part in self.parts]}

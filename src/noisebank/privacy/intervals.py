@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import cache, lru_cache
+from functools import lru_cache
 from statistics import NormalDist
 
 from flint import arb, fmpq
 
+from noisebank.caches import remembering
 from noisebank.errors import BadRequest
 
 
@@ -27,7 +28,7 @@ def _quantile(confidence: float) -> float:
     return NormalDist().inv_cdf((1.0 + confidence) / 2.0)
 
 
-@cache
+@remembering(1 << 18)  # a confidence may be any number in (0, 1)
 def quantile_bound(confidence: Fraction) -> Fraction:
     """The same quantile, proven not too small (ball arithmetic): for promises, not for display."""
     exact = arb(2).sqrt() * arb(fmpq(confidence.numerator, confidence.denominator)).erfinv()

@@ -8,9 +8,10 @@ a predicate that never cuts through a bin is exactly a set of cells.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,11 +40,23 @@ class Cube:
 
     columns: tuple[str, ...]
     pieces: tuple[tuple[Values, ...], ...]
+    made_of: Mapping[str, Column] | None = field(default=None, compare=False, repr=False)
+    """The policy's columns."""
 
     @classmethod
     def of(cls, names: tuple[str, ...], columns: Mapping[str, Column]) -> Cube:
-        """The cube over these columns; `BadQuery` if one of them has neither keys nor bins."""
-        return cls(names, tuple(pieces_of(columns[name]) for name in names))
+        """The cube over these columns; `BadQuery` if one of them has neither keys nor bins.
+
+        One object for a policy as long as somebody uses it: the pieces of 65,536 bins take 14 MB, and whatever is
+        planned holds on to them.
+        """
+        key = id(columns), names  # nobody else's: a cube that is in use keeps its columns
+        found = IN_USE.get(key)
+        return (
+            IN_USE.setdefault(key, cls(names, tuple(pieces_of(columns[name]) for name in names), columns))
+            if found is None
+            else found
+        )
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
@@ -92,6 +105,9 @@ class Cube:
             runs = [piece.runs[0] if piece.runs else (beyond, beyond) for piece in pieces]
             found.append((np.array([low for low, _ in runs]), np.array([high for _, high in runs])))
         return found
+
+
+IN_USE: WeakValueDictionary[tuple[int, tuple[str, ...]], Cube] = WeakValueDictionary()
 
 
 def cubes_of(policy: Policy) -> tuple[Cube, ...]:

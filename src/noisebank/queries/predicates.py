@@ -42,7 +42,7 @@ class Predicate:
         walk(self)
         return tuple(seen.values())
 
-    @cached_property
+    @property
     def canonical(self) -> list[object]:
         """As plain text and integers; equal for equivalent predicates, different otherwise."""
         if not self.branches:

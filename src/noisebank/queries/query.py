@@ -54,7 +54,7 @@ class Part:
     column: str | None
     weights: Weights
 
-    @cached_property
+    @property
     def canonical(self) -> list[Any]:
         """As plain text and integers."""
         weights = [[weight, predicate.canonical] for weight, predicate in self.weights]
@@ -84,7 +84,7 @@ class Query:
         """COUNT of the rows, or SUM of a column's steps, where a predicate holds."""
         return cls((Part(function, column, ((1, where),)),), by)
 
-    @cached_property
+    @property
     def canonical(self) -> dict[str, Any]:
         """As plain text and integers."""
         return {"parts": [part.canonical for part in self.parts], "by": list(self.by)}

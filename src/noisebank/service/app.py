@@ -22,6 +22,7 @@ from noisebank.service import (
     routes_ledger,
     routes_owning,
     routes_public,
+    routes_sessions,
     routes_signing_in,
 )
 from noisebank.service.access import FILE, Access
@@ -82,10 +83,13 @@ def make_app(
     app.state.settings, app.state.log, app.state.metrics, app.state.entropy = settings, log, metrics, entropy
     app.state.access = access or Access(bank.folder / FILE, entropy)
     app.state.gate, app.state.desk = Gate(app.state.access, settings), Desk(bank)
+    app.state.access.limits = app.state.desk.limits
     together = not (bank.ledger.shared or bank.rooms.vault.shared)  # on a chain a wait takes seconds, and its thread
     app.state.room, app.state.streams = Room(settings.threads, settings.queue), Streams(settings)
     app.state.learning = Learning(bank, settings)
-    for routes in (routes_public, routes_asking, routes_ledger, routes_learning, routes_owning, routes_signing_in):
+    for routes in (
+        routes_public, routes_asking, routes_ledger, routes_learning, routes_owning, routes_sessions, routes_signing_in,
+    ):  # fmt: skip
         app.include_router(routes.router)
     add_pages(app)
     problems = {NoisebankError: _problem, HTTPException: _http_problem, RequestValidationError: _form_problem}

@@ -18,8 +18,8 @@ from noisebank.ledger.protocol import Head
 from noisebank.path import Account
 from noisebank.privacy.calibration import budget_precision
 from noisebank.service import shown
-from noisebank.service.access import Caller, Part, Person
 from noisebank.service.problems import Turned
+from noisebank.service.roles import Caller, Part, Person
 from noisebank.service.wallet import Spend, check_spend
 from noisebank.service.wire import AskIn, WishIn
 from noisebank.statement import statement
@@ -238,6 +238,12 @@ class Desk:
         account.ledger.set_limit(account.id, digest, units)
         account.vault.save_analyst(account.id, digest, person.name)
         return self.view(account, person)
+
+    def limits(self, person: Person) -> dict[str, int]:
+        """What an analyst may learn, by account."""
+        if person.part is not Part.ANALYST:
+            return {}
+        return {account.id.hex(): account.view(person.name).limit.units for account in self.bank.accounts()}
 
     def view(self, account: Account, person: Person) -> dict[str, Any]:
         """What somebody may learn from an account, and has learned."""

@@ -30,13 +30,19 @@ class Streams:
         if self._count >= self._most or self._closed:
             raise Turned("overloaded", "too many live streams; ask again later", 5.0)
 
-    async def follow(self, look: Callable[[], dict[str, Any]], event: str) -> AsyncIterator[bytes]:
-        """What `look` gives, now and whenever it changes."""
+    async def follow(
+        self, look: Callable[[], dict[str, Any]], event: str, check: Callable[[], None]
+    ) -> AsyncIterator[bytes]:
+        """What `look` gives, now and whenever it changes, until `check` turns the caller away."""
         loop = asyncio.get_running_loop()
         self._count += 1
         try:
             until, last, said = loop.time() + self._seconds, None, loop.time()
             while not self._closed:
+                try:
+                    check()
+                except Turned:
+                    return
                 found = look()
                 if found != last:
                     last, said = found, loop.time()

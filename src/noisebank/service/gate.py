@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from fastapi import Request
 
-from noisebank.service.access import Access, Caller, Scope
+from noisebank.service.access import Access
 from noisebank.service.pace import Pace
 from noisebank.service.problems import Turned
+from noisebank.service.roles import Caller, Scope
 from noisebank.service.settings import Settings
 
 COOKIE = "noisebank_session"
+Result = TypeVar("Result")
 
 
 class Gate:
@@ -26,7 +28,7 @@ class Gate:
 
     def caller(self, request: Request) -> Caller | None:
         """Whoever it is, at the pace that they may have. A key that opens nothing is refused, not ignored."""
-        secret = _bearer(request) or request.cookies.get(COOKIE)
+        secret = secret_of(request)
         caller = self.access.caller(secret) if secret else None
         if caller is None:
             self._open.take(request.client.host if request.client else "somewhere")
@@ -36,6 +38,35 @@ class Gate:
         self._keyed.take(f"{caller.person.name} {caller.key}")
         request.scope["state"]["caller"] = caller
         return caller
+
+    def check_again(self, request: Request) -> None:
+        """Once more, after a wait: whoever was let in may have been shut out meanwhile."""
+        if self.access.caller(secret_of(request) or "") is None:
+            raise Turned("access-ended", "this key or session has ended while the request was worked on")
+
+    def still_open(self, request: Request, work: Callable[[], Result]) -> Callable[[], Result]:
+        """Work that begins only if its caller may still come in when its turn comes, and whose result they see only if
+        they may when it is done. What was charged meanwhile is finished all the same, and the owner's to read."""
+
+        def checked() -> Result:
+            self.check_again(request)
+            made = work()
+            self.check_again(request)
+            return made
+
+        return checked
+
+
+async def run_for(request: Request, work: Callable[[], Result]) -> Result:
+    """Work in the room for whoever sent the request, as long as they may come in."""
+    state = request.app.state
+    made: Result = await state.room.run(state.gate.still_open(request, work))
+    return made
+
+
+def secret_of(request: Request) -> str | None:
+    """The key or session that a request came with."""
+    return _bearer(request) or request.cookies.get(COOKIE)
 
 
 def _bearer(request: Request) -> str | None:

@@ -65,6 +65,7 @@ OF_THE_SERVICE = {
     problem.name: problem
     for problem in (
         Problem("not-signed-in", 401, "No valid key or session"),
+        Problem("access-ended", 401, "The key or session ended while the request was worked on", "perhaps"),
         Problem("not-allowed", 403, "This key or role may not do that"),
         Problem("not-found", 404, "There is nothing here, or nothing of yours"),
         Problem("method-not-allowed", 405, "Another method is needed"),

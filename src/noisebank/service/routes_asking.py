@@ -17,11 +17,11 @@ from starlette.types import Receive, Scope, Send
 
 from noisebank.derivation import Answers
 from noisebank.service import shown
-from noisebank.service.access import Caller
 from noisebank.service.desk import MOST_ROWS, PAGE, Clock
-from noisebank.service.gate import MAY_ASK, MAY_QUOTE, SIGNED_IN
+from noisebank.service.gate import MAY_ASK, MAY_QUOTE, SIGNED_IN, run_for
 from noisebank.service.pace import overloaded
 from noisebank.service.problems import MEDIA, body_of
+from noisebank.service.roles import Caller
 from noisebank.service.routes_public import PROBLEMS
 from noisebank.service.wire import AnswerOut, AskIn, Balance, History, QuoteOut, WishIn
 
@@ -47,7 +47,7 @@ Limit = Annotated[int, Query(ge=1, le=MOST_ROWS)]
 async def quote(request: Request, dataset: str, asked: WishIn, caller: Quoter) -> Response:
     """What an answer would cost now. Free, and opens no data."""
     state = request.app.state
-    return JSONResponse(await state.room.run(lambda: state.desk.quote(dataset, caller, asked)))
+    return JSONResponse(await run_for(request, lambda: state.desk.quote(dataset, caller, asked)))
 
 
 async def answer(request: Request, dataset: str, asked: AskIn, caller: Asker, key: IdempotencyKey) -> Response:
@@ -61,7 +61,8 @@ async def answer(request: Request, dataset: str, asked: AskIn, caller: Asker, ke
         return shown.spelled(made)
 
     long = len(asked.sql) > LONG or state.desk.account(dataset).cubes.numbers  # to read; to compute
-    return Response(await (state.room.run if long else state.room.walk)(work), media_type="application/json")
+    guarded = state.gate.still_open(request, work)
+    return Response(await (state.room.run if long else state.room.walk)(guarded), media_type="application/json")
 
 
 async def straight(request: Request) -> Response:
@@ -143,14 +144,14 @@ async def answers(
 ) -> Response:
     """One's own answers, newest first."""
     state = request.app.state
-    return JSONResponse(await state.room.run(lambda: state.desk.history(dataset, caller, cursor, limit)))
+    return JSONResponse(await run_for(request, lambda: state.desk.history(dataset, caller, cursor, limit)))
 
 
 @router.get("/answers/{id}", response_model=AnswerOut)
 async def recalled(request: Request, dataset: str, id: str, caller: Asker) -> Response:
     """One's own answer again, with its receipt. Nothing is spent."""
     state = request.app.state
-    return JSONResponse(await state.room.run(lambda: state.desk.recall(dataset, caller, id)))
+    return JSONResponse(await run_for(request, lambda: state.desk.recall(dataset, caller, id)))
 
 
 @router.get("/balance", response_model=Balance)
@@ -161,9 +162,11 @@ async def balance(request: Request, dataset: str, caller: Somebody) -> Response:
 
 @router.get("/events", response_class=StreamingResponse, responses={200: {"content": {"text/event-stream": {}}}})
 async def events(request: Request, dataset: str, caller: Somebody) -> Response:
-    """The balance now and whenever it changes, as server-sent events."""
+    """The balance now and whenever it changes, as server-sent events. Ends with the key or session."""
     state = request.app.state
     state.desk.account(dataset)
     state.streams.check()
-    stream = state.streams.follow(lambda: state.desk.balance(dataset, caller), "balance")
+    stream = state.streams.follow(
+        lambda: state.desk.balance(dataset, caller), "balance", lambda: state.gate.check_again(request)
+    )
     return StreamingResponse(stream, media_type="text/event-stream", headers={"cache-control": "no-store"})

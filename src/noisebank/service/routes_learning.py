@@ -7,8 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Request
 from starlette.responses import JSONResponse, Response
 
-from noisebank.service.access import Caller
 from noisebank.service.gate import EVERYBODY
+from noisebank.service.roles import Caller
 from noisebank.service.routes_public import PROBLEMS
 from noisebank.service.wire_learning import CrowdTask, LearningTasks, RoundOut, SgdTask
 

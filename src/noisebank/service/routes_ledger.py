@@ -7,9 +7,9 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from noisebank.service.access import Caller
 from noisebank.service.desk import MOST_ROWS, PAGE
-from noisebank.service.gate import EVERYBODY, MAY_READ_STATEMENTS
+from noisebank.service.gate import EVERYBODY, MAY_READ_STATEMENTS, run_for
+from noisebank.service.roles import Caller
 from noisebank.service.routes_public import PROBLEMS
 from noisebank.service.wire import Checked, Entries, HeadOut, ReceiptIn, StatementOut
 
@@ -61,5 +61,5 @@ async def statement(
     tag = state.desk.statement_tag(dataset, cursor, limit)
     if tag in [each.strip() for each in request.headers.get("if-none-match", "").split(",")]:
         return Response(status_code=304, headers={"etag": tag})
-    found = await state.room.run(lambda: state.desk.statement(dataset, cursor, limit))
+    found = await run_for(request, lambda: state.desk.statement(dataset, cursor, limit))
     return JSONResponse(found, headers={"etag": tag, "cache-control": "private, no-cache"})

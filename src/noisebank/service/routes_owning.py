@@ -8,9 +8,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import JSONResponse, Response
 
-from noisebank.service.access import Access, Caller, KeyFacts, Part, Person, Scope
+from noisebank.service.access import Access
 from noisebank.service.gate import MAY_MANAGE
 from noisebank.service.problems import Turned
+from noisebank.service.roles import Caller, KeyFacts, Part, Person, Scope
 from noisebank.service.routes_public import PROBLEMS
 from noisebank.service.wire import KeyIn, Keys, LimitIn, NewKey, People, PersonIn, PersonOut, ViewOut, WalletIn
 
@@ -40,15 +41,36 @@ async def person(request: Request, name: str, caller: Owner) -> Response:
 
 @router.put("/{name}/wallet", response_model=PersonOut)
 async def wallet(request: Request, name: str, given: WalletIn, caller: Owner) -> Response:
-    """Gives somebody a wallet to sign in with, or takes it away."""
+    """Gives somebody a wallet to sign in with, or takes it away. Sessions made with another one end."""
     return JSONResponse(_person(request, _access(request).set_wallet(name, given.wallet)))
 
 
 @router.put("/{name}/limits/{dataset}", response_model=ViewOut)
 async def limit(request: Request, name: str, dataset: str, given: LimitIn, caller: Owner) -> Response:
-    """How much somebody may learn from a data set. Goes to the ledger, signed by the owner's key."""
+    """How much somebody may learn from a data set. Signed by the owner's key on the ledger. Less ends sessions."""
     state, person = request.app.state, _there(request, name)
-    return JSONResponse(await state.room.run(lambda: state.desk.set_limit(dataset, person, given.epsilon)))
+
+    def work() -> dict[str, Any]:
+        before = state.desk.limits(person)
+        made: dict[str, Any] = state.desk.set_limit(dataset, person, given.epsilon)
+        now = state.desk.limits(person)
+        if any(now[account] < units for account, units in before.items()):
+            state.access.end_sessions(person.name)
+        return made
+
+    return JSONResponse(await state.room.run(work))
+
+
+@router.post("/{name}/disable", response_model=PersonOut)
+async def disable(request: Request, name: str, caller: Owner) -> Response:
+    """Shuts somebody out at once: keys open nothing until enabled again, every session ends."""
+    return JSONResponse(_person(request, _access(request).disable(name)))
+
+
+@router.post("/{name}/enable", response_model=PersonOut)
+async def enable(request: Request, name: str, caller: Owner) -> Response:
+    """Lets somebody in again, with the keys that are not revoked or by a new sign-in."""
+    return JSONResponse(_person(request, _access(request).enable(name)))
 
 
 @router.get("/{name}/keys", response_model=Keys)
@@ -68,7 +90,7 @@ async def make_key(request: Request, name: str, given: KeyIn, caller: Owner) -> 
 
 @router.delete("/{name}/keys/{id}", status_code=204, response_class=Response)
 async def revoke(request: Request, name: str, id: str, caller: Owner) -> Response:
-    """From now on this key opens nothing."""
+    """From now on this key opens nothing, nor do sessions made with it."""
     _access(request).revoke(name, id)
     return Response(status_code=204)
 
@@ -90,7 +112,7 @@ def _person(request: Request, person: Person) -> dict[str, Any]:
     views = [desk.view(account, person) for account in desk.bank.accounts()] if person.part is Part.ANALYST else []
     return {
         "name": person.name, "role": person.part.value, "wallet": person.wallet, "must_sign": person.must_sign,
-        "made": person.made, "views": views,
+        "made": person.made, "disabled": person.disabled, "views": views,
     }  # fmt: skip
 
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import JSONResponse, Response
 
-from noisebank.service.access import Caller
 from noisebank.service.gate import EVERYBODY, MAY_READ_METRICS, SIGNED_IN
+from noisebank.service.roles import Caller
 from noisebank.service.wire import Dataset, Datasets, Health, Me, ProblemOut, Ready
 
 _PROBLEM = {

@@ -8,9 +8,9 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import JSONResponse, Response
 
-from noisebank.service.access import Caller, Person
-from noisebank.service.gate import COOKIE, EVERYBODY, SIGNED_IN
+from noisebank.service.gate import COOKIE, EVERYBODY, SIGNED_IN, secret_of
 from noisebank.service.problems import Turned
+from noisebank.service.roles import Caller, Person
 from noisebank.service.routes_public import PROBLEMS
 from noisebank.service.wallet import check_sign_in, message_to_sign, read_sign_in
 from noisebank.service.wire import NonceIn, NonceOut, Session, SignInIn
@@ -36,9 +36,9 @@ async def sign_in(request: Request, given: SignInIn, caller: Anybody) -> Respons
     """A session for whoever the wallet belongs to. Each nonce works once."""
     person = wallet_holder(request, given.message, given.signature)
     state, settings = request.app.state, request.app.state.settings
-    token, expires = state.access.make_session(person.name, settings.session_hours * 3600)
+    token, made = state.access.make_session(person.name, settings.session_hours * 3600, wallet=person.wallet)
     return JSONResponse(
-        {"token": token, "expires": expires, "name": person.name, "role": person.part.value},
+        {"token": token, "expires": made.expires, "name": person.name, "role": person.part.value},
         headers={"cache-control": "no-store"},
     )
 
@@ -62,8 +62,7 @@ def wallet_holder(request: Request, message: str, signature: str) -> Person:
 @router.delete("", status_code=204, response_class=Response)
 async def sign_out(request: Request, caller: Somebody) -> Response:
     """Ends the session that this request came with. Keys are not sessions: revoke those."""
-    secret = request.headers.get("authorization", "").partition(" ")[2].strip() or request.cookies.get(COOKIE, "")
-    request.app.state.access.end_session(secret)
+    request.app.state.access.end_session(secret_of(request) or "")
     made = Response(status_code=204)
     made.delete_cookie(COOKIE, path="/")
     return made

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
-from functools import lru_cache
 from math import isfinite
 from typing import Any
 
 from noisebank.answers import IN_WORDS, Answer, GroupedAnswer, Quote, Receipt, RelativeAnswer
+from noisebank.caches import remembering
 from noisebank.derivation import COUNTED, Answers, DerivedAnswer
 from noisebank.ledger.protocol import Reservation
 from noisebank.privacy.intervals import interval
@@ -20,7 +20,7 @@ Result = Answer | DerivedAnswer | Answers
 JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 LEFT = '"remaining":"'
 """Inside a text of JSON it would be spelled with other signs: a quotation mark there has a backslash before it."""
-MOST_SPELLED = 1_024
+SPELLED_BYTES = 8 << 20
 
 
 def amount(precision: Precision) -> str:
@@ -81,7 +81,7 @@ def spelled(made: Result) -> bytes:
     return b'%b"remaining":"%b"%b' % (before, amount(made.remaining).encode(), after)
 
 
-@lru_cache(MOST_SPELLED)
+@remembering(SPELLED_BYTES)
 def _around(
     receipt: Receipt, sql: str, value: float, stddev: float, case: Case, cost: Precision, exact: Fraction
 ) -> tuple[bytes, bytes]:

@@ -266,6 +266,7 @@ class PersonOut(Wire):
     wallet: str | None
     must_sign: bool
     made: int
+    disabled: int | None = Field(description="Since when this person is shut out; null: not")
     views: list[ViewOut]
 
 
@@ -327,6 +328,20 @@ class Session(Wire):
     expires: int
     name: str
     role: str
+
+
+class SessionOut(Wire):
+    id: str
+    person: str
+    key: str | None = Field(description="The id of the key that it was made with")
+    wallet: str | None = Field(description="The wallet that it was made with")
+    made: int
+    expires: int
+    current: bool = Field(description="Whether this request came with it")
+
+
+class SessionsOut(Wire):
+    sessions: list[SessionOut]
 
 
 class Me(Wire):

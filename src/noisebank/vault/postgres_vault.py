@@ -165,14 +165,15 @@ class PostgresVault:
     def released(self, account: bytes, query: bytes) -> Released:
         """All released answers to a query, by rising precision. Rows never change: only new ones are read."""
         with self._access:
-            seen = dict(self._seen[account, query])
+            seen = dict(self._seen.get((account, query), {}))
         sql = "SELECT id, body, salt FROM answers WHERE account = %s AND query = %s AND id <> ALL(%s)"
         for id, body, salt in self._sessions.rows(sql, (account, query, list(seen))):
             found = Sealed(id, account, query, json.loads(body), salt)
             # One from a cube is no point of a bridge: it follows from all that is known about the cube.
             seen[id] = None if "cube" in found.body else (found.body["wanted"], found.values)
-        with self._access:
-            self._seen[account, query].update(seen)
+        if seen:  # a question that was only asked leaves nothing here
+            with self._access:
+                self._seen[account, query].update(seen)
         known: dict[int, tuple[GridValue, ...]] = {}
         for units, values in filter(None, seen.values()):
             if known.setdefault(units, values) != values:

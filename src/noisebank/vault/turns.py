@@ -6,13 +6,18 @@ from collections.abc import Sequence
 
 from noisebank.strands import Held, Mutex
 
+LOCKS = 4_096
+
 
 class Turns:
-    """One at a time for each name, taken in one order so that no two groups wait for each other."""
+    """One at a time for each name, taken in one order so that no two groups wait for each other.
+
+    Names share a fixed number of locks: a name that was asked for once, or refused, leaves nothing behind.
+    """
 
     def __init__(self) -> None:
-        self._mutexes: dict[bytes, Mutex] = {}
+        self._mutexes: dict[int, Mutex] = {}
 
     def __call__(self, names: Sequence[bytes]) -> Held:
-        ordered = sorted(set(names)) if len(names) > 1 else names
-        return Held([self._mutexes.get(name) or self._mutexes.setdefault(name, Mutex()) for name in ordered])
+        numbers = sorted({hash(name) % LOCKS for name in names})
+        return Held([self._mutexes.get(number) or self._mutexes.setdefault(number, Mutex()) for number in numbers])

@@ -29,6 +29,7 @@ from noisebank.errors import (
 from noisebank.federated.learning.task import Task
 from noisebank.ledger.protocol import THE_OWNER, AccountState, Claim, Opening, Reservation, Run, Seal, Unit
 from noisebank.opening import Rooms
+from noisebank.owning import opened_by, own_row
 from noisebank.vault.vault import Request, Sealed
 
 if TYPE_CHECKING:
@@ -197,7 +198,8 @@ def open_or_resume(rooms: Rooms, task: Task) -> LearningAccount:
 def _opened(rooms: Rooms, task: Task, raise_delay: int) -> LearningAccount:
     secret, salt = rooms.entropy.token(), rooms.entropy.token()
     data = commitment(salt, task.digest)
-    rooms.vault.save_opening(data, {"learning": task.public(), "secret": secret.hex(), "data_salt": salt.hex()})
+    kept = opened_by(rooms.ledger) | {"learning": task.public(), "secret": secret.hex(), "data_salt": salt.hex()}
+    rooms.vault.save_opening(data, kept)
     id = rooms.ledger.open_account(Opening(task.charge, task.digest, data, raise_delay, Unit.EPSILON))
     return _with_cube(LearningAccount(id, Kept(task, secret), rooms), rooms)
 
@@ -206,7 +208,7 @@ def tasks(rooms: Rooms) -> tuple[LearningAccount, ...]:
     """All tasks of this bank."""
     found = []
     for state in rooms.ledger.books.accounts():
-        kept = rooms.vault.opening(state.data)
+        kept = own_row(rooms.ledger, rooms.vault, state)
         if kept is not None and "learning" in kept and state.unit is Unit.EPSILON:
             task = Task.from_public(kept["learning"])
             if task.digest != state.policy:

@@ -9,6 +9,7 @@ from noisebank.service.pages import (
     pages_learning,
     pages_ledger,
     pages_public,
+    pages_sessions,
     pages_signing_in,
     pages_statement,
     pages_static,
@@ -24,6 +25,7 @@ def add_pages(app: FastAPI) -> None:
     app.state.spendings, app.state.checking, app.state.shelf = Spendings(), Checking(), Shelf()
     app.state.fees = Fees()
     for pages in (
-        pages_static, pages_signing_in, pages_console, pages_statement, pages_ledger, pages_learning, pages_public,
+        pages_static, pages_signing_in, pages_sessions, pages_console, pages_statement, pages_ledger, pages_learning,
+        pages_public,
     ):  # fmt: skip
         app.include_router(pages.router, include_in_schema=False)

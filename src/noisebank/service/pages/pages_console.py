@@ -15,14 +15,14 @@ from noisebank.errors import Misuse, NoisebankError
 from noisebank.path import Account
 from noisebank.records import Case
 from noisebank.service import shown
-from noisebank.service.access import Caller
 from noisebank.service.desk import PAGE, Clock, wish_text
-from noisebank.service.gate import MAY_ASK, MAY_QUOTE
+from noisebank.service.gate import MAY_ASK, MAY_QUOTE, run_for
 from noisebank.service.pages.downloads import csv_text, download
 from noisebank.service.pages.draft import Draft, blame, controls, fresh, wished
 from noisebank.service.pages.rendering import by_htmx, form_of, fragment, page
 from noisebank.service.pages.shelf import Shown
 from noisebank.service.problems import Turned, problem_of
+from noisebank.service.roles import Caller
 from noisebank.service.wallet import Spend, typed_spend
 from noisebank.service.wire import Agreed, AskIn
 
@@ -46,7 +46,7 @@ async def quote(request: Request, dataset: str, caller: Quoter, form: Form) -> R
     """The price beside the form, and a message at each field that needs one."""
     state = request.app.state
     account, draft = state.desk.account(dataset), Draft(form)
-    facts = await state.room.run(lambda: _quoted(request, account, caller, draft))
+    facts = await run_for(request, lambda: _quoted(request, account, caller, draft))
     return fragment(request, "quote.html", draft=draft, quote=facts, dataset=dataset, live=True, **_limits(caller))
 
 
@@ -63,7 +63,7 @@ async def ask(request: Request, dataset: str, caller: Asker, form: Form) -> Resp
     answer: dict[str, Any] | None = None
     refusal: dict[str, Any] | None = None
     try:
-        answer = await state.room.run(work)
+        answer = await run_for(request, work)
     except Misuse as error:
         blame(draft, error)
     except Turned:
@@ -95,7 +95,7 @@ async def to_sign(request: Request, dataset: str, caller: Asker, form: Form) -> 
         return {"typed": typed_spend(spend, account.ledger.chain_id, account.ledger.contract)}
 
     try:
-        return JSONResponse(await state.room.run(work))
+        return JSONResponse(await run_for(request, work))
     except NoisebankError as error:
         return JSONResponse({"detail": str(error)}, problem_of(error).status)
 
@@ -104,7 +104,7 @@ async def to_sign(request: Request, dataset: str, caller: Asker, form: Form) -> 
 async def history(request: Request, dataset: str, caller: Asker, cursor: str | None = None) -> Response:
     """One's own answers, a page of them."""
     state = request.app.state
-    found = await state.room.run(lambda: state.desk.history(dataset, caller, cursor, PAGE // 2))
+    found = await run_for(request, lambda: state.desk.history(dataset, caller, cursor, PAGE // 2))
     return fragment(request, "history_part.html", history=found, dataset=dataset)
 
 
@@ -125,7 +125,7 @@ async def history_csv(request: Request, dataset: str, caller: Asker) -> Response
             if cursor is None:
                 return csv_text(["time", "id", "sql", "case", "wanted", "cost", "published"], rows)
 
-    return download(await state.room.run(work), "text/csv", f"{dataset}-history.csv")
+    return download(await run_for(request, work), "text/csv", f"{dataset}-history.csv")
 
 
 @router.get("/answers/{id}")
@@ -133,9 +133,9 @@ async def again(request: Request, dataset: str, caller: Asker, id: str) -> Respo
     """One's own answer again. Nothing is spent."""
     state = request.app.state
     account = state.desk.account(dataset)
-    answer = await state.room.run(lambda: _explained(account, state.desk.recall(dataset, caller, id)))
+    answer = await run_for(request, lambda: _explained(account, state.desk.recall(dataset, caller, id)))
     answer["kept"] = f"answers/{id}"
-    facts = {"draft": fresh(account), "answer": answer, "refusal": None, "dataset": dataset}
+    facts: dict[str, Any] = {"draft": fresh(account), "answer": answer, "refusal": None, "dataset": dataset}
     if by_htmx(request):
         return fragment(request, "answer_part.html", again=True, key="", **facts)
     return await _whole(request, account, caller, fresh(account), answer=answer)
@@ -145,7 +145,7 @@ async def again(request: Request, dataset: str, caller: Asker, id: str) -> Respo
 async def kept(request: Request, dataset: str, caller: Asker, id: str, kind: str) -> Response:
     """An answer's receipt or table, from the vault."""
     state = request.app.state
-    return _part(await state.room.run(lambda: state.desk.recall(dataset, caller, id)), dataset, kind)
+    return _part(await run_for(request, lambda: state.desk.recall(dataset, caller, id)), dataset, kind)
 
 
 @router.get("/shown/{key}/{kind}")
@@ -171,7 +171,7 @@ async def _whole(
             "controls": controls(account),
         }
 
-    facts = await state.room.run(work)
+    facts = await run_for(request, work)
     return page(
         request, "console.html", status, title=f"Ask {account.name}", dataset=account.name, here="console", draft=draft,
         answer=answer, refusal=refusal, key=_new_key(request), policy=account.policy, live=False, again=False,

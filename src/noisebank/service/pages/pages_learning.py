@@ -13,11 +13,11 @@ from noisebank.audit.report import CANNOT_SEE as LEDGER_CANNOT_SEE
 from noisebank.audit.report import CHAIN_PROVES, JOURNAL_PROVES
 from noisebank.federated.crowd.auditing import CANNOT_SEE, PROVES
 from noisebank.ledger.rpc import RpcChain
-from noisebank.service.access import Caller, Scope
 from noisebank.service.gate import EVERYBODY
 from noisebank.service.pages.checking import verified
 from noisebank.service.pages.rendering import by_htmx, fragment, page, templates
 from noisebank.service.problems import Turned
+from noisebank.service.roles import Caller, Scope
 
 router = APIRouter(prefix="/learning")
 Anybody = Annotated[Caller | None, Depends(EVERYBODY)]

@@ -13,12 +13,12 @@ from starlette.responses import Response, StreamingResponse
 from noisebank.audit.report import CANNOT_SEE, CHAIN_PROVES, JOURNAL_PROVES, UNSEEN_TAIL, Report
 from noisebank.ledger.rpc import RpcChain
 from noisebank.path import Account
-from noisebank.service.access import Caller
 from noisebank.service.desk import PAGE
 from noisebank.service.gate import EVERYBODY
 from noisebank.service.pages.anchors import anchors_of
 from noisebank.service.pages.checking import verified
 from noisebank.service.pages.rendering import by_htmx, form_of, fragment, page, templates
+from noisebank.service.roles import Caller
 
 router = APIRouter(prefix="/d/{dataset}/ledger")
 Anybody = Annotated[Caller | None, Depends(EVERYBODY)]

@@ -10,10 +10,10 @@ from starlette.responses import Response
 from noisebank.ledger.rpc import RpcChain
 from noisebank.path import Account
 from noisebank.policy import Neighbours
-from noisebank.service.access import Caller
 from noisebank.service.gate import EVERYBODY
 from noisebank.service.pages import plain_words
 from noisebank.service.pages.rendering import page
+from noisebank.service.roles import Caller
 
 router = APIRouter()
 Anybody = Annotated[Caller | None, Depends(EVERYBODY)]

@@ -7,10 +7,11 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import RedirectResponse, Response
 
-from noisebank.service.access import KEY, Caller, Part, Person
+from noisebank.service.access import KEY
 from noisebank.service.gate import COOKIE, EVERYBODY
 from noisebank.service.pages.rendering import form_of, page
 from noisebank.service.problems import Turned
+from noisebank.service.roles import Caller, Part, Person
 from noisebank.service.routes_signing_in import wallet_holder
 
 router = APIRouter()
@@ -36,7 +37,7 @@ async def with_key(request: Request, caller: Anybody, form: Form) -> Response:
             else f"Paste the whole key. It begins with {KEY} and was shown once, when it was made."
         )
         return page(request, "sign_in.html", 422, title="Sign in", next=after, mistakes={"key": message})
-    return _session(request, found.person, after, found.key)
+    return _session(request, found.person, after, key=found.key)
 
 
 @router.post("/sign-in/wallet")
@@ -45,9 +46,9 @@ async def with_wallet(request: Request, caller: Anybody, form: Form) -> Response
     after = _inside(form.get("next", ""))
     try:
         person = wallet_holder(request, form.get("message", ""), form.get("signature", ""))
+        return _session(request, person, after, wallet=person.wallet)
     except Turned as error:
         return page(request, "sign_in.html", 422, title="Sign in", next=after, mistakes={"wallet": str(error)})
-    return _session(request, person, after, None)
 
 
 @router.post("/sign-out")
@@ -59,10 +60,12 @@ async def sign_out(request: Request, caller: Anybody, form: Form) -> Response:
     return made
 
 
-def _session(request: Request, person: Person, after: str, key: str | None) -> Response:
+def _session(
+    request: Request, person: Person, after: str, key: str | None = None, wallet: str | None = None
+) -> Response:
     state, settings = request.app.state, request.app.state.settings
     seconds = settings.session_hours * 3600
-    secret, _ = state.access.make_session(person.name, seconds, key)
+    secret, _ = state.access.make_session(person.name, seconds, key, wallet)
     made = RedirectResponse(after or _home(request, person), 303)
     made.set_cookie(
         COOKIE, secret, max_age=int(seconds), httponly=True, samesite="strict", secure=settings.secure_cookies, path="/"

@@ -13,14 +13,14 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from noisebank.ledger.books import Change
 from noisebank.path import Account
 from noisebank.service import shown
-from noisebank.service.access import Caller, Part
 from noisebank.service.desk import PAGE
-from noisebank.service.gate import MAY_READ_STATEMENTS
+from noisebank.service.gate import MAY_READ_STATEMENTS, run_for
 from noisebank.service.pages.cells import maps
 from noisebank.service.pages.downloads import csv_text, download
 from noisebank.service.pages.rendering import page
 from noisebank.service.pages.spending import Row, Spending
 from noisebank.service.problems import Turned
+from noisebank.service.roles import Caller, Part
 from noisebank.statement import openings
 from noisebank.units import Precision
 
@@ -35,7 +35,7 @@ async def statement(request: Request, dataset: str, caller: Reader) -> Response:
     """The page."""
     state = request.app.state
     account = state.desk.account(dataset)
-    facts = await state.room.run(lambda: _facts(request, account))
+    facts = await run_for(request, lambda: _facts(request, account))
     return page(
         request, "statement.html", title=f"Statement of {dataset}", dataset=dataset, here="statement",
         owner=caller.person.part is Part.OWNER, policy=account.policy, **facts,
@@ -47,7 +47,7 @@ async def curve(request: Request, dataset: str, caller: Reader) -> Response:
     """Points of the chart: numbers, times, spent, without reuse."""
     state = request.app.state
     account = state.desk.account(dataset)
-    points = await state.room.run(lambda: state.spendings.of(account).points())
+    points = await run_for(request, lambda: state.spendings.of(account).points())
     return JSONResponse({"points": points, "budget": float(account.state.budget)})
 
 
@@ -58,12 +58,12 @@ async def export(request: Request, dataset: str, caller: Reader, kind: str) -> R
     account = state.desk.account(dataset)
     if kind == "entries.csv":
         headers = {"content-disposition": f'attachment; filename="{dataset}-entries.csv"'}
-        return StreamingResponse(_entries(account), media_type="text/csv; charset=utf-8", headers=headers)
+        return StreamingResponse(_entries(request, account), media_type="text/csv; charset=utf-8", headers=headers)
     if kind == "statement.json":
-        text = await state.room.run(lambda: json.dumps(_plain(state.spendings.of(account)), indent=1))
+        text = await run_for(request, lambda: json.dumps(_plain(state.spendings.of(account)), indent=1))
         return download(text + "\n", "application/json", f"{dataset}-statement.json")
     if kind == "openings.json" and caller.person.part is Part.OWNER:  # they tell what was answered, too
-        text = await state.room.run(lambda: json.dumps(openings(account), indent=1))
+        text = await run_for(request, lambda: json.dumps(openings(account), indent=1))
         return download(text + "\n", "application/json", f"{dataset}-openings.json")
     raise Turned("not-found", "a statement has entries.csv, statement.json and, for the owner, openings.json")
 
@@ -142,16 +142,17 @@ def _pending(changes: tuple[Change, ...], now: float) -> dict[str, Any] | None:
     return None
 
 
-def _entries(account: Account) -> Iterator[str]:
-    """Every entry with its question, oldest first, a few hundred at a time."""
+def _entries(request: Request, account: Account) -> Iterator[str]:
+    """Every entry with its question, oldest first, a few hundred at a time, as long as the reader may read them."""
     books, done = account.ledger.books, 0
     head = ["time", "block", "id", "analyst", "sql", "about", "case", "wanted", "cost", "spent", "cube", "version"]
     yield csv_text(head, [])
     while found := books.page(account.id, done, done + EXPORTED_AT_ONCE):
+        request.app.state.gate.check_again(request)
         rows = []
         for each in found:
-            request, plain = account.vault.request(each.id), shown.entry(done, each)
-            who, sql = (request.analyst, request.body.get("sql", "")) if request else ("", "(not in this vault)")
+            asked, plain = account.vault.request(each.id), shown.entry(done, each)
+            who, sql = (asked.analyst, asked.body.get("sql", "")) if asked else ("", "(not in this vault)")
             when = time.strftime("%FT%TZ", time.gmtime(each.time))
             cut = [plain[name] for name in ("about", "case", "wanted", "cost", "spent", "cube", "version")]
             rows.append([when, each.block, plain["id"], who, sql, *cut])

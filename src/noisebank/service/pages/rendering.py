@@ -15,10 +15,10 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from noisebank import __version__
 from noisebank.digests import keccak
 from noisebank.errors import NoisebankError
-from noisebank.service.access import Caller, Scope
 from noisebank.service.gate import COOKIE
 from noisebank.service.pages import drawing, plain_words
 from noisebank.service.problems import Problem, Turned
+from noisebank.service.roles import Caller, Scope
 
 HERE = Path(__file__).parent
 STATIC = HERE / "static"

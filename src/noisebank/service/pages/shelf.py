@@ -3,14 +3,13 @@ when it forgets, as every answer can be read again from the vault."""
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any
 
+from noisebank.caches import BoundedCache
 from noisebank.service.problems import Turned
 
-MOST = 500
+SHELF_BYTES = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,20 +25,15 @@ class Shelf:
     """The newest answers, by the key that they were asked with."""
 
     def __init__(self) -> None:
-        self._shown: OrderedDict[str, Shown] = OrderedDict()
-        self._access = threading.Lock()
+        self._shown: BoundedCache[str, Shown] = BoundedCache(SHELF_BYTES)
 
     def put(self, key: str, shown: Shown) -> None:
         """Remembers an answer."""
-        with self._access:
-            self._shown[key] = shown
-            while len(self._shown) > MOST:
-                self._shown.popitem(last=False)
+        self._shown.put(key, shown)
 
     def get(self, key: str, person: str, dataset: str) -> dict[str, Any]:
         """One's own answer of a moment ago."""
-        with self._access:
-            found = self._shown.get(key)
+        found = self._shown.get(key)
         if found is None or (found.person, found.dataset) != (person, dataset):
             raise Turned(
                 "not-found", "this answer is no longer at hand; ask again, which is free, or look into history"

@@ -1,0 +1,189 @@
+"""key: who may come in to a served bank. Keys, sessions, and people shut out."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from noisebank.commands.options import as_json, guarded, in_bank
+
+if TYPE_CHECKING:
+    from noisebank.service.access import Access
+
+
+@click.group()
+def key() -> None:
+    """Who may come in: keys for the HTTP API, sessions, people shut out."""
+
+
+@key.command("make")
+@click.argument("name")
+@click.option("--role", type=click.Choice(["analyst", "curator", "auditor"]),
+              help="Of somebody new: analyst, unless said. The owner is there from the start.")  # fmt: skip
+@click.option("--scope", "scopes", multiple=True, type=click.Choice(["quote", "ask", "statement", "metrics", "manage"]),
+              help="Only this; may be repeated. All that the role may do, unless said.")  # fmt: skip
+@click.option("--days", type=float, help="Until it expires; never, unless said.")
+@click.option("--label", default="", help="What it is for.")
+@click.option("--wallet", help="The address that signs in; somebody who is there already must have it.")
+@in_bank
+@as_json
+@guarded
+def make(
+    name: str, role: str | None, scopes: tuple[str, ...], days: float | None, label: str, wallet: str | None,
+    folder: Path, as_json: bool,
+) -> None:  # fmt: skip
+    """Make a key for NAME, and NAME if nobody has it. The secret is shown this once.
+
+    Works while the bank is being served. An analyst also needs a limit: `noisebank analyst limit`.
+
+    Example:  noisebank key make owner
+    Example:  noisebank key make maria --days 90
+    """
+    from noisebank import console
+    from noisebank.errors import BadRequest
+    from noisebank.service.roles import Part, Scope
+
+    if days is not None and not 0 < days <= 3650:
+        raise BadRequest("days", days, "must lie above 0, at most 3650")
+    with closing(_access(folder)) as access:
+        person = access.person(name) or access.add_person(name, Part(role or "analyst"), wallet)
+        if role is not None and person.part is not Part(role):
+            raise BadRequest("role", role, f"{name} is there already, as {person.part.value}")
+        if wallet is not None and person.wallet != wallet.lower():
+            raise BadRequest("wallet", wallet, f"{name} is there already, with another wallet or none; the API sets it")
+        wanted = [Scope(scope) for scope in scopes] or None
+        secret, made = access.make_key(name, wanted, label, None if days is None else days * 86_400)
+    shown = {"name": name, "id": made.id, "scopes": list(made.scopes), "expires": made.expires, "secret": secret}
+    rows = [("for", name), ("may", ", ".join(made.scopes) or "read what is public"), ("secret", secret)]
+    console.show_json(shown) if as_json else console.facts("A new key, shown this once", rows)
+
+
+@key.command("list")
+@click.argument("name")
+@in_bank
+@as_json
+@guarded
+def list_(name: str, folder: Path, as_json: bool) -> None:
+    """Show NAME's keys, without their secrets.
+
+    Example:  noisebank key list maria
+    """
+    from noisebank import console
+
+    with closing(_access(folder)) as access:
+        keys = access.keys(name)
+    rows = [{"id": each.id, "label": each.label, "scopes": list(each.scopes), "expires": each.expires,
+             "revoked": each.revoked} for each in keys]  # fmt: skip
+    if as_json:
+        console.show_json({"keys": rows})
+        return
+    lines = [(each.id, ("revoked" if each.revoked else ", ".join(each.scopes)) + f"  {each.label}") for each in keys]
+    console.facts(f"Keys of {name}", lines or [("none", "make one with `noisebank key make`")])
+
+
+@key.command("revoke")
+@click.argument("name")
+@click.argument("id")
+@in_bank
+@as_json
+@guarded
+def revoke(name: str, id: str, folder: Path, as_json: bool) -> None:
+    """Take a key away, at once, also from a service that runs.
+
+    Example:  noisebank key revoke maria 0FJx2mYp3aBd
+    """
+    from noisebank import console
+
+    with closing(_access(folder)) as access:
+        access.revoke(name, id)
+    console.show_json({"revoked": id}) if as_json else console.say(f"the key {id} opens nothing any more")
+
+
+@key.command("disable")
+@click.argument("name")
+@in_bank
+@as_json
+@guarded
+def disable(name: str, folder: Path, as_json: bool) -> None:
+    """Shut NAME out, at once, also from a service that runs: keys open nothing, sessions end.
+
+    What NAME was charged before is finished and can be read by the owner.
+
+    Example:  noisebank key disable maria
+    """
+    from noisebank import console
+
+    with closing(_access(folder)) as access:
+        access.disable(name)
+    console.show_json({"disabled": name}) if as_json else console.say(f"nothing of {name} opens anything any more")
+
+
+@key.command("enable")
+@click.argument("name")
+@in_bank
+@as_json
+@guarded
+def enable(name: str, folder: Path, as_json: bool) -> None:
+    """Let NAME in again, with the keys that are not revoked or by a new sign-in.
+
+    Example:  noisebank key enable maria
+    """
+    from noisebank import console
+
+    with closing(_access(folder)) as access:
+        access.enable(name)
+    console.show_json({"enabled": name}) if as_json else console.say(f"{name} may come in again")
+
+
+@key.command("sessions")
+@click.argument("name", required=False)
+@in_bank
+@as_json
+@guarded
+def sessions(name: str | None, folder: Path, as_json: bool) -> None:
+    """Show the sessions that are open, of NAME or of everybody.
+
+    Example:  noisebank key sessions maria
+    """
+    from noisebank import console
+
+    with closing(_access(folder)) as access:
+        found = access.sessions(name)
+    if as_json:
+        console.show_json({"sessions": [asdict(each) for each in found]})
+        return
+    rows = [(each.id, f"{each.person}, by " + (f"the key {each.key}" if each.key else f"the wallet {each.wallet}"))
+            for each in found]  # fmt: skip
+    console.facts("Open sessions", rows or [("none", "nobody is signed in")])
+
+
+@key.command("end")
+@click.argument("id")
+@in_bank
+@as_json
+@guarded
+def end(id: str, folder: Path, as_json: bool) -> None:
+    """End a session, at once, also in a service that runs.
+
+    Example:  noisebank key end 0FJx2mYp3aBd
+    """
+    from noisebank import console
+
+    with closing(_access(folder)) as access:
+        access.end_session_of(None, id)
+    console.show_json({"ended": id}) if as_json else console.say(f"the session {id} is over")
+
+
+def _access(folder: Path) -> Access:
+    from noisebank.bank import VAULT
+    from noisebank.entropy import SystemEntropy
+    from noisebank.errors import BadBank
+    from noisebank.service.access import FILE, Access
+
+    if not (folder / "keys").is_dir() and not (folder / VAULT).is_file():
+        raise BadBank(f"{folder} is no bank; make one with `noisebank init {folder}`")
+    return Access(folder / FILE, SystemEntropy())
