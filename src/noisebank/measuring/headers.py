@@ -34,9 +34,9 @@ def check_header(source: Source) -> None:
     if places:
         shown = ", ".join(map(str, places[:MOST_SHOWN])) + (" and more" if len(places) > MOST_SHOWN else "")
         raise BadTable(
-            f"{source.name}: the names of its columns look like a row (column {shown}): empty, twice, a number, a date, "
-            "a value that occurs below, or a line that commas do not separate. If the file has no header, give names: "
-            "column_names in the policy, --column-names for a draft. If these are names, say --header yes"
+            f"{source.name}: the names of its columns look like a row (column {shown}): empty, twice, a number, a "
+            "date, a value that occurs below, or a line that commas do not separate. If the file has no header, give "
+            "names: column_names in the policy, --column-names for a draft. If these are names, say --header yes"
         )
 
 
