@@ -143,6 +143,13 @@ def test_headers_that_look_like_rows(tmp_path: Path, header: tuple[str, ...]) ->
     assert f"{place}" in refused.stderr.partition("column ")[2].partition(")")[0]
 
 
+@pytest.mark.parametrize("separator", [";", "|", "\t"])
+def test_a_line_that_commas_do_not_separate_is_no_name(tmp_path: Path, separator: str) -> None:
+    """All of the first person would be the name of the only column."""
+    (tmp_path / "people.csv").write_text("".join(separator.join(row) + "\n" for row in PEOPLE))
+    says_nothing(run(tmp_path, "policy", "draft", str(tmp_path / "people.csv")))
+
+
 def test_headers_that_are_names(tmp_path: Path) -> None:
     for header in (NAMES, ("t1", "x_2020", "May"), ("Größe", "a.b", "north "), ("%", "n°", "naïve")):
         rows = [row for row in PEOPLE if row[2] != "north"]

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 DAY = re.compile(r"\d{4}-\d{1,2}-\d{1,2}")
 MONTH = re.compile(r"(jan|feb|mar|apr|may|jun|jul|aug|sept?|oct|nov|dec)[a-z]*\.?", re.IGNORECASE)
+SEPARATORS = ";|\t"
 MOST_SHOWN = 10
 
 
@@ -34,19 +35,21 @@ def check_header(source: Source) -> None:
         shown = ", ".join(map(str, places[:MOST_SHOWN])) + (" and more" if len(places) > MOST_SHOWN else "")
         raise BadTable(
             f"{source.name}: the names of its columns look like a row (column {shown}): empty, twice, a number, a "
-            "date, or a value that occurs below. If the file has no header, give names: column_names in the "
-            "policy, --column-names for a draft. If these are names, say --header yes"
+            "date, a value that occurs below, or a line that commas do not separate. If the file has no header, give "
+            "names: column_names in the policy, --column-names for a draft. If these are names, say --header yes"
         )
 
 
 def looks_like_data(name: str) -> bool:
-    """Whether a name is empty, a number or a date.
+    """Whether a name is empty, a number or a date, or a whole line that is separated by something else than commas.
 
-    >>> [looks_like_data(name) for name in ("39", " 7,5 %", "nan", "2020-01-31T10:00Z", "12 March 2020", "")]
-    [True, True, True, True, True, True]
+    >>> [looks_like_data(name) for name in ("39", " 7,5 %", "nan", "2020-01-31T10:00Z", "12 March 2020", "", "Ann;1")]
+    [True, True, True, True, True, True, True]
     >>> [looks_like_data(name) for name in ("age", "t1", "x_2020", "May", "Q1 2020", "naïve")]
     [False, False, False, False, False, False]
     """
+    if any(sign in name for sign in SEPARATORS) or not name.isprintable():
+        return True
     if not any(sign.isalpha() for sign in name):
         return not name.strip() or any(sign.isdigit() for sign in name)
     words = [word for word in re.split(r"[\s,./-]+", name) if word]
