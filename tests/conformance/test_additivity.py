@@ -22,8 +22,11 @@ from noisebank.errors import BadTable
 from noisebank.measuring import duckdb_connection
 from noisebank.measuring.csv_lines import csv_rows
 from noisebank.measuring.engines import columns_of, engine_of
+from noisebank.opening import open_account
 from noisebank.policy import Column, Keeper, Kind, Source, Table
+from noisebank.policy_file import read_policy
 from noisebank.queries.sql import parse
+from support import memory_rooms, write_people
 
 X = Column("x", Kind.NUMBER, Fraction(1), 0, 100, nullable=True)
 A = Column("a", Kind.TEXT, keys=("negative", "positive"), nullable=True)
@@ -143,6 +146,16 @@ def test_carriage_returns_in_a_text(tmp_path: Path) -> None:
     with pytest.raises(BadTable, match=r"t\.csv, line 102: a carriage return outside of quotes") as refused:
         engine_of(policy, columns_of(path), "k").inspect()
     assert "hello" not in str(refused.value) and "120" not in str(refused.value)
+
+
+def test_such_a_file_gets_no_account(tmp_path: Path) -> None:
+    policy = write_people(tmp_path, 5, neighbours="add-remove")
+    with (tmp_path / "people.csv").open("a", newline="") as file:
+        file.write("40,100,true,hello" + "\r120" * 50 + ",1\n")
+    rooms = memory_rooms()
+    with pytest.raises(BadTable, match="line 7: a carriage return"):
+        open_account(rooms, read_policy(policy))
+    assert rooms.ledger.books.accounts() == ()
 
 
 @pytest.mark.extras
