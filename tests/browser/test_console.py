@@ -122,10 +122,10 @@ def test_within_a_percentage_for_values_from_a_floor_on(page: Page, tmp_path: Pa
         page.locator("#percent").fill("20")
         page.locator("#sure").select_option("0.9")
         settled(page)
-        quoted(page, "for true values of 40 or more")  # a tenth of 400 rows
-        page.locator("#floor").fill("100")
+        quoted(page, "for true values of 400 or more")  # a tenth of 4,000 rows
+        page.locator("#floor").fill("800")
         settled(page)
-        quoted(page, "for true values of 100 or more")
+        quoted(page, "for true values of 800 or more")
         assert desk.spent == 0
         ask(page)
         said = page.locator("#answer")
@@ -142,8 +142,8 @@ def test_within_a_percentage_for_values_from_a_floor_on(page: Page, tmp_path: Pa
         settled(page)
         ask(page)
         told = said.locator("#reached").inner_text()
-        assert "Not reached" in told and "with a floor of 50 it would cost" in told and "public ledger" in told
-        assert desk.spent == 2 * entry.cost.units and page.locator("#floor").input_value() == "100"
+        assert "Not reached" in told and "with a floor of 400 it would cost" in told and "public ledger" in told
+        assert desk.spent == 2 * entry.cost.units and page.locator("#floor").input_value() == "800"
 
         page.locator("#sql").fill("SELECT ward, COUNT(*) FROM clinic GROUP BY ward")
         page.locator("#error-percent", has_text="for counts and sums").wait_for()
