@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from noisebank.errors import BadTable
+from noisebank.measuring.duckdb_connection import connected
 from noisebank.measuring.duckdb_engine import GLOB_SIGNS, given_names, header_of
 from noisebank.measuring.spark_engine import csv_files, spark_header
 from noisebank.measuring.statement import literal, quoted
@@ -72,7 +73,7 @@ def _suspicious(source: Source) -> list[int]:
         return []
     names = spark_header(source) if isinstance(source, Table) else header_of(source)
     try:
-        with duckdb.connect(config={"autoinstall_known_extensions": "false"}) as connection:
+        with connected() as connection:
             if files[0].suffix.lower() == ".parquet":
                 table = f"read_parquet({_list(files)}, hive_partitioning = false)"
                 names = tuple(row[0] for row in connection.execute(f"DESCRIBE SELECT * FROM {table}").fetchall())
