@@ -24,6 +24,7 @@ from typing import Any
 from noisebank.audit.verifier import verify
 from noisebank.bank import create_bank, open_bank
 from noisebank.entropy import SystemEntropy
+from noisebank.experiments import load
 from noisebank.experiments.bench_ledger import fsync_per_s
 from noisebank.experiments.load import Came, Load
 from noisebank.ledger.journal import FILE as FILE_OF_JOURNAL
@@ -86,7 +87,7 @@ class Counterpart:
         )  # fmt: skip
         before = _cpu_seconds(self.process)
         ran = subprocess.run(
-            [sys.executable, "-m", "noisebank.experiments.load"], input=json.dumps(asdict(wanted)), text=True,
+            [sys.executable, load.__file__], input=json.dumps(asdict(wanted)), text=True,
             stdout=subprocess.PIPE, check=True,
         )  # fmt: skip
         found = json.loads(ran.stdout)
