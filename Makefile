@@ -35,11 +35,11 @@ mutants: .venv/.dev  ## change the contract in every small way; each change must
 	PYTHONPATH=src:tests $(BIN)/python -m contract.mutants
 
 fast: .venv/.dev  ## unit and property tests only
-	$(BIN)/python -m pytest -q -x -m "not slow" tests/unit tests/property src
+	$(BIN)/python -m pytest -q -x -m "not slow" tests/unit tests/property src research
 
 lint: .venv/.dev  ## format, lint, types, layers
-	$(BIN)/ruff format --check src tests contracts
-	$(BIN)/ruff check src tests contracts
+	$(BIN)/ruff format --check src tests research contracts tools/codemod
+	$(BIN)/ruff check src tests research contracts tools/codemod
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
@@ -52,8 +52,8 @@ assurance: .venv/.dev  ## every row of docs/assurance.md at its full count; writ
 
 papers: .venv/.dev  ## every figure and table of the papers in full; writes docs/results/papers.md and budget.md
 	@tools/npm-parts
-	$(BIN)/noisebank reproduce all --out noisebank-papers
-	$(BIN)/python -m noisebank.experiments.papers.page noisebank-papers docs
+	$(BIN)/python -m research reproduce all --out noisebank-papers
+	$(BIN)/python -m research.papers.page noisebank-papers docs
 
 contracts: .venv/.dev  ## compile the contracts into the package
 	$(BIN)/python contracts/compile.py

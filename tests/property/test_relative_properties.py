@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from noisebank.entropy import simulation
-from noisebank.experiments.opu_sound import look_until_decided
 from noisebank.planning import relative
 from noisebank.planning.relative import LEAST_LOOK, REACH, SEARCH_SHARE, Goal, Step, next_step
 from noisebank.units import Precision, on_ladder
+from research.accuracy.sound import look_until_decided
 
 relatives = st.fractions(Fraction(1, 10**6), Fraction(999, 1000))
 confidences = st.fractions(Fraction(1, 2), Fraction(999_999, 1_000_000))

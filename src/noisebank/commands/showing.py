@@ -33,13 +33,13 @@ def demo(folder: Path, seed: int, serve: bool, port: str | None, browse: bool, a
     Example:  noisebank demo --serve --open
     """
     from noisebank import console
-    from noisebank.experiments.demo import demonstrate, free_folder
-    from noisebank.experiments.demo_shown import show_demo
+    from noisebank.demo.survey_demo import demonstrate, free_folder
+    from noisebank.demo.terminal import show_demo
 
     with console.progress("asking", quiet=as_json) as moved:
         shown = demonstrate(free_folder(folder), seed, moved)
     if serve and shown.report.passed:
-        from noisebank.experiments.demo_service import serve_demo
+        from noisebank.demo.served_demo import serve_demo
 
         serve_demo(shown, port, browse, as_json)
         return
