@@ -30,8 +30,8 @@ Made by `NOISEBANK_DATA=... python -m research.benches.reuse_page > docs/results
 part are also `python -m research bench reuse --workload NAME --json`. 3,000 requests for counts, wanted standard
 deviations uniform in [20, 200], add/remove neighbours. A request that the budget cannot pay is refused and the next one
 is tried. *Naive*: fresh noise each time. *Per type*: identical queries are reused (P0). *Inference*: from all answers
-together (P1, with Gaussian noise). *One sum*: as without cubes. *By cells*: each cell is charged for what reads it, and the
-largest counts. The first look is bought by the default rule: a quarter of the budget, once it would have saved half
+together (P1, with Gaussian noise). *One sum*: as without cubes. *By cells*: each cell is charged for what reads it, and
+the largest counts. The first look is bought by the default rule: a quarter of the budget, once it would have saved half
 of its price. Noise is simulated.
 
 """
