@@ -65,27 +65,28 @@ lock: .venv/.dev  ## pin requirements anew, with hashes and without index addres
 	@test -n "$(PYTHON)" || { echo "noisebank needs Python 3.11 or 3.12 on the path"; exit 1; }
 	$(PYTHON) -m venv .venv
 
-.venv/.runtime: requirements.txt requirements-build.txt pyproject.toml | .venv/bin/python
+.venv/.runtime: requirements/runtime.txt requirements/build.txt pyproject.toml | .venv/bin/python
 	@echo "installing what noisebank needs (once) ..."
-	$(PIP) --require-hashes -r requirements-build.txt -r requirements.txt
+	$(PIP) --require-hashes -r requirements/build.txt -r requirements/runtime.txt
 	$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
-.venv/.dev: requirements-dev.txt .venv/.runtime
+.venv/.dev: requirements/dev.txt .venv/.runtime
 	@echo "installing what its tests need (once) ..."
-	$(PIP) --require-hashes -r requirements-dev.txt
+	$(PIP) --require-hashes -r requirements/dev.txt
 	@touch $@
 
-# Without isolation: Spark comes as source, and what builds it is pinned in requirements-build.txt.
-.venv/.extras: requirements-extras.txt .venv/.dev
-	@echo "installing Spark and Flower for the extra tests (once) ..."
-	$(PIP) --no-build-isolation --require-hashes -r requirements-extras.txt
+# Without isolation: Spark comes as source, and what builds it is pinned in requirements/build.txt.
+.venv/.extras: requirements/extras.txt .venv/.dev
+	@echo "installing Spark and torch for the extra tests (once) ..."
+	tools/install-torch
+	$(PIP) --no-build-isolation --require-hashes -r requirements/extras.txt
 	@touch $@
 
-.flower-venv/.ready: requirements-flower.txt pyproject.toml | .venv/bin/python
+.flower-venv/.ready: requirements/flower.txt pyproject.toml | .venv/bin/python
 	@echo "installing Flower into an environment of its own (once) ..."
 	.venv/bin/python -m venv .flower-venv
-	.flower-venv/bin/python -m pip --disable-pip-version-check -q install --require-hashes -r requirements-build.txt -r requirements-flower.txt
+	.flower-venv/bin/python -m pip --disable-pip-version-check -q install --require-hashes -r requirements/build.txt -r requirements/flower.txt
 	.flower-venv/bin/python -m pip --disable-pip-version-check -q install --no-deps --no-build-isolation -e .
 	@touch $@
 

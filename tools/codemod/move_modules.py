@@ -32,8 +32,11 @@ class Plan:
         self.modules = dict(sorted(modules.items(), key=lambda pair: -len(pair[0])))
         self.files = files
         self._dotted = self._pattern(self.modules, r"(?<![\w.]){}(?![\w])")
-        self._paths = {_inner_path(old): _inner_path(new) for old, new in self.modules.items()}
-        self._path = self._pattern(self._paths, r"(?<![\w/-]){}(?![\w])")
+        self._paths = {}
+        for old, new in self.modules.items():
+            end = "/" if module_path(old).is_dir() else ".py"
+            self._paths[_inner_path(old) + end] = _inner_path(new) + end
+        self._path = self._pattern(self._paths, r"(?<![\w/.-]){}")
 
     @staticmethod
     def _pattern(names: dict[str, str], form: str) -> re.Pattern[str]:
@@ -57,10 +60,7 @@ class Plan:
 
 def _inner_path(module: str) -> str:
     """Return the path of a module as documents write it: below the package, or below the root for research."""
-    package, _, rest = module.partition(".")
-    inner = rest.replace(".", "/") if package == "noisebank" else module.replace(".", "/")
-    is_folder = (SOURCES[package] / rest.replace(".", "/")).is_dir()
-    return f"{inner}/" if is_folder else f"{inner}.py"
+    return module.removeprefix("noisebank.").replace(".", "/")
 
 
 class Rewriter(cst.CSTTransformer):
