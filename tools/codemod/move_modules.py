@@ -31,6 +31,7 @@ class Plan:
     def __init__(self, modules: dict[str, str], files: dict[str, str]) -> None:
         self.modules = dict(sorted(modules.items(), key=lambda pair: -len(pair[0])))
         self.files = files
+        self.leaves = {name.rpartition(".")[2] for name in modules} | set(files)
         self._dotted = self._pattern(self.modules, r"(?<![\w.]){}(?![\w])")
         self._paths = {}
         for old, new in self.modules.items():
@@ -69,7 +70,11 @@ class Rewriter(cst.CSTTransformer):
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
 
-    def leave_SimpleStatementLine(  # noqa: N802 (LibCST's names)
+    def visit_ImportFrom(self, node: cst.ImportFrom) -> bool:  # noqa: N802 (LibCST's names)
+        """Leave `from ... import` to `_split`: its parts must not be rewritten twice."""
+        return False
+
+    def leave_SimpleStatementLine(  # noqa: N802
         self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
     ) -> cst.SimpleStatementLine | cst.FlattenSentinel[cst.SimpleStatementLine]:
         """Split a `from package import a, b` whose names go to different packages."""
@@ -155,6 +160,8 @@ def rewrite_references(plan: Plan) -> list[Path]:
             continue
         if path.suffix == ".py":
             before = path.read_text()
+            if not any(name in before for name in plan.leaves):  # parsing is what takes time
+                continue
             after = cst.parse_module(before).visit(Rewriter(plan)).code
         elif path.suffix in TEXT_FILES or path.name in ("Makefile", "run") or path.parent.name == "tools":
             before = path.read_text()
@@ -168,7 +175,12 @@ def rewrite_references(plan: Plan) -> list[Path]:
 
 
 def move_file(old: Path, new: Path) -> None:
-    """`git mv`, with the folders that it needs."""
+    """`git mv`, with the folders that it needs; what is in a folder joins what its target holds already."""
+    if old.is_dir() and new.is_dir():
+        for inner in sorted(old.iterdir()):
+            if inner.name != "__pycache__":
+                move_file(inner, new / inner.name)
+        return
     new.parent.mkdir(parents=True, exist_ok=True)
     subprocess.run(["git", "mv", str(old), str(new)], cwd=ROOT, check=True)
     print(f"moved {old.relative_to(ROOT)} -> {new.relative_to(ROOT)}")

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import sys
+import threading
+import webbrowser
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from noisebank.commands.options import as_json, guarded
+
+if TYPE_CHECKING:
+    from noisebank.service.settings import Settings
 
 
 @click.command()
@@ -41,7 +47,19 @@ def demo(folder: Path, seed: int, serve: bool, port: str | None, browse: bool, a
     if serve and shown.report.passed:
         from noisebank.demo.served_demo import serve_demo
 
-        serve_demo(shown, port, browse, as_json)
+        serve_demo(shown, port, lambda settings, keys: _announce(settings, keys, browse, as_json))
         return
     console.show_json(shown.plain()) if as_json else show_demo(shown)
     sys.exit(0 if shown.report.passed else 1)
+
+
+def _announce(settings: Settings, keys: dict[str, str], browse: bool, as_json: bool) -> None:
+    from noisebank import console
+
+    if as_json:
+        console.show_json({"address": settings.address, "keys": keys, "folder": str(settings.bank.parent)})
+    else:
+        rows = [("address", settings.address), *((f"key of {name}", key) for name, key in keys.items())]
+        console.facts("The demonstration, served; stop it with Ctrl-C", rows)
+    if browse:
+        threading.Timer(0.5, webbrowser.open, [settings.address]).start()

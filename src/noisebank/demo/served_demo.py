@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import threading
-import webbrowser
+from collections.abc import Callable
 from dataclasses import replace
 
-from noisebank import console
 from noisebank.bank import Bank, open_bank
 from noisebank.demo.clinic import ask_clinic, write_clinic
 from noisebank.demo.phones import learn_something
@@ -40,21 +38,11 @@ def fill(bank: Bank) -> dict[str, str]:
         access.close()
 
 
-def serve_demo(shown: Demonstration, port: str | None, browse: bool, as_json: bool) -> None:
-    """Serves the demonstration's bank until Ctrl-C. Opens a browser only if asked to."""
+def serve_demo(shown: Demonstration, port: str | None, announce: Callable[[Settings, dict[str, str]], None]) -> None:
+    """Serve the demonstration's bank until Ctrl-C; `announce` gets the settings and the keys once it listens."""
     settings = read_settings(bank=shown.folder / "bank", port=port)
     with open_bank(settings.bank) as bank:
         keys = fill(bank)
         door = listening(settings)
         settings = replace(settings, port=door.getsockname()[1])
-        serve(bank, settings, door, lambda: _say(settings, keys, browse, as_json))
-
-
-def _say(settings: Settings, keys: dict[str, str], browse: bool, as_json: bool) -> None:
-    if as_json:
-        console.show_json({"address": settings.address, "keys": keys, "folder": str(settings.bank.parent)})
-    else:
-        rows = [("address", settings.address), *((f"key of {name}", key) for name, key in keys.items())]
-        console.facts("The demonstration, served; stop it with Ctrl-C", rows)
-    if browse:
-        threading.Timer(0.5, webbrowser.open, [settings.address]).start()
+        serve(bank, settings, door, lambda: announce(settings, keys))
