@@ -35,11 +35,11 @@ mutants: .venv/.dev  ## change the contract in every small way; each change must
 	PYTHONPATH=src:tests $(BIN)/python -m contract.mutants
 
 fast: .venv/.dev  ## unit and property tests only
-	$(BIN)/python -m pytest -q -x -m "not slow" tests/unit tests/property src
+	$(BIN)/python -m pytest -q -x -m "not slow" tests/unit tests/property src research
 
 lint: .venv/.dev  ## format, lint, types, layers
-	$(BIN)/ruff format --check src tests contracts
-	$(BIN)/ruff check src tests contracts
+	$(BIN)/ruff format --check src tests research contracts tools/codemod
+	$(BIN)/ruff check src tests research contracts tools/codemod
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
@@ -52,8 +52,8 @@ assurance: .venv/.dev  ## rows of the assurance table that have not passed on th
 
 papers: .venv/.dev  ## every figure and table of the papers in full; writes docs/results/papers.md and budget.md
 	@tools/npm-parts
-	$(BIN)/noisebank reproduce all --out noisebank-papers
-	$(BIN)/python -m noisebank.experiments.papers.page noisebank-papers docs
+	$(BIN)/python -m research reproduce all --out noisebank-papers
+	$(BIN)/python -m research.papers.page noisebank-papers docs
 
 contracts: .venv/.dev  ## compile the contracts into the package
 	$(BIN)/python contracts/compile.py
@@ -65,27 +65,28 @@ lock: .venv/.dev  ## pin requirements anew, with hashes and without index addres
 	@test -n "$(PYTHON)" || { echo "noisebank needs Python 3.11 or 3.12 on the path"; exit 1; }
 	$(PYTHON) -m venv .venv
 
-.venv/.runtime: requirements.txt requirements-build.txt pyproject.toml | .venv/bin/python
+.venv/.runtime: requirements/runtime.txt requirements/build.txt pyproject.toml | .venv/bin/python
 	@echo "installing what noisebank needs (once) ..."
-	$(PIP) --require-hashes -r requirements-build.txt -r requirements.txt
+	$(PIP) --require-hashes -r requirements/build.txt -r requirements/runtime.txt
 	$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
-.venv/.dev: requirements-dev.txt .venv/.runtime
+.venv/.dev: requirements/dev.txt .venv/.runtime
 	@echo "installing what its tests need (once) ..."
-	$(PIP) --require-hashes -r requirements-dev.txt
+	$(PIP) --require-hashes -r requirements/dev.txt
 	@touch $@
 
-# Without isolation: Spark comes as source, and what builds it is pinned in requirements-build.txt.
-.venv/.extras: requirements-extras.txt .venv/.dev
-	@echo "installing Spark and Flower for the extra tests (once) ..."
-	$(PIP) --no-build-isolation --require-hashes -r requirements-extras.txt
+# Without isolation: Spark comes as source, and what builds it is pinned in requirements/build.txt.
+.venv/.extras: requirements/extras.txt .venv/.dev
+	@echo "installing Spark and torch for the extra tests (once) ..."
+	tools/install-torch
+	$(PIP) --no-build-isolation --require-hashes -r requirements/extras.txt
 	@touch $@
 
-.flower-venv/.ready: requirements-flower.txt pyproject.toml | .venv/bin/python
+.flower-venv/.ready: requirements/flower.txt pyproject.toml | .venv/bin/python
 	@echo "installing Flower into an environment of its own (once) ..."
 	.venv/bin/python -m venv .flower-venv
-	.flower-venv/bin/python -m pip --disable-pip-version-check -q install --require-hashes -r requirements-build.txt -r requirements-flower.txt
+	.flower-venv/bin/python -m pip --disable-pip-version-check -q install --require-hashes -r requirements/build.txt -r requirements/flower.txt
 	.flower-venv/bin/python -m pip --disable-pip-version-check -q install --no-deps --no-build-isolation -e .
 	@touch $@
 

@@ -133,6 +133,7 @@ def start(bank: Path, port: int = 0, **settings: Any) -> Process:
     generous = {"RATE": "1000000", "BURST": "1000000", "OPEN_RATE": "1000000", "OPEN_BURST": "1000000"}
     environment = os.environ | {f"NOISEBANK_{name}": text for name, text in generous.items()}
     environment |= {f"NOISEBANK_{name.upper()}": str(value) for name, value in settings.items()}
+    environment.pop("PYTHONUNBUFFERED", None)  # it would hide a server that does not flush its address
     log = bank.parent / f"serve-{time.monotonic_ns()}.log"
     with log.open("w") as errors:
         process = subprocess.Popen(

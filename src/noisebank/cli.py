@@ -14,7 +14,6 @@ from noisebank.commands import (
     crowd_hosting,
     crowding,
     drafting,
-    inferring,
     keeping,
     learn_group,
     learning,
@@ -41,13 +40,11 @@ def main() -> None:
 
 for module in (crowd_hosting, crowding):  # their commands join the group `learn` when they are imported
     assert module.learn is learn_group.learn
-for measured in (inferring.reuse, inferring.planner, serving.bench_service):
-    showing.bench.add_command(measured)
 learn_group.learn.add_command(learning.sgd)
 for command in (
     showing.demo, owning.init, drafting.policy, owning.open_, asking.quote, asking.ask, asking.explain, books.statement,
     verifying.verify, owning.budget, ruling.analyst, ruling.roles, ruling.pause, ruling.resume, chaining.deploy,
     chaining.anchor, serving.serve, admitting.key, keeping.backup, keeping.restore, localising.local, relaying.relay,
-    learn_group.learn, showing.reproduce, showing.bench,
+    learn_group.learn,
 ):  # fmt: skip
     main.add_command(command)

@@ -30,6 +30,7 @@ err = Console(stderr=True, highlight=False, soft_wrap=True)
 def show_json(value: dict[str, Any]) -> None:
     """One JSON object on standard output."""
     sys.stdout.write(json.dumps(value, default=_plain, indent=2, ensure_ascii=False) + "\n")
+    sys.stdout.flush()  # a pipe's reader waits for the address of `serve`
 
 
 def say(text: str, style: str = "") -> None:

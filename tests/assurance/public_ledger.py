@@ -20,12 +20,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
+from research.accuracy.looks import Goal, next_step
+
 from assurance.data_independence import SameSalts
 from assurance.report import Finding
 from noisebank.answers import Answer, RelativeAnswer
 from noisebank.entropy import workload
 from noisebank.errors import NoisebankError
-from noisebank.experiments.opu_looks import Goal, next_step
 from noisebank.ledger.embedded import EmbeddedChain
 from noisebank.path import Account
 from noisebank.planning.pricing import PrecisionWish, wish

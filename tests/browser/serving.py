@@ -13,7 +13,7 @@ from pathlib import Path
 import uvicorn
 
 from noisebank.bank import Bank, create_bank, open_bank
-from noisebank.experiments.clinic import POLICY, write_clinic
+from noisebank.demo.clinic import POLICY, write_clinic
 from noisebank.service.access import Access
 from noisebank.service.app import make_app
 from noisebank.service.logs import Log

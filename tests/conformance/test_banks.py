@@ -14,10 +14,10 @@ import pytest
 from conformance.banks import account_over
 from conformance.stores import Store
 from noisebank.answers import Answer, GroupedAnswer
-from noisebank.experiments.bench_engine import group_seconds
-from noisebank.experiments.survey import POLICY as SURVEY
-from noisebank.experiments.survey import write_survey
+from noisebank.demo.survey import POLICY as SURVEY
+from noisebank.demo.survey import write_survey
 from noisebank.path import Account
+from research.benches.engine import group_seconds
 
 SURE = 7
 """Standard deviations: one false alarm in 10^11 answers."""
@@ -178,7 +178,7 @@ def _bin(educ: int) -> str:
 
 
 def test_a_thousand_keys(bank_store: Store, tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
-    """All of them, in one order, with and without anybody in them. How long it takes: `noisebank bench engine`."""
+    """All of them, in one order, with and without anybody in them. Its time: `python -m research bench engine`."""
     keys = [f"town {town:03d}" for town in range(1_000)]
     path = tmp_path / "towns.csv"
     path.write_text("\n".join(["town", *(keys[n * n % 997] for n in range(3_000))]) + "\n")

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inference_support import Exact, noisy_look, random_query
-from noisebank.experiments.table2 import SIGMAS, TYPES
 from noisebank.ledger.calls import merged
 from noisebank.ledger.protocol import Run
 from noisebank.planning import inference
@@ -29,6 +28,7 @@ from noisebank.planning.linear import (
 )
 from noisebank.planning.prefix import Axis
 from noisebank.units import NOTHING, Precision
+from research.reuse.table2 import SIGMAS, TYPES
 
 BUDGET = Precision(56 * 10**15)
 NEVER = FirstLookRule(When.NEVER)

@@ -7,19 +7,19 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from noisebank.experiments.bench_reuse import (
-    Cells,
-    answer_by_inference,
-    look_at,
-    wanted_precision,
-)
-from noisebank.experiments.cell_workloads import make_workload
 from noisebank.planning import inference
 from noisebank.planning.inference import FirstLookRule, Knowledge, Statistic, When
 from noisebank.planning.linear import cell_range
 from noisebank.planning.prefix import Axis
 from noisebank.privacy.calibration import budget_precision
 from noisebank.units import Precision
+from research.benches.cell_workloads import make_workload
+from research.benches.reuse import (
+    Cells,
+    answer_by_inference,
+    look_at,
+    wanted_precision,
+)
 
 RUNS = 400
 RULE = FirstLookRule(share=Fraction(1, 50))  # bought after a few questions

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from noisebank.answers import RelativeAnswer
-from noisebank.experiments.papers.seeded import SeededEntropy
+from research.papers.seeded import SeededEntropy
 from support import memory_account, write_people
 
 RUNS, TRUTH, RELATIVE, CONFIDENCE = 600, 2_000, Fraction(1, 10), Fraction(8, 10)

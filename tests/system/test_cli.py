@@ -297,7 +297,9 @@ def test_a_second_process_is_told(shell: Shell) -> None:
 
 
 def test_reproduce_table2() -> None:
-    shown = json.loads(CliRunner().invoke(main, ["reproduce", "table2", "--json"]).stdout)
+    from research.__main__ import main as research
+
+    shown = json.loads(CliRunner().invoke(research, ["reproduce", "table2", "--json"]).stdout)
     assert shown["cases"] == ["1", "1", "1", "2C", "2B", "2B", "2A", "2C", "2B", "2B", "2B", "2C", "2B"]
     assert shown["reuses"] == [None, None, None, "Q1", "Q2", "Q1", "Q3", "Q5", "Q5", "Q6", "Q9", "Q6", "Q3"]
     assert shown["cumulative"] == [

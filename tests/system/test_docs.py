@@ -16,6 +16,7 @@ from noisebank.cli import main
 from noisebank.policy_columns import COLUMN_KEYS
 from noisebank.policy_file import TOP_KEYS, parse_policy
 from noisebank.service.settings import settings_table
+from research.__main__ import main as research
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "guide.md").read_text()
@@ -30,7 +31,10 @@ def commands(group: click.Group, prefix: str = "noisebank") -> list[tuple[str, c
     return found
 
 
-@pytest.mark.parametrize(("path", "command"), commands(main))
+COMMANDS = [*commands(main), *commands(research, "python -m research")]
+
+
+@pytest.mark.parametrize(("path", "command"), COMMANDS)
 def test_every_command_is_in_the_guide_with_an_example(path: str, command: click.Command) -> None:
     assert f"`{path}`" in GUIDE
     assert "Example:" in (command.help or "")
@@ -41,8 +45,8 @@ def test_every_command_is_in_the_guide_with_an_example(path: str, command: click
 
 
 def test_every_command_that_the_guide_names_exists() -> None:
-    known = {path for path, _ in commands(main)}
-    for path in re.findall(r"^\| `(noisebank [a-z0-9 ]+)` \|", GUIDE, re.MULTILINE):
+    known = {path for path, _ in COMMANDS}
+    for path in re.findall(r"^\| `((?:noisebank|python -m research) [a-z0-9 ]+)` \|", GUIDE, re.MULTILINE):
         assert path in known
 
 

@@ -238,7 +238,7 @@ def status(task: str | None, rpc: str, contract: str | None, store: Path, test: 
     Example:  noisebank learn status --rpc http://127.0.0.1:7545 --test digits:test
     """
     from noisebank import console
-    from noisebank.experiments.crowd_shown import plain_task, show_task
+    from noisebank.commands.crowd_tasks import plain_task, show_task
 
     registry = opened_registry(rpc, contract)
     plain = plain_task(registry.books(task_id(registry, task)), opened_store(store), test)

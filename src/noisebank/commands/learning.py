@@ -1,4 +1,4 @@
-"""learn sgd: LDP-FedSGD over a table whose rows are devices; reproduce fedsgd."""
+"""learn sgd: LDP-FedSGD over a table whose rows are devices."""
 
 from __future__ import annotations
 
@@ -117,21 +117,3 @@ def _show(task: Task, learned: Learned, plain: dict[str, Any]) -> None:
     rows += [(f"test: {name}", f"{value:.4f}") for name, value in plain.get("test", {}).items()]
     console.facts(f"{task.model} model of {task.design.target}", rows)
     console.facts("Weights", [(name, f"{weight:+.4f}") for name, weight in plain["weights"].items()])
-
-
-def reproduce_fedsgd(quick: bool, folder: Path | None, as_json: bool) -> None:
-    """Part of `reproduce`."""
-    from noisebank import console
-    from noisebank.experiments.fedsgd import fedsgd
-    from noisebank.experiments.fedsgd_shown import show_fedsgd
-
-    with console.progress("learning", quiet=as_json) as moved:
-        found = fedsgd(quick, moved)
-    charts: list[Path] = []
-    if folder is not None:
-        from noisebank.experiments.fedsgd_charts import draw_charts
-
-        with console.progress("drawing", quiet=as_json) as moved:
-            charts = draw_charts(found, folder, moved)
-    plain = {**found.plain(), "charts": [str(path) for path in charts]}
-    console.show_json(plain) if as_json else show_fedsgd(plain)

@@ -1,4 +1,4 @@
-"""serve, bench service: the bank as a service, and how fast it is."""
+"""serve: the bank as a service."""
 
 from __future__ import annotations
 
@@ -50,20 +50,3 @@ def _say_where(address: str, as_json: bool) -> None:
     from noisebank import console
 
     console.show_json({"address": address}) if as_json else console.say(f"serving at {address}")
-
-
-@click.command("service")
-@click.option("--quick", is_flag=True, help="A few seconds instead of minutes.")
-@as_json
-@guarded
-def bench_service(quick: bool, as_json: bool) -> None:
-    """Answers a second of a served bank, beside its bare endpoint and the bare disk; then twice too many for it.
-
-    Example:  noisebank bench service --json
-    """
-    from noisebank import console
-    from noisebank.experiments.bench_service import bench_service as measure
-
-    with console.progress("measuring", quiet=as_json) as moved:
-        found = measure(quick, moved)
-    console.show_json(found) if as_json else console.facts("The service", [(k, str(v)) for k, v in found.items()])

@@ -90,7 +90,7 @@ class Field:
     def total(self) -> str:
         """The sum of all steps of a column of whole numbers: those inside the bounds are added, the others counted.
 
-        In the forms that DuckDB is quickest with: measured, see `noisebank bench engine`.
+        In the forms that DuckDB is quickest with: measured, see `python -m research bench engine`.
         """
         low, high = self.column.bounds
         name, wide = self.name, self.dialect.wide

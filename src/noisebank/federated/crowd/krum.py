@@ -5,7 +5,7 @@ R - f - 2 closest others; the R - f with the lowest scores are kept. Distances o
 since all start from the same one.
 
 It is a filter against outliers, not a proof of honesty: f members that submit nearly the same update have tiny
-distances to each other, hence low scores, and displace honest ones (`experiments.crowd_attacks` shows it).
+distances to each other, hence low scores, and displace honest ones (`research.blockfl.attacks` shows it).
 """
 
 from __future__ import annotations

@@ -142,10 +142,10 @@ def test_a_sound_task_is_charged_before_it_trains(tmp_path: Path):
 
 def test_figures_of_digits(tmp_path: Path):
     """A part of `reproduce crowd --quick`, which takes minutes: the settings that are compared, one seed each."""
-    from noisebank.experiments.crowd import REFERENCE, CrowdResult
-    from noisebank.experiments.crowd_attacks import attacks
-    from noisebank.experiments.crowd_charts import draw_charts
-    from noisebank.experiments.crowd_figures import QUICK, effort, figures, plan, run
+    from research.blockfl.attacks import attacks
+    from research.blockfl.chapter5 import REFERENCE, CrowdResult
+    from research.blockfl.charts import draw_charts
+    from research.blockfl.figures import QUICK, effort, figures, plan, run
 
     scale = replace(QUICK, seeds=1, globals=2)
     settings = [replace(setting, global_epochs=2) for setting in plan(scale)[:7] if setting.epsilon != 10.0]

@@ -1,0 +1,23 @@
+"""`python -m research`: reproduce the papers, measure the parts."""
+
+from __future__ import annotations
+
+import click
+
+from research.bench import bench
+from research.reproduce import reproduce
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+def main() -> None:
+    """Reproduce the papers and measure the parts, through the product's own code.
+
+    Start with:  python -m research reproduce all --quick --out /tmp/papers
+    """
+
+
+main.add_command(reproduce)
+main.add_command(bench)
+
+if __name__ == "__main__":
+    main(prog_name="python -m research")

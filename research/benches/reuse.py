@@ -1,0 +1,218 @@
+"""How many questions a budget answers: naively, with plain reuse, and with inference.
+
+A request that the budget cannot pay is refused, and the next one is tried. Charges are what the contract takes: whole
+units, rounded up, for at most 16 runs of cells. Noise is simulated, so that a run can be repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import sqrt
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from noisebank.entropy import simulation
+from noisebank.planning.inference import FirstLookRule, Knowledge, Statistic, When
+from noisebank.planning.linear import WHOLE, Charge, LinearQuery, enclosing
+from noisebank.planning.prefix import FirstLook, Prefix
+from noisebank.privacy.calibration import budget_precision
+from noisebank.privacy.intervals import normal_quantile
+from noisebank.units import NOTHING, Precision
+from research.benches.cell_workloads import Workload, make_workload
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+BUDGET = (Fraction(1), Fraction(1, 10**6))
+DATA_BUDGETS = tuple((Fraction(text), Fraction(1, 10**5)) for text in ("0.4", "0.8", "1.6", "3.2", "6.4"))
+"""For workloads on real data."""
+Moved = Callable[[int, int], None]
+
+
+class OneSum:
+    """The books of cube 0: every measurement adds to one sum."""
+
+    def __init__(self, budget: Precision) -> None:
+        self.budget, self.spent = budget.units, 0
+
+    def pay(self, charges: tuple[Charge, ...], fresh: Precision) -> bool:
+        """Whether the budget allows it; then it is spent."""
+        most = max(charge.weight for charge in charges)
+        cost = -(-fresh.units * most // WHOLE)
+        if self.spent + cost > self.budget:
+            return False
+        self.spent += cost
+        return True
+
+
+class Cells:
+    """The books of a cube: a measurement charges the cells that it reads, and the largest cell counts."""
+
+    def __init__(self, budget: Precision, cells: int) -> None:
+        self.budget = budget.units
+        self._cells = np.zeros(cells, dtype=np.int64)
+
+    @property
+    def spent(self) -> int:
+        """The largest cell, in units."""
+        return int(self._cells.max())
+
+    def pay(self, charges: tuple[Charge, ...], fresh: Precision) -> bool:
+        """Whether the budget allows it; then it is spent."""
+        costs = [-(-fresh.units * charge.weight // WHOLE) for charge in charges]
+        for charge, cost in zip(charges, costs, strict=True):
+            if int(self._cells[charge.start : charge.stop].max()) + cost > self.budget:
+                return False
+        for charge, cost in zip(charges, costs, strict=True):
+            self._cells[charge.start : charge.stop] += cost
+        return True
+
+
+Books = OneSum | Cells
+
+
+@dataclass
+class Outcome:
+    """What a budget answered."""
+
+    answered: int = 0
+    free: int = 0
+    spent: float = 0.0
+    """Of the budget."""
+    first_look_at: int | None = None
+    errors: list[float] = field(default_factory=list)
+    """Of answers, in standard deviations that were stated."""
+    promised: list[float] = field(default_factory=list)
+    """The same, in standard deviations that were wanted."""
+
+    def plain(self) -> dict[str, Any]:
+        """For --json."""
+        return {
+            "answered": self.answered,
+            "free": self.free,
+            "spent": round(self.spent, 4),
+            "first_look_at": self.first_look_at,
+            **error_facts(self.errors, self.promised),
+        }
+
+
+def error_facts(errors: list[float], promised: list[float]) -> dict[str, float]:
+    """Root mean squares of errors, and how many lie in the stated 95% intervals."""
+    stated, wanted = np.array(errors or [0.0]), np.array(promised or [0.0])
+    return {
+        "error_of_stated": round(float(np.sqrt(np.mean(stated**2))), 3),
+        "error_of_wanted": round(float(np.sqrt(np.mean(wanted**2))), 3),
+        "covered_95": round(float(np.mean(np.abs(stated) <= normal_quantile(0.95))), 3),
+    }
+
+
+def wanted_precision(query: LinearQuery, stddev: float) -> Precision:
+    """Rounded up: never less accurate than wanted."""
+    return Precision.ceil(Fraction(query.peak * query.peak) / Fraction(stddev) ** 2)
+
+
+def answer_plainly(work: Workload, books: Books, reuse: bool, exact: bool = False) -> Outcome:
+    """Fresh noise for every request, or P0's reuse of identical queries. `exact`: with any number of runs."""
+    found, best = Outcome(), dict[LinearQuery, Precision]()
+    for query, stddev in zip(work.queries, work.wanted, strict=True):
+        wanted = wanted_precision(query, stddev)
+        before = best.get(query, NOTHING) if reuse else NOTHING
+        if wanted > before:
+            if not books.pay(query.charges() if exact else enclosing(query.charges()), wanted - before):
+                continue
+            best[query] = wanted
+        else:
+            found.free += 1
+        found.answered += 1
+    found.spent = books.spent / books.budget
+    return found
+
+
+def answer_by_inference(
+    work: Workload, budget: Precision, books: Books, rule: FirstLookRule, seed: int = 0, exact: bool = False
+) -> Outcome:
+    """Through the planner, with simulated measurements."""
+    generator, found = simulation(seed), Outcome()
+    knowledge = Knowledge(Statistic(work.axes), budget, rule)
+    for place, (query, stddev) in enumerate(zip(work.queries, work.wanted, strict=True)):
+        wanted = wanted_precision(query, stddev)
+        plan = knowledge.plan(query, wanted)
+        if plan.first is not None:
+            if books.pay(plan.first.charges, plan.first.precision):
+                knowledge.learn_first(look_at(plan.first, work, generator))
+                found.first_look_at = place
+            else:
+                knowledge.decline_first()
+            plan = knowledge.plan(query, wanted)
+        truth = query.dot(work.counts)
+        if plan.fresh:
+            if not books.pay(query.charges() if exact else plan.charges, plan.fresh):
+                continue
+            noise = float(generator.standard_normal()) * query.peak / sqrt(float(plan.fresh))
+            knowledge.learn(plan, truth + noise)
+        else:
+            found.free += 1
+        answer = knowledge.answer(plan)
+        found.answered += 1
+        found.errors.append((answer.value - truth) / answer.stddev)
+        found.promised.append((answer.value - truth) / stddev)
+    found.spent = books.spent / books.budget
+    return found
+
+
+def look_at(prefix: Prefix, work: Workload, generator: Generator) -> FirstLook:
+    """A simulated first look."""
+    measured = {}
+    for level, precision in prefix.levels.items():
+        nodes = prefix.nodes(work.counts, level)
+        measured[level] = nodes + generator.standard_normal(nodes.shape) / sqrt(float(precision))
+    return prefix.look(measured)
+
+
+def bench_reuse(
+    name: str = "range",
+    cells: int = 1024,
+    queries: int = 3000,
+    seed: int = 0,
+    moved: Moved = lambda done, total: None,
+) -> dict[str, Any]:
+    """`python -m research bench reuse`: the first budget's figures at the top, all budgets below."""
+    work = make_workload(name, cells, queries, seed)
+    pairs = (BUDGET,) if name in ("range", "marginals") else DATA_BUDGETS
+    rows = []
+    for place, (epsilon, delta) in enumerate(pairs):
+        rows.append(compare(work, epsilon, delta, seed))
+        moved(place + 1, len(pairs))
+    head = rows[0] if len(rows) == 1 else rows[1]
+    kept = ("naive", "per_type", "inference", "budget")
+    return {
+        "workload": work.name,
+        "source": work.source,
+        "cells": work.cells,
+        "queries": len(work.queries),
+        "seed": seed,
+        **{key: head[key] for key in kept},
+        "budgets": rows,
+    }
+
+
+def compare(work: Workload, epsilon: Fraction, delta: Fraction, seed: int) -> dict[str, Any]:
+    """All ways under one budget. Naive and per type as one sum, as without cubes, and again by cells."""
+    budget = budget_precision(epsilon, delta)
+    inferred = answer_by_inference(work, budget, Cells(budget, work.cells), FirstLookRule(), seed + 1)
+    return {
+        "budget": {"epsilon": float(epsilon), "delta": float(delta), "precision": float(budget)},
+        "naive": answer_plainly(work, OneSum(budget), reuse=False).answered,
+        "per_type": answer_plainly(work, OneSum(budget), reuse=True).answered,
+        "naive_by_cells": answer_plainly(work, Cells(budget, work.cells), reuse=False).answered,
+        "per_type_by_cells": answer_plainly(work, Cells(budget, work.cells), reuse=True).answered,
+        "inference": inferred.answered,
+        "inference_detail": inferred.plain(),
+    }
+
+
+NO_LOOK = FirstLookRule(When.NEVER)
+"""Inference from paid answers alone, for comparison."""

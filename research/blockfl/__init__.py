@@ -1,0 +1,1 @@
+"""Federated learning on a blockchain (P4, chapter 5): figures, reputations, attackers."""

@@ -1,0 +1,31 @@
+"""`reproduce crowd` on the terminal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.markup import escape
+from rich.table import Table
+
+from noisebank.console import facts, out, say
+
+
+def show_crowd(plain: dict[str, Any]) -> None:
+    """`reproduce crowd`: figures, sequences, attacks."""
+    say(f"{plain['data']}: {plain['setting']}")
+    for number, figure in plain["figures"].items():
+        table = Table(title=f"Figure {number}: test accuracy", title_justify="left")
+        for name in ("", "clean features", "noisy features"):
+            table.add_column(name, justify="left" if not name else "right")
+        for name, row in figure.items():
+            if row is not None:
+                table.add_row(escape(name), f"{row['clean']:.3f}", f"{row['noisy']:.3f}")
+        out.print(table)
+    facts("Effort", [(name, str(value)) for name, value in plain["effort"].items()])
+    for name, rows in plain["incentives"].items():
+        facts(f"Figures 5.10, 5.11: {name}", [(key, str(value)) for key, value in rows.items()])
+    facts("Attackers: 3 of 10", [(name, str(row)) for name, row in plain["attacks"].items()])
+    for name, passed in plain["checks"].items():
+        say(f"{'yes' if passed else 'NO '}  {name}")
+    for path in plain["charts"]:
+        say(f"drawn: {path}")

@@ -1,0 +1,1 @@
+"""LDP-FedSGD (P4, chapter 3): three models, all mechanisms."""

@@ -1,0 +1,1 @@
+"""Inference from earlier answers (P1): its example and experiments, beside the bank's planner."""

@@ -1,0 +1,26 @@
+"""Chapter 3 of the thesis on the terminal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.table import Table
+
+from noisebank.console import facts, out, say
+
+
+def show_ldp(plain: dict[str, Any]) -> None:
+    """Local mechanisms: worst-case variances, crossovers, and how `best` compares."""
+    variances = plain["worst_variances"]
+    table = Table(title="Worst-case variance of one number in [-1, 1], by epsilon", title_justify="left")
+    table.add_column("mechanism", no_wrap=True)
+    for epsilon in variances:
+        table.add_column(epsilon, justify="right")
+    for name in next(iter(variances.values())):
+        table.add_row(name, *(f"{row[name]:.4g}" for row in variances.values()))
+    out.print(table)
+    facts("Crossovers (epsilon)", [(name, f"{value:.4f}") for name, value in plain["crossovers"].items()])
+    facts("Not always best", [(name, str(value)) for name, value in plain["not_always_best"].items()])
+    facts("A sweep of epsilon", [(name, str(value)) for name, value in plain["best_sweep"].items()])
+    for path in plain["charts"]:
+        say(f"drawn: {path}")

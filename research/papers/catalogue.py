@@ -1,0 +1,28 @@
+"""An exhibit by its name."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from noisebank.errors import BadRequest
+from research.papers.exhibit import Exhibit
+from research.papers.names import EXHIBITS, PAPERS
+
+
+def exhibit(name: str) -> Exhibit:
+    """One of them. Loaded when it is needed: some pull in half of the product."""
+    if name not in EXHIBITS:
+        raise BadRequest("name", name, f"must be one of {', '.join(EXHIBITS)}")
+    module = import_module(f"research.papers.{name.replace('-', '_')}")
+    found = module.EXHIBIT
+    assert isinstance(found, Exhibit)
+    return found
+
+
+def chosen(name: str) -> tuple[str, ...]:
+    """`all`, a paper (`p0`, `p1`, `p3`), or one name."""
+    if name == "all":
+        return EXHIBITS
+    if name in PAPERS:
+        return tuple(each for each in EXHIBITS if each.startswith(f"{name}-"))
+    return (exhibit(name).name,)

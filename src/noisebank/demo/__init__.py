@@ -1,0 +1,1 @@
+"""What `noisebank demo` makes and asks: a survey, a clinic, phones."""

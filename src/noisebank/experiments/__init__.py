@@ -1,1 +1,0 @@
-"""Demonstrations and reproductions, all through the product's own code."""
