@@ -14,6 +14,7 @@ import pytest
 from browser.chrome import sign_in
 from browser.serving import Served, new_bank, served
 from noisebank.bank import open_bank
+from noisebank.service.roles import Part
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -346,3 +347,24 @@ def test_by_keyboard_alone(page: Page, clinic: Served) -> None:
     page.locator("#answer .value").wait_for()
     page.wait_for_function("() => document.activeElement.id === 'answered'")
     tab_to("#answer a")  # the receipt is next
+
+
+def test_the_owner_ends_sessions_and_shuts_somebody_out_by_clicking(page: Page, clinic: Served) -> None:
+    name = "petra"
+    clinic.access.add_person(name, Part.ANALYST)
+    secret, facts = clinic.access.make_key(name)
+    theirs = [clinic.access.make_session(name, 600, key=facts.id) for _ in range(2)]
+    page.goto(f"{clinic.address}/sign-in")
+    page.fill("#key", clinic.keys["owner"])
+    page.click("button:has-text('Sign in'):not(#wallet)")
+    page.click(".who .name")
+    page.wait_for_url("**/sessions")
+    page.click(f"button[aria-label='End the session {theirs[0][1].id} of {name}']")
+    page.wait_for_selector(f"button[aria-label='End the session {theirs[0][1].id} of {name}']", state="detached")
+    assert clinic.access.caller(theirs[0][0]) is None and clinic.access.caller(theirs[1][0]) is not None
+    page.click(f"button[aria-label='Disable {name}']")
+    page.wait_for_selector(f"button[aria-label='Enable {name}']")
+    assert clinic.access.caller(theirs[1][0]) is None and clinic.access.caller(secret) is None
+    page.click(f"button[aria-label='Enable {name}']")
+    page.wait_for_selector(f"button[aria-label='Disable {name}']")
+    assert clinic.access.caller(secret) is not None
