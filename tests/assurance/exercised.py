@@ -21,9 +21,9 @@ from functools import cache, cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PYTHON_FOLDERS = ("src", "tests")
+PYTHON_FOLDERS = ("src", "tests", "research")
 DATA_FOLDERS = ("src", "contracts")
-PINNED = "requirements.txt"
+PINNED = "requirements/runtime.txt"
 """The versions of what the product runs on: engines, samplers, the virtual machine."""
 PROGRAM = "noisebank"
 """Where tests name it by itself, they start it: all of it is exercised."""
@@ -42,7 +42,8 @@ class Tree:
         found = {}
         for folder in PYTHON_FOLDERS:
             for path in sorted((self.root / folder).rglob("*.py")):
-                parts = path.relative_to(self.root / folder).with_suffix("").parts
+                package = self.root if folder == "research" else self.root / folder  # research is itself a package
+                parts = path.relative_to(package).with_suffix("").parts
                 name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
                 found.setdefault(name, path.relative_to(self.root).as_posix())
         return found

@@ -109,7 +109,7 @@ def tree() -> Tree:
     [
         ("kill9", ["tests/assurance/ask_once.py", "src/noisebank/recovery.py", "src/noisebank/ledger/anchors.json"]),
         ("overspend", ["contracts/cell_tree.vy", "tests/support.py"]),
-        ("low_bits", ["src/noisebank/steps.py", "tests/assurance/mu_audit.py", "requirements.txt"]),
+        ("low_bits", ["src/noisebank/steps.py", "tests/assurance/mu_audit.py", "requirements/runtime.txt"]),
     ],
 )
 def test_what_a_row_imports_starts_and_reads(tree: Tree, row: str, files: list[str]) -> None:
@@ -177,7 +177,8 @@ def root(tmp_path: Path) -> Path:
     product.mkdir(parents=True)
     (product / "__init__.py").write_text("def limit():\n    return 1000\n")
     (product / "later.py").write_text("x = 1\n")
-    (tmp_path / "requirements.txt").write_text("duckdb==2.0\n")
+    (tmp_path / "requirements").mkdir()
+    (tmp_path / "requirements" / "runtime.txt").write_text("duckdb==2.0\n")
     (tmp_path / ".gitignore").write_text("__pycache__\n")
     (tmp_path / "results").mkdir()
     git(tmp_path, "init", "-q")
@@ -225,7 +226,7 @@ def test_a_row_is_stale_when_what_it_exercises_has_changed(root: Path) -> None:
     assert states(root) == {"good": "fresh", "also_good": "fresh"}
     (root / "src/product/later.py").write_text("x = 2\n")
     assert states(root) == {"good": "fresh", "also_good": "stale"}
-    (root / "requirements.txt").write_text("duckdb==2.1\n")
+    (root / "requirements" / "runtime.txt").write_text("duckdb==2.1\n")
     assert states(root) == {"good": "stale", "also_good": "stale"}
     assert "**stale** |" not in shelf_of(root).page.read_text(), "the page says what it was compared with"
     commit(root)

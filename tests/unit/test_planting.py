@@ -91,7 +91,7 @@ def test_a_bug_that_nobody_calls() -> None:
         pass
 
 
-@pytest.mark.parametrize("bug", [Unmarked(), 7, None], ids=str)
+@pytest.mark.parametrize("bug", [Unmarked(), 7, None], ids=["unmarked", "number", "none"])
 def test_a_bug_of_which_nobody_could_say_whether_it_ran(bug: object) -> None:
     with pytest.raises(NotPlanted, match="marks no method"):  # noqa: SIM117
         with plant_bug(SimpleNamespace(entropy=SystemEntropy()), "entropy", bug):
@@ -117,6 +117,7 @@ def test_an_error_under_a_planted_bug_stays_that_error() -> None:
 ROWS = (
     "overspend", "cube_crashes", "strace_kills", "power_loss", "kill9", "second_sample", "mu_audit", "sampler_fit",
     "low_bits", "sensitivity_audit", "blur_attack", "bad_values", "tampering", "ask_once",
+    "additivity", "hostile_host", "hostile_server", "memory_soak", "public_ledger", "revoked_person", "stopping_rules",
 )  # fmt: skip
 """Not `crashes` and `data_independence`, which put watchers and tapes in their places besides."""
 

@@ -16,7 +16,6 @@ from noisebank.path import Account
 from noisebank.policy_file import read_policy
 from noisebank.privacy.calibration import account_epsilon, budget_precision
 from noisebank.privacy.odometer import raised_epsilon
-from noisebank.quotes import Offer, quote_relative
 from noisebank.service.pages.plain_words import at_best, right_guesses, within_budget
 from noisebank.statement import Statement, statement
 from noisebank.units import Precision
@@ -59,7 +58,7 @@ def test_asking_moves_the_share_and_never_the_promise(account: Account) -> None:
 
 
 def test_nothing_that_people_see_is_an_epsilon_of_the_spend() -> None:
-    for kind in (Statement, Quote, Offer):
+    for kind in (Statement, Quote):
         names = {field.name for field in dataclasses.fields(kind)}
         assert not {name for name in names if name.startswith("epsilon_")}, kind
     assert "epsilon" in {field.name for field in dataclasses.fields(Statement)}
@@ -135,10 +134,7 @@ def test_quotes_say_how_much_of_the_budget_is_spent(account: Account, capsys: py
     ask(account)
     quote = account.quote(WHERE.format(50), epsilon="0.5", delta="1e-6")
     assert quote.share_now == account.share(account.state.spent) and quote.share_after == 2 * quote.share_now
-    offer = quote_relative(account, WHERE.format(50), "0.5", None, {})
-    assert offer.share_at_cap == 1
     console.show_quote(quote)
-    console.show_offer(offer)
     console.show_statement(statement(account), 0)
     said = capsys.readouterr().out
     assert "of the budget" in said and "epsilon 4 at delta 1e-06, for the whole budget" in said
