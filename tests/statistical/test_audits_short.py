@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from assurance.additivity import additivity
 from assurance.bad_values import bad_values
 from assurance.blur_attack import blur_attack, combinations, promised_covariance
 from assurance.data_independence import data_independence
@@ -28,6 +29,7 @@ from assurance.sensitivity_audit import sensitivity_audit
         (data_independence, 0.01),
         (sensitivity_audit, 0.01),
         (bad_values, 0.1),
+        (additivity, 0.001),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
