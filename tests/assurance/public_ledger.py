@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from math import sqrt
 from pathlib import Path
 from random import Random
@@ -20,9 +21,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
-from research.accuracy.looks import Goal, next_step
-
 from assurance.data_independence import SameSalts
+from assurance.planting import plant_class, replaces
 from assurance.report import Finding
 from noisebank.answers import Answer, RelativeAnswer
 from noisebank.entropy import workload
@@ -36,6 +36,7 @@ from noisebank.recovery import recover
 from noisebank.service import shown
 from noisebank.steps import Steps
 from noisebank.units import Precision
+from research.accuracy.looks import Goal, next_step
 from support import memory_account, write_people
 
 ROWS, SMOKERS = 2_000, (600, 60)
@@ -53,7 +54,7 @@ QUESTIONS = (
     "SELECT town, COUNT(*) FROM people GROUP BY town",
     "SELECT AVG(income) FROM people WHERE smoker",
 )
-Plant = Callable[[Account], object]
+Plant = Callable[[Account], AbstractContextManager[None]]
 Seen = list[str]
 
 
@@ -180,6 +181,7 @@ class Searching(Account):
 
     bounds: tuple[float, ...] = ()
 
+    @replaces
     def ask(self, sql: str, **said: Any) -> Any:
         wanted = wish(**{name: said.get(name) for name in ("relative", "confidence", "sigma")})
         if not isinstance(wanted, RelativeWish):
@@ -205,6 +207,7 @@ class Searching(Account):
 class GoingOn(Account):
     """Asks again by itself, for smaller values, where it was not reached."""
 
+    @replaces
     def ask(self, sql: str, **said: Any) -> Any:
         found = super().ask(sql, **said)
         if isinstance(found, RelativeAnswer) and not found.reached and not said["key"].endswith("again"):
@@ -216,6 +219,7 @@ class GoingOn(Account):
 class Refusing(Account):
     """Says that a relative request failed where it was not reached: an error that others may see."""
 
+    @replaces
     def ask(self, sql: str, **said: Any) -> Any:
         found = super().ask(sql, **said)
         if isinstance(found, RelativeAnswer) and not found.reached:
@@ -264,13 +268,11 @@ def read_search(runs: int) -> tuple[int, int, float]:
 def public_ledger(share: float) -> Finding:
     """150 sequences of 40 requests at full share."""
     sequences, length = max(3, round(150 * share)), 40 if share >= 0.1 else 25
-    found = sum(_run(seed, length, lambda account: None) for seed in range(sequences))
+    found = sum(_run(seed, length, nullcontext) for seed in range(sequences))
     few = max(2, round(15 * share))
     planted = {}
     for bug, kind in PLANTS.items():
-        told = [
-            _run(seed, length, lambda account, kind=kind: setattr(account, "__class__", kind)) for seed in range(few)
-        ]
+        told = [_run(seed, length, partial(plant_class, kind=kind)) for seed in range(few)]
         planted[f"{bug} ({sum(each > 0 for each in told)} of {few} sequences told apart)"] = all(told)
     inside, named, closest = read_search(few)
     said = (
@@ -292,6 +294,7 @@ def _run(seed: int, length: int, plant: Plant) -> int:
     random = workload(seed)
     with TemporaryDirectory() as folder:
         accounts = two_accounts(Path(folder), random, cubes=bool(seed % 2))
-        for account in accounts:
-            plant(account)
-        return differences(accounts, requests(random, length))
+        with ExitStack() as planted:
+            for account in accounts:
+                planted.enter_context(plant(account))
+            return differences(accounts, requests(random, length))

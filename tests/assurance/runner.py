@@ -77,9 +77,7 @@ class Runner:
             return
         commit, date = version(self.shelf.root), now()
         if self.recorded and commit.endswith("-dirty"):
-            raise Uncommitted(
-                "src, tests, research, contracts or requirements have changes that are not committed"
-            )
+            raise Uncommitted("src, tests, research, contracts or requirements have changes that are not committed")
         before = Tree(self.shelf.root).digest_of(row)
         started = time.perf_counter()
         with tempfile.TemporaryDirectory(prefix="noisebank-assurance-", dir=memory()) as room:

@@ -8,9 +8,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from assurance.additivity import additivity
 from assurance.bad_values import bad_values
 from assurance.blur_attack import blur_attack, combinations, promised_covariance
 from assurance.data_independence import data_independence
+from assurance.hostile_server import hostile_server
 from assurance.low_bits import low_bits
 from assurance.mu_audit import mu_audit, mu_lower_bound
 from assurance.public_ledger import public_ledger
@@ -32,6 +34,8 @@ from assurance.stopping_rules import stopping_rules
         (sensitivity_audit, 0.01),
         (bad_values, 0.1),
         (stopping_rules, 0.01),
+        (hostile_server, 0.001),
+        (additivity, 0.001),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
