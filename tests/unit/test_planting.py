@@ -119,8 +119,9 @@ ROWS = (
     "low_bits", "sensitivity_audit", "blur_attack", "bad_values", "tampering", "ask_once",
     "additivity", "hostile_host", "hostile_server", "stopping_rules",
 )  # fmt: skip
-"""Not `crashes`, `data_independence` and `public_ledger`, which put watchers, tapes and crashes in their places besides,
-nor `memory_soak` and `revoked_person`, which replace constants: whether those took effect, only the outcome says."""
+"""Not `crashes`, `data_independence` and `public_ledger`, which put watchers, tapes and crashes in their places
+besides, nor `memory_soak` and `revoked_person`, which replace constants: only the outcome says whether those took
+effect."""
 
 
 @pytest.mark.parametrize("row", ROWS)
