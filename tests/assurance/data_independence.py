@@ -109,6 +109,8 @@ def requests(random: Random, count: int) -> list[Asking]:
         }
         if random.random() < 0.3:
             wish = {"epsilon": random.choice(["0.1", "0.5", "1", "50"]), "delta": random.choice(["1e-6", "1e-4", "2"])}
+        elif random.random() < 0.2:
+            wish = {"relative": random.choice(["5%", "0.3", "2"]), "floor": random.choice([None, "5", "400", "0"])}
         rest: dict[str, Any] = {"analyst": random.choice(["owner", "owner", "ann", "ann", "bob", "eve"])}
         if random.random() < 0.4:
             rest["key"] = f"key {random.randrange(6)}"
