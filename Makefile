@@ -5,7 +5,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q install
 export PYTHONHASHSEED ?= 0
 
-.PHONY: demo test test-extras proofs mutants lint fast package assurance papers contracts lock clean help
+.PHONY: demo test shuffled test-extras proofs mutants lint fast package assurance papers contracts lock clean help
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 14
@@ -16,14 +16,14 @@ demo: .venv/.runtime  ## make a survey and a bank, ask 150 questions, verify the
 test: lint .venv/.dev  ## everything that must pass, in a few minutes
 	@tools/system-parts
 	@tools/npm-parts
-	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not slow and not extras and not flower" --ignore tests/browser --ignore tests/system/test_crowd_processes.py
-	$(BIN)/python -m pytest -q -m "not slow" tests/system/test_crowd_processes.py  # alone: ten processes with deadlines
-	$(BIN)/python -m pytest -q -m "not slow" tests/browser  # apart: its driver keeps an event loop running
+	@tools/run-tests main crowd browser
+
+shuffled: .venv/.dev  ## the main tests in a random order; NOISEBANK_SHUFFLE=N repeats one
+	@tools/run-tests shuffled
 
 test-extras: .venv/.extras .flower-venv/.ready  ## what needs heavy parts: Spark in local mode, torch, Flower
 	@tools/system-parts java
-	$(BIN)/python -m pytest -q -m "extras and not slow"
-	.flower-venv/bin/python -m pytest -q --noconftest -m "flower" tests/system/test_learning_flower.py
+	@tools/run-tests extras flower
 
 proofs: .venv/.dev  ## bounded proofs about the compiled contract (halmos), one by one: up to an hour
 	@tools/system-parts
