@@ -20,8 +20,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
-from research.accuracy.looks import Goal, next_step
-
 from assurance.data_independence import SameSalts
 from assurance.report import Finding
 from noisebank.answers import Answer, RelativeAnswer
@@ -36,6 +34,7 @@ from noisebank.recovery import recover
 from noisebank.service import shown
 from noisebank.steps import Steps
 from noisebank.units import Precision
+from research.accuracy.looks import Goal, next_step
 from support import memory_account, write_people
 
 ROWS, SMOKERS = 2_000, (600, 60)

@@ -69,7 +69,7 @@ def refusal(error: Exception) -> dict[str, str]:
     """What the server is told of an error: which of a few kinds it is. Flower would send the error's text."""
     for kind, reason in REFUSALS.items():
         if isinstance(error, kind):
-            return {"kind": kind.__name__, "reason": reason}
+            return {"kind": kind.kind, "reason": reason}
     return {"kind": "Failed", "reason": "this device sends no report"}
 
 
