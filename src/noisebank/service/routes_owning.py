@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
@@ -11,7 +10,7 @@ from starlette.responses import JSONResponse, Response
 from noisebank.service.access import Access
 from noisebank.service.gate import MAY_MANAGE
 from noisebank.service.problems import Turned
-from noisebank.service.roles import Caller, KeyFacts, Part, Person, Scope
+from noisebank.service.roles import Caller, Part, Person, Scope
 from noisebank.service.routes_public import PROBLEMS
 from noisebank.service.wire import KeyIn, Keys, LimitIn, NewKey, People, PersonIn, PersonOut, ViewOut, WalletIn
 
@@ -76,7 +75,7 @@ async def enable(request: Request, name: str, caller: Owner) -> Response:
 @router.get("/{name}/keys", response_model=Keys)
 async def keys(request: Request, name: str, caller: Owner) -> Response:
     """Somebody's keys, without their secrets."""
-    return JSONResponse({"keys": [_key(each) for each in _access(request).keys(_there(request, name).name)]})
+    return JSONResponse({"keys": [each.to_json() for each in _access(request).keys(_there(request, name).name)]})
 
 
 @router.post("/{name}/keys", response_model=NewKey, status_code=201)
@@ -85,7 +84,7 @@ async def make_key(request: Request, name: str, given: KeyIn, caller: Owner) -> 
     scopes = None if given.scopes is None else [Scope(scope) for scope in given.scopes]
     seconds = None if given.days is None else given.days * DAY
     secret, made = _access(request).make_key(name, scopes, given.label, seconds)
-    return JSONResponse({**_key(made), "secret": secret}, 201, {"cache-control": "no-store"})
+    return JSONResponse({**made.to_json(), "secret": secret}, 201, {"cache-control": "no-store"})
 
 
 @router.delete("/{name}/keys/{id}", status_code=204, response_class=Response)
@@ -114,7 +113,3 @@ def _person(request: Request, person: Person) -> dict[str, Any]:
         "name": person.name, "role": person.part.value, "wallet": person.wallet, "must_sign": person.must_sign,
         "made": person.made, "disabled": person.disabled, "views": views,
     }  # fmt: skip
-
-
-def _key(key: KeyFacts) -> dict[str, Any]:
-    return {**asdict(key), "scopes": list(key.scopes)}

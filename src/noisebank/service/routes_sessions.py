@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
@@ -26,7 +25,7 @@ def whose(caller: Caller) -> str | None:
 async def sessions(request: Request, caller: Somebody) -> Response:
     """The sessions that are open, oldest first: one's own; with `manage`, everybody's."""
     found = request.app.state.access.sessions(whose(caller))
-    return JSONResponse({"sessions": [{**asdict(each), "current": each.id == caller.session} for each in found]})
+    return JSONResponse({"sessions": [{**each.to_json(), "current": each.id == caller.session} for each in found]})
 
 
 @router.delete("/{id}", status_code=204, response_class=Response)
