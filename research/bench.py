@@ -7,7 +7,7 @@ import click
 from noisebank.commands.options import as_json, guarded
 
 
-@click.group()
+@click.group("bench")
 def bench() -> None:
     """Measure, as ratios in one run."""
 

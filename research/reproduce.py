@@ -11,7 +11,7 @@ from noisebank.commands.options import as_json, guarded
 from research.papers.names import EXHIBITS, PAPERS
 
 
-@click.command()
+@click.command("reproduce")
 @click.argument(
     "name",
     type=click.Choice(["table2", "opu", "ldp", "chained", "bayes", "fedsgd", "crowd", "all", *PAPERS, *EXHIBITS]),

@@ -255,7 +255,7 @@ def _present(account: Account) -> bool:
 
 
 def _variable(role: Role) -> str:
-    return f"NOISEBANK_{role.name}_KEY"
+    return f"NOISEBANK_{role.value.upper()}_KEY"
 
 
 def _made(role: Role, path: Path, entropy: Entropy) -> Key:

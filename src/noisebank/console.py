@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from noisebank.answers import Answer, Quote
     from noisebank.audit.report import Report
     from noisebank.quotes import Explained
-    from noisebank.statement import Statement
+    from noisebank.statement import Entry, Statement
 
 out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -88,19 +88,27 @@ def _expected(quote: Quote) -> str:
 
 def plain_quote(quote: Quote) -> dict[str, Any]:
     """For --json."""
-    named = {name: getattr(quote, name) for name in quote.__slots__}
-    if quote.parts:
-        named |= {"parts": [plain_quote(part) for part in quote.parts], "stddev": None}
-        more: dict[str, Any] = {"case": quote.case.name, "affordable": quote.affordable, "remains": quote.remains}
-        return {**named, **more, "how_many": quote.how_many, "error_at_95": None}
-    del named["parts"]
-    more = {
+    parts = {"parts": [plain_quote(part) for part in quote.parts]} if quote.parts else {}
+    return {
+        "sql": quote.sql,
         "case": quote.case.name,
+        "wanted": quote.wanted,
+        "cost": quote.cost,
+        "left": quote.left,
+        "stddev": None if parts else quote.stddev,
+        "reused_stddev": quote.reused_stddev,
+        "share_now": quote.share_now,
+        "share_after": quote.share_after,
+        "cube": quote.cube,
+        "cell_factor": quote.cell_factor,
+        "first_look": quote.first_look,
+        **parts,
+        "floor": quote.floor,
         "affordable": quote.affordable,
         "remains": quote.remains,
         "how_many": quote.how_many,
+        "error_at_95": None if parts else quote.interval_half_width(),
     }
-    return {**named, **more, "error_at_95": quote.interval_half_width()}
 
 
 def show_curve(points: Sequence[Quote], chosen: Quote) -> None:
@@ -177,7 +185,12 @@ def plain_answer(answer: Answer) -> dict[str, Any]:
     }
     inferred = answer.inferred
     if inferred is not None:
-        plain["inferred"] = {name: getattr(inferred, name) for name in inferred.__slots__}
+        plain["inferred"] = {
+            "cube": inferred.cube,
+            "measurements": inferred.measurements,
+            "first_look": inferred.first_look,
+            "alone": inferred.alone,
+        }
     if isinstance(answer, RelativeAnswer):
         plain |= {
             "reached": answer.reached,
@@ -226,9 +239,36 @@ def show_statement(statement: Statement, last: int) -> None:
 
 def plain_statement(statement: Statement) -> dict[str, Any]:
     """For --json."""
-    named = {name: getattr(statement, name) for name in statement.__slots__}
-    entries = [{name: getattr(entry, name) for name in entry.__slots__} for entry in statement.entries]
-    return {**named, "cases": {case.name: n for case, n in statement.cases.items()}, "entries": entries}
+    return {
+        "name": statement.name,
+        "account": statement.account,
+        "budget": statement.budget,
+        "spent": statement.spent,
+        "left": statement.left,
+        "naive": statement.naive,
+        "share": statement.share,
+        "epsilon": statement.epsilon,
+        "delta": statement.delta,
+        "raised": statement.raised,
+        "lowered": statement.lowered,
+        "measurements": statement.measurements,
+        "cases": {case.name: count for case, count in statement.cases.items()},
+        "entries": [_plain_entry(entry) for entry in statement.entries],
+        "changes": statement.changes,
+    }
+
+
+def _plain_entry(entry: Entry) -> dict[str, Any]:
+    return {
+        "id": entry.id,
+        "time": entry.time,
+        "analyst": entry.analyst,
+        "sql": entry.sql,
+        "case": entry.case.name,
+        "cost": entry.cost,
+        "spent": entry.spent,
+        "published": entry.published,
+    }
 
 
 def show_report(report: Report) -> None:

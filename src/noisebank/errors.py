@@ -35,7 +35,7 @@ NoisebankError
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from noisebank.units import Precision
@@ -44,9 +44,29 @@ if TYPE_CHECKING:
 class NoisebankError(Exception):
     """Base of all errors that this package raises on purpose."""
 
+    kind: ClassVar[str] = "NoisebankError"
+    """What `--json`, logs and refusals call it. A literal: renaming a class does not change what outsiders read."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as message and fields: most errors are made from something other than their message."""
+        return _restore_error, (type(self), self.args, dict(self.__dict__))
+
+
+def _restore_error(kind: type[NoisebankError], arguments: tuple[Any, ...], fields: dict[str, Any]) -> NoisebankError:
+    error = kind.__new__(kind, *arguments)
+    error.__dict__.update(fields)
+    return error
+
+
+def kind_of(error: BaseException) -> str:
+    """The name under which an error is reported: ours have one of their own, foreign ones that of their class."""
+    return error.kind if isinstance(error, NoisebankError) else type(error).__name__
+
 
 class Misuse(NoisebankError):
     """The request is wrong in itself. Nothing happened."""
+
+    kind = "Misuse"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +85,8 @@ class Mistake:
 class BadPolicy(Misuse):
     """Every mistake of a policy, found in one reading."""
 
+    kind = "BadPolicy"
+
     def __init__(self, mistakes: tuple[Mistake, ...], origin: str = "policy") -> None:
         lines = "\n".join(f"  {mistake}" for mistake in mistakes)
         noun = "mistake" if len(mistakes) == 1 else "mistakes"
@@ -76,9 +98,13 @@ class BadPolicy(Misuse):
 class BadQuery(Misuse):
     """The text is not SQL, or names something that the policy does not declare."""
 
+    kind = "BadQuery"
+
 
 class UnsupportedQuery(Misuse):
     """Valid SQL with a clause that this bank does not answer."""
+
+    kind = "UnsupportedQuery"
 
     def __init__(self, clause: str, advice: str) -> None:
         super().__init__(f"{clause} is not supported: {advice}")
@@ -88,6 +114,8 @@ class UnsupportedQuery(Misuse):
 class BadRequest(Misuse):
     """A parameter outside its range."""
 
+    kind = "BadRequest"
+
     def __init__(self, parameter: str, got: object, allowed: str) -> None:
         super().__init__(f"{parameter} = {got!s}: {allowed}")
         self.parameter, self.got, self.allowed = parameter, got, allowed
@@ -96,25 +124,37 @@ class BadRequest(Misuse):
 class BadTable(Misuse):
     """The table cannot be read, or contradicts its policy. Never quotes a value of the table."""
 
+    kind = "BadTable"
+
 
 class BadBank(Misuse):
     """The folder is no bank, or something in it cannot be read."""
+
+    kind = "BadBank"
 
 
 class BankInUse(Misuse):
     """Another process holds the bank."""
 
+    kind = "BankInUse"
+
 
 class BadLedger(Misuse):
     """The chain cannot be used as it is: wrong chain or contract, no funds, no answer."""
+
+    kind = "BadLedger"
 
 
 class Refused(NoisebankError):
     """A sound request that is refused. Nothing was spent by refusing it."""
 
+    kind = "Refused"
+
 
 class BudgetExhausted(Refused):
     """The answer costs more than the account has left."""
+
+    kind = "BudgetExhausted"
 
     def __init__(self, asked: Precision, left: Precision) -> None:
         super().__init__(f"this answer costs {asked} precision; {left} is left. Nothing was spent")
@@ -124,6 +164,8 @@ class BudgetExhausted(Refused):
 class ViewExhausted(Refused):
     """The answer would tell this analyst more than the owner allows."""
 
+    kind = "ViewExhausted"
+
     def __init__(self, limit: Precision, used: Precision) -> None:
         super().__init__(f"this analyst may learn {limit} precision and has learned {used}. Nothing was spent")
         self.limit, self.used = limit, used
@@ -131,6 +173,8 @@ class ViewExhausted(Refused):
 
 class DrawsExhausted(Refused):
     """The account has drawn as much noise as the proof of its budget allows. Known answers are still reused."""
+
+    kind = "DrawsExhausted"
 
     def __init__(self, most: int, drawn: int) -> None:
         super().__init__(
@@ -143,6 +187,8 @@ class DrawsExhausted(Refused):
 class PriceMoved(Refused):
     """Somebody else's answer changed the price between quote and reservation."""
 
+    kind = "PriceMoved"
+
     def __init__(self, limit: Precision) -> None:
         super().__init__(f"this answer now costs more than the agreed {limit}; quote again")
         self.limit = limit
@@ -151,9 +197,13 @@ class PriceMoved(Refused):
 class TableChanged(Refused):
     """The table's identity differs from the one recorded when the account was opened."""
 
+    kind = "TableChanged"
+
 
 class KeyReused(Refused):
     """The same idempotency key came with another request."""
+
+    kind = "KeyReused"
 
     def __init__(self, key: str) -> None:
         super().__init__(f"the idempotency key {key!r} was used for another request; choose a new one")
@@ -163,13 +213,19 @@ class KeyReused(Refused):
 class AlreadyTookPart(Refused):
     """A device has one participation in a learning task, and it is used."""
 
+    kind = "AlreadyTookPart"
+
 
 class AnswerLost(Refused):
     """The ledger shows an answer that the vault no longer has. It is never measured again."""
 
+    kind = "AnswerLost"
+
 
 class LedgerRefused(Refused):
     """The contract said no, in its own words."""
+
+    kind = "LedgerRefused"
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -179,17 +235,25 @@ class LedgerRefused(Refused):
 class LedgerHalted(Refused):
     """The chain contradicts what it said before, deeper than it may: nothing is spent until somebody has looked."""
 
+    kind = "LedgerHalted"
+
 
 class OutcomeUnknown(NoisebankError):
     """A step was cut off: it may or may not have been charged. Ask again with the same key."""
+
+    kind = "OutcomeUnknown"
 
 
 class Unreachable(OutcomeUnknown):
     """A service gave no answer in the time there was. What was asked may have been charged: the same key finds out."""
 
+    kind = "Unreachable"
+
 
 class TurnedAway(NoisebankError):
     """A service refused a request before its bank saw it. Nothing was spent."""
+
+    kind = "TurnedAway"
 
     def __init__(self, detail: str, problem: str = "", status: int = 0) -> None:
         super().__init__(detail)
@@ -199,25 +263,37 @@ class TurnedAway(NoisebankError):
 class NotSignedIn(TurnedAway):
     """No key or session, one that opens nothing, or a wallet's signature that does not hold."""
 
+    kind = "NotSignedIn"
+
 
 class NotAllowed(TurnedAway):
     """This key or role may not do that."""
+
+    kind = "NotAllowed"
 
 
 class NotFound(TurnedAway):
     """Nothing there, or nothing of the caller's."""
 
+    kind = "NotFound"
+
 
 class TooBusy(TurnedAway):
     """Faster than this key may ask, or more than the service can queue; asked again in vain."""
+
+    kind = "TooBusy"
 
 
 class VaultUnreachable(OutcomeUnknown):
     """The vault's database cannot be reached. Whatever was charged stays charged; ask again with the same key."""
 
+    kind = "VaultUnreachable"
+
 
 class Tampered(NoisebankError):
     """A journal or vault contradicts itself or its signatures."""
+
+    kind = "Tampered"
 
     def __init__(self, what: str, block: int | None = None) -> None:
         super().__init__(what if block is None else f"block {block}: {what}")

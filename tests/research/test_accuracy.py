@@ -8,10 +8,10 @@ import sys
 from math import floor, log2, sqrt, tanh
 
 import pytest
-from research.accuracy.looks import Goal, next_step
 
 from noisebank.entropy import simulation
 from noisebank.units import Precision
+from research.accuracy.looks import Goal, next_step
 from research.accuracy.opu import BY_TYPE, DEFAULTS, ONE_VALUE, Opu, cut, opu, published, satisfied_row
 from research.accuracy.sound import Compared, compare, goal_for
 from research.accuracy.unsound import (

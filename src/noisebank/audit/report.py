@@ -58,6 +58,27 @@ class AccountReport:
     spent_on: dict[str, int]
     """By public byte."""
 
+    def to_json(self) -> dict[str, Any]:
+        """For --json."""
+        return {
+            "account": self.account,
+            "unit": self.unit,
+            "budget": self.budget,
+            "spent": self.spent,
+            "base": self.base,
+            "plain": self.plain,
+            "cubes": self.cubes,
+            "version": self.version,
+            "naive": self.naive,
+            "cases": self.cases,
+            "reserved": self.reserved,
+            "published": self.published,
+            "burnt": self.burnt,
+            "refused": self.refused,
+            "views": self.views,
+            "spent_on": self.spent_on,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
@@ -81,9 +102,20 @@ class Report:
 
     def plain(self) -> dict[str, Any]:
         """For --json."""
-        named = {name: getattr(self, name) for name in self.__slots__}
-        named["accounts"] = [{name: getattr(a, name) for name in a.__slots__} for a in self.accounts]
-        return named
+        return {
+            "passed": self.passed,
+            "problem": self.problem,
+            "block": self.block,
+            "source": self.source,
+            "level": self.level,
+            "blocks": self.blocks,
+            "transactions": self.transactions,
+            "head": self.head,
+            "accounts": [account.to_json() for account in self.accounts],
+            "compared_with": self.compared_with,
+            "proves": self.proves,
+            "cannot_see": self.cannot_see,
+        }
 
 
 def account_report(account: bytes, tally: Tally) -> AccountReport:

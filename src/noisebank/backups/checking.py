@@ -12,7 +12,7 @@ import apsw
 from noisebank.audit.comparing import History
 from noisebank.audit.openings import check_openings
 from noisebank.audit.verifier import JournalHistory
-from noisebank.errors import BadBank, NoisebankError, Tampered
+from noisebank.errors import BadBank, NoisebankError, Tampered, kind_of
 from noisebank.ledger.journal import Journal
 from noisebank.opening import read_row
 from noisebank.owning import OPENED_BY, opened_as
@@ -74,7 +74,7 @@ def check(history: History, vault: Vault) -> Checked:
             raise
         except (NoisebankError, KeyError, TypeError, ValueError, AttributeError) as error:
             what = f"the vault's records of the account {state.account.hex()[:12]} make no sense"
-            raise Tampered(f"{what} ({type(error).__name__})") from None
+            raise Tampered(f"{what} ({kind_of(error)})") from None
     unknown = tuple(id for account, id in sealed_ids if books.reservation(account, id) is None)
     return Checked(accounts, len(sealed_ids), recomputed, tuple(lost), tuple(unfinished), unknown)
 

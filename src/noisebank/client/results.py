@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import nan
 from typing import TYPE_CHECKING, Any
@@ -217,12 +217,25 @@ class Quote:
     @classmethod
     def read(cls, raw: dict[str, Any]) -> Quote:
         """From the wire."""
-        given = {each.name: raw[each.name] for each in fields(cls) if each.name in raw}
-        given |= {name: precision_of(value) for name, value in given.items() if name in AMOUNTS and value is not None}
-        given["case"] = Case[raw["case"]]
-        given["stddev"] = nan if raw["stddev"] is None else raw["stddev"]
-        given["parts"] = tuple(cls.read(part) for part in raw["parts"])
-        return cls(**given, raw=raw)
+        view_left = raw.get("view_left")
+        return cls(
+            sql=raw["sql"],
+            case=Case[raw["case"]],
+            cost=precision_of(raw["cost"]),
+            wanted=precision_of(raw["wanted"]),
+            left=precision_of(raw["left"]),
+            stddev=nan if raw["stddev"] is None else raw["stddev"],
+            share_now=raw["share_now"],
+            share_after=raw["share_after"],
+            affordable=raw["affordable"],
+            how_many=raw["how_many"],
+            first_look=precision_of(raw["first_look"]) if "first_look" in raw else NOTHING,
+            view_left=None if view_left is None else precision_of(view_left),
+            in_words=raw.get("in_words", ""),
+            parts=tuple(cls.read(part) for part in raw["parts"]),
+            floor=raw.get("floor"),
+            raw=raw,
+        )
 
     def interval_half_width(self, confidence: float = 0.95) -> float:
         """How far the answer may be off at this confidence."""

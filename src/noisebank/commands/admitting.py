@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from noisebank.service.access import Access
 
 
-@click.group()
+@click.group("key")
 def key() -> None:
     """Who may come in: keys for the HTTP API, sessions, people shut out."""
 
@@ -154,7 +153,7 @@ def sessions(name: str | None, folder: Path, as_json: bool) -> None:
     with closing(_access(folder)) as access:
         found = access.sessions(name)
     if as_json:
-        console.show_json({"sessions": [asdict(each) for each in found]})
+        console.show_json({"sessions": [each.to_json() for each in found]})
         return
     rows = [(each.id, f"{each.person}, by " + (f"the key {each.key}" if each.key else f"the wallet {each.wallet}"))
             for each in found]  # fmt: skip

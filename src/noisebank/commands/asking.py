@@ -10,7 +10,7 @@ import click
 from noisebank.commands.options import as_json, guarded, in_bank, of_account, opened_bank, wished
 
 
-@click.command()
+@click.command("quote")
 @click.argument("question")
 @wished
 @click.option("--curve", is_flag=True, help="Show price against error around this wish, as a table and a chart.")
@@ -47,7 +47,7 @@ def quote(
         console.show_curve(points, price)
 
 
-@click.command()
+@click.command("ask")
 @click.argument("question")
 @wished
 @click.option("--at-most", metavar="P", help="The most precision that may be spent on it.")
@@ -80,7 +80,7 @@ def ask(
     show_json(plain_result(answer)) if as_json else show_result(answer)
 
 
-@click.command()
+@click.command("explain")
 @click.argument("question", required=False)
 @in_bank
 @of_account

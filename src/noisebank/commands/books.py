@@ -9,7 +9,7 @@ import click
 from noisebank.commands.options import as_json, guarded, in_bank, of_account, opened_bank
 
 
-@click.command()
+@click.command("statement")
 @in_bank
 @of_account
 @click.option("--last", type=int, default=10, show_default=True, help="How many entries to show.")

@@ -16,7 +16,7 @@ DEPLOYER = "NOISEBANK_DEPLOYER_KEY"
 to_node = click.option("--rpc", metavar="URL", required=True, envvar="NOISEBANK_RPC", help="A node of the chain.")
 
 
-@click.command()
+@click.command("deploy")
 @to_node
 @click.option("--key", type=click.Path(path_type=Path), help=f"The key that pays; or set {DEPLOYER}.")
 @as_json
@@ -38,7 +38,7 @@ def deploy(rpc: str, key: Path | None, as_json: bool) -> None:
     console.say(f"next: noisebank init bank --rpc URL --contract {where.contract} --from-block {where.created}")
 
 
-@click.command()
+@click.command("anchor")
 @to_node
 @click.option("--contract", metavar="ADDRESS", help="An anchors contract; a new one is deployed if not said.")
 @in_bank

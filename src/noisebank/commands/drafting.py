@@ -9,7 +9,7 @@ import click
 from noisebank.commands.options import as_json, guarded, header
 
 
-@click.group()
+@click.group("policy")
 def policy() -> None:
     """Draft and check policies."""
 

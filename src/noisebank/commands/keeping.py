@@ -10,7 +10,7 @@ import click
 from noisebank.commands.options import as_json, guarded
 
 
-@click.command()
+@click.command("backup")
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.argument("target", type=click.Path(path_type=Path))
 @click.option("--with-keys", is_flag=True, help="Copy the keys and the address of a chain's node as well.")
@@ -48,7 +48,7 @@ def backup(folder: Path, target: Path, with_keys: bool, as_json: bool) -> None:
     ])  # fmt: skip
 
 
-@click.command()
+@click.command("restore")
 @click.argument("source", type=click.Path(path_type=Path))
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--replace", is_flag=True, help="FOLDER holds a bank: move it aside, use its journal if that is newer.")

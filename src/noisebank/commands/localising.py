@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from noisebank.federated.local import Estimate
 
 
-@click.group()
+@click.group("local")
 def local() -> None:
     """Report without a trusted bank: each device adds its own noise, its budget is on the ledger."""
 

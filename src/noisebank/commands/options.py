@@ -30,7 +30,7 @@ def guarded(command: Command) -> Command:
             if options.get("as_json"):
                 from noisebank.console import show_json
 
-                show_json({"error": type(error).__name__, "message": str(error)})
+                show_json({"error": error.kind, "message": str(error)})
             click.secho(f"{'refused' if code == 1 else 'error'}: {error}", err=True, fg="red")
             sys.exit(code)
 

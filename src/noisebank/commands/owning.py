@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from noisebank.path import Account
 
 
-@click.command()
+@click.command("init")
 @click.argument("folder", type=click.Path(path_type=Path), default=Path("bank"))
 @owner_key
 @click.option("--rpc", metavar="URL", envvar="NOISEBANK_RPC", help="A node: the ledger shall be a contract there.")
@@ -159,7 +159,7 @@ def open_(
     console.facts(f"Opened {account.name}", rows)
 
 
-@click.group()
+@click.group("budget")
 def budget() -> None:
     """Lower or raise an account's budget (the owner's key is needed)."""
 

@@ -30,7 +30,7 @@ record = click.option(
 )
 
 
-@click.group()
+@click.group("relay")
 def relay() -> None:
     """A mean over members who trust nobody in particular: by relay (Chained-DP) or under masks."""
 

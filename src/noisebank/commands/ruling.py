@@ -10,7 +10,7 @@ import click
 from noisebank.commands.options import as_json, guarded, in_bank, of_account, opened_bank, owner_key
 
 
-@click.group()
+@click.group("analyst")
 def analyst() -> None:
     """Set how much each analyst may learn, and see what they have learned."""
 
@@ -77,7 +77,7 @@ def list_(folder: Path, account: str | None, as_json: bool) -> None:
     console.facts("Analysts", [(row["analyst"], f"learned {row['used']} of {row['limit']}") for row in rows] or nobody)
 
 
-@click.group()
+@click.group("roles")
 def roles() -> None:
     """See and hand over the roles of owner and curator."""
 
@@ -165,7 +165,7 @@ def accept(folder: Path, account: str | None, owner_key: Path | None, as_json: b
     console.show_json({"owner": state.owner}) if as_json else console.say(f"the owner is now {state.owner}")
 
 
-@click.command()
+@click.command("pause")
 @in_bank
 @of_account
 @owner_key
@@ -179,7 +179,7 @@ def pause(folder: Path, account: str | None, owner_key: Path | None, as_json: bo
     _switch("pause", folder, account, owner_key, as_json)
 
 
-@click.command()
+@click.command("resume")
 @in_bank
 @of_account
 @owner_key

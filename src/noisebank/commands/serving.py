@@ -10,7 +10,7 @@ import click
 from noisebank.commands.options import as_json, guarded, opened_bank, owner_key
 
 
-@click.command()
+@click.command("serve")
 @click.option("--settings", "-s", type=click.Path(path_type=Path), help="A TOML file; see the guide for its names.")
 @click.option("--bank", "-b", type=click.Path(path_type=Path), envvar="NOISEBANK_BANK", help="The bank's folder.")
 @click.option("--host", help="Where to listen; 127.0.0.1 unless said otherwise.")

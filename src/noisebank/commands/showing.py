@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from noisebank.service.settings import Settings
 
 
-@click.command()
+@click.command("demo")
 @click.option(
     "--folder",
     type=click.Path(path_type=Path),

@@ -10,7 +10,7 @@ import click
 from noisebank.commands.options import as_json, guarded
 
 
-@click.command()
+@click.command("verify")
 @click.argument("journal", type=click.Path(path_type=Path), required=False)
 @click.option("--rpc", metavar="URL", help="Instead of a journal: a node of the chain that holds the ledger.")
 @click.option("--contract", metavar="ADDRESS", help="With --rpc: the ledger's address.")

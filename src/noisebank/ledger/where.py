@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from noisebank.errors import BadBank
@@ -33,7 +33,11 @@ def write_where(path: Path, where: Where) -> None:
     """For the bank's eyes only."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "w") as file:
-        json.dump({"format": FORMAT, **asdict(where)}, file, indent=1)
+        facts = {
+            "format": FORMAT, "url": where.url, "contract": where.contract, "chain_id": where.chain_id,
+            "created": where.created, "confirmations": where.confirmations,
+        }  # fmt: skip
+        json.dump(facts, file, indent=1)
         file.write("\n")
         file.flush()
         os.fsync(file.fileno())
@@ -45,7 +49,15 @@ def read_where(path: Path) -> Where:
         fields = json.loads(path.read_text())
         if fields.pop("format") != FORMAT:
             raise ValueError("another format")
-        where = Where(**{**fields, "url": os.environ.get(URL_VARIABLE) or fields["url"]})
+        if not fields.keys() <= {"url", "contract", "chain_id", "created", "confirmations"}:
+            raise ValueError("an unknown key")
+        where = Where(
+            url=os.environ.get(URL_VARIABLE) or fields["url"],
+            contract=fields["contract"],
+            chain_id=fields["chain_id"],
+            created=fields.get("created", 0),
+            confirmations=fields.get("confirmations", 1),
+        )
         numbers = (where.chain_id, where.created, where.confirmations)
         if not ADDRESS.fullmatch(where.contract) or any(type(number) is not int for number in numbers):
             raise ValueError("no address or number")

@@ -11,6 +11,8 @@ import traceback
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
+from noisebank.errors import kind_of
+
 
 class Log:
     """Writes lines; whole ones, whoever else writes."""
@@ -43,6 +45,6 @@ class Log:
         """A mistake of ours: where it happened. Messages of foreign errors may quote data, so they stay out."""
         frames = traceback.extract_tb(error.__traceback__)
         self.line(
-            "failure", request=request, error=type(error).__name__,
+            "failure", request=request, error=kind_of(error),
             at=[f"{frame.filename.rpartition('noisebank/')[2]}:{frame.lineno} {frame.name}" for frame in frames[-12:]],
         )  # fmt: skip

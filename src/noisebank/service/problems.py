@@ -15,6 +15,8 @@ MEDIA = "application/problem+json"
 class Turned(errors.NoisebankError):
     """A request that the service turns away before the bank sees it. Nothing is spent."""
 
+    kind = "Turned"
+
     def __init__(self, name: str, detail: str, retry_after: float | None = None) -> None:
         super().__init__(detail)
         self.name, self.retry_after = name, retry_after

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 
 class Part(Enum):
@@ -72,6 +73,18 @@ class KeyFacts:
     expires: int | None
     revoked: int | None
 
+    def to_json(self) -> dict[str, Any]:
+        """As the API shows it."""
+        return {
+            "id": self.id,
+            "person": self.person,
+            "scopes": list(self.scopes),
+            "label": self.label,
+            "made": self.made,
+            "expires": self.expires,
+            "revoked": self.revoked,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class SessionFacts:
@@ -83,3 +96,14 @@ class SessionFacts:
     wallet: str | None
     made: int
     expires: int
+
+    def to_json(self) -> dict[str, Any]:
+        """As the API and `noisebank key sessions` show it."""
+        return {
+            "id": self.id,
+            "person": self.person,
+            "key": self.key,
+            "wallet": self.wallet,
+            "made": self.made,
+            "expires": self.expires,
+        }

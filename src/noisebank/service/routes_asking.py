@@ -43,7 +43,7 @@ Cursor = Annotated[str | None, Query(max_length=20)]
 Limit = Annotated[int, Query(ge=1, le=MOST_ROWS)]
 
 
-@router.post("/quotes", response_model=QuoteOut)
+@router.post("/quotes", name="quote", response_model=QuoteOut)
 async def quote(request: Request, dataset: str, asked: WishIn, caller: Quoter) -> Response:
     """What an answer would cost now. Free, and opens no data."""
     state = request.app.state
@@ -138,7 +138,7 @@ class ShortCut:
         return Response(self._away.replace(WHICH.encode(), state["request"].encode()), 503, self._headers, MEDIA)
 
 
-@router.get("/answers", response_model=History)
+@router.get("/answers", name="answers", response_model=History)
 async def answers(
     request: Request, dataset: str, caller: Asker, cursor: Cursor = None, limit: Limit = PAGE
 ) -> Response:
@@ -147,20 +147,22 @@ async def answers(
     return JSONResponse(await run_for(request, lambda: state.desk.history(dataset, caller, cursor, limit)))
 
 
-@router.get("/answers/{id}", response_model=AnswerOut)
+@router.get("/answers/{id}", name="recalled", response_model=AnswerOut)
 async def recalled(request: Request, dataset: str, id: str, caller: Asker) -> Response:
     """One's own answer again, with its receipt. Nothing is spent."""
     state = request.app.state
     return JSONResponse(await run_for(request, lambda: state.desk.recall(dataset, caller, id)))
 
 
-@router.get("/balance", response_model=Balance)
+@router.get("/balance", name="balance", response_model=Balance)
 async def balance(request: Request, dataset: str, caller: Somebody) -> Response:
     """What is left in the account, and in one's own view."""
     return JSONResponse(request.app.state.desk.balance(dataset, caller))
 
 
-@router.get("/events", response_class=StreamingResponse, responses={200: {"content": {"text/event-stream": {}}}})
+@router.get(
+    "/events", name="events", response_class=StreamingResponse, responses={200: {"content": {"text/event-stream": {}}}}
+)
 async def events(request: Request, dataset: str, caller: Somebody) -> Response:
     """The balance now and whenever it changes, as server-sent events. Ends with the key or session."""
     state = request.app.state

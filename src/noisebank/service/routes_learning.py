@@ -17,21 +17,21 @@ Anybody = Annotated[Caller | None, Depends(EVERYBODY)]
 Number = Annotated[int, Path(ge=1, le=10_000)]
 
 
-@router.get("", response_model=LearningTasks)
+@router.get("", name="tasks", response_model=LearningTasks)
 async def tasks(request: Request, caller: Anybody) -> Response:
     """Every learning task: of a crowd, and of devices charged on this bank's ledger."""
     state = request.app.state
     return JSONResponse(await state.room.run(state.learning.briefs))
 
 
-@router.get("/{task}", response_model=CrowdTask | SgdTask)
+@router.get("/{task}", name="task", response_model=CrowdTask | SgdTask)
 async def task(request: Request, task: str, caller: Anybody) -> Response:
     """One task: where it stands, its rounds, members, models by content identifier, spending per device."""
     state = request.app.state
     return JSONResponse(await state.room.run(lambda: state.learning.task(task)))
 
 
-@router.get("/{task}/rounds/{number}", response_model=RoundOut)
+@router.get("/{task}/rounds/{number}", name="round", response_model=RoundOut)
 async def round(request: Request, task: str, number: Number, caller: Anybody) -> Response:
     """One round of a crowd's task: submissions with verdicts and why, the committee and its votes."""
     state = request.app.state

@@ -20,14 +20,17 @@ Cursor = Annotated[str | None, Query(max_length=20)]
 Limit = Annotated[int, Query(ge=1, le=MOST_ROWS)]
 
 
-@router.get("/ledger/head", response_model=HeadOut)
+@router.get("/ledger/head", name="head", response_model=HeadOut)
 async def head(request: Request, caller: Anybody) -> Response:
     """The newest block. Pin it: a history that is cut or rewritten can then be told."""
     return JSONResponse(request.app.state.desk.head())
 
 
 @router.get(
-    "/ledger/journal", response_class=StreamingResponse, responses={200: {"content": {"application/x-ndjson": {}}}}
+    "/ledger/journal",
+    name="journal",
+    response_class=StreamingResponse,
+    responses={200: {"content": {"application/x-ndjson": {}}}},
 )
 async def journal(request: Request, caller: Anybody) -> Response:
     """The whole journal, to be checked with `noisebank verify` on another machine."""
@@ -38,13 +41,13 @@ async def journal(request: Request, caller: Anybody) -> Response:
     )  # fmt: skip
 
 
-@router.post("/receipts/check", response_model=Checked)
+@router.post("/receipts/check", name="check", response_model=Checked)
 async def check(request: Request, given: ReceiptIn, caller: Anybody) -> Response:
     """Whether a receipt is on this ledger, in the block that it names."""
     return JSONResponse(request.app.state.desk.check_receipt(given.receipt))
 
 
-@router.get("/datasets/{dataset}/entries", response_model=Entries)
+@router.get("/datasets/{dataset}/entries", name="entries", response_model=Entries)
 async def entries(
     request: Request, dataset: str, caller: Anybody, cursor: Cursor = None, limit: Limit = PAGE
 ) -> Response:
@@ -52,7 +55,7 @@ async def entries(
     return JSONResponse(request.app.state.desk.entries(dataset, cursor, limit))
 
 
-@router.get("/datasets/{dataset}/statement", response_model=StatementOut)
+@router.get("/datasets/{dataset}/statement", name="statement", response_model=StatementOut)
 async def statement(
     request: Request, dataset: str, caller: Reader, cursor: Cursor = None, limit: Limit = PAGE
 ) -> Response:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
@@ -11,7 +10,7 @@ from starlette.responses import JSONResponse, Response
 from noisebank.service.access import Access
 from noisebank.service.gate import MAY_MANAGE
 from noisebank.service.problems import Turned
-from noisebank.service.roles import Caller, KeyFacts, Part, Person, Scope
+from noisebank.service.roles import Caller, Part, Person, Scope
 from noisebank.service.routes_public import PROBLEMS
 from noisebank.service.wire import KeyIn, Keys, LimitIn, NewKey, People, PersonIn, PersonOut, ViewOut, WalletIn
 
@@ -20,32 +19,32 @@ Owner = Annotated[Caller, Depends(MAY_MANAGE)]
 DAY = 86_400.0
 
 
-@router.get("", response_model=People)
+@router.get("", name="people", response_model=People)
 async def people(request: Request, caller: Owner) -> Response:
     """Everybody that the bank knows."""
     return JSONResponse({"analysts": [_person(request, each) for each in _access(request).people()]})
 
 
-@router.post("", response_model=PersonOut, status_code=201)
+@router.post("", name="add", response_model=PersonOut, status_code=201)
 async def add(request: Request, given: PersonIn, caller: Owner) -> Response:
     """Somebody new. Analysts may ask once they have a limit."""
     made = _access(request).add_person(given.name, Part(given.role), given.wallet, given.must_sign)
     return JSONResponse(_person(request, made), 201)
 
 
-@router.get("/{name}", response_model=PersonOut)
+@router.get("/{name}", name="person", response_model=PersonOut)
 async def person(request: Request, name: str, caller: Owner) -> Response:
     """Somebody, with what they have learned."""
     return JSONResponse(_person(request, _there(request, name)))
 
 
-@router.put("/{name}/wallet", response_model=PersonOut)
+@router.put("/{name}/wallet", name="wallet", response_model=PersonOut)
 async def wallet(request: Request, name: str, given: WalletIn, caller: Owner) -> Response:
     """Gives somebody a wallet to sign in with, or takes it away. Sessions made with another one end."""
     return JSONResponse(_person(request, _access(request).set_wallet(name, given.wallet)))
 
 
-@router.put("/{name}/limits/{dataset}", response_model=ViewOut)
+@router.put("/{name}/limits/{dataset}", name="limit", response_model=ViewOut)
 async def limit(request: Request, name: str, dataset: str, given: LimitIn, caller: Owner) -> Response:
     """How much somebody may learn from a data set. Signed by the owner's key on the ledger. Less ends sessions."""
     state, person = request.app.state, _there(request, name)
@@ -61,34 +60,34 @@ async def limit(request: Request, name: str, dataset: str, given: LimitIn, calle
     return JSONResponse(await state.room.run(work))
 
 
-@router.post("/{name}/disable", response_model=PersonOut)
+@router.post("/{name}/disable", name="disable", response_model=PersonOut)
 async def disable(request: Request, name: str, caller: Owner) -> Response:
     """Shuts somebody out at once: keys open nothing until enabled again, every session ends."""
     return JSONResponse(_person(request, _access(request).disable(name)))
 
 
-@router.post("/{name}/enable", response_model=PersonOut)
+@router.post("/{name}/enable", name="enable", response_model=PersonOut)
 async def enable(request: Request, name: str, caller: Owner) -> Response:
     """Lets somebody in again, with the keys that are not revoked or by a new sign-in."""
     return JSONResponse(_person(request, _access(request).enable(name)))
 
 
-@router.get("/{name}/keys", response_model=Keys)
+@router.get("/{name}/keys", name="keys", response_model=Keys)
 async def keys(request: Request, name: str, caller: Owner) -> Response:
     """Somebody's keys, without their secrets."""
-    return JSONResponse({"keys": [_key(each) for each in _access(request).keys(_there(request, name).name)]})
+    return JSONResponse({"keys": [each.to_json() for each in _access(request).keys(_there(request, name).name)]})
 
 
-@router.post("/{name}/keys", response_model=NewKey, status_code=201)
+@router.post("/{name}/keys", name="make_key", response_model=NewKey, status_code=201)
 async def make_key(request: Request, name: str, given: KeyIn, caller: Owner) -> Response:
     """A new key. Its secret is shown this once and kept nowhere."""
     scopes = None if given.scopes is None else [Scope(scope) for scope in given.scopes]
     seconds = None if given.days is None else given.days * DAY
     secret, made = _access(request).make_key(name, scopes, given.label, seconds)
-    return JSONResponse({**_key(made), "secret": secret}, 201, {"cache-control": "no-store"})
+    return JSONResponse({**made.to_json(), "secret": secret}, 201, {"cache-control": "no-store"})
 
 
-@router.delete("/{name}/keys/{id}", status_code=204, response_class=Response)
+@router.delete("/{name}/keys/{id}", name="revoke", status_code=204, response_class=Response)
 async def revoke(request: Request, name: str, id: str, caller: Owner) -> Response:
     """From now on this key opens nothing, nor do sessions made with it."""
     _access(request).revoke(name, id)
@@ -114,7 +113,3 @@ def _person(request: Request, person: Person) -> dict[str, Any]:
         "name": person.name, "role": person.part.value, "wallet": person.wallet, "must_sign": person.must_sign,
         "made": person.made, "disabled": person.disabled, "views": views,
     }  # fmt: skip
-
-
-def _key(key: KeyFacts) -> dict[str, Any]:
-    return {**asdict(key), "scopes": list(key.scopes)}

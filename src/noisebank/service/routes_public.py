@@ -22,34 +22,34 @@ Somebody = Annotated[Caller, Depends(SIGNED_IN)]
 Watcher = Annotated[Caller, Depends(MAY_READ_METRICS)]
 
 
-@router.get("/health", response_model=Health)
+@router.get("/health", name="health", response_model=Health)
 async def health(request: Request) -> Response:
     """Whether the process answers at all. No key, no pace: for load balancers."""
     return JSONResponse({"status": "ok"})
 
 
-@router.get("/ready", response_model=Ready)
+@router.get("/ready", name="ready", response_model=Ready)
 async def ready(request: Request, caller: Anybody) -> Response:
     """Whether the bank is open and its ledger readable."""
     bank = request.app.state.desk.bank
     return JSONResponse({"ready": True, "datasets": len(bank.accounts()), "head": bank.head().number})
 
 
-@router.get("/datasets", response_model=Datasets)
+@router.get("/datasets", name="datasets", response_model=Datasets)
 async def datasets(request: Request, caller: Anybody) -> Response:
     """Every data set with its public facts."""
     desk = request.app.state.desk
     return JSONResponse({"datasets": [desk.dataset(account) for account in desk.bank.accounts()]})
 
 
-@router.get("/datasets/{dataset}", response_model=Dataset)
+@router.get("/datasets/{dataset}", name="dataset", response_model=Dataset)
 async def dataset(request: Request, dataset: str, caller: Anybody) -> Response:
     """One data set's public facts: columns, bounds, keys, budget, named queries."""
     desk = request.app.state.desk
     return JSONResponse(desk.dataset(desk.account(dataset)))
 
 
-@router.get("/me", response_model=Me)
+@router.get("/me", name="me", response_model=Me)
 async def me(request: Request, caller: Somebody) -> Response:
     """Who this key or session belongs to, and what it opens."""
     person = caller.person
@@ -59,7 +59,7 @@ async def me(request: Request, caller: Somebody) -> Response:
     )
 
 
-@router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+@router.get("/metrics", name="metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
 async def metrics(request: Request, caller: Watcher) -> Response:
     """For Prometheus."""
     state = request.app.state

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
@@ -22,14 +21,14 @@ def whose(caller: Caller) -> str | None:
     return None if Scope.MANAGE in caller.scopes else caller.person.name
 
 
-@router.get("", response_model=SessionsOut)
+@router.get("", name="sessions", response_model=SessionsOut)
 async def sessions(request: Request, caller: Somebody) -> Response:
     """The sessions that are open, oldest first: one's own; with `manage`, everybody's."""
     found = request.app.state.access.sessions(whose(caller))
-    return JSONResponse({"sessions": [{**asdict(each), "current": each.id == caller.session} for each in found]})
+    return JSONResponse({"sessions": [{**each.to_json(), "current": each.id == caller.session} for each in found]})
 
 
-@router.delete("/{id}", status_code=204, response_class=Response)
+@router.delete("/{id}", name="end", status_code=204, response_class=Response)
 async def end(request: Request, id: str, caller: Somebody) -> Response:
     """Ends a session, at once: one of one's own; with `manage`, anybody's."""
     request.app.state.access.end_session_of(whose(caller), id)

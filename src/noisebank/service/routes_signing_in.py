@@ -20,7 +20,7 @@ Anybody = Annotated[Caller | None, Depends(EVERYBODY)]
 Somebody = Annotated[Caller, Depends(SIGNED_IN)]
 
 
-@router.post("/nonce", response_model=NonceOut)
+@router.post("/nonce", name="nonce", response_model=NonceOut)
 async def nonce(request: Request, given: NonceIn, caller: Anybody) -> Response:
     """A nonce for one sign-in, and the message to sign with it."""
     state = request.app.state
@@ -31,7 +31,7 @@ async def nonce(request: Request, given: NonceIn, caller: Anybody) -> Response:
     return JSONResponse({"nonce": made, "expires": expires, "message": text}, headers={"cache-control": "no-store"})
 
 
-@router.post("", response_model=Session)
+@router.post("", name="sign_in", response_model=Session)
 async def sign_in(request: Request, given: SignInIn, caller: Anybody) -> Response:
     """A session for whoever the wallet belongs to. Each nonce works once."""
     person = wallet_holder(request, given.message, given.signature)
@@ -59,7 +59,7 @@ def wallet_holder(request: Request, message: str, signature: str) -> Person:
     return person
 
 
-@router.delete("", status_code=204, response_class=Response)
+@router.delete("", name="sign_out", status_code=204, response_class=Response)
 async def sign_out(request: Request, caller: Somebody) -> Response:
     """Ends the session that this request came with. Keys are not sessions: revoke those."""
     request.app.state.access.end_session(secret_of(request) or "")

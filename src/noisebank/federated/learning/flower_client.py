@@ -14,7 +14,7 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from noisebank.errors import AlreadyTookPart, BadRequest, BudgetExhausted
+from noisebank.errors import AlreadyTookPart, BadRequest, BudgetExhausted, NoisebankError
 from noisebank.federated.learning.device import Order
 from noisebank.federated.learning.task import Task
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 MODEL, ORDER, REPORT, REFUSAL = "model", "order", "report", "refusal"
 """Names of the records in messages: the weights and the order out, a report or a refusal back."""
-REFUSALS = {
+REFUSALS: dict[type[NoisebankError], str] = {
     BadRequest: "the order is not one that this device answers",
     AlreadyTookPart: "this device took part already",
     BudgetExhausted: "its owner's budget does not allow it",
@@ -69,7 +69,7 @@ def refusal(error: Exception) -> dict[str, str]:
     """What the server is told of an error: which of a few kinds it is. Flower would send the error's text."""
     for kind, reason in REFUSALS.items():
         if isinstance(error, kind):
-            return {"kind": kind.__name__, "reason": reason}
+            return {"kind": kind.kind, "reason": reason}
     return {"kind": "Failed", "reason": "this device sends no report"}
 
 

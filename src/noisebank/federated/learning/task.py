@@ -7,7 +7,7 @@ the one it was shown.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -108,8 +108,21 @@ class Task:
 
     def public(self) -> dict[str, Any]:
         """Everything, as plain texts and whole numbers."""
-        plain: dict[str, Any] = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "design"}
-        return plain | {"target": self.design.target, "attributes": [_plain(a) for a in self.design.schema.attributes]}
+        return {
+            "name": self.name,
+            "model": self.model,
+            "epsilon": self.epsilon,
+            "mechanism": self.mechanism,
+            "levels": self.levels,
+            "group": self.group,
+            "devices": self.devices,
+            "rate": self.rate,
+            "shrink": self.shrink,
+            "radius": self.radius,
+            "tolerance": self.tolerance,
+            "target": self.design.target,
+            "attributes": [_plain(attribute) for attribute in self.design.schema.attributes],
+        }
 
     @staticmethod
     def from_public(plain: Mapping[str, Any]) -> Task:

@@ -100,7 +100,12 @@ class Schema:
     @property
     def digest(self) -> bytes:
         """Tells schemas apart, also those that somebody made to be confused."""
-        plain = [[type(part).__name__, *(getattr(part, slot) for slot in part.__slots__)] for part in self.attributes]
+        plain = [
+            ["Number", part.name, part.low, part.high]
+            if isinstance(part, Number)
+            else ["Category", part.name, part.values]
+            for part in self.attributes
+        ]
         return hashlib.sha256(json.dumps(plain).encode()).digest()
 
     @property

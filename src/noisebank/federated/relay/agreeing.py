@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from noisebank.errors import NoisebankError, Refused
+from noisebank.errors import NoisebankError, Refused, kind_of
 from noisebank.federated.relay.attempt import read_entry
 from noisebank.federated.relay.messages import Message, plain_words
 from noisebank.federated.relay.plan import Entry, Plan, make_plan, seed_commitment
@@ -59,7 +59,7 @@ def _readable(replies: Replies, read: Callable[[Message], Any], leave_out: Leave
                 raise reply
             found[address] = read(reply)
         except (NoisebankError, KeyError, TypeError, ValueError) as error:
-            leave_out(address, str(error) or type(error).__name__)
+            leave_out(address, str(error) or kind_of(error))
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -24,6 +24,11 @@ BOUND_RANGE = (Fraction(1, 10**12), Fraction(10**12))
 NORM_RANGE = (Fraction(1, 10**6), Fraction(1024))
 """Of a slice, in bounds: no vector of 2^20 numbers is longer than 1024."""
 MOST_SKIP = 1 - Fraction(1, 10**9)
+KEYS = {
+    "dimension", "bound", "mode", "slices", "groups", "split", "floor", "least", "colluders", "attempts", "publish",
+    "skip", "instead", "slice_norm", "delta", "least_members", "patience_ms",
+}  # fmt: skip
+"""Of terms on the wire."""
 RATIONALS = ("bound", "floor", "least", "skip", "slice_norm", "delta")
 SPELLED = re.compile(r"(0|[1-9][0-9]{0,39})(/[1-9][0-9]{0,39})?")
 """How a rational number is written in terms: in lowest terms, as Python prints a Fraction."""
@@ -112,12 +117,30 @@ class Terms:
 
     def plain(self) -> dict[str, Any]:
         """For signing: text and whole numbers."""
-        return {name: _texted(value) for name, value in asdict(self).items()}
+        return {
+            "dimension": self.dimension,
+            "bound": str(self.bound),
+            "mode": self.mode,
+            "slices": self.slices,
+            "groups": self.groups,
+            "split": self.split,
+            "floor": str(self.floor),
+            "least": str(self.least),
+            "colluders": self.colluders,
+            "attempts": self.attempts,
+            "publish": self.publish,
+            "skip": str(self.skip),
+            "instead": self.instead,
+            "slice_norm": None if self.slice_norm is None else str(self.slice_norm),
+            "delta": str(self.delta),
+            "least_members": self.least_members,
+            "patience_ms": self.patience_ms,
+        }
 
     @classmethod
     def parse(cls, plain: dict[str, Any]) -> Terms:
         """Terms from somebody else, checked like our own; every number in its one spelling."""
-        if not isinstance(plain, dict) or set(plain) != set(cls.__slots__) or not isinstance(plain["publish"], bool):
+        if not isinstance(plain, dict) or set(plain) != KEYS or not isinstance(plain["publish"], bool):
             raise BadRequest("terms", "of another kind", "must have exactly the fields that this version knows")
         given = dict(plain)
         for name in RATIONALS:
@@ -148,7 +171,3 @@ def _rational(name: str, text: object) -> Fraction:
     if not isinstance(text, str) or not SPELLED.fullmatch(text) or str(Fraction(text)) != text:
         raise BadRequest(name, str(text)[:40], "must be a whole number or a fraction in lowest terms")
     return Fraction(text)
-
-
-def _texted(value: object) -> object:
-    return str(value) if isinstance(value, Fraction) else value

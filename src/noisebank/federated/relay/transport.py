@@ -36,6 +36,8 @@ Tap = Callable[[str, bytes], None]
 class Unreachable(OutcomeUnknown):
     """Nobody listens there: the other process is gone, and nothing arrived."""
 
+    kind = "Unreachable"
+
 
 def endpoint(text: str) -> tuple[str, int]:
     """host:port; anything else is refused."""
