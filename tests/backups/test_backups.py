@@ -184,6 +184,63 @@ def test_what_was_reserved_and_not_sealed_is_never_measured_from_a_copy(
     assert live.cost > NOTHING
 
 
+@pytest.mark.parametrize("known", [False, True])
+def test_what_an_exported_journal_shows_without_an_answer_is_never_measured(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: bool
+) -> None:
+    """Anybody can export a journal between charge and answer. The bank shows the answer, and is then lost; the journal
+    tells of the charge only. Whether the copied vault knows the request or the key brings it back: no second sample."""
+    with open_bank(folder) as bank:
+        account = bank.account()
+        if not known:
+            make_backup(folder, tmp_path / "copy", with_keys=True)
+        real, exported = account._found, tmp_path / "journal.jsonl"
+
+        def exported_meanwhile(*parts: Any) -> dict[str, Any]:
+            if known:
+                make_backup(folder, tmp_path / "copy", with_keys=True)
+                bank.rooms.ledger.pause(account.id)  # a newer block
+            exported.write_text("\n".join(bank.export()) + "\n")
+            return real(*parts)
+
+        monkeypatch.setattr(account, "_found", exported_meanwhile)
+        account.ask(older(30), sigma="4", key="k")
+    done = restore(tmp_path / "copy", tmp_path / "again", Asked(journal=exported))
+    assert "newer than the backup" in done.journal and done.never_measured == 1
+    assert any("given up" in warning for warning in done.warnings)
+    assert any("spent a second time" in warning for warning in done.warnings)
+    with open_bank(tmp_path / "again") as bank:
+        assert bank.recovered["people"].lost == 1 and bank.recovered["people"].finished == 0
+        with pytest.raises(AnswerLost):
+            bank.account().ask(older(30), sigma="4", key="k")
+
+
+def test_what_one_restore_has_given_up_the_next_one_does_not_measure(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The copy is put back, goes on for a while, and is put back once more over itself: its journal is the newer one,
+    the given up reservation is still without an answer there, and the copied vault knows how to measure it."""
+    with open_bank(folder) as bank:
+        account = bank.account()
+        real = account._found
+
+        def copied_meanwhile(*parts: Any) -> dict[str, Any]:
+            make_backup(folder, tmp_path / "copy", with_keys=True)
+            return real(*parts)
+
+        monkeypatch.setattr(account, "_found", copied_meanwhile)
+        account.ask(older(30), sigma="4", key="k")
+    restore(tmp_path / "copy", tmp_path / "again")
+    with open_bank(tmp_path / "again") as bank:
+        bank.account().ask(older(50), sigma="4")
+    done = restore(tmp_path / "copy", tmp_path / "again", Asked(replace=True))
+    assert "newer than the backup" in done.journal and done.never_measured == 1
+    with open_bank(tmp_path / "again") as bank:
+        assert bank.recovered["people"].finished == 0
+        with pytest.raises(AnswerLost):
+            bank.account().ask(older(30), sigma="4", key="k")
+
+
 def test_an_old_copy_over_a_newer_history(folder: Path, tmp_path: Path) -> None:
     make_backup(folder, tmp_path / "copy")
     with open_bank(folder) as bank:

@@ -22,6 +22,8 @@ class Newest:
     origin: str
     newer: bool
     """Than the backup's own."""
+    replaced: bool
+    """Whether it is that of the bank that is replaced, which nobody goes on from."""
     warnings: tuple[str, ...]
 
 
@@ -34,16 +36,16 @@ def newest_journal(copied: Path, old: Path | None, given: Path | None) -> Newest
     own = journal_lines(copied)
     one_file(copied)
     warnings = []
-    candidates: list[tuple[str, Sequence[str]]] = []
-    if given is not None:
-        exported = read_bundle(given).lines if given.suffix == ".zip" else read_lines(given)
-        candidates.append((f"the journal {given.name}", list(exported)))
+    candidates: list[tuple[str, Sequence[str], bool]] = []
     if old is not None and (old / FILE).is_file():
         try:
-            candidates.append((f"the bank in {old}", journal_lines(old / FILE)))
+            candidates.append((f"the bank in {old}", journal_lines(old / FILE), True))
         except NoisebankError as error:
             warnings.append(f"The journal in {old} was left aside: {error}")
-    for origin, lines in sorted(candidates, key=lambda candidate: -len(candidate[1])):
+    if given is not None:
+        exported = read_bundle(given).lines if given.suffix == ".zip" else read_lines(given)
+        candidates.append((f"the journal {given.name}", list(exported), False))
+    for origin, lines, replaced in sorted(candidates, key=lambda candidate: -len(candidate[1])):
         shared = min(len(own), len(lines))
         if list(lines[:shared]) != own[:shared]:
             if not lines or lines[0] != own[0]:
@@ -57,5 +59,5 @@ def newest_journal(copied: Path, old: Path | None, given: Path | None) -> Newest
             warnings.append(f"{origin[0].upper()}{origin[1:]} was left aside: {error}")
             continue
         said = f"{origin}, {len(lines) - len(own)} blocks newer than the backup"
-        return Newest(lines, history, said, True, tuple(warnings))
-    return Newest(own, replayed(own), "the backup", False, tuple(warnings))
+        return Newest(lines, history, said, True, replaced, tuple(warnings))
+    return Newest(own, replayed(own), "the backup", False, False, tuple(warnings))

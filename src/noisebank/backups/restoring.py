@@ -118,14 +118,14 @@ def _from_journal(room: Path, manifest: Manifest, asked: Asked, old: Path | None
         checked = check(history, vault)
     if checked.unknown:
         raise Tampered(f"the backup's vault is newer than its journal: {len(checked.unknown)} answers without a charge")
-    given_up: tuple[bytes, ...] = ()
+    # Whatever journal this is, a bank may have gone on from it and shown these, with other noise: the one that was
+    # copied or exported from, or one that an earlier restore has put where another is replaced now.
+    given_up = checked.unfinished
+    change(room / VAULT, "INSERT OR IGNORE INTO lost VALUES (?)", ((id,) for id in given_up))
     if found.newer:
         (room / JOURNAL).unlink()
         write_journal(room / JOURNAL, found.lines)
-    else:
-        # The bank went on after this copy: it may have measured and shown these, with other noise.
-        given_up = checked.unfinished
-        change(room / VAULT, "INSERT OR IGNORE INTO lost VALUES (?)", ((id,) for id in given_up))
+    if not found.replaced and not (found.newer and asked.head == history.replay.head.digest.hex()):
         ended = datetime.fromtimestamp(history.replay.time, UTC)
         warnings.append(
             f"The books end with block {history.newest} of {ended:%Y-%m-%d %H:%M} UTC. What was answered after that "
@@ -140,8 +140,8 @@ def _from_journal(room: Path, manifest: Manifest, asked: Asked, old: Path | None
         )
     if given_up:
         warnings.append(
-            f"{len(given_up)} reservations had no answer when the copy was made. They may have been answered since, so "
-            "they are given up: never measured, their budget stays spent"
+            f"{len(given_up)} reservations have no answer in these books. They may have been answered since, so they "
+            "are given up: never measured, their budget stays spent"
         )
     return _restored(manifest, checked, history, compared, found.origin, len(given_up), warnings)
 
