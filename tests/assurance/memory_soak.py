@@ -7,6 +7,7 @@ by is the bounds of its caches, and for free answers the books, whose entries ar
 from __future__ import annotations
 
 import gc
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -129,7 +130,11 @@ def _ask_all(account: Account, first: int, count: int) -> None:
 def in_process(cells: int, asked: int, free: int = 0, unbounded: bool = False) -> tuple[int, int]:
     """The same in a process of its own, whose memory nothing else uses."""
     arguments = [str(cells), str(asked), str(free), str(int(unbounded))]
-    done = subprocess.run([sys.executable, "-m", "assurance.memory_soak", *arguments], capture_output=True, text=True)
+    tests = str(Path(__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-m", "assurance.memory_soak", *arguments], capture_output=True, text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([tests, os.environ.get("PYTHONPATH", "")])},
+    )  # fmt: skip
     if done.returncode:
         raise RuntimeError(done.stderr)
     grew, cached = done.stdout.split()

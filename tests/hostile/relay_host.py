@@ -72,8 +72,12 @@ class Seen:
 
     @property
     def public(self) -> tuple[list[str], int]:
-        """What must be the same for any two vectors. Who passes what to whom follows from seeds and is left out."""
-        plain = [line for line in self.said if line not in ("pass", "pass: receipt ")]
+        """What must be the same for any two vectors.
+
+        Who passes what to whom follows from seeds, and whether a member that is done still answers the goodbye follows
+        from the machine's load: both are left out.
+        """
+        plain = [line for line in self.said if line not in ("pass", "pass: receipt ") and not line.startswith("end: ")]
         return sorted(plain), len(self.releases)
 
     @property
