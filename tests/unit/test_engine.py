@@ -227,6 +227,20 @@ def test_special_doubles_in_parquet(tmp_path: Path) -> None:
     assert ask(engine, "SELECT COUNT(x) FROM t") == 4
 
 
+@pytest.mark.parametrize("kind", [Kind.NUMBER, Kind.TEXT])
+def test_rows_whose_person_is_nan_belong_to_nobody(tmp_path: Path, kind: Kind) -> None:
+    """Pandas stores a missing id so. As one person called NaN, whoever comes without an id would take another's place."""
+    path = tmp_path / "t.parquet"
+    facts = {"unit": "who", "max_rows": 1}
+    people = "('1', 9), ('2', 9)"
+    for key in "abcdefgh":
+        for nobody in ("", ", ('nan', -9)", ", ('nan', -9), ('nan', 9)", ", (NULL, 9)"):
+            parquet(path, f"SELECT who::DOUBLE AS who, x FROM (VALUES {people}{nobody}) v(who, x)")
+            who, x = Column("who", kind, nullable=True), Column("x", Kind.INTEGER, low=-10, high=10)
+            engine = DuckDBEngine(policy_of(path, who, x, **facts), header_of(path), key)
+            assert ask(engine, "SELECT SUM(x) FROM t") == 18
+
+
 def test_a_file_that_only_claims_to_be_parquet(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     path.write_text("x,town\n1,north\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import inf
 from types import MappingProxyType
 
 from noisebank.errors import UnsupportedQuery
@@ -185,7 +186,7 @@ def counted_rows(
     fence = dialect.fence if costly else ""
     if policy.unit == "row":
         return f"(SELECT {', '.join(read)} FROM {table} AS t{fence}) AS t" if read else f"{table} AS t"
-    person = dialect.text(dialect.raw(policy.unit), stored.get(policy.unit, Stored.OTHER))
+    person = _person(policy.unit, dialect, stored.get(policy.unit, Stored.OTHER))
     inner = f"(SELECT {', '.join([*read, f'{person} AS who'])} FROM {table} AS t{fence}) AS t"
     spelled = [dialect.literal(row_key), dialect.framed("who"), *(field.spelled() for field in fields.values())]
     names = ", ".join([*(field.name for field in fields.values())] or ["1 AS one"])
@@ -195,3 +196,13 @@ def counted_rows(
         f"FROM {inner} WHERE who IS NOT NULL) AS t"
     )
     return f"(SELECT * FROM {ranked} WHERE place <= {policy.max_rows}) AS t"
+
+
+def _person(unit: str, dialect: Dialect, stored: Stored) -> str:
+    """Who a row belongs to, as a text; NULL if nobody. NaN is how some writers store a missing number: read as somebody,
+    all who have no id would be one person, and one more of them would decide which row of another counts."""
+    raw = dialect.raw(unit)
+    text = dialect.text(raw, stored)
+    if stored is Stored.FLOAT:
+        return f"CASE WHEN {raw} <= {dialect.double(inf)} THEN {text} END"
+    return f"nullif({text}, 'NaN')" if stored is Stored.DECIMAL else text
