@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -240,3 +241,20 @@ def test_a_server_gone_after_reserve_is_paid_once_and_finished_later(
     assert account.ask(SQL, sigma="1").exact == answer.exact
     assert account.state.spent == price
     assert recover(account) == Recovered()
+
+
+@pytest.mark.parametrize("kind", ["float8", "numeric"])
+def test_rows_whose_person_is_nan_belong_to_nobody(survey: Server, people: Table, tmp_path: Path, kind: str) -> None:
+    """As one person called NaN, who comes without an id would take another's place."""
+    survey.execute(
+        f"CREATE TABLE visits AS SELECT v.who::{kind} AS who, age FROM (VALUES ('1', 30), ('2', 30), ('NaN', 90), "
+        "('NaN', 60), (NULL, 60)) v(who, age)",
+        "GRANT SELECT ON visits TO reader", database="survey",
+    )  # fmt: skip
+    try:
+        unit = POLICY.replace("row_cap", 'unit = "who"\nmax_rows = 1\nrow_cap')
+        policy = unit + '[columns.who]\ntype = "number"\nnullable = true\n'
+        account = account_over(replace(people, parts=("visits",)), policy, tmp_path)
+        assert account.engine.statistic(account.parse("SELECT SUM(age) FROM people").query) == 60
+    finally:
+        survey.execute("DROP TABLE visits", database="survey")

@@ -182,3 +182,11 @@ def test_several_results_groups_and_derived_numbers(desk):
     assert again == relative | {"cost": again["cost"]} and again["next_cost"] == relative["next_cost"]
     both = desk.ask("owner", "b", "SELECT sum(income), sum(age) FROM people", relative="50%", floor="20000").json()
     assert [part["kind"] for part in both["parts"]] == ["relative", "relative"]
+
+
+@pytest.mark.parametrize("floor", ["1e309", "1e400"])
+def test_a_floor_that_no_double_holds_is_refused_and_costs_nothing(desk, floor):
+    """It was charged and published, and could then not be shown."""
+    before = desk.spent
+    said = desk.ask("maria", f"floor {floor}", relative="0.1", confidence="0.95", floor=floor)
+    assert said.status_code == 422 and said.json()["parameter"] == "floor" and desk.spent == before

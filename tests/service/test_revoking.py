@@ -143,6 +143,23 @@ def test_the_owner_cannot_be_disabled_and_nobody_is_not_found(desk):
     assert desk.client.post("/v1/analysts/nobody/disable", headers=desk.headers("owner")).status_code == 404
 
 
+@pytest.mark.parametrize("site", ["same-site", "cross-site"])
+def test_a_page_of_another_origin_cannot_use_the_owners_cookie(desk, wanda, site):
+    """SameSite=Strict lets other ports and subdomains through, and a POST without a body is sent without asking us."""
+    wanda.key = desk.keys["owner"]
+    cookie, path = wanda.by_cookie(), f"/v1/analysts/{wanda.name}"
+    for way in ("disable", "enable"):
+        said = desk.client.post(
+            f"{path}/{way}", headers=cookie | {"sec-fetch-site": site, "content-type": "text/plain"}
+        )
+        assert said.status_code == 403, said.text
+    assert desk.access.person(wanda.name).disabled is None
+    assert desk.client.get("/v1/me", headers=cookie | {"sec-fetch-site": site}).status_code == 200
+    assert desk.client.post(f"{path}/disable", headers=cookie | {"sec-fetch-site": "same-origin"}).status_code == 200
+    bearer = desk.headers("owner") | {"sec-fetch-site": site}  # a page that knows a key is let in by it
+    assert desk.client.post(f"{path}/enable", headers=bearer).status_code == 200
+
+
 def test_everybody_sees_and_ends_their_own_and_the_owner_all(desk, wanda):
     mine, other, theirs = wanda.by_wallet(), wanda.by_cookie(), Wanda(desk).by_wallet()
 

@@ -229,7 +229,7 @@ def test_special_doubles_in_parquet(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", [Kind.NUMBER, Kind.TEXT])
 def test_rows_whose_person_is_nan_belong_to_nobody(tmp_path: Path, kind: Kind) -> None:
-    """Pandas stores a missing id so. As one person called NaN, whoever comes without an id would take another's place."""
+    """Pandas stores a missing id so. As one person called NaN, who comes without an id would take another's place."""
     path = tmp_path / "t.parquet"
     facts = {"unit": "who", "max_rows": 1}
     people = "('1', 9), ('2', 9)"

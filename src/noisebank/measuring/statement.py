@@ -199,7 +199,7 @@ def counted_rows(
 
 
 def _person(unit: str, dialect: Dialect, stored: Stored) -> str:
-    """Who a row belongs to, as a text; NULL if nobody. NaN is how some writers store a missing number: read as somebody,
+    """Who a row belongs to, as a text; NULL if nobody. Some writers store a missing number as NaN: read as somebody,
     all who have no id would be one person, and one more of them would decide which row of another counts."""
     raw = dialect.raw(unit)
     text = dialect.text(raw, stored)

@@ -15,6 +15,8 @@ from noisebank.units import LEAST_PRECISION, Exact, Precision, exact, up_ladder
 
 DEFAULT_SHARE = Fraction(1, 10)
 """The floor, where none is said: this share of the largest value that the policy allows."""
+MOST_FLOOR = 10**300
+"""Shown as a double; no policy allows values as large."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,4 +80,6 @@ def relative_wish(relative: Exact, confidence: Fraction, floor: Exact | None) ->
     least = None if floor is None else exact(floor, "floor")
     if least is not None and least <= 0:
         raise BadRequest("floor", floor, "must be above 0")
+    if least is not None and least > MOST_FLOOR:
+        raise BadRequest("floor", floor, "must be at most 1e300")
     return RelativeWish(share, confidence, least)

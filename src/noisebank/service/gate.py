@@ -15,6 +15,7 @@ from noisebank.service.roles import Caller, Scope
 from noisebank.service.settings import Settings
 
 COOKIE = "noisebank_session"
+READING = ("GET", "HEAD", "OPTIONS")
 Result = TypeVar("Result")
 
 
@@ -36,6 +37,8 @@ class Gate:
                 raise Turned("not-signed-in", "this key or session is unknown, revoked or has expired")
             return None
         self._keyed.take(f"{caller.person.name} {caller.key}")
+        if not _bearer(request) and request.method not in READING and sent_from_elsewhere(request):
+            raise Turned("not-allowed", "a page of another site has sent this")
         request.scope["state"]["caller"] = caller
         return caller
 
@@ -67,6 +70,12 @@ async def run_for(request: Request, work: Callable[[], Result]) -> Result:
 def secret_of(request: Request) -> str | None:
     """The key or session that a request came with."""
     return _bearer(request) or request.cookies.get(COOKIE)
+
+
+def sent_from_elsewhere(request: Request) -> bool:
+    """Whether a browser says that a page of another origin sends this. A cookie comes along from other ports and
+    subdomains, SameSite or not, and a POST without a body needs nobody's leave."""
+    return request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none")
 
 
 def _bearer(request: Request) -> str | None:

@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from noisebank import __version__
 from noisebank.digests import keccak
 from noisebank.errors import NoisebankError
-from noisebank.service.gate import COOKIE
+from noisebank.service.gate import COOKIE, sent_from_elsewhere
 from noisebank.service.pages import drawing, plain_words
 from noisebank.service.problems import Problem, Turned
 from noisebank.service.roles import Caller, Scope
@@ -90,7 +90,7 @@ def _form_secret(request: Request) -> tuple[str, bool]:
 
 async def form_of(request: Request) -> dict[str, str]:
     """A form's fields, once it is sure that the form is of ours. `request.scope` has the caller by then."""
-    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+    if sent_from_elsewhere(request):
         raise Turned("not-allowed", "this form was sent from another site")
     given = await request.form(max_files=0, max_fields=100)
     # Browsers send lines with a carriage return; what was signed or written before had none.
