@@ -120,13 +120,6 @@ def torch_simulation(seed: int) -> Any:
     return torch.Generator().manual_seed(seed)
 
 
-def torch_noise() -> Any:
-    """A generator of torch's for DP-SGD, seeded by the operating system. Not a cryptographic one: see docs/crowd.md."""
-    import torch
-
-    return torch.Generator().manual_seed(int.from_bytes(secrets.token_bytes(8), "big") >> 1)
-
-
 def uniform_words(count: int) -> NDArray[np.uint64]:
     """`count` independent uniform 64-bit integers from the operating system, for noise that protects people.
 

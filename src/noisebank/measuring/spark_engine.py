@@ -45,6 +45,10 @@ SETTINGS = {
     "spark.sql.json.filterPushdown.enabled": "false",
     "spark.sql.avro.filterPushdown.enabled": "false",
     "spark.sql.inMemoryColumnarStorage.partitionPruning": "false",
+    # Days before 1582 are read as they stand. Otherwise one person's date ends every question about its column.
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.avro.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.cbo.enabled": "false",
     "spark.sql.optimizer.metadataOnly": "false",
 }

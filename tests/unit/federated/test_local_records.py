@@ -170,3 +170,21 @@ def test_bad_reports_are_refused():
     for fields in (((0, 10**9),), ((9, 0),), ((0, 0), (0, 0)), ()):
         with pytest.raises(BadRequest, match="different attributes"):
             estimate([Report(Terms(1.0), fields)], MIXED)
+
+
+def test_finding_a_value_takes_as_long_wherever_it_is_listed():
+    """A search through a collector's list of 60,000 took 1.6 ms for its last value and nothing for its first."""
+
+    class Counted(str):
+        compared = 0
+
+        def __eq__(self, other: object) -> bool:
+            Counted.compared += 1
+            return str.__eq__(self, other)
+
+        __hash__ = str.__hash__
+
+    asked = Category("town", tuple(f"v{place}" for place in range(1000)))
+    for text, place in (("v0", 0), ("v999", 999), ("elsewhere", None)):
+        Counted.compared = 0
+        assert asked.place(Counted(text)) == place and Counted.compared <= 2

@@ -44,7 +44,8 @@ def promised(terms: Terms, rounds: int) -> Guarantee:
             (
                 "several examples of one person count several times",
                 "the number of examples and the member's address are public",
-                "noise comes from torch's generator, seeded by the operating system: not a cryptographic one",
+                "one example against another: epsilon is for one that is there or not, and may be twice as large here",
+                "a copy of the member's folder elsewhere: each copy keeps a book of its own",
             ),
             epsilon,
             float(exact(terms.delta, "delta")),

@@ -1,8 +1,9 @@
 """The sound mode: DP-SGD through Opacus on the device (extra `[federated]`). No edge worker: it would see features.
 
-Every example's gradient is clipped, Gaussian noise is added to their sum, examples are drawn by Poisson sampling. The
-noise is sized before the first batch so that all rounds of the task together cost the terms' (epsilon, delta) by
-Opacus's Rényi accountant; training stops where that number of steps ends.
+Every example's gradient is clipped, Gaussian noise is added to their sum, examples are drawn by Poisson sampling: in
+whole numbers, with the operating system's randomness (`noisy_sum`). Opacus gives the gradient of each example, and its
+Rényi accountant sizes the noise before the first batch, so that all rounds of the task together cost the terms'
+(epsilon, delta); training stops where that number of steps ends.
 """
 
 from __future__ import annotations
@@ -15,17 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from noisebank.entropy import torch_noise
 from noisebank.errors import BadRequest, Refused
 from noisebank.federated.crowd.device import Examples, Progress
+from noisebank.federated.crowd.noisy_sum import chosen_examples, noisy_gradients
 from noisebank.federated.crowd.terms import Terms
 from noisebank.units import exact
 
 ACCOUNTANT = "rdp"
-MOST_GRADIENT = 1e6
-"""Of one example and weight, before clipping; squares of a million of them still fit 32-bit floats."""
 NOISE_MARGIN = 1 + 2.0**-10
-"""On the noise: norms are computed in 32-bit floats, and a clipped gradient may be too long by their rounding."""
+"""On the noise: gradients are computed in 32-bit floats, whose last bits depend on how many examples a batch has."""
 _QUIET = threading.Lock()
 """Filters of warnings belong to the whole process: one thread at a time may change them."""
 
@@ -52,9 +51,7 @@ class SoundTrainer:
             raise Refused(f"round {round} was trained before, or is not part of what was charged")
         self._trained.add(round)
         import torch
-        from opacus import PrivacyEngine
-        from torch.nn import functional
-        from torch.utils.data import DataLoader, TensorDataset
+        from opacus import GradSampleModule
 
         from noisebank.federated.crowd.torch_network import Network
 
@@ -64,38 +61,33 @@ class SoundTrainer:
         network.load(weights)
         network.train()
         rate, momentum = float(exact(terms.rate, "rate")), float(exact(terms.momentum, "momentum"))
-        data = TensorDataset(torch.as_tensor(self.examples.images)[:, None], torch.as_tensor(self.examples.labels))
+        descent = torch.optim.SGD(network.parameters(), lr=rate, momentum=momentum)
         with _QUIET, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # secure mode needs a library that is not maintained; docs/crowd.md says so
-            private, descent, loader = PrivacyEngine(accountant=ACCOUNTANT).make_private(
-                module=network,
-                optimizer=torch.optim.SGD(network.parameters(), lr=rate, momentum=momentum),
-                data_loader=DataLoader(data, batch_size=terms.batch, generator=torch_noise()),
-                noise_multiplier=self.noise,
-                max_grad_norm=float(exact(terms.clip, "clip")),
-                noise_generator=torch_noise(),
-            )
-            for epoch in range(terms.epochs):
-                for number, (images, labels) in enumerate(loader):
-                    progress(epoch * self.batches + number, terms.epochs * self.batches)
-                    descent.zero_grad()
-                    functional.cross_entropy(private(images), labels).backward()
-                    tame_gradients(private)
-                    descent.step()
+            warnings.simplefilter("ignore")
+            single = GradSampleModule(network, loss_reduction="sum")
+            for step in range(terms.epochs * self.batches):
+                progress(step, terms.epochs * self.batches)
+                self._step(single, descent, chosen_examples(len(self.examples), self.batches))
         progress(1, 1)
         return network.flat()
 
+    def _step(self, network: Any, descent: Any, chosen: NDArray[np.int64]) -> None:
+        """One step on these examples; with none of them it is noise alone, like any other to whoever looks on."""
+        import torch
+        from torch.nn import functional
 
-def tame_gradients(network: Any) -> None:
-    """Every example's gradient finite, before it is clipped: the weights are a poster's choice, and one example whose
-    gradient runs over would make the whole sum NaN, past any noise. Example by example, so that clipping still bounds
-    what each can do."""
-    import torch
-
-    for parameter in network.parameters():
-        if parameter.grad_sample is not None:
-            finite = torch.nan_to_num(parameter.grad_sample, nan=0.0, posinf=0.0, neginf=0.0)
-            parameter.grad_sample = finite.clamp(-MOST_GRADIENT, MOST_GRADIENT)
+        parameters = list(network.parameters())
+        gradients = [np.zeros((0, *part.shape), dtype=np.float32) for part in parameters]
+        if len(chosen):
+            images, labels = self.examples.images[chosen][:, None], self.examples.labels[chosen]
+            network.zero_grad()
+            scores = network(torch.as_tensor(images))
+            functional.cross_entropy(scores, torch.as_tensor(labels), reduction="sum").backward()
+            gradients = [part.grad_sample.numpy() for part in parameters]
+        noisy = noisy_gradients(gradients, float(exact(self.terms.clip, "clip")), self.noise)
+        for part, gradient in zip(parameters, noisy, strict=True):
+            part.grad = torch.as_tensor(gradient / (len(self.examples) / self.batches), dtype=part.dtype)
+        descent.step()
 
 
 def noise_multiplier(terms: Terms, examples: int, rounds: int) -> float:

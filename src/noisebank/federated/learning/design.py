@@ -73,10 +73,11 @@ class Design:
             value = values[part.name]
             if isinstance(part, Number):
                 row.append(float(value or 0.0))
-            elif value is None:
-                row.extend([2.0 / len(part.values) - 1.0] * (len(part.values) - 1))
-            else:
-                row.extend(1.0 if place == value else -1.0 for place in range(len(part.values) - 1))
+            else:  # in the same time whatever the value is
+                block = [2.0 / len(part.values) - 1.0 if value is None else -1.0] * len(part.values)
+                if value is not None:
+                    block[int(value)] = 1.0
+                row.extend(block[:-1])
         target = values[self.target]
         return np.array([*row, 1.0]), 0.0 if target is None else self._targeted(float(target))
 

@@ -76,8 +76,12 @@ class Category:
             raise BadRequest(_shown(self.name), "its values", "needs at least two values, all different")
 
     def place(self, value: object) -> int | None:
-        """The value's number; None if it is not listed or missing. Never fails."""
-        return self.values.index(value) if isinstance(value, str) and value in self.values else None
+        """The value's number; None if it is not listed or missing. Never fails.
+
+        A table, not a search: how long a search takes says where in the collector's list it ended.
+        """
+        places = dict(zip(self.values, range(len(self.values)), strict=True))
+        return places.get(value) if isinstance(value, str) else None
 
     def fits(self, value: object) -> bool:
         """Whether the value itself is reported. For the device's owner alone."""
