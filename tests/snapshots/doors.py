@@ -1,0 +1,111 @@
+"""The doors through which snapshots look: command line, server, SDK, files. A move or rename edits this file alone."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import runpy
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from noisebank.federated.crowd.identifiers import identifier
+from noisebank.federated.crowd.network import Shape
+from noisebank.federated.crowd.terms import Terms as CrowdTerms
+from noisebank.federated.crowd.terms import read_terms as read_crowd_terms
+from noisebank.federated.learning import Design, Task
+from noisebank.federated.local import Category, Number, Schema
+from noisebank.federated.relay.terms import Terms as RelayTerms
+from noisebank.ledger.where import Where, read_where, write_where
+from snapshots.comparing import DATA
+
+__all__ = [
+    "Category", "CrowdTerms", "Design", "Done", "Number", "RelayTerms", "Schema", "Shape", "Shell", "Task", "Where",
+    "copy_bank", "identifier", "read_crowd_terms", "read_where", "run_module", "served", "write_where",
+]  # fmt: skip
+
+PLAIN = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "LANG": "C.UTF-8", "TZ": "UTC"}
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+
+def run_module(module: str, *words: str, cwd: Path | None = None) -> Done:
+    """`python -m module words` within this process: a process of its own costs a second."""
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    with (
+        patch.object(sys, "argv", [module, *words]), patch.dict(os.environ, PLAIN), redirect_stdout(out),
+        redirect_stderr(err), chdir(cwd or Path.cwd()),
+    ):  # fmt: skip
+        for name in [name for name in os.environ if name.startswith("NOISEBANK_")]:
+            del os.environ[name]
+        try:
+            runpy.run_module(module, run_name="__main__", alter_sys=False)
+        except SystemExit as ended:
+            code = ended.code if isinstance(ended.code, int) else 0 if ended.code is None else 1
+    return Done(code, out.getvalue(), err.getvalue())
+
+
+@dataclass(frozen=True)
+class Shell:
+    """Commands in one folder, as somebody types them there."""
+
+    folder: Path
+
+    def run(self, *words: str) -> Done:
+        return run_module("noisebank", *words, cwd=self.folder)
+
+    def json(self, *words: str) -> Any:
+        """What a command says with --json; it must succeed."""
+        done = self.run(*words, "--json")
+        assert done.code == 0, f"{' '.join(words)}: {done.err or done.out}"
+        return json.loads(done.out)
+
+
+def copy_bank(target: Path) -> Shell:
+    """The committed bank, its tables and exports in a new folder, with the modes that git does not keep."""
+    for part in ("tables", "exports", "bank"):
+        shutil.copytree(DATA / part, target / part)
+    with zipfile.ZipFile(target / "exports" / "bundle.zip") as bundle:
+        bundle.extract("journal.jsonl", target / "exports")
+    (target / "bank").chmod(0o700)
+    for path in (target / "bank").rglob("*"):
+        path.chmod(0o700 if path.is_dir() else 0o600)
+    return Shell(target)
+
+
+@contextmanager
+def served(shell: Shell, **settings: Any) -> Iterator[tuple[str, Path]]:
+    """`python -m noisebank serve` as a process of its own: its address, and the file of its log."""
+    log = shell.folder / "serve.log"
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("NOISEBANK_")}
+    environment |= {f"NOISEBANK_{name.upper()}": str(value) for name, value in settings.items()}
+    command = [sys.executable, "-m", "noisebank", "serve", "--bank", "bank", "--port", "0", "--json"]
+    with log.open("w") as errors, subprocess.Popen(
+        command, cwd=shell.folder, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True
+    ) as process:  # fmt: skip
+        try:
+            assert process.stdout is not None
+            said = ""
+            while not said.rstrip().endswith("}"):
+                line = process.stdout.readline()
+                assert line, log.read_text()
+                said += line
+            yield json.loads(said)["address"], log
+        finally:
+            process.terminate()
+            process.wait()
