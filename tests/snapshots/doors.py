@@ -9,6 +9,7 @@ import runpy
 import shutil
 import subprocess
 import sys
+import warnings
 import zipfile
 from collections.abc import Iterator
 from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
@@ -49,8 +50,10 @@ def run_module(module: str, *words: str, cwd: Path | None = None) -> Done:
     out, err, code = io.StringIO(), io.StringIO(), 0
     with (
         patch.object(sys, "argv", [module, *words]), patch.dict(os.environ, PLAIN), redirect_stdout(out),
-        redirect_stderr(err), chdir(cwd or Path.cwd()),
+        redirect_stderr(err), chdir(cwd or Path.cwd()), warnings.catch_warnings(),
     ):  # fmt: skip
+        # Another test may have imported the module already; run as a script it is a new one.
+        warnings.filterwarnings("ignore", message=".*found in sys.modules", category=RuntimeWarning)
         for name in [name for name in os.environ if name.startswith("NOISEBANK_")]:
             del os.environ[name]
         try:
