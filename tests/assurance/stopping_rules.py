@@ -16,6 +16,7 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
+from math import log, sqrt
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -51,10 +52,10 @@ FURTHEST = 8
 # -- what is shown ---------------------------------------------------------------------------------
 
 
-def shown(largest: Precision) -> float:
+def shown(largest: Precision, fixed: Precision = FIXED) -> float:
     """By the public page now: of what is spent it says nothing."""
-    epsilon = float(promised_epsilon(FIXED, largest, DELTA))
-    return at_best(Budgets(FIXED, FIXED, largest), epsilon, DELTA)
+    epsilon = float(promised_epsilon(fixed, largest, DELTA))
+    return at_best(Budgets(fixed, fixed, largest), epsilon, DELTA)
 
 
 Shown = Callable[[Precision, Precision, Precision], float]
@@ -72,11 +73,21 @@ def failures(rows: np.ndarray, said: Shown) -> list[str]:
     for row in np.unique(rows[:, :3], axis=0):
         number = said(*(Precision(int(units)) for units in row))
         found.setdefault(number, []).extend(rows[(rows[:, :3] == row).all(axis=1), 3])
-    return [
+    failed = [
         f"{np.mean(right):.1%} of {len(right):,} right, {number:.1%} shown"
         for number, right in sorted(found.items())
         if lower_limit(int(sum(right)), len(right)) > number
     ]
+    return failed + _together({number: right for number, right in found.items() if number < max(found)})
+
+
+def _together(found: dict[float, list[float]]) -> list[str]:
+    """The same for all accounts that show less than the most: few show the same number. Hoeffding's inequality."""
+    rights = np.array([right for group in found.values() for right in group])
+    numbers = np.array([number for number, group in found.items() for _ in group])
+    if len(rights) == 0 or (rights - numbers).mean() <= sqrt(log(1 / FALSE_ALARM) / (2 * len(rights))):
+        return []
+    return [f"{rights.mean():.1%} of {len(rights):,} right, {numbers.mean():.1%} shown on average"]
 
 
 def lower_limit(hits: int, tries: int) -> float:
@@ -159,12 +170,18 @@ def fixed_time_line(budget: np.ndarray) -> np.ndarray:
 
 # -- the whole bank --------------------------------------------------------------------------------
 
+BANK_EPSILON = Fraction(4)
+BANK_FIXED = budget_precision(BANK_EPSILON, DELTA)
 BANK_STEPS = 6
+BANK_EXTREME = 1.6
+"""Chosen by simulation with normal noise, so that 3,000 accounts catch a bank that shows the number of its spend."""
 
 
 def play_bank(accounts: int) -> np.ndarray:
     """Stop at extreme odds, through parse, price, reserve, measure, seal and publish; one row an account."""
-    policy = POLICY.replace("epsilon = 100", f"epsilon = {EPSILON}").replace("delta = 0.5", f"delta = {float(DELTA)}")
+    policy = POLICY.replace("epsilon = 100", f"epsilon = {BANK_EPSILON}").replace(
+        "delta = 0.5", f"delta = {float(DELTA)}"
+    )
     rows, rooms = [], memory_rooms()
     with TemporaryDirectory() as name:
         folder = Path(name)
@@ -186,11 +203,11 @@ def _guessed(account: Account, secret: int) -> list[int]:
         sql = question_number("count", 2 * number)[0].replace("FROM people", f"FROM {account.name}")
         answer = account.answer(sql, PrecisionWish(each))
         odds += float(each) * (answer.value - 0.5)
-        if abs(odds) >= EXTREME:
+        if abs(odds) >= BANK_EXTREME:
             break
     state, said = account.state, at_best(account.budgets, account.epsilon, account.policy.delta)
-    assert said == shown(FIXED) and account.budgets.largest == FIXED == state.budget
-    return [state.spent.units, state.budget.units, FIXED.units, int((odds > 0) == secret)]
+    assert said == shown(BANK_FIXED, BANK_FIXED) and account.budgets.largest == BANK_FIXED == state.budget
+    return [state.spent.units, state.budget.units, BANK_FIXED.units, int((odds > 0) == secret)]
 
 
 # -- the row ---------------------------------------------------------------------------------------
@@ -216,7 +233,8 @@ def stopping_rules(share: float) -> Finding:
     if lower_limit(crossed, most * 20_000) > LINE_DELTA:
         failed.append(f"the odometer's line was crossed by {crossed:,} paths")
     rows = np.concatenate(_banks(banked, parallel=share > 0.1))
-    failed += [f"a bank: {failure}" for failure in failures(rows, SHOWN[""])]
+    said: Shown = lambda spent, now, largest: shown(largest, BANK_FIXED)  # noqa: E731
+    failed += [f"a bank: {failure}" for failure in failures(rows, said)]
     planted = {f"{old} ({found[0] if found else 'none'})": bool(found) for old, found in caught.items()}
     if banked >= 1_000:
         found = failures(rows, SHOWN["the fixed-time number of what is spent"])
@@ -228,8 +246,10 @@ def stopping_rules(share: float) -> Finding:
         row="what the public page says fails at a moment that somebody chose",
         tried=f"{len(RULES)} rules of stopping, lowering and raising with {accounts:,} accounts each, {len(rows):,} "
         f"accounts of a bank, {most * 20_000:,} paths against the odometer's line",
-        figure=f"shown {shown(FIXED):.1%}, right {worst:.1%} at most and {rows[:, 3].mean():.1%} in the bank; the line "
-        f"is crossed by {crossed / most / 20_000:.2%} of the paths, {float(LINE_DELTA):.0%} allowed",
+        figure=f"shown {shown(FIXED):.1%}, right {worst:.1%} at most; "
+        f"in the bank shown {shown(BANK_FIXED, BANK_FIXED):.1%}, "
+        f"right {rows[:, 3].mean():.1%}; the line is crossed by "
+        f"{crossed / most / 20_000:.2%} of the paths, {float(LINE_DELTA):.0%} allowed",
         violations=len(failed),
         planted=planted,
         note="; ".join(failed) or f"false alarm {FALSE_ALARM:g} for each judgement",
