@@ -12,12 +12,13 @@ import sys
 import warnings
 import zipfile
 from collections.abc import Iterator
-from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import ExitStack, chdir, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from noisebank import console as terminal
 from noisebank.federated.crowd.identifiers import identifier
 from noisebank.federated.crowd.network import Shape
 from noisebank.federated.crowd.terms import Terms as CrowdTerms
@@ -45,12 +46,24 @@ class Done:
     err: str
 
 
+@contextmanager
+def _terminal(width: int) -> Iterator[None]:
+    """The width of all output, whenever and wherever the terminal's module was imported."""
+    with ExitStack() as stack:
+        for console in (terminal.out, terminal.err):
+            stack.enter_context(patch.object(console, "_width", width))
+            stack.enter_context(patch.object(console, "_height", 25))
+        yield
+
+
 def run_module(module: str, *words: str, cwd: Path | None = None) -> Done:
     """`python -m module words` within this process: a process of its own costs a second."""
     out, err, code = io.StringIO(), io.StringIO(), 0
     with (
         patch.object(sys, "argv", [module, *words]), patch.dict(os.environ, PLAIN), redirect_stdout(out),
-        redirect_stderr(err), chdir(cwd or Path.cwd()), warnings.catch_warnings(),
+        redirect_stderr(err), chdir(cwd or Path.cwd()), warnings.catch_warnings(), _terminal(100),
+        # what click looks at to tell a script from a module; a test's own main module is neither
+        patch.object(sys.modules["__main__"], "__package__", None, create=True),
     ):  # fmt: skip
         # Another test may have imported the module already; run as a script it is a new one.
         warnings.filterwarnings("ignore", message=".*found in sys.modules", category=RuntimeWarning)

@@ -135,7 +135,9 @@ class Plan:
         if not isinstance(part, Oracle):
             number = read_number(value)
             return int(part.draw([MIDDLE if number is None else number])[0])
-        listed = value if isinstance(value, int) and 0 <= value < part.size else _any_place(part.size)
+        listed = _any_place(part.size)
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < part.size:
+            listed = value
         flags = part.draw([listed])[0]
         if part.unary:
             return int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
