@@ -18,7 +18,7 @@ from noisebank.federated.crowd.posting import Rules
 from noisebank.federated.crowd.registry import deploy_registry
 from noisebank.ledger.signing import Key
 
-RULES = Rules(rounds=3, byzantine=3, seats=25, patience=25)
+RULES = Rules(rounds=3, byzantine=3, seats=25, patience=45)
 CHEATS = ["honest"] * 6 + ["wrong_cid", "forged", "killed", "honest"]
 
 
@@ -93,7 +93,7 @@ def test_leader_with_a_wrong_average_is_outvoted_on_anvil(tmp_path: Path) -> Non
         for address in (*crowd.addresses, crowd.poster.address):
             node.rpc("anvil_setBalance", address, hex(10**20))
         try:
-            task = crowd.run(Rules(rounds=3, byzantine=3, seats=30, patience=25, stake=10**15))
+            task = crowd.run(Rules(rounds=3, byzantine=3, seats=30, patience=45, stake=10**15))
         finally:
             crowd.end()
         books = crowd.registry.books(task)
