@@ -127,7 +127,7 @@ def _reproduce_chained(quick: bool, folder: Path | None, as_json: bool) -> None:
 
 def _reproduce_crowd(quick: bool, folder: Path | None, as_json: bool) -> None:
     from noisebank import console
-    from noisebank.errors import BadRequest
+    from noisebank.core.errors import BadRequest
     from research.blockfl.chapter5 import crowd
     from research.blockfl.terminal import show_crowd
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from noisebank.bank import create_bank, open_bank
-from noisebank.entropy import SystemEntropy
+from noisebank.core.entropy import SystemEntropy
 from noisebank.ledger.signing import Key
 from noisebank.service.access import FILE, Access
 from noisebank.service.desk import Desk

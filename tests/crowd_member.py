@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from noisebank.entropy import simulation
+from noisebank.core.entropy import simulation
 from noisebank.federated.crowd.device import Examples, SplitTrainer
 from noisebank.federated.crowd.lots import LotKey
 from noisebank.federated.crowd.member import Member

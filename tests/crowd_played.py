@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from crowd_member import glyphs
-from noisebank.entropy import SystemEntropy, simulation
+from noisebank.core.entropy import SystemEntropy, simulation
 from noisebank.federated.crowd.books import Phase
 from noisebank.federated.crowd.charging import DeviceAccount
 from noisebank.federated.crowd.device import Examples, SplitTrainer

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from noisebank.entropy import SystemEntropy
+from noisebank.core.entropy import SystemEntropy
 from noisebank.federated.crowd.network import SMALL
 from noisebank.federated.crowd.posting import Rules, post_task
 from noisebank.federated.crowd.registry import Registry

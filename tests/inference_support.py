@@ -7,10 +7,10 @@ from itertools import product
 import numpy as np
 from flint import arb, arb_mat, fmpq, fmpq_mat
 
+from noisebank.core.units import Precision
 from noisebank.planning.haar import pad, padded
 from noisebank.planning.linear import LinearQuery, cell_range, from_weights
 from noisebank.planning.prefix import Axis, FirstLook, Prefix
-from noisebank.units import Precision
 
 
 def random_query(generator: np.random.Generator, cells: int, kind: int) -> LinearQuery:

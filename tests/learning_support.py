@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from noisebank.entropy import simulation
+from noisebank.core.entropy import simulation
 from noisebank.federated.learning import Design, Task
 from noisebank.federated.local import Category, Number, Schema
 

@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from noisebank.entropy import simulation
-from noisebank.errors import Tampered
+from noisebank.core.entropy import simulation
+from noisebank.core.errors import Tampered
 from noisebank.federated.relay import Plan, Terms, make_plan
 from noisebank.federated.relay.attempt import read_entry
 from noisebank.federated.relay.messages import Message
@@ -38,7 +38,7 @@ ANYWHERE = "127.0.0.1:0"
 def run_relay(words: list[str], folder: str, name: str) -> None:
     """In a process of its own: the command; what it prints, the tokens it draws and where it listens kept in files."""
     from noisebank.commands.relaying import relay
-    from noisebank.entropy import SystemEntropy
+    from noisebank.core.entropy import SystemEntropy
     from noisebank.federated.relay.transport import Server
 
     for number, ending in ((1, "out"), (2, "err")):

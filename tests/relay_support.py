@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import chi2
 
-from noisebank.entropy import SystemEntropy, simulation
-from noisebank.errors import NoisebankError, Tampered
+from noisebank.core.entropy import SystemEntropy, simulation
+from noisebank.core.errors import NoisebankError, Tampered
 from noisebank.federated.relay import Demand, Host, Member, Outcome, Plan, Round, Terms, make_plan
 from noisebank.federated.relay.grid import BID_UNITS, STEPS, contribution
 from noisebank.federated.relay.messages import Message

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from noisebank.durable import end_process
-from noisebank.entropy import Entropy, SystemEntropy
+from noisebank.core.durability import end_process
+from noisebank.core.entropy import Entropy, SystemEntropy
 from noisebank.ledger.embedded import EmbeddedChain, begin_chain
 from noisebank.ledger.journal import Journal
 from noisebank.ledger.protocol import Role

@@ -13,7 +13,7 @@ from fractions import Fraction
 from math import inf, log2, pi
 from statistics import NormalDist
 
-from noisebank.units import Precision
+from noisebank.core.units import Precision
 
 SEARCH_SHARE = 0.1
 """Share of the error probability that the search may use; the rest is the final interval's."""

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from decimal import ROUND_DOWN, Decimal
 from typing import Any
 
-from noisebank.entropy import simulation
+from noisebank.core.entropy import simulation
 from research.accuracy.sound import TRUTHS, Compared, compare
 from research.accuracy.unsound import (
     Asked,

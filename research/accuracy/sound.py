@@ -12,10 +12,10 @@ from fractions import Fraction
 from math import sqrt
 from typing import TYPE_CHECKING
 
-from noisebank.entropy import simulation
+from noisebank.core.entropy import simulation
+from noisebank.core.intervals import normal_quantile
+from noisebank.core.units import Precision
 from noisebank.privacy.calibration import account_epsilon
-from noisebank.privacy.intervals import normal_quantile
-from noisebank.units import Precision
 from research.accuracy.looks import Goal, Step, next_step
 from research.accuracy.unsound import REQUIRED, Settings, flat, laplace_coverage, search, ten_users
 

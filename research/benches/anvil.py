@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from noisebank.errors import BadLedger, OutcomeUnknown
+from noisebank.core.errors import BadLedger, OutcomeUnknown
 from noisebank.ledger.node import Node
 
 VARIABLE = "NOISEBANK_ANVIL"

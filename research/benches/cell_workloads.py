@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from noisebank.entropy import simulation
-from noisebank.errors import BadRequest
+from noisebank.core.entropy import simulation
+from noisebank.core.errors import BadRequest
 from noisebank.planning.linear import LinearQuery, Vector, cell_range, from_weights
 from noisebank.planning.prefix import Axis
 

@@ -15,8 +15,10 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from noisebank.digests import keccak
-from noisebank.entropy import SystemEntropy
+from noisebank.core.digests import keccak
+from noisebank.core.entropy import SystemEntropy
+from noisebank.core.records import Case
+from noisebank.core.units import NOTHING, Precision
 from noisebank.ledger.embedded import EmbeddedChain, begin_chain
 from noisebank.ledger.journal import Journal
 from noisebank.ledger.protocol import THE_OWNER, Reservation, Role
@@ -27,8 +29,6 @@ from noisebank.path import Account
 from noisebank.policy_file import parse_policy
 from noisebank.queries.cells import cubes_of
 from noisebank.queries.sensitivity import sensitivity
-from noisebank.records import Case
-from noisebank.units import NOTHING, Precision
 from noisebank.vault.sqlite_vault import SqliteVault
 
 if TYPE_CHECKING:

@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from noisebank.audit.verifier import verify_chain
-from noisebank.digests import keccak
-from noisebank.durable import Turn
-from noisebank.entropy import SystemEntropy
+from noisebank.core.digests import keccak
+from noisebank.core.durability import Turn
+from noisebank.core.entropy import SystemEntropy
+from noisebank.core.units import Precision
 from noisebank.ledger.block import Block, Genesis
 from noisebank.ledger.calls import publish_call, reserve_call
 from noisebank.ledger.embedded import Call, EmbeddedChain, begin_chain
@@ -29,8 +30,7 @@ from noisebank.ledger.protocol import Claim, Opening, Role, Run, Seal
 from noisebank.ledger.replay import Replay
 from noisebank.ledger.rpc import RpcChain, deploy
 from noisebank.ledger.signing import Key
-from noisebank.settled import settle
-from noisebank.units import Precision
+from noisebank.runtime.settled import settle
 from noisebank.vault.sqlite_vault import SqliteVault
 from noisebank.vault.vault import Sealed
 from research.benches.anvil import anvil_binary, fund, running_anvil

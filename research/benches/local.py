@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from noisebank.entropy import simulation, uniform_words
+from noisebank.core.entropy import simulation, uniform_words
 from noisebank.federated.local.catalogue import mechanism
 from noisebank.federated.local.mechanism import CHUNK
 from noisebank.federated.local.parameters import NAMES

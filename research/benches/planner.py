@@ -18,11 +18,11 @@ from fractions import Fraction
 from math import sqrt
 from typing import Any
 
-from noisebank.entropy import simulation
+from noisebank.core.entropy import simulation
+from noisebank.core.units import NOTHING, Precision
 from noisebank.planning import inference
 from noisebank.planning.inference import FirstLookRule, Knowledge, Statistic, When
 from noisebank.privacy.calibration import budget_precision
-from noisebank.units import NOTHING, Precision
 from research.benches.cell_workloads import make_workload
 from research.benches.reuse import BUDGET, Cells, look_at, wanted_precision
 

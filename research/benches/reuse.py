@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from noisebank.entropy import simulation
+from noisebank.core.entropy import simulation
+from noisebank.core.intervals import normal_quantile
+from noisebank.core.units import NOTHING, Precision
 from noisebank.planning.inference import FirstLookRule, Knowledge, Statistic, When
 from noisebank.planning.linear import WHOLE, Charge, LinearQuery, enclosing
 from noisebank.planning.prefix import FirstLook, Prefix
 from noisebank.privacy.calibration import budget_precision
-from noisebank.privacy.intervals import normal_quantile
-from noisebank.units import NOTHING, Precision
 from research.benches.cell_workloads import Workload, make_workload
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from noisebank.core.units import Precision
 from noisebank.planning.inference import FirstLookRule
 from noisebank.privacy.calibration import budget_precision
-from noisebank.units import Precision
 from research.benches.cell_workloads import Workload, make_workload
 from research.benches.reuse import (
     BUDGET,

@@ -23,7 +23,7 @@ from typing import Any
 
 from noisebank.audit.verifier import verify
 from noisebank.bank import create_bank, open_bank
-from noisebank.entropy import SystemEntropy
+from noisebank.core.entropy import SystemEntropy
 from noisebank.ledger.journal import FILE as FILE_OF_JOURNAL
 from noisebank.ledger.journal import Journal
 from noisebank.service.access import FILE, Access

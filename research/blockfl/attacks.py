@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from noisebank.entropy import simulation
+from noisebank.core.entropy import simulation
 from noisebank.federated.crowd.device import Examples, SplitTrainer, accuracy
 from noisebank.federated.crowd.examples import digits
 from noisebank.federated.crowd.krum import kept, scores

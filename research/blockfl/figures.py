@@ -15,7 +15,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from noisebank.digests import keccak
+from noisebank.core.digests import keccak
 from noisebank.federated.crowd.device import Examples
 from noisebank.federated.crowd.examples import digits, mnist
 from noisebank.federated.crowd.network import DIGITS, PAPER, Shape

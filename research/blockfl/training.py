@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from noisebank.entropy import simulation, torch_simulation
+from noisebank.core.entropy import simulation, torch_simulation
 from noisebank.federated.crowd.device import Examples
 from noisebank.federated.crowd.models import STEPS, average, fixed
 from noisebank.federated.crowd.network import Shape, initial

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from noisebank.entropy import simulation
+from noisebank.core.entropy import simulation
+from noisebank.core.units import Precision
 from noisebank.federated.relay import collusion, game
 from noisebank.federated.relay.remedies import ever_exposed
 from noisebank.privacy.calibration import account_epsilon, gaussian_delta
-from noisebank.units import Precision
 
 DELTA = Fraction(1, 10**5)
 

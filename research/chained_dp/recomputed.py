@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from noisebank.entropy import SystemEntropy, simulation
+from noisebank.core.entropy import SystemEntropy, simulation
+from noisebank.core.units import Precision
 from noisebank.federated.relay import collusion, game
 from noisebank.federated.relay.grid import STEPS, noise, scale_of_variance
 from noisebank.federated.relay.split import groups_of, sorted_order, split_error
 from noisebank.privacy.calibration import account_epsilon
-from noisebank.units import Precision
 from research.chained_dp.claims import claims
 from research.chained_dp.remedies import remedies, repairs
 

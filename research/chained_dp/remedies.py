@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from noisebank.entropy import simulation
+from noisebank.core.entropy import simulation
 from noisebank.federated.relay import collusion, game
 from noisebank.federated.relay.grid import BID_UNITS
 from noisebank.federated.relay.guarantee import guarantee, trusts

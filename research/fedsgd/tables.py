@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from noisebank.entropy import simulation
+from noisebank.core.entropy import simulation
 from noisebank.federated.learning import Design
 from noisebank.federated.local import Category, Number, Schema
 from research.ldp.tables import DATA

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from noisebank.entropy import simulation
+from noisebank.core.entropy import simulation
+from noisebank.core.intervals import normal_quantile
+from noisebank.core.units import NOTHING, Precision
 from noisebank.planning.inference import FirstLookRule, Knowledge, Statistic, When
 from noisebank.planning.linear import LinearQuery, Vector, from_weights
 from noisebank.planning.prefix import Axis
 from noisebank.privacy.calibration import budget_precision
-from noisebank.privacy.intervals import normal_quantile
-from noisebank.units import NOTHING, Precision
 from research.benches.reuse import BUDGET, Cells
 from research.inference.laplace_system import LaplaceSystem, posterior, representations
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from noisebank.entropy import simulation
+from noisebank.core.entropy import simulation
 from noisebank.federated.local.audit import exact_ratio
 from noisebank.federated.local.catalogue import mechanism
 from noisebank.federated.local.law import exp_below

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from noisebank.entropy import simulation
+from noisebank.core.entropy import simulation
 from noisebank.federated.local.catalogue import built
 from noisebank.federated.local.levels import Levels
 from noisebank.federated.local.mixture import Mixture

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from noisebank.bank import Bank, create_bank
-from noisebank.entropy import workload
+from noisebank.core.entropy import workload
 from noisebank.path import Account
 from research.papers.seeded import SeededEntropy
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from noisebank.entropy import simulation
+from noisebank.core.entropy import simulation
+from noisebank.core.intervals import normal_quantile
 from noisebank.planning.inference import FirstLookRule
 from noisebank.planning.linear import LinearQuery, Vector, from_weights
 from noisebank.planning.prefix import Axis
 from noisebank.privacy.calibration import budget_precision
-from noisebank.privacy.intervals import normal_quantile
 from research.accuracy.unsound import Asked, Settings, search
 from research.benches.cell_workloads import WANTED, Workload, make_workload
 from research.benches.reuse import Cells, OneSum, answer_by_inference, answer_plainly

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from noisebank.errors import BadRequest
+from noisebank.core.errors import BadRequest
 from research.papers.exhibit import Exhibit
 from research.papers.names import EXHIBITS, PAPERS
 

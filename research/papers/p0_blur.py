@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from noisebank.entropy import simulation
+from noisebank.core.entropy import simulation
+from noisebank.core.records import Point
+from noisebank.core.units import GridValue, Precision
 from noisebank.planning.linear import Vector
 from noisebank.planning.pricing import NoiseWish, price
 from noisebank.planning.reuse import bridge
 from noisebank.privacy.noise import Law
 from noisebank.privacy.noise import draw as drawn_from
-from noisebank.records import Point
-from noisebank.units import GridValue, Precision
 from research.papers.charts import BLUE, GREY, ORANGE, YELLOW, dress, figure
 from research.papers.exhibit import Exhibit, Found, Moved, Number
 from research.papers.seeded import SeededEntropy

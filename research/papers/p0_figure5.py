@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from noisebank.core.records import Case
+from noisebank.core.units import Precision
 from noisebank.privacy.calibration import Calibration, account_epsilon, budget_precision, classical_epsilon
-from noisebank.records import Case
-from noisebank.units import Precision
 from research.papers.charts import BLUE, GREY, ORANGE, dress, figure, headline
 from research.papers.exhibit import Exhibit, Found, Moved, Number
 from research.papers.p0_requests import BUDGET, DELTAS, NAMES, REQUESTS, fitting, requests, spend

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from noisebank.entropy import Entropy
+from noisebank.core.entropy import Entropy
+from noisebank.core.records import Case, Point
+from noisebank.core.units import GridValue
 from noisebank.planning.reuse import Plan, bridge, refined
 from noisebank.privacy.noise import Law, fresh_variance
 from noisebank.privacy.noise import draw as drawn_from
 from noisebank.queries.query import Question
-from noisebank.records import Case, Point
-from noisebank.units import GridValue
 from research.papers.charts import BLUE, ORANGE, dress, figure, headline
 from research.papers.exhibit import Exhibit, Found, Moved, Number
 from research.papers.p0_requests import NAMES, planned_requests

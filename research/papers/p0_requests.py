@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from noisebank.entropy import workload
+from noisebank.core.entropy import workload
+from noisebank.core.records import Record
+from noisebank.core.units import NOTHING, Precision
 from noisebank.planning.pricing import PrivacyWish, price
 from noisebank.planning.reuse import Plan, plan
 from noisebank.privacy.calibration import Calibration
-from noisebank.records import Record
-from noisebank.units import NOTHING, Precision
 
 REQUESTS, TYPES = 150, 5
 BUDGET = (Fraction(8), Fraction(1, 10**4))

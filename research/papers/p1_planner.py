@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from flint import fmpq, fmpq_mat
 
-from noisebank.entropy import simulation
+from noisebank.core.entropy import simulation
+from noisebank.core.units import Precision
 from noisebank.planning.inference import FirstLookRule, Statistic
 from noisebank.planning.linear import cell_range
 from noisebank.planning.posterior import Covariance
-from noisebank.units import Precision
 from research.benches.cell_workloads import make_workload
 from research.benches.planner import _apart
 from research.benches.reuse import (

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from noisebank.entropy import simulation
+from noisebank.core.entropy import simulation
+from noisebank.core.intervals import normal_quantile
+from noisebank.core.units import Precision
 from noisebank.planning.inference import FirstLookRule, Knowledge, Statistic
 from noisebank.planning.linear import Vector
 from noisebank.planning.prefix import Axis
 from noisebank.privacy.calibration import account_epsilon, budget_precision
-from noisebank.privacy.intervals import normal_quantile
-from noisebank.units import Precision
 from research.benches.cell_workloads import Workload, make_workload
 from research.benches.reuse import Cells, look_at
 from research.inference.bayes import _wish, questions

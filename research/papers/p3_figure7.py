@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from noisebank.entropy import simulation
+from noisebank.core.entropy import simulation
 from noisebank.privacy.calibration import account_epsilon
 from research.accuracy.opu import ONE_VALUE
 from research.accuracy.sound import _method, epsilon_of

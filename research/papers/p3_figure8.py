@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from noisebank.digests import keccak
-from noisebank.entropy import SystemEntropy
+from noisebank.core.digests import keccak
+from noisebank.core.entropy import SystemEntropy
 from noisebank.ledger.abi import budget_ledger
 from noisebank.ledger.embedded import EmbeddedChain, begin_chain
 from noisebank.ledger.journal import Journal

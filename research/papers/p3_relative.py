@@ -6,7 +6,7 @@ from dataclasses import asdict
 from math import sqrt
 from typing import Any
 
-from noisebank.units import Precision
+from noisebank.core.units import Precision
 from research.accuracy.looks import next_step
 from research.accuracy.opu import published
 from research.accuracy.sound import TRUTHS, compare, goal_for

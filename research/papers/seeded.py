@@ -8,8 +8,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from noisebank.bank import KEYS, Bank, create_bank
+from noisebank.core.entropy import simulation
 from noisebank.demo.survey import write_survey
-from noisebank.entropy import simulation
 from noisebank.ledger.protocol import Role
 from noisebank.ledger.rpc import deploy
 from noisebank.ledger.signing import Key

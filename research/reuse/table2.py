@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from noisebank.digests import keccak
-from noisebank.entropy import SystemEntropy
+from noisebank.core.digests import keccak
+from noisebank.core.entropy import SystemEntropy
+from noisebank.core.records import Case
+from noisebank.core.units import NOTHING, Precision
 from noisebank.ledger.embedded import EmbeddedChain, begin_chain
 from noisebank.ledger.journal import Journal
 from noisebank.ledger.protocol import Claim, Opening, Role
@@ -16,8 +18,6 @@ from noisebank.planning.linear import cell_range
 from noisebank.planning.prefix import Axis
 from noisebank.planning.pricing import NoiseWish, price
 from noisebank.planning.reuse import plan
-from noisebank.records import Case
-from noisebank.units import NOTHING, Precision
 
 TYPES = (1, 2, 3, 1, 2, 1, 3, 2, 2, 1, 2, 1, 3)
 SIGMAS = ("1", "3", "2", "2.5", "2", "0.5", "2", "2.5", "1.5", "0.25", "1", "0.75", "1.5")

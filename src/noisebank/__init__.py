@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from noisebank.bank import Bank, create_bank, open_bank
     from noisebank.client.concurrent import connect_async
     from noisebank.client.sync import connect
-    from noisebank.errors import NoisebankError
+    from noisebank.core.errors import NoisebankError
+    from noisebank.core.units import Precision
     from noisebank.path import Account
     from noisebank.policy import Policy
     from noisebank.policy_file import read_policy
-    from noisebank.units import Precision
 
 __version__ = "0.1.0"
 
@@ -43,8 +43,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Account": "path", "Answer": "answers", "Bank": "bank", "NoisebankError": "errors", "Policy": "policy",
-    "Precision": "units", "Quote": "answers", "Receipt": "answers", "Report": "audit.verifier",
+    "Account": "path", "Answer": "answers", "Bank": "bank", "NoisebankError": "core.errors", "Policy": "policy",
+    "Precision": "core.units", "Quote": "answers", "Receipt": "answers", "Report": "audit.verifier",
     "connect": "client.sync", "connect_async": "client.concurrent", "create_bank": "bank",
     "open_bank": "bank", "read_policy": "policy_file", "verify": "audit.verifier",
 }  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from math import prod
 
-from noisebank.errors import NoisebankError
+from noisebank.core.errors import NoisebankError
 from noisebank.path import Account
 from noisebank.policy import MAX_CELLS
 from noisebank.queries.cells import Cube, CutsCells

@@ -11,11 +11,11 @@ from fractions import Fraction
 from math import nan, sqrt
 from typing import Any
 
-from noisebank.digests import canonical
+from noisebank.core.digests import canonical
+from noisebank.core.intervals import interval
+from noisebank.core.records import Case
+from noisebank.core.units import NOTHING, GridValue, Precision
 from noisebank.planning.relative import RelativeWish
-from noisebank.privacy.intervals import interval
-from noisebank.records import Case
-from noisebank.units import NOTHING, GridValue, Precision
 
 RECEIPT_FORMAT = "noisebank receipt 1"
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from noisebank.caches import remembering
-from noisebank.digests import canonical, tagged, tagged_text
-from noisebank.errors import BadRequest
+from noisebank.core.caches import remembering
+from noisebank.core.digests import canonical, tagged, tagged_text
+from noisebank.core.errors import BadRequest
+from noisebank.core.units import Precision
 from noisebank.planning.pricing import Wish
 from noisebank.queries.query import Question
-from noisebank.units import Precision
 from noisebank.vault.vault import Request
 
 MAX_KEY = 200

@@ -9,9 +9,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 
-from noisebank.durable import sync_folder
-from noisebank.entropy import Entropy, SystemEntropy
-from noisebank.errors import BadBank, BadRequest, BankInUse
+from noisebank.core.durability import sync_folder
+from noisebank.core.entropy import Entropy, SystemEntropy
+from noisebank.core.errors import BadBank, BadRequest, BankInUse
 from noisebank.handover import rotate_curator
 from noisebank.ledger.chain import Chain
 from noisebank.ledger.embedded import EmbeddedChain, begin_chain

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from noisebank.answers import IN_WORDS, RelativeAnswer
-from noisebank.units import Precision
+from noisebank.core.units import Precision
 
 if TYPE_CHECKING:
     from noisebank.answers import Answer, Quote

@@ -9,8 +9,10 @@ from math import sqrt
 from typing import Any
 
 from noisebank.answers import Answer, GroupedAnswer, Inference
-from noisebank.entropy import Entropy
-from noisebank.errors import BudgetExhausted, Tampered, ViewExhausted
+from noisebank.core.entropy import Entropy
+from noisebank.core.errors import BudgetExhausted, Tampered, ViewExhausted
+from noisebank.core.records import Case
+from noisebank.core.units import Precision
 from noisebank.inferring import Cubes, runs_of
 from noisebank.knowing import Known
 from noisebank.ledger.chain import Chain
@@ -22,10 +24,8 @@ from noisebank.planning.reuse import Plan
 from noisebank.planning.serving import Look, Served, look_at, named_look
 from noisebank.policy import FirstLookAt, Policy
 from noisebank.queries.query import Query, Question
-from noisebank.records import Case
 from noisebank.salts import Secrets
 from noisebank.steps import OWNER, Steps
-from noisebank.units import Precision
 from noisebank.vault.vault import Request, Sealed, Vault
 
 

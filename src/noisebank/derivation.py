@@ -12,11 +12,11 @@ from fractions import Fraction
 from math import inf, isfinite, nan, sqrt
 
 from noisebank.answers import Answer, Group, GroupedAnswer, Quote, Receipt
-from noisebank.privacy.intervals import interval, quantile_bound
+from noisebank.core.intervals import interval, quantile_bound
+from noisebank.core.records import Case
+from noisebank.core.units import NOTHING, Precision
 from noisebank.queries.derived import Derivation, Item
 from noisebank.queries.groups import parts_of
-from noisebank.records import Case
-from noisebank.units import NOTHING, Precision
 
 RANKING = (Case.FIRST, Case.REFINE, Case.INFER, Case.BLUR, Case.REPEAT)
 """Of a group of answers, the case that says most about its price comes first."""

@@ -9,7 +9,7 @@ import json
 import os
 from pathlib import Path
 
-from noisebank.errors import BadTable
+from noisebank.core.errors import BadTable
 from noisebank.measuring.duckdb_engine import csv_header
 from noisebank.measuring.headers import check_header
 from noisebank.policy_file import NAME

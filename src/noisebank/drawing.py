@@ -10,7 +10,7 @@ import threading
 from collections.abc import Sequence
 from types import MappingProxyType
 
-from noisebank.errors import DrawsExhausted, NoisebankError
+from noisebank.core.errors import DrawsExhausted, NoisebankError
 from noisebank.ledger.chain import Chain
 from noisebank.ledger.protocol import Reservation
 from noisebank.planning.draws import is_single, most_draws, touched_draws

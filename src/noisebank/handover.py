@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from noisebank.entropy import Entropy
+from noisebank.core.entropy import Entropy
 from noisebank.ledger.chain import Chain
 from noisebank.ledger.embedded import EmbeddedChain
 from noisebank.ledger.protocol import Role

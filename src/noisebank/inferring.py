@@ -9,8 +9,10 @@ from fractions import Fraction
 from math import isqrt
 from typing import Any
 
-from noisebank.entropy import Entropy
-from noisebank.errors import Tampered
+from noisebank.core.entropy import Entropy
+from noisebank.core.errors import Tampered
+from noisebank.core.records import Case
+from noisebank.core.units import NOTHING, GridValue, Precision
 from noisebank.knowing import Known, nodes_of
 from noisebank.ledger.chain import Chain
 from noisebank.ledger.protocol import Reservation, Run
@@ -23,8 +25,6 @@ from noisebank.planning.serving import COUNTS, Look, Served, charges_of, look_at
 from noisebank.privacy.noise import draw_all, noise_scale
 from noisebank.queries.cells import cubes_of
 from noisebank.queries.query import Query
-from noisebank.records import Case
-from noisebank.units import NOTHING, GridValue, Precision
 
 FINE = 24
 """Bits that an inferred value has below its standard deviation: an estimate is a rational number, a grid is shorter."""

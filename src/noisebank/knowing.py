@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from noisebank.caches import BoundedCache
+from noisebank.core.caches import BoundedCache
+from noisebank.core.units import NOTHING, GridValue, Precision
 from noisebank.planning.inference import FirstLookRule, InferencePlan, Knowledge, When
 from noisebank.planning.linear import GROUP_BYTES, enclosing, query_size
 from noisebank.planning.posterior import Inferred
@@ -23,7 +24,6 @@ from noisebank.planning.serving import COUNTS, Linear, Served, Total, serve, sta
 from noisebank.policy import FirstLookAt, Policy
 from noisebank.queries.cells import cubes_of
 from noisebank.queries.query import Query
-from noisebank.units import NOTHING, GridValue, Precision
 
 MOST_LOOKED_AT = 2**17
 """Cells: a first look at more of them would fill the vault with noise."""

@@ -6,9 +6,9 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
-from noisebank.errors import BadRequest
+from noisebank.core.errors import BadRequest
+from noisebank.core.units import exact
 from noisebank.policy import Policy
-from noisebank.units import exact
 
 
 def read_limits(path: Path) -> tuple[Fraction, ...]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from noisebank.digests import commitment
-from noisebank.entropy import Entropy
-from noisebank.errors import BadBank, BadRequest, BadTable
+from noisebank.core.digests import commitment
+from noisebank.core.entropy import Entropy
+from noisebank.core.errors import BadBank, BadRequest, BadTable
 from noisebank.ledger.chain import Chain
 from noisebank.ledger.protocol import AccountState, Opening, Role
 from noisebank.measuring.cubed_engine import CubedEngine

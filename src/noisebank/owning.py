@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from noisebank.errors import Tampered
+from noisebank.core.errors import Tampered
 from noisebank.ledger.books import Books
 from noisebank.ledger.chain import Chain
 from noisebank.ledger.protocol import AccountState, Role

@@ -13,9 +13,10 @@ from itertools import chain
 from typing import Any, Unpack
 
 from noisebank.answers import Answer, Quote, RelativeAnswer, standard_deviation
-from noisebank.caches import remembering
+from noisebank.core.caches import remembering
+from noisebank.core.errors import BadRequest, NoisebankError, UnsupportedQuery
+from noisebank.core.units import NOTHING, Exact, Precision, exact
 from noisebank.derivation import Answers, DerivedAnswer, together
-from noisebank.errors import BadRequest, NoisebankError, UnsupportedQuery
 from noisebank.ledger.books import Budgets
 from noisebank.planning.linear import MOST_RUNS, WHOLE
 from noisebank.planning.pricing import Wish, Wished, split, wish
@@ -29,7 +30,6 @@ from noisebank.queries.query import Question
 from noisebank.queries.sensitivity import saturation
 from noisebank.recalling import Recalling
 from noisebank.steps import KEPT_BYTES, OWNER, size_of
-from noisebank.units import NOTHING, Exact, Precision, exact
 
 Asked = tuple[Question, Wish]
 

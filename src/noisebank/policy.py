@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from noisebank.digests import tagged
+from noisebank.core.digests import tagged
 
 MAX_ROWS = 2**40
 MAX_CELLS = 2**20

@@ -8,9 +8,9 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
-from noisebank.errors import BadRequest
+from noisebank.core.errors import BadRequest
+from noisebank.core.units import exact
 from noisebank.policy import MAX_STEPS, Column, Kind
-from noisebank.units import exact
 
 COLUMN_KEYS = ("type", "bounds", "step", "keys", "bins", "nullable")
 MAX_KEYS = 10_000

@@ -12,12 +12,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from noisebank.errors import BadPolicy, BadRequest, Mistake
+from noisebank.core.errors import BadPolicy, BadRequest, Mistake
+from noisebank.core.units import exact
 from noisebank.policy import MAX_CELLS, MAX_ROWS, Column, FirstLookAt, Neighbours, Policy, Source, Table
 from noisebank.policy_columns import ColumnReader, plain, unknown
 from noisebank.policy_source import SourceReader
 from noisebank.privacy.calibration import check_delta, check_epsilon
-from noisebank.units import exact
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 UNFILLED = re.compile(r"#.*FILL IN|\"FILL\",\s*\"IN\"")

@@ -10,13 +10,13 @@ from typing import Any
 
 from noisebank.advice import why
 from noisebank.answers import Quote, standard_deviation
-from noisebank.errors import BadRequest, UnsupportedQuery
+from noisebank.core.errors import BadRequest, UnsupportedQuery
+from noisebank.core.intervals import interval
+from noisebank.core.units import LEAST_PRECISION, Precision, on_ladder
 from noisebank.path import Account
 from noisebank.planning.pricing import PrecisionWish, PrivacyWish
-from noisebank.privacy.intervals import interval
 from noisebank.queries.derived import items
 from noisebank.queries.sensitivity import sensitivity
-from noisebank.units import LEAST_PRECISION, Precision, on_ladder
 
 EPSILONS = tuple(Fraction(number) for number in ("0.05", "0.1", "0.25", "0.5", "1", "2", "4"))
 CURVE_STEPS = (-4, -3, -2, -1, 0, 1, 2, 3, 4)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from noisebank.answers import Answer
+from noisebank.core.records import Case
+from noisebank.core.units import NOTHING, Precision, on_ladder
 from noisebank.cube_steps import CubeSteps
 from noisebank.planning.pricing import PrecisionWish, Wish
 from noisebank.queries.query import Question
-from noisebank.records import Case
 from noisebank.steps import OWNER
-from noisebank.units import NOTHING, Precision, on_ladder
 
 
 class Recalling(CubeSteps):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from noisebank.digests import commitment, derived_salt, keccak
+from noisebank.core.digests import commitment, derived_salt, keccak
 from noisebank.queries.query import Query
 
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from noisebank.audit.openings import FORMAT, opening_entry
+from noisebank.core.records import Case
+from noisebank.core.units import NOTHING, Precision
 from noisebank.ledger.books import Books
 from noisebank.ledger.protocol import AccountState
 from noisebank.path import Account
 from noisebank.planning.serving import named_look
 from noisebank.policy import Policy
 from noisebank.queries.sql import parse
-from noisebank.records import Case
 from noisebank.salts import Secrets
-from noisebank.units import NOTHING, Precision
 from noisebank.vault.vault import Vault
 
 

@@ -12,10 +12,12 @@ from typing import Any
 
 from noisebank.answers import Answer, Receipt, grouped, released, standard_deviation
 from noisebank.asking import Asking
-from noisebank.caches import deep_size, remembering
+from noisebank.core.caches import deep_size, remembering
+from noisebank.core.entropy import Entropy
+from noisebank.core.errors import AnswerLost, BadRequest, BadTable, PriceMoved, TableChanged, Tampered
+from noisebank.core.records import Case, Point, Record
+from noisebank.core.units import NOTHING, GridValue, Precision
 from noisebank.drawing import Draws
-from noisebank.entropy import Entropy
-from noisebank.errors import AnswerLost, BadRequest, BadTable, PriceMoved, TableChanged, Tampered
 from noisebank.inferring import runs_of
 from noisebank.ledger.chain import Chain
 from noisebank.ledger.protocol import THE_OWNER, AccountState, Claim, Reservation, Seal, View
@@ -30,11 +32,9 @@ from noisebank.queries.groups import group_count, group_labels
 from noisebank.queries.query import Query, Question
 from noisebank.queries.sensitivity import sensitivity
 from noisebank.queries.sql import parse
-from noisebank.records import Case, Point, Record
+from noisebank.runtime.strands import Held
+from noisebank.runtime.turns import Turns
 from noisebank.salts import Secrets
-from noisebank.strands import Held
-from noisebank.units import NOTHING, GridValue, Precision
-from noisebank.vault.turns import Turns
 from noisebank.vault.vault import Request, Sealed, Vault, points_of
 
 OWNER = "owner"

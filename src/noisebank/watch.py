@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
-from noisebank.errors import NoisebankError
+from noisebank.core.errors import NoisebankError
 
 PATIENCE = 5.0
 """Seconds for a look that is under way when it is stopped."""

@@ -28,13 +28,13 @@ import opendp.prelude  # noqa: F401
 
 from assurance.planting import plant_bug
 from noisebank.bank import Bank
+from noisebank.core.records import Case
+from noisebank.core.units import GridValue
 from noisebank.ledger.block import Block, Genesis
 from noisebank.ledger.protocol import Reservation
 from noisebank.ledger.replay import Replay
 from noisebank.path import Account
 from noisebank.queries.query import Question
-from noisebank.records import Case
-from noisebank.units import GridValue
 from noisebank.vault.vault import Sealed
 
 SQL, SIGMA = "SELECT AVG(income) FROM people", "55"

@@ -19,10 +19,10 @@ import numpy as np
 
 from assurance.planting import plant_bug
 from assurance.report import Finding
-from noisebank.errors import NoisebankError
+from noisebank.core.errors import NoisebankError
+from noisebank.core.units import Precision, on_ladder
 from noisebank.path import Account
 from noisebank.steps import Steps
-from noisebank.units import Precision, on_ladder
 from support import memory_account, write_people
 
 GOOD = "SELECT COUNT(*) FROM people WHERE age > 30"

@@ -28,9 +28,11 @@ from assurance.planting import replaces, watch_bug
 from assurance.report import Finding, Progress
 from noisebank.answers import Answer, Receipt
 from noisebank.bank import Bank, create_bank
-from noisebank.digests import answer_digest
-from noisebank.entropy import SystemEntropy, workload
-from noisebank.errors import NoisebankError
+from noisebank.core.digests import answer_digest
+from noisebank.core.entropy import SystemEntropy, workload
+from noisebank.core.errors import NoisebankError
+from noisebank.core.records import Case
+from noisebank.core.units import GridValue, Precision, on_ladder
 from noisebank.ledger.abi import budget_ledger
 from noisebank.ledger.block import Block
 from noisebank.ledger.embedded import EmbeddedChain
@@ -42,8 +44,6 @@ from noisebank.measuring.engine import Engine
 from noisebank.path import Account
 from noisebank.planning.serving import look_at
 from noisebank.queries.query import Function, Query, Question
-from noisebank.records import Case
-from noisebank.units import GridValue, Precision, on_ladder
 from noisebank.vault.sqlite_vault import SqliteVault
 from noisebank.vault.vault import Request, Sealed
 from support import write_people

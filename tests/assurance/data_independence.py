@@ -23,17 +23,17 @@ from assurance.planting import plant_bug, plant_class, replaces
 from assurance.report import Finding, Progress
 from noisebank.answers import Answer, Quote
 from noisebank.bank import Bank
+from noisebank.core.digests import keccak
+from noisebank.core.entropy import Entropy, SystemEntropy, workload
+from noisebank.core.errors import BadTable, NoisebankError
+from noisebank.core.units import GridValue, Precision
 from noisebank.derivation import DerivedAnswer
-from noisebank.digests import keccak
-from noisebank.entropy import Entropy, SystemEntropy, workload
-from noisebank.errors import BadTable, NoisebankError
 from noisebank.measuring.engine import Engine
 from noisebank.path import Account
 from noisebank.planning.pricing import Wish
 from noisebank.privacy.noise import Law, draw
 from noisebank.queries.query import Function, Query, Question
 from noisebank.service.desk import Desk
-from noisebank.units import GridValue, Precision
 from support import PEOPLE, memory_account, write_people
 
 LIMITS = {"ann": Precision.floor(Fraction(2)), "bob": Precision.floor(Fraction(1, 4))}

@@ -19,9 +19,9 @@ from assurance.mu_audit import PEOPLE, POLICY, question_number, rich_account
 from assurance.planting import plant_bug
 from assurance.report import Finding, Progress
 from noisebank.answers import Answer
-from noisebank.entropy import Entropy, SystemEntropy
+from noisebank.core.entropy import Entropy, SystemEntropy
+from noisebank.core.units import GridValue
 from noisebank.privacy.noise import Law
-from noisebank.units import GridValue
 
 LOW_BITS = 3
 FALSE_ALARM = 1e-8

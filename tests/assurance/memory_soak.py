@@ -20,8 +20,8 @@ from unittest.mock import patch
 from assurance.report import Finding
 from noisebank import knowing
 from noisebank.bank import Bank, create_bank, open_bank
-from noisebank.caches import EVERY_CACHE, BoundedCache
-from noisebank.errors import BudgetExhausted
+from noisebank.core.caches import EVERY_CACHE, BoundedCache
+from noisebank.core.errors import BudgetExhausted
 from noisebank.path import Account
 from noisebank.policy import Policy
 from noisebank.queries import cells as cells_module

@@ -25,14 +25,14 @@ from scipy.special import betaincinv, ndtri
 from assurance.planting import plant_bug, plant_class, replaces
 from assurance.report import Finding, Progress, worker_count
 from noisebank.answers import Answer
-from noisebank.entropy import Entropy, SystemEntropy
+from noisebank.core.entropy import Entropy, SystemEntropy
+from noisebank.core.units import GridValue, Precision
 from noisebank.ledger.protocol import Reservation
 from noisebank.measuring.engine import Engine
 from noisebank.opening import open_account
 from noisebank.path import Account
 from noisebank.policy_file import read_policy
 from noisebank.queries.query import Query, Question
-from noisebank.units import GridValue, Precision
 from support import memory_rooms
 
 POLICY = """\

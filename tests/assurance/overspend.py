@@ -15,12 +15,12 @@ from threading import Barrier
 
 from assurance.planting import plant_bug
 from assurance.report import Finding
-from noisebank.entropy import workload
-from noisebank.errors import BudgetExhausted
+from noisebank.core.entropy import workload
+from noisebank.core.errors import BudgetExhausted
+from noisebank.core.units import Precision
 from noisebank.ledger.abi import Contract, budget_ledger
 from noisebank.ledger.embedded import EmbeddedChain
 from noisebank.ledger.protocol import THE_OWNER, Claim, Opening, Reservation
-from noisebank.units import Precision
 from support import memory_rooms
 
 ROW = "spend beyond the budget"

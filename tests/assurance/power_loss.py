@@ -30,8 +30,8 @@ from assurance.crashes import (
 )
 from assurance.planting import plant_bug
 from assurance.report import Finding
-from noisebank.durable import open_database
-from noisebank.entropy import workload
+from noisebank.core.durability import open_database
+from noisebank.core.entropy import workload
 
 LOSSES = 1_000
 PLANTED_TRIALS = 300

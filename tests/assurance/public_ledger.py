@@ -25,8 +25,9 @@ from assurance.data_independence import SameSalts
 from assurance.planting import plant_class, replaces
 from assurance.report import Finding
 from noisebank.answers import Answer, RelativeAnswer
-from noisebank.entropy import workload
-from noisebank.errors import NoisebankError
+from noisebank.core.entropy import workload
+from noisebank.core.errors import NoisebankError
+from noisebank.core.units import Precision
 from noisebank.ledger.embedded import EmbeddedChain
 from noisebank.path import Account
 from noisebank.planning.pricing import PrecisionWish, wish
@@ -35,7 +36,6 @@ from noisebank.queries.sensitivity import saturation
 from noisebank.recovery import recover
 from noisebank.service import shown
 from noisebank.steps import Steps
-from noisebank.units import Precision
 from research.accuracy.looks import Goal, next_step
 from support import memory_account, write_people
 

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import chdtrc, ndtr
 
 from assurance.report import Finding
-from noisebank.entropy import SystemEntropy
+from noisebank.core.entropy import SystemEntropy
 from noisebank.privacy.noise import LEAST_SCALE
 
 SMALL_SCALE = 6.0

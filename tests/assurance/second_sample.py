@@ -34,13 +34,13 @@ from assurance.planting import replaces, watch_bug
 from assurance.report import Finding
 from noisebank.answers import Answer
 from noisebank.bank import VAULT
-from noisebank.digests import canonical
-from noisebank.entropy import workload
-from noisebank.errors import AnswerLost, KeyReused, NoisebankError, Refused, Tampered
+from noisebank.core.digests import canonical
+from noisebank.core.entropy import workload
+from noisebank.core.errors import AnswerLost, KeyReused, NoisebankError, Refused, Tampered
+from noisebank.core.records import Case
 from noisebank.ledger.protocol import Reservation
 from noisebank.path import Account
 from noisebank.queries.query import Query, Question
-from noisebank.records import Case
 from noisebank.vault.vault import Sealed
 
 WORKLOADS = {"crash points": 12, "keys": 30, "races": 30, "backups": 60, "cut off": 60, "altered": 30}

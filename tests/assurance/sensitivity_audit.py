@@ -18,7 +18,7 @@ from types import MappingProxyType
 
 from assurance.planting import plant_bug
 from assurance.report import Finding
-from noisebank.entropy import workload
+from noisebank.core.entropy import workload
 from noisebank.measuring.duckdb_connection import connected
 from noisebank.measuring.duckdb_engine import DuckDBEngine, header_of
 from noisebank.measuring.fields import Field

@@ -26,6 +26,7 @@ from scipy.special import betaincinv, ndtri
 
 from assurance.mu_audit import PEOPLE, POLICY, question_number
 from assurance.report import Finding
+from noisebank.core.units import Precision
 from noisebank.ledger.books import Budgets
 from noisebank.opening import open_account
 from noisebank.path import Account
@@ -34,7 +35,6 @@ from noisebank.policy_file import read_policy
 from noisebank.privacy.calibration import budget_precision
 from noisebank.privacy.odometer import promised_epsilon, raised_epsilon
 from noisebank.service.pages.plain_words import at_best, within_budget
-from noisebank.units import Precision
 from support import memory_rooms
 
 FALSE_ALARM = 1e-8

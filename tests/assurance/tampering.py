@@ -12,8 +12,8 @@ from typing import Any
 
 from assurance.report import Finding
 from noisebank.audit.verifier import UNSEEN_TAIL, verify
-from noisebank.digests import canonical
-from noisebank.entropy import workload
+from noisebank.core.digests import canonical
+from noisebank.core.entropy import workload
 from noisebank.ledger.block import Block, Genesis, results_digest
 from noisebank.ledger.signing import Key
 from noisebank.path import Account

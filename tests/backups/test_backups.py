@@ -18,12 +18,12 @@ from noisebank.backups.making import make_backup
 from noisebank.backups.restoring import Asked, restore
 from noisebank.bank import ACCESS, JOURNAL, VAULT, Bank, create_bank, open_bank
 from noisebank.cli import main
-from noisebank.entropy import SystemEntropy
-from noisebank.errors import AnswerLost, BadBank, BankInUse, NoisebankError, Tampered
+from noisebank.core.entropy import SystemEntropy
+from noisebank.core.errors import AnswerLost, BadBank, BankInUse, NoisebankError, Tampered
+from noisebank.core.records import Case
+from noisebank.core.units import NOTHING
 from noisebank.path import Account
-from noisebank.records import Case
 from noisebank.service import access
-from noisebank.units import NOTHING
 
 SMOKERS = "SELECT COUNT(*) FROM people WHERE smoker"
 

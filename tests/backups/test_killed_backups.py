@@ -18,7 +18,7 @@ from noisebank.backups.making import make_backup
 from noisebank.backups.manifest import FILE as MANIFEST
 from noisebank.backups.restoring import Asked, restore
 from noisebank.bank import open_bank
-from noisebank.errors import BadBank
+from noisebank.core.errors import BadBank
 
 FORKING = multiprocessing.get_context("forkserver")
 FORKING.set_forkserver_preload(["noisebank.backups.restoring", "noisebank.backups.making", "noisebank.bank"])

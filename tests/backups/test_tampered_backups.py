@@ -17,7 +17,7 @@ from noisebank.backups.manifest import FILE as MANIFEST
 from noisebank.backups.manifest import read_manifest
 from noisebank.backups.restoring import Asked, restore
 from noisebank.bank import JOURNAL, VAULT
-from noisebank.errors import BadBank, Tampered
+from noisebank.core.errors import BadBank, Tampered
 from noisebank.ledger.signing import Key
 
 

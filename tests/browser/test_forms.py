@@ -14,6 +14,7 @@ import pytest
 from browser.serving import EASY, Served, clinic, new_bank, served
 from contract.node import node_or_skip
 from noisebank.bank import Bank, create_bank, open_bank
+from noisebank.core.units import Precision
 from noisebank.ledger.anchoring import anchor, deploy_anchors
 from noisebank.ledger.embedded import EmbeddedChain
 from noisebank.ledger.node import Node as RpcNode
@@ -24,7 +25,6 @@ from noisebank.service.pages.plain_words import within_budget
 from noisebank.service.pages.spending import MOST_POINTS, Curve, Spending
 from noisebank.service.roles import Scope
 from noisebank.statement import statement
-from noisebank.units import Precision
 
 ASK = "/d/clinic/console/ask"
 

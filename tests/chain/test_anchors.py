@@ -12,7 +12,7 @@ import pytest
 from chain.gateway import CURATOR, STRANGER, fund
 from contract.node import Node, node_or_skip
 from noisebank.audit.verifier import verify
-from noisebank.errors import BadLedger
+from noisebank.core.errors import BadLedger
 from noisebank.ledger.anchoring import anchor, deploy_anchors, find_anchors
 from noisebank.ledger.embedded import EmbeddedChain
 from noisebank.ledger.node import Node as Door

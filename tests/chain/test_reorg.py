@@ -11,7 +11,7 @@ import pytest
 from chain.gateway import claim, deployed, gateway, opening, word
 from contract.node import Node, node_or_skip
 from noisebank.audit.verifier import verify_chain
-from noisebank.errors import BadLedger, BudgetExhausted, LedgerHalted, NoisebankError
+from noisebank.core.errors import BadLedger, BudgetExhausted, LedgerHalted, NoisebankError
 from noisebank.ledger.node import Node as Door
 from noisebank.ledger.rpc import RpcChain
 from noisebank.ledger.where import Where

@@ -27,7 +27,7 @@ from chain.gateway import (
 )
 from contract.node import Node, node_or_skip
 from noisebank.audit.verifier import verify_chain
-from noisebank.errors import (
+from noisebank.core.errors import (
     BadBank,
     BadLedger,
     BudgetExhausted,
@@ -37,12 +37,12 @@ from noisebank.errors import (
     PriceMoved,
     ViewExhausted,
 )
+from noisebank.core.units import Precision
 from noisebank.ledger.abi import anchors, budget_ledger
 from noisebank.ledger.protocol import Role, Run, Seal
 from noisebank.ledger.rpc import RpcChain, deploy
 from noisebank.ledger.signing import Key
 from noisebank.ledger.where import Where, read_where, write_where
-from noisebank.units import Precision
 from support import memory_rooms
 
 MONEY = "0x" + budget_ledger().functions["money"].digest[:4].hex()

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from noisebank.durable import GroupCommit, Turn
-from noisebank.entropy import SystemEntropy
-from noisebank.records import Case
+from noisebank.core.durability import GroupCommit, Turn
+from noisebank.core.entropy import SystemEntropy
+from noisebank.core.records import Case
 from noisebank.service.access import LOOK_SECONDS, Access
 from noisebank.service.pace import Room
 from noisebank.service.problems import Turned

@@ -11,13 +11,13 @@ from typing import Any
 import httpx
 import pytest
 
-from noisebank import errors
 from noisebank.client.concurrent import AsyncAccount, AsyncClient
 from noisebank.client.failures import ERRORS, PASSING, error_of
 from noisebank.client.results import Answer, Facts
 from noisebank.client.sync import Client, RemoteAccount
+from noisebank.core import errors
+from noisebank.core.units import Precision
 from noisebank.service.problems import OF_THE_BANK, Turned, body_of, every_problem
-from noisebank.units import Precision
 
 PLAIN = {
     "kind": "answer", "id": "ab", "sql": "SELECT count(*) FROM t", "value": 12.5, "exact": "25/2", "stddev": 2.0,

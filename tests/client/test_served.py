@@ -13,10 +13,10 @@ import pytest
 
 import noisebank
 from client_support import COUNT, Server
-from noisebank import errors
 from noisebank.bank import open_bank
 from noisebank.client.results import Answer
-from noisebank.records import Case
+from noisebank.core import errors
+from noisebank.core.records import Case
 
 ENDED = (0, -15)
 """uvicorn finishes what is under way and then lets the signal end the process."""

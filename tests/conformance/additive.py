@@ -23,7 +23,7 @@ import numpy as np
 
 from conformance.tables import policy_of
 from conformance.writers import WRITERS, Rows, Writer
-from noisebank.errors import BadQuery, BadTable, UnsupportedQuery
+from noisebank.core.errors import BadQuery, BadTable, UnsupportedQuery
 from noisebank.measuring import duckdb_connection, duckdb_engine
 from noisebank.measuring.dialect import DuckDBDialect
 from noisebank.measuring.engines import columns_of, engine_of

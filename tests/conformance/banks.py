@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from noisebank.entropy import Entropy
+from noisebank.core.entropy import Entropy
 from noisebank.opening import Confirmed, open_account
 from noisebank.path import Account
 from noisebank.policy import Keeper, Source, Table

@@ -18,7 +18,7 @@ from conformance.server import Server
 from conformance.stores import Store
 from conformance.tables import policy_of
 from conformance.writers import WRITERS, Rows, by_csv, by_pyarrow
-from noisebank.errors import BadTable
+from noisebank.core.errors import BadTable
 from noisebank.measuring import duckdb_connection
 from noisebank.measuring.csv_lines import csv_rows
 from noisebank.measuring.engines import columns_of, engine_of

@@ -9,7 +9,7 @@ import pytest
 from conformance.reference import Condition, Steps, answers, number_of, step_of, text_of, truth_of
 from conformance.stores import Store
 from conformance.tables import Drawn
-from noisebank.errors import BadQuery, UnsupportedQuery
+from noisebank.core.errors import BadQuery, UnsupportedQuery
 from noisebank.measuring.sql_engine import SqlEngine
 from noisebank.policy import Column, Kind
 from noisebank.queries.cells import Cube

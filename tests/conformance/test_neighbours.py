@@ -26,7 +26,7 @@ from conformance.banks import account_over
 from conformance.reference import Row
 from conformance.server import Server
 from conformance.stores import Store
-from noisebank.entropy import workload
+from noisebank.core.entropy import workload
 from support import PEOPLE
 
 NAMES = ("age", "income", "smoker", "town", "children")

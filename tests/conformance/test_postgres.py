@@ -13,7 +13,7 @@ import pytest
 
 from conformance.banks import account_over
 from conformance.server import Server
-from noisebank.errors import BadTable, TableChanged
+from noisebank.core.errors import BadTable, TableChanged
 from noisebank.measuring import postgres_engine
 from noisebank.measuring.engines import columns_of
 from noisebank.path import Account

@@ -9,7 +9,7 @@ import pytest
 from conformance.stores import Store
 from conformance.tables import policy_of
 from conformance.test_conformance import Suite
-from noisebank.errors import BadTable
+from noisebank.core.errors import BadTable
 from noisebank.measuring.dialect import DuckDBDialect, Stored
 from noisebank.measuring.engines import columns_of, engine_of
 from noisebank.measuring.fields import Field

@@ -17,7 +17,7 @@ from typing import Any
 
 from contract.node import Node, OnAnvil
 from contract.real import CURATOR, OWNER, PLENTY, THE_OWNER, WHOLE, Row, contract_under_test, word
-from noisebank.digests import keccak
+from noisebank.core.digests import keccak
 
 TABLE = Path(__file__).parents[2] / "docs" / "results" / "gas.md"
 MAPS = (

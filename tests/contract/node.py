@@ -17,7 +17,7 @@ from typing import Any, Self
 import pytest
 
 from contract.real import STRANGER, Logged, Real, contract_under_test
-from noisebank.errors import LedgerRefused
+from noisebank.core.errors import LedgerRefused
 from noisebank.ledger.abi import Contract, Value
 
 ANVIL = Path(__file__).parents[2] / ".npm-parts" / "bin" / "anvil"

@@ -11,8 +11,8 @@ from typing import Any
 
 from pyrevm import AccountInfo
 
-from noisebank.digests import keccak
-from noisebank.errors import LedgerRefused
+from noisebank.core.digests import keccak
+from noisebank.core.errors import LedgerRefused
 from noisebank.ledger.abi import Contract, Value, Word, budget_ledger, load_contract
 from noisebank.ledger.machine import Machine, _reason, events
 

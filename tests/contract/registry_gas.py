@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from contract.node import Node, OnAnvil
-from noisebank.digests import keccak
+from noisebank.core.digests import keccak
 from noisebank.federated.crowd.lots import LotKey, priority, seats
 from noisebank.ledger.abi import model_registry
 

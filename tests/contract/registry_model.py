@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from noisebank.digests import keccak
+from noisebank.core.digests import keccak
 from noisebank.federated.crowd.lots import LotKey, lot_of, priority, seats
 
 JOINING, SUBMITTING, DRAWING, VOTING, FINISHED = 1, 2, 4, 8, 16

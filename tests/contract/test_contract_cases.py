@@ -28,7 +28,7 @@ from contract.real import (
     word,
 )  # fmt: skip
 from contract.variants import SOURCES, variant
-from noisebank.errors import LedgerRefused
+from noisebank.core.errors import LedgerRefused
 from noisebank.ledger.machine import NOBODY
 
 MAX_BUDGET, YEAR, WEEK = 2**96 - 1, 365 * 86400, 7 * 86400

@@ -12,8 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from contract.real import STRANGER, Real
 from contract.registry_model import DRAWING, FINISHED, JOINING, SUBMITTING, VOTING, RegistryModel, Revert, words
 from contract.registry_variants import registry_variant
-from noisebank.digests import keccak
-from noisebank.errors import LedgerRefused
+from noisebank.core.digests import keccak
+from noisebank.core.errors import LedgerRefused
 from noisebank.federated.crowd.lots import FIELD, LotKey
 from noisebank.ledger.abi import Contract, model_registry
 

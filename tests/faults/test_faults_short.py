@@ -22,11 +22,11 @@ from assurance.report import Row
 from assurance.second_sample import ask, second_sample
 from assurance.strace_kills import strace_kills, strace_works
 from noisebank.bank import JOURNAL, KEYS, LOCK, VAULT, Bank, create_bank
-from noisebank.durable import GroupCommit, Turn
-from noisebank.entropy import workload
-from noisebank.errors import AnswerLost, BadBank, BadTable, BankInUse, OutcomeUnknown, TableChanged, Tampered
+from noisebank.core.durability import GroupCommit, Turn
+from noisebank.core.entropy import workload
+from noisebank.core.errors import AnswerLost, BadBank, BadTable, BankInUse, OutcomeUnknown, TableChanged, Tampered
+from noisebank.core.records import Case
 from noisebank.ledger.embedded import EmbeddedChain
-from noisebank.records import Case
 from noisebank.recovery import Recovered
 
 

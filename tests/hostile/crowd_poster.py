@@ -16,8 +16,9 @@ from click.testing import CliRunner, Result
 
 from crowd_member import glyphs
 from noisebank.cli import main
-from noisebank.entropy import SystemEntropy, uniform_words
-from noisebank.errors import Refused
+from noisebank.core.entropy import SystemEntropy, uniform_words
+from noisebank.core.errors import Refused
+from noisebank.core.units import Precision, exact
 from noisebank.federated.crowd import sound
 from noisebank.federated.crowd.door import Door
 from noisebank.federated.crowd.home_chain import HomeChain, begin_home_chain
@@ -31,7 +32,6 @@ from noisebank.federated.crowd.store import FolderStore
 from noisebank.federated.crowd.terms import Terms, read_terms
 from noisebank.ledger.follower import Follower
 from noisebank.ledger.signing import Key
-from noisebank.units import Precision, exact
 
 SOUND = Terms("sound", SMALL, norm="fixed", mode="sound", epsilon="2", delta="1e-5", batch=16, epochs=1)
 

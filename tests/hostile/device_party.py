@@ -15,7 +15,7 @@ from unittest.mock import patch
 import numpy as np
 
 from hostile.judging import Attack, Planted, Transcript
-from noisebank.errors import BadRequest, NoisebankError
+from noisebank.core.errors import BadRequest, NoisebankError
 from noisebank.federated import enrolment
 from noisebank.federated.enrolment import LocalAccount, ReadRecord, RoundOrder, enrol
 from noisebank.federated.learning import Device

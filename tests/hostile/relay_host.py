@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from noisebank.entropy import SystemEntropy
-from noisebank.errors import NoisebankError
+from noisebank.core.entropy import SystemEntropy
+from noisebank.core.errors import NoisebankError
 from noisebank.federated.relay import Demand, Guarantee, Member, Plan, Terms, Trust
 from noisebank.federated.relay.attempt import MASKED, Attempt, new_attempt, read_entry
 from noisebank.federated.relay.grid import BID_UNITS

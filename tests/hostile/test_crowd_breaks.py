@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from crowd_member import glyphs
 from hostile.crowd_poster import SOUND, Noisy, scene
-from noisebank.digests import keccak
-from noisebank.entropy import simulation
-from noisebank.errors import BadRequest, Refused
+from noisebank.core.digests import keccak
+from noisebank.core.entropy import simulation
+from noisebank.core.errors import BadRequest, Refused
+from noisebank.core.units import Precision, exact
 from noisebank.federated.crowd.charging import first_policy
 from noisebank.federated.crowd.device import SplitTrainer
 from noisebank.federated.crowd.edge import EdgeWorker
@@ -30,7 +31,6 @@ from noisebank.ledger.protocol import Opening, Role, Unit
 from noisebank.ledger.rpc import RpcChain
 from noisebank.ledger.signing import Key, Transaction
 from noisebank.ledger.where import Where
-from noisebank.units import Precision, exact
 
 SPELLINGS = ("0.01", "1e-2", "10e-3", "1", "1.0", "2", "0.5", "5e-1", "7")
 STRANGER = Key(b"\x66" * 32)

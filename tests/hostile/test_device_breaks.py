@@ -12,8 +12,8 @@ from click.testing import CliRunner
 
 from noisebank.bank import create_bank, open_bank
 from noisebank.cli import main
-from noisebank.entropy import workload
-from noisebank.errors import NoisebankError
+from noisebank.core.entropy import workload
+from noisebank.core.errors import NoisebankError
 from noisebank.federated.enrolment import LocalAccount, enrol
 from noisebank.federated.learning import Design, Device, Order, Task, tasks
 from noisebank.federated.learning.participation import LearningAccount

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from noisebank.audit.verifier import verify
-from noisebank.errors import BudgetExhausted, KeyReused, LedgerRefused, NoisebankError, PriceMoved, ViewExhausted
+from noisebank.core.errors import BudgetExhausted, KeyReused, LedgerRefused, NoisebankError, PriceMoved, ViewExhausted
+from noisebank.core.records import Case
+from noisebank.core.units import Precision, on_ladder
 from noisebank.path import Account
-from noisebank.records import Case
-from noisebank.units import Precision, on_ladder
 from support import memory_account, write_people
 
 QUESTIONS = (

@@ -12,6 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
+from noisebank.core.units import Precision
 from noisebank.privacy.calibration import (
     DELTA_MARGIN,
     EPSILON_MARGIN,
@@ -22,7 +23,6 @@ from noisebank.privacy.calibration import (
     gaussian_delta,
     request_precision,
 )
-from noisebank.units import Precision
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

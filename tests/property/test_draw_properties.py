@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
+from noisebank.core.units import Precision
 from noisebank.knowing import nodes_of
 from noisebank.planning.draws import changed_rows, most_draws, touched_draws
 from noisebank.planning.prefix import Prefix
@@ -27,7 +28,6 @@ from noisebank.privacy.calibration import DELTA_MARGIN, DELTA_RANGE, DISCRETE_RA
 from noisebank.privacy.noise import LEAST_SCALE
 from noisebank.queries.cells import cubes_of
 from noisebank.queries.sql import parse
-from noisebank.units import Precision
 
 mp.dps = 60
 CUT = 6

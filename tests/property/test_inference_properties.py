@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inference_support import Exact, noisy_look, random_query
+from noisebank.core.units import NOTHING, Precision
 from noisebank.ledger.calls import merged
 from noisebank.ledger.protocol import Run
 from noisebank.planning import inference
@@ -27,7 +28,6 @@ from noisebank.planning.linear import (
     replace_factor,
 )
 from noisebank.planning.prefix import Axis
-from noisebank.units import NOTHING, Precision
 from research.reuse.table2 import SIGMAS, TYPES
 
 BUDGET = Precision(56 * 10**15)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from learning_support import task
-from noisebank.errors import AlreadyTookPart
+from noisebank.core.errors import AlreadyTookPart
 from noisebank.federated.learning import GradientNoise, open_task, published_noise, task_noise
 from noisebank.federated.local import NAMES, keeps_promise, vector_mechanism
 from noisebank.federated.local.levels import Levels

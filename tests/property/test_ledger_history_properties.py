@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from noisebank.audit.verifier import verify
-from noisebank.entropy import SystemEntropy
-from noisebank.errors import NoisebankError, Refused
+from noisebank.core.entropy import SystemEntropy
+from noisebank.core.errors import NoisebankError, Refused
+from noisebank.core.records import Case
+from noisebank.core.units import Precision
 from noisebank.ledger.calls import publish_many_call, reserve_many_call
 from noisebank.ledger.embedded import EmbeddedChain, begin_chain
 from noisebank.ledger.journal import Journal
 from noisebank.ledger.protocol import THE_OWNER, WHOLE_WEIGHT, Claim, Opening, Role, Run, Seal, Unit
 from noisebank.ledger.signing import Key
-from noisebank.records import Case
-from noisebank.units import Precision
 
 KEYS = [Key(bytes([number]) * 32) for number in range(1, 6)]
 SEALER = KEYS[0]

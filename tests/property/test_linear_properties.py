@@ -13,7 +13,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from noisebank.errors import BadQuery, UnsupportedQuery
+from noisebank.core.errors import BadQuery, UnsupportedQuery
 from noisebank.policy import Column, Kind, Neighbours, Policy
 from noisebank.queries.groups import group_labels, parts_of
 from noisebank.queries.query import Function, Query, Question

@@ -13,7 +13,7 @@ import duckdb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from noisebank.errors import BadQuery
+from noisebank.core.errors import BadQuery
 from noisebank.policy import Column, Kind, Neighbours, Policy
 from noisebank.queries.predicates import FALSE, Predicate
 from noisebank.queries.query import Function, Query

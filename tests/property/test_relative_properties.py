@@ -8,11 +8,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from noisebank.errors import BadRequest
+from noisebank.core.errors import BadRequest
+from noisebank.core.intervals import quantile_bound
+from noisebank.core.units import LEAST_PRECISION, on_ladder
 from noisebank.planning.pricing import WithinWish, price, wish
 from noisebank.planning.relative import DEFAULT_SHARE, RelativeWish
-from noisebank.privacy.intervals import quantile_bound
-from noisebank.units import LEAST_PRECISION, on_ladder
 
 shares = st.fractions(Fraction(1, 10**6), Fraction(999, 1000), max_denominator=10**6)
 confidences = st.fractions(Fraction(1, 2), Fraction(999_999, 1_000_000), max_denominator=10**6)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from noisebank.errors import NoisebankError, Tampered
+from noisebank.core.errors import NoisebankError, Tampered
 from noisebank.federated.relay import Terms, Trust, game
 from noisebank.federated.relay.grid import STEPS, contribution, plausible, restored
 from noisebank.federated.relay.guarantee import loss

@@ -7,11 +7,11 @@ from fractions import Fraction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from noisebank.core.records import Case, Point, Record
+from noisebank.core.units import LEAST_PRECISION, NOTHING, GridValue, Precision, on_ladder
 from noisebank.planning.pricing import NoiseWish, price
 from noisebank.planning.reuse import bridge, plan, refined
 from noisebank.privacy.noise import LEAST_SCALE, noise_scale
-from noisebank.records import Case, Point, Record
-from noisebank.units import LEAST_PRECISION, NOTHING, GridValue, Precision, on_ladder
 
 many = settings(max_examples=200, deadline=None)
 

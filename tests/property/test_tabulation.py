@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from noisebank.entropy import workload
-from noisebank.errors import BadQuery, Tampered, UnsupportedQuery
+from noisebank.core.entropy import workload
+from noisebank.core.errors import BadQuery, Tampered, UnsupportedQuery
 from noisebank.measuring.cubed_engine import CubedEngine
 from noisebank.measuring.duckdb_engine import DuckDBEngine, header_of
 from noisebank.measuring.tabulation import COUNT, Tabulation

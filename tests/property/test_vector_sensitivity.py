@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assurance.planting import plant_bug
-from noisebank.entropy import workload
+from noisebank.core.entropy import workload
 from noisebank.policy import Column, Kind, Neighbours, Policy
 from noisebank.queries import sensitivity as module
 from noisebank.queries.query import Part, Query, Question

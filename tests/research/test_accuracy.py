@@ -9,8 +9,8 @@ from math import floor, log2, sqrt, tanh
 
 import pytest
 
-from noisebank.entropy import simulation
-from noisebank.units import Precision
+from noisebank.core.entropy import simulation
+from noisebank.core.units import Precision
 from research.accuracy.looks import Goal, next_step
 from research.accuracy.opu import BY_TYPE, DEFAULTS, ONE_VALUE, Opu, cut, opu, published, satisfied_row
 from research.accuracy.sound import Compared, compare, goal_for

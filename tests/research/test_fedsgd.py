@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from learning_support import people
 from noisebank.bank import create_bank, open_bank
 from noisebank.cli import main
-from noisebank.entropy import simulation
+from noisebank.core.entropy import simulation
 from noisebank.federated.learning import tasks
 from research.fedsgd import figures as experiment
 from research.fedsgd.charts import draw_charts

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noisebank.entropy import simulation
-from noisebank.units import Precision, on_ladder
+from noisebank.core.entropy import simulation
+from noisebank.core.units import Precision, on_ladder
 from research.accuracy.looks import LEAST_LOOK, REACH, SEARCH_SHARE, Goal, Step, next_step
 from research.accuracy.sound import look_until_decided
 

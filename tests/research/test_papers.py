@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from noisebank.errors import BadRequest
+from noisebank.core.errors import BadRequest
+from noisebank.core.units import Precision
 from noisebank.planning.pricing import PrivacyWish, price
 from noisebank.privacy.calibration import Calibration
-from noisebank.units import Precision
 from research.__main__ import main
 from research.papers import p0_blur, p0_figure5, p0_requests, p1_systems, page
 from research.papers.catalogue import chosen, exhibit

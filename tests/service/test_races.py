@@ -106,7 +106,7 @@ def test_a_shutdown_finishes_what_is_reserved(tmp_path):
 
 
 def _owner_key(bank) -> str:
-    from noisebank.entropy import SystemEntropy
+    from noisebank.core.entropy import SystemEntropy
     from noisebank.service.access import FILE, Access
 
     access = Access(bank / FILE, SystemEntropy())

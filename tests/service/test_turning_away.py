@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from noisebank.gathering import apart
+from noisebank.runtime.gathering import apart
 from noisebank.service import problems
 from noisebank.service.wallet import message_to_sign
 from service_support import COUNT, EASY, WALLET, counter

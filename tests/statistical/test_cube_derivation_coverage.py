@@ -16,13 +16,13 @@ import numpy as np
 import pytest
 
 from noisebank.answers import Answer, Group, GroupedAnswer, Inference
+from noisebank.core.entropy import simulation
+from noisebank.core.units import NOTHING, Precision
 from noisebank.derivation import estimates, ratio
-from noisebank.entropy import simulation
 from noisebank.planning.inference import FirstLookRule, InferencePlan, Knowledge, Measured, Statistic, When
 from noisebank.planning.linear import LinearQuery, cell_range, from_weights
 from noisebank.planning.posterior import Inferred
 from noisebank.planning.prefix import Axis, Prefix
-from noisebank.units import NOTHING, Precision
 from statistical.test_derivation_coverage import COLUMNS, CONFIDENCE, RANKS, data_of, histogram, item, part
 
 BINS = 10

@@ -20,13 +20,13 @@ import numpy as np
 import pytest
 
 from noisebank.answers import Answer, Group, GroupedAnswer, Receipt
+from noisebank.core.entropy import simulation
+from noisebank.core.records import Case
+from noisebank.core.units import NOTHING
 from noisebank.derivation import Estimate, estimates, ratio
-from noisebank.entropy import simulation
 from noisebank.path import Account
 from noisebank.policy import Column, Kind, Neighbours, Policy
 from noisebank.queries.derived import Item, items
-from noisebank.records import Case
-from noisebank.units import NOTHING
 from support import memory_account, write_people
 
 RUNS, CONFIDENCE = 1_200, 0.9

@@ -7,12 +7,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from noisebank.core.units import Precision
 from noisebank.planning import inference
 from noisebank.planning.inference import FirstLookRule, Knowledge, Statistic, When
 from noisebank.planning.linear import cell_range
 from noisebank.planning.prefix import Axis
 from noisebank.privacy.calibration import budget_precision
-from noisebank.units import Precision
 from research.benches.cell_workloads import make_workload
 from research.benches.reuse import (
     Cells,

@@ -11,8 +11,8 @@ import click
 import pytest
 
 import noisebank
-from noisebank import errors
 from noisebank.cli import main
+from noisebank.core import errors
 from noisebank.policy_columns import COLUMN_KEYS
 from noisebank.policy_file import TOP_KEYS, parse_policy
 from noisebank.service.settings import settings_table

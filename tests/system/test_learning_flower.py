@@ -21,7 +21,7 @@ import pytest
 
 from learning_support import RECORD, task
 from noisebank.bank import open_bank
-from noisebank.errors import Refused
+from noisebank.core.errors import Refused
 from noisebank.federated.enrolment import enrol, enrolled
 from noisebank.federated.learning import Device
 from noisebank.opening import Rooms

@@ -11,9 +11,9 @@ from hashlib import sha256
 import numpy as np
 import pytest
 
-from noisebank.digests import keccak
-from noisebank.entropy import SystemEntropy
-from noisebank.errors import NoisebankError, Refused, Tampered
+from noisebank.core.digests import keccak
+from noisebank.core.entropy import SystemEntropy
+from noisebank.core.errors import NoisebankError, Refused, Tampered
 from noisebank.federated.relay import Host, Member, Terms, collecting, transport
 from noisebank.federated.relay.attempt import new_attempt
 from noisebank.federated.relay.blame import State

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from noisebank.entropy import SystemEntropy, simulation
+from noisebank.core.entropy import SystemEntropy, simulation
 from noisebank.federated.relay.grid import contribution
 from noisebank.federated.relay.messages import Message
 from noisebank.ledger.signing import Key

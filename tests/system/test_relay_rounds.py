@@ -9,8 +9,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from noisebank.entropy import SystemEntropy
-from noisebank.errors import BadRequest, Refused
+from noisebank.core.entropy import SystemEntropy
+from noisebank.core.errors import BadRequest, Refused
 from noisebank.federated.relay import Demand, Host, Member, Terms, Trust, collecting
 from noisebank.federated.relay.attempt import prepared
 from noisebank.federated.relay.grid import STEPS

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from noisebank.answers import IN_WORDS, RECEIPT_FORMAT, Answer, read_receipt, released, standard_deviation
-from noisebank.digests import answer_digest
-from noisebank.errors import BadRequest
+from noisebank.core.digests import answer_digest
+from noisebank.core.errors import BadRequest
+from noisebank.core.records import Case
+from noisebank.core.units import GridValue, Precision, on_ladder
 from noisebank.path import Account
-from noisebank.records import Case
-from noisebank.units import GridValue, Precision, on_ladder
 from support import memory_account, write_people
 
 COUNT = "SELECT COUNT(*) FROM people WHERE age > 30"

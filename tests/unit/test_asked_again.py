@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 from noisebank.answers import Answer, Receipt
 from noisebank.asking import Asking
-from noisebank.digests import canonical, tagged
-from noisebank.errors import BadRequest, NoisebankError, Tampered
+from noisebank.core.digests import canonical, tagged
+from noisebank.core.errors import BadRequest, NoisebankError, Tampered
+from noisebank.core.records import Case
+from noisebank.core.units import NOTHING, Precision
 from noisebank.path import Account
 from noisebank.planning.pricing import NoiseWish
 from noisebank.queries.query import Question
-from noisebank.records import Case
 from noisebank.service import shown
-from noisebank.units import NOTHING, Precision
 from support import memory_account, write_people
 
 SQL = "SELECT count(*) FROM people WHERE smoker"

@@ -13,16 +13,16 @@ from noisebank.advice import suggested, why
 from noisebank.audit.openings import check_openings
 from noisebank.audit.verifier import verify
 from noisebank.bank import create_bank, open_bank
-from noisebank.entropy import SystemEntropy, workload
-from noisebank.errors import OutcomeUnknown, TableChanged, Tampered
+from noisebank.core.entropy import SystemEntropy, workload
+from noisebank.core.errors import OutcomeUnknown, TableChanged, Tampered
+from noisebank.core.records import Case
+from noisebank.core.units import NOTHING, Precision
 from noisebank.ledger.embedded import EmbeddedChain
 from noisebank.opening import known_accounts, open_account, open_next
 from noisebank.path import Account
 from noisebank.policy_file import read_policy
-from noisebank.records import Case
 from noisebank.recovery import recover
 from noisebank.statement import openings
-from noisebank.units import NOTHING, Precision
 from support import memory_rooms
 
 POLICY = """\

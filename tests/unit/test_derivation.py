@@ -17,14 +17,14 @@ from hypothesis import strategies as st
 
 from noisebank.answers import Answer, Group, GroupedAnswer, Receipt
 from noisebank.bank import create_bank, open_bank
+from noisebank.core.errors import BudgetExhausted, KeyReused, Misuse, PriceMoved, ViewExhausted
+from noisebank.core.records import Case
+from noisebank.core.units import NOTHING, Precision
 from noisebank.derivation import Answers, DerivedAnswer, estimates, ratio
-from noisebank.errors import BudgetExhausted, KeyReused, Misuse, PriceMoved, ViewExhausted
 from noisebank.ledger.embedded import EmbeddedChain
 from noisebank.path import Account
 from noisebank.policy import Column, Kind, Neighbours, Policy
 from noisebank.queries.derived import Derivation, Item, items
-from noisebank.records import Case
-from noisebank.units import NOTHING, Precision
 from noisebank.vault.sqlite_vault import SqliteVault
 from support import memory_account, write_people
 

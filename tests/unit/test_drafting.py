@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from noisebank.core.errors import BadPolicy, BadTable, Misuse
 from noisebank.drafting import draft_policy
-from noisebank.errors import BadPolicy, BadTable, Misuse
 from noisebank.policy import Kind, Policy
 from noisebank.policy_file import parse_policy
 from noisebank.queries.derived import check_queries

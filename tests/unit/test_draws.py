@@ -12,13 +12,13 @@ import pytest
 from noisebank import drawing
 from noisebank.audit import openings as opened
 from noisebank.audit.verifier import verify
+from noisebank.core.errors import DrawsExhausted
+from noisebank.core.records import Case
 from noisebank.drawing import Draws
-from noisebank.errors import DrawsExhausted
 from noisebank.opening import known_accounts, open_account, open_next
 from noisebank.path import Account
 from noisebank.policy_file import read_policy
 from noisebank.privacy.calibration import EPSILON_MARGIN, MAX_DRAWS
-from noisebank.records import Case
 from noisebank.recovery import recover
 from noisebank.statement import openings
 from support import memory_rooms, write_people

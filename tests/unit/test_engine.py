@@ -10,7 +10,7 @@ from types import MappingProxyType
 import duckdb
 import pytest
 
-from noisebank.errors import BadPolicy, BadTable, NoisebankError
+from noisebank.core.errors import BadPolicy, BadTable, NoisebankError
 from noisebank.measuring.duckdb_engine import DuckDBEngine, header_of
 from noisebank.measuring.statement import literal, quoted
 from noisebank.policy import Column, Kind, Neighbours, Policy

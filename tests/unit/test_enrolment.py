@@ -11,7 +11,8 @@ from click.testing import CliRunner
 
 from noisebank.audit.verifier import verify
 from noisebank.cli import main
-from noisebank.errors import AnswerLost, BadRequest, BudgetExhausted, LedgerRefused
+from noisebank.core.errors import AnswerLost, BadRequest, BudgetExhausted, LedgerRefused
+from noisebank.core.units import Precision
 from noisebank.federated.enrolment import LocalAccount, RoundOrder, below, enrol, enrolled, local_account
 from noisebank.federated.local import Category, Number, Report, Schema, estimate
 from noisebank.federated.schema_file import read_schema
@@ -19,7 +20,6 @@ from noisebank.ledger.embedded import EmbeddedChain
 from noisebank.ledger.protocol import Unit
 from noisebank.opening import Rooms, known_accounts, open_account
 from noisebank.policy_file import read_policy
-from noisebank.units import Precision
 from support import memory_rooms, write_people
 
 SCHEMA = Schema((Number("age", 0, 100), Category("sex", ("f", "m"))))

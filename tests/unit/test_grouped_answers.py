@@ -14,14 +14,14 @@ import pytest
 
 from noisebank.answers import GroupedAnswer
 from noisebank.console_results import plain_result
-from noisebank.digests import canonical, keccak
-from noisebank.errors import NoisebankError
+from noisebank.core.digests import canonical, keccak
+from noisebank.core.errors import NoisebankError
+from noisebank.core.records import Case, Point
+from noisebank.core.units import NOTHING, GridValue, Precision
 from noisebank.path import Account
 from noisebank.planning.reuse import bridge
 from noisebank.privacy.noise import noise_scale
 from noisebank.queries.groups import group_labels
-from noisebank.records import Case, Point
-from noisebank.units import NOTHING, GridValue, Precision
 from support import memory_account, write_people
 
 WISH: dict[str, Any] = {"epsilon": "0.5", "delta": "1e-6"}

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from noisebank.errors import BadRequest, Misuse
+from noisebank.core.errors import BadRequest, Misuse
 from noisebank.limits import limited, read_limits
 from noisebank.opening import open_account
 from noisebank.policy import Neighbours, Policy

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from noisebank.errors import BadRequest
+from noisebank.core.errors import BadRequest
+from noisebank.core.units import Precision
 from noisebank.planning.pricing import PrecisionWish
-from noisebank.units import Precision
 from support import memory_account, write_people
 
 SQL = "SELECT SUM(income) FROM people"

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from assurance.planting import NotPlanted, plant_bug, plant_class, replaces, watch_bug
-from noisebank.entropy import SystemEntropy
-from noisebank.units import Precision
+from noisebank.core.entropy import SystemEntropy
+from noisebank.core.units import Precision
 
 ASSURANCE = Path(__file__).parents[1] / "assurance"
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from noisebank.digests import canonical
-from noisebank.errors import BadPolicy, Mistake
+from noisebank.core.digests import canonical
+from noisebank.core.errors import BadPolicy, Mistake
 from noisebank.policy import Column, FirstLookAt, Kind, Neighbours, Policy, policy_from_public
 from noisebank.policy_file import parse_policy, read_policy
 

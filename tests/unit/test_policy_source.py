@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from noisebank.errors import BadPolicy
+from noisebank.core.errors import BadPolicy
 from noisebank.policy import Keeper, Source, Table, kept_source, policy_from_public, source_from_kept
 from noisebank.policy_file import parse_policy
 

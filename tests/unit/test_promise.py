@@ -10,7 +10,8 @@ import pytest
 
 from noisebank import console
 from noisebank.answers import Quote
-from noisebank.errors import BadRequest, LedgerRefused
+from noisebank.core.errors import BadRequest, LedgerRefused
+from noisebank.core.units import Precision
 from noisebank.opening import open_account, open_next
 from noisebank.path import Account
 from noisebank.policy_file import read_policy
@@ -18,7 +19,6 @@ from noisebank.privacy.calibration import account_epsilon, budget_precision
 from noisebank.privacy.odometer import raised_epsilon
 from noisebank.service.pages.plain_words import at_best, right_guesses, within_budget
 from noisebank.statement import Statement, statement
-from noisebank.units import Precision
 from support import memory_rooms, write_people
 
 DELTA = Fraction(1, 10**6)

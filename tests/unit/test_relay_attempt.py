@@ -7,8 +7,8 @@ import threading
 import numpy as np
 import pytest
 
-from noisebank.entropy import SystemEntropy
-from noisebank.errors import BadRequest, Refused, Tampered
+from noisebank.core.entropy import SystemEntropy
+from noisebank.core.errors import BadRequest, Refused, Tampered
 from noisebank.federated.relay import Demand, Host, Member, Terms
 from noisebank.federated.relay.attempt import Attempt, new_attempt, prepared, read_entry
 from noisebank.federated.relay.blame import State, culprits

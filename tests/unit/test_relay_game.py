@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from noisebank.entropy import simulation
-from noisebank.errors import BadRequest
+from noisebank.core.entropy import simulation
+from noisebank.core.errors import BadRequest
 from noisebank.federated.relay import collusion, game
 from noisebank.federated.relay.remedies import may_join, reclip, skip_error
 from noisebank.federated.relay.split import groups_of, sorted_order, split_error

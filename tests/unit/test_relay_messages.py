@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from noisebank.errors import BadRequest, OutcomeUnknown, Refused, Tampered
+from noisebank.core.errors import BadRequest, OutcomeUnknown, Refused, Tampered
 from noisebank.federated.relay.messages import Inbox, Message, Pen, check_answer
 from noisebank.federated.relay.sealing import AttemptKey, masks
 from noisebank.federated.relay.transport import Server, Unreachable, ask, endpoint

@@ -8,7 +8,7 @@ from itertools import combinations
 
 import pytest
 
-from noisebank.errors import BadRequest, Refused
+from noisebank.core.errors import BadRequest, Refused
 from noisebank.federated.relay import Demand, Terms, Trust, guarantees, least_variance, make_plan
 from noisebank.federated.relay.demand import ONE_CURIOUS_MEMBER
 from noisebank.federated.relay.grid import LEAST_SCALE, STEPS, contribution, scale_of_variance, wanted_scale

@@ -6,13 +6,13 @@ from fractions import Fraction
 
 import pytest
 
-from noisebank.errors import BadRequest
+from noisebank.core.errors import BadRequest
+from noisebank.core.records import Case, Point, Record
+from noisebank.core.units import LEAST_PRECISION, MOST_PRECISION, NOTHING, GridValue, Precision, on_ladder
 from noisebank.planning.pricing import NoiseWish, PrecisionWish, PrivacyWish, price, wish
 from noisebank.planning.reuse import Plan, bridge, plan, refined
 from noisebank.privacy.calibration import Calibration
 from noisebank.privacy.noise import Law
-from noisebank.records import Case, Point, Record
-from noisebank.units import LEAST_PRECISION, MOST_PRECISION, NOTHING, GridValue, Precision, on_ladder
 
 
 def units(value: str | int) -> Precision:

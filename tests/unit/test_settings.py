@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from noisebank.errors import BadRequest
+from noisebank.core.errors import BadRequest
 from noisebank.service.settings import Settings, read_settings
 
 

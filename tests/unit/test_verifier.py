@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from noisebank.audit.verifier import UNSEEN_TAIL, verify
-from noisebank.errors import BadBank
+from noisebank.core.errors import BadBank
 from noisebank.ledger.abi import budget_ledger
 from noisebank.ledger.block import Block, Genesis
 from noisebank.ledger.replay import Replay

@@ -10,15 +10,15 @@ from support import memory_rooms, write_people
 
 from noisebank.audit.verifier import verify
 from noisebank.bank import create_bank, open_bank
-from noisebank.errors import BadRequest, KeyReused, Misuse, TableChanged, Tampered
+from noisebank.core.errors import BadRequest, KeyReused, Misuse, TableChanged, Tampered
 from noisebank.ledger.embedded import EmbeddedChain
 from noisebank.ledger.protocol import Seal
 from noisebank.opening import Confirmed, open_account, open_next
 from noisebank.path import Account
 from noisebank.planning.reuse import Plan
 from noisebank.policy_file import read_policy
-from noisebank.records import Case
-from noisebank.units import Precision
+from noisebank.core.records import Case
+from noisebank.core.units import Precision
 
 SQL = "SELECT COUNT(*) FROM people WHERE smoker"
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from noisebank.bank import Bank, open_bank
-from noisebank.errors import BankInUse, KeyReused, TableChanged, VaultUnreachable
-from noisebank.records import Case
-from noisebank.units import NOTHING
+from noisebank.core.errors import BankInUse, KeyReused, TableChanged, VaultUnreachable
+from noisebank.core.records import Case
+from noisebank.core.units import NOTHING
 from vault.gateways import Gateway
 from vault.town import Town
 

@@ -12,7 +12,7 @@ import pytest
 
 from conformance.server import Server
 from noisebank.bank import create_bank
-from noisebank.errors import BadBank, BadRequest, OutcomeUnknown, VaultUnreachable
+from noisebank.core.errors import BadBank, BadRequest, OutcomeUnknown, VaultUnreachable
 from noisebank.vault import sessions
 from noisebank.vault.place import PLACE, make_vault, open_vault
 from noisebank.vault.postgres_vault import PostgresVault, make_postgres_vault
@@ -169,7 +169,7 @@ def test_the_address_is_kept_for_the_banks_eyes_and_never_shown(
 
 def test_an_embedded_ledger_may_have_its_vault_there_and_stays_alone(database: str, tmp_path: Path) -> None:
     from noisebank.bank import open_bank
-    from noisebank.errors import BankInUse
+    from noisebank.core.errors import BankInUse
     from support import write_people
 
     policy = write_people(tmp_path / "table")

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from noisebank.bank import ACCESS
-from noisebank.entropy import SystemEntropy
+from noisebank.core.entropy import SystemEntropy
 from noisebank.service.access import Access
 from service_support import served
 from vault.town import Town

@@ -13,8 +13,8 @@ from contract.node import node_or_skip
 from noisebank.backups.making import make_backup
 from noisebank.backups.restoring import Asked, restore
 from noisebank.bank import Bank, create_bank, open_bank
-from noisebank.errors import AnswerLost, BadBank, BadLedger, BadRequest
-from noisebank.records import Case
+from noisebank.core.errors import AnswerLost, BadBank, BadLedger, BadRequest
+from noisebank.core.records import Case
 from support import write_people
 from vault.town import DATABASE, Town
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from noisebank.digests import keccak
-from noisebank.errors import KeyReused, Tampered
-from noisebank.units import GridValue, Precision
+from noisebank.core.digests import keccak
+from noisebank.core.errors import KeyReused, Tampered
+from noisebank.core.units import GridValue, Precision
 from noisebank.vault.vault import Request, Sealed
 from vault.conftest import Opens
 

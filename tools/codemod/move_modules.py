@@ -22,7 +22,7 @@ from libcst.helpers import get_full_name_for_node
 ROOT = Path(__file__).parents[2]
 SOURCES = {"noisebank": ROOT / "src" / "noisebank", "research": ROOT / "research"}
 TEXT_FILES = (".md", ".toml", ".yml", ".cfg", ".html", ".txt", ".json")
-SKIPPED = ("requirements", "tools/codemod/", "src/noisebank/ledger/", "docs/results/assurance", "CHANGELOG.md")
+SKIPPED = ("requirements", "tools/codemod/", "docs/results/assurance", "CHANGELOG.md")
 
 
 class Plan:
@@ -149,7 +149,12 @@ def _dotted_name(name: str) -> cst.Attribute | cst.Name:
 def tracked_files() -> list[Path]:
     """Return every file that git tracks, apart from those that are never rewritten."""
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    return [ROOT / name for name in listed.splitlines() if not name.startswith(SKIPPED)]
+    return [ROOT / name for name in listed.splitlines() if not name.startswith(SKIPPED) and not is_artefact(name)]
+
+
+def is_artefact(name: str) -> bool:
+    """Return whether a file is a compiled contract: its bytes are never rewritten."""
+    return name.startswith("src/") and name.endswith(".json")
 
 
 def rewrite_references(plan: Plan) -> list[Path]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from noisebank.errors import BadBank
+from noisebank.core.errors import BadBank
 
 JOURNAL, HEAD, OPENINGS = "journal.jsonl", "head.txt", "openings/"
 MOST_BYTES = 2**32

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import cached_property, partial
 
 from noisebank.audit.recount import Recount
-from noisebank.errors import BadLedger, Tampered
+from noisebank.core.errors import BadLedger, Tampered
 from noisebank.ledger.abi import budget_ledger
 from noisebank.ledger.books import Books
 from noisebank.ledger.machine import Event, Log

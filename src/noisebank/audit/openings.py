@@ -9,8 +9,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from noisebank.digests import answer_digest, commitment
-from noisebank.errors import BadBank, NoisebankError, Tampered
+from noisebank.core.digests import answer_digest, commitment
+from noisebank.core.errors import BadBank, NoisebankError, Tampered
 from noisebank.ledger.books import Books
 from noisebank.ledger.protocol import Reservation, Run
 from noisebank.planning.draws import is_single, most_draws, touched_draws

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from noisebank.errors import Tampered
+from noisebank.core.errors import Tampered
+from noisebank.core.records import Case
 from noisebank.ledger.machine import Event
 from noisebank.ledger.pieces import Pieces
-from noisebank.records import Case
 
 WEEK = 7 * 86_400
 MOST_MEASUREMENTS = 2**20

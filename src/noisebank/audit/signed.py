@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from noisebank.audit.recount import Recount, Tally
-from noisebank.errors import Tampered
+from noisebank.core.errors import Tampered
 from noisebank.ledger.abi import budget_ledger
 from noisebank.ledger.machine import Event
 

@@ -21,7 +21,7 @@ from noisebank.audit.report import (
     account_report,
 )
 from noisebank.audit.signed import check_call
-from noisebank.errors import BadBank, Tampered
+from noisebank.core.errors import BadBank, Tampered
 from noisebank.ledger.abi import budget_ledger
 from noisebank.ledger.anchoring import find_anchors
 from noisebank.ledger.block import Block, Genesis

@@ -12,11 +12,11 @@ import apsw
 from noisebank.audit.comparing import History
 from noisebank.audit.openings import check_openings
 from noisebank.audit.verifier import JournalHistory
-from noisebank.errors import BadBank, NoisebankError, Tampered, kind_of
+from noisebank.core.errors import BadBank, NoisebankError, Tampered, kind_of
+from noisebank.core.records import Case
 from noisebank.ledger.journal import Journal
 from noisebank.opening import read_row
 from noisebank.owning import OPENED_BY, opened_as
-from noisebank.records import Case
 from noisebank.statement import opened_records
 from noisebank.vault.sqlite_vault import SqliteVault
 from noisebank.vault.vault import Vault

@@ -10,8 +10,8 @@ from typing import Any
 
 import apsw
 
-from noisebank.durable import open_database
-from noisebank.errors import BadBank
+from noisebank.core.durability import open_database
+from noisebank.core.errors import BadBank
 from noisebank.ledger.journal import SCHEMA as JOURNAL_SCHEMA
 from noisebank.vault.postgres_vault import PostgresVault
 from noisebank.vault.sqlite_vault import SCHEMA as VAULT_SCHEMA

@@ -9,7 +9,7 @@ from pathlib import Path
 from noisebank.audit.bundle import read_bundle
 from noisebank.audit.verifier import JournalHistory
 from noisebank.backups.checking import journal_lines, one_file, replayed
-from noisebank.errors import BadBank, NoisebankError, Tampered
+from noisebank.core.errors import BadBank, NoisebankError, Tampered
 from noisebank.ledger.journal import FILE, read_lines
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from noisebank.backups.room import LOCK
-from noisebank.digests import tagged
-from noisebank.durable import write_once
-from noisebank.errors import BadBank, Tampered
+from noisebank.core.digests import tagged
+from noisebank.core.durability import write_once
+from noisebank.core.errors import BadBank, Tampered
 from noisebank.ledger.signing import Key, recover
 
 FILE = "manifest.json"

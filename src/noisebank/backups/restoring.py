@@ -20,8 +20,8 @@ from noisebank.backups.journals import newest_journal
 from noisebank.backups.manifest import Manifest, check_bytes, check_names, read_manifest
 from noisebank.backups.room import beside, copy_file, finish, room_for
 from noisebank.bank import ACCESS, JOURNAL, KEYS, LEDGER, VAULT, lock_bank
-from noisebank.entropy import SystemEntropy
-from noisebank.errors import BadBank, BadLedger, BadRequest, Tampered
+from noisebank.core.entropy import SystemEntropy
+from noisebank.core.errors import BadBank, BadLedger, BadRequest, Tampered
 from noisebank.ledger.anchoring import find_anchors
 from noisebank.ledger.node import Node
 from noisebank.ledger.where import Where, read_where, write_where

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from noisebank.durable import sync_folder
-from noisebank.errors import BadBank, BankInUse
+from noisebank.core.durability import sync_folder
+from noisebank.core.errors import BadBank, BankInUse
 
 LOCK = "lock"
 

@@ -17,12 +17,12 @@ from noisebank.client.retrying import Patience
 from noisebank.client.sync import PAGE, PATIENCE, TIMEOUT
 from noisebank.client.verbs import Call, Flow
 from noisebank.client.wallets import load_wallet
-from noisebank.errors import NotSignedIn
+from noisebank.core.errors import NotSignedIn
 from noisebank.ledger.signing import Key
 
 if TYPE_CHECKING:
+    from noisebank.core.units import Exact
     from noisebank.planning.pricing import Wished
-    from noisebank.units import Exact
 
 Result = TypeVar("Result")
 

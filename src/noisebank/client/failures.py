@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from noisebank import errors
+from noisebank.core import errors
+from noisebank.core.units import exact
 from noisebank.service.problems import FIELDS, OF_THE_BANK, OF_THE_SERVICE, TYPE
-from noisebank.units import exact
 
 ERRORS: dict[str, type[errors.NoisebankError]] = {
     **{problem.name: kind for kind, problem in OF_THE_BANK.items()},

@@ -8,10 +8,10 @@ from math import nan
 from typing import TYPE_CHECKING, Any
 
 from noisebank.client import shown
-from noisebank.errors import BadRequest
-from noisebank.privacy.intervals import interval
-from noisebank.records import Case
-from noisebank.units import NOTHING, UNITS_PER_PRECISION, Precision
+from noisebank.core.errors import BadRequest
+from noisebank.core.intervals import interval
+from noisebank.core.records import Case
+from noisebank.core.units import NOTHING, UNITS_PER_PRECISION, Precision
 
 if TYPE_CHECKING:
     import pandas

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import httpx
 
 from noisebank.client.failures import PASSING, error_of, name_of
-from noisebank.entropy import SystemEntropy
-from noisebank.errors import NoisebankError, Unreachable
+from noisebank.core.entropy import SystemEntropy
+from noisebank.core.errors import NoisebankError, Unreachable
 
 FIRST_WAIT, LONGEST_WAIT = 0.05, 5.0
 GATEWAY = (502, 503, 504)

@@ -7,7 +7,7 @@ from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from noisebank.errors import BadRequest
+from noisebank.core.errors import BadRequest
 
 if TYPE_CHECKING:
     from noisebank.client.results import Answer, Quote

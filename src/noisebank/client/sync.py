@@ -16,12 +16,12 @@ from noisebank.client.results import Answer, Facts, Quote
 from noisebank.client.retrying import Patience
 from noisebank.client.verbs import Call, Flow
 from noisebank.client.wallets import load_wallet
-from noisebank.errors import NotSignedIn
+from noisebank.core.errors import NotSignedIn
 from noisebank.ledger.signing import Key
 
 if TYPE_CHECKING:
+    from noisebank.core.units import Exact
     from noisebank.planning.pricing import Wished
-    from noisebank.units import Exact
 
 Result = TypeVar("Result")
 PATIENCE, TIMEOUT, PAGE = 60.0, 30.0, 100

@@ -14,12 +14,12 @@ from urllib.parse import quote as quoted
 
 from noisebank.client.results import Answer, Facts, Quote
 from noisebank.client.wallets import DEADLINE, signed_message, signed_spend
-from noisebank.digests import canonical
-from noisebank.entropy import SystemEntropy
-from noisebank.errors import BadRequest
+from noisebank.core.digests import canonical
+from noisebank.core.entropy import SystemEntropy
+from noisebank.core.errors import BadRequest
+from noisebank.core.units import Exact, Precision, exact
 from noisebank.ledger.signing import Key
 from noisebank.service.wallet import Spend
-from noisebank.units import Exact, Precision, exact
 
 if TYPE_CHECKING:
     from noisebank.planning.pricing import Wished

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from noisebank.digests import keccak
+from noisebank.core.digests import keccak
 from noisebank.ledger.signing import Key
 from noisebank.service.wallet import Spend, spend_digest
 

@@ -43,7 +43,7 @@ def make(
     Example:  noisebank key make maria --days 90
     """
     from noisebank import console
-    from noisebank.errors import BadRequest
+    from noisebank.core.errors import BadRequest
     from noisebank.service.roles import Part, Scope
 
     if days is not None and not 0 < days <= 3650:
@@ -179,8 +179,8 @@ def end(id: str, folder: Path, as_json: bool) -> None:
 
 def _access(folder: Path) -> Access:
     from noisebank.bank import VAULT
-    from noisebank.entropy import SystemEntropy
-    from noisebank.errors import BadBank
+    from noisebank.core.entropy import SystemEntropy
+    from noisebank.core.errors import BadBank
     from noisebank.service.access import FILE, Access
 
     if not (folder / "keys").is_dir() and not (folder / VAULT).is_file():

@@ -52,7 +52,7 @@ def anchor(rpc: str, contract: str | None, folder: Path, as_json: bool) -> None:
     Example:  noisebank anchor --rpc http://localhost:8545
     """
     from noisebank import console
-    from noisebank.errors import BadBank
+    from noisebank.core.errors import BadBank
     from noisebank.ledger.anchoring import anchor as pin
     from noisebank.ledger.anchoring import deploy_anchors
     from noisebank.ledger.embedded import EmbeddedChain
@@ -71,7 +71,7 @@ def anchor(rpc: str, contract: str | None, folder: Path, as_json: bool) -> None:
 
 
 def _paying(path: Path | None) -> Key:
-    from noisebank.errors import BadRequest
+    from noisebank.core.errors import BadRequest
     from noisebank.ledger.signing import Key
 
     key = Key.load(path) if path else Key.from_environment(DEPLOYER)

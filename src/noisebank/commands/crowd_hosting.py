@@ -24,8 +24,8 @@ def keys(folder: Path, as_json: bool) -> None:
     Example:  noisebank learn keys phone-7
     """
     from noisebank import console
-    from noisebank.entropy import SystemEntropy
-    from noisebank.errors import BadBank
+    from noisebank.core.entropy import SystemEntropy
+    from noisebank.core.errors import BadBank
     from noisebank.federated.crowd.lots import LotKey
     from noisebank.ledger.signing import Key
 
@@ -52,7 +52,7 @@ def host(folder: Path, listen: str, as_json: bool) -> None:
 
     Example:  noisebank learn host chain --listen 127.0.0.1:7545
     """
-    from noisebank.entropy import SystemEntropy
+    from noisebank.core.entropy import SystemEntropy
     from noisebank.federated.crowd.door import Door
     from noisebank.federated.crowd.home_chain import FILE, HomeChain, begin_home_chain
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from noisebank.errors import BadRequest
+from noisebank.core.errors import BadRequest
 
 if TYPE_CHECKING:
     from noisebank.federated.crowd.lots import LotKey

@@ -23,7 +23,7 @@ from noisebank.commands.crowd_options import (
 )
 from noisebank.commands.learn_group import learn
 from noisebank.commands.options import as_json, guarded
-from noisebank.errors import BadRequest
+from noisebank.core.errors import BadRequest
 
 if TYPE_CHECKING:
     from noisebank.federated.crowd.books import TaskBooks

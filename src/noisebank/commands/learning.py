@@ -49,7 +49,7 @@ def sgd(
     Example:  noisebank learn sgd people.csv --schema schema.toml --target buys --task offers --epsilon 1
     """
     from noisebank import console
-    from noisebank.errors import TableChanged
+    from noisebank.core.errors import TableChanged
     from noisebank.federated.learning import Design, open_or_resume
     from noisebank.federated.learning import learn as run
     from noisebank.federated.learning.table_file import file_digest, read_columns

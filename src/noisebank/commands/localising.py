@@ -60,10 +60,10 @@ def report(
     Example:  noisebank local report phone-7 record.json --schema schema.toml --round monday --epsilon 1
     """
     from noisebank import console
+    from noisebank.core.units import exact
     from noisebank.federated.enrolment import RoundOrder, local_account
     from noisebank.federated.record_file import find_record, read_record
     from noisebank.federated.schema_file import read_schema
-    from noisebank.units import exact
 
     order = RoundOrder(round_, read_schema(schema), exact(epsilon, "epsilon"), mechanism)
     path = find_record(record)
@@ -86,7 +86,7 @@ def check(record: Path, schema: Path, as_json: bool) -> None:
     Example:  noisebank local check record.json --schema schema.toml
     """
     from noisebank import console
-    from noisebank.errors import BadRequest
+    from noisebank.core.errors import BadRequest
     from noisebank.federated.record_file import find_record, read_record
     from noisebank.federated.schema_file import read_schema
 
@@ -110,7 +110,7 @@ def estimate(reports: Path, schema: Path, confidence: float, as_json: bool) -> N
     Example:  noisebank local estimate reports.txt --schema schema.toml
     """
     from noisebank import console
-    from noisebank.errors import BadRequest
+    from noisebank.core.errors import BadRequest
     from noisebank.federated.local import estimate as estimated
     from noisebank.federated.schema_file import read_schema
 

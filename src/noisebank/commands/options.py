@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from noisebank.errors import Misuse, NoisebankError
+from noisebank.core.errors import Misuse, NoisebankError
 
 if TYPE_CHECKING:
     from noisebank.bank import Bank

@@ -63,7 +63,7 @@ def init(
 
 
 def _where(rpc: str | None, contract: str | None, first: int, confirmations: int) -> Where | None:
-    from noisebank.errors import BadRequest
+    from noisebank.core.errors import BadRequest
     from noisebank.ledger.abi import ADDRESS
     from noisebank.ledger.node import Node
     from noisebank.ledger.where import Where
@@ -117,7 +117,7 @@ def open_(
     Example:  noisebank open survey.toml --next survey
     """
     from noisebank import console
-    from noisebank.errors import BadRequest
+    from noisebank.core.errors import BadRequest
     from noisebank.limits import limited, read_limits
     from noisebank.opening import Confirmed
     from noisebank.policy_file import read_policy
@@ -180,8 +180,8 @@ def lower(epsilon: str, folder: Path, account: str | None, owner_key: Path | Non
     Example:  noisebank budget lower 4
     """
     from noisebank import console
+    from noisebank.core.units import exact
     from noisebank.privacy.calibration import budget_precision
-    from noisebank.units import exact
 
     with opened_bank(folder, owner_key) as bank:
         found = bank.account(account)
@@ -210,7 +210,7 @@ def raise_(epsilon: str, folder: Path, account: str | None, owner_key: Path | No
     from datetime import UTC, datetime
 
     from noisebank import console
-    from noisebank.units import exact
+    from noisebank.core.units import exact
 
     with opened_bank(folder, owner_key) as bank:
         found = bank.account(account)

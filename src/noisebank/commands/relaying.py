@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from noisebank.commands.options import as_json, guarded
-from noisebank.errors import BadRequest
+from noisebank.core.errors import BadRequest
 
 if TYPE_CHECKING:
     from noisebank.federated.relay.guarantee import Guarantee
@@ -148,9 +148,9 @@ def join(
 
     Example:  noisebank relay join 127.0.0.1:7000 --vector mine.json --preference 1 --max-epsilon 4
     """
+    from noisebank.core.units import exact
     from noisebank.federated.relay.demand import Demand
     from noisebank.federated.relay.member import Member
-    from noisebank.units import exact
 
     demand = Demand(
         _trust(trust), inf if max_epsilon is None else max_epsilon, peers=frozenset(who.lower() for who in peers),
@@ -180,8 +180,8 @@ def join(
 
 
 def _terms(epsilon: str | None, patience: float, slice_norm: str | None, **agreed: Any) -> Any:
+    from noisebank.core.units import exact
     from noisebank.federated.relay.terms import Terms, least_variance
-    from noisebank.units import exact
 
     for name in ("bound", "floor", "delta", "skip"):
         agreed[name] = exact(agreed[name], name)
@@ -209,7 +209,7 @@ def _trust(text: str) -> Any:
 
 
 def _key(path: Path | None) -> Key:
-    from noisebank.entropy import SystemEntropy
+    from noisebank.core.entropy import SystemEntropy
     from noisebank.ledger.signing import Key
 
     return Key(SystemEntropy().token()) if path is None else Key.load(path)

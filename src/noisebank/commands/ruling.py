@@ -32,10 +32,10 @@ def limit(name: str, epsilon: str, folder: Path, account: str | None, owner_key:
     Example:  noisebank analyst limit maria 1
     """
     from noisebank import console
-    from noisebank.entropy import SystemEntropy
+    from noisebank.core.entropy import SystemEntropy
+    from noisebank.core.units import exact
     from noisebank.privacy.calibration import budget_precision
     from noisebank.service.access import FILE, Access
-    from noisebank.units import exact
 
     with opened_bank(folder, owner_key) as bank:
         found = bank.account(account)
@@ -133,7 +133,7 @@ def owner(address: str, folder: Path, account: str | None, owner_key: Path | Non
     Example:  noisebank roles owner 0x52908400098527886e0f7030069857d2e4169ee7
     """
     from noisebank import console
-    from noisebank.errors import BadRequest
+    from noisebank.core.errors import BadRequest
     from noisebank.ledger.abi import ADDRESS
 
     if not ADDRESS.fullmatch(address):

@@ -49,7 +49,7 @@ def verify(
     from noisebank.audit.openings import read_openings
     from noisebank.audit.verifier import verify as check
     from noisebank.audit.verifier import verify_chain
-    from noisebank.errors import BadRequest
+    from noisebank.core.errors import BadRequest
 
     if (journal is None) == (rpc is None):
         raise BadRequest("journal", journal or "nothing", "name a journal, or a chain with --rpc and --contract")
@@ -76,7 +76,7 @@ def verify(
 
 def _receipt(path: Path) -> dict[str, object]:
     from noisebank.answers import read_receipt
-    from noisebank.errors import BadBank
+    from noisebank.core.errors import BadBank
 
     fields = read_receipt(path.read_text()) if path.is_file() else None
     if fields is None:
@@ -87,7 +87,7 @@ def _receipt(path: Path) -> dict[str, object]:
 def _lines(source: Path) -> tuple[list[str], list[dict[str, object]]]:
     """From an export or a bundle, or straight from a bank's journal file without opening the bank."""
     from noisebank.audit.bundle import read_bundle
-    from noisebank.errors import BadBank
+    from noisebank.core.errors import BadBank
     from noisebank.ledger.journal import FILE, Journal, read_lines
 
     if source.is_dir():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-from noisebank.entropy import workload
+from noisebank.core.entropy import workload
 from noisebank.path import Account
 
 STAYS = 4_000

@@ -6,16 +6,16 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from noisebank.bank import Bank, open_bank
+from noisebank.core.entropy import SystemEntropy
+from noisebank.core.units import exact
 from noisebank.demo.clinic import ask_clinic, write_clinic
 from noisebank.demo.phones import learn_something
 from noisebank.demo.survey_demo import Demonstration
-from noisebank.entropy import SystemEntropy
 from noisebank.privacy.calibration import budget_precision
 from noisebank.service.access import FILE, Access
 from noisebank.service.roles import Part
 from noisebank.service.server import listening, serve
 from noisebank.service.settings import Settings, read_settings
-from noisebank.units import exact
 
 ANALYSTS = ("maria", "noor")
 

@@ -14,13 +14,13 @@ from typing import Any
 from noisebank.answers import Answer
 from noisebank.audit.verifier import Report, verify
 from noisebank.bank import Bank, create_bank
+from noisebank.core.entropy import workload
+from noisebank.core.records import Case
+from noisebank.core.units import NOTHING, Precision
 from noisebank.demo.survey import write_survey
-from noisebank.entropy import workload
 from noisebank.path import Account
 from noisebank.privacy.calibration import account_epsilon, classical_epsilon
-from noisebank.records import Case
 from noisebank.statement import openings
-from noisebank.units import NOTHING, Precision
 
 REQUESTS = 150
 SEED = 5

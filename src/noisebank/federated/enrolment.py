@@ -17,9 +17,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 
-from noisebank.digests import commitment, derived_salt, keccak, tagged
-from noisebank.entropy import Entropy
-from noisebank.errors import AnswerLost, BadRequest, Tampered
+from noisebank.core.digests import commitment, derived_salt, keccak, tagged
+from noisebank.core.entropy import Entropy
+from noisebank.core.errors import AnswerLost, BadRequest, Tampered
+from noisebank.core.records import Case
+from noisebank.core.units import Exact, Precision, exact
 from noisebank.federated.local import Schema, Terms
 from noisebank.federated.local.moments import MAX_EPSILON, MIN_EPSILON
 from noisebank.federated.local.reports import LEVELS, planned
@@ -27,8 +29,6 @@ from noisebank.ledger.chain import Chain
 from noisebank.ledger.protocol import THE_OWNER, AccountState, Claim, Opening, Reservation, Seal, Unit
 from noisebank.opening import Rooms
 from noisebank.owning import opened_by, own_row
-from noisebank.records import Case
-from noisebank.units import Exact, Precision, exact
 from noisebank.vault.vault import Sealed, Vault
 
 ABOUT_LOCAL = 64

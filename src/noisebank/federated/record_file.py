@@ -6,7 +6,7 @@ import json
 import os
 from pathlib import Path
 
-from noisebank.errors import BadRequest
+from noisebank.core.errors import BadRequest
 
 MAX_RECORD = 1 << 20
 """Bytes of a record; a longer file is not read."""

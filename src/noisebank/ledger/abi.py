@@ -15,7 +15,7 @@ from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any
 
-from noisebank.digests import keccak
+from noisebank.core.digests import keccak
 
 ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 MOST_ITEMS = 2**16

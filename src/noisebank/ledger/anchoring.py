@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from noisebank.errors import BadLedger
+from noisebank.core.errors import BadLedger
 from noisebank.ledger.abi import anchors
 from noisebank.ledger.node import Node, raw_log, transact
 from noisebank.ledger.protocol import Head

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
-from noisebank.digests import canonical, keccak, tagged
-from noisebank.errors import Tampered
+from noisebank.core.digests import canonical, keccak, tagged
+from noisebank.core.errors import Tampered
 from noisebank.ledger.machine import Log
 from noisebank.ledger.signing import Key, Transaction, recover
 

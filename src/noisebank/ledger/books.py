@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from noisebank.core.records import Case, Record
+from noisebank.core.units import NOTHING, Precision
 from noisebank.ledger.abi import Contract, Signature
 from noisebank.ledger.machine import Event, Log
 from noisebank.ledger.pieces import Pieces
 from noisebank.ledger.protocol import THE_OWNER, WHOLE_WEIGHT, AccountState, Claim, Reservation, Run, Unit, View
-from noisebank.records import Case, Record
-from noisebank.units import NOTHING, Precision
 
 RecordKey = tuple[bytes, int, int, bytes, tuple[Run, ...]]
 """Account, version, cube, query, runs: what the contract keeps records of."""

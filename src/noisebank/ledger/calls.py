@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from noisebank.errors import BudgetExhausted, LedgerRefused, NoisebankError, PriceMoved, ViewExhausted
+from noisebank.core.errors import BudgetExhausted, LedgerRefused, NoisebankError, PriceMoved, ViewExhausted
+from noisebank.core.units import NOTHING
 from noisebank.ledger.abi import Word, budget_ledger
 from noisebank.ledger.books import Books
 from noisebank.ledger.protocol import THE_OWNER, Claim, Run, Seal
-from noisebank.units import NOTHING
 
 MOST_PARTS = 16
 """Claims of one group, and runs of one group."""

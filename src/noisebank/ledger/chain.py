@@ -7,13 +7,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from noisebank.errors import BadBank, LedgerRefused, Tampered
+from noisebank.core.errors import BadBank, LedgerRefused, Tampered
+from noisebank.core.records import Record
 from noisebank.ledger.abi import Value
 from noisebank.ledger.books import Books
 from noisebank.ledger.machine import Event
 from noisebank.ledger.protocol import AccountState, Claim, Head, Opening, Reservation, Role, Run, Seal, View
 from noisebank.ledger.signing import Key
-from noisebank.records import Record
 
 
 class Chain(ABC):

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from noisebank.durable import GroupCommit, Turn, end_process
-from noisebank.entropy import Entropy
-from noisebank.errors import BadBank, LedgerRefused
+from noisebank.core.durability import GroupCommit, Turn, end_process
+from noisebank.core.entropy import Entropy
+from noisebank.core.errors import BadBank, LedgerRefused
 from noisebank.ledger.abi import Value
 from noisebank.ledger.block import Block, Genesis, results_digest
 from noisebank.ledger.books import Books

@@ -6,8 +6,8 @@ import threading
 import time
 from typing import Any
 
-from noisebank.caches import BoundedCache
-from noisebank.errors import BadLedger, LedgerHalted, OutcomeUnknown
+from noisebank.core.caches import BoundedCache
+from noisebank.core.errors import BadLedger, LedgerHalted, OutcomeUnknown
 from noisebank.ledger.abi import Contract, budget_ledger
 from noisebank.ledger.books import Books
 from noisebank.ledger.node import Node, raw_log

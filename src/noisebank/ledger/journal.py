@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from noisebank.durable import open_database, reading
-from noisebank.errors import BadBank
-from noisebank.gathering import apart
+from noisebank.core.durability import open_database, reading
+from noisebank.core.errors import BadBank
 from noisebank.ledger.block import Block, Genesis
+from noisebank.runtime.gathering import apart
 
 SCHEMA = "CREATE TABLE IF NOT EXISTS lines (number INTEGER PRIMARY KEY, line TEXT NOT NULL) STRICT"
 GENESIS_ROW = -1

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pyrevm import EVM, BlockEnv, CfgEnv, Env
 
-from noisebank.errors import LedgerRefused
+from noisebank.core.errors import LedgerRefused
 from noisebank.ledger.abi import Contract, Value
 
 NOBODY = "0x" + "00" * 20

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from noisebank.errors import BadLedger, LedgerRefused, OutcomeUnknown
+from noisebank.core.errors import BadLedger, LedgerRefused, OutcomeUnknown
 from noisebank.ledger.abi import Contract, Value
 from noisebank.ledger.machine import Log
 from noisebank.ledger.signing import Fees, Key, Transaction
-from noisebank.recursion import kept_limit
+from noisebank.runtime.recursion import kept_limit
 
 LOGS_AT_ONCE = 2_000
 """Blocks per question for logs; many nodes answer no more."""

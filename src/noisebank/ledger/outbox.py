@@ -12,10 +12,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from noisebank.digests import canonical
-from noisebank.durable import open_database, reading
+from noisebank.core.digests import canonical
+from noisebank.core.durability import open_database, reading
+from noisebank.core.units import Precision
 from noisebank.ledger.protocol import Claim, Run
-from noisebank.units import Precision
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS claims (

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
-from noisebank.records import Case, Record
-from noisebank.units import NOTHING, Precision
+from noisebank.core.records import Case, Record
+from noisebank.core.units import NOTHING, Precision
 
 
 class Role(Enum):

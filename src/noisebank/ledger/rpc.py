@@ -13,8 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from noisebank.durable import GroupCommit, Turn
-from noisebank.errors import BadLedger, LedgerHalted, LedgerRefused, NoisebankError, OutcomeUnknown, Tampered
+from noisebank.core.durability import GroupCommit, Turn
+from noisebank.core.errors import BadLedger, LedgerHalted, LedgerRefused, NoisebankError, OutcomeUnknown, Tampered
 from noisebank.ledger.abi import Value, budget_ledger
 from noisebank.ledger.books import Books
 from noisebank.ledger.calls import MOST_IN_BATCH, explained, publish_many_call, reserve_many_call

@@ -9,8 +9,8 @@ from typing import Any
 
 from coincurve import PrivateKey, PublicKey
 
-from noisebank.digests import keccak
-from noisebank.errors import BadBank, Tampered
+from noisebank.core.digests import keccak
+from noisebank.core.errors import BadBank, Tampered
 
 GAS_LIMIT = 30_000_000
 HALF_ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141 // 2

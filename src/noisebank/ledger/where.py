@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from noisebank.errors import BadBank
+from noisebank.core.errors import BadBank
 
 FORMAT = "noisebank ledger 1"
 ADDRESS = re.compile(r"0x[0-9a-f]{40}")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from noisebank.errors import BadTable
+from noisebank.core.errors import BadTable
 
 MARK = b"\xef\xbb\xbf"
 CHUNK = 4 << 20

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from zlib import decompress
 
-from noisebank.errors import BadTable
+from noisebank.core.errors import BadTable
 from noisebank.measuring.statement import literal
 
 if TYPE_CHECKING:

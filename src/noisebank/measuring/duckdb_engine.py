@@ -9,8 +9,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from noisebank.errors import BadTable
-from noisebank.gathering import Gather
+from noisebank.core.errors import BadTable
 from noisebank.measuring.csv_lines import csv_rows, line_end
 from noisebank.measuring.dialect import DUCKDB, DuckDBDialect, Stored
 from noisebank.measuring.duckdb_connection import connected
@@ -20,6 +19,7 @@ from noisebank.measuring.statement import counts_statement, literal, plain_count
 from noisebank.policy import Policy, Source, Table
 from noisebank.queries.query import Query
 from noisebank.queries.sensitivity import saturation
+from noisebank.runtime.gathering import Gather
 
 if TYPE_CHECKING:
     import duckdb

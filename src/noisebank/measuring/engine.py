@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any, Protocol
 
-from noisebank.errors import BadTable
+from noisebank.core.errors import BadTable
 from noisebank.policy import Policy
 from noisebank.queries.groups import parts_of
 from noisebank.queries.query import Query

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from noisebank.errors import BadTable
+from noisebank.core.errors import BadTable
 from noisebank.measuring.duckdb_connection import connected
 from noisebank.measuring.duckdb_engine import GLOB_SIGNS, given_names, header_of
 from noisebank.measuring.spark_engine import csv_files, spark_header

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from noisebank.entropy import Entropy
+from noisebank.core.entropy import Entropy
+from noisebank.core.units import GridValue
 from noisebank.ledger.protocol import Reservation
 from noisebank.measuring.engine import Engine
 from noisebank.privacy.noise import draw_all, fresh_variance
 from noisebank.queries.query import Query
-from noisebank.units import GridValue
 
 
 def measure(

@@ -13,13 +13,13 @@ import weakref
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from noisebank.errors import BadTable
-from noisebank.gathering import apart
+from noisebank.core.errors import BadTable
+from noisebank.core.postgres import connect, installed, reason
 from noisebank.measuring.dialect import Stored
 from noisebank.measuring.postgres_dialect import POSTGRES
 from noisebank.measuring.sql_engine import SqlEngine
 from noisebank.policy import Policy, Table
-from noisebank.servers import connect, installed, reason
+from noisebank.runtime.gathering import apart
 
 if TYPE_CHECKING:
     import psycopg

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from noisebank.errors import BadTable
-from noisebank.gathering import apart
+from noisebank.core.errors import BadTable
 from noisebank.measuring.csv_lines import csv_rows, line_end
 from noisebank.measuring.dialect import Stored
 from noisebank.measuring.duckdb_engine import csv_header
@@ -23,6 +22,7 @@ from noisebank.measuring.engine import Inspection
 from noisebank.measuring.spark_dialect import SPARK
 from noisebank.measuring.sql_engine import SqlEngine
 from noisebank.policy import Policy, Table
+from noisebank.runtime.gathering import apart
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -6,8 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
-from noisebank.errors import BadTable
-from noisebank.gathering import apart
+from noisebank.core.errors import BadTable
 from noisebank.measuring.dialect import Dialect, Stored
 from noisebank.measuring.engine import Inspection, filled
 from noisebank.measuring.looks import digest_of, digest_statement, inspection_of, inspection_statement
@@ -16,6 +15,7 @@ from noisebank.measuring.tabulation import Tabulation, cells_statement, tabulate
 from noisebank.policy import Policy
 from noisebank.queries.cells import Cube
 from noisebank.queries.query import Query
+from noisebank.runtime.gathering import apart
 
 
 class SqlEngine(ABC):

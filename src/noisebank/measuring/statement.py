@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import inf
 from types import MappingProxyType
 
-from noisebank.errors import UnsupportedQuery
+from noisebank.core.errors import UnsupportedQuery
 from noisebank.measuring.dialect import DUCKDB, Dialect, Stored
 from noisebank.measuring.fields import Field, askable, fields_of, gapless
 from noisebank.policy import MAX_ROWS, Policy

@@ -16,7 +16,7 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from noisebank.errors import Tampered
+from noisebank.core.errors import Tampered
 from noisebank.measuring.dialect import Dialect, Stored
 from noisebank.measuring.fields import Field, askable, fields_of
 from noisebank.measuring.statement import counted_rows, plain

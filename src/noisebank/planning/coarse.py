@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from noisebank.core.units import Precision
 from noisebank.planning.linear import LinearQuery, Vector
 from noisebank.planning.posterior import Covariance, Inferred
-from noisebank.units import Precision
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from math import prod
 
+from noisebank.core.units import Precision
 from noisebank.planning.haar import padded
 from noisebank.planning.prefix import Prefix
 from noisebank.planning.serving import COUNTS, Look, statistic_of
@@ -17,7 +18,6 @@ from noisebank.policy import Neighbours, Policy
 from noisebank.queries.cells import Cube, cubes_of
 from noisebank.queries.groups import MAX_GROUPS, group_count
 from noisebank.queries.query import GROUPED, Query
-from noisebank.units import Precision
 
 
 def changed_rows(policy: Policy) -> int:

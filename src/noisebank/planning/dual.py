@@ -15,10 +15,10 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from noisebank.core.units import Precision
 from noisebank.planning.linear import LinearQuery, Vector
 from noisebank.planning.posterior import Inferred, noise_variance
 from noisebank.planning.prefix import FirstLook
-from noisebank.units import Precision
 
 Kind = TypeVar("Kind", bound=np.generic)
 SETTLED = 1e-12

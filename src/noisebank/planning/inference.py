@@ -16,13 +16,13 @@ from math import prod
 
 import numpy as np
 
-from noisebank.caches import BoundedCache
+from noisebank.core.caches import BoundedCache
+from noisebank.core.units import NOTHING, Precision
 from noisebank.planning.coarse import Coarse
 from noisebank.planning.dual import Dual
 from noisebank.planning.linear import WHOLE, Charge, LinearQuery, Vector, enclosing, query_size, replace_factor
 from noisebank.planning.posterior import Covariance, Inferred, Posterior
 from noisebank.planning.prefix import Axis, FirstLook, Prefix
-from noisebank.units import NOTHING, Precision
 
 MOST_DENSE = 4096
 """Cells up to which the covariance is kept; beyond, one over pieces, or a first look and what came after."""

@@ -15,10 +15,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from noisebank.core.units import Precision
 from noisebank.planning.haar import forward, pad, padded
 from noisebank.planning.linear import LinearQuery, Vector
 from noisebank.planning.prefix import FirstLook
-from noisebank.units import Precision
 
 KNOWN = 2.0**-36
 """A query is known if no more than this share of its length lies outside the basis: far above rounding, and

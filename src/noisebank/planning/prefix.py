@@ -17,9 +17,9 @@ from math import prod, sqrt
 
 import numpy as np
 
+from noisebank.core.units import Precision
 from noisebank.planning.haar import backward, crop, eigenvalues, forward, pad, padded, sparse
 from noisebank.planning.linear import WHOLE, Charge, LinearQuery, Vector
-from noisebank.units import Precision
 
 DECAY = 0.9
 """Each level of a tree gets this much less than what is best for random ranges if nothing is measured later: wide

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypedDict
 
-from noisebank.caches import remembering
-from noisebank.errors import BadRequest, UnsupportedQuery
+from noisebank.core.caches import remembering
+from noisebank.core.errors import BadRequest, UnsupportedQuery
+from noisebank.core.intervals import quantile_bound
+from noisebank.core.units import LEAST_PRECISION, MOST_PRECISION, Exact, Precision, exact, on_ladder, up_ladder
 from noisebank.planning.relative import RelativeWish, relative_wish
 from noisebank.privacy.calibration import Calibration, request_precision
-from noisebank.privacy.intervals import quantile_bound
-from noisebank.units import LEAST_PRECISION, MOST_PRECISION, Exact, Precision, exact, on_ladder, up_ladder
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from noisebank.errors import BadRequest
-from noisebank.privacy.intervals import quantile_bound
-from noisebank.units import LEAST_PRECISION, Exact, Precision, exact, up_ladder
+from noisebank.core.errors import BadRequest
+from noisebank.core.intervals import quantile_bound
+from noisebank.core.units import LEAST_PRECISION, Exact, Precision, exact, up_ladder
 
 DEFAULT_SHARE = Fraction(1, 10)
 """The floor, where none is said: this share of the largest value that the policy allows."""

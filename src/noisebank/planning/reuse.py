@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from noisebank.core.records import Case, Point, Record
+from noisebank.core.units import NOTHING, GridValue, Precision
 from noisebank.planning.linear import Charge
 from noisebank.planning.prefix import Prefix
 from noisebank.privacy.noise import Law
-from noisebank.records import Case, Point, Record
-from noisebank.units import NOTHING, GridValue, Precision
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from noisebank.core.units import Precision
 from noisebank.planning.inference import Statistic
 from noisebank.planning.linear import WHOLE, Charge, LinearQuery, enclosing, from_weights
 from noisebank.planning.prefix import Axis
@@ -23,7 +24,6 @@ from noisebank.queries.cells import Cube, CutsCells, cubes_of
 from noisebank.queries.groups import parts_of
 from noisebank.queries.predicates import TRUE
 from noisebank.queries.query import Function, Part, Query, Question
-from noisebank.units import Precision
 
 MOST_WORK = 2**24
 """Cells times groups: beyond, a scan is quicker than planning."""

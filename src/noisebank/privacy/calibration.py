@@ -13,8 +13,8 @@ from math import ceil
 
 from flint import arb, ctx, fmpq
 
-from noisebank.errors import BadRequest
-from noisebank.units import NOTHING, UNITS_PER_PRECISION, Precision
+from noisebank.core.errors import BadRequest
+from noisebank.core.units import NOTHING, UNITS_PER_PRECISION, Precision
 
 # Working precision in bits, set once: changing it per call would race between threads.
 ctx.prec = 256

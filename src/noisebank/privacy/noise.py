@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from noisebank.entropy import MAX_NOISE_SCALE, Entropy
-from noisebank.errors import BadRequest
-from noisebank.units import GridValue, Precision
+from noisebank.core.entropy import MAX_NOISE_SCALE, Entropy
+from noisebank.core.errors import BadRequest
+from noisebank.core.units import GridValue, Precision
 
 LEAST_SCALE = 2**26
 """In grid steps. From here on discrete noise composes like Gaussian noise: docs/proofs."""

@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from flint import arb
 
+from noisebank.core.units import NOTHING, UNITS_PER_PRECISION, Precision
 from noisebank.privacy.calibration import (
     DELTA_MARGIN,
     EPSILON_MARGIN,
@@ -20,7 +21,6 @@ from noisebank.privacy.calibration import (
     ball,
     check_delta,
 )
-from noisebank.units import NOTHING, UNITS_PER_PRECISION, Precision
 
 SLOPE_STEPS = 2**64
 """Any slope makes a true line, so how it is rounded does not matter; it must be the same one always."""

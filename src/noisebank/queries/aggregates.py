@@ -9,12 +9,12 @@ from math import lcm
 
 from sqlglot import exp
 
-from noisebank.errors import BadQuery, BadRequest, UnsupportedQuery
+from noisebank.core.errors import BadQuery, BadRequest, UnsupportedQuery
+from noisebank.core.units import exact
 from noisebank.policy import Column, Policy
 from noisebank.queries.conditions import Conditions, column_named
 from noisebank.queries.predicates import FALSE, TRUE, Predicate
 from noisebank.queries.query import Function
-from noisebank.units import exact
 
 Key = tuple[Function, str | None]
 ASK = "ask for COUNT(*), SUM(column), AVG(column), AVG(condition), or their sums with constant coefficients"

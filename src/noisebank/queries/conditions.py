@@ -13,11 +13,11 @@ from math import ceil, floor
 
 from sqlglot import exp
 
-from noisebank.errors import BadQuery, BadRequest, UnsupportedQuery
+from noisebank.core.errors import BadQuery, BadRequest, UnsupportedQuery
+from noisebank.core.units import exact
 from noisebank.policy import Column, Kind
 from noisebank.queries.predicates import FALSE, TRUE, Diagrams, Predicate
 from noisebank.queries.values import Values, domain_of, values_of
-from noisebank.units import exact
 
 Literal = Fraction | str | bool
 

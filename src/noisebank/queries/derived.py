@@ -14,13 +14,13 @@ from functools import cached_property
 
 from sqlglot import exp
 
-from noisebank.errors import BadPolicy, BadQuery, BadRequest, Mistake, Misuse, UnsupportedQuery
+from noisebank.core.errors import BadPolicy, BadQuery, BadRequest, Mistake, Misuse, UnsupportedQuery
+from noisebank.core.units import exact
 from noisebank.policy import Column, Policy
 from noisebank.queries.conditions import Conditions, column_named
 from noisebank.queries.predicates import TRUE
 from noisebank.queries.query import Question
 from noisebank.queries.sql import parse, read_select
-from noisebank.units import exact
 
 MAX_ITEMS = 8
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise, product
 from math import prod
 
-from noisebank.errors import BadQuery, UnsupportedQuery
+from noisebank.core.errors import BadQuery, UnsupportedQuery
 from noisebank.policy import Column, Kind, Policy
 from noisebank.queries.query import Query
 from noisebank.queries.values import Values

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from noisebank.errors import UnsupportedQuery
+from noisebank.core.errors import UnsupportedQuery
 from noisebank.policy import Column
 from noisebank.queries.values import Values, domain_of
 

@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from noisebank.digests import tagged
+from noisebank.core.digests import tagged
 from noisebank.queries.predicates import TRUE, Predicate
 
 Weights = tuple[tuple[int, Predicate], ...]

@@ -9,7 +9,7 @@ from fractions import Fraction
 from sqlglot import Dialect, Token, TokenType, exp
 from sqlglot.errors import SqlglotError
 
-from noisebank.errors import BadQuery, UnsupportedQuery
+from noisebank.core.errors import BadQuery, UnsupportedQuery
 from noisebank.policy import Policy
 from noisebank.queries.aggregates import Aggregates
 from noisebank.queries.conditions import Conditions, column_named

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from noisebank.errors import BadQuery
+from noisebank.core.errors import BadQuery
 from noisebank.policy import Column, Kind
 
 Run = tuple[int, int]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from math import gcd
 
-from noisebank.digests import canonical
-from noisebank.errors import UnsupportedQuery
+from noisebank.core.digests import canonical
+from noisebank.core.errors import UnsupportedQuery
 from noisebank.queries.predicates import FALSE, TRUE, Diagrams, Predicate
 from noisebank.queries.query import Function, Part, Query, Weights
 

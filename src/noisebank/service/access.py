@@ -14,9 +14,9 @@ from typing import Any
 
 import apsw
 
-from noisebank.durable import open_database, reading
-from noisebank.entropy import Entropy
-from noisebank.errors import BadRequest
+from noisebank.core.durability import open_database, reading
+from noisebank.core.entropy import Entropy
+from noisebank.core.errors import BadRequest
 from noisebank.ledger.abi import ADDRESS
 from noisebank.service.problems import Turned
 from noisebank.service.roles import ALLOWED, Caller, KeyFacts, Part, Person, Scope, SessionFacts

@@ -14,8 +14,8 @@ from starlette.types import Receive, Scope, Send
 
 from noisebank import __version__
 from noisebank.bank import Bank
-from noisebank.entropy import Entropy, SystemEntropy
-from noisebank.errors import NoisebankError
+from noisebank.core.entropy import Entropy, SystemEntropy
+from noisebank.core.errors import NoisebankError
 from noisebank.service import (
     routes_asking,
     routes_learning,

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from noisebank.errors import BadLedger, NoisebankError
+from noisebank.core.errors import BadLedger, NoisebankError
 from noisebank.ledger.node import Node, NodeError
 from noisebank.service import shown
 from noisebank.service.problems import Turned

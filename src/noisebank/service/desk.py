@@ -10,8 +10,9 @@ from typing import Any
 from noisebank.answers import read_receipt
 from noisebank.audit.comparing import Compared
 from noisebank.bank import Bank
-from noisebank.digests import canonical, keccak
-from noisebank.errors import BadRequest, Tampered
+from noisebank.core.digests import canonical, keccak
+from noisebank.core.errors import BadRequest, Tampered
+from noisebank.core.units import Precision, exact
 from noisebank.ledger.books import Books
 from noisebank.ledger.chain import Chain
 from noisebank.ledger.protocol import Head
@@ -24,7 +25,6 @@ from noisebank.service.wallet import Spend, check_spend
 from noisebank.service.wire import AskIn, WishIn
 from noisebank.statement import statement
 from noisebank.steps import OWNER
-from noisebank.units import Precision, exact
 
 PAGE = 50
 MOST_ROWS = 500

@@ -10,7 +10,7 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from noisebank.entropy import Entropy
+from noisebank.core.entropy import Entropy
 from noisebank.service.logs import Log
 from noisebank.service.metrics import Metrics
 from noisebank.service.problems import MEDIA, Turned, body_of

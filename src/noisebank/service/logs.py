@@ -11,7 +11,7 @@ import traceback
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
-from noisebank.errors import kind_of
+from noisebank.core.errors import kind_of
 
 
 class Log:

@@ -11,8 +11,8 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, TypeVar
 
+from noisebank.runtime.strands import Loom
 from noisebank.service.problems import Turned
-from noisebank.strands import Loom
 
 Result = TypeVar("Result")
 MOST_CALLERS = 100_000

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from noisebank import errors
+from noisebank.core import errors
 
 TYPE = "urn:noisebank:problem:"
 MEDIA = "application/problem+json"

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from noisebank.errors import NoisebankError
+from noisebank.core.errors import NoisebankError
 
 if TYPE_CHECKING:
     from noisebank.federated.crowd.device import Examples

@@ -11,11 +11,11 @@ import uvicorn
 from fastapi import FastAPI
 
 from noisebank.bank import Bank
-from noisebank.errors import BadRequest, NoisebankError
+from noisebank.core.errors import BadRequest, NoisebankError
+from noisebank.runtime.settled import settle
 from noisebank.service.app import make_app
 from noisebank.service.logs import Log
 from noisebank.service.settings import Settings
-from noisebank.settled import settle
 
 SHARED_TURN = 0.005
 """Seconds: one thread reads requests and walks for them, others commit and read tables for it. Longer turns would keep

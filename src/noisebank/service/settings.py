@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from noisebank.errors import BadRequest
+from noisebank.core.errors import BadRequest
 
 PREFIX = "NOISEBANK_"
 

@@ -8,13 +8,13 @@ from math import isfinite
 from typing import Any
 
 from noisebank.answers import IN_WORDS, Answer, GroupedAnswer, Quote, Receipt, RelativeAnswer
-from noisebank.caches import remembering
+from noisebank.core.caches import remembering
+from noisebank.core.intervals import interval
+from noisebank.core.records import Case
+from noisebank.core.units import NOTHING, UNITS_PER_PRECISION, Precision
 from noisebank.derivation import COUNTED, Answers, DerivedAnswer
 from noisebank.ledger.protocol import Reservation
-from noisebank.privacy.intervals import interval
 from noisebank.queries.query import about_in_words
-from noisebank.records import Case
-from noisebank.units import NOTHING, UNITS_PER_PRECISION, Precision
 
 Result = Answer | DerivedAnswer | Answers
 JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode

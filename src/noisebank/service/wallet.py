@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
-from noisebank.digests import keccak
-from noisebank.errors import Tampered
+from noisebank.core.digests import keccak
+from noisebank.core.errors import Tampered
 from noisebank.ledger.abi import ADDRESS
 from noisebank.ledger.signing import recover
 from noisebank.service.problems import Turned

@@ -7,8 +7,8 @@ import os
 import re
 from pathlib import Path
 
-from noisebank.durable import write_once
-from noisebank.errors import BadBank, BadRequest
+from noisebank.core.durability import write_once
+from noisebank.core.errors import BadBank, BadRequest
 from noisebank.vault.postgres_vault import PostgresVault, make_postgres_vault
 from noisebank.vault.sqlite_vault import SqliteVault
 from noisebank.vault.vault import Vault

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from noisebank.digests import canonical, keccak
-from noisebank.errors import BadBank, KeyReused, Tampered
-from noisebank.records import Point
-from noisebank.units import GridValue, Precision
+from noisebank.core.digests import canonical, keccak
+from noisebank.core.errors import BadBank, KeyReused, Tampered
+from noisebank.core.records import Point
+from noisebank.core.units import GridValue, Precision
 from noisebank.vault.sessions import Sessions
 from noisebank.vault.vault import TABLES, Released, Request, Sealed, points_of
 

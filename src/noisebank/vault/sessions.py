@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from noisebank.digests import keccak
-from noisebank.errors import BadBank, OutcomeUnknown, VaultUnreachable
-from noisebank.servers import connect, installed, reason
-from noisebank.vault.turns import Turns
+from noisebank.core.digests import keccak
+from noisebank.core.errors import BadBank, OutcomeUnknown, VaultUnreachable
+from noisebank.core.postgres import connect, installed, reason
+from noisebank.runtime.turns import Turns
 
 if TYPE_CHECKING:
     import psycopg

@@ -12,13 +12,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from noisebank.digests import canonical, keccak
-from noisebank.durable import GroupCommit, Turn, end_process, open_database, reading
-from noisebank.errors import KeyReused, Tampered
-from noisebank.gathering import apart
-from noisebank.records import Point
-from noisebank.units import GridValue, Precision
-from noisebank.vault.turns import Turns
+from noisebank.core.digests import canonical, keccak
+from noisebank.core.durability import GroupCommit, Turn, end_process, open_database, reading
+from noisebank.core.errors import KeyReused, Tampered
+from noisebank.core.records import Point
+from noisebank.core.units import GridValue, Precision
+from noisebank.runtime.gathering import apart
+from noisebank.runtime.turns import Turns
 from noisebank.vault.vault import TABLES, Released, Request, Sealed, points_of
 
 SCHEMA = """

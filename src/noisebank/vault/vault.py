@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
-from noisebank.digests import answer_text_digest, canonical
-from noisebank.records import Point
-from noisebank.units import GridValue, Precision
+from noisebank.core.digests import answer_text_digest, canonical
+from noisebank.core.records import Point
+from noisebank.core.units import GridValue, Precision
 
 TABLES = {
     "openings": ("data", "body"),

@@ -10,7 +10,7 @@ import pytest
 
 from learning_support import DESIGN, PRICED, RECORD, table, task
 from noisebank.audit.verifier import verify
-from noisebank.errors import AlreadyTookPart, AnswerLost, BadRequest, BudgetExhausted, TableChanged, Tampered
+from noisebank.core.errors import AlreadyTookPart, AnswerLost, BadRequest, BudgetExhausted, TableChanged, Tampered
 from noisebank.federated.enrolment import enrol
 from noisebank.federated.learning import (
     Device,

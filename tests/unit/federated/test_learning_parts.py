@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from learning_support import DESIGN, PRICED, RECORD, people, task
-from noisebank.errors import BadRequest
+from noisebank.core.errors import BadRequest
 from noisebank.federated.learning import MODELS, Descent, Design, Learned, Task, model_named
 from noisebank.federated.local import Category, Number, Schema
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from noisebank.errors import BadRequest
+from noisebank.core.errors import BadRequest
 from noisebank.federated.local import NAMES, Mechanism, exact_ratio, keeps_promise, mechanism
 from noisebank.federated.local.alias import WORDS, Table, whole
 from noisebank.federated.local.law import Law, exp_below, likelihood_ratio

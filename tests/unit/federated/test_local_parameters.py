@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq, minimize_scalar
 
-from noisebank.errors import BadRequest
+from noisebank.core.errors import BadRequest
 from noisebank.federated.local import NAMES, mechanism, parameters
 from noisebank.federated.local.parameters import HM_THRESHOLD, shared
 from noisebank.federated.local.tuning import tuned

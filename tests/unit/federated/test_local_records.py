@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from noisebank.errors import BadRequest
+from noisebank.core.errors import BadRequest
 from noisebank.federated.local import Category, Number, Oracle, Report, Schema, Terms, collect, estimate
 from noisebank.federated.local.categories import response_variance, unary_variance
 from noisebank.federated.local.law import exp_below

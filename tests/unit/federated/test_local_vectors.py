@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from noisebank.errors import BadRequest
+from noisebank.core.errors import BadRequest
 from noisebank.federated.local import NAMES, mechanism, published_vector_mechanism, vector_mechanism
 from noisebank.federated.local.vectors import choose
 

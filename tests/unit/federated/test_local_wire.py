@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from noisebank.errors import BadRequest
+from noisebank.core.errors import BadRequest
 from noisebank.federated.local import Levels, decode, encode, keeps_promise, mechanism
 from noisebank.federated.local.wire import width
 

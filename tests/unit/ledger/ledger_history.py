@@ -9,9 +9,10 @@ from functools import cache
 from itertools import count
 from typing import Any
 
-from noisebank.durable import Turn
-from noisebank.entropy import Entropy
-from noisebank.errors import Tampered
+from noisebank.core.durability import Turn
+from noisebank.core.entropy import Entropy
+from noisebank.core.errors import Tampered
+from noisebank.core.units import Precision
 from noisebank.ledger.abi import budget_ledger, encoded
 from noisebank.ledger.block import Block, Genesis
 from noisebank.ledger.calls import publish_many_call, reserve_many_call
@@ -21,7 +22,6 @@ from noisebank.ledger.machine import Event, Log, events
 from noisebank.ledger.protocol import THE_OWNER, WHOLE_WEIGHT, Claim, Opening, Role, Run, Seal
 from noisebank.ledger.replay import Replay
 from noisebank.ledger.signing import Key
-from noisebank.units import Precision
 from support import CURATOR, OWNER
 
 NEXT, HEIR = Key(b"\x03" * 32), Key(b"\x04" * 32)

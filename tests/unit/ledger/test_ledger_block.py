@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from noisebank.digests import canonical, keccak
-from noisebank.errors import Tampered
+from noisebank.core.digests import canonical, keccak
+from noisebank.core.errors import Tampered
 from noisebank.ledger.block import FORMAT, Block, Genesis, results_digest
 from noisebank.ledger.machine import Log
 from noisebank.ledger.signing import Transaction

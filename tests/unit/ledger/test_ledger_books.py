@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ledger_history import ANALYST, history, log_of, replayed, word
 
-from noisebank.errors import LedgerRefused
+from noisebank.core.errors import LedgerRefused
+from noisebank.core.records import Case, Record
+from noisebank.core.units import NOTHING, Precision
 from noisebank.ledger.abi import Value, budget_ledger
 from noisebank.ledger.books import Books
 from noisebank.ledger.calls import _rows
 from noisebank.ledger.machine import Event, Machine
 from noisebank.ledger.protocol import THE_OWNER, WHOLE_WEIGHT, Claim, Run, Unit, View
 from noisebank.ledger.replay import Replay
-from noisebank.records import Case, Record
-from noisebank.units import NOTHING, Precision
 from support import CURATOR, OWNER
 
 ACCOUNT = word(1)

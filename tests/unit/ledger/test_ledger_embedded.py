@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from ledger_history import claim, opening, replayed, seal, together, word
 
-from noisebank.durable import GroupCommit, Turn
-from noisebank.entropy import SystemEntropy
-from noisebank.errors import (
+from noisebank.core.durability import GroupCommit, Turn
+from noisebank.core.entropy import SystemEntropy
+from noisebank.core.errors import (
     BadBank,
     BudgetExhausted,
     LedgerRefused,
@@ -20,13 +20,13 @@ from noisebank.errors import (
     PriceMoved,
     Tampered,
 )
+from noisebank.core.records import Case
+from noisebank.core.units import Precision
 from noisebank.ledger.block import Block, Genesis
 from noisebank.ledger.embedded import EmbeddedChain, begin_chain
 from noisebank.ledger.journal import Journal
 from noisebank.ledger.protocol import Claim, Reservation, Role
 from noisebank.ledger.signing import Key
-from noisebank.records import Case
-from noisebank.units import Precision
 from support import CURATOR, OWNER
 
 KEYS = {Role.CURATOR: CURATOR, Role.OWNER: OWNER}

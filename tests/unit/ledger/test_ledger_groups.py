@@ -25,15 +25,15 @@ from ledger_history import (
 )
 
 from noisebank.audit.verifier import verify
-from noisebank.errors import BadBank, BudgetExhausted, LedgerRefused, NoisebankError, PriceMoved, ViewExhausted
+from noisebank.core.errors import BadBank, BudgetExhausted, LedgerRefused, NoisebankError, PriceMoved, ViewExhausted
+from noisebank.core.records import Case
+from noisebank.core.units import NOTHING, Precision
 from noisebank.ledger.abi import budget_ledger
 from noisebank.ledger.block import Block
 from noisebank.ledger.calls import publish_many_call, reserve_many_call
 from noisebank.ledger.embedded import EmbeddedChain, begin_chain
 from noisebank.ledger.journal import Journal
 from noisebank.ledger.protocol import THE_OWNER, Claim, Reservation, Role, Run, View
-from noisebank.records import Case
-from noisebank.units import NOTHING, Precision
 from support import CURATOR, OWNER
 
 CELLS = 8

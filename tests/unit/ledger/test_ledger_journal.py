@@ -8,7 +8,7 @@ import apsw
 import pytest
 from ledger_history import history
 
-from noisebank.errors import BadBank
+from noisebank.core.errors import BadBank
 from noisebank.ledger.block import Block, Genesis
 from noisebank.ledger.journal import Journal, read_lines
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from ledger_history import history, replayed, word
 
-from noisebank.errors import LedgerRefused, Tampered
+from noisebank.core.errors import LedgerRefused, Tampered
 from noisebank.ledger.abi import budget_ledger
 from noisebank.ledger.block import Block, Genesis, results_digest
 from noisebank.ledger.protocol import Head

@@ -11,8 +11,8 @@ from coincurve import PublicKey
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from noisebank.digests import keccak
-from noisebank.errors import BadBank, Tampered
+from noisebank.core.digests import keccak
+from noisebank.core.errors import BadBank, Tampered
 from noisebank.ledger.signing import HALF_ORDER, Key, Transaction, _rlp, contract_address, recover
 
 ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from ledger_history import HEIR, NEXT, Checkpoint, block_with, history, replayed, told, word
 
 from noisebank.audit.verifier import verify
-from noisebank.digests import canonical, keccak
-from noisebank.errors import Tampered
+from noisebank.core.digests import canonical, keccak
+from noisebank.core.errors import Tampered
 from noisebank.ledger.abi import Value, budget_ledger
 from noisebank.ledger.block import Block, Genesis, results_digest
 from noisebank.ledger.machine import Log

@@ -24,7 +24,7 @@ from ledger_history import (
 
 from assurance.overspend import BUDGET_CHECK, INVARIANT, variant
 from noisebank.audit.verifier import verify
-from noisebank.errors import Refused
+from noisebank.core.errors import Refused
 from noisebank.ledger.abi import Contract
 from noisebank.ledger.embedded import EmbeddedChain, begin_chain
 from noisebank.ledger.journal import Journal

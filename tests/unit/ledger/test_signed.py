@@ -11,7 +11,7 @@ from ledger_history import ANALYST, HEIR, NEXT, history, word
 
 from noisebank.audit.recount import Recount
 from noisebank.audit.signed import LOGGED_BY, check_call
-from noisebank.errors import Tampered
+from noisebank.core.errors import Tampered
 from noisebank.ledger.abi import budget_ledger
 from noisebank.ledger.block import Block, Genesis
 from noisebank.ledger.machine import Event, events

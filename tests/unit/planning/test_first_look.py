@@ -7,11 +7,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from noisebank.core.units import Precision
 from noisebank.planning.haar import backward, eigenvalues, forward, sparse
 from noisebank.planning.inference import Statistic
 from noisebank.planning.linear import WHOLE, Charge, cell_range, from_weights
 from noisebank.planning.prefix import Axis, Prefix
-from noisebank.units import Precision
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ from math import exp, log, log1p, sqrt
 import pytest
 from scipy.optimize import brentq, minimize_scalar
 
-from noisebank.errors import BadRequest
+from noisebank.core.errors import BadRequest
+from noisebank.core.units import NOTHING, Precision, exact
 from noisebank.privacy.calibration import (
     DELTA_MARGIN,
     EPSILON_MARGIN,
@@ -20,7 +21,6 @@ from noisebank.privacy.calibration import (
     gaussian_delta,
     request_precision,
 )
-from noisebank.units import NOTHING, Precision, exact
 
 DELTA = Fraction(1, 10**4)
 

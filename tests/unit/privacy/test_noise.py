@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from noisebank.errors import BadRequest
+from noisebank.core.errors import BadRequest
+from noisebank.core.units import Precision
 from noisebank.privacy.noise import LEAST_SCALE, NoiseScale, fresh_variance, noise_scale
-from noisebank.units import Precision
 
 MOST = Fraction(4**57)
 

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
-from noisebank.errors import BadRequest
+from noisebank.core.errors import BadRequest
+from noisebank.core.units import NOTHING, Precision
 from noisebank.privacy.calibration import DELTA_MARGIN, EPSILON_MARGIN, EPSILON_STEP, account_epsilon, budget_precision
 from noisebank.privacy.odometer import promised_epsilon, raised_epsilon, raised_precision
-from noisebank.units import NOTHING, Precision
 
 UNITS = st.integers(1, 10**21)
 DELTAS = st.sampled_from([Fraction(1, 2), Fraction(1, 20), Fraction(1, 10**4), Fraction(1, 10**6), Fraction(1, 10**30)])

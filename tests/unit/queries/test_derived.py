@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from noisebank.errors import BadQuery, Misuse, UnsupportedQuery
+from noisebank.core.errors import BadQuery, Misuse, UnsupportedQuery
 from noisebank.policy import Column, Kind, Neighbours, Policy
 from noisebank.queries.derived import MAX_ITEMS, Derivation, items
 from noisebank.queries.sql import parse

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from noisebank.errors import UnsupportedQuery
+from noisebank.core.errors import UnsupportedQuery
 from noisebank.policy import Column, Kind
 from noisebank.queries.predicates import FALSE, MAX_NODES, MAX_PATHS, TRUE, Diagrams, Predicate
 from noisebank.queries.values import Values, domain_of, values_of

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from noisebank.errors import Misuse
+from noisebank.core.errors import Misuse
 from noisebank.policy_file import parse_policy
 from noisebank.queries.derived import items
 

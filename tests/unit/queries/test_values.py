@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noisebank.errors import BadQuery
+from noisebank.core.errors import BadQuery
 from noisebank.policy import Column, Kind
 from noisebank.queries.values import Values, domain_of, values_of
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from noisebank.errors import UnsupportedQuery
+from noisebank.core.errors import UnsupportedQuery
 from noisebank.policy import Column, Kind, Neighbours, Policy
 from noisebank.queries.predicates import FALSE, TRUE, Diagrams
 from noisebank.queries.query import Function

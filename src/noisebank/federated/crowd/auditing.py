@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from noisebank.errors import NoisebankError
+from noisebank.core.errors import NoisebankError
 from noisebank.federated.crowd.books import Drawing, Proposal, Round, TaskBooks
 from noisebank.federated.crowd.identifiers import digest_of, identifier
 from noisebank.federated.crowd.krum import Judgement, Verdict

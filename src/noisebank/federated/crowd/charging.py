@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from noisebank.digests import keccak, tagged
-from noisebank.errors import BadLedger, BadRequest, Refused, Tampered
+from noisebank.core.digests import keccak, tagged
+from noisebank.core.errors import BadLedger, BadRequest, Refused, Tampered
+from noisebank.core.records import Case
+from noisebank.core.units import Exact, Precision, exact
 from noisebank.federated.crowd.books import TaskBooks
 from noisebank.federated.crowd.member_book import Budget, MemberBook
 from noisebank.federated.crowd.terms import Terms
@@ -24,8 +26,6 @@ from noisebank.ledger.protocol import THE_OWNER, AccountState, Claim, Opening, R
 from noisebank.ledger.rpc import RpcChain
 from noisebank.ledger.signing import Key
 from noisebank.ledger.where import Where
-from noisebank.records import Case
-from noisebank.units import Exact, Precision, exact
 
 ABOUT_TRAINING = 65
 """The public byte of a training."""

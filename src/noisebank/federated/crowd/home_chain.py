@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from noisebank.digests import canonical, keccak, tagged
-from noisebank.durable import open_database, reading
-from noisebank.entropy import Entropy
-from noisebank.errors import BadBank, LedgerRefused, Tampered
+from noisebank.core.digests import canonical, keccak, tagged
+from noisebank.core.durability import open_database, reading
+from noisebank.core.entropy import Entropy
+from noisebank.core.errors import BadBank, LedgerRefused, Tampered
 from noisebank.ledger.abi import budget_ledger, model_registry
 from noisebank.ledger.block import results_digest
 from noisebank.ledger.machine import Log, Machine

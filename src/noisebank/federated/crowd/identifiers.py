@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import b32decode, b32encode
 from hashlib import sha256
 
-from noisebank.errors import BadRequest
+from noisebank.core.errors import BadRequest
 
 PREFIX = bytes([0x01, 0x55, 0x12, 0x20])
 """Version 1, codec raw, SHA-256, 32 bytes."""

@@ -13,10 +13,10 @@ from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from noisebank.digests import keccak
-from noisebank.entropy import Entropy, SystemEntropy
-from noisebank.errors import BadBank
-from noisebank.recursion import kept_limit
+from noisebank.core.digests import keccak
+from noisebank.core.entropy import Entropy, SystemEntropy
+from noisebank.core.errors import BadBank
+from noisebank.runtime.recursion import kept_limit
 
 FIELD = 21888242871839275222246405745257275088696311157297823662689037894645226208583
 ORDER = 21888242871839275222246405745257275088548364400416034343698204186575808495617

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from noisebank.errors import BadRequest, LedgerRefused, NoisebankError, Refused
+from noisebank.core.errors import BadRequest, LedgerRefused, NoisebankError, Refused
 from noisebank.federated.crowd.books import Phase, TaskBooks
 from noisebank.federated.crowd.device import Progress, Trainer
 from noisebank.federated.crowd.identifiers import digest_of, identifier

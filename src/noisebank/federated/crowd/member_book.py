@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from noisebank.durable import open_database, reading, sync_folder
-from noisebank.errors import BadRequest, BudgetExhausted, Refused
+from noisebank.core.durability import open_database, reading, sync_folder
+from noisebank.core.errors import BadRequest, BudgetExhausted, Refused
+from noisebank.core.units import Exact, Precision, exact
 from noisebank.privacy.calibration import check_epsilon
-from noisebank.units import Exact, Precision, exact
 
 FILE = "trainings.sqlite"
 DELTA_RANGE = (Fraction(1, 10**15), Fraction(1, 10))

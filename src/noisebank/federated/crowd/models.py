@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from noisebank.digests import canonical
+from noisebank.core.digests import canonical
 from noisebank.federated.crowd.store import MOST_BYTES
 
 FORMAT = "noisebank model 1"

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from noisebank.entropy import uniform_words
+from noisebank.core.entropy import uniform_words
 
 STEPS = 2**24
 """In the clipping norm."""

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from noisebank.digests import keccak
-from noisebank.entropy import SystemEntropy, simulation
-from noisebank.errors import BadRequest
+from noisebank.core.digests import keccak
+from noisebank.core.entropy import SystemEntropy, simulation
+from noisebank.core.errors import BadRequest
 from noisebank.federated.crowd.models import Model, fixed
 from noisebank.federated.crowd.network import initial
 from noisebank.federated.crowd.registry import Registry, admissions

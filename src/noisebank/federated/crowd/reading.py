@@ -15,8 +15,8 @@ from typing import Any
 
 import apsw
 
-from noisebank.durable import reading
-from noisebank.errors import BadBank, LedgerRefused
+from noisebank.core.durability import reading
+from noisebank.core.errors import BadBank, LedgerRefused
 from noisebank.federated.crowd.door import Window
 from noisebank.federated.crowd.home_chain import FILE, Entered, HomeState
 from noisebank.federated.crowd.store import FolderStore

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from noisebank.digests import keccak
-from noisebank.errors import BadLedger, BadRequest
+from noisebank.core.digests import keccak
+from noisebank.core.errors import BadLedger, BadRequest
 from noisebank.federated.crowd.books import Phase, Posted, TaskBooks
 from noisebank.federated.crowd.lots import LotKey
 from noisebank.ledger.abi import Value, model_registry

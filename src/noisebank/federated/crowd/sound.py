@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from noisebank.errors import BadRequest, Refused
+from noisebank.core.errors import BadRequest, Refused
+from noisebank.core.units import exact
 from noisebank.federated.crowd.device import Examples, Progress
 from noisebank.federated.crowd.noisy_sum import chosen_examples, noisy_gradients
 from noisebank.federated.crowd.terms import Terms
-from noisebank.units import exact
 
 ACCOUNTANT = "rdp"
 NOISE_MARGIN = 1 + 2.0**-10

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from noisebank.digests import canonical
-from noisebank.errors import BadRequest
+from noisebank.core.digests import canonical
+from noisebank.core.errors import BadRequest
+from noisebank.core.units import exact
 from noisebank.federated.crowd.models import most_weights
 from noisebank.federated.crowd.network import NORMS, Shape
 from noisebank.ledger.abi import ADDRESS
-from noisebank.units import exact
 
 FORMAT = "noisebank terms 1"
 MODES = ("paper", "sound", "none")

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from noisebank.errors import BadRequest
+from noisebank.core.errors import BadRequest
+from noisebank.core.units import exact
 from noisebank.federated.enrolment import below
 from noisebank.federated.learning.task import Task
 from noisebank.federated.local.categories import Oracle
 from noisebank.federated.local.reports import Report, Terms, planned
-from noisebank.units import exact
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from noisebank.errors import BadRequest
+from noisebank.core.errors import BadRequest
+from noisebank.core.units import exact
 from noisebank.federated.learning.task import STEP_FIELDS, Task
-from noisebank.units import exact
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from noisebank.errors import BadRequest
+from noisebank.core.errors import BadRequest
 from noisebank.federated.local import Category, Number, Schema
 
 if TYPE_CHECKING:

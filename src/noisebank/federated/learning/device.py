@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from noisebank.digests import keccak, tagged
-from noisebank.errors import AlreadyTookPart, BadRequest, KeyReused
+from noisebank.core.digests import keccak, tagged
+from noisebank.core.errors import AlreadyTookPart, BadRequest, KeyReused
+from noisebank.core.units import Exact, exact
 from noisebank.federated.enrolment import LocalAccount, RoundOrder
 from noisebank.federated.learning.task import Task
 from noisebank.federated.local import Schema
 from noisebank.federated.local.mechanism import clean
 from noisebank.opening import Rooms
-from noisebank.units import Exact, exact
 from noisebank.vault.vault import Request
 
 if TYPE_CHECKING:

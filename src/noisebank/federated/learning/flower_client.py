@@ -14,7 +14,7 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from noisebank.errors import AlreadyTookPart, BadRequest, BudgetExhausted, NoisebankError
+from noisebank.core.errors import AlreadyTookPart, BadRequest, BudgetExhausted, NoisebankError
 from noisebank.federated.learning.device import Order
 from noisebank.federated.learning.task import Task
 

@@ -15,7 +15,7 @@ from flwr.app import ArrayRecord, ConfigRecord, Message, MessageType, MetricReco
 from flwr.serverapp import Grid, ServerApp
 from flwr.serverapp.strategy import Result, Strategy
 
-from noisebank.errors import BadRequest, Refused
+from noisebank.core.errors import BadRequest, Refused
 from noisebank.federated.learning.collecting import collect_reports
 from noisebank.federated.learning.descent import Descent
 from noisebank.federated.learning.device import Order

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from noisebank.core.units import exact
 from noisebank.federated.enrolment import below
 from noisebank.federated.learning.task import Task
 from noisebank.federated.local.catalogue import built
@@ -15,7 +16,6 @@ from noisebank.federated.local.levels import Levels
 from noisebank.federated.local.mechanism import clean
 from noisebank.federated.local.mixture import Mixture
 from noisebank.federated.local.vectors import VectorMechanism, choose, published_vector_mechanism, vector_mechanism
-from noisebank.units import exact
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

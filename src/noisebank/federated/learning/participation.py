@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from noisebank.digests import commitment, derived_salt, keccak, tagged
-from noisebank.entropy import simulation
-from noisebank.errors import (
+from noisebank.core.digests import commitment, derived_salt, keccak, tagged
+from noisebank.core.entropy import simulation
+from noisebank.core.errors import (
     AlreadyTookPart,
     AnswerLost,
     BadRequest,

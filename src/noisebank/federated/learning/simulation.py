@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from noisebank.digests import keccak
-from noisebank.entropy import simulation
-from noisebank.errors import BadRequest
+from noisebank.core.digests import keccak
+from noisebank.core.entropy import simulation
+from noisebank.core.errors import BadRequest
 from noisebank.federated.learning.descent import Descent
 from noisebank.federated.learning.gradients import ExactMean, GradientNoise, task_noise
 from noisebank.federated.learning.models import Model

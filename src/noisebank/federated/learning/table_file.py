@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from noisebank.errors import BadTable
+from noisebank.core.errors import BadTable
 from noisebank.federated.learning.design import Design
 from noisebank.federated.local import Number
 from noisebank.measuring.csv_lines import csv_rows, line_end

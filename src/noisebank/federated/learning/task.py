@@ -12,14 +12,14 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from noisebank.digests import tagged
-from noisebank.errors import BadRequest
+from noisebank.core.digests import tagged
+from noisebank.core.errors import BadRequest
+from noisebank.core.units import Precision, exact
 from noisebank.federated.learning.design import Design
 from noisebank.federated.learning.models import Model, model_named
 from noisebank.federated.local import NAMES, Category, Number, Schema
 from noisebank.federated.local.levels import MAX_LEVELS
 from noisebank.federated.local.parameters import checked_epsilon
-from noisebank.units import Precision, exact
 
 MOST_DEVICES = 1 << 20
 """Cells of one cube on the ledger."""

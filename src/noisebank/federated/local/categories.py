@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from noisebank.entropy import uniform_words
-from noisebank.errors import BadRequest
+from noisebank.core.entropy import uniform_words
+from noisebank.core.errors import BadRequest
 from noisebank.federated.local.law import exp_below
 from noisebank.federated.local.parameters import checked_epsilon
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from noisebank.errors import BadRequest
+from noisebank.core.errors import BadRequest
+from noisebank.core.intervals import interval
 from noisebank.federated.local.categories import Oracle
 from noisebank.federated.local.reports import Plan, Report, planned
 from noisebank.federated.local.schema import Number, Schema
-from noisebank.privacy.intervals import interval
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from noisebank.entropy import uniform_words
+from noisebank.core.entropy import uniform_words
 from noisebank.federated.local.alias import WORDS, Table, whole
 from noisebank.federated.local.law import Law
 from noisebank.federated.local.mechanism import ROUNDING_BITS, Drawn, fixed_point, words_and_positions

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from noisebank.entropy import uniform_words
-from noisebank.errors import BadRequest
+from noisebank.core.entropy import uniform_words
+from noisebank.core.errors import BadRequest
 from noisebank.federated.local.law import Law
 from noisebank.federated.local.mechanism import ROUNDING_BITS, Drawn, fixed_point
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
-from noisebank.entropy import uniform_words
-from noisebank.errors import BadRequest
+from noisebank.core.entropy import uniform_words
+from noisebank.core.errors import BadRequest
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

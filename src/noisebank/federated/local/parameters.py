@@ -24,7 +24,7 @@ from fractions import Fraction
 from functools import lru_cache
 from math import acos, cbrt, cos, exp, expm1, log, nextafter, pi, sqrt
 
-from noisebank.errors import BadRequest
+from noisebank.core.errors import BadRequest
 from noisebank.federated.local.moments import (
     MAX_EPSILON,
     MIN_EPSILON,

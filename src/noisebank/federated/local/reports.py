@@ -15,8 +15,8 @@ from math import ceil
 
 import numpy as np
 
-from noisebank.entropy import uniform_words
-from noisebank.errors import BadRequest
+from noisebank.core.entropy import uniform_words
+from noisebank.core.errors import BadRequest
 from noisebank.federated.local.catalogue import built
 from noisebank.federated.local.categories import Oracle, response_variance, unary_variance
 from noisebank.federated.local.levels import MAX_LEVELS, Levels

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 
-from noisebank.errors import BadRequest
+from noisebank.core.errors import BadRequest
 
 MAX_ATTRIBUTES = 1 << 12
 MAX_VALUES = 1 << 16

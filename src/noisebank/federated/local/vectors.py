@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from noisebank.entropy import uniform_words
-from noisebank.errors import BadRequest
+from noisebank.core.entropy import uniform_words
+from noisebank.core.errors import BadRequest
 from noisebank.federated.local.catalogue import built
 from noisebank.federated.local.mechanism import clean
 from noisebank.federated.local.moments import MIN_EPSILON

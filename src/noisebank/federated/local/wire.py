@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from noisebank.errors import BadRequest
+from noisebank.core.errors import BadRequest
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from noisebank.errors import NoisebankError, Refused, kind_of
+from noisebank.core.errors import NoisebankError, Refused, kind_of
 from noisebank.federated.relay.attempt import read_entry
 from noisebank.federated.relay.messages import Message, plain_words
 from noisebank.federated.relay.plan import Entry, Plan, make_plan, seed_commitment

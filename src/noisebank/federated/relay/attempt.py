@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from noisebank.errors import BadRequest, Refused, Tampered
+from noisebank.core.errors import BadRequest, Refused, Tampered
 from noisebank.federated.relay.grid import STEPS, clipped_steps, contribution, noise, shortened
 from noisebank.federated.relay.messages import Message
 from noisebank.federated.relay.plan import MAX_BID, Entry, Plan, make_plan, plain_entry, seed_commitment
@@ -17,7 +17,7 @@ from noisebank.federated.relay.terms import MAX_MEMBERS
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from noisebank.entropy import Entropy
+    from noisebank.core.entropy import Entropy
     from noisebank.federated.relay.terms import Terms
 
     Steps = NDArray[np.uint64]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from noisebank.errors import NoisebankError
+from noisebank.core.errors import NoisebankError
 from noisebank.federated.relay.messages import Message
 from noisebank.federated.relay.plan import Plan
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from noisebank.errors import NoisebankError, Refused
+from noisebank.core.errors import NoisebankError, Refused
 from noisebank.federated.relay.attempt import MASKED
 from noisebank.federated.relay.blame import State, culprits
 from noisebank.federated.relay.grid import plausible

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from noisebank.errors import BadRequest
+from noisebank.core.errors import BadRequest
 
 Chance = Callable[[int, float], float]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
 
-from noisebank.errors import BadRequest, Refused
+from noisebank.core.errors import BadRequest, Refused
 from noisebank.federated.relay.guarantee import Trust, guarantee
 from noisebank.federated.relay.plan import Plan
 from noisebank.federated.relay.remedies import may_join

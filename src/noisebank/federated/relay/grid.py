@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
-from noisebank.errors import BadRequest
+from noisebank.core.errors import BadRequest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
-    from noisebank.entropy import Entropy
+    from noisebank.core.entropy import Entropy
 
     Steps = NDArray[np.uint64]
 

@@ -16,11 +16,11 @@ from functools import lru_cache
 from math import inf
 from typing import Any
 
+from noisebank.core.units import NOTHING, Precision
 from noisebank.federated.relay.grid import STEPS
 from noisebank.federated.relay.plan import Chain, Plan
 from noisebank.federated.relay.terms import Terms
 from noisebank.privacy.calibration import account_epsilon
-from noisebank.units import NOTHING, Precision
 
 Loss = Precision | None
 """None: nothing protects; the numbers themselves can be computed."""

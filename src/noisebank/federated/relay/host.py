@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from noisebank.entropy import SystemEntropy
-from noisebank.errors import BadRequest, NoisebankError, Refused, Tampered
+from noisebank.core.entropy import SystemEntropy
+from noisebank.core.errors import BadRequest, NoisebankError, Refused, Tampered
 from noisebank.federated.relay.agreeing import agree
 from noisebank.federated.relay.collecting import Collecting
 from noisebank.federated.relay.grid import restored
@@ -30,7 +30,7 @@ from noisebank.federated.relay.transport import MESSAGE_ROOM, Server, Tap, ask, 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from noisebank.entropy import Entropy
+    from noisebank.core.entropy import Entropy
     from noisebank.ledger.signing import Key
 
 Show = Callable[[Plan, list[Guarantee]], None]

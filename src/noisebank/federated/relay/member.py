@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from noisebank.entropy import SystemEntropy
-from noisebank.errors import BadRequest, NoisebankError, OutcomeUnknown, Refused, Tampered
+from noisebank.core.entropy import SystemEntropy
+from noisebank.core.errors import BadRequest, NoisebankError, OutcomeUnknown, Refused, Tampered
 from noisebank.federated.relay.attempt import MASKED, Attempt, new_attempt, prepared
 from noisebank.federated.relay.demand import Demand
 from noisebank.federated.relay.grid import BID_UNITS, contribution, finite_numbers, plausible, restored
@@ -34,7 +34,7 @@ from noisebank.federated.relay.transport import MESSAGE_ROOM, Server, Tap, ask, 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from noisebank.entropy import Entropy
+    from noisebank.core.entropy import Entropy
     from noisebank.ledger.signing import Key
 
 Show = Callable[[Plan, list[Guarantee]], None]

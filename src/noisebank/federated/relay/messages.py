@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from noisebank.digests import canonical, tagged
-from noisebank.errors import Refused, Tampered
+from noisebank.core.digests import canonical, tagged
+from noisebank.core.errors import Refused, Tampered
 from noisebank.ledger.signing import Key, recover
 
 MAX_HEADER = 2 * 2**20

@@ -12,8 +12,8 @@ from hashlib import sha256
 from math import isqrt
 from typing import Any, TypeVar
 
-from noisebank.digests import tagged
-from noisebank.errors import BadRequest, Refused
+from noisebank.core.digests import tagged
+from noisebank.core.errors import BadRequest, Refused
 from noisebank.federated.relay.grid import BID_UNITS, LEAST_SCALE, MAX_SCALE, STEPS, scale_of_variance, wanted_scale
 from noisebank.federated.relay.split import groups_of, sorted_order
 from noisebank.federated.relay.terms import MAX_MEMBERS, Terms

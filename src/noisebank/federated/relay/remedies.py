@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from noisebank.entropy import uniform_words
-from noisebank.errors import BadRequest
+from noisebank.core.entropy import uniform_words
+from noisebank.core.errors import BadRequest
 from noisebank.federated.relay.collusion import CHANCES, threshold
 from noisebank.federated.relay.grid import contribution
 

@@ -14,7 +14,7 @@ from Crypto.Hash import SHA256
 from Crypto.Protocol.DH import import_x25519_private_key, import_x25519_public_key, key_agreement
 from Crypto.Protocol.KDF import HKDF
 
-from noisebank.errors import Tampered
+from noisebank.core.errors import Tampered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from noisebank.errors import BadRequest
+from noisebank.core.errors import BadRequest
 from noisebank.federated.relay.grid import LEAST_SCALE, MAX_SCALE, scale_of_variance
 from noisebank.federated.relay.split import SPLITS
 from noisebank.privacy.calibration import DELTA_RANGE, EPSILON_RANGE, budget_precision

@@ -12,7 +12,7 @@ from http.client import HTTPConnection, HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from noisebank.errors import BadRequest, NoisebankError, OutcomeUnknown, Refused
+from noisebank.core.errors import BadRequest, NoisebankError, OutcomeUnknown, Refused
 
 PATH = "/relay"
 MESSAGE_ROOM = 3 * 2**20

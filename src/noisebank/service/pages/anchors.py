@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from noisebank.errors import NoisebankError
+from noisebank.core.errors import NoisebankError
 from noisebank.ledger.anchoring import Anchor, find_anchors
 from noisebank.ledger.embedded import EmbeddedChain
 from noisebank.ledger.node import Node, NodeError

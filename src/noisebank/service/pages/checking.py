@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 from noisebank.audit.report import Report
 from noisebank.audit.verifier import verify, verify_chain
 from noisebank.bank import Bank
-from noisebank.errors import NoisebankError
+from noisebank.core.errors import NoisebankError
 from noisebank.ledger.rpc import RpcChain
 from noisebank.service.problems import Turned
 

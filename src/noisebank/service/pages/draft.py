@@ -12,15 +12,15 @@ from math import ceil, floor, log10
 from typing import Any
 
 from noisebank.answers import standard_deviation
-from noisebank.errors import BadQuery, BadRequest, NoisebankError, UnsupportedQuery
+from noisebank.core.errors import BadQuery, BadRequest, NoisebankError, UnsupportedQuery
+from noisebank.core.intervals import interval
+from noisebank.core.units import Precision, exact
 from noisebank.path import Account
 from noisebank.policy import Column, Kind
-from noisebank.privacy.intervals import interval
 from noisebank.queries.derived import Derivation, items
 from noisebank.queries.query import Question
 from noisebank.queries.sensitivity import sensitivity
 from noisebank.service.wire import WishIn
-from noisebank.units import Precision, exact
 
 WAYS = ("named", "built", "sql")
 FUNCTIONS = {"count": "How many", "sum": "Sum of", "avg": "Average of"}

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from noisebank.errors import NoisebankError
+from noisebank.core.errors import NoisebankError
 from noisebank.ledger.node import NodeError
 from noisebank.ledger.protocol import Reservation
 from noisebank.ledger.rpc import RpcChain

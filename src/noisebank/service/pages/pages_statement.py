@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
+from noisebank.core.units import Precision
 from noisebank.ledger.books import Change
 from noisebank.path import Account
 from noisebank.service import shown
@@ -22,7 +23,6 @@ from noisebank.service.pages.spending import Row, Spending
 from noisebank.service.problems import Turned
 from noisebank.service.roles import Caller, Part
 from noisebank.statement import openings
-from noisebank.units import Precision
 
 router = APIRouter(prefix="/d/{dataset}/statement")
 Reader = Annotated[Caller, Depends(MAY_READ_STATEMENTS)]

@@ -10,9 +10,9 @@ from functools import lru_cache
 from math import ceil, exp, floor, isfinite, log10
 from typing import Any
 
+from noisebank.core.units import Precision
 from noisebank.ledger.books import Budgets
 from noisebank.privacy.calibration import account_epsilon
-from noisebank.units import Precision
 
 THIN = "\u202f"
 CASES: Mapping[str, tuple[str, str]] = {

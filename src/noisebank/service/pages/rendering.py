@@ -13,8 +13,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from noisebank import __version__
-from noisebank.digests import keccak
-from noisebank.errors import NoisebankError
+from noisebank.core.digests import keccak
+from noisebank.core.errors import NoisebankError
 from noisebank.service.gate import COOKIE, sent_from_elsewhere
 from noisebank.service.pages import drawing, plain_words
 from noisebank.service.problems import Problem, Turned

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from noisebank.caches import BoundedCache
+from noisebank.core.caches import BoundedCache
 from noisebank.service.problems import Turned
 
 SHELF_BYTES = 16 << 20

@@ -6,10 +6,10 @@ import threading
 from collections import Counter
 from dataclasses import dataclass, field
 
+from noisebank.core.units import Precision
 from noisebank.ledger.protocol import Reservation
 from noisebank.path import Account
 from noisebank.queries.query import PART_OF_TABLE, about_in_words
-from noisebank.units import Precision
 
 MOST_POINTS = 1_200
 DAY = 86_400

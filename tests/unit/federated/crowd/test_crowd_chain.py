@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from noisebank.digests import canonical, keccak
-from noisebank.entropy import SystemEntropy
-from noisebank.errors import BadBank, BadLedger, LedgerRefused, Tampered
+from noisebank.core.digests import canonical, keccak
+from noisebank.core.entropy import SystemEntropy
+from noisebank.core.errors import BadBank, BadLedger, LedgerRefused, Tampered
 from noisebank.federated.crowd.door import Door
 from noisebank.federated.crowd.home_chain import FILE, HomeChain, HomeState, begin_home_chain
 from noisebank.federated.crowd.lots import LotKey

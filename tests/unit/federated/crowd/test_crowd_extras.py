@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from crowd_member import glyphs
-from noisebank.entropy import SystemEntropy, simulation
-from noisebank.errors import BudgetExhausted, Refused
+from noisebank.core.entropy import SystemEntropy, simulation
+from noisebank.core.errors import BudgetExhausted, Refused
 from noisebank.federated.crowd.charging import DeviceAccount, unpaid
 from noisebank.federated.crowd.door import Door
 from noisebank.federated.crowd.home_chain import begin_home_chain

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from contract.real import Real
-from noisebank.digests import keccak
+from noisebank.core.digests import keccak
 from noisebank.federated.crowd.lots import FIELD, LotKey, PublicKey, check_lots, hashed, lot_of, priority, seats
 from noisebank.ledger.abi import model_registry
 

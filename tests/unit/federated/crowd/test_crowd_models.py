@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from noisebank.errors import BadRequest
+from noisebank.core.errors import BadRequest
 from noisebank.federated.crowd.identifiers import digest_in, digest_of, identifier
 from noisebank.federated.crowd.krum import Entry, Verdict, judge, kept, scores, squared_distance
 from noisebank.federated.crowd.models import MOST, STEPS, BadModel, Model, average, fixed, read_model

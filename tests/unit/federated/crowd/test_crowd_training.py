@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from crowd_member import glyphs
-from noisebank.entropy import simulation
-from noisebank.errors import BadRequest, BadTable, OutcomeUnknown
+from noisebank.core.entropy import simulation
+from noisebank.core.errors import BadRequest, BadTable, OutcomeUnknown
 from noisebank.federated.crowd.device import SplitTrainer, accuracy, laplace
 from noisebank.federated.crowd.edge import EdgeWorker
 from noisebank.federated.crowd.examples import read_examples

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from noisebank.entropy import simulation
+from noisebank.core.entropy import simulation
 from noisebank.federated.crowd.noisy_sum import STEPS, chosen_examples, clipped_sum, gaussians, noisy_gradients
 
 

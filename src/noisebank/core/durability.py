@@ -13,8 +13,8 @@ from typing import Generic, TypeVar
 
 import apsw
 
-from noisebank.errors import BadBank, OutcomeUnknown, Tampered
-from noisebank.strands import Sleep, let_others
+from noisebank.core.errors import BadBank, OutcomeUnknown, Tampered
+from noisebank.runtime.strands import Sleep, let_others
 
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")

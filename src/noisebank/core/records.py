@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from noisebank.units import GridValue, Precision
+from noisebank.core.units import GridValue, Precision
 
 
 class Case(Enum):

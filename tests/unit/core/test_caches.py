@@ -14,12 +14,12 @@ import pytest
 from assurance.memory_soak import memory_soak, open_wide, questions
 from noisebank import knowing
 from noisebank.bank import Bank, create_bank, open_bank
-from noisebank.caches import EVERY_CACHE, OVERHEAD, BoundedCache, deep_size, remembering
-from noisebank.errors import BudgetExhausted, NoisebankError
+from noisebank.core.caches import EVERY_CACHE, OVERHEAD, BoundedCache, deep_size, remembering
+from noisebank.core.errors import BudgetExhausted, NoisebankError
 from noisebank.path import Account
 from noisebank.planning.linear import from_weights, query_size
 from noisebank.queries.cells import Cube, cubes_of
-from noisebank.vault.turns import LOCKS, Turns
+from noisebank.runtime.turns import LOCKS, Turns
 
 
 def test_the_oldest_goes_when_the_bound_is_reached_and_what_is_used_stays() -> None:

@@ -12,7 +12,7 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from math import ceil, floor
 
-from noisebank.errors import BadRequest
+from noisebank.core.errors import BadRequest
 
 UNITS_PER_PRECISION = 10**18
 MAX_BITS = 4096

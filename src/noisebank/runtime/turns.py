@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from noisebank.strands import Held, Mutex
+from noisebank.runtime.strands import Held, Mutex
 
 LOCKS = 4_096
 

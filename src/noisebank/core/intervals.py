@@ -8,8 +8,8 @@ from statistics import NormalDist
 
 from flint import arb, fmpq
 
-from noisebank.caches import remembering
-from noisebank.errors import BadRequest
+from noisebank.core.caches import remembering
+from noisebank.core.errors import BadRequest
 
 
 def normal_quantile(confidence: float) -> float:

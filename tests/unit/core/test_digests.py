@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from noisebank.digests import canonical, commitment, derived_salt, keccak, slow_keccak, tagged
+from noisebank.core.digests import canonical, commitment, derived_salt, keccak, slow_keccak, tagged
 
 plain = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),

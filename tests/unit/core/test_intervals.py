@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from noisebank.errors import BadRequest
-from noisebank.privacy.intervals import interval, normal_quantile, quantile_bound
+from noisebank.core.errors import BadRequest
+from noisebank.core.intervals import interval, normal_quantile, quantile_bound
 
 confidences = st.floats(0.001, 0.999999)
 

@@ -14,16 +14,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from noisebank import entropy, gathering, strands
-from noisebank.durable import GroupCommit, Turn
-from noisebank.entropy import SystemEntropy
-from noisebank.errors import BudgetExhausted, NoisebankError
-from noisebank.gathering import Gather, apart
+from noisebank.core import entropy
+from noisebank.core.durability import GroupCommit, Turn
+from noisebank.core.entropy import SystemEntropy
+from noisebank.core.errors import BudgetExhausted, NoisebankError
+from noisebank.core.records import Case
 from noisebank.measuring.duckdb_engine import DuckDBEngine
 from noisebank.measuring.statement import plain_count
-from noisebank.records import Case
-from noisebank.strands import LONG_TURN, MOST_PASSED, SHORT_TURN, Loom, Mutex, Sleep, Work, let_others
-from noisebank.vault.turns import Turns
+from noisebank.runtime import gathering, strands
+from noisebank.runtime.gathering import Gather, apart
+from noisebank.runtime.strands import LONG_TURN, MOST_PASSED, SHORT_TURN, Loom, Mutex, Sleep, Work, let_others
+from noisebank.runtime.turns import Turns
 from support import memory_account, write_people
 
 

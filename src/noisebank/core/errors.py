@@ -38,7 +38,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
-    from noisebank.units import Precision
+    from noisebank.core.units import Precision
 
 
 class NoisebankError(Exception):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from queue import Empty, Queue
 from typing import Any, Generic, TypeVar
 
-from noisebank.strands import Sleep, Work, in_strand, let_others
+from noisebank.runtime.strands import Sleep, Work, in_strand, let_others
 
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")

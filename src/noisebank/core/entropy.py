@@ -17,7 +17,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
-from noisebank.gathering import Gather
+from noisebank.runtime.gathering import Gather
 
 if TYPE_CHECKING:
     from collections.abc import Callable

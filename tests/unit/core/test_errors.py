@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import noisebank
-from noisebank.errors import BadPolicy, BadRequest, BudgetExhausted, Mistake, NoisebankError, kind_of
-from noisebank.units import Precision
+from noisebank.core.errors import BadPolicy, BadRequest, BudgetExhausted, Mistake, NoisebankError, kind_of
+from noisebank.core.units import Precision
 
 OPTIONAL = ("flower_server", "torch_network", "__main__")
 GIVEN: dict[str, Any] = {
@@ -27,7 +27,7 @@ GIVEN: dict[str, Any] = {
 
 
 def every_error() -> list[type[NoisebankError]]:
-    """The whole tree, also what is defined outside of errors.py."""
+    """The whole tree, also what is defined outside of core/errors.py."""
     for module in pkgutil.walk_packages(noisebank.__path__, "noisebank."):
         if not module.name.endswith(OPTIONAL):
             import_module(module.name)
