@@ -13,7 +13,7 @@ from noisebank.ledger.protocol import Role
 from noisebank.ledger.signing import Key
 from noisebank.opening import Confirmed, Rooms, open_account
 from noisebank.path import Account
-from noisebank.policy_file import read_policy
+from noisebank.policy.file import read_policy
 from noisebank.vault.sqlite_vault import SqliteVault
 
 CURATOR, OWNER = Key(b"\x01" * 32), Key(b"\x02" * 32)

@@ -26,7 +26,7 @@ from noisebank.ledger.signing import Key
 from noisebank.measuring.mechanism import measure
 from noisebank.opening import Rooms, open_account
 from noisebank.path import Account
-from noisebank.policy_file import parse_policy
+from noisebank.policy.file import parse_policy
 from noisebank.queries.cells import cubes_of
 from noisebank.queries.sensitivity import sensitivity
 from noisebank.vault.sqlite_vault import SqliteVault

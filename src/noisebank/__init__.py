@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from noisebank.core.errors import NoisebankError
     from noisebank.core.units import Precision
     from noisebank.path import Account
-    from noisebank.policy import Policy
-    from noisebank.policy_file import read_policy
+    from noisebank.policy.file import read_policy
+    from noisebank.policy.model import Policy
 
 __version__ = "0.1.0"
 
@@ -43,10 +43,10 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Account": "path", "Answer": "answers", "Bank": "bank", "NoisebankError": "core.errors", "Policy": "policy",
+    "Account": "path", "Answer": "answers", "Bank": "bank", "NoisebankError": "core.errors", "Policy": "policy.model",
     "Precision": "core.units", "Quote": "answers", "Receipt": "answers", "Report": "audit.verifier",
     "connect": "client.sync", "connect_async": "client.concurrent", "create_bank": "bank",
-    "open_bank": "bank", "read_policy": "policy_file", "verify": "audit.verifier",
+    "open_bank": "bank", "read_policy": "policy.file", "verify": "audit.verifier",
 }  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from math import prod
 
 from noisebank.core.errors import NoisebankError
 from noisebank.path import Account
-from noisebank.policy import MAX_CELLS
+from noisebank.policy.model import MAX_CELLS
 from noisebank.queries.cells import Cube, CutsCells
 from noisebank.queries.query import Function, Query
 

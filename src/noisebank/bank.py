@@ -34,8 +34,8 @@ from noisebank.opening import (
     unseen,
 )
 from noisebank.path import Account
-from noisebank.policy import Policy
-from noisebank.policy_file import read_policy
+from noisebank.policy.file import read_policy
+from noisebank.policy.model import Policy
 from noisebank.recovery import Recovered, check_history, recover
 from noisebank.vault.place import FILE as VAULT
 from noisebank.vault.place import make_vault, on_postgres, open_vault

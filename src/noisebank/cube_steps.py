@@ -22,7 +22,7 @@ from noisebank.planning.prefix import Prefix
 from noisebank.planning.pricing import PrecisionWish, Wish
 from noisebank.planning.reuse import Plan
 from noisebank.planning.serving import Look, Served, look_at, named_look
-from noisebank.policy import FirstLookAt, Policy
+from noisebank.policy.model import FirstLookAt, Policy
 from noisebank.queries.query import Query, Question
 from noisebank.salts import Secrets
 from noisebank.steps import OWNER, Steps

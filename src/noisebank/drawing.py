@@ -15,7 +15,7 @@ from noisebank.ledger.chain import Chain
 from noisebank.ledger.protocol import Reservation
 from noisebank.planning.draws import is_single, most_draws, touched_draws
 from noisebank.planning.serving import named_look
-from noisebank.policy import Policy, policy_from_public, source_from_kept
+from noisebank.policy.model import Policy, policy_from_public, source_from_kept
 from noisebank.privacy.calibration import MAX_DRAWS
 from noisebank.queries.query import Query
 from noisebank.queries.sql import parse

@@ -21,7 +21,7 @@ from noisebank.planning.linear import GROUP_BYTES, enclosing, query_size
 from noisebank.planning.posterior import Inferred
 from noisebank.planning.prefix import Prefix
 from noisebank.planning.serving import COUNTS, Linear, Served, Total, serve, statistic_of
-from noisebank.policy import FirstLookAt, Policy
+from noisebank.policy.model import FirstLookAt, Policy
 from noisebank.queries.cells import cubes_of
 from noisebank.queries.query import Query
 

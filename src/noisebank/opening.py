@@ -18,8 +18,8 @@ from noisebank.measuring.engines import columns_of, engine_of
 from noisebank.measuring.headers import check_header
 from noisebank.owning import OPENED_BY, opened_as, opened_by, own_row
 from noisebank.path import Account
-from noisebank.policy import Policy, kept_source, policy_from_public, source_from_kept
-from noisebank.policy_file import check_filled
+from noisebank.policy.file import check_filled
+from noisebank.policy.model import Policy, kept_source, policy_from_public, source_from_kept
 from noisebank.privacy.calibration import budget_precision
 from noisebank.queries.cells import cubes_of
 from noisebank.queries.derived import check_queries

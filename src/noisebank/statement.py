@@ -13,7 +13,7 @@ from noisebank.ledger.books import Books
 from noisebank.ledger.protocol import AccountState
 from noisebank.path import Account
 from noisebank.planning.serving import named_look
-from noisebank.policy import Policy
+from noisebank.policy.model import Policy
 from noisebank.queries.sql import parse
 from noisebank.salts import Secrets
 from noisebank.vault.vault import Vault

@@ -25,7 +25,7 @@ from noisebank.measuring.engine import Engine
 from noisebank.measuring.mechanism import measure
 from noisebank.planning.pricing import Wish, price
 from noisebank.planning.reuse import Plan, bridge, plan, refined
-from noisebank.policy import Column, Policy
+from noisebank.policy.model import Column, Policy
 from noisebank.privacy.noise import draw, fresh_variance, noise_scale
 from noisebank.queries.derived import items
 from noisebank.queries.groups import group_count, group_labels

@@ -23,7 +23,7 @@ from noisebank.bank import Bank, create_bank, open_bank
 from noisebank.core.caches import EVERY_CACHE, BoundedCache
 from noisebank.core.errors import BudgetExhausted
 from noisebank.path import Account
-from noisebank.policy import Policy
+from noisebank.policy.model import Policy
 from noisebank.queries import cells as cells_module
 
 ROW = "questions that cost nothing fill the memory"

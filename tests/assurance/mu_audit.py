@@ -31,7 +31,7 @@ from noisebank.ledger.protocol import Reservation
 from noisebank.measuring.engine import Engine
 from noisebank.opening import open_account
 from noisebank.path import Account
-from noisebank.policy_file import read_policy
+from noisebank.policy.file import read_policy
 from noisebank.queries.query import Query, Question
 from support import memory_rooms
 

@@ -23,7 +23,7 @@ from noisebank.measuring.duckdb_connection import connected
 from noisebank.measuring.duckdb_engine import DuckDBEngine, header_of
 from noisebank.measuring.fields import Field
 from noisebank.measuring.statement import literal, quoted
-from noisebank.policy import Column, Kind, Neighbours, Policy
+from noisebank.policy.model import Column, Kind, Neighbours, Policy
 from noisebank.queries.query import Function, Query
 from noisebank.queries.sensitivity import saturation, sensitivity
 from noisebank.queries.sql import parse

@@ -31,7 +31,7 @@ from noisebank.ledger.books import Budgets
 from noisebank.opening import open_account
 from noisebank.path import Account
 from noisebank.planning.pricing import PrecisionWish
-from noisebank.policy_file import read_policy
+from noisebank.policy.file import read_policy
 from noisebank.privacy.calibration import budget_precision
 from noisebank.privacy.odometer import promised_epsilon, raised_epsilon
 from noisebank.service.pages.plain_words import at_best, within_budget

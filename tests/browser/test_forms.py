@@ -18,7 +18,7 @@ from noisebank.core.units import Precision
 from noisebank.ledger.anchoring import anchor, deploy_anchors
 from noisebank.ledger.embedded import EmbeddedChain
 from noisebank.ledger.node import Node as RpcNode
-from noisebank.policy_file import parse_policy
+from noisebank.policy.file import parse_policy
 from noisebank.service.access import Access
 from noisebank.service.pages.draft import Draft, built, fresh, wished
 from noisebank.service.pages.plain_words import within_budget

@@ -18,7 +18,7 @@ from noisebank.ledger.protocol import AccountState, Role
 from noisebank.ledger.rpc import RpcChain, deploy
 from noisebank.ledger.signing import Key
 from noisebank.ledger.where import Where
-from noisebank.policy_file import read_policy
+from noisebank.policy.file import read_policy
 from support import write_people
 
 OVER_30 = "SELECT COUNT(*) FROM people WHERE age > 30"

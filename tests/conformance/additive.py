@@ -29,7 +29,7 @@ from noisebank.measuring.dialect import DuckDBDialect
 from noisebank.measuring.engines import columns_of, engine_of
 from noisebank.measuring.sql_engine import SqlEngine
 from noisebank.measuring.statement import plain_count
-from noisebank.policy import Column, Kind, Policy, Source
+from noisebank.policy.model import Column, Kind, Policy, Source
 from noisebank.queries.cells import Cube
 from noisebank.queries.query import Query
 from noisebank.queries.sql import parse

@@ -8,8 +8,8 @@ from pathlib import Path
 from noisebank.core.entropy import Entropy
 from noisebank.opening import Confirmed, open_account
 from noisebank.path import Account
-from noisebank.policy import Keeper, Source, Table
-from noisebank.policy_file import read_policy
+from noisebank.policy.file import read_policy
+from noisebank.policy.model import Keeper, Source, Table
 from support import memory_rooms
 
 

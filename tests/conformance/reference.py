@@ -14,7 +14,7 @@ from hashlib import md5
 from itertools import pairwise, product
 from typing import Any
 
-from noisebank.policy import Column, Kind, Policy
+from noisebank.policy.model import Column, Kind, Policy
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?", re.ASCII | re.IGNORECASE)
 BLANKS = " \t\n\v\f\r"

@@ -17,7 +17,7 @@ from conformance.reference import Row
 from conformance.server import Server
 from noisebank.measuring.engines import columns_of, engine_of
 from noisebank.measuring.sql_engine import SqlEngine
-from noisebank.policy import Keeper, Policy, Source, Table
+from noisebank.policy.model import Keeper, Policy, Source, Table
 
 KINDS = ("csv", "parquet", "duckdb", "postgresql", "spark", "spark csv", "spark table")
 NUMBERS = count()

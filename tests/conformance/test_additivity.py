@@ -23,8 +23,8 @@ from noisebank.measuring import duckdb_connection
 from noisebank.measuring.csv_lines import csv_rows
 from noisebank.measuring.engines import columns_of, engine_of
 from noisebank.opening import open_account
-from noisebank.policy import Column, Keeper, Kind, Source, Table
-from noisebank.policy_file import read_policy
+from noisebank.policy.file import read_policy
+from noisebank.policy.model import Column, Keeper, Kind, Source, Table
 from noisebank.queries.sql import parse
 from support import memory_rooms, write_people
 

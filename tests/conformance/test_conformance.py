@@ -11,7 +11,7 @@ from conformance.stores import Store
 from conformance.tables import Drawn
 from noisebank.core.errors import BadQuery, UnsupportedQuery
 from noisebank.measuring.sql_engine import SqlEngine
-from noisebank.policy import Column, Kind
+from noisebank.policy.model import Column, Kind
 from noisebank.queries.cells import Cube
 from noisebank.queries.predicates import TRUE, Predicate
 from noisebank.queries.query import Function, Query

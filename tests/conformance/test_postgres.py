@@ -17,7 +17,7 @@ from noisebank.core.errors import BadTable, TableChanged
 from noisebank.measuring import postgres_engine
 from noisebank.measuring.engines import columns_of
 from noisebank.path import Account
-from noisebank.policy import Keeper, Table
+from noisebank.policy.model import Keeper, Table
 from noisebank.recovery import Recovered, recover
 
 ENGINES = Path(__file__).parents[2] / "docs" / "engines.md"

@@ -14,7 +14,7 @@ from noisebank.measuring.dialect import DuckDBDialect, Stored
 from noisebank.measuring.engines import columns_of, engine_of
 from noisebank.measuring.fields import Field
 from noisebank.measuring.sql_engine import SqlEngine
-from noisebank.policy import Column, Kind, Source
+from noisebank.policy.model import Column, Kind, Source
 from noisebank.queries.predicates import TRUE
 from noisebank.queries.query import Function, Query
 

@@ -23,7 +23,7 @@ from noisebank.knowing import nodes_of
 from noisebank.planning.draws import changed_rows, most_draws, touched_draws
 from noisebank.planning.prefix import Prefix
 from noisebank.planning.serving import COUNTS, look_at, statistic_of
-from noisebank.policy import Column, Kind, Neighbours, Policy
+from noisebank.policy.model import Column, Kind, Neighbours, Policy
 from noisebank.privacy.calibration import DELTA_MARGIN, DELTA_RANGE, DISCRETE_RATIO, EPSILON_MARGIN, MAX_DRAWS
 from noisebank.privacy.noise import LEAST_SCALE
 from noisebank.queries.cells import cubes_of

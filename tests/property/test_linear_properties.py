@@ -14,7 +14,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from noisebank.core.errors import BadQuery, UnsupportedQuery
-from noisebank.policy import Column, Kind, Neighbours, Policy
+from noisebank.policy.model import Column, Kind, Neighbours, Policy
 from noisebank.queries.groups import group_labels, parts_of
 from noisebank.queries.query import Function, Query, Question
 from noisebank.queries.sql import parse

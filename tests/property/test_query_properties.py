@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from noisebank.core.errors import BadQuery
-from noisebank.policy import Column, Kind, Neighbours, Policy
+from noisebank.policy.model import Column, Kind, Neighbours, Policy
 from noisebank.queries.predicates import FALSE, Predicate
 from noisebank.queries.query import Function, Query
 from noisebank.queries.sql import parse

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from noisebank.bank import Bank
 from noisebank.measuring.engines import columns_of, engine_of
 from noisebank.opening import Confirmed, open_account
-from noisebank.policy import Policy
-from noisebank.policy_file import parse_policy
+from noisebank.policy.file import parse_policy
+from noisebank.policy.model import Policy
 from noisebank.queries.derived import Derivation, items
 from noisebank.queries.sensitivity import sensitivity, sensitivity_squared
 from noisebank.queries.sql import parse

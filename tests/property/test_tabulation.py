@@ -19,7 +19,7 @@ from noisebank.core.errors import BadQuery, Tampered, UnsupportedQuery
 from noisebank.measuring.cubed_engine import CubedEngine
 from noisebank.measuring.duckdb_engine import DuckDBEngine, header_of
 from noisebank.measuring.tabulation import COUNT, Tabulation
-from noisebank.policy import Column, Kind, Neighbours, Policy
+from noisebank.policy.model import Column, Kind, Neighbours, Policy
 from noisebank.queries.cells import Cube, CutsCells, cubes_of, pieces_of
 from noisebank.queries.sql import parse
 

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from assurance.planting import plant_bug
 from noisebank.core.entropy import workload
-from noisebank.policy import Column, Kind, Neighbours, Policy
+from noisebank.policy.model import Column, Kind, Neighbours, Policy
 from noisebank.queries import sensitivity as module
 from noisebank.queries.query import Part, Query, Question
 from noisebank.queries.sensitivity import sensitivity, sensitivity_squared

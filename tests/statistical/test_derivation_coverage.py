@@ -25,7 +25,7 @@ from noisebank.core.records import Case
 from noisebank.core.units import NOTHING
 from noisebank.derivation import Estimate, estimates, ratio
 from noisebank.path import Account
-from noisebank.policy import Column, Kind, Neighbours, Policy
+from noisebank.policy.model import Column, Kind, Neighbours, Policy
 from noisebank.queries.derived import Item, items
 from support import memory_account, write_people
 

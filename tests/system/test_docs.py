@@ -13,8 +13,8 @@ import pytest
 import noisebank
 from noisebank.cli import main
 from noisebank.core import errors
-from noisebank.policy_columns import COLUMN_KEYS
-from noisebank.policy_file import TOP_KEYS, parse_policy
+from noisebank.policy.columns import COLUMN_KEYS
+from noisebank.policy.file import TOP_KEYS, parse_policy
 from noisebank.service.settings import settings_table
 from research.__main__ import main as research
 

@@ -20,7 +20,7 @@ from noisebank.core.units import NOTHING, Precision
 from noisebank.ledger.embedded import EmbeddedChain
 from noisebank.opening import known_accounts, open_account, open_next
 from noisebank.path import Account
-from noisebank.policy_file import read_policy
+from noisebank.policy.file import read_policy
 from noisebank.recovery import recover
 from noisebank.statement import openings
 from support import memory_rooms

@@ -23,7 +23,7 @@ from noisebank.core.units import NOTHING, Precision
 from noisebank.derivation import Answers, DerivedAnswer, estimates, ratio
 from noisebank.ledger.embedded import EmbeddedChain
 from noisebank.path import Account
-from noisebank.policy import Column, Kind, Neighbours, Policy
+from noisebank.policy.model import Column, Kind, Neighbours, Policy
 from noisebank.queries.derived import Derivation, Item, items
 from noisebank.vault.sqlite_vault import SqliteVault
 from support import memory_account, write_people

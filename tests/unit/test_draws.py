@@ -17,7 +17,7 @@ from noisebank.core.records import Case
 from noisebank.drawing import Draws
 from noisebank.opening import known_accounts, open_account, open_next
 from noisebank.path import Account
-from noisebank.policy_file import read_policy
+from noisebank.policy.file import read_policy
 from noisebank.privacy.calibration import EPSILON_MARGIN, MAX_DRAWS
 from noisebank.recovery import recover
 from noisebank.statement import openings

@@ -13,8 +13,8 @@ import pytest
 from noisebank.core.errors import BadPolicy, BadTable, NoisebankError
 from noisebank.measuring.duckdb_engine import DuckDBEngine, header_of
 from noisebank.measuring.statement import literal, quoted
-from noisebank.policy import Column, Kind, Neighbours, Policy
-from noisebank.policy_file import read_policy
+from noisebank.policy.file import read_policy
+from noisebank.policy.model import Column, Kind, Neighbours, Policy
 from noisebank.queries.sql import parse
 from support import write_people
 

@@ -19,7 +19,7 @@ from noisebank.federated.schema_file import read_schema
 from noisebank.ledger.embedded import EmbeddedChain
 from noisebank.ledger.protocol import Unit
 from noisebank.opening import Rooms, known_accounts, open_account
-from noisebank.policy_file import read_policy
+from noisebank.policy.file import read_policy
 from support import memory_rooms, write_people
 
 SCHEMA = Schema((Number("age", 0, 100), Category("sex", ("f", "m"))))

@@ -14,7 +14,7 @@ from noisebank.core.errors import BadRequest, LedgerRefused
 from noisebank.core.units import Precision
 from noisebank.opening import open_account, open_next
 from noisebank.path import Account
-from noisebank.policy_file import read_policy
+from noisebank.policy.file import read_policy
 from noisebank.privacy.calibration import account_epsilon, budget_precision
 from noisebank.privacy.odometer import raised_epsilon
 from noisebank.service.pages.plain_words import at_best, right_guesses, within_budget

@@ -16,7 +16,7 @@ from noisebank.ledger.protocol import Seal
 from noisebank.opening import Confirmed, open_account, open_next
 from noisebank.path import Account
 from noisebank.planning.reuse import Plan
-from noisebank.policy_file import read_policy
+from noisebank.policy.file import read_policy
 from noisebank.core.records import Case
 from noisebank.core.units import Precision
 

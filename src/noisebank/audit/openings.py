@@ -16,7 +16,7 @@ from noisebank.ledger.protocol import Reservation, Run
 from noisebank.planning.draws import is_single, most_draws, touched_draws
 from noisebank.planning.pricing import price, wish
 from noisebank.planning.serving import charges_of, named_look, serve
-from noisebank.policy import Policy, policy_from_public
+from noisebank.policy.model import Policy, policy_from_public
 from noisebank.privacy.calibration import MAX_DRAWS, budget_precision
 from noisebank.queries.query import Query, Question
 from noisebank.queries.sensitivity import sensitivity

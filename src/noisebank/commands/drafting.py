@@ -31,7 +31,7 @@ def draft(table: Path, out: Path | None, column_names: str | None, header: str |
     """
     from noisebank import console
     from noisebank.core.errors import BadRequest
-    from noisebank.drafting import draft_policy
+    from noisebank.policy.draft import draft_policy
 
     names = () if column_names is None else tuple(name.strip() for name in column_names.split(","))
     text = draft_policy(table, None if out is None else out.parent, names, header is not None)
@@ -61,8 +61,8 @@ def check(path: Path, header: str | None, as_json: bool) -> None:
     """
     from noisebank import console
     from noisebank.measuring.headers import check_header
-    from noisebank.policy import Table
-    from noisebank.policy_file import check_filled, read_policy
+    from noisebank.policy.file import check_filled, read_policy
+    from noisebank.policy.model import Table
     from noisebank.privacy.calibration import budget_precision
     from noisebank.queries.derived import check_queries
 

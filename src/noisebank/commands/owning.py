@@ -118,9 +118,9 @@ def open_(
     """
     from noisebank import console
     from noisebank.core.errors import BadRequest
-    from noisebank.limits import limited, read_limits
     from noisebank.opening import Confirmed
-    from noisebank.policy_file import read_policy
+    from noisebank.policy.file import read_policy
+    from noisebank.policy.limits import limited, read_limits
     from noisebank.queries.cells import cubes_of
 
     if same and following is None:

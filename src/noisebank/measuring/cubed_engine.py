@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from noisebank.measuring.engine import Engine, Inspection
 from noisebank.measuring.tabulation import Tabulation
-from noisebank.policy import Policy
+from noisebank.policy.model import Policy
 from noisebank.queries.cells import Cube, CutsCells, cubes_of
 from noisebank.queries.query import Function, Query
 

@@ -16,7 +16,7 @@ from noisebank.measuring.duckdb_connection import connected
 from noisebank.measuring.engine import Inspection
 from noisebank.measuring.sql_engine import SqlEngine
 from noisebank.measuring.statement import counts_statement, literal, plain_count, quoted
-from noisebank.policy import Policy, Source, Table
+from noisebank.policy.model import Policy, Source, Table
 from noisebank.queries.query import Query
 from noisebank.queries.sensitivity import saturation
 from noisebank.runtime.gathering import Gather

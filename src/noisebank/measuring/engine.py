@@ -8,7 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Protocol
 
 from noisebank.core.errors import BadTable
-from noisebank.policy import Policy
+from noisebank.policy.model import Policy
 from noisebank.queries.groups import parts_of
 from noisebank.queries.query import Query
 

@@ -6,7 +6,7 @@ from noisebank.measuring.duckdb_engine import DuckDBEngine, DuckDBTableEngine, h
 from noisebank.measuring.engine import Engine
 from noisebank.measuring.postgres_engine import PostgresEngine, postgres_header
 from noisebank.measuring.spark_engine import SparkEngine, spark_header
-from noisebank.policy import Keeper, Policy, Source, Table
+from noisebank.policy.model import Keeper, Policy, Source, Table
 
 
 def columns_of(source: Source) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from math import inf
 
 from noisebank.measuring.dialect import Dialect, Stored
 from noisebank.measuring.edges import first_double
-from noisebank.policy import Column, Kind, Policy
+from noisebank.policy.model import Column, Kind, Policy
 from noisebank.queries.groups import parts_of
 from noisebank.queries.values import Values
 

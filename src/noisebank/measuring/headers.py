@@ -17,7 +17,7 @@ from noisebank.measuring.duckdb_connection import connected
 from noisebank.measuring.duckdb_engine import GLOB_SIGNS, given_names, header_of
 from noisebank.measuring.spark_engine import csv_files, spark_header
 from noisebank.measuring.statement import literal, quoted
-from noisebank.policy import Keeper, Source, Table
+from noisebank.policy.model import Keeper, Source, Table
 
 if TYPE_CHECKING:
     import duckdb

@@ -9,7 +9,7 @@ from typing import Any
 from noisebank.measuring.dialect import LANES, Dialect, Stored
 from noisebank.measuring.engine import Inspection
 from noisebank.measuring.fields import fields_of
-from noisebank.policy import Policy
+from noisebank.policy.model import Policy
 
 
 def inspection_statement(policy: Policy, table: str, dialect: Dialect, stored: Mapping[str, Stored]) -> str:

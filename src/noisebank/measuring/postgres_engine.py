@@ -18,7 +18,7 @@ from noisebank.core.postgres import connect, installed, reason
 from noisebank.measuring.dialect import Stored
 from noisebank.measuring.postgres_dialect import POSTGRES
 from noisebank.measuring.sql_engine import SqlEngine
-from noisebank.policy import Policy, Table
+from noisebank.policy.model import Policy, Table
 from noisebank.runtime.gathering import apart
 
 if TYPE_CHECKING:

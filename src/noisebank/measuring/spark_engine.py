@@ -21,7 +21,7 @@ from noisebank.measuring.duckdb_engine import csv_header
 from noisebank.measuring.engine import Inspection
 from noisebank.measuring.spark_dialect import SPARK
 from noisebank.measuring.sql_engine import SqlEngine
-from noisebank.policy import Policy, Table
+from noisebank.policy.model import Policy, Table
 from noisebank.runtime.gathering import apart
 
 if TYPE_CHECKING:

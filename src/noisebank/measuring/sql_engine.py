@@ -12,7 +12,7 @@ from noisebank.measuring.engine import Inspection, filled
 from noisebank.measuring.looks import digest_of, digest_statement, inspection_of, inspection_statement
 from noisebank.measuring.statement import statement
 from noisebank.measuring.tabulation import Tabulation, cells_statement, tabulated
-from noisebank.policy import Policy
+from noisebank.policy.model import Policy
 from noisebank.queries.cells import Cube
 from noisebank.queries.query import Query
 from noisebank.runtime.gathering import apart

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from noisebank.core.errors import UnsupportedQuery
 from noisebank.measuring.dialect import DUCKDB, Dialect, Stored
 from noisebank.measuring.fields import Field, askable, fields_of, gapless
-from noisebank.policy import MAX_ROWS, Policy
+from noisebank.policy.model import MAX_ROWS, Policy
 from noisebank.queries.predicates import FALSE, TRUE, Predicate
 from noisebank.queries.query import Function, Part, Query
 from noisebank.queries.sensitivity import row_range, saturation

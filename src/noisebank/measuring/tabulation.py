@@ -20,7 +20,7 @@ from noisebank.core.errors import Tampered
 from noisebank.measuring.dialect import Dialect, Stored
 from noisebank.measuring.fields import Field, askable, fields_of
 from noisebank.measuring.statement import counted_rows, plain
-from noisebank.policy import Kind, Policy
+from noisebank.policy.model import Kind, Policy
 from noisebank.queries.cells import Cube, Mask
 from noisebank.queries.groups import parts_of
 from noisebank.queries.query import Function, Part, Query

@@ -14,7 +14,7 @@ from noisebank.core.units import Precision
 from noisebank.planning.haar import padded
 from noisebank.planning.prefix import Prefix
 from noisebank.planning.serving import COUNTS, Look, statistic_of
-from noisebank.policy import Neighbours, Policy
+from noisebank.policy.model import Neighbours, Policy
 from noisebank.queries.cells import Cube, cubes_of
 from noisebank.queries.groups import MAX_GROUPS, group_count
 from noisebank.queries.query import GROUPED, Query

@@ -19,7 +19,7 @@ from noisebank.core.units import Precision
 from noisebank.planning.inference import Statistic
 from noisebank.planning.linear import WHOLE, Charge, LinearQuery, enclosing, from_weights
 from noisebank.planning.prefix import Axis
-from noisebank.policy import Neighbours, Policy
+from noisebank.policy.model import Neighbours, Policy
 from noisebank.queries.cells import Cube, CutsCells, cubes_of
 from noisebank.queries.groups import parts_of
 from noisebank.queries.predicates import TRUE

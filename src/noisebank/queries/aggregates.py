@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from noisebank.core.errors import BadQuery, BadRequest, UnsupportedQuery
 from noisebank.core.units import exact
-from noisebank.policy import Column, Policy
+from noisebank.policy.model import Column, Policy
 from noisebank.queries.conditions import Conditions, column_named
 from noisebank.queries.predicates import FALSE, TRUE, Predicate
 from noisebank.queries.query import Function

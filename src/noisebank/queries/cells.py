@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from noisebank.policy import Column, Kind, Policy
+from noisebank.policy.model import Column, Kind, Policy
 from noisebank.queries.groups import parts_of
 from noisebank.queries.predicates import FALSE, TRUE, Predicate
 from noisebank.queries.values import Values

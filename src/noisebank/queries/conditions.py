@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from noisebank.core.errors import BadQuery, BadRequest, UnsupportedQuery
 from noisebank.core.units import exact
-from noisebank.policy import Column, Kind
+from noisebank.policy.model import Column, Kind
 from noisebank.queries.predicates import FALSE, TRUE, Diagrams, Predicate
 from noisebank.queries.values import Values, domain_of, values_of
 

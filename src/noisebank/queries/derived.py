@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from noisebank.core.errors import BadPolicy, BadQuery, BadRequest, Mistake, Misuse, UnsupportedQuery
 from noisebank.core.units import exact
-from noisebank.policy import Column, Policy
+from noisebank.policy.model import Column, Policy
 from noisebank.queries.conditions import Conditions, column_named
 from noisebank.queries.predicates import TRUE
 from noisebank.queries.query import Question

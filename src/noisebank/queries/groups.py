@@ -6,7 +6,7 @@ from itertools import pairwise, product
 from math import prod
 
 from noisebank.core.errors import BadQuery, UnsupportedQuery
-from noisebank.policy import Column, Kind, Policy
+from noisebank.policy.model import Column, Kind, Policy
 from noisebank.queries.query import Query
 from noisebank.queries.values import Values
 

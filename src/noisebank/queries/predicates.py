@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from noisebank.core.errors import UnsupportedQuery
-from noisebank.policy import Column
+from noisebank.policy.model import Column
 from noisebank.queries.values import Values, domain_of
 
 MAX_NODES = MAX_PATHS = 2_000

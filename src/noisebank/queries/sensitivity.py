@@ -6,7 +6,7 @@ from fractions import Fraction
 from itertools import product
 from math import isqrt
 
-from noisebank.policy import Neighbours, Policy
+from noisebank.policy.model import Neighbours, Policy
 from noisebank.queries.predicates import FALSE, Diagrams, Predicate
 from noisebank.queries.query import Function, Part, Query
 

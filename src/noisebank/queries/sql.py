@@ -10,7 +10,7 @@ from sqlglot import Dialect, Token, TokenType, exp
 from sqlglot.errors import SqlglotError
 
 from noisebank.core.errors import BadQuery, UnsupportedQuery
-from noisebank.policy import Policy
+from noisebank.policy.model import Policy
 from noisebank.queries.aggregates import Aggregates
 from noisebank.queries.conditions import Conditions, column_named
 from noisebank.queries.groups import check_groups

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from noisebank.core.errors import BadQuery
-from noisebank.policy import Column, Kind
+from noisebank.policy.model import Column, Kind
 
 Run = tuple[int, int]
 """Inclusive on both ends."""

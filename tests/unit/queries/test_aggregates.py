@@ -9,7 +9,7 @@ from types import MappingProxyType
 import pytest
 
 from noisebank.core.errors import BadQuery, Misuse, UnsupportedQuery
-from noisebank.policy import Column, Kind, Neighbours, Policy
+from noisebank.policy.model import Column, Kind, Neighbours, Policy
 from noisebank.queries.query import GROUPED, PART_OF_TABLE, SEVERAL, Function, Question
 from noisebank.queries.sql import parse
 

@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from noisebank.core.errors import BadQuery, Misuse, UnsupportedQuery
-from noisebank.policy import Column, Kind, Neighbours, Policy
+from noisebank.policy.model import Column, Kind, Neighbours, Policy
 from noisebank.queries.derived import MAX_ITEMS, Derivation, items
 from noisebank.queries.sql import parse
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from noisebank.core.errors import BadQuery, UnsupportedQuery
-from noisebank.policy import Column, Kind, Neighbours, Policy
+from noisebank.policy.model import Column, Kind, Neighbours, Policy
 from noisebank.queries.groups import MAX_GROUPS, check_groups, group_count, group_labels, labels_of, parts_of
 from noisebank.queries.sql import parse
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from noisebank.core.errors import UnsupportedQuery
-from noisebank.policy import Column, Kind
+from noisebank.policy.model import Column, Kind
 from noisebank.queries.predicates import FALSE, MAX_NODES, MAX_PATHS, TRUE, Diagrams, Predicate
 from noisebank.queries.values import Values, domain_of, values_of
 

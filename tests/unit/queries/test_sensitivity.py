@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 import pytest
 
-from noisebank.policy import Column, Kind, Neighbours, Policy
+from noisebank.policy.model import Column, Kind, Neighbours, Policy
 from noisebank.queries.sensitivity import contribution_range, sensitivity
 from noisebank.queries.sql import parse
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 import pytest
 
 from noisebank.core.errors import BadQuery, UnsupportedQuery
-from noisebank.policy import Column, Kind, Neighbours, Policy
+from noisebank.policy.model import Column, Kind, Neighbours, Policy
 from noisebank.queries.query import Function
 from noisebank.queries.sql import MAX_NESTED, MAX_SQL, MAX_TERMS, parse
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from noisebank.core.errors import Misuse
-from noisebank.policy_file import parse_policy
+from noisebank.policy.file import parse_policy
 from noisebank.queries.derived import items
 
 PAGE = (Path(__file__).parents[3] / "docs" / "sql.md").read_text()

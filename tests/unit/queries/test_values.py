@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from noisebank.core.errors import BadQuery
-from noisebank.policy import Column, Kind
+from noisebank.policy.model import Column, Kind
 from noisebank.queries.values import Values, domain_of, values_of
 
 SPAN = range(-4, 9)

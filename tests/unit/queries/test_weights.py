@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from noisebank.core.errors import UnsupportedQuery
-from noisebank.policy import Column, Kind, Neighbours, Policy
+from noisebank.policy.model import Column, Kind, Neighbours, Policy
 from noisebank.queries.predicates import FALSE, TRUE, Diagrams
 from noisebank.queries.query import Function
 from noisebank.queries.sql import parse

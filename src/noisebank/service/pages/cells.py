@@ -9,7 +9,7 @@ from math import prod
 from typing import Any
 
 from noisebank.path import Account
-from noisebank.policy import Column, Kind
+from noisebank.policy.model import Column, Kind
 from noisebank.queries.groups import labels_of
 from noisebank.service.pages.drawing import MOST_SIDE
 

@@ -16,7 +16,7 @@ from noisebank.core.errors import BadQuery, BadRequest, NoisebankError, Unsuppor
 from noisebank.core.intervals import interval
 from noisebank.core.units import Precision, exact
 from noisebank.path import Account
-from noisebank.policy import Column, Kind
+from noisebank.policy.model import Column, Kind
 from noisebank.queries.derived import Derivation, items
 from noisebank.queries.query import Question
 from noisebank.queries.sensitivity import sensitivity

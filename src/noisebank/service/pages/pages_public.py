@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from noisebank.ledger.rpc import RpcChain
 from noisebank.path import Account
-from noisebank.policy import Neighbours
+from noisebank.policy.model import Neighbours
 from noisebank.service.gate import EVERYBODY
 from noisebank.service.pages import plain_words
 from noisebank.service.pages.rendering import page

@@ -12,7 +12,7 @@ from pathlib import Path
 from noisebank.core.errors import BadTable
 from noisebank.measuring.duckdb_engine import csv_header
 from noisebank.measuring.headers import check_header
-from noisebank.policy_file import NAME
+from noisebank.policy.file import NAME
 
 INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
 NUMBERS = ("DOUBLE", "FLOAT", "DECIMAL", "REAL")

@@ -8,8 +8,8 @@ import pytest
 
 from noisebank.core.digests import canonical
 from noisebank.core.errors import BadPolicy, Mistake
-from noisebank.policy import Column, FirstLookAt, Kind, Neighbours, Policy, policy_from_public
-from noisebank.policy_file import parse_policy, read_policy
+from noisebank.policy.file import parse_policy, read_policy
+from noisebank.policy.model import Column, FirstLookAt, Kind, Neighbours, Policy, policy_from_public
 
 GOOD = """\
 name = "survey"

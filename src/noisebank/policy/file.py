@@ -14,9 +14,9 @@ from typing import Any
 
 from noisebank.core.errors import BadPolicy, BadRequest, Mistake
 from noisebank.core.units import exact
-from noisebank.policy import MAX_CELLS, MAX_ROWS, Column, FirstLookAt, Neighbours, Policy, Source, Table
-from noisebank.policy_columns import ColumnReader, plain, unknown
-from noisebank.policy_source import SourceReader
+from noisebank.policy.columns import ColumnReader, plain, unknown
+from noisebank.policy.model import MAX_CELLS, MAX_ROWS, Column, FirstLookAt, Neighbours, Policy, Source, Table
+from noisebank.policy.source import SourceReader
 from noisebank.privacy.calibration import check_delta, check_epsilon
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")

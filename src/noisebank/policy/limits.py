@@ -8,7 +8,7 @@ from pathlib import Path
 
 from noisebank.core.errors import BadRequest
 from noisebank.core.units import exact
-from noisebank.policy import Policy
+from noisebank.policy.model import Policy
 
 
 def read_limits(path: Path) -> tuple[Fraction, ...]:

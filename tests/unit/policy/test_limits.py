@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from noisebank.core.errors import BadRequest, Misuse
-from noisebank.limits import limited, read_limits
 from noisebank.opening import open_account
-from noisebank.policy import Neighbours, Policy
-from noisebank.policy_file import read_policy
+from noisebank.policy.file import read_policy
+from noisebank.policy.limits import limited, read_limits
+from noisebank.policy.model import Neighbours, Policy
 from noisebank.privacy.calibration import budget_precision
 from support import memory_rooms, write_people
 

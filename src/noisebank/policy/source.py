@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from noisebank.policy import Keeper, Source, Table
+from noisebank.policy.model import Keeper, Source, Table
 
 ADDRESS = re.compile(r"postgres\w*(\+\w+)?:", re.IGNORECASE)
 SPELLED_OUT = re.compile(r"(^|\s)(host|hostaddr|port|user|password|passfile|dbname|service)\s*=", re.IGNORECASE)

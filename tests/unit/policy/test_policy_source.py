@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from noisebank.core.errors import BadPolicy
-from noisebank.policy import Keeper, Source, Table, kept_source, policy_from_public, source_from_kept
-from noisebank.policy_file import parse_policy
+from noisebank.policy.file import parse_policy
+from noisebank.policy.model import Keeper, Source, Table, kept_source, policy_from_public, source_from_kept
 
 ROOT = Path(__file__).parents[2]
 REST = """

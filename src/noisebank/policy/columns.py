@@ -10,7 +10,7 @@ from typing import Any
 
 from noisebank.core.errors import BadRequest
 from noisebank.core.units import exact
-from noisebank.policy import MAX_STEPS, Column, Kind
+from noisebank.policy.model import MAX_STEPS, Column, Kind
 
 COLUMN_KEYS = ("type", "bounds", "step", "keys", "bins", "nullable")
 MAX_KEYS = 10_000

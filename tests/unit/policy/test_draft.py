@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from noisebank.core.errors import BadPolicy, BadTable, Misuse
-from noisebank.drafting import draft_policy
-from noisebank.policy import Kind, Policy
-from noisebank.policy_file import parse_policy
+from noisebank.policy.draft import draft_policy
+from noisebank.policy.file import parse_policy
+from noisebank.policy.model import Kind, Policy
 from noisebank.queries.derived import check_queries
 
 SECRET = st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc")), min_size=5, max_size=12)
