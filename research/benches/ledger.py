@@ -22,10 +22,10 @@ from noisebank.core.durability import Turn
 from noisebank.core.entropy import SystemEntropy
 from noisebank.core.units import Precision
 from noisebank.ledger.block import Block, Genesis
-from noisebank.ledger.calls import publish_call, reserve_call
 from noisebank.ledger.embedded import Call, EmbeddedChain, begin_chain
+from noisebank.ledger.encoding import publish_call, reserve_call
+from noisebank.ledger.evm import Log
 from noisebank.ledger.journal import Journal
-from noisebank.ledger.machine import Log
 from noisebank.ledger.protocol import Claim, Opening, Role, Run, Seal
 from noisebank.ledger.replay import Replay
 from noisebank.ledger.rpc import RpcChain, deploy

@@ -14,13 +14,13 @@ from noisebank.core.entropy import Entropy, SystemEntropy
 from noisebank.core.errors import BadBank, BadRequest, BankInUse
 from noisebank.handover import rotate_curator
 from noisebank.ledger.chain import Chain
+from noisebank.ledger.chain_config import Where, read_where, write_where
 from noisebank.ledger.embedded import EmbeddedChain, begin_chain
 from noisebank.ledger.journal import FILE as JOURNAL
 from noisebank.ledger.journal import Journal
 from noisebank.ledger.protocol import Head, Role
 from noisebank.ledger.rpc import RpcChain
 from noisebank.ledger.signing import Key
-from noisebank.ledger.where import Where, read_where, write_where
 from noisebank.measuring.engine import Inspection
 from noisebank.opening import (
     UNCONFIRMED,

@@ -15,7 +15,7 @@ from browser.serving import EASY, Served, clinic, new_bank, served
 from contract.node import node_or_skip
 from noisebank.bank import Bank, create_bank, open_bank
 from noisebank.core.units import Precision
-from noisebank.ledger.anchoring import anchor, deploy_anchors
+from noisebank.ledger.anchors import anchor, deploy_anchors
 from noisebank.ledger.embedded import EmbeddedChain
 from noisebank.ledger.node import Node as RpcNode
 from noisebank.policy.file import parse_policy

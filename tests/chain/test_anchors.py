@@ -13,7 +13,7 @@ from chain.gateway import CURATOR, STRANGER, fund
 from contract.node import Node, node_or_skip
 from noisebank.audit.verifier import verify
 from noisebank.core.errors import BadLedger
-from noisebank.ledger.anchoring import anchor, deploy_anchors, find_anchors
+from noisebank.ledger.anchors import anchor, deploy_anchors, find_anchors
 from noisebank.ledger.embedded import EmbeddedChain
 from noisebank.ledger.node import Node as Door
 from noisebank.ledger.protocol import Head

@@ -39,10 +39,10 @@ from noisebank.core.errors import (
 )
 from noisebank.core.units import Precision
 from noisebank.ledger.abi import anchors, budget_ledger
+from noisebank.ledger.chain_config import Where, read_where, write_where
 from noisebank.ledger.protocol import Role, Run, Seal
 from noisebank.ledger.rpc import RpcChain, deploy
 from noisebank.ledger.signing import Key
-from noisebank.ledger.where import Where, read_where, write_where
 from support import memory_rooms
 
 MONEY = "0x" + budget_ledger().functions["money"].digest[:4].hex()

@@ -14,10 +14,10 @@ from contract.node import Node, node_or_skip
 from noisebank.bank import VAULT, create_bank, open_bank
 from noisebank.core.errors import BudgetExhausted, Tampered
 from noisebank.federated.enrolment import enrol, local_account
+from noisebank.ledger.chain_config import Where
 from noisebank.ledger.protocol import AccountState, Role
 from noisebank.ledger.rpc import RpcChain, deploy
 from noisebank.ledger.signing import Key
-from noisebank.ledger.where import Where
 from noisebank.policy.file import read_policy
 from support import write_people
 

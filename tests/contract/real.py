@@ -14,7 +14,7 @@ from pyrevm import AccountInfo
 from noisebank.core.digests import keccak
 from noisebank.core.errors import LedgerRefused
 from noisebank.ledger.abi import Contract, Value, Word, budget_ledger, load_contract
-from noisebank.ledger.machine import Machine, _reason, events
+from noisebank.ledger.evm import Machine, _reason, events
 
 OWNER, CURATOR, STRANGER, HEIR, DEPUTY = PEOPLE = tuple("0x" + f"{digit}{digit}" * 20 for digit in "abcde")
 THE_OWNER = bytes(32)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contract.real import CURATOR, OWNER, PLENTY, THE_OWNER, WHOLE, Real, Row, word
-from noisebank.ledger.calls import MOST_PARTS, merged
+from noisebank.ledger.encoding import MOST_PARTS, merged
 from noisebank.ledger.protocol import Run
 
 RUNS = 10_000

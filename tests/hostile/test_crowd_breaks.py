@@ -27,10 +27,10 @@ from noisebank.federated.crowd.network import Shape, initial
 from noisebank.federated.crowd.registry import own_contract
 from noisebank.federated.crowd.terms import Terms, read_terms
 from noisebank.ledger.abi import budget_ledger, model_registry
+from noisebank.ledger.chain_config import Where
 from noisebank.ledger.protocol import Opening, Role, Unit
 from noisebank.ledger.rpc import RpcChain
 from noisebank.ledger.signing import Key, Transaction
-from noisebank.ledger.where import Where
 
 SPELLINGS = ("0.01", "1e-2", "10e-3", "1", "1.0", "2", "0.5", "5e-1", "7")
 STRANGER = Key(b"\x66" * 32)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from inference_support import Exact, noisy_look, random_query
 from noisebank.core.units import NOTHING, Precision
-from noisebank.ledger.calls import merged
+from noisebank.ledger.encoding import merged
 from noisebank.ledger.protocol import Run
 from noisebank.planning import inference
 from noisebank.planning.inference import FirstLookRule, Knowledge, Statistic, When

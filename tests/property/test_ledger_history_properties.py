@@ -15,8 +15,8 @@ from noisebank.core.entropy import SystemEntropy
 from noisebank.core.errors import NoisebankError, Refused
 from noisebank.core.records import Case
 from noisebank.core.units import Precision
-from noisebank.ledger.calls import publish_many_call, reserve_many_call
 from noisebank.ledger.embedded import EmbeddedChain, begin_chain
+from noisebank.ledger.encoding import publish_many_call, reserve_many_call
 from noisebank.ledger.journal import Journal
 from noisebank.ledger.protocol import THE_OWNER, WHOLE_WEIGHT, Claim, Opening, Role, Run, Seal, Unit
 from noisebank.ledger.signing import Key

@@ -24,10 +24,10 @@ from noisebank.federated.crowd.registry import Registry, deploy_registry, own_co
 from noisebank.federated.crowd.store import FolderStore
 from noisebank.federated.crowd.terms import Terms
 from noisebank.federated.learning import learn, open_task
+from noisebank.ledger.chain_config import Where
 from noisebank.ledger.node import Node
 from noisebank.ledger.rpc import deploy
 from noisebank.ledger.signing import Key
-from noisebank.ledger.where import Where
 from noisebank.service.app import make_app
 from noisebank.service.crowd_tasks import CrowdTasks
 from noisebank.service.settings import Settings

@@ -26,7 +26,7 @@ from noisebank.federated.crowd.terms import read_terms as read_crowd_terms
 from noisebank.federated.learning import Design, Task
 from noisebank.federated.local import Category, Number, Schema
 from noisebank.federated.relay.terms import Terms as RelayTerms
-from noisebank.ledger.where import Where, read_where, write_where
+from noisebank.ledger.chain_config import Where, read_where, write_where
 from snapshots.comparing import DATA
 
 __all__ = [

@@ -10,7 +10,7 @@ from noisebank.audit.openings import Opened, check_openings
 from noisebank.audit.report import SUMS_ONLY
 from noisebank.core.digests import answer_digest
 from noisebank.core.errors import Tampered
-from noisebank.ledger.anchoring import Anchor
+from noisebank.ledger.anchors import Anchor
 from noisebank.ledger.books import Books
 from noisebank.privacy.calibration import MAX_DRAWS
 

@@ -13,7 +13,7 @@ from noisebank.audit.recount import Recount
 from noisebank.core.errors import BadLedger, Tampered
 from noisebank.ledger.abi import budget_ledger
 from noisebank.ledger.books import Books
-from noisebank.ledger.machine import Event, Log
+from noisebank.ledger.evm import Event, Log
 from noisebank.ledger.node import Node, NodeError, raw_log
 from noisebank.ledger.protocol import Head
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from noisebank.core.errors import Tampered
 from noisebank.core.records import Case
-from noisebank.ledger.machine import Event
-from noisebank.ledger.pieces import Pieces
+from noisebank.ledger.chunks import Pieces
+from noisebank.ledger.evm import Event
 
 WEEK = 7 * 86_400
 MOST_MEASUREMENTS = 2**20

@@ -12,7 +12,7 @@ from typing import Any
 from noisebank.audit.recount import Recount, Tally
 from noisebank.core.errors import Tampered
 from noisebank.ledger.abi import budget_ledger
-from noisebank.ledger.machine import Event
+from noisebank.ledger.evm import Event
 
 LOGGED_BY = {
     "open_account": "AccountOpened",

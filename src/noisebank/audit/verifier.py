@@ -23,11 +23,11 @@ from noisebank.audit.report import (
 from noisebank.audit.signed import check_call
 from noisebank.core.errors import BadBank, Tampered
 from noisebank.ledger.abi import budget_ledger
-from noisebank.ledger.anchoring import find_anchors
+from noisebank.ledger.anchors import find_anchors
 from noisebank.ledger.block import Block, Genesis
 from noisebank.ledger.books import Books
+from noisebank.ledger.evm import Log, events
 from noisebank.ledger.journal import read_lines
-from noisebank.ledger.machine import Log, events
 from noisebank.ledger.node import Node
 from noisebank.ledger.protocol import Unit
 from noisebank.ledger.replay import Replay

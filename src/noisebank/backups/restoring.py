@@ -22,9 +22,9 @@ from noisebank.backups.room import beside, copy_file, finish, room_for
 from noisebank.bank import ACCESS, JOURNAL, KEYS, LEDGER, VAULT, lock_bank
 from noisebank.core.entropy import SystemEntropy
 from noisebank.core.errors import BadBank, BadLedger, BadRequest, Tampered
-from noisebank.ledger.anchoring import find_anchors
+from noisebank.ledger.anchors import find_anchors
+from noisebank.ledger.chain_config import Where, read_where, write_where
 from noisebank.ledger.node import Node
-from noisebank.ledger.where import Where, read_where, write_where
 from noisebank.vault.place import VARIABLE, make_vault, open_postgres_vault
 
 OURS = re.compile(r"journal\.sqlite|access\.sqlite|vault\.sqlite|outbox\.sqlite|ledger\.json|keys/[a-z-]+\.key")

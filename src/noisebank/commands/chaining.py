@@ -53,8 +53,8 @@ def anchor(rpc: str, contract: str | None, folder: Path, as_json: bool) -> None:
     """
     from noisebank import console
     from noisebank.core.errors import BadBank
-    from noisebank.ledger.anchoring import anchor as pin
-    from noisebank.ledger.anchoring import deploy_anchors
+    from noisebank.ledger.anchors import anchor as pin
+    from noisebank.ledger.anchors import deploy_anchors
     from noisebank.ledger.embedded import EmbeddedChain
     from noisebank.ledger.node import Node
 

@@ -10,7 +10,7 @@ import click
 from noisebank.commands.options import as_json, guarded, header, in_bank, of_account, opened_bank, owner_key
 
 if TYPE_CHECKING:
-    from noisebank.ledger.where import Where
+    from noisebank.ledger.chain_config import Where
     from noisebank.path import Account
 
 
@@ -65,8 +65,8 @@ def init(
 def _where(rpc: str | None, contract: str | None, first: int, confirmations: int) -> Where | None:
     from noisebank.core.errors import BadRequest
     from noisebank.ledger.abi import ADDRESS
+    from noisebank.ledger.chain_config import Where
     from noisebank.ledger.node import Node
-    from noisebank.ledger.where import Where
 
     if contract is None:
         return None

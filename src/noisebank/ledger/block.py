@@ -11,7 +11,7 @@ from typing import Any
 
 from noisebank.core.digests import canonical, keccak, tagged
 from noisebank.core.errors import Tampered
-from noisebank.ledger.machine import Log
+from noisebank.ledger.evm import Log
 from noisebank.ledger.signing import Key, Transaction, recover
 
 FORMAT = "noisebank journal 2"

@@ -10,8 +10,8 @@ from typing import Any
 from noisebank.core.records import Case, Record
 from noisebank.core.units import NOTHING, Precision
 from noisebank.ledger.abi import Contract, Signature
-from noisebank.ledger.machine import Event, Log
-from noisebank.ledger.pieces import Pieces
+from noisebank.ledger.chunks import Pieces
+from noisebank.ledger.evm import Event, Log
 from noisebank.ledger.protocol import THE_OWNER, WHOLE_WEIGHT, AccountState, Claim, Reservation, Run, Unit, View
 
 RecordKey = tuple[bytes, int, int, bytes, tuple[Run, ...]]

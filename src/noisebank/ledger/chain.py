@@ -11,7 +11,7 @@ from noisebank.core.errors import BadBank, LedgerRefused, Tampered
 from noisebank.core.records import Record
 from noisebank.ledger.abi import Value
 from noisebank.ledger.books import Books
-from noisebank.ledger.machine import Event
+from noisebank.ledger.evm import Event
 from noisebank.ledger.protocol import AccountState, Claim, Head, Opening, Reservation, Role, Run, Seal, View
 from noisebank.ledger.signing import Key
 

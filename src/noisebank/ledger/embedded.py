@@ -12,10 +12,10 @@ from noisebank.core.errors import BadBank, LedgerRefused
 from noisebank.ledger.abi import Value
 from noisebank.ledger.block import Block, Genesis, results_digest
 from noisebank.ledger.books import Books
-from noisebank.ledger.calls import explained, publish_call, reserve_call
 from noisebank.ledger.chain import Chain
+from noisebank.ledger.encoding import explained, publish_call, reserve_call
+from noisebank.ledger.evm import Event, Log, events
 from noisebank.ledger.journal import Journal
-from noisebank.ledger.machine import Event, Log, events
 from noisebank.ledger.protocol import Claim, Head, Reservation, Role, Seal
 from noisebank.ledger.replay import Replay
 from noisebank.ledger.signing import Key, Transaction

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from noisebank.core.errors import BadLedger, LedgerRefused, OutcomeUnknown
 from noisebank.ledger.abi import Contract, Value
-from noisebank.ledger.machine import Log
+from noisebank.ledger.evm import Log
 from noisebank.ledger.signing import Fees, Key, Transaction
 from noisebank.runtime.recursion import kept_limit
 

@@ -13,7 +13,7 @@ from noisebank.core.errors import LedgerRefused, Tampered
 from noisebank.ledger.abi import budget_ledger
 from noisebank.ledger.block import Block, Genesis, results_digest
 from noisebank.ledger.books import Books
-from noisebank.ledger.machine import Log, Machine
+from noisebank.ledger.evm import Log, Machine
 from noisebank.ledger.protocol import Head
 from noisebank.ledger.signing import Transaction, contract_address
 

@@ -17,15 +17,15 @@ from noisebank.core.durability import GroupCommit, Turn
 from noisebank.core.errors import BadLedger, LedgerHalted, LedgerRefused, NoisebankError, OutcomeUnknown, Tampered
 from noisebank.ledger.abi import Value, budget_ledger
 from noisebank.ledger.books import Books
-from noisebank.ledger.calls import MOST_IN_BATCH, explained, publish_many_call, reserve_many_call
 from noisebank.ledger.chain import Chain
+from noisebank.ledger.chain_config import Where
+from noisebank.ledger.encoding import MOST_IN_BATCH, explained, publish_many_call, reserve_many_call
+from noisebank.ledger.evm import Event, events
 from noisebank.ledger.follower import Follower
-from noisebank.ledger.machine import Event, events
 from noisebank.ledger.node import Node, NodeError, Overtaken, raw_log, transact, try_call
 from noisebank.ledger.outbox import Outbox
 from noisebank.ledger.protocol import Claim, Head, Reservation, Role, Seal
 from noisebank.ledger.signing import Key, Transaction
-from noisebank.ledger.where import Where
 
 RESEND = 1.0
 """Seconds without news after which a transaction is sent again."""

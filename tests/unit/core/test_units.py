@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from noisebank.core.errors import BadRequest
 from noisebank.core.units import LADDER_BITS, MOST_PRECISION, NOTHING, GridValue, Precision, exact, on_ladder
 from noisebank.ledger.abi import budget_ledger
-from noisebank.ledger.machine import NOBODY, Machine
+from noisebank.ledger.evm import NOBODY, Machine
 
 rationals = st.fractions(min_value=0, max_value=10**6, max_denominator=10**30)
 amounts = st.one_of(st.integers(0, 2**40), st.integers(0, 2**200)).map(Precision)

@@ -15,10 +15,10 @@ from noisebank.core.errors import Tampered
 from noisebank.core.units import Precision
 from noisebank.ledger.abi import budget_ledger, encoded
 from noisebank.ledger.block import Block, Genesis
-from noisebank.ledger.calls import publish_many_call, reserve_many_call
 from noisebank.ledger.embedded import EmbeddedChain, begin_chain
+from noisebank.ledger.encoding import publish_many_call, reserve_many_call
+from noisebank.ledger.evm import Event, Log, events
 from noisebank.ledger.journal import Journal
-from noisebank.ledger.machine import Event, Log, events
 from noisebank.ledger.protocol import THE_OWNER, WHOLE_WEIGHT, Claim, Opening, Role, Run, Seal
 from noisebank.ledger.replay import Replay
 from noisebank.ledger.signing import Key

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from noisebank.core.digests import canonical, keccak
 from noisebank.core.errors import Tampered
 from noisebank.ledger.block import FORMAT, Block, Genesis, results_digest
-from noisebank.ledger.machine import Log
+from noisebank.ledger.evm import Log
 from noisebank.ledger.signing import Transaction
 from support import CURATOR, OWNER
 

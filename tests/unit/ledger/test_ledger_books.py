@@ -16,8 +16,8 @@ from noisebank.core.records import Case, Record
 from noisebank.core.units import NOTHING, Precision
 from noisebank.ledger.abi import Value, budget_ledger
 from noisebank.ledger.books import Books
-from noisebank.ledger.calls import _rows
-from noisebank.ledger.machine import Event, Machine
+from noisebank.ledger.encoding import _rows
+from noisebank.ledger.evm import Event, Machine
 from noisebank.ledger.protocol import THE_OWNER, WHOLE_WEIGHT, Claim, Run, Unit, View
 from noisebank.ledger.replay import Replay
 from support import CURATOR, OWNER

@@ -30,8 +30,8 @@ from noisebank.core.records import Case
 from noisebank.core.units import NOTHING, Precision
 from noisebank.ledger.abi import budget_ledger
 from noisebank.ledger.block import Block
-from noisebank.ledger.calls import publish_many_call, reserve_many_call
 from noisebank.ledger.embedded import EmbeddedChain, begin_chain
+from noisebank.ledger.encoding import publish_many_call, reserve_many_call
 from noisebank.ledger.journal import Journal
 from noisebank.ledger.protocol import THE_OWNER, Claim, Reservation, Role, Run, View
 from support import CURATOR, OWNER

@@ -19,7 +19,7 @@ from noisebank.core.digests import canonical, keccak
 from noisebank.core.errors import Tampered
 from noisebank.ledger.abi import Value, budget_ledger
 from noisebank.ledger.block import Block, Genesis, results_digest
-from noisebank.ledger.machine import Log
+from noisebank.ledger.evm import Log
 from noisebank.ledger.replay import Replay
 from noisebank.ledger.signing import Key, Transaction
 from support import CURATOR, OWNER

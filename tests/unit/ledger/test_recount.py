@@ -13,7 +13,7 @@ from noisebank.core.errors import Tampered
 from noisebank.core.records import Case
 from noisebank.ledger.abi import budget_ledger
 from noisebank.ledger.block import Block, Genesis
-from noisebank.ledger.machine import Event
+from noisebank.ledger.evm import Event
 from noisebank.ledger.protocol import THE_OWNER
 
 OWNER, CURATOR, HEIR, NOBODY = ("0x" + byte * 20 for byte in ("0a", "0b", "0c", "00"))

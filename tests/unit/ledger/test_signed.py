@@ -14,7 +14,7 @@ from noisebank.audit.signed import LOGGED_BY, check_call
 from noisebank.core.errors import Tampered
 from noisebank.ledger.abi import budget_ledger
 from noisebank.ledger.block import Block, Genesis
-from noisebank.ledger.machine import Event, events
+from noisebank.ledger.evm import Event, events
 from noisebank.ledger.replay import Replay
 from noisebank.ledger.signing import Key
 from support import CURATOR, OWNER

@@ -20,12 +20,12 @@ from noisebank.core.units import Exact, Precision, exact
 from noisebank.federated.crowd.books import TaskBooks
 from noisebank.federated.crowd.member_book import Budget, MemberBook
 from noisebank.federated.crowd.terms import Terms
+from noisebank.ledger.chain_config import Where
 from noisebank.ledger.follower import Follower
 from noisebank.ledger.node import Node
 from noisebank.ledger.protocol import THE_OWNER, AccountState, Claim, Opening, Reservation, Role, Unit
 from noisebank.ledger.rpc import RpcChain
 from noisebank.ledger.signing import Key
-from noisebank.ledger.where import Where
 
 ABOUT_TRAINING = 65
 """The public byte of a training."""

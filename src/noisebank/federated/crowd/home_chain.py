@@ -19,7 +19,7 @@ from noisebank.core.entropy import Entropy
 from noisebank.core.errors import BadBank, LedgerRefused, Tampered
 from noisebank.ledger.abi import budget_ledger, model_registry
 from noisebank.ledger.block import results_digest
-from noisebank.ledger.machine import Log, Machine
+from noisebank.ledger.evm import Log, Machine
 from noisebank.ledger.signing import Key, Transaction, contract_address, read_transaction, recover
 
 FORMAT = "noisebank crowd journal 1"

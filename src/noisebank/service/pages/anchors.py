@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from noisebank.core.errors import NoisebankError
-from noisebank.ledger.anchoring import Anchor, find_anchors
+from noisebank.ledger.anchors import Anchor, find_anchors
 from noisebank.ledger.embedded import EmbeddedChain
 from noisebank.ledger.node import Node, NodeError
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ledger_history import claim, seal, word
 
 from noisebank.ledger.abi import budget_ledger
-from noisebank.ledger.calls import (
+from noisebank.ledger.encoding import (
     MOST_PARTS,
     merged,
     publish_call,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from noisebank.ledger.pieces import Pieces
+from noisebank.ledger.chunks import Pieces
 
 CELLS = 32
 additions = st.lists(
