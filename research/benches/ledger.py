@@ -16,7 +16,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from noisebank.audit.verifier import verify_chain
 from noisebank.core.digests import keccak
 from noisebank.core.durability import Turn
 from noisebank.core.entropy import SystemEntropy
@@ -33,6 +32,7 @@ from noisebank.ledger.signing import Key
 from noisebank.runtime.settled import settle
 from noisebank.vault.sqlite_vault import SqliteVault
 from noisebank.vault.vault import Sealed
+from noisebank.verifier.verification import verify_chain
 from research.benches.anvil import anvil_binary, fund, running_anvil
 
 CURATOR, OWNER = Key(b"\x01" * 32), Key(b"\x02" * 32)

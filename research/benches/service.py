@@ -21,13 +21,13 @@ from pathlib import Path
 from statistics import median_low
 from typing import Any
 
-from noisebank.audit.verifier import verify
 from noisebank.bank import create_bank, open_bank
 from noisebank.core.entropy import SystemEntropy
 from noisebank.ledger.journal import FILE as FILE_OF_JOURNAL
 from noisebank.ledger.journal import Journal
 from noisebank.service.access import FILE, Access
 from noisebank.service.roles import Part
+from noisebank.verifier.verification import verify
 from research.benches import load_generator as load
 from research.benches.ledger import fsync_per_s
 from research.benches.load_generator import Came, Load

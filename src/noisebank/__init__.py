@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from noisebank.answers import Answer, Quote, Receipt
-    from noisebank.audit.verifier import Report, verify
     from noisebank.bank import Bank, create_bank, open_bank
     from noisebank.client.concurrent import connect_async
     from noisebank.client.sync import connect
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from noisebank.path import Account
     from noisebank.policy.file import read_policy
     from noisebank.policy.model import Policy
+    from noisebank.verifier.verification import Report, verify
 
 __version__ = "0.1.0"
 
@@ -44,9 +44,9 @@ __all__ = [
 
 _HOMES = {
     "Account": "path", "Answer": "answers", "Bank": "bank", "NoisebankError": "core.errors", "Policy": "policy.model",
-    "Precision": "core.units", "Quote": "answers", "Receipt": "answers", "Report": "audit.verifier",
+    "Precision": "core.units", "Quote": "answers", "Receipt": "answers", "Report": "verifier.verification",
     "connect": "client.sync", "connect_async": "client.concurrent", "create_bank": "bank",
-    "open_bank": "bank", "read_policy": "policy.file", "verify": "audit.verifier",
+    "open_bank": "bank", "read_policy": "policy.file", "verify": "verifier.verification",
 }  # fmt: skip
 
 

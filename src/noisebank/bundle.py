@@ -6,9 +6,9 @@ import json
 import zipfile
 from pathlib import Path
 
-from noisebank.audit.bundle import HEAD, JOURNAL, OPENINGS
 from noisebank.bank import Bank
 from noisebank.statement import openings
+from noisebank.verifier.bundle import HEAD, JOURNAL, OPENINGS
 
 
 def write_bundle(path: Path, bank: Bank) -> None:

@@ -19,9 +19,9 @@ from noisebank.core.units import Precision
 
 if TYPE_CHECKING:
     from noisebank.answers import Answer, Quote
-    from noisebank.audit.report import Report
     from noisebank.quotes import Explained
     from noisebank.statement import Entry, Statement
+    from noisebank.verifier.report import Report
 
 out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)

@@ -6,7 +6,6 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from noisebank.audit.openings import FORMAT, opening_entry
 from noisebank.core.records import Case
 from noisebank.core.units import NOTHING, Precision
 from noisebank.ledger.books import Books
@@ -17,6 +16,7 @@ from noisebank.policy.model import Policy
 from noisebank.queries.sql import parse
 from noisebank.salts import Secrets
 from noisebank.vault.vault import Vault
+from noisebank.verifier.openings import FORMAT, opening_entry
 
 
 @dataclass(frozen=True, slots=True)

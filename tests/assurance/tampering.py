@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from assurance.report import Finding
-from noisebank.audit.verifier import UNSEEN_TAIL, verify
 from noisebank.core.digests import canonical
 from noisebank.core.entropy import workload
 from noisebank.ledger.block import Block, Genesis, results_digest
 from noisebank.ledger.signing import Key
 from noisebank.path import Account
+from noisebank.verifier.verification import UNSEEN_TAIL, verify
 from support import CURATOR, memory_account, write_people
 
 FULL = 4_000

@@ -11,12 +11,12 @@ import pytest
 
 from chain.gateway import CURATOR, STRANGER, fund
 from contract.node import Node, node_or_skip
-from noisebank.audit.verifier import verify
 from noisebank.core.errors import BadLedger
 from noisebank.ledger.anchors import anchor, deploy_anchors, find_anchors
 from noisebank.ledger.embedded import EmbeddedChain
 from noisebank.ledger.node import Node as Door
 from noisebank.ledger.protocol import Head
+from noisebank.verifier.verification import verify
 from support import memory_rooms
 from unit.ledger.ledger_history import Fixed, claim, opening
 
@@ -111,7 +111,7 @@ def test_the_verifier_alone_loads_nothing_that_sees_data(tmp_path: Path) -> None
     seen = (
         "import runpy, sys\n"
         f"sys.argv = ['audit', {str(journal)!r}, '--json']\n"
-        "try:\n    runpy.run_module('noisebank.audit', run_name='__main__')\n"
+        "try:\n    runpy.run_module('noisebank.verifier', run_name='__main__')\n"
         "except SystemExit as end:\n    assert end.code == 0, end.code\n"
         "print([name for name in sys.modules if name.startswith(('noisebank.vault', 'noisebank.measuring', "
         "'noisebank.service', 'noisebank.bank', 'noisebank.path', 'duckdb'))])"

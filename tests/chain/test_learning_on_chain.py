@@ -8,12 +8,12 @@ import pytest
 from chain.gateway import deployed, gateway
 from contract.node import node_or_skip
 from learning_support import table, task
-from noisebank.audit.verifier import verify_chain
 from noisebank.core.entropy import SystemEntropy
 from noisebank.core.errors import AlreadyTookPart
 from noisebank.federated.learning import learn, open_or_resume, open_task
 from noisebank.opening import Rooms
 from noisebank.vault.sqlite_vault import SqliteVault
+from noisebank.verifier.verification import verify_chain
 
 
 def test_participations_on_a_node_are_charged_once_and_verified() -> None:

@@ -10,11 +10,11 @@ import pytest
 
 from chain.gateway import claim, deployed, gateway, opening, word
 from contract.node import Node, node_or_skip
-from noisebank.audit.verifier import verify_chain
 from noisebank.core.errors import BadLedger, BudgetExhausted, LedgerHalted, NoisebankError
 from noisebank.ledger.chain_config import Where
 from noisebank.ledger.node import Node as Door
 from noisebank.ledger.rpc import RpcChain
+from noisebank.verifier.verification import verify_chain
 
 CONFIRMATIONS = 12
 BUDGET = 200

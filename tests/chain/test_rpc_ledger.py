@@ -26,7 +26,6 @@ from chain.gateway import (
     word,
 )
 from contract.node import Node, node_or_skip
-from noisebank.audit.verifier import verify_chain
 from noisebank.core.errors import (
     BadBank,
     BadLedger,
@@ -43,6 +42,7 @@ from noisebank.ledger.chain_config import Where, read_where, write_where
 from noisebank.ledger.protocol import Role, Run, Seal
 from noisebank.ledger.rpc import RpcChain, deploy
 from noisebank.ledger.signing import Key
+from noisebank.verifier.verification import verify_chain
 from support import memory_rooms
 
 MONEY = "0x" + budget_ledger().functions["money"].digest[:4].hex()

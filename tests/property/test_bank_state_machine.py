@@ -13,11 +13,11 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from noisebank.audit.verifier import verify
 from noisebank.core.errors import BudgetExhausted, KeyReused, LedgerRefused, NoisebankError, PriceMoved, ViewExhausted
 from noisebank.core.records import Case
 from noisebank.core.units import Precision, on_ladder
 from noisebank.path import Account
+from noisebank.verifier.verification import verify
 from support import memory_account, write_people
 
 QUESTIONS = (

@@ -10,7 +10,6 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from noisebank.audit.verifier import verify
 from noisebank.core.entropy import SystemEntropy
 from noisebank.core.errors import NoisebankError, Refused
 from noisebank.core.records import Case
@@ -20,6 +19,7 @@ from noisebank.ledger.encoding import publish_many_call, reserve_many_call
 from noisebank.ledger.journal import Journal
 from noisebank.ledger.protocol import THE_OWNER, WHOLE_WEIGHT, Claim, Opening, Role, Run, Seal, Unit
 from noisebank.ledger.signing import Key
+from noisebank.verifier.verification import verify
 
 KEYS = [Key(bytes([number]) * 32) for number in range(1, 6)]
 SEALER = KEYS[0]

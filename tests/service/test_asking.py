@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from noisebank.audit.verifier import verify
+from noisebank.verifier.verification import verify
 from service_support import COUNT, counter
 
 TWENTY = [

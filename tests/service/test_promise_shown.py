@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from noisebank.audit.verifier import verify
+from noisebank.verifier.verification import verify
 from service_support import COUNT, Counter, counter
 
 PAGES = ("/", "/d/people")

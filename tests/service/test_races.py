@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from noisebank.audit.verifier import verify
+from noisebank.verifier.verification import verify
 from service_support import EASY, counter, make_bank, served
 
 CLIENTS = 50

@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 
 from noisebank.advice import suggested, why
-from noisebank.audit.openings import check_openings
-from noisebank.audit.verifier import verify
 from noisebank.bank import create_bank, open_bank
 from noisebank.core.entropy import SystemEntropy, workload
 from noisebank.core.errors import OutcomeUnknown, TableChanged, Tampered
@@ -23,6 +21,8 @@ from noisebank.path import Account
 from noisebank.policy.file import read_policy
 from noisebank.recovery import recover
 from noisebank.statement import openings
+from noisebank.verifier.openings import check_openings
+from noisebank.verifier.verification import verify
 from support import memory_rooms
 
 POLICY = """\

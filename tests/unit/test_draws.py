@@ -10,8 +10,6 @@ from unittest.mock import patch
 import pytest
 
 from noisebank import drawing
-from noisebank.audit import openings as opened
-from noisebank.audit.verifier import verify
 from noisebank.core.errors import DrawsExhausted
 from noisebank.core.records import Case
 from noisebank.drawing import Draws
@@ -21,6 +19,8 @@ from noisebank.policy.file import read_policy
 from noisebank.privacy.calibration import EPSILON_MARGIN, MAX_DRAWS
 from noisebank.recovery import recover
 from noisebank.statement import openings
+from noisebank.verifier import openings as opened
+from noisebank.verifier.verification import verify
 from support import memory_rooms, write_people
 
 WISH = {"epsilon": "0.1", "delta": "1e-6"}

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from noisebank.audit.verifier import verify
 from noisebank.cli import main
 from noisebank.core.errors import AnswerLost, BadRequest, BudgetExhausted, LedgerRefused
 from noisebank.core.units import Precision
@@ -20,6 +19,7 @@ from noisebank.ledger.embedded import EmbeddedChain
 from noisebank.ledger.protocol import Unit
 from noisebank.opening import Rooms, known_accounts, open_account
 from noisebank.policy.file import read_policy
+from noisebank.verifier.verification import verify
 from support import memory_rooms, write_people
 
 SCHEMA = Schema((Number("age", 0, 100), Category("sex", ("f", "m"))))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support import memory_rooms, write_people
 
-from noisebank.audit.verifier import verify
+from noisebank.verifier.verification import verify
 from noisebank.bank import create_bank, open_bank
 from noisebank.core.errors import BadRequest, KeyReused, Misuse, TableChanged, Tampered
 from noisebank.ledger.embedded import EmbeddedChain

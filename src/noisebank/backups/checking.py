@@ -9,9 +9,6 @@ from pathlib import Path
 
 import apsw
 
-from noisebank.audit.comparing import History
-from noisebank.audit.openings import check_openings
-from noisebank.audit.verifier import JournalHistory
 from noisebank.core.errors import BadBank, NoisebankError, Tampered, kind_of
 from noisebank.core.records import Case
 from noisebank.ledger.journal import Journal
@@ -20,6 +17,9 @@ from noisebank.owning import OPENED_BY, opened_as
 from noisebank.statement import opened_records
 from noisebank.vault.sqlite_vault import SqliteVault
 from noisebank.vault.vault import Vault
+from noisebank.verifier.comparison import History
+from noisebank.verifier.openings import check_openings
+from noisebank.verifier.verification import JournalHistory
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from noisebank.audit.bundle import read_bundle
-from noisebank.audit.verifier import JournalHistory
 from noisebank.backups.checking import journal_lines, one_file, replayed
 from noisebank.core.errors import BadBank, NoisebankError, Tampered
 from noisebank.ledger.journal import FILE, read_lines
+from noisebank.verifier.bundle import read_bundle
+from noisebank.verifier.verification import JournalHistory
 
 
 @dataclass(frozen=True, slots=True)

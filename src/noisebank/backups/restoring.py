@@ -11,9 +11,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from noisebank.audit.comparing import Compared, History
-from noisebank.audit.onchain import OnChain
-from noisebank.audit.verifier import JournalHistory
 from noisebank.backups.checking import Checked, check, vault_in
 from noisebank.backups.copying import change, copy_database, rows_of, write_journal
 from noisebank.backups.journals import newest_journal
@@ -26,6 +23,9 @@ from noisebank.ledger.anchors import find_anchors
 from noisebank.ledger.chain_config import Where, read_where, write_where
 from noisebank.ledger.node import Node
 from noisebank.vault.place import VARIABLE, make_vault, open_postgres_vault
+from noisebank.verifier.comparison import Compared, History
+from noisebank.verifier.on_chain import OnChain
+from noisebank.verifier.verification import JournalHistory
 
 OURS = re.compile(r"journal\.sqlite|access\.sqlite|vault\.sqlite|outbox\.sqlite|ledger\.json|keys/[a-z-]+\.key")
 """Files that a backup may have; anything else in a manifest is nobody's business here."""

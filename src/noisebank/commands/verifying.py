@@ -46,10 +46,10 @@ def verify(
     Example:  noisebank verify journal.jsonl --head 5f1c... --receipt receipt.json
     """
     from noisebank import console
-    from noisebank.audit.openings import read_openings
-    from noisebank.audit.verifier import verify as check
-    from noisebank.audit.verifier import verify_chain
     from noisebank.core.errors import BadRequest
+    from noisebank.verifier.openings import read_openings
+    from noisebank.verifier.verification import verify as check
+    from noisebank.verifier.verification import verify_chain
 
     if (journal is None) == (rpc is None):
         raise BadRequest("journal", journal or "nothing", "name a journal, or a chain with --rpc and --contract")
@@ -86,9 +86,9 @@ def _receipt(path: Path) -> dict[str, object]:
 
 def _lines(source: Path) -> tuple[list[str], list[dict[str, object]]]:
     """From an export or a bundle, or straight from a bank's journal file without opening the bank."""
-    from noisebank.audit.bundle import read_bundle
     from noisebank.core.errors import BadBank
     from noisebank.ledger.journal import FILE, Journal, read_lines
+    from noisebank.verifier.bundle import read_bundle
 
     if source.is_dir():
         if not (source / FILE).is_file():

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from noisebank.answers import Answer
-from noisebank.audit.verifier import Report, verify
 from noisebank.bank import Bank, create_bank
 from noisebank.core.entropy import workload
 from noisebank.core.records import Case
@@ -21,6 +20,7 @@ from noisebank.demo.survey import write_survey
 from noisebank.path import Account
 from noisebank.privacy.calibration import account_epsilon, classical_epsilon
 from noisebank.statement import openings
+from noisebank.verifier.verification import Report, verify
 
 REQUESTS = 150
 SEED = 5

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from noisebank.answers import read_receipt
-from noisebank.audit.comparing import Compared
 from noisebank.bank import Bank
 from noisebank.core.digests import canonical, keccak
 from noisebank.core.errors import BadRequest, Tampered
@@ -25,6 +24,7 @@ from noisebank.service.wallet import Spend, check_spend
 from noisebank.service.wire import AskIn, WishIn
 from noisebank.statement import statement
 from noisebank.steps import OWNER
+from noisebank.verifier.comparison import Compared
 
 PAGE = 50
 MOST_ROWS = 500

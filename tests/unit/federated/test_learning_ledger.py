@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from learning_support import DESIGN, PRICED, RECORD, table, task
-from noisebank.audit.verifier import verify
 from noisebank.core.errors import AlreadyTookPart, AnswerLost, BadRequest, BudgetExhausted, TableChanged, Tampered
 from noisebank.federated.enrolment import enrol
 from noisebank.federated.learning import (
@@ -28,6 +27,7 @@ from noisebank.federated.local import Report
 from noisebank.ledger.embedded import EmbeddedChain
 from noisebank.ledger.protocol import Seal, Unit
 from noisebank.opening import Rooms, known_accounts
+from noisebank.verifier.verification import verify
 from support import memory_rooms
 
 

@@ -24,7 +24,6 @@ from ledger_history import (
     word,
 )
 
-from noisebank.audit.verifier import verify
 from noisebank.core.errors import BadBank, BudgetExhausted, LedgerRefused, NoisebankError, PriceMoved, ViewExhausted
 from noisebank.core.records import Case
 from noisebank.core.units import NOTHING, Precision
@@ -34,6 +33,7 @@ from noisebank.ledger.embedded import EmbeddedChain, begin_chain
 from noisebank.ledger.encoding import publish_many_call, reserve_many_call
 from noisebank.ledger.journal import Journal
 from noisebank.ledger.protocol import THE_OWNER, Claim, Reservation, Role, Run, View
+from noisebank.verifier.verification import verify
 from support import CURATOR, OWNER
 
 CELLS = 8

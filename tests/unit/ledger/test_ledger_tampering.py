@@ -14,7 +14,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from ledger_history import HEIR, NEXT, Checkpoint, block_with, history, replayed, told, word
 
-from noisebank.audit.verifier import verify
 from noisebank.core.digests import canonical, keccak
 from noisebank.core.errors import Tampered
 from noisebank.ledger.abi import Value, budget_ledger
@@ -22,6 +21,7 @@ from noisebank.ledger.block import Block, Genesis, results_digest
 from noisebank.ledger.evm import Log
 from noisebank.ledger.replay import Replay
 from noisebank.ledger.signing import Key, Transaction
+from noisebank.verifier.verification import verify
 from support import CURATOR, OWNER
 
 LINES = list(history())

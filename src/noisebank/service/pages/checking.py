@@ -8,12 +8,12 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
 
-from noisebank.audit.report import Report
-from noisebank.audit.verifier import verify, verify_chain
 from noisebank.bank import Bank
 from noisebank.core.errors import NoisebankError
 from noisebank.ledger.rpc import RpcChain
 from noisebank.service.problems import Turned
+from noisebank.verifier.report import Report
+from noisebank.verifier.verification import verify, verify_chain
 
 MOST_WAITING = 6
 EVERY = 0.1

@@ -9,8 +9,6 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from noisebank.audit.report import CANNOT_SEE as LEDGER_CANNOT_SEE
-from noisebank.audit.report import CHAIN_PROVES, JOURNAL_PROVES
 from noisebank.federated.crowd.auditing import CANNOT_SEE, PROVES
 from noisebank.ledger.rpc import RpcChain
 from noisebank.service.gate import EVERYBODY
@@ -18,6 +16,8 @@ from noisebank.service.pages.checking import verified
 from noisebank.service.pages.rendering import by_htmx, fragment, page, templates
 from noisebank.service.problems import Turned
 from noisebank.service.roles import Caller, Scope
+from noisebank.verifier.report import CANNOT_SEE as LEDGER_CANNOT_SEE
+from noisebank.verifier.report import CHAIN_PROVES, JOURNAL_PROVES
 
 router = APIRouter(prefix="/learning")
 Anybody = Annotated[Caller | None, Depends(EVERYBODY)]

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response, StreamingResponse
 
-from noisebank.audit.report import CANNOT_SEE, CHAIN_PROVES, JOURNAL_PROVES, UNSEEN_TAIL, Report
 from noisebank.ledger.rpc import RpcChain
 from noisebank.path import Account
 from noisebank.service.desk import PAGE
@@ -19,6 +18,7 @@ from noisebank.service.pages.anchors import anchors_of
 from noisebank.service.pages.checking import verified
 from noisebank.service.pages.rendering import by_htmx, form_of, fragment, page, templates
 from noisebank.service.roles import Caller
+from noisebank.verifier.report import CANNOT_SEE, CHAIN_PROVES, JOURNAL_PROVES, UNSEEN_TAIL, Report
 
 router = APIRouter(prefix="/d/{dataset}/ledger")
 Anybody = Annotated[Caller | None, Depends(EVERYBODY)]

@@ -6,21 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from noisebank.audit.comparing import Compared, History
-from noisebank.audit.onchain import OnChain
-from noisebank.audit.recount import Recount
-from noisebank.audit.report import (
-    CANNOT_SEE,
-    CHAIN_PROVES,
-    JOURNAL_PROVES,
-    NODE_TRUSTED,
-    SUMS_ONLY,
-    UNCOUNTED,
-    UNSEEN_TAIL,
-    Report,
-    account_report,
-)
-from noisebank.audit.signed import check_call
 from noisebank.core.errors import BadBank, Tampered
 from noisebank.ledger.abi import budget_ledger
 from noisebank.ledger.anchors import find_anchors
@@ -32,6 +17,21 @@ from noisebank.ledger.node import Node
 from noisebank.ledger.protocol import Unit
 from noisebank.ledger.replay import Replay
 from noisebank.planning.draws import is_single
+from noisebank.verifier.comparison import Compared, History
+from noisebank.verifier.on_chain import OnChain
+from noisebank.verifier.recount import Recount
+from noisebank.verifier.report import (
+    CANNOT_SEE,
+    CHAIN_PROVES,
+    JOURNAL_PROVES,
+    NODE_TRUSTED,
+    SUMS_ONLY,
+    UNCOUNTED,
+    UNSEEN_TAIL,
+    Report,
+    account_report,
+)
+from noisebank.verifier.signatures import check_call
 
 Progress = Callable[[int], None]
 __all__ = ["CANNOT_SEE", "UNSEEN_TAIL", "Report", "recount_block", "verify", "verify_chain"]

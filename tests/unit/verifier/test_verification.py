@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from noisebank.audit.verifier import UNSEEN_TAIL, verify
 from noisebank.core.errors import BadBank
 from noisebank.ledger.abi import budget_ledger
 from noisebank.ledger.block import Block, Genesis
@@ -17,6 +16,7 @@ from noisebank.ledger.replay import Replay
 from noisebank.ledger.signing import Key, Transaction
 from noisebank.path import Account
 from noisebank.statement import openings
+from noisebank.verifier.verification import UNSEEN_TAIL, verify
 from support import CURATOR, OWNER, memory_account, write_people
 
 OVER_30 = "SELECT COUNT(*) FROM people WHERE age > 30"

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from noisebank.audit.recount import Recount, Tally
 from noisebank.core.errors import Tampered
 from noisebank.ledger.abi import budget_ledger
 from noisebank.ledger.evm import Event
+from noisebank.verifier.recount import Recount, Tally
 
 LOGGED_BY = {
     "open_account": "AccountOpened",

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property, partial
 
-from noisebank.audit.recount import Recount
 from noisebank.core.errors import BadLedger, Tampered
 from noisebank.ledger.abi import budget_ledger
 from noisebank.ledger.books import Books
 from noisebank.ledger.evm import Event, Log
 from noisebank.ledger.node import Node, NodeError, raw_log
 from noisebank.ledger.protocol import Head
+from noisebank.verifier.recount import Recount
 
 CELLS_ASKED = 16
 """Cells of each cube whose charge is compared with the contract's own."""

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from ledger_history import ANALYST, HALF, history, told, word
 
-from noisebank.audit.recount import WEEK, WHOLE_WEIGHT, Recount
 from noisebank.core.errors import Tampered
 from noisebank.core.records import Case
 from noisebank.ledger.abi import budget_ledger
 from noisebank.ledger.block import Block, Genesis
 from noisebank.ledger.evm import Event
 from noisebank.ledger.protocol import THE_OWNER
+from noisebank.verifier.recount import WEEK, WHOLE_WEIGHT, Recount
 
 OWNER, CURATOR, HEIR, NOBODY = ("0x" + byte * 20 for byte in ("0a", "0b", "0c", "00"))
 ACCOUNT = word(1)

@@ -23,12 +23,12 @@ from ledger_history import (
 )
 
 from assurance.overspend import BUDGET_CHECK, INVARIANT, variant
-from noisebank.audit.verifier import verify
 from noisebank.core.errors import Refused
 from noisebank.ledger.abi import Contract
 from noisebank.ledger.embedded import EmbeddedChain, begin_chain
 from noisebank.ledger.journal import Journal
 from noisebank.ledger.protocol import Role, Run
+from noisebank.verifier.verification import verify
 from support import CURATOR
 
 LINES = list(history())

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from noisebank.audit.openings import Opened, check_openings
-from noisebank.audit.report import SUMS_ONLY
 from noisebank.core.digests import answer_digest
 from noisebank.core.errors import Tampered
 from noisebank.ledger.anchors import Anchor
 from noisebank.ledger.books import Books
 from noisebank.privacy.calibration import MAX_DRAWS
+from noisebank.verifier.openings import Opened, check_openings
+from noisebank.verifier.report import SUMS_ONLY
 
 
 class History(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from noisebank.audit.recount import Tally
+from noisebank.verifier.recount import Tally
 
 JOURNAL_PROVES = (
     "every block is signed by the journal's sealer and follows from the one before it",

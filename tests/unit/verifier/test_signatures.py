@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from ledger_history import ANALYST, HEIR, NEXT, history, word
 
-from noisebank.audit.recount import Recount
-from noisebank.audit.signed import LOGGED_BY, check_call
 from noisebank.core.errors import Tampered
 from noisebank.ledger.abi import budget_ledger
 from noisebank.ledger.block import Block, Genesis
 from noisebank.ledger.evm import Event, events
 from noisebank.ledger.replay import Replay
 from noisebank.ledger.signing import Key
+from noisebank.verifier.recount import Recount
+from noisebank.verifier.signatures import LOGGED_BY, check_call
 from support import CURATOR, OWNER
 
 STRANGER = Key(b"\x77" * 32)
