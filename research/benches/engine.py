@@ -19,11 +19,11 @@ from noisebank.core.digests import keccak
 from noisebank.core.entropy import SystemEntropy
 from noisebank.core.records import Case
 from noisebank.core.units import NOTHING, Precision
+from noisebank.engines.mechanism import measure
 from noisebank.ledger.embedded import EmbeddedChain, begin_chain
 from noisebank.ledger.journal import Journal
 from noisebank.ledger.protocol import THE_OWNER, Reservation, Role
 from noisebank.ledger.signing import Key
-from noisebank.measuring.mechanism import measure
 from noisebank.opening import Rooms, open_account
 from noisebank.path import Account
 from noisebank.policy.file import parse_policy

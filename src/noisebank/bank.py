@@ -12,6 +12,7 @@ from types import TracebackType
 from noisebank.core.durability import sync_folder
 from noisebank.core.entropy import Entropy, SystemEntropy
 from noisebank.core.errors import BadBank, BadRequest, BankInUse
+from noisebank.engines.engine import Inspection
 from noisebank.handover import rotate_curator
 from noisebank.ledger.chain import Chain
 from noisebank.ledger.chain_config import Where, read_where, write_where
@@ -21,7 +22,6 @@ from noisebank.ledger.journal import Journal
 from noisebank.ledger.protocol import Head, Role
 from noisebank.ledger.rpc import RpcChain
 from noisebank.ledger.signing import Key
-from noisebank.measuring.engine import Inspection
 from noisebank.opening import (
     UNCONFIRMED,
     Confirmed,

@@ -13,11 +13,11 @@ from noisebank.core.entropy import Entropy
 from noisebank.core.errors import BudgetExhausted, Tampered, ViewExhausted
 from noisebank.core.records import Case
 from noisebank.core.units import Precision
+from noisebank.engines.engine import Engine
 from noisebank.inferring import Cubes, runs_of
 from noisebank.knowing import Known
 from noisebank.ledger.chain import Chain
 from noisebank.ledger.protocol import Reservation
-from noisebank.measuring.engine import Engine
 from noisebank.planning.prefix import Prefix
 from noisebank.planning.pricing import PrecisionWish, Wish
 from noisebank.planning.reuse import Plan

@@ -13,11 +13,11 @@ from noisebank.core.entropy import Entropy
 from noisebank.core.errors import Tampered
 from noisebank.core.records import Case
 from noisebank.core.units import NOTHING, GridValue, Precision
+from noisebank.engines.cube_engine import CubedEngine
+from noisebank.engines.engine import Engine
 from noisebank.knowing import Known, nodes_of
 from noisebank.ledger.chain import Chain
 from noisebank.ledger.protocol import Reservation, Run
-from noisebank.measuring.cubed_engine import CubedEngine
-from noisebank.measuring.engine import Engine
 from noisebank.planning.linear import Charge
 from noisebank.planning.prefix import Prefix
 from noisebank.planning.reuse import Plan

@@ -10,12 +10,12 @@ from typing import Any
 from noisebank.core.digests import commitment
 from noisebank.core.entropy import Entropy
 from noisebank.core.errors import BadBank, BadRequest, BadTable
+from noisebank.engines.cube_engine import CubedEngine
+from noisebank.engines.engine import Inspection
+from noisebank.engines.headers import check_header
+from noisebank.engines.registry import columns_of, engine_of
 from noisebank.ledger.chain import Chain
 from noisebank.ledger.protocol import AccountState, Opening, Role
-from noisebank.measuring.cubed_engine import CubedEngine
-from noisebank.measuring.engine import Inspection
-from noisebank.measuring.engines import columns_of, engine_of
-from noisebank.measuring.headers import check_header
 from noisebank.owning import OPENED_BY, opened_as, opened_by, own_row
 from noisebank.path import Account
 from noisebank.policy.file import check_filled

@@ -18,11 +18,11 @@ from noisebank.core.errors import AnswerLost, BadRequest, BadTable, PriceMoved, 
 from noisebank.core.records import Case, Point, Record
 from noisebank.core.units import NOTHING, GridValue, Precision
 from noisebank.drawing import Draws
+from noisebank.engines.engine import Engine
+from noisebank.engines.mechanism import measure
 from noisebank.inferring import runs_of
 from noisebank.ledger.chain import Chain
 from noisebank.ledger.protocol import THE_OWNER, AccountState, Claim, Reservation, Seal, View
-from noisebank.measuring.engine import Engine
-from noisebank.measuring.mechanism import measure
 from noisebank.planning.pricing import Wish, price
 from noisebank.planning.reuse import Plan, bridge, plan, refined
 from noisebank.policy.model import Column, Policy

@@ -33,14 +33,14 @@ from noisebank.core.entropy import SystemEntropy, workload
 from noisebank.core.errors import NoisebankError
 from noisebank.core.records import Case
 from noisebank.core.units import GridValue, Precision, on_ladder
+from noisebank.engines.cube_engine import CubedEngine
+from noisebank.engines.engine import Engine
 from noisebank.ledger.abi import budget_ledger
 from noisebank.ledger.block import Block
 from noisebank.ledger.embedded import EmbeddedChain
 from noisebank.ledger.journal import Journal
 from noisebank.ledger.protocol import Reservation, Role, Seal
 from noisebank.ledger.signing import Key
-from noisebank.measuring.cubed_engine import CubedEngine
-from noisebank.measuring.engine import Engine
 from noisebank.path import Account
 from noisebank.planning.serving import look_at
 from noisebank.queries.query import Function, Query, Question

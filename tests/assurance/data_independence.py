@@ -28,7 +28,7 @@ from noisebank.core.entropy import Entropy, SystemEntropy, workload
 from noisebank.core.errors import BadTable, NoisebankError
 from noisebank.core.units import GridValue, Precision
 from noisebank.derivation import DerivedAnswer
-from noisebank.measuring.engine import Engine
+from noisebank.engines.engine import Engine
 from noisebank.path import Account
 from noisebank.planning.pricing import Wish
 from noisebank.privacy.noise import Law, draw
@@ -230,7 +230,7 @@ def swapped(folder: Path, asked: list[Asking], tables: list[Path], plant: Plant)
     """Differences between two tables whose released answers are the same."""
     tape = Tape()
     seen = []
-    with patch("noisebank.measuring.mechanism.draw_all", tape.many), patch("noisebank.steps.draw", tape):
+    with patch("noisebank.engines.mechanism.draw_all", tape.many), patch("noisebank.steps.draw", tape):
         for policy in tables:
             account = limited_account(policy)
             with plant(account):

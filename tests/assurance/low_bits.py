@@ -164,7 +164,7 @@ def low_bits(share: float) -> Finding:
     honest = both_sides(count, ("1", "0.8", "3", "2"))
     silent = both_sides(planted_count, ("1", "3"), Silent(), last=True)
 
-    with plant_bug("noisebank.measuring.mechanism", "draw_all", float_draws):
+    with plant_bug("noisebank.engines.mechanism", "draw_all", float_draws):
         floats = both_sides(planted_count, ("1",))
     with plant_bug("noisebank.steps", "draw", float_draw):
         blurs = both_sides(planted_count, ("1", "3"), Silent(), last=True)

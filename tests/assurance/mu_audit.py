@@ -27,8 +27,8 @@ from assurance.report import Finding, Progress, worker_count
 from noisebank.answers import Answer
 from noisebank.core.entropy import Entropy, SystemEntropy
 from noisebank.core.units import GridValue, Precision
+from noisebank.engines.engine import Engine
 from noisebank.ledger.protocol import Reservation
-from noisebank.measuring.engine import Engine
 from noisebank.opening import open_account
 from noisebank.path import Account
 from noisebank.policy.file import read_policy

@@ -19,10 +19,10 @@ from types import MappingProxyType
 from assurance.planting import plant_bug
 from assurance.report import Finding
 from noisebank.core.entropy import workload
-from noisebank.measuring.duckdb_connection import connected
-from noisebank.measuring.duckdb_engine import DuckDBEngine, header_of
-from noisebank.measuring.fields import Field
-from noisebank.measuring.statement import literal, quoted
+from noisebank.engines.duckdb_connection import connected
+from noisebank.engines.duckdb_engine import DuckDBEngine, header_of
+from noisebank.engines.fields import Field
+from noisebank.engines.statement import literal, quoted
 from noisebank.policy.model import Column, Kind, Neighbours, Policy
 from noisebank.queries.query import Function, Query
 from noisebank.queries.sensitivity import saturation, sensitivity

@@ -113,7 +113,7 @@ def test_the_verifier_alone_loads_nothing_that_sees_data(tmp_path: Path) -> None
         f"sys.argv = ['audit', {str(journal)!r}, '--json']\n"
         "try:\n    runpy.run_module('noisebank.verifier', run_name='__main__')\n"
         "except SystemExit as end:\n    assert end.code == 0, end.code\n"
-        "print([name for name in sys.modules if name.startswith(('noisebank.vault', 'noisebank.measuring', "
+        "print([name for name in sys.modules if name.startswith(('noisebank.vault', 'noisebank.engines', "
         "'noisebank.service', 'noisebank.bank', 'noisebank.path', 'duckdb'))])"
     )
     done = subprocess.run([sys.executable, "-c", seen], capture_output=True, text=True, check=True)

@@ -24,11 +24,11 @@ import numpy as np
 from conformance.tables import policy_of
 from conformance.writers import WRITERS, Rows, Writer
 from noisebank.core.errors import BadQuery, BadTable, UnsupportedQuery
-from noisebank.measuring import duckdb_connection, duckdb_engine
-from noisebank.measuring.dialect import DuckDBDialect
-from noisebank.measuring.engines import columns_of, engine_of
-from noisebank.measuring.sql_engine import SqlEngine
-from noisebank.measuring.statement import plain_count
+from noisebank.engines import duckdb_connection, duckdb_engine
+from noisebank.engines.dialect import DuckDBDialect
+from noisebank.engines.registry import columns_of, engine_of
+from noisebank.engines.sql_engine import SqlEngine
+from noisebank.engines.statement import plain_count
 from noisebank.policy.model import Column, Kind, Policy, Source
 from noisebank.queries.cells import Cube
 from noisebank.queries.query import Query

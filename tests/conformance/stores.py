@@ -15,8 +15,8 @@ import psycopg
 
 from conformance.reference import Row
 from conformance.server import Server
-from noisebank.measuring.engines import columns_of, engine_of
-from noisebank.measuring.sql_engine import SqlEngine
+from noisebank.engines.registry import columns_of, engine_of
+from noisebank.engines.sql_engine import SqlEngine
 from noisebank.policy.model import Keeper, Policy, Source, Table
 
 KINDS = ("csv", "parquet", "duckdb", "postgresql", "spark", "spark csv", "spark table")
@@ -153,7 +153,7 @@ def _spark_table(name: str, path: Path) -> None:
 
 
 def _spark() -> Any:
-    from noisebank.measuring.spark_engine import _session
+    from noisebank.engines.spark_engine import _session
 
     return _session()
 

@@ -19,9 +19,9 @@ from conformance.stores import Store
 from conformance.tables import policy_of
 from conformance.writers import WRITERS, Rows, by_csv, by_pyarrow
 from noisebank.core.errors import BadTable
-from noisebank.measuring import duckdb_connection
-from noisebank.measuring.csv_lines import csv_rows
-from noisebank.measuring.engines import columns_of, engine_of
+from noisebank.engines import duckdb_connection
+from noisebank.engines.csv_lines import csv_rows
+from noisebank.engines.registry import columns_of, engine_of
 from noisebank.opening import open_account
 from noisebank.policy.file import read_policy
 from noisebank.policy.model import Column, Keeper, Kind, Source, Table
@@ -74,7 +74,7 @@ def test_answers_add_up_in_spark(small_spark: None, tmp_path: Path, name: str) -
         made = (by_csv if name == "Python's csv" else WRITERS.get(name, by_pyarrow))(path, rows, random)
         assert isinstance(made, Path)
         if name == "Spark":
-            from noisebank.measuring.spark_engine import _session
+            from noisebank.engines.spark_engine import _session
 
             frame = _session().read.parquet(str(made))
             made = path.with_suffix(".spark")

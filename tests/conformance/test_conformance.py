@@ -10,7 +10,7 @@ from conformance.reference import Condition, Steps, answers, number_of, step_of,
 from conformance.stores import Store
 from conformance.tables import Drawn
 from noisebank.core.errors import BadQuery, UnsupportedQuery
-from noisebank.measuring.sql_engine import SqlEngine
+from noisebank.engines.sql_engine import SqlEngine
 from noisebank.policy.model import Column, Kind
 from noisebank.queries.cells import Cube
 from noisebank.queries.predicates import TRUE, Predicate

@@ -14,8 +14,8 @@ import pytest
 from conformance.banks import account_over
 from conformance.server import Server
 from noisebank.core.errors import BadTable, TableChanged
-from noisebank.measuring import postgres_engine
-from noisebank.measuring.engines import columns_of
+from noisebank.engines import postgres_engine
+from noisebank.engines.registry import columns_of
 from noisebank.path import Account
 from noisebank.policy.model import Keeper, Table
 from noisebank.recovery import Recovered, recover

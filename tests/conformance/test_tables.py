@@ -10,10 +10,10 @@ from conformance.stores import Store
 from conformance.tables import policy_of
 from conformance.test_conformance import Suite
 from noisebank.core.errors import BadTable
-from noisebank.measuring.dialect import DuckDBDialect, Stored
-from noisebank.measuring.engines import columns_of, engine_of
-from noisebank.measuring.fields import Field
-from noisebank.measuring.sql_engine import SqlEngine
+from noisebank.engines.dialect import DuckDBDialect, Stored
+from noisebank.engines.fields import Field
+from noisebank.engines.registry import columns_of, engine_of
+from noisebank.engines.sql_engine import SqlEngine
 from noisebank.policy.model import Column, Kind, Source
 from noisebank.queries.predicates import TRUE
 from noisebank.queries.query import Function, Query

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from noisebank.bank import Bank
-from noisebank.measuring.engines import columns_of, engine_of
+from noisebank.engines.registry import columns_of, engine_of
 from noisebank.opening import Confirmed, open_account
 from noisebank.policy.file import parse_policy
 from noisebank.policy.model import Policy

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from noisebank.core.entropy import workload
 from noisebank.core.errors import BadQuery, Tampered, UnsupportedQuery
-from noisebank.measuring.cubed_engine import CubedEngine
-from noisebank.measuring.duckdb_engine import DuckDBEngine, header_of
-from noisebank.measuring.tabulation import COUNT, Tabulation
+from noisebank.engines.cells import COUNT, Tabulation
+from noisebank.engines.cube_engine import CubedEngine
+from noisebank.engines.duckdb_engine import DuckDBEngine, header_of
 from noisebank.policy.model import Column, Kind, Neighbours, Policy
 from noisebank.queries.cells import Cube, CutsCells, cubes_of, pieces_of
 from noisebank.queries.sql import parse

@@ -60,7 +60,7 @@ def check(path: Path, header: str | None, as_json: bool) -> None:
     Example:  noisebank policy check survey.toml
     """
     from noisebank import console
-    from noisebank.measuring.headers import check_header
+    from noisebank.engines.headers import check_header
     from noisebank.policy.file import check_filled, read_policy
     from noisebank.policy.model import Table
     from noisebank.privacy.calibration import budget_precision

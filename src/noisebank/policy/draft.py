@@ -10,8 +10,8 @@ import os
 from pathlib import Path
 
 from noisebank.core.errors import BadTable
-from noisebank.measuring.duckdb_engine import csv_header
-from noisebank.measuring.headers import check_header
+from noisebank.engines.duckdb_engine import csv_header
+from noisebank.engines.headers import check_header
 from noisebank.policy.file import NAME
 
 INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")

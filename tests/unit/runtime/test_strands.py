@@ -19,8 +19,8 @@ from noisebank.core.durability import GroupCommit, Turn
 from noisebank.core.entropy import SystemEntropy
 from noisebank.core.errors import BudgetExhausted, NoisebankError
 from noisebank.core.records import Case
-from noisebank.measuring.duckdb_engine import DuckDBEngine
-from noisebank.measuring.statement import plain_count
+from noisebank.engines.duckdb_engine import DuckDBEngine
+from noisebank.engines.statement import plain_count
 from noisebank.runtime import gathering, strands
 from noisebank.runtime.gathering import Gather, apart
 from noisebank.runtime.strands import LONG_TURN, MOST_PASSED, SHORT_TURN, Loom, Mutex, Sleep, Work, let_others

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from noisebank.core.errors import BadTable
+from noisebank.engines.csv_lines import csv_rows, line_end
+from noisebank.engines.duckdb_connection import connected
+from noisebank.engines.duckdb_engine import csv_header
+from noisebank.engines.statement import literal
 from noisebank.federated.learning.design import Design
 from noisebank.federated.local import Number
-from noisebank.measuring.csv_lines import csv_rows, line_end
-from noisebank.measuring.duckdb_connection import connected
-from noisebank.measuring.duckdb_engine import csv_header
-from noisebank.measuring.statement import literal
 
 
 def read_columns(path: Path, design: Design) -> dict[str, Any]:

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from noisebank.core.errors import BadTable
-from noisebank.measuring.csv_lines import csv_rows, line_end
-from noisebank.measuring.dialect import DUCKDB, DuckDBDialect, Stored
-from noisebank.measuring.duckdb_connection import connected
-from noisebank.measuring.engine import Inspection
-from noisebank.measuring.sql_engine import SqlEngine
-from noisebank.measuring.statement import counts_statement, literal, plain_count, quoted
+from noisebank.engines.csv_lines import csv_rows, line_end
+from noisebank.engines.dialect import DUCKDB, DuckDBDialect, Stored
+from noisebank.engines.duckdb_connection import connected
+from noisebank.engines.engine import Inspection
+from noisebank.engines.sql_engine import SqlEngine
+from noisebank.engines.statement import counts_statement, literal, plain_count, quoted
 from noisebank.policy.model import Policy, Source, Table
 from noisebank.queries.query import Query
 from noisebank.queries.sensitivity import saturation

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noisebank.core.errors import Tampered
-from noisebank.measuring.dialect import Dialect, Stored
-from noisebank.measuring.fields import Field, askable, fields_of
-from noisebank.measuring.statement import counted_rows, plain
+from noisebank.engines.dialect import Dialect, Stored
+from noisebank.engines.fields import Field, askable, fields_of
+from noisebank.engines.statement import counted_rows, plain
 from noisebank.policy.model import Kind, Policy
 from noisebank.queries.cells import Cube, Mask
 from noisebank.queries.groups import parts_of

@@ -7,8 +7,8 @@ from math import inf
 from types import MappingProxyType
 
 from noisebank.core.errors import UnsupportedQuery
-from noisebank.measuring.dialect import DUCKDB, Dialect, Stored
-from noisebank.measuring.fields import Field, askable, fields_of, gapless
+from noisebank.engines.dialect import DUCKDB, Dialect, Stored
+from noisebank.engines.fields import Field, askable, fields_of, gapless
 from noisebank.policy.model import MAX_ROWS, Policy
 from noisebank.queries.predicates import FALSE, TRUE, Predicate
 from noisebank.queries.query import Function, Part, Query

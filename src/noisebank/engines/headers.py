@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from noisebank.core.errors import BadTable
-from noisebank.measuring.duckdb_connection import connected
-from noisebank.measuring.duckdb_engine import GLOB_SIGNS, given_names, header_of
-from noisebank.measuring.spark_engine import csv_files, spark_header
-from noisebank.measuring.statement import literal, quoted
+from noisebank.engines.duckdb_connection import connected
+from noisebank.engines.duckdb_engine import GLOB_SIGNS, given_names, header_of
+from noisebank.engines.spark_engine import csv_files, spark_header
+from noisebank.engines.statement import literal, quoted
 from noisebank.policy.model import Keeper, Source, Table
 
 if TYPE_CHECKING:

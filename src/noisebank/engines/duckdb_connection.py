@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from zlib import decompress
 
 from noisebank.core.errors import BadTable
-from noisebank.measuring.statement import literal
+from noisebank.engines.statement import literal
 
 if TYPE_CHECKING:
     import duckdb

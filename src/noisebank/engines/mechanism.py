@@ -6,8 +6,8 @@ from fractions import Fraction
 
 from noisebank.core.entropy import Entropy
 from noisebank.core.units import GridValue
+from noisebank.engines.engine import Engine
 from noisebank.ledger.protocol import Reservation
-from noisebank.measuring.engine import Engine
 from noisebank.privacy.noise import draw_all, fresh_variance
 from noisebank.queries.query import Query
 

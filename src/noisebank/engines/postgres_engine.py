@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from noisebank.core.errors import BadTable
 from noisebank.core.postgres import connect, installed, reason
-from noisebank.measuring.dialect import Stored
-from noisebank.measuring.postgres_dialect import POSTGRES
-from noisebank.measuring.sql_engine import SqlEngine
+from noisebank.engines.dialect import Stored
+from noisebank.engines.postgres_dialect import POSTGRES
+from noisebank.engines.sql_engine import SqlEngine
 from noisebank.policy.model import Policy, Table
 from noisebank.runtime.gathering import apart
 

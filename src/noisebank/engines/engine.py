@@ -13,7 +13,7 @@ from noisebank.queries.groups import parts_of
 from noisebank.queries.query import Query
 
 if TYPE_CHECKING:
-    from noisebank.measuring.tabulation import Tabulation
+    from noisebank.engines.cells import Tabulation
     from noisebank.queries.cells import Cube
 
 

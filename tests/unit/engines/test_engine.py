@@ -11,8 +11,8 @@ import duckdb
 import pytest
 
 from noisebank.core.errors import BadPolicy, BadTable, NoisebankError
-from noisebank.measuring.duckdb_engine import DuckDBEngine, header_of
-from noisebank.measuring.statement import literal, quoted
+from noisebank.engines.duckdb_engine import DuckDBEngine, header_of
+from noisebank.engines.statement import literal, quoted
 from noisebank.policy.file import read_policy
 from noisebank.policy.model import Column, Kind, Neighbours, Policy
 from noisebank.queries.sql import parse
@@ -349,7 +349,7 @@ def test_what_cannot_be_read_is_an_error_without_values(table: Table, content: b
 
 def test_errors_of_the_engine_never_quote_values(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = table("x,town\n4242,north\n")
-    monkeypatch.setattr("noisebank.measuring.sql_engine.statement", lambda *_: "SELECT 'secret'::INTEGER")
+    monkeypatch.setattr("noisebank.engines.sql_engine.statement", lambda *_: "SELECT 'secret'::INTEGER")
     with pytest.raises(BadTable) as caught:
         ask(engine, "SELECT COUNT(*) FROM t")
     assert "secret" not in str(caught.value)

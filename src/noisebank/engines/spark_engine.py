@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from noisebank.core.errors import BadTable
-from noisebank.measuring.csv_lines import csv_rows, line_end
-from noisebank.measuring.dialect import Stored
-from noisebank.measuring.duckdb_engine import csv_header
-from noisebank.measuring.engine import Inspection
-from noisebank.measuring.spark_dialect import SPARK
-from noisebank.measuring.sql_engine import SqlEngine
+from noisebank.engines.csv_lines import csv_rows, line_end
+from noisebank.engines.dialect import Stored
+from noisebank.engines.duckdb_engine import csv_header
+from noisebank.engines.engine import Inspection
+from noisebank.engines.spark_dialect import SPARK
+from noisebank.engines.sql_engine import SqlEngine
 from noisebank.policy.model import Policy, Table
 from noisebank.runtime.gathering import apart
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from noisebank.core.errors import BadTable
-from noisebank.measuring.dialect import Dialect, Stored
-from noisebank.measuring.engine import Inspection, filled
-from noisebank.measuring.looks import digest_of, digest_statement, inspection_of, inspection_statement
-from noisebank.measuring.statement import statement
-from noisebank.measuring.tabulation import Tabulation, cells_statement, tabulated
+from noisebank.engines.cells import Tabulation, cells_statement, tabulated
+from noisebank.engines.dialect import Dialect, Stored
+from noisebank.engines.engine import Inspection, filled
+from noisebank.engines.inspection import digest_of, digest_statement, inspection_of, inspection_statement
+from noisebank.engines.statement import statement
 from noisebank.policy.model import Policy
 from noisebank.queries.cells import Cube
 from noisebank.queries.query import Query

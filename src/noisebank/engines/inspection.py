@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
-from noisebank.measuring.dialect import LANES, Dialect, Stored
-from noisebank.measuring.engine import Inspection
-from noisebank.measuring.fields import fields_of
+from noisebank.engines.dialect import LANES, Dialect, Stored
+from noisebank.engines.engine import Inspection
+from noisebank.engines.fields import fields_of
 from noisebank.policy.model import Policy
 
 

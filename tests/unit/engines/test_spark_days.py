@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from noisebank.measuring.spark_engine import SETTINGS, _Data, _session
+from noisebank.engines.spark_engine import SETTINGS, _Data, _session
 from noisebank.policy.model import Keeper, Table
 
 pytestmark = [pytest.mark.extras, pytest.mark.filterwarnings("ignore")]

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import inf
 
-from noisebank.measuring.dialect import Dialect, Stored
-from noisebank.measuring.edges import first_double
+from noisebank.engines.dialect import Dialect, Stored
+from noisebank.engines.edges import first_double
 from noisebank.policy.model import Column, Kind, Policy
 from noisebank.queries.groups import parts_of
 from noisebank.queries.values import Values

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from noisebank.measuring.engine import Engine, Inspection
-from noisebank.measuring.tabulation import Tabulation
+from noisebank.engines.cells import Tabulation
+from noisebank.engines.engine import Engine, Inspection
 from noisebank.policy.model import Policy
 from noisebank.queries.cells import Cube, CutsCells, cubes_of
 from noisebank.queries.query import Function, Query

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from noisebank.measuring.dialect import Dialect, Stored
+from noisebank.engines.dialect import Dialect, Stored
 
 NUMBER = "[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?|[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?"
 PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _-.,:")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from noisebank.measuring.dialect import Dialect, Stored
+from noisebank.engines.dialect import Dialect, Stored
 
 BLANKS = "' ' || chr(9) || chr(10) || chr(11) || chr(12) || chr(13)"
 SHORT = "^[+-]?([0-9]{1,15}([.][0-9]{0,15})?|[.][0-9]{1,15})$"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from noisebank.measuring.duckdb_engine import DuckDBEngine, DuckDBTableEngine, header_of
-from noisebank.measuring.engine import Engine
-from noisebank.measuring.postgres_engine import PostgresEngine, postgres_header
-from noisebank.measuring.spark_engine import SparkEngine, spark_header
+from noisebank.engines.duckdb_engine import DuckDBEngine, DuckDBTableEngine, header_of
+from noisebank.engines.engine import Engine
+from noisebank.engines.postgres_engine import PostgresEngine, postgres_header
+from noisebank.engines.spark_engine import SparkEngine, spark_header
 from noisebank.policy.model import Keeper, Policy, Source, Table
 
 
