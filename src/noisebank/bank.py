@@ -37,8 +37,8 @@ from noisebank.path import Account
 from noisebank.policy.file import read_policy
 from noisebank.policy.model import Policy
 from noisebank.recovery import Recovered, check_history, recover
-from noisebank.vault.place import FILE as VAULT
-from noisebank.vault.place import make_vault, on_postgres, open_vault
+from noisebank.vault.location import FILE as VAULT
+from noisebank.vault.location import make_vault, on_postgres, open_vault
 from noisebank.vault.postgres_vault import PostgresVault
 from noisebank.watch import Watch
 

@@ -24,8 +24,8 @@ from noisebank.planning.reuse import Plan
 from noisebank.planning.serving import Look, Served, look_at, named_look
 from noisebank.policy.model import FirstLookAt, Policy
 from noisebank.queries.query import Query, Question
-from noisebank.salts import Secrets
 from noisebank.steps import OWNER, Steps
+from noisebank.vault.secrets import Secrets
 from noisebank.vault.vault import Request, Sealed, Vault
 
 

@@ -23,7 +23,7 @@ from noisebank.policy.model import Policy, kept_source, policy_from_public, sour
 from noisebank.privacy.calibration import budget_precision
 from noisebank.queries.cells import cubes_of
 from noisebank.queries.derived import check_queries
-from noisebank.salts import Secrets
+from noisebank.vault.secrets import Secrets
 from noisebank.vault.vault import Vault
 
 FIXED = ("name", "epsilon", "delta", "neighbours", "unit", "raise_delay")

@@ -14,7 +14,7 @@ from noisebank.path import Account
 from noisebank.planning.serving import named_look
 from noisebank.policy.model import Policy
 from noisebank.queries.sql import parse
-from noisebank.salts import Secrets
+from noisebank.vault.secrets import Secrets
 from noisebank.vault.vault import Vault
 from noisebank.verifier.openings import FORMAT, opening_entry
 

@@ -34,7 +34,7 @@ from noisebank.queries.sensitivity import sensitivity
 from noisebank.queries.sql import parse
 from noisebank.runtime.strands import Held
 from noisebank.runtime.turns import Turns
-from noisebank.salts import Secrets
+from noisebank.vault.secrets import Secrets
 from noisebank.vault.vault import Request, Sealed, Vault, points_of
 
 OWNER = "owner"

@@ -441,7 +441,7 @@ def opened(
 
     with (
         patch("noisebank.bank.Journal", partial(WatchedJournal, witness=witness, fuse=fuse, place=place)),
-        patch("noisebank.vault.place.SqliteVault", partial(WatchedVault, witness=witness, fuse=fuse, place=place)),
+        patch("noisebank.vault.location.SqliteVault", partial(WatchedVault, witness=witness, fuse=fuse, place=place)),
         patch("noisebank.bank.EmbeddedChain", partial(WatchedChain, witness=witness, fuse=fuse)),
         patch("noisebank.opening.Account", account),
         patch("noisebank.opening.CubedEngine", WatchedCubes),

@@ -13,8 +13,8 @@ import pytest
 from conformance.server import Server
 from noisebank.bank import create_bank
 from noisebank.core.errors import BadBank, BadRequest, OutcomeUnknown, VaultUnreachable
-from noisebank.vault import sessions
-from noisebank.vault.place import PLACE, make_vault, open_vault
+from noisebank.vault import postgres_sessions as sessions
+from noisebank.vault.location import PLACE, make_vault, open_vault
 from noisebank.vault.postgres_vault import PostgresVault, make_postgres_vault
 from vault.test_vaults import QUERY, request, sealed
 

@@ -100,7 +100,9 @@ class Rewriter(cst.CSTTransformer):
             else:
                 parent = self.plan.rename_module(module)
             groups.setdefault(parent, []).append(alias)
-        if list(groups) == [module]:
+        if list(groups) == [module] and all(
+            f"{module}.{alias.evaluated_name}" not in self.plan.modules for alias in node.names
+        ):
             return [node]
         parted = len(groups) > 1
         return [

@@ -22,7 +22,7 @@ from noisebank.backups.room import LOCK, copy_file, finish, room_for
 from noisebank.bank import ACCESS, JOURNAL, KEYS, LEDGER, OUTBOX, VAULT, sealing_key
 from noisebank.core.errors import BadBank
 from noisebank.ledger.chain_config import read_where, write_where
-from noisebank.vault.place import on_postgres, open_postgres_vault
+from noisebank.vault.location import on_postgres, open_postgres_vault
 
 
 @dataclass(frozen=True, slots=True)

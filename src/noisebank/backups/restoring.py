@@ -22,7 +22,7 @@ from noisebank.core.errors import BadBank, BadLedger, BadRequest, Tampered
 from noisebank.ledger.anchors import find_anchors
 from noisebank.ledger.chain_config import Where, read_where, write_where
 from noisebank.ledger.node import Node
-from noisebank.vault.place import VARIABLE, make_vault, open_postgres_vault
+from noisebank.vault.location import VARIABLE, make_vault, open_postgres_vault
 from noisebank.verifier.comparison import Compared, History
 from noisebank.verifier.on_chain import OnChain
 from noisebank.verifier.verification import JournalHistory

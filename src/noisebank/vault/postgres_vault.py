@@ -13,7 +13,7 @@ from noisebank.core.digests import canonical, keccak
 from noisebank.core.errors import BadBank, KeyReused, Tampered
 from noisebank.core.records import Point
 from noisebank.core.units import GridValue, Precision
-from noisebank.vault.sessions import Sessions
+from noisebank.vault.postgres_sessions import Sessions
 from noisebank.vault.vault import TABLES, Released, Request, Sealed, points_of
 
 FORMAT = "noisebank vault 1"
