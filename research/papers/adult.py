@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from noisebank.account.account import Account
 from noisebank.bank import Bank, create_bank
 from noisebank.core.entropy import workload
-from noisebank.path import Account
 from research.papers.seeded import SeededEntropy
 
 PEOPLE = 32_561

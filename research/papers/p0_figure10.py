@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from noisebank.path import Account
+from noisebank.account.account import Account
 from noisebank.planning.pricing import wish
 from noisebank.privacy.noise import Law, fresh_variance
 from noisebank.privacy.noise import draw as drawn_from

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from noisebank.account.account import Account
 from noisebank.demo.survey import RACES
-from noisebank.path import Account
 from research.benches.anvil import anvil_binary, running_anvil
 from research.papers.charts import BLUE, GREY, ORANGE, dress, figure, headline
 from research.papers.exhibit import Exhibit, Found, Moved, Number

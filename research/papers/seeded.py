@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from noisebank.account.account import Account
 from noisebank.bank import KEYS, Bank, create_bank
 from noisebank.core.entropy import simulation
 from noisebank.demo.survey import write_survey
 from noisebank.ledger.protocol import Role
 from noisebank.ledger.rpc import deploy
 from noisebank.ledger.signing import Key
-from noisebank.path import Account
 from research.benches.anvil import fund
 
 

@@ -11,13 +11,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from noisebank.answers import Answer, Quote, Receipt
+    from noisebank.account.account import Account
+    from noisebank.account.answers import Answer, Quote, Receipt
     from noisebank.bank import Bank, create_bank, open_bank
     from noisebank.client.concurrent import connect_async
     from noisebank.client.sync import connect
     from noisebank.core.errors import NoisebankError
     from noisebank.core.units import Precision
-    from noisebank.path import Account
     from noisebank.policy.file import read_policy
     from noisebank.policy.model import Policy
     from noisebank.verifier.verification import Report, verify
@@ -43,11 +43,22 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Account": "path", "Answer": "answers", "Bank": "bank", "NoisebankError": "core.errors", "Policy": "policy.model",
-    "Precision": "core.units", "Quote": "answers", "Receipt": "answers", "Report": "verifier.verification",
-    "connect": "client.sync", "connect_async": "client.concurrent", "create_bank": "bank",
-    "open_bank": "bank", "read_policy": "policy.file", "verify": "verifier.verification",
-}  # fmt: skip
+    "Account": "account.account",
+    "Answer": "account.answers",
+    "Bank": "bank",
+    "NoisebankError": "core.errors",
+    "Policy": "policy.model",
+    "Precision": "core.units",
+    "Quote": "account.answers",
+    "Receipt": "account.answers",
+    "Report": "verifier.verification",
+    "connect": "client.sync",
+    "connect_async": "client.concurrent",
+    "create_bank": "bank",
+    "open_bank": "bank",
+    "read_policy": "policy.file",
+    "verify": "verifier.verification",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -9,6 +9,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 
+from noisebank.account.account import Account
+from noisebank.account.recovery import Recovered, check_history, recover
 from noisebank.core.durability import sync_folder
 from noisebank.core.entropy import Entropy, SystemEntropy
 from noisebank.core.errors import BadBank, BadRequest, BankInUse
@@ -33,10 +35,8 @@ from noisebank.opening import (
     open_next,
     unseen,
 )
-from noisebank.path import Account
 from noisebank.policy.file import read_policy
 from noisebank.policy.model import Policy
-from noisebank.recovery import Recovered, check_history, recover
 from noisebank.vault.location import FILE as VAULT
 from noisebank.vault.location import make_vault, on_postgres, open_vault
 from noisebank.vault.postgres_vault import PostgresVault

@@ -6,8 +6,8 @@ import json
 import zipfile
 from pathlib import Path
 
+from noisebank.account.statement import openings
 from noisebank.bank import Bank
-from noisebank.statement import openings
 from noisebank.verifier.bundle import HEAD, JOURNAL, OPENINGS
 
 

@@ -14,13 +14,13 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from noisebank.answers import IN_WORDS, RelativeAnswer
+from noisebank.account.answers import IN_WORDS, RelativeAnswer
 from noisebank.core.units import Precision
 
 if TYPE_CHECKING:
-    from noisebank.answers import Answer, Quote
-    from noisebank.quotes import Explained
-    from noisebank.statement import Entry, Statement
+    from noisebank.account.answers import Answer, Quote
+    from noisebank.account.quotes import Explained
+    from noisebank.account.statement import Entry, Statement
     from noisebank.verifier.report import Report
 
 out = Console(highlight=False, soft_wrap=True)

@@ -10,8 +10,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from noisebank import console
-from noisebank.answers import IN_WORDS, Answer, GroupedAnswer
-from noisebank.derivation import COUNTED, Answers, DerivedAnswer
+from noisebank.account.answers import IN_WORDS, Answer, GroupedAnswer
+from noisebank.account.derived import COUNTED, Answers, DerivedAnswer
 from noisebank.queries.derived import Derivation
 
 Result = Answer | DerivedAnswer | Answers

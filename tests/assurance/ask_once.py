@@ -27,13 +27,13 @@ import duckdb  # noqa: F401  # imported before the fork, with all that the path 
 import opendp.prelude  # noqa: F401
 
 from assurance.planting import plant_bug
+from noisebank.account.account import Account
 from noisebank.bank import Bank
 from noisebank.core.records import Case
 from noisebank.core.units import GridValue
 from noisebank.ledger.block import Block, Genesis
 from noisebank.ledger.protocol import Reservation
 from noisebank.ledger.replay import Replay
-from noisebank.path import Account
 from noisebank.queries.query import Question
 from noisebank.vault.vault import Sealed
 

@@ -19,10 +19,10 @@ import numpy as np
 
 from assurance.planting import plant_bug
 from assurance.report import Finding
+from noisebank.account.account import Account
+from noisebank.account.plain import Steps
 from noisebank.core.errors import NoisebankError
 from noisebank.core.units import Precision, on_ladder
-from noisebank.path import Account
-from noisebank.steps import Steps
 from support import memory_account, write_people
 
 GOOD = "SELECT COUNT(*) FROM people WHERE age > 30"
@@ -163,7 +163,7 @@ def bad_values(share: float) -> Finding:
             slipped = sum(wrong(fresh, trial) is not None for trial in thinned)
         charged = memory_account(write_people(Path(folder) / "c", epsilon="50"))
         unchecked = plant_bug(Steps, "_check_noise", lambda *_: None)
-        with unchecked, plant_bug("noisebank.steps", "measure", _overflowing):
+        with unchecked, plant_bug("noisebank.account.plain", "measure", _overflowing):
             late = wrong(charged, Trial("overflow", lambda a: a.ask(GOOD, sigma="2")))
     return Finding(
         row="NaN, inf, overflow, nulls slip through",

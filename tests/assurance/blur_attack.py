@@ -24,9 +24,9 @@ from scipy.special import chdtr, chdtrc, ndtri
 from assurance.mu_audit import PEOPLE, POLICY, most_units, question_number, rich_account
 from assurance.planting import plant_bug
 from assurance.report import Finding, Progress, worker_count
+from noisebank.account.account import Account
 from noisebank.core.records import Case, Point
 from noisebank.core.units import Precision
-from noisebank.path import Account
 from noisebank.planning.reuse import bridge
 from noisebank.privacy.noise import Law
 
@@ -156,12 +156,15 @@ def _stale_neighbours() -> Iterator[None]:
         barrier.wait(60)
         return law
 
-    with plant_bug("noisebank.steps", "bridge", late), plant_bug(Account, "_turns", lambda self, *_: nullcontext()):
+    with (
+        plant_bug("noisebank.account.plain", "bridge", late),
+        plant_bug(Account, "_turns", lambda self, *_: nullcontext()),
+    ):
         yield
 
 
 def _paper() -> AbstractContextManager[object]:
-    return plant_bug("noisebank.steps", "bridge", paper_rule)
+    return plant_bug("noisebank.account.plain", "bridge", paper_rule)
 
 
 PLANTS = {"": nullcontext, "the paper's rule": _paper, "blurs from stale neighbours": _stale_neighbours}

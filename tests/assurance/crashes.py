@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 
 from assurance.planting import replaces, watch_bug
 from assurance.report import Finding, Progress
-from noisebank.answers import Answer, Receipt
+from noisebank.account.account import Account
+from noisebank.account.answers import Answer, Receipt
 from noisebank.bank import Bank, create_bank
 from noisebank.core.digests import answer_digest
 from noisebank.core.entropy import SystemEntropy, workload
@@ -41,7 +42,6 @@ from noisebank.ledger.embedded import EmbeddedChain
 from noisebank.ledger.journal import Journal
 from noisebank.ledger.protocol import Reservation, Role, Seal
 from noisebank.ledger.signing import Key
-from noisebank.path import Account
 from noisebank.planning.serving import look_at
 from noisebank.queries.query import Function, Query, Question
 from noisebank.vault.sqlite_vault import SqliteVault

@@ -21,15 +21,15 @@ from unittest.mock import patch
 
 from assurance.planting import plant_bug, plant_class, replaces
 from assurance.report import Finding, Progress
-from noisebank.answers import Answer, Quote
+from noisebank.account.account import Account
+from noisebank.account.answers import Answer, Quote
+from noisebank.account.derived import DerivedAnswer
 from noisebank.bank import Bank
 from noisebank.core.digests import keccak
 from noisebank.core.entropy import Entropy, SystemEntropy, workload
 from noisebank.core.errors import BadTable, NoisebankError
 from noisebank.core.units import GridValue, Precision
-from noisebank.derivation import DerivedAnswer
 from noisebank.engines.engine import Engine
-from noisebank.path import Account
 from noisebank.planning.pricing import Wish
 from noisebank.privacy.noise import Law, draw
 from noisebank.queries.query import Function, Query, Question
@@ -230,7 +230,7 @@ def swapped(folder: Path, asked: list[Asking], tables: list[Path], plant: Plant)
     """Differences between two tables whose released answers are the same."""
     tape = Tape()
     seen = []
-    with patch("noisebank.engines.mechanism.draw_all", tape.many), patch("noisebank.steps.draw", tape):
+    with patch("noisebank.engines.mechanism.draw_all", tape.many), patch("noisebank.account.plain.draw", tape):
         for policy in tables:
             account = limited_account(policy)
             with plant(account):

@@ -18,7 +18,7 @@ from scipy.special import chdtrc
 from assurance.mu_audit import PEOPLE, POLICY, question_number, rich_account
 from assurance.planting import plant_bug
 from assurance.report import Finding, Progress
-from noisebank.answers import Answer
+from noisebank.account.answers import Answer
 from noisebank.core.entropy import Entropy, SystemEntropy
 from noisebank.core.units import GridValue
 from noisebank.privacy.noise import Law
@@ -166,7 +166,7 @@ def low_bits(share: float) -> Finding:
 
     with plant_bug("noisebank.engines.mechanism", "draw_all", float_draws):
         floats = both_sides(planted_count, ("1",))
-    with plant_bug("noisebank.steps", "draw", float_draw):
+    with plant_bug("noisebank.account.plain", "draw", float_draw):
         blurs = both_sides(planted_count, ("1", "3"), Silent(), last=True)
     return Finding(
         row="float low bits leak",

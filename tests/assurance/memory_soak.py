@@ -18,11 +18,11 @@ from typing import Any
 from unittest.mock import patch
 
 from assurance.report import Finding
-from noisebank import knowing
+from noisebank.account import cube_state as knowing
+from noisebank.account.account import Account
 from noisebank.bank import Bank, create_bank, open_bank
 from noisebank.core.caches import EVERY_CACHE, BoundedCache
 from noisebank.core.errors import BudgetExhausted
-from noisebank.path import Account
 from noisebank.policy.model import Policy
 from noisebank.queries import cells as cells_module
 

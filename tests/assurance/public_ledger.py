@@ -24,18 +24,18 @@ from unittest.mock import patch
 from assurance.data_independence import SameSalts
 from assurance.planting import plant_class, replaces
 from assurance.report import Finding
-from noisebank.answers import Answer, RelativeAnswer
+from noisebank.account.account import Account
+from noisebank.account.answers import Answer, RelativeAnswer
+from noisebank.account.plain import Steps
+from noisebank.account.recovery import recover
 from noisebank.core.entropy import workload
 from noisebank.core.errors import NoisebankError
 from noisebank.core.units import Precision
 from noisebank.ledger.embedded import EmbeddedChain
-from noisebank.path import Account
 from noisebank.planning.pricing import PrecisionWish, wish
 from noisebank.planning.relative import RelativeWish
 from noisebank.queries.sensitivity import saturation
-from noisebank.recovery import recover
 from noisebank.service import shown
-from noisebank.steps import Steps
 from research.accuracy.looks import Goal, next_step
 from support import memory_account, write_people
 

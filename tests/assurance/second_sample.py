@@ -32,14 +32,14 @@ from assurance.crashes import (
 from assurance.kill9 import random_request
 from assurance.planting import replaces, watch_bug
 from assurance.report import Finding
-from noisebank.answers import Answer
+from noisebank.account.account import Account
+from noisebank.account.answers import Answer
 from noisebank.bank import VAULT
 from noisebank.core.digests import canonical
 from noisebank.core.entropy import workload
 from noisebank.core.errors import AnswerLost, KeyReused, NoisebankError, Refused, Tampered
 from noisebank.core.records import Case
 from noisebank.ledger.protocol import Reservation
-from noisebank.path import Account
 from noisebank.queries.query import Query, Question
 from noisebank.vault.vault import Sealed
 

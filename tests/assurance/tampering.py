@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from assurance.report import Finding
+from noisebank.account.account import Account
 from noisebank.core.digests import canonical
 from noisebank.core.entropy import workload
 from noisebank.ledger.block import Block, Genesis, results_digest
 from noisebank.ledger.signing import Key
-from noisebank.path import Account
 from noisebank.verifier.verification import UNSEEN_TAIL, verify
 from support import CURATOR, memory_account, write_people
 

@@ -13,6 +13,7 @@ import apsw
 import pytest
 from click.testing import CliRunner
 
+from noisebank.account.account import Account
 from noisebank.backups import making
 from noisebank.backups.making import make_backup
 from noisebank.backups.restoring import Asked, restore
@@ -22,7 +23,6 @@ from noisebank.core.entropy import SystemEntropy
 from noisebank.core.errors import AnswerLost, BadBank, BankInUse, NoisebankError, Tampered
 from noisebank.core.records import Case
 from noisebank.core.units import NOTHING
-from noisebank.path import Account
 from noisebank.service import access
 
 SMOKERS = "SELECT COUNT(*) FROM people WHERE smoker"

@@ -13,6 +13,7 @@ import pytest
 
 from browser.serving import EASY, Served, clinic, new_bank, served
 from contract.node import node_or_skip
+from noisebank.account.statement import statement
 from noisebank.bank import Bank, create_bank, open_bank
 from noisebank.core.units import Precision
 from noisebank.ledger.anchors import anchor, deploy_anchors
@@ -24,7 +25,6 @@ from noisebank.service.pages.draft import Draft, built, fresh, wished
 from noisebank.service.pages.plain_words import within_budget
 from noisebank.service.pages.spending import MOST_POINTS, Curve, Spending
 from noisebank.service.roles import Scope
-from noisebank.statement import statement
 
 ASK = "/d/clinic/console/ask"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from noisebank.account.account import Account
 from noisebank.core.entropy import Entropy
 from noisebank.opening import Confirmed, open_account
-from noisebank.path import Account
 from noisebank.policy.file import read_policy
 from noisebank.policy.model import Keeper, Source, Table
 from support import memory_rooms

@@ -13,10 +13,10 @@ import pytest
 
 from conformance.banks import account_over
 from conformance.stores import Store
-from noisebank.answers import Answer, GroupedAnswer
+from noisebank.account.account import Account
+from noisebank.account.answers import Answer, GroupedAnswer
 from noisebank.demo.survey import POLICY as SURVEY
 from noisebank.demo.survey import write_survey
-from noisebank.path import Account
 from research.benches.engine import group_seconds
 
 SURE = 7

@@ -13,12 +13,12 @@ import pytest
 
 from conformance.banks import account_over
 from conformance.server import Server
+from noisebank.account.account import Account
+from noisebank.account.recovery import Recovered, recover
 from noisebank.core.errors import BadTable, TableChanged
 from noisebank.engines import postgres_engine
 from noisebank.engines.registry import columns_of
-from noisebank.path import Account
 from noisebank.policy.model import Keeper, Table
-from noisebank.recovery import Recovered, recover
 
 ENGINES = Path(__file__).parents[2] / "docs" / "engines.md"
 PASSWORD = "choose a long one"

@@ -8,9 +8,9 @@ from unittest.mock import patch
 
 import pytest
 
+from noisebank.account.account import Account
+from noisebank.account.plain import Steps
 from noisebank.bank import create_bank, open_bank
-from noisebank.path import Account
-from noisebank.steps import Steps
 from support import write_people
 
 SQL = "SELECT COUNT(*) FROM people WHERE age > {}"

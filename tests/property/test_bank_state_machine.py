@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from noisebank.account.account import Account
 from noisebank.core.errors import BudgetExhausted, KeyReused, LedgerRefused, NoisebankError, PriceMoved, ViewExhausted
 from noisebank.core.records import Case
 from noisebank.core.units import Precision, on_ladder
-from noisebank.path import Account
 from noisebank.verifier.verification import verify
 from support import memory_account, write_people
 

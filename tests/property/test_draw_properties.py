@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
+from noisebank.account.cube_state import nodes_of
 from noisebank.core.units import Precision
-from noisebank.knowing import nodes_of
 from noisebank.planning.draws import changed_rows, most_draws, touched_draws
 from noisebank.planning.prefix import Prefix
 from noisebank.planning.serving import COUNTS, look_at, statistic_of

@@ -15,10 +15,10 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from noisebank.answers import Answer, Group, GroupedAnswer, Inference
+from noisebank.account.answers import Answer, Group, GroupedAnswer, Inference
+from noisebank.account.derived import estimates, ratio
 from noisebank.core.entropy import simulation
 from noisebank.core.units import NOTHING, Precision
-from noisebank.derivation import estimates, ratio
 from noisebank.planning.inference import FirstLookRule, InferencePlan, Knowledge, Measured, Statistic, When
 from noisebank.planning.linear import LinearQuery, cell_range, from_weights
 from noisebank.planning.posterior import Inferred

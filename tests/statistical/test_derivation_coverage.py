@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from noisebank.answers import Answer, Group, GroupedAnswer, Receipt
+from noisebank.account.account import Account
+from noisebank.account.answers import Answer, Group, GroupedAnswer, Receipt
+from noisebank.account.derived import Estimate, estimates, ratio
 from noisebank.core.entropy import simulation
 from noisebank.core.records import Case
 from noisebank.core.units import NOTHING
-from noisebank.derivation import Estimate, estimates, ratio
-from noisebank.path import Account
 from noisebank.policy.model import Column, Kind, Neighbours, Policy
 from noisebank.queries.derived import Item, items
 from support import memory_account, write_people

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from noisebank.answers import RelativeAnswer
+from noisebank.account.answers import RelativeAnswer
 from research.papers.seeded import SeededEntropy
 from support import memory_account, write_people
 

@@ -60,7 +60,10 @@ def test_a_function_is_planted_and_taken_away() -> None:
 
 
 def test_a_bug_under_a_name_that_does_not_exist() -> None:
-    with pytest.raises(NotPlanted, match=r"noisebank.steps has no drow"), plant_bug("noisebank.steps", "drow", len):
+    with (
+        pytest.raises(NotPlanted, match=r"noisebank.account.plain has no drow"),
+        plant_bug("noisebank.account.plain", "drow", len),
+    ):
         pass
     with pytest.raises(ModuleNotFoundError), plant_bug("noisebank.stepping", "draw", len):
         pass
@@ -76,8 +79,8 @@ def test_a_bug_under_a_name_that_does_not_exist() -> None:
 
 
 def test_a_bug_that_nobody_calls() -> None:
-    with pytest.raises(NotPlanted, match=r"nobody called .* noisebank.steps.draw"):  # noqa: SIM117
-        with plant_bug("noisebank.steps", "draw", lambda *_: None):
+    with pytest.raises(NotPlanted, match=r"nobody called .* noisebank.account.plain.draw"):  # noqa: SIM117
+        with plant_bug("noisebank.account.plain", "draw", lambda *_: None):
             pass
     with pytest.raises(NotPlanted, match="nobody called discrete_gaussian of Fixed"), watch_bug(Fixed):
         pass
@@ -87,7 +90,7 @@ def test_a_bug_that_nobody_calls() -> None:
         plant_bug(holder, "entropy", Bystander()),
     ):
         pass
-    with plant_bug("noisebank.steps", "draw", lambda *_: None, must_run=False):
+    with plant_bug("noisebank.account.plain", "draw", lambda *_: None, must_run=False):
         pass
 
 
@@ -110,7 +113,7 @@ def test_bugs_in_classes_and_objects() -> None:
 
 
 def test_an_error_under_a_planted_bug_stays_that_error() -> None:
-    with pytest.raises(ZeroDivisionError), plant_bug("noisebank.steps", "draw", lambda *_: None):
+    with pytest.raises(ZeroDivisionError), plant_bug("noisebank.account.plain", "draw", lambda *_: None):
         raise ZeroDivisionError
 
 

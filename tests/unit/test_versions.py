@@ -14,7 +14,7 @@ from noisebank.core.errors import BadRequest, KeyReused, Misuse, TableChanged, T
 from noisebank.ledger.embedded import EmbeddedChain
 from noisebank.ledger.protocol import Seal
 from noisebank.opening import Confirmed, open_account, open_next
-from noisebank.path import Account
+from noisebank.account.account import Account
 from noisebank.planning.reuse import Plan
 from noisebank.policy.file import read_policy
 from noisebank.core.records import Case

@@ -30,7 +30,8 @@ def quote(
 
     Example:  noisebank quote over_60 --within 0.01 --confidence 0.95 --curve
     """
-    from noisebank import console, quotes
+    from noisebank import console
+    from noisebank.account import quotes
 
     with opened_bank(folder) as bank:
         found = bank.account(account)
@@ -93,8 +94,9 @@ def explain(question: str | None, folder: Path, account: str | None, as_json: bo
 
     Example:  noisebank explain over_60
     """
-    from noisebank import console, quotes
-    from noisebank.advice import suggested
+    from noisebank import console
+    from noisebank.account import quotes
+    from noisebank.account.advice import suggested
 
     with opened_bank(folder) as bank:
         found = bank.account(account)

@@ -41,9 +41,9 @@ def statement(
     import json
 
     from noisebank import console
+    from noisebank.account.statement import openings
+    from noisebank.account.statement import statement as make
     from noisebank.bundle import write_bundle
-    from noisebank.statement import openings
-    from noisebank.statement import statement as make
 
     with opened_bank(folder) as bank:
         found = bank.account(account)

@@ -10,8 +10,8 @@ import click
 from noisebank.commands.options import as_json, guarded, header, in_bank, of_account, opened_bank, owner_key
 
 if TYPE_CHECKING:
+    from noisebank.account.account import Account
     from noisebank.ledger.chain_config import Where
-    from noisebank.path import Account
 
 
 @click.command("init")

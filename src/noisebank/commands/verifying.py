@@ -75,7 +75,7 @@ def verify(
 
 
 def _receipt(path: Path) -> dict[str, object]:
-    from noisebank.answers import read_receipt
+    from noisebank.account.answers import read_receipt
     from noisebank.core.errors import BadBank
 
     fields = read_receipt(path.read_text()) if path.is_file() else None

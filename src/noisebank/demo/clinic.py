@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
+from noisebank.account.account import Account
 from noisebank.core.entropy import workload
-from noisebank.path import Account
 
 STAYS = 4_000
 WARDS = ("cardiology", "maternity", "oncology", "paediatrics", "surgery")

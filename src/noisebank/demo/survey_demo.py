@@ -11,15 +11,15 @@ from math import sqrt
 from pathlib import Path
 from typing import Any
 
-from noisebank.answers import Answer
+from noisebank.account.account import Account
+from noisebank.account.answers import Answer
+from noisebank.account.statement import openings
 from noisebank.bank import Bank, create_bank
 from noisebank.core.entropy import workload
 from noisebank.core.records import Case
 from noisebank.core.units import NOTHING, Precision
 from noisebank.demo.survey import write_survey
-from noisebank.path import Account
 from noisebank.privacy.calibration import account_epsilon, classical_epsilon
-from noisebank.statement import openings
 from noisebank.verifier.verification import Report, verify
 
 REQUESTS = 150

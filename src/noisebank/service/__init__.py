@@ -1,1 +1,1 @@
-"""The bank as a service: HTTP, sign-in, limits. Everything that spends walks the one path of `noisebank.path`."""
+"""The bank as a service: HTTP, sign-in, limits. Everything that spends walks the path of `noisebank.account`."""

@@ -14,13 +14,13 @@ from typing import Any
 
 import apsw
 
+from noisebank.account.plain import OWNER
 from noisebank.core.durability import open_database, reading
 from noisebank.core.entropy import Entropy
 from noisebank.core.errors import BadRequest
 from noisebank.ledger.abi import ADDRESS
 from noisebank.service.problems import Turned
 from noisebank.service.roles import ALLOWED, Caller, KeyFacts, Part, Person, Scope, SessionFacts
-from noisebank.steps import OWNER
 
 FILE = "access.sqlite"
 LOOK_SECONDS = 0.02

@@ -7,7 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from noisebank.answers import read_receipt
+from noisebank.account.account import Account
+from noisebank.account.answers import read_receipt
+from noisebank.account.plain import OWNER
+from noisebank.account.statement import statement
 from noisebank.bank import Bank
 from noisebank.core.digests import canonical, keccak
 from noisebank.core.errors import BadRequest, Tampered
@@ -15,15 +18,12 @@ from noisebank.core.units import Precision, exact
 from noisebank.ledger.books import Books
 from noisebank.ledger.chain import Chain
 from noisebank.ledger.protocol import Head
-from noisebank.path import Account
 from noisebank.privacy.calibration import budget_precision
 from noisebank.service import shown
 from noisebank.service.problems import Turned
 from noisebank.service.roles import Caller, Part, Person
 from noisebank.service.wallet import Spend, check_spend
 from noisebank.service.wire import AskIn, WishIn
-from noisebank.statement import statement
-from noisebank.steps import OWNER
 from noisebank.verifier.comparison import Compared
 
 PAGE = 50

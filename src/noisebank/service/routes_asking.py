@@ -15,7 +15,7 @@ from pydantic import StringConstraints, TypeAdapter, ValidationError
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from noisebank.derivation import Answers
+from noisebank.account.derived import Answers
 from noisebank.service import shown
 from noisebank.service.desk import MOST_ROWS, PAGE, Clock
 from noisebank.service.gate import MAY_ASK, MAY_QUOTE, SIGNED_IN, run_for

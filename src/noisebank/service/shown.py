@@ -7,12 +7,12 @@ from fractions import Fraction
 from math import isfinite
 from typing import Any
 
-from noisebank.answers import IN_WORDS, Answer, GroupedAnswer, Quote, Receipt, RelativeAnswer
+from noisebank.account.answers import IN_WORDS, Answer, GroupedAnswer, Quote, Receipt, RelativeAnswer
+from noisebank.account.derived import COUNTED, Answers, DerivedAnswer
 from noisebank.core.caches import remembering
 from noisebank.core.intervals import interval
 from noisebank.core.records import Case
 from noisebank.core.units import NOTHING, UNITS_PER_PRECISION, Precision
-from noisebank.derivation import COUNTED, Answers, DerivedAnswer
 from noisebank.ledger.protocol import Reservation
 from noisebank.queries.query import about_in_words
 

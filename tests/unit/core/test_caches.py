@@ -12,11 +12,11 @@ from unittest.mock import patch
 import pytest
 
 from assurance.memory_soak import memory_soak, open_wide, questions
-from noisebank import knowing
+from noisebank.account import cube_state as knowing
+from noisebank.account.account import Account
 from noisebank.bank import Bank, create_bank, open_bank
 from noisebank.core.caches import EVERY_CACHE, OVERHEAD, BoundedCache, deep_size, remembering
 from noisebank.core.errors import BudgetExhausted, NoisebankError
-from noisebank.path import Account
 from noisebank.planning.linear import from_weights, query_size
 from noisebank.queries.cells import Cube, cubes_of
 from noisebank.runtime.turns import LOCKS, Turns

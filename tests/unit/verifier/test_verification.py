@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from noisebank.account.account import Account
+from noisebank.account.statement import openings
 from noisebank.core.errors import BadBank
 from noisebank.ledger.abi import budget_ledger
 from noisebank.ledger.block import Block, Genesis
 from noisebank.ledger.replay import Replay
 from noisebank.ledger.signing import Key, Transaction
-from noisebank.path import Account
-from noisebank.statement import openings
 from noisebank.verifier.verification import UNSEEN_TAIL, verify
 from support import CURATOR, OWNER, memory_account, write_people
 

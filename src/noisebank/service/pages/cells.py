@@ -8,7 +8,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from noisebank.path import Account
+from noisebank.account.account import Account
 from noisebank.policy.model import Column, Kind
 from noisebank.queries.groups import labels_of
 from noisebank.service.pages.drawing import MOST_SIDE

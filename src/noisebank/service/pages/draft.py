@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from math import ceil, floor, log10
 from typing import Any
 
-from noisebank.answers import standard_deviation
+from noisebank.account.account import Account
+from noisebank.account.answers import standard_deviation
 from noisebank.core.errors import BadQuery, BadRequest, NoisebankError, UnsupportedQuery
 from noisebank.core.intervals import interval
 from noisebank.core.units import Precision, exact
-from noisebank.path import Account
 from noisebank.policy.model import Column, Kind
 from noisebank.queries.derived import Derivation, items
 from noisebank.queries.query import Question

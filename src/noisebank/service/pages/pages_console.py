@@ -11,9 +11,9 @@ from fastapi import APIRouter, Depends, Request
 from pydantic import ValidationError
 from starlette.responses import JSONResponse, Response
 
+from noisebank.account.account import Account
 from noisebank.core.errors import Misuse, NoisebankError
 from noisebank.core.records import Case
-from noisebank.path import Account
 from noisebank.service import shown
 from noisebank.service.desk import PAGE, Clock, wish_text
 from noisebank.service.gate import MAY_ASK, MAY_QUOTE, run_for

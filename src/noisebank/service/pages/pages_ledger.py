@@ -10,8 +10,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response, StreamingResponse
 
+from noisebank.account.account import Account
 from noisebank.ledger.rpc import RpcChain
-from noisebank.path import Account
 from noisebank.service.desk import PAGE
 from noisebank.service.gate import EVERYBODY
 from noisebank.service.pages.anchors import anchors_of

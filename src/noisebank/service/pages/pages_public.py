@@ -7,8 +7,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
+from noisebank.account.account import Account
 from noisebank.ledger.rpc import RpcChain
-from noisebank.path import Account
 from noisebank.policy.model import Neighbours
 from noisebank.service.gate import EVERYBODY
 from noisebank.service.pages import plain_words

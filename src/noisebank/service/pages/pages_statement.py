@@ -10,9 +10,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
+from noisebank.account.account import Account
+from noisebank.account.statement import openings
 from noisebank.core.units import Precision
 from noisebank.ledger.books import Change
-from noisebank.path import Account
 from noisebank.service import shown
 from noisebank.service.desk import PAGE
 from noisebank.service.gate import MAY_READ_STATEMENTS, run_for
@@ -22,7 +23,6 @@ from noisebank.service.pages.rendering import page
 from noisebank.service.pages.spending import Row, Spending
 from noisebank.service.problems import Turned
 from noisebank.service.roles import Caller, Part
-from noisebank.statement import openings
 
 router = APIRouter(prefix="/d/{dataset}/statement")
 Reader = Annotated[Caller, Depends(MAY_READ_STATEMENTS)]

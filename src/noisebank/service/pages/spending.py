@@ -6,9 +6,9 @@ import threading
 from collections import Counter
 from dataclasses import dataclass, field
 
+from noisebank.account.account import Account
 from noisebank.core.units import Precision
 from noisebank.ledger.protocol import Reservation
-from noisebank.path import Account
 from noisebank.queries.query import PART_OF_TABLE, about_in_words
 
 MOST_POINTS = 1_200

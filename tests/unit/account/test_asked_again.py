@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noisebank.answers import Answer, Receipt
-from noisebank.asking import Asking
+from noisebank.account.account import Account
+from noisebank.account.answers import Answer, Receipt
+from noisebank.account.requests import Asking
 from noisebank.core.digests import canonical, tagged
 from noisebank.core.errors import BadRequest, NoisebankError, Tampered
 from noisebank.core.records import Case
 from noisebank.core.units import NOTHING, Precision
-from noisebank.path import Account
 from noisebank.planning.pricing import NoiseWish
 from noisebank.queries.query import Question
 from noisebank.service import shown

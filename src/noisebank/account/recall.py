@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from noisebank.answers import Answer
+from noisebank.account.answers import Answer
+from noisebank.account.cube import CubeSteps
+from noisebank.account.plain import OWNER
 from noisebank.core.records import Case
 from noisebank.core.units import NOTHING, Precision, on_ladder
-from noisebank.cube_steps import CubeSteps
 from noisebank.planning.pricing import PrecisionWish, Wish
 from noisebank.queries.query import Question
-from noisebank.steps import OWNER
 
 
 class Recalling(CubeSteps):

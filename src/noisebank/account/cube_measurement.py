@@ -9,13 +9,13 @@ from fractions import Fraction
 from math import isqrt
 from typing import Any
 
+from noisebank.account.cube_state import Known, nodes_of
 from noisebank.core.entropy import Entropy
 from noisebank.core.errors import Tampered
 from noisebank.core.records import Case
 from noisebank.core.units import NOTHING, GridValue, Precision
 from noisebank.engines.cube_engine import CubedEngine
 from noisebank.engines.engine import Engine
-from noisebank.knowing import Known, nodes_of
 from noisebank.ledger.chain import Chain
 from noisebank.ledger.protocol import Reservation, Run
 from noisebank.planning.linear import Charge

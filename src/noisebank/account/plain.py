@@ -10,17 +10,17 @@ from functools import lru_cache
 from math import sqrt
 from typing import Any
 
-from noisebank.answers import Answer, Receipt, grouped, released, standard_deviation
-from noisebank.asking import Asking
+from noisebank.account.answers import Answer, Receipt, grouped, released, standard_deviation
+from noisebank.account.cube_measurement import runs_of
+from noisebank.account.draws import Draws
+from noisebank.account.requests import Asking
 from noisebank.core.caches import deep_size, remembering
 from noisebank.core.entropy import Entropy
 from noisebank.core.errors import AnswerLost, BadRequest, BadTable, PriceMoved, TableChanged, Tampered
 from noisebank.core.records import Case, Point, Record
 from noisebank.core.units import NOTHING, GridValue, Precision
-from noisebank.drawing import Draws
 from noisebank.engines.engine import Engine
 from noisebank.engines.mechanism import measure
-from noisebank.inferring import runs_of
 from noisebank.ledger.chain import Chain
 from noisebank.ledger.protocol import THE_OWNER, AccountState, Claim, Reservation, Seal, View
 from noisebank.planning.pricing import Wish, price

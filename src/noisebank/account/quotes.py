@@ -8,12 +8,12 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from noisebank.advice import why
-from noisebank.answers import Quote, standard_deviation
+from noisebank.account.account import Account
+from noisebank.account.advice import why
+from noisebank.account.answers import Quote, standard_deviation
 from noisebank.core.errors import BadRequest, UnsupportedQuery
 from noisebank.core.intervals import interval
 from noisebank.core.units import LEAST_PRECISION, Precision, on_ladder
-from noisebank.path import Account
 from noisebank.planning.pricing import PrecisionWish, PrivacyWish
 from noisebank.queries.derived import items
 from noisebank.queries.sensitivity import sensitivity

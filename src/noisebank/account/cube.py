@@ -8,14 +8,15 @@ from fractions import Fraction
 from math import sqrt
 from typing import Any
 
-from noisebank.answers import Answer, GroupedAnswer, Inference
+from noisebank.account.answers import Answer, GroupedAnswer, Inference
+from noisebank.account.cube_measurement import Cubes, runs_of
+from noisebank.account.cube_state import Known
+from noisebank.account.plain import OWNER, Steps
 from noisebank.core.entropy import Entropy
 from noisebank.core.errors import BudgetExhausted, Tampered, ViewExhausted
 from noisebank.core.records import Case
 from noisebank.core.units import Precision
 from noisebank.engines.engine import Engine
-from noisebank.inferring import Cubes, runs_of
-from noisebank.knowing import Known
 from noisebank.ledger.chain import Chain
 from noisebank.ledger.protocol import Reservation
 from noisebank.planning.prefix import Prefix
@@ -24,7 +25,6 @@ from noisebank.planning.reuse import Plan
 from noisebank.planning.serving import Look, Served, look_at, named_look
 from noisebank.policy.model import FirstLookAt, Policy
 from noisebank.queries.query import Query, Question
-from noisebank.steps import OWNER, Steps
 from noisebank.vault.secrets import Secrets
 from noisebank.vault.vault import Request, Sealed, Vault
 

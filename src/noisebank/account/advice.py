@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from math import prod
 
+from noisebank.account.account import Account
 from noisebank.core.errors import NoisebankError
-from noisebank.path import Account
 from noisebank.policy.model import MAX_CELLS
 from noisebank.queries.cells import Cube, CutsCells
 from noisebank.queries.query import Function, Query

@@ -9,16 +9,16 @@ from unittest.mock import patch
 
 import pytest
 
-from noisebank import drawing
+from noisebank.account import draws as drawing
+from noisebank.account.account import Account
+from noisebank.account.draws import Draws
+from noisebank.account.recovery import recover
+from noisebank.account.statement import openings
 from noisebank.core.errors import DrawsExhausted
 from noisebank.core.records import Case
-from noisebank.drawing import Draws
 from noisebank.opening import known_accounts, open_account, open_next
-from noisebank.path import Account
 from noisebank.policy.file import read_policy
 from noisebank.privacy.calibration import EPSILON_MARGIN, MAX_DRAWS
-from noisebank.recovery import recover
-from noisebank.statement import openings
 from noisebank.verifier import openings as opened
 from noisebank.verifier.verification import verify
 from support import memory_rooms, write_people

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from noisebank import console
-from noisebank.answers import Quote
+from noisebank.account.account import Account
+from noisebank.account.answers import Quote
+from noisebank.account.statement import Statement, statement
 from noisebank.core.errors import BadRequest, LedgerRefused
 from noisebank.core.units import Precision
 from noisebank.opening import open_account, open_next
-from noisebank.path import Account
 from noisebank.policy.file import read_policy
 from noisebank.privacy.calibration import account_epsilon, budget_precision
 from noisebank.privacy.odometer import raised_epsilon
 from noisebank.service.pages.plain_words import at_best, right_guesses, within_budget
-from noisebank.statement import Statement, statement
 from support import memory_rooms, write_people
 
 DELTA = Fraction(1, 10**6)

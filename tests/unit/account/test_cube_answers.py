@@ -9,7 +9,10 @@ from typing import Any
 
 import pytest
 
-from noisebank.advice import suggested, why
+from noisebank.account.account import Account
+from noisebank.account.advice import suggested, why
+from noisebank.account.recovery import recover
+from noisebank.account.statement import openings
 from noisebank.bank import create_bank, open_bank
 from noisebank.core.entropy import SystemEntropy, workload
 from noisebank.core.errors import OutcomeUnknown, TableChanged, Tampered
@@ -17,10 +20,7 @@ from noisebank.core.records import Case
 from noisebank.core.units import NOTHING, Precision
 from noisebank.ledger.embedded import EmbeddedChain
 from noisebank.opening import known_accounts, open_account, open_next
-from noisebank.path import Account
 from noisebank.policy.file import read_policy
-from noisebank.recovery import recover
-from noisebank.statement import openings
 from noisebank.verifier.openings import check_openings
 from noisebank.verifier.verification import verify
 from support import memory_rooms

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+from noisebank.account.account import Account
 from noisebank.core.errors import BadTable, NoisebankError, OutcomeUnknown, TableChanged, Tampered, VaultUnreachable
 from noisebank.core.records import Case
 from noisebank.ledger.chain import Chain
-from noisebank.path import Account
 from noisebank.vault.vault import Vault
 
 LOOKS = 4

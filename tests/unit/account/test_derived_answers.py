@@ -15,14 +15,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from noisebank.answers import Answer, Group, GroupedAnswer, Receipt
+from noisebank.account.account import Account
+from noisebank.account.answers import Answer, Group, GroupedAnswer, Receipt
+from noisebank.account.derived import Answers, DerivedAnswer, estimates, ratio
 from noisebank.bank import create_bank, open_bank
 from noisebank.core.errors import BudgetExhausted, KeyReused, Misuse, PriceMoved, ViewExhausted
 from noisebank.core.records import Case
 from noisebank.core.units import NOTHING, Precision
-from noisebank.derivation import Answers, DerivedAnswer, estimates, ratio
 from noisebank.ledger.embedded import EmbeddedChain
-from noisebank.path import Account
 from noisebank.policy.model import Column, Kind, Neighbours, Policy
 from noisebank.queries.derived import Derivation, Item, items
 from noisebank.vault.sqlite_vault import SqliteVault

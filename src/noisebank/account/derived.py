@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, isfinite, nan, sqrt
 
-from noisebank.answers import Answer, Group, GroupedAnswer, Quote, Receipt
+from noisebank.account.answers import Answer, Group, GroupedAnswer, Quote, Receipt
 from noisebank.core.intervals import interval, quantile_bound
 from noisebank.core.records import Case
 from noisebank.core.units import NOTHING, Precision

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from noisebank.answers import GroupedAnswer
+from noisebank.account.account import Account
+from noisebank.account.answers import GroupedAnswer
 from noisebank.console_results import plain_result
 from noisebank.core.digests import canonical, keccak
 from noisebank.core.errors import NoisebankError
 from noisebank.core.records import Case, Point
 from noisebank.core.units import NOTHING, GridValue, Precision
-from noisebank.path import Account
 from noisebank.planning.reuse import bridge
 from noisebank.privacy.noise import noise_scale
 from noisebank.queries.groups import group_labels

@@ -12,11 +12,13 @@ from fractions import Fraction
 from itertools import chain
 from typing import Any, Unpack
 
-from noisebank.answers import Answer, Quote, RelativeAnswer, standard_deviation
+from noisebank.account.answers import Answer, Quote, RelativeAnswer, standard_deviation
+from noisebank.account.derived import Answers, DerivedAnswer, together
+from noisebank.account.plain import KEPT_BYTES, OWNER, size_of
+from noisebank.account.recall import Recalling
 from noisebank.core.caches import remembering
 from noisebank.core.errors import BadRequest, NoisebankError, UnsupportedQuery
 from noisebank.core.units import NOTHING, Exact, Precision, exact
-from noisebank.derivation import Answers, DerivedAnswer, together
 from noisebank.ledger.books import Budgets
 from noisebank.planning.linear import MOST_RUNS, WHOLE
 from noisebank.planning.pricing import Wish, Wished, split, wish
@@ -28,8 +30,6 @@ from noisebank.queries.cells import cubes_of
 from noisebank.queries.derived import Derivation, Item
 from noisebank.queries.query import Question
 from noisebank.queries.sensitivity import saturation
-from noisebank.recalling import Recalling
-from noisebank.steps import KEPT_BYTES, OWNER, size_of
 
 Asked = tuple[Question, Wish]
 

@@ -6,11 +6,11 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+from noisebank.account.account import Account
 from noisebank.core.records import Case
 from noisebank.core.units import NOTHING, Precision
 from noisebank.ledger.books import Books
 from noisebank.ledger.protocol import AccountState
-from noisebank.path import Account
 from noisebank.planning.serving import named_look
 from noisebank.policy.model import Policy
 from noisebank.queries.sql import parse

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from noisebank.answers import IN_WORDS, RECEIPT_FORMAT, Answer, read_receipt, released, standard_deviation
+from noisebank.account.account import Account
+from noisebank.account.answers import IN_WORDS, RECEIPT_FORMAT, Answer, read_receipt, released, standard_deviation
 from noisebank.core.digests import answer_digest
 from noisebank.core.errors import BadRequest
 from noisebank.core.records import Case
 from noisebank.core.units import GridValue, Precision, on_ladder
-from noisebank.path import Account
 from support import memory_account, write_people
 
 COUNT = "SELECT COUNT(*) FROM people WHERE age > 30"
