@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from noisebank.bank import create_bank, open_bank
+from noisebank.bank.bank import create_bank, open_bank
 from noisebank.core.entropy import SystemEntropy
 from noisebank.ledger.signing import Key
 from noisebank.service.access import FILE, Access

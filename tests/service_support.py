@@ -21,7 +21,7 @@ import httpx
 import uvicorn
 from fastapi import FastAPI
 
-from noisebank.bank import Bank, create_bank, open_bank
+from noisebank.bank.bank import Bank, create_bank, open_bank
 from noisebank.service.access import Access
 from noisebank.service.app import make_app
 from noisebank.service.logs import Log

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from noisebank.account.account import Account
+from noisebank.bank.opening import Confirmed, Rooms, open_account
 from noisebank.core.durability import end_process
 from noisebank.core.entropy import Entropy, SystemEntropy
 from noisebank.ledger.embedded import EmbeddedChain, begin_chain
 from noisebank.ledger.journal import Journal
 from noisebank.ledger.protocol import Role
 from noisebank.ledger.signing import Key
-from noisebank.opening import Confirmed, Rooms, open_account
 from noisebank.policy.file import read_policy
 from noisebank.vault.sqlite_vault import SqliteVault
 

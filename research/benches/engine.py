@@ -16,6 +16,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from noisebank.account.account import Account
+from noisebank.bank.opening import Rooms, open_account
 from noisebank.core.digests import keccak
 from noisebank.core.entropy import SystemEntropy
 from noisebank.core.records import Case
@@ -25,7 +26,6 @@ from noisebank.ledger.embedded import EmbeddedChain, begin_chain
 from noisebank.ledger.journal import Journal
 from noisebank.ledger.protocol import THE_OWNER, Reservation, Role
 from noisebank.ledger.signing import Key
-from noisebank.opening import Rooms, open_account
 from noisebank.policy.file import parse_policy
 from noisebank.queries.cells import cubes_of
 from noisebank.queries.sensitivity import sensitivity

@@ -21,7 +21,7 @@ from pathlib import Path
 from statistics import median_low
 from typing import Any
 
-from noisebank.bank import create_bank, open_bank
+from noisebank.bank.bank import create_bank, open_bank
 from noisebank.core.entropy import SystemEntropy
 from noisebank.ledger.journal import FILE as FILE_OF_JOURNAL
 from noisebank.ledger.journal import Journal

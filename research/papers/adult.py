@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from noisebank.account.account import Account
-from noisebank.bank import Bank, create_bank
+from noisebank.bank.bank import Bank, create_bank
 from noisebank.core.entropy import workload
 from research.papers.seeded import SeededEntropy
 

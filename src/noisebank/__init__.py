@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from noisebank.account.account import Account
     from noisebank.account.answers import Answer, Quote, Receipt
-    from noisebank.bank import Bank, create_bank, open_bank
+    from noisebank.bank.bank import Bank, create_bank, open_bank
     from noisebank.client.concurrent import connect_async
     from noisebank.client.sync import connect
     from noisebank.core.errors import NoisebankError
@@ -45,7 +45,7 @@ __all__ = [
 _HOMES = {
     "Account": "account.account",
     "Answer": "account.answers",
-    "Bank": "bank",
+    "Bank": "bank.bank",
     "NoisebankError": "core.errors",
     "Policy": "policy.model",
     "Precision": "core.units",
@@ -54,8 +54,8 @@ _HOMES = {
     "Report": "verifier.verification",
     "connect": "client.sync",
     "connect_async": "client.concurrent",
-    "create_bank": "bank",
-    "open_bank": "bank",
+    "create_bank": "bank.bank",
+    "open_bank": "bank.bank",
     "read_policy": "policy.file",
     "verify": "verifier.verification",
 }

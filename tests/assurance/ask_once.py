@@ -28,7 +28,7 @@ import opendp.prelude  # noqa: F401
 
 from assurance.planting import plant_bug
 from noisebank.account.account import Account
-from noisebank.bank import Bank
+from noisebank.bank.bank import Bank
 from noisebank.core.records import Case
 from noisebank.core.units import GridValue
 from noisebank.ledger.block import Block, Genesis

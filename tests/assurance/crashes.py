@@ -28,7 +28,7 @@ from assurance.planting import replaces, watch_bug
 from assurance.report import Finding, Progress
 from noisebank.account.account import Account
 from noisebank.account.answers import Answer, Receipt
-from noisebank.bank import Bank, create_bank
+from noisebank.bank.bank import Bank, create_bank
 from noisebank.core.digests import answer_digest
 from noisebank.core.entropy import SystemEntropy, workload
 from noisebank.core.errors import NoisebankError
@@ -440,11 +440,11 @@ def opened(
         return made
 
     with (
-        patch("noisebank.bank.Journal", partial(WatchedJournal, witness=witness, fuse=fuse, place=place)),
+        patch("noisebank.bank.bank.Journal", partial(WatchedJournal, witness=witness, fuse=fuse, place=place)),
         patch("noisebank.vault.location.SqliteVault", partial(WatchedVault, witness=witness, fuse=fuse, place=place)),
-        patch("noisebank.bank.EmbeddedChain", partial(WatchedChain, witness=witness, fuse=fuse)),
-        patch("noisebank.opening.Account", account),
-        patch("noisebank.opening.CubedEngine", WatchedCubes),
+        patch("noisebank.bank.bank.EmbeddedChain", partial(WatchedChain, witness=witness, fuse=fuse)),
+        patch("noisebank.bank.opening.Account", account),
+        patch("noisebank.bank.opening.CubedEngine", WatchedCubes),
         Bank(folder, entropy=WatchedEntropy(witness, fuse)) as bank,
     ):
         yield bank

@@ -18,7 +18,7 @@ from assurance.crashes import PLANTED, Asked, Laboratory, Witness, room_for
 from assurance.planting import plant_bug, replaces, watch_bug
 from assurance.report import Finding
 from noisebank.account.account import Account
-from noisebank.bank import Bank, create_bank
+from noisebank.bank.bank import Bank, create_bank
 from noisebank.core.entropy import workload
 from noisebank.core.records import Case
 from noisebank.core.units import Precision

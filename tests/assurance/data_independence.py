@@ -24,7 +24,7 @@ from assurance.report import Finding, Progress
 from noisebank.account.account import Account
 from noisebank.account.answers import Answer, Quote
 from noisebank.account.derived import DerivedAnswer
-from noisebank.bank import Bank
+from noisebank.bank.bank import Bank
 from noisebank.core.digests import keccak
 from noisebank.core.entropy import Entropy, SystemEntropy, workload
 from noisebank.core.errors import BadTable, NoisebankError

@@ -20,7 +20,7 @@ from unittest.mock import patch
 from assurance.report import Finding
 from noisebank.account import cube_state as knowing
 from noisebank.account.account import Account
-from noisebank.bank import Bank, create_bank, open_bank
+from noisebank.bank.bank import Bank, create_bank, open_bank
 from noisebank.core.caches import EVERY_CACHE, BoundedCache
 from noisebank.core.errors import BudgetExhausted
 from noisebank.policy.model import Policy

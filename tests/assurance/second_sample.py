@@ -34,7 +34,7 @@ from assurance.planting import replaces, watch_bug
 from assurance.report import Finding
 from noisebank.account.account import Account
 from noisebank.account.answers import Answer
-from noisebank.bank import VAULT
+from noisebank.bank.bank import VAULT
 from noisebank.core.digests import canonical
 from noisebank.core.entropy import workload
 from noisebank.core.errors import AnswerLost, KeyReused, NoisebankError, Refused, Tampered

@@ -27,9 +27,9 @@ from scipy.special import betaincinv, ndtri
 from assurance.mu_audit import PEOPLE, POLICY, question_number
 from assurance.report import Finding
 from noisebank.account.account import Account
+from noisebank.bank.opening import open_account
 from noisebank.core.units import Precision
 from noisebank.ledger.books import Budgets
-from noisebank.opening import open_account
 from noisebank.planning.pricing import PrecisionWish
 from noisebank.policy.file import read_policy
 from noisebank.privacy.calibration import budget_precision

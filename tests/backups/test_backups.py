@@ -14,10 +14,10 @@ import pytest
 from click.testing import CliRunner
 
 from noisebank.account.account import Account
-from noisebank.backups import making
-from noisebank.backups.making import make_backup
-from noisebank.backups.restoring import Asked, restore
-from noisebank.bank import ACCESS, JOURNAL, VAULT, Bank, create_bank, open_bank
+from noisebank.bank import backup as making
+from noisebank.bank.backup import make_backup
+from noisebank.bank.bank import ACCESS, JOURNAL, VAULT, Bank, create_bank, open_bank
+from noisebank.bank.restore import Asked, restore
 from noisebank.cli import main
 from noisebank.core.entropy import SystemEntropy
 from noisebank.core.errors import AnswerLost, BadBank, BankInUse, NoisebankError, Tampered
@@ -145,7 +145,7 @@ def test_the_other_order_would_lose_answers(folder: Path, tmp_path: Path, monkey
             in_between(folder / VAULT, room / VAULT)
             real(folder / JOURNAL, room / JOURNAL)
         assert making._same_moment(room)["answers"] == 4  # one of five is gone
-        from noisebank.backups.checking import check, journal_lines, replayed, vault_in
+        from noisebank.bank.backup_checks import check, journal_lines, replayed, vault_in
 
         with vault_in(room / VAULT) as vault:
             assert len(check(replayed(journal_lines(room / JOURNAL)), vault).lost) == 1

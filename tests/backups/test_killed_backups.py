@@ -13,15 +13,16 @@ from typing import Any
 
 import pytest
 
-from noisebank.backups import making, restoring
-from noisebank.backups.making import make_backup
-from noisebank.backups.manifest import FILE as MANIFEST
-from noisebank.backups.restoring import Asked, restore
-from noisebank.bank import open_bank
+from noisebank.bank import backup as making
+from noisebank.bank import restore as restoring
+from noisebank.bank.backup import make_backup
+from noisebank.bank.bank import open_bank
+from noisebank.bank.manifest import FILE as MANIFEST
+from noisebank.bank.restore import Asked, restore
 from noisebank.core.errors import BadBank
 
 FORKING = multiprocessing.get_context("forkserver")
-FORKING.set_forkserver_preload(["noisebank.backups.restoring", "noisebank.backups.making", "noisebank.bank"])
+FORKING.set_forkserver_preload(["noisebank.bank.restore", "noisebank.bank.backup", "noisebank.bank.bank"])
 
 
 def older(age: int) -> str:

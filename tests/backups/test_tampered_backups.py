@@ -11,12 +11,12 @@ from typing import Any
 import apsw
 import pytest
 
-from noisebank.backups import making
-from noisebank.backups.making import make_backup
-from noisebank.backups.manifest import FILE as MANIFEST
-from noisebank.backups.manifest import read_manifest
-from noisebank.backups.restoring import Asked, restore
-from noisebank.bank import JOURNAL, VAULT
+from noisebank.bank import backup as making
+from noisebank.bank.backup import make_backup
+from noisebank.bank.bank import JOURNAL, VAULT
+from noisebank.bank.manifest import FILE as MANIFEST
+from noisebank.bank.manifest import read_manifest
+from noisebank.bank.restore import Asked, restore
 from noisebank.core.errors import BadBank, Tampered
 from noisebank.ledger.signing import Key
 

@@ -12,7 +12,7 @@ from browser.serving import EASY, Served, new_bank, served
 from crowd_played import RULES, Played, own_chain, save_test
 from learning_support import table
 from learning_support import task as sgd_task
-from noisebank.bank import open_bank
+from noisebank.bank.bank import open_bank
 from noisebank.federated.crowd.network import SMALL
 from noisebank.federated.crowd.terms import Terms
 from noisebank.federated.learning import learn, open_task

@@ -21,7 +21,7 @@ from playwright.sync_api import Browser, Locator, Page
 from browser.chrome import DESKTOP, PHONE, browser, sign_in
 from browser.learning import school
 from browser.serving import served
-from noisebank.bank import create_bank, open_bank
+from noisebank.bank.bank import create_bank, open_bank
 from noisebank.federated.crowd.posting import Rules
 
 TARGET = Path(__file__).parents[2] / "docs" / "images"

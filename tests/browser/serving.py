@@ -12,7 +12,7 @@ from pathlib import Path
 
 import uvicorn
 
-from noisebank.bank import Bank, create_bank, open_bank
+from noisebank.bank.bank import Bank, create_bank, open_bank
 from noisebank.demo.clinic import POLICY, write_clinic
 from noisebank.service.access import Access
 from noisebank.service.app import make_app

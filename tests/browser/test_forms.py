@@ -14,7 +14,7 @@ import pytest
 from browser.serving import EASY, Served, clinic, new_bank, served
 from contract.node import node_or_skip
 from noisebank.account.statement import statement
-from noisebank.bank import Bank, create_bank, open_bank
+from noisebank.bank.bank import Bank, create_bank, open_bank
 from noisebank.core.units import Precision
 from noisebank.ledger.anchors import anchor, deploy_anchors
 from noisebank.ledger.embedded import EmbeddedChain

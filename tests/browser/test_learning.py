@@ -222,7 +222,7 @@ def test_a_chain_that_cannot_be_read_is_said_without_its_path(page: Page, tmp_pa
     from dataclasses import replace
 
     from browser.serving import EASY, new_bank, served
-    from noisebank.bank import open_bank
+    from noisebank.bank.bank import open_bank
 
     settings = replace(EASY, learning=str(tmp_path / "nowhere"))
     with open_bank(new_bank(tmp_path)) as bank, served(bank, settings) as desk:

@@ -17,7 +17,7 @@ from browser.serving import Served, new_bank, served
 from browser.serving import clinic as write_policy
 from browser.test_console import ask, quoted, say_sql
 from contract.node import Node, node_or_skip
-from noisebank.bank import Bank, create_bank, open_bank
+from noisebank.bank.bank import Bank, create_bank, open_bank
 from noisebank.ledger.rpc import deploy
 from noisebank.ledger.signing import Key
 from noisebank.service.access import Access

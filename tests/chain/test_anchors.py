@@ -114,7 +114,7 @@ def test_the_verifier_alone_loads_nothing_that_sees_data(tmp_path: Path) -> None
         "try:\n    runpy.run_module('noisebank.verifier', run_name='__main__')\n"
         "except SystemExit as end:\n    assert end.code == 0, end.code\n"
         "print([name for name in sys.modules if name.startswith(('noisebank.vault', 'noisebank.engines', "
-        "'noisebank.service', 'noisebank.bank', 'noisebank.account.account', 'duckdb'))])"
+        "'noisebank.service', 'noisebank.bank.bank', 'noisebank.account.account', 'duckdb'))])"
     )
     done = subprocess.run([sys.executable, "-c", seen], capture_output=True, text=True, check=True)
     assert '"passed": true' in done.stdout and done.stdout.strip().endswith("[]")

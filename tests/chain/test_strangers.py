@@ -11,7 +11,7 @@ import pytest
 
 from chain.gateway import CURATOR, STRANGER, fund
 from contract.node import Node, node_or_skip
-from noisebank.bank import VAULT, create_bank, open_bank
+from noisebank.bank.bank import VAULT, create_bank, open_bank
 from noisebank.core.errors import BudgetExhausted, Tampered
 from noisebank.federated.enrolment import enrol, local_account
 from noisebank.ledger.chain_config import Where

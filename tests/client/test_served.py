@@ -13,7 +13,7 @@ import pytest
 
 import noisebank
 from client_support import COUNT, Server
-from noisebank.bank import open_bank
+from noisebank.bank.bank import open_bank
 from noisebank.client.results import Answer
 from noisebank.core import errors
 from noisebank.core.records import Case

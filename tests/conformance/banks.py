@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 from noisebank.account.account import Account
+from noisebank.bank.opening import Confirmed, open_account
 from noisebank.core.entropy import Entropy
-from noisebank.opening import Confirmed, open_account
 from noisebank.policy.file import read_policy
 from noisebank.policy.model import Keeper, Source, Table
 from support import memory_rooms

@@ -18,11 +18,11 @@ from conformance.server import Server
 from conformance.stores import Store
 from conformance.tables import policy_of
 from conformance.writers import WRITERS, Rows, by_csv, by_pyarrow
+from noisebank.bank.opening import open_account
 from noisebank.core.errors import BadTable
 from noisebank.engines import duckdb_connection
 from noisebank.engines.csv_lines import csv_rows
 from noisebank.engines.registry import columns_of, engine_of
-from noisebank.opening import open_account
 from noisebank.policy.file import read_policy
 from noisebank.policy.model import Column, Keeper, Kind, Source, Table
 from noisebank.queries.sql import parse

@@ -22,7 +22,7 @@ from assurance.report import Row
 from assurance.second_sample import ask, second_sample
 from assurance.strace_kills import strace_kills, strace_works
 from noisebank.account.recovery import Recovered
-from noisebank.bank import JOURNAL, KEYS, LOCK, VAULT, Bank, create_bank
+from noisebank.bank.bank import JOURNAL, KEYS, LOCK, VAULT, Bank, create_bank
 from noisebank.core.durability import GroupCommit, Turn
 from noisebank.core.entropy import workload
 from noisebank.core.errors import AnswerLost, BadBank, BadTable, BankInUse, OutcomeUnknown, TableChanged, Tampered
@@ -224,7 +224,7 @@ def test_a_full_disk_ends_the_process_and_loses_nothing(folder: Path, requests: 
     answer_all(folder, requests[:1])
     code = """
 import sys
-from noisebank.bank import Bank
+from noisebank.bank.bank import Bank
 from pathlib import Path
 with Bank(Path(sys.argv[1])) as bank:
     bank.rooms.ledger._journal._database.pragma("max_page_count", 1)
@@ -348,7 +348,7 @@ def test_a_bank_that_was_cut_off_while_it_was_made_is_no_bank(tmp_path: Path, mo
     def cut(*arguments: object) -> EmbeddedChain:
         raise Crash
 
-    monkeypatch.setattr("noisebank.bank.begin_chain", cut)
+    monkeypatch.setattr("noisebank.bank.bank.begin_chain", cut)
     with pytest.raises(Crash):
         create_bank(tmp_path / "bank")
     with pytest.raises(BadBank, match="empty"):

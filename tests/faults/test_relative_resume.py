@@ -10,7 +10,7 @@ import pytest
 
 from noisebank.account.account import Account
 from noisebank.account.plain import Steps
-from noisebank.bank import create_bank, open_bank
+from noisebank.bank.bank import create_bank, open_bank
 from support import write_people
 
 SQL = "SELECT COUNT(*) FROM people WHERE age > {}"

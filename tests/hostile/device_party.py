@@ -15,6 +15,7 @@ from unittest.mock import patch
 import numpy as np
 
 from hostile.judging import Attack, Planted, Transcript
+from noisebank.bank.opening import Rooms
 from noisebank.core.errors import BadRequest, NoisebankError
 from noisebank.federated import enrolment
 from noisebank.federated.enrolment import LocalAccount, ReadRecord, RoundOrder, enrol
@@ -24,7 +25,6 @@ from noisebank.federated.learning.flower_client import MODEL, ORDER, answer_orde
 from noisebank.federated.local import NAMES, Category, Number, Schema, Terms
 from noisebank.federated.local import schema as schema_module
 from noisebank.federated.local.reports import planned
-from noisebank.opening import Rooms
 from support import memory_rooms
 
 NAME = "device"

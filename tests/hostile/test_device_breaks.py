@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from noisebank.bank import create_bank, open_bank
+from noisebank.bank.bank import create_bank, open_bank
+from noisebank.bank.opening import Rooms
 from noisebank.cli import main
 from noisebank.core.entropy import workload
 from noisebank.core.errors import NoisebankError
@@ -18,7 +19,6 @@ from noisebank.federated.enrolment import LocalAccount, enrol
 from noisebank.federated.learning import Design, Device, Order, Task, tasks
 from noisebank.federated.learning.participation import LearningAccount
 from noisebank.federated.local import Category, Number, Schema
-from noisebank.opening import Rooms
 from support import memory_rooms
 
 TOWNS = tuple(f"town {place}" for place in range(64))

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from noisebank.bank import Bank
+from noisebank.bank.bank import Bank
+from noisebank.bank.opening import Confirmed, open_account
 from noisebank.engines.registry import columns_of, engine_of
-from noisebank.opening import Confirmed, open_account
 from noisebank.policy.file import parse_policy
 from noisebank.policy.model import Policy
 from noisebank.queries.derived import Derivation, items

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from learning_support import people
-from noisebank.bank import create_bank, open_bank
+from noisebank.bank.bank import create_bank, open_bank
 from noisebank.cli import main
 from noisebank.core.entropy import simulation
 from noisebank.federated.learning import tasks

@@ -15,7 +15,7 @@ from contract.node import node_or_skip
 from crowd_played import RULES, Played, own_chain, save_test
 from learning_support import table
 from learning_support import task as sgd_task
-from noisebank.bank import Bank, create_bank, open_bank
+from noisebank.bank.bank import Bank, create_bank, open_bank
 from noisebank.federated.crowd.home_chain import FILE
 from noisebank.federated.crowd.identifiers import identifier
 from noisebank.federated.crowd.network import SMALL

@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-from noisebank.bank import create_bank, open_bank
+from noisebank.bank.bank import create_bank, open_bank
 from noisebank.service.app import make_app
 from noisebank.service.logs import Log
 from service_support import EASY, running

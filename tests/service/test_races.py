@@ -97,7 +97,7 @@ def test_a_shutdown_finishes_what_is_reserved(tmp_path):
         client.close()
         said = [json.loads(line) for line in process.log.read_text().splitlines()]  # nothing but lines of ours
         assert {line["event"] for line in said} == {"request"}
-    from noisebank.bank import open_bank
+    from noisebank.bank.bank import open_bank
 
     with open_bank(bank) as opened:
         assert not any(found.finished for found in opened.recovered.values()), "something was left in the middle"

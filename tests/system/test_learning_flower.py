@@ -20,11 +20,11 @@ import numpy as np
 import pytest
 
 from learning_support import RECORD, task
-from noisebank.bank import open_bank
+from noisebank.bank.bank import open_bank
+from noisebank.bank.opening import Rooms
 from noisebank.core.errors import Refused
 from noisebank.federated.enrolment import enrol, enrolled
 from noisebank.federated.learning import Device
-from noisebank.opening import Rooms
 from support import memory_rooms
 
 pytestmark = [pytest.mark.flower, pytest.mark.filterwarnings("ignore::DeprecationWarning")]

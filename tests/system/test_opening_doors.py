@@ -18,10 +18,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 import noisebank
-from noisebank.bank import create_bank, open_bank
+from noisebank.bank.bank import create_bank, open_bank
+from noisebank.bank.opening import Confirmed
 from noisebank.cli import main
 from noisebank.core.errors import BadPolicy, BadTable
-from noisebank.opening import Confirmed
 from noisebank.service.app import make_app
 from noisebank.service.logs import Log
 from noisebank.service.settings import Settings

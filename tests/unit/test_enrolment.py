@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from noisebank.bank.opening import Rooms, known_accounts, open_account
 from noisebank.cli import main
 from noisebank.core.errors import AnswerLost, BadRequest, BudgetExhausted, LedgerRefused
 from noisebank.core.units import Precision
@@ -17,7 +18,6 @@ from noisebank.federated.local import Category, Number, Report, Schema, estimate
 from noisebank.federated.schema_file import read_schema
 from noisebank.ledger.embedded import EmbeddedChain
 from noisebank.ledger.protocol import Unit
-from noisebank.opening import Rooms, known_accounts, open_account
 from noisebank.policy.file import read_policy
 from noisebank.verifier.verification import verify
 from support import memory_rooms, write_people

@@ -74,7 +74,7 @@ class Gateway:
 
 
 def serve(folder: Path) -> None:
-    from noisebank.bank import open_bank
+    from noisebank.bank.bank import open_bank
 
     writing = threading.Lock()
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from noisebank.bank import Bank, open_bank
+from noisebank.bank.bank import Bank, open_bank
 from noisebank.core.errors import BankInUse, KeyReused, TableChanged, VaultUnreachable
 from noisebank.core.records import Case
 from noisebank.core.units import NOTHING

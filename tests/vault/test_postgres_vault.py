@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from conformance.server import Server
-from noisebank.bank import create_bank
+from noisebank.bank.bank import create_bank
 from noisebank.core.errors import BadBank, BadRequest, OutcomeUnknown, VaultUnreachable
 from noisebank.vault import postgres_sessions as sessions
 from noisebank.vault.location import PLACE, make_vault, open_vault
@@ -168,7 +168,7 @@ def test_the_address_is_kept_for_the_banks_eyes_and_never_shown(
 
 
 def test_an_embedded_ledger_may_have_its_vault_there_and_stays_alone(database: str, tmp_path: Path) -> None:
-    from noisebank.bank import open_bank
+    from noisebank.bank.bank import open_bank
     from noisebank.core.errors import BankInUse
     from support import write_people
 

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from noisebank.bank import ACCESS
+from noisebank.bank.bank import ACCESS
 from noisebank.core.entropy import SystemEntropy
 from noisebank.service.access import Access
 from service_support import served

@@ -10,9 +10,9 @@ import pytest
 
 from conformance.server import Server
 from contract.node import node_or_skip
-from noisebank.backups.making import make_backup
-from noisebank.backups.restoring import Asked, restore
-from noisebank.bank import Bank, create_bank, open_bank
+from noisebank.bank.backup import make_backup
+from noisebank.bank.bank import Bank, create_bank, open_bank
+from noisebank.bank.restore import Asked, restore
 from noisebank.core.errors import AnswerLost, BadBank, BadLedger, BadRequest
 from noisebank.core.records import Case
 from support import write_people

@@ -178,7 +178,7 @@ def end(id: str, folder: Path, as_json: bool) -> None:
 
 
 def _access(folder: Path) -> Access:
-    from noisebank.bank import VAULT
+    from noisebank.bank.bank import VAULT
     from noisebank.core.entropy import SystemEntropy
     from noisebank.core.errors import BadBank
     from noisebank.service.access import FILE, Access

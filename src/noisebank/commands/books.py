@@ -43,7 +43,7 @@ def statement(
     from noisebank import console
     from noisebank.account.statement import openings
     from noisebank.account.statement import statement as make
-    from noisebank.bundle import write_bundle
+    from noisebank.bank.bundle import write_bundle
 
     with opened_bank(folder) as bank:
         found = bank.account(account)

@@ -30,8 +30,8 @@ def draft(table: Path, out: Path | None, column_names: str | None, header: str |
     Example:  noisebank policy draft survey.csv --column-names age,town,income
     """
     from noisebank import console
+    from noisebank.bank.policy_draft import draft_policy
     from noisebank.core.errors import BadRequest
-    from noisebank.policy.draft import draft_policy
 
     names = () if column_names is None else tuple(name.strip() for name in column_names.split(","))
     text = draft_policy(table, None if out is None else out.parent, names, header is not None)

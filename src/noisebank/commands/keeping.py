@@ -26,7 +26,7 @@ def backup(folder: Path, target: Path, with_keys: bool, as_json: bool) -> None:
     Example:  noisebank backup bank /media/backup/2026-11-16
     """
     from noisebank import console
-    from noisebank.backups.making import make_backup
+    from noisebank.bank.backup import make_backup
 
     made = make_backup(folder, target, with_keys)
     facts = made.manifest.facts
@@ -85,8 +85,8 @@ def restore(
     Example:  noisebank restore /media/backup/2026-11-16 bank --head 5f1c...
     """
     from noisebank import console
-    from noisebank.backups.restoring import Asked
-    from noisebank.backups.restoring import restore as put_back
+    from noisebank.bank.restore import Asked
+    from noisebank.bank.restore import restore as put_back
 
     done = put_back(source, folder, Asked(replace, journal, head, anchors, anchor_contract, vault, rpc))
     checked = done.checked

@@ -13,7 +13,7 @@ import click
 from noisebank.core.errors import Misuse, NoisebankError
 
 if TYPE_CHECKING:
-    from noisebank.bank import Bank
+    from noisebank.bank.bank import Bank
 
 Command = Callable[..., None]
 
@@ -73,7 +73,7 @@ wished = options(
 
 def opened_bank(folder: Path, key: Path | None = None) -> Bank:
     """The bank at `folder`; says what a crash had left to finish."""
-    from noisebank.bank import open_bank
+    from noisebank.bank.bank import open_bank
 
     bank = open_bank(folder, key)
     for name, found in bank.recovered.items():

@@ -50,7 +50,7 @@ def init(
     Example:  noisebank init bank --owner-key /media/usb/owner.key
     """
     from noisebank import console
-    from noisebank.bank import KEYS, create_bank, open_bank
+    from noisebank.bank.bank import KEYS, create_bank, open_bank
 
     create_bank(folder, owner_key, where=_where(rpc, contract, from_block, confirmations), vault=vault)
     key = owner_key or folder / KEYS / "owner.key"
@@ -117,8 +117,8 @@ def open_(
     Example:  noisebank open survey.toml --next survey
     """
     from noisebank import console
+    from noisebank.bank.opening import Confirmed
     from noisebank.core.errors import BadRequest
-    from noisebank.opening import Confirmed
     from noisebank.policy.file import read_policy
     from noisebank.policy.limits import limited, read_limits
     from noisebank.queries.cells import cubes_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from noisebank.bank import Bank
+from noisebank.bank.bank import Bank
 from noisebank.core.entropy import simulation
 from noisebank.federated.learning import Design, LearningAccount, Task, learn, open_task
 from noisebank.federated.local import Category, Number, Schema

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from noisebank.bank import Bank, open_bank
+from noisebank.bank.bank import Bank, open_bank
 from noisebank.core.entropy import SystemEntropy
 from noisebank.core.units import exact
 from noisebank.demo.clinic import ask_clinic, write_clinic

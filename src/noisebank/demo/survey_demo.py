@@ -14,7 +14,7 @@ from typing import Any
 from noisebank.account.account import Account
 from noisebank.account.answers import Answer
 from noisebank.account.statement import openings
-from noisebank.bank import Bank, create_bank
+from noisebank.bank.bank import Bank, create_bank
 from noisebank.core.entropy import workload
 from noisebank.core.records import Case
 from noisebank.core.units import NOTHING, Precision

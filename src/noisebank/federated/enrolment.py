@@ -17,6 +17,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 
+from noisebank.bank.opening import Rooms
+from noisebank.bank.own_accounts import opened_by, own_row
 from noisebank.core.digests import commitment, derived_salt, keccak, tagged
 from noisebank.core.entropy import Entropy
 from noisebank.core.errors import AnswerLost, BadRequest, Tampered
@@ -27,8 +29,6 @@ from noisebank.federated.local.moments import MAX_EPSILON, MIN_EPSILON
 from noisebank.federated.local.reports import LEVELS, planned
 from noisebank.ledger.chain import Chain
 from noisebank.ledger.protocol import THE_OWNER, AccountState, Claim, Opening, Reservation, Seal, Unit
-from noisebank.opening import Rooms
-from noisebank.owning import opened_by, own_row
 from noisebank.vault.vault import Sealed, Vault
 
 ABOUT_LOCAL = 64

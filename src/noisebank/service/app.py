@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from noisebank import __version__
-from noisebank.bank import Bank
+from noisebank.bank.bank import Bank
 from noisebank.core.entropy import Entropy, SystemEntropy
 from noisebank.core.errors import NoisebankError
 from noisebank.service import (

@@ -11,7 +11,7 @@ from noisebank.account.account import Account
 from noisebank.account.answers import read_receipt
 from noisebank.account.plain import OWNER
 from noisebank.account.statement import statement
-from noisebank.bank import Bank
+from noisebank.bank.bank import Bank
 from noisebank.core.digests import canonical, keccak
 from noisebank.core.errors import BadRequest, Tampered
 from noisebank.core.units import Precision, exact

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from noisebank.bank import Bank
+from noisebank.bank.bank import Bank
 from noisebank.ledger.rpc import RpcChain
 from noisebank.service import sgd_tasks
 from noisebank.service.problems import Turned

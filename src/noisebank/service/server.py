@@ -10,7 +10,7 @@ from contextlib import suppress
 import uvicorn
 from fastapi import FastAPI
 
-from noisebank.bank import Bank
+from noisebank.bank.bank import Bank
 from noisebank.core.errors import BadRequest, NoisebankError
 from noisebank.runtime.settled import settle
 from noisebank.service.app import make_app

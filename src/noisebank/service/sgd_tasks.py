@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from noisebank.bank import Bank
+from noisebank.bank.bank import Bank
 from noisebank.service import shown
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from flwr.app import Context
 
-from noisebank.bank import create_bank, open_bank
+from noisebank.bank.bank import create_bank, open_bank
 from noisebank.federated.enrolment import enrol, enrolled
 from noisebank.federated.learning import Device, Order
 from noisebank.federated.learning.flower_client import client_app

@@ -13,13 +13,13 @@ from noisebank.account.account import Account
 from noisebank.account.advice import suggested, why
 from noisebank.account.recovery import recover
 from noisebank.account.statement import openings
-from noisebank.bank import create_bank, open_bank
+from noisebank.bank.bank import create_bank, open_bank
+from noisebank.bank.opening import known_accounts, open_account, open_next
 from noisebank.core.entropy import SystemEntropy, workload
 from noisebank.core.errors import OutcomeUnknown, TableChanged, Tampered
 from noisebank.core.records import Case
 from noisebank.core.units import NOTHING, Precision
 from noisebank.ledger.embedded import EmbeddedChain
-from noisebank.opening import known_accounts, open_account, open_next
 from noisebank.policy.file import read_policy
 from noisebank.verifier.openings import check_openings
 from noisebank.verifier.verification import verify

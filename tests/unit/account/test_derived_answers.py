@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from noisebank.account.account import Account
 from noisebank.account.answers import Answer, Group, GroupedAnswer, Receipt
 from noisebank.account.derived import Answers, DerivedAnswer, estimates, ratio
-from noisebank.bank import create_bank, open_bank
+from noisebank.bank.bank import create_bank, open_bank
 from noisebank.core.errors import BudgetExhausted, KeyReused, Misuse, PriceMoved, ViewExhausted
 from noisebank.core.records import Case
 from noisebank.core.units import NOTHING, Precision

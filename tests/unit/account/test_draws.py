@@ -14,9 +14,9 @@ from noisebank.account.account import Account
 from noisebank.account.draws import Draws
 from noisebank.account.recovery import recover
 from noisebank.account.statement import openings
+from noisebank.bank.opening import known_accounts, open_account, open_next
 from noisebank.core.errors import DrawsExhausted
 from noisebank.core.records import Case
-from noisebank.opening import known_accounts, open_account, open_next
 from noisebank.policy.file import read_policy
 from noisebank.privacy.calibration import EPSILON_MARGIN, MAX_DRAWS
 from noisebank.verifier import openings as opened

@@ -12,9 +12,9 @@ from noisebank import console
 from noisebank.account.account import Account
 from noisebank.account.answers import Quote
 from noisebank.account.statement import Statement, statement
+from noisebank.bank.opening import open_account, open_next
 from noisebank.core.errors import BadRequest, LedgerRefused
 from noisebank.core.units import Precision
-from noisebank.opening import open_account, open_next
 from noisebank.policy.file import read_policy
 from noisebank.privacy.calibration import account_epsilon, budget_precision
 from noisebank.privacy.odometer import raised_epsilon

@@ -14,7 +14,7 @@ import pytest
 from assurance.memory_soak import memory_soak, open_wide, questions
 from noisebank.account import cube_state as knowing
 from noisebank.account.account import Account
-from noisebank.bank import Bank, create_bank, open_bank
+from noisebank.bank.bank import Bank, create_bank, open_bank
 from noisebank.core.caches import EVERY_CACHE, OVERHEAD, BoundedCache, deep_size, remembering
 from noisebank.core.errors import BudgetExhausted, NoisebankError
 from noisebank.planning.linear import from_weights, query_size

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from learning_support import DESIGN, PRICED, RECORD, table, task
+from noisebank.bank.opening import Rooms, known_accounts
 from noisebank.core.errors import AlreadyTookPart, AnswerLost, BadRequest, BudgetExhausted, TableChanged, Tampered
 from noisebank.federated.enrolment import enrol
 from noisebank.federated.learning import (
@@ -26,7 +27,6 @@ from noisebank.federated.learning import (
 from noisebank.federated.local import Report
 from noisebank.ledger.embedded import EmbeddedChain
 from noisebank.ledger.protocol import Seal, Unit
-from noisebank.opening import Rooms, known_accounts
 from noisebank.verifier.verification import verify
 from support import memory_rooms
 

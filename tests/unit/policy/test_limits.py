@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from noisebank.bank.opening import open_account
 from noisebank.core.errors import BadRequest, Misuse
-from noisebank.opening import open_account
 from noisebank.policy.file import read_policy
 from noisebank.policy.limits import limited, read_limits
 from noisebank.policy.model import Neighbours, Policy

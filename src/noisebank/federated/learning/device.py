@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from noisebank.bank.opening import Rooms
 from noisebank.core.digests import keccak, tagged
 from noisebank.core.errors import AlreadyTookPart, BadRequest, KeyReused
 from noisebank.core.units import Exact, exact
@@ -21,7 +22,6 @@ from noisebank.federated.enrolment import LocalAccount, RoundOrder
 from noisebank.federated.learning.task import Task
 from noisebank.federated.local import Schema
 from noisebank.federated.local.mechanism import clean
-from noisebank.opening import Rooms
 from noisebank.vault.vault import Request
 
 if TYPE_CHECKING:

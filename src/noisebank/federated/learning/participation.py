@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from noisebank.bank.opening import Rooms
+from noisebank.bank.own_accounts import opened_by, own_row
 from noisebank.core.digests import commitment, derived_salt, keccak, tagged
 from noisebank.core.entropy import simulation
 from noisebank.core.errors import (
@@ -28,8 +30,6 @@ from noisebank.core.errors import (
 )
 from noisebank.federated.learning.task import Task
 from noisebank.ledger.protocol import THE_OWNER, AccountState, Claim, Opening, Reservation, Run, Seal, Unit
-from noisebank.opening import Rooms
-from noisebank.owning import opened_by, own_row
 from noisebank.vault.vault import Request, Sealed
 
 if TYPE_CHECKING:

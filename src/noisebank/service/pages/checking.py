@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
 
-from noisebank.bank import Bank
+from noisebank.bank.bank import Bank
 from noisebank.core.errors import NoisebankError
 from noisebank.ledger.rpc import RpcChain
 from noisebank.service.problems import Turned

@@ -11,20 +11,8 @@ from types import TracebackType
 
 from noisebank.account.account import Account
 from noisebank.account.recovery import Recovered, check_history, recover
-from noisebank.core.durability import sync_folder
-from noisebank.core.entropy import Entropy, SystemEntropy
-from noisebank.core.errors import BadBank, BadRequest, BankInUse
-from noisebank.engines.engine import Inspection
-from noisebank.handover import rotate_curator
-from noisebank.ledger.chain import Chain
-from noisebank.ledger.chain_config import Where, read_where, write_where
-from noisebank.ledger.embedded import EmbeddedChain, begin_chain
-from noisebank.ledger.journal import FILE as JOURNAL
-from noisebank.ledger.journal import Journal
-from noisebank.ledger.protocol import Head, Role
-from noisebank.ledger.rpc import RpcChain
-from noisebank.ledger.signing import Key
-from noisebank.opening import (
+from noisebank.bank.key_rotation import rotate_curator
+from noisebank.bank.opening import (
     UNCONFIRMED,
     Confirmed,
     Moved,
@@ -35,12 +23,24 @@ from noisebank.opening import (
     open_next,
     unseen,
 )
+from noisebank.bank.watch import Watch
+from noisebank.core.durability import sync_folder
+from noisebank.core.entropy import Entropy, SystemEntropy
+from noisebank.core.errors import BadBank, BadRequest, BankInUse
+from noisebank.engines.engine import Inspection
+from noisebank.ledger.chain import Chain
+from noisebank.ledger.chain_config import Where, read_where, write_where
+from noisebank.ledger.embedded import EmbeddedChain, begin_chain
+from noisebank.ledger.journal import FILE as JOURNAL
+from noisebank.ledger.journal import Journal
+from noisebank.ledger.protocol import Head, Role
+from noisebank.ledger.rpc import RpcChain
+from noisebank.ledger.signing import Key
 from noisebank.policy.file import read_policy
 from noisebank.policy.model import Policy
 from noisebank.vault.location import FILE as VAULT
 from noisebank.vault.location import make_vault, on_postgres, open_vault
 from noisebank.vault.postgres_vault import PostgresVault
-from noisebank.watch import Watch
 
 __all__ = [
     "ACCESS",

@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from noisebank.backups.checking import check, journal_lines, one_file, replayed, vault_in
-from noisebank.backups.copying import change, copy_database, copy_vault
-from noisebank.backups.manifest import FILE as MANIFEST
-from noisebank.backups.manifest import Manifest, digest, write_manifest
-from noisebank.backups.room import LOCK, copy_file, finish, room_for
-from noisebank.bank import ACCESS, JOURNAL, KEYS, LEDGER, OUTBOX, VAULT, sealing_key
+from noisebank.bank.backup_checks import check, journal_lines, one_file, replayed, vault_in
+from noisebank.bank.backup_copy import change, copy_database, copy_vault
+from noisebank.bank.backup_folder import LOCK, copy_file, finish, room_for
+from noisebank.bank.bank import ACCESS, JOURNAL, KEYS, LEDGER, OUTBOX, VAULT, sealing_key
+from noisebank.bank.manifest import FILE as MANIFEST
+from noisebank.bank.manifest import Manifest, digest, write_manifest
 from noisebank.core.errors import BadBank
 from noisebank.ledger.chain_config import read_where, write_where
 from noisebank.vault.location import on_postgres, open_postgres_vault

@@ -9,11 +9,11 @@ import pytest
 from support import memory_rooms, write_people
 
 from noisebank.verifier.verification import verify
-from noisebank.bank import create_bank, open_bank
+from noisebank.bank.bank import create_bank, open_bank
 from noisebank.core.errors import BadRequest, KeyReused, Misuse, TableChanged, Tampered
 from noisebank.ledger.embedded import EmbeddedChain
 from noisebank.ledger.protocol import Seal
-from noisebank.opening import Confirmed, open_account, open_next
+from noisebank.bank.opening import Confirmed, open_account, open_next
 from noisebank.account.account import Account
 from noisebank.planning.reuse import Plan
 from noisebank.policy.file import read_policy

@@ -10,11 +10,11 @@ from pathlib import Path
 import apsw
 
 from noisebank.account.statement import opened_records
+from noisebank.bank.opening import read_row
+from noisebank.bank.own_accounts import OPENED_BY, opened_as
 from noisebank.core.errors import BadBank, NoisebankError, Tampered, kind_of
 from noisebank.core.records import Case
 from noisebank.ledger.journal import Journal
-from noisebank.opening import read_row
-from noisebank.owning import OPENED_BY, opened_as
 from noisebank.vault.sqlite_vault import SqliteVault
 from noisebank.vault.vault import Vault
 from noisebank.verifier.comparison import History

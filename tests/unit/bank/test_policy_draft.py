@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from noisebank.bank.policy_draft import draft_policy
 from noisebank.core.errors import BadPolicy, BadTable, Misuse
-from noisebank.policy.draft import draft_policy
 from noisebank.policy.file import parse_policy
 from noisebank.policy.model import Kind, Policy
 from noisebank.queries.derived import check_queries

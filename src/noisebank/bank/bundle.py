@@ -7,7 +7,7 @@ import zipfile
 from pathlib import Path
 
 from noisebank.account.statement import openings
-from noisebank.bank import Bank
+from noisebank.bank.bank import Bank
 from noisebank.verifier.bundle import HEAD, JOURNAL, OPENINGS
 
 

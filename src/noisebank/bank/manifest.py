@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from noisebank.backups.room import LOCK
+from noisebank.bank.backup_folder import LOCK
 from noisebank.core.digests import tagged
 from noisebank.core.durability import write_once
 from noisebank.core.errors import BadBank, Tampered

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from noisebank.backups.checking import Checked, check, vault_in
-from noisebank.backups.copying import change, copy_database, rows_of, write_journal
-from noisebank.backups.journals import newest_journal
-from noisebank.backups.manifest import Manifest, check_bytes, check_names, read_manifest
-from noisebank.backups.room import beside, copy_file, finish, room_for
-from noisebank.bank import ACCESS, JOURNAL, KEYS, LEDGER, VAULT, lock_bank
+from noisebank.bank.backup_checks import Checked, check, vault_in
+from noisebank.bank.backup_copy import change, copy_database, rows_of, write_journal
+from noisebank.bank.backup_folder import beside, copy_file, finish, room_for
+from noisebank.bank.backup_journals import newest_journal
+from noisebank.bank.bank import ACCESS, JOURNAL, KEYS, LEDGER, VAULT, lock_bank
+from noisebank.bank.manifest import Manifest, check_bytes, check_names, read_manifest
 from noisebank.core.entropy import SystemEntropy
 from noisebank.core.errors import BadBank, BadLedger, BadRequest, Tampered
 from noisebank.ledger.anchors import find_anchors

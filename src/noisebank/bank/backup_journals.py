@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from noisebank.backups.checking import journal_lines, one_file, replayed
+from noisebank.bank.backup_checks import journal_lines, one_file, replayed
 from noisebank.core.errors import BadBank, NoisebankError, Tampered
 from noisebank.ledger.journal import FILE, read_lines
 from noisebank.verifier.bundle import read_bundle

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from noisebank.account.account import Account
+from noisebank.bank.own_accounts import OPENED_BY, opened_as, opened_by, own_row
 from noisebank.core.digests import commitment
 from noisebank.core.entropy import Entropy
 from noisebank.core.errors import BadBank, BadRequest, BadTable
@@ -17,7 +18,6 @@ from noisebank.engines.headers import check_header
 from noisebank.engines.registry import columns_of, engine_of
 from noisebank.ledger.chain import Chain
 from noisebank.ledger.protocol import AccountState, Opening, Role
-from noisebank.owning import OPENED_BY, opened_as, opened_by, own_row
 from noisebank.policy.file import check_filled
 from noisebank.policy.model import Policy, kept_source, policy_from_public, source_from_kept
 from noisebank.privacy.calibration import budget_precision
