@@ -13,8 +13,8 @@ from typing import Any
 from noisebank.bank.bank import create_bank, open_bank
 from noisebank.core.entropy import SystemEntropy
 from noisebank.ledger.signing import Key
-from noisebank.service.access import FILE, Access
-from noisebank.service.desk import Desk
+from noisebank.service.auth import FILE, Access
+from noisebank.service.operations import Desk
 from noisebank.service.roles import Part
 from support import write_people
 

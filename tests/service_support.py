@@ -22,8 +22,8 @@ import uvicorn
 from fastapi import FastAPI
 
 from noisebank.bank.bank import Bank, create_bank, open_bank
-from noisebank.service.access import Access
 from noisebank.service.app import make_app
+from noisebank.service.auth import Access
 from noisebank.service.logs import Log
 from noisebank.service.roles import Part
 from noisebank.service.server import configured

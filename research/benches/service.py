@@ -25,7 +25,7 @@ from noisebank.bank.bank import create_bank, open_bank
 from noisebank.core.entropy import SystemEntropy
 from noisebank.ledger.journal import FILE as FILE_OF_JOURNAL
 from noisebank.ledger.journal import Journal
-from noisebank.service.access import FILE, Access
+from noisebank.service.auth import FILE, Access
 from noisebank.service.roles import Part
 from noisebank.verifier.verification import verify
 from research.benches import load_generator as load

@@ -33,7 +33,7 @@ from noisebank.engines.engine import Engine
 from noisebank.planning.pricing import Wish
 from noisebank.privacy.noise import Law, draw
 from noisebank.queries.query import Function, Query, Question
-from noisebank.service.desk import Desk
+from noisebank.service.operations import Desk
 from support import PEOPLE, memory_account, write_people
 
 LIMITS = {"ann": Precision.floor(Fraction(2)), "bob": Precision.floor(Fraction(1, 4))}

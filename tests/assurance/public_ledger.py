@@ -35,7 +35,7 @@ from noisebank.ledger.embedded import EmbeddedChain
 from noisebank.planning.pricing import PrecisionWish, wish
 from noisebank.planning.relative import RelativeWish
 from noisebank.queries.sensitivity import saturation
-from noisebank.service import shown
+from noisebank.service import serializers as shown
 from research.accuracy.looks import Goal, next_step
 from support import memory_account, write_people
 

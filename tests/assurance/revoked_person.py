@@ -11,9 +11,9 @@ from typing import Any
 from unittest.mock import patch
 
 from assurance.report import Finding
-from noisebank.service import access as access_module
-from noisebank.service.access import Access
-from noisebank.service.gate import COOKIE
+from noisebank.service import auth as access_module
+from noisebank.service.auth import Access
+from noisebank.service.authenticator import COOKIE
 from noisebank.service.roles import Part
 from service_support import COUNT, Counter, counter
 

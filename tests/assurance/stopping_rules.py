@@ -34,7 +34,7 @@ from noisebank.planning.pricing import PrecisionWish
 from noisebank.policy.file import read_policy
 from noisebank.privacy.calibration import budget_precision
 from noisebank.privacy.odometer import promised_epsilon, raised_epsilon
-from noisebank.service.pages.plain_words import at_best, within_budget
+from noisebank.service.web.formatting import at_best, within_budget
 from support import memory_rooms
 
 FALSE_ALARM = 1e-8

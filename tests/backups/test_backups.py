@@ -23,7 +23,7 @@ from noisebank.core.entropy import SystemEntropy
 from noisebank.core.errors import AnswerLost, BadBank, BankInUse, NoisebankError, Tampered
 from noisebank.core.records import Case
 from noisebank.core.units import NOTHING
-from noisebank.service import access
+from noisebank.service import auth as access
 
 SMOKERS = "SELECT COUNT(*) FROM people WHERE smoker"
 
@@ -297,7 +297,7 @@ def test_journals_of_others_and_damaged_ones_are_left_aside(folder: Path, tmp_pa
 
 
 def test_api_keys_are_copied_and_revoked_ones_stay_revoked_where_that_is_known(folder: Path, tmp_path: Path) -> None:
-    from noisebank.service.access import Access
+    from noisebank.service.auth import Access
     from noisebank.service.roles import Part
 
     assert access.FILE == ACCESS

@@ -20,11 +20,11 @@ from noisebank.ledger.anchors import anchor, deploy_anchors
 from noisebank.ledger.embedded import EmbeddedChain
 from noisebank.ledger.node import Node as RpcNode
 from noisebank.policy.file import parse_policy
-from noisebank.service.access import Access
-from noisebank.service.pages.draft import Draft, built, fresh, wished
-from noisebank.service.pages.plain_words import within_budget
-from noisebank.service.pages.spending import MOST_POINTS, Curve, Spending
+from noisebank.service.auth import Access
 from noisebank.service.roles import Scope
+from noisebank.service.web.formatting import within_budget
+from noisebank.service.web.query_form import Draft, built, fresh, wished
+from noisebank.service.web.spending import MOST_POINTS, Curve, Spending
 
 ASK = "/d/clinic/console/ask"
 

@@ -20,7 +20,7 @@ from contract.node import Node, node_or_skip
 from noisebank.bank.bank import Bank, create_bank, open_bank
 from noisebank.ledger.rpc import deploy
 from noisebank.ledger.signing import Key
-from noisebank.service.access import Access
+from noisebank.service.auth import Access
 from noisebank.service.roles import Part
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def test_a_wallet_signs_in_and_agrees_to_each_answer(page: Page, tmp_path: Path)
             desk.access._run("UPDATE people SET must_sign = 1 WHERE name = ?", ("wanda",))
             wanda = desk.access.person("wanda")
             assert wanda and wanda.must_sign
-            from noisebank.service.desk import Desk
+            from noisebank.service.operations import Desk
 
             Desk(bank).set_limit("clinic", wanda, "1")
             page.get_by_role("button", name="Sign in with your wallet").click()

@@ -16,16 +16,14 @@ import noisebank
 from client_support import Server
 from noisebank.client.failures import ERRORS
 from noisebank.client.sync import Client, RemoteAccount
-from noisebank.service import (
-    routes_asking,
-    routes_learning,
-    routes_ledger,
-    routes_owning,
-    routes_public,
-    routes_sessions,
-    routes_signing_in,
-)
-from noisebank.service.problems import FIELDS, every_problem
+from noisebank.service.api import analysts as routes_owning
+from noisebank.service.api import answers as routes_asking
+from noisebank.service.api import learning as routes_learning
+from noisebank.service.api import ledger as routes_ledger
+from noisebank.service.api import public as routes_public
+from noisebank.service.api import sessions as routes_sessions
+from noisebank.service.api import sign_in as routes_signing_in
+from noisebank.service.errors import FIELDS, every_problem
 
 PAGE = (Path(__file__).parents[2] / "docs" / "api.md").read_text()
 ROUTERS = (

@@ -14,9 +14,9 @@ import pytest
 from noisebank.core.durability import GroupCommit, Turn
 from noisebank.core.entropy import SystemEntropy
 from noisebank.core.records import Case
-from noisebank.service.access import LOOK_SECONDS, Access
-from noisebank.service.pace import Room
-from noisebank.service.problems import Turned
+from noisebank.service.auth import LOOK_SECONDS, Access
+from noisebank.service.errors import Turned
+from noisebank.service.limits import Room
 from noisebank.service.roles import Part
 from support import memory_account, write_people
 

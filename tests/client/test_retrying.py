@@ -17,7 +17,7 @@ from noisebank.client.results import Answer, Facts
 from noisebank.client.sync import Client, RemoteAccount
 from noisebank.core import errors
 from noisebank.core.units import Precision
-from noisebank.service.problems import OF_THE_BANK, Turned, body_of, every_problem
+from noisebank.service.errors import OF_THE_BANK, Turned, body_of, every_problem
 
 PLAIN = {
     "kind": "answer", "id": "ab", "sql": "SELECT count(*) FROM t", "value": 12.5, "exact": "25/2", "stddev": 2.0,

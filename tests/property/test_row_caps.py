@@ -22,7 +22,7 @@ from noisebank.policy.model import Policy
 from noisebank.queries.derived import Derivation, items
 from noisebank.queries.sensitivity import sensitivity, sensitivity_squared
 from noisebank.queries.sql import parse
-from noisebank.service.desk import Desk
+from noisebank.service.operations import Desk
 from support import memory_rooms
 
 POLICY = """\

@@ -29,9 +29,9 @@ from noisebank.ledger.node import Node
 from noisebank.ledger.rpc import deploy
 from noisebank.ledger.signing import Key
 from noisebank.service.app import make_app
-from noisebank.service.crowd_tasks import CrowdTasks
+from noisebank.service.blockfl_tasks import CrowdTasks
+from noisebank.service.learning_schemas import CrowdTask, LearningTasks, RoundOut, SgdTask
 from noisebank.service.settings import Settings
-from noisebank.service.wire_learning import CrowdTask, LearningTasks, RoundOut, SgdTask
 from service_support import EASY, make_bank, running
 
 NASTY = "</h1><script>alert(1)</script>"

@@ -107,7 +107,7 @@ def test_a_shutdown_finishes_what_is_reserved(tmp_path):
 
 def _owner_key(bank) -> str:
     from noisebank.core.entropy import SystemEntropy
-    from noisebank.service.access import FILE, Access
+    from noisebank.service.auth import FILE, Access
 
     access = Access(bank / FILE, SystemEntropy())
     secret, _ = access.make_key("owner")

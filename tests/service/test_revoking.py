@@ -19,8 +19,8 @@ from eth_account.messages import encode_defunct
 from assurance.revoked_person import revoked_person
 from noisebank.cli import main
 from noisebank.core.entropy import SystemEntropy
-from noisebank.service.access import FILE, MOST_SESSIONS, Access
-from noisebank.service.problems import Turned
+from noisebank.service.auth import FILE, MOST_SESSIONS, Access
+from noisebank.service.errors import Turned
 from noisebank.service.roles import Part
 from service_support import COUNT, EASY, Counter, counter
 

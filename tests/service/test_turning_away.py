@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from noisebank.runtime.gathering import apart
-from noisebank.service import problems
+from noisebank.service import errors as problems
 from noisebank.service.wallet import message_to_sign
 from service_support import COUNT, EASY, WALLET, counter
 
@@ -197,9 +197,9 @@ def test_a_wallet_that_nobody_has(desk, wallet):
 def _agreed(desk, key, max_cost, deadline, sql=COUNT, signer=WALLET):
     from eth_account import Account
 
-    from noisebank.service.desk import wish_text
+    from noisebank.service.operations import wish_text
+    from noisebank.service.schemas import WishIn
     from noisebank.service.wallet import Spend, typed_spend
-    from noisebank.service.wire import WishIn
 
     account = desk.bank.account("people")
     spend = Spend(account.id, sql, wish_text(WishIn(**{**WISH, "sql": sql})), key, max_cost, deadline)

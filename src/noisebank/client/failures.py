@@ -6,7 +6,7 @@ from typing import Any
 
 from noisebank.core import errors
 from noisebank.core.units import exact
-from noisebank.service.problems import FIELDS, OF_THE_BANK, OF_THE_SERVICE, TYPE
+from noisebank.service.errors import FIELDS, OF_THE_BANK, OF_THE_SERVICE, TYPE
 
 ERRORS: dict[str, type[errors.NoisebankError]] = {
     **{problem.name: kind for kind, problem in OF_THE_BANK.items()},

@@ -11,7 +11,7 @@ import click
 from noisebank.commands.options import as_json, guarded, in_bank
 
 if TYPE_CHECKING:
-    from noisebank.service.access import Access
+    from noisebank.service.auth import Access
 
 
 @click.group("key")
@@ -181,7 +181,7 @@ def _access(folder: Path) -> Access:
     from noisebank.bank.bank import VAULT
     from noisebank.core.entropy import SystemEntropy
     from noisebank.core.errors import BadBank
-    from noisebank.service.access import FILE, Access
+    from noisebank.service.auth import FILE, Access
 
     if not (folder / "keys").is_dir() and not (folder / VAULT).is_file():
         raise BadBank(f"{folder} is no bank; make one with `noisebank init {folder}`")

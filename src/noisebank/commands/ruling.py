@@ -35,7 +35,7 @@ def limit(name: str, epsilon: str, folder: Path, account: str | None, owner_key:
     from noisebank.core.entropy import SystemEntropy
     from noisebank.core.units import exact
     from noisebank.privacy.calibration import budget_precision
-    from noisebank.service.access import FILE, Access
+    from noisebank.service.auth import FILE, Access
 
     with opened_bank(folder, owner_key) as bank:
         found = bank.account(account)

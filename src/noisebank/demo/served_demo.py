@@ -12,7 +12,7 @@ from noisebank.demo.clinic import ask_clinic, write_clinic
 from noisebank.demo.phones import learn_something
 from noisebank.demo.survey_demo import Demonstration
 from noisebank.privacy.calibration import budget_precision
-from noisebank.service.access import FILE, Access
+from noisebank.service.auth import FILE, Access
 from noisebank.service.roles import Part
 from noisebank.service.server import listening, serve
 from noisebank.service.settings import Settings, read_settings

@@ -16,28 +16,26 @@ from noisebank import __version__
 from noisebank.bank.bank import Bank
 from noisebank.core.entropy import Entropy, SystemEntropy
 from noisebank.core.errors import NoisebankError
-from noisebank.service import (
-    routes_asking,
-    routes_learning,
-    routes_ledger,
-    routes_owning,
-    routes_public,
-    routes_sessions,
-    routes_signing_in,
-)
-from noisebank.service.access import FILE, Access
-from noisebank.service.desk import Desk
+from noisebank.service.api import analysts as routes_owning
+from noisebank.service.api import answers as routes_asking
+from noisebank.service.api import learning as routes_learning
+from noisebank.service.api import ledger as routes_ledger
+from noisebank.service.api import public as routes_public
+from noisebank.service.api import sessions as routes_sessions
+from noisebank.service.api import sign_in as routes_signing_in
+from noisebank.service.auth import FILE, Access
+from noisebank.service.authenticator import Gate
+from noisebank.service.errors import MEDIA, Turned, body_of
 from noisebank.service.events import Streams
-from noisebank.service.frontdoor import FrontDoor
-from noisebank.service.gate import Gate
 from noisebank.service.learning import Learning
+from noisebank.service.limits import Room
 from noisebank.service.logs import Log
 from noisebank.service.metrics import Metrics
-from noisebank.service.pace import Room
-from noisebank.service.pages import add_pages
-from noisebank.service.pages.rendering import bare_problem, problem_page, wants_page
-from noisebank.service.problems import MEDIA, Turned, body_of
+from noisebank.service.middleware import FrontDoor
+from noisebank.service.operations import Desk
 from noisebank.service.settings import Settings
+from noisebank.service.web import add_pages
+from noisebank.service.web.rendering import bare_problem, problem_page, wants_page
 
 ABOUT = """A privacy bank: statistical questions, noisy answers, an enforced budget, books that anyone can check.
 

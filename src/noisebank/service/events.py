@@ -7,7 +7,7 @@ import json
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from noisebank.service.problems import Turned
+from noisebank.service.errors import Turned
 from noisebank.service.settings import Settings
 
 EVERY = 0.25

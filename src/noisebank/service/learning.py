@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from noisebank.bank.bank import Bank
 from noisebank.ledger.rpc import RpcChain
-from noisebank.service import sgd_tasks
-from noisebank.service.problems import Turned
+from noisebank.service import fedsgd_tasks as sgd_tasks
+from noisebank.service.errors import Turned
 from noisebank.service.settings import Settings
 
 if TYPE_CHECKING:
     from noisebank.federated.crowd.auditing import TaskReport
-    from noisebank.service.crowd_tasks import CrowdTasks
+    from noisebank.service.blockfl_tasks import CrowdTasks
 
 
 class Learning:
@@ -23,7 +23,7 @@ class Learning:
         self._bank, own = bank, bank.ledger.url if isinstance(bank.ledger, RpcChain) else ""
         self.crowd: CrowdTasks | None = None
         if settings.learning or own:
-            from noisebank.service.crowd_tasks import CrowdTasks
+            from noisebank.service.blockfl_tasks import CrowdTasks
 
             self.crowd = CrowdTasks(settings, own)
 

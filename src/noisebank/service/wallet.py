@@ -11,7 +11,7 @@ from noisebank.core.digests import keccak
 from noisebank.core.errors import Tampered
 from noisebank.ledger.abi import ADDRESS
 from noisebank.ledger.signing import recover
-from noisebank.service.problems import Turned
+from noisebank.service.errors import Turned
 
 STATEMENT = "Sign in to noisebank. This costs nothing and sends no transaction."
 MAX_MESSAGE = 2_000

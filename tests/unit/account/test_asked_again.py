@@ -21,7 +21,7 @@ from noisebank.core.records import Case
 from noisebank.core.units import NOTHING, Precision
 from noisebank.planning.pricing import NoiseWish
 from noisebank.queries.query import Question
-from noisebank.service import shown
+from noisebank.service import serializers as shown
 from support import memory_account, write_people
 
 SQL = "SELECT count(*) FROM people WHERE smoker"

@@ -1,0 +1,35 @@
+"""Sessions that are open: one's own, or everybody's for the owner; and ending them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Request
+from starlette.responses import JSONResponse, Response
+
+from noisebank.service.api.public import PROBLEMS
+from noisebank.service.authenticator import SIGNED_IN
+from noisebank.service.roles import Caller, Scope
+from noisebank.service.schemas import SessionsOut
+
+router = APIRouter(prefix="/v1/sessions", tags=["sign-in"], responses=PROBLEMS)
+Somebody = Annotated[Caller, Depends(SIGNED_IN)]
+
+
+def whose(caller: Caller) -> str | None:
+    """Whose sessions somebody sees and ends: their own, or with `manage` everybody's."""
+    return None if Scope.MANAGE in caller.scopes else caller.person.name
+
+
+@router.get("", name="sessions", response_model=SessionsOut)
+async def sessions(request: Request, caller: Somebody) -> Response:
+    """The sessions that are open, oldest first: one's own; with `manage`, everybody's."""
+    found = request.app.state.access.sessions(whose(caller))
+    return JSONResponse({"sessions": [{**each.to_json(), "current": each.id == caller.session} for each in found]})
+
+
+@router.delete("/{id}", name="end", status_code=204, response_class=Response)
+async def end(request: Request, id: str, caller: Somebody) -> Response:
+    """Ends a session, at once: one of one's own; with `manage`, anybody's."""
+    request.app.state.access.end_session_of(whose(caller), id)
+    return Response(status_code=204)

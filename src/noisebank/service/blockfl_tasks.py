@@ -1,0 +1,211 @@
+"""Tasks of a crowd, followed beside the requests: no page waits long for a node that is away."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from noisebank.core.errors import BadLedger, NoisebankError
+from noisebank.ledger.node import Node, NodeError
+from noisebank.service import serializers as shown
+from noisebank.service.errors import Turned
+from noisebank.service.model_scores import Scores
+from noisebank.service.settings import Settings
+
+if TYPE_CHECKING:
+    from noisebank.federated.crowd.auditing import TaskReport
+    from noisebank.federated.crowd.books import TaskBooks
+    from noisebank.federated.crowd.registry import Registry
+    from noisebank.federated.crowd.terms import Terms
+    from noisebank.ledger.follower import Follower
+
+FRESH, AGAIN = 2.0, 60.0
+"""Seconds until the chain is asked again; where there is no registry, until it is looked for again."""
+FIRST_WAIT, WAIT = 5.0, 0.3
+AT_ONCE = 20_000
+"""Blocks that are read before somebody may look at what is known so far."""
+MOST_SCORED = 60
+
+
+class Errand:
+    """Work on a thread of its own; who cannot wait goes on without it, and so does the end of the process."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self._thread = threading.Thread(target=work, name="crowd", daemon=True)
+        self._thread.start()
+
+    def wait(self, seconds: float) -> bool:
+        """Whether it is done by then."""
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+
+class CrowdTasks:
+    """One registry's tasks. Safe for many threads."""
+
+    def __init__(self, settings: Settings, own_chain: str) -> None:
+        from noisebank.federated.crowd.reading import ReadStore
+
+        self._settings, self._own = settings, not settings.learning
+        self.where = settings.learning or own_chain
+        self.store, self.scores = ReadStore(settings.learning_models), Scores(settings.learning_test)
+        self.trouble = ""
+        self._registry: Registry | None = None
+        self._budgets: dict[str, Follower] = {}
+        self._errand: Errand | None = None
+        self._next, self._looked, self._closed, self._access = 0.0, False, False, threading.Lock()
+
+    def close(self) -> None:
+        """Nothing was written."""
+        self._closed = True
+        if self._errand is not None:
+            self._errand.wait(FIRST_WAIT)
+        self.scores.close()
+
+    def briefs(self) -> list[dict[str, Any]]:
+        """Every task, newest first."""
+        from noisebank.federated.crowd.described import brief, stored_terms
+
+        with self._books() as found:
+            return [brief(books, stored_terms(books, self.store)) for books in reversed(found.values())]
+
+    def task(self, id: bytes) -> dict[str, Any] | None:
+        """One task; None if it is not here."""
+        from noisebank.federated.crowd.described import described, stored_terms
+
+        with self._books() as found:
+            if id not in found:
+                return None
+            books = found[id]
+            terms = stored_terms(books, self.store)
+            plain = described(books, terms)
+            models = self._models(books)
+        accuracies, pending = self.scores.of(terms, self.store, models) if terms else ({}, False)
+        for row in plain["rounds"]:
+            row["accuracy"], row["accuracy_with_noise"] = accuracies.get(row["round"], (None, None))
+        registry = self._registry
+        return plain | {
+            "contract": registry.contract if registry else "",
+            "chain_id": registry.chain_id if registry else 0,
+            "initial_accuracy": accuracies.get(0, (None, None))[0],
+            "measuring": pending,
+            "test": Path(self.scores.test).name or None,  # a path is nobody's business
+            "test_trouble": self.scores.trouble.replace(self.scores.test, Path(self.scores.test).name),
+            "spending": self._spending(terms, id) if terms and terms.mode == "sound" else None,
+        }
+
+    def round(self, id: bytes, number: int) -> dict[str, Any]:
+        """One round of a task in full."""
+        from noisebank.federated.crowd.described import round_in_full, stored_terms
+
+        with self._books() as found:
+            if id not in found or not 1 <= number <= len(found[id].rounds):
+                raise Turned("not-found", "this task has no such round")
+            return round_in_full(found[id], stored_terms(found[id], self.store), self.store, number)
+
+    def verify(self, id: bytes, progress: Callable[[int, int], None]) -> TaskReport:
+        """Re-runs the task from the chain and the models, with nothing of what the pages know."""
+        from noisebank.federated.crowd.auditing import verify_task
+        from noisebank.federated.crowd.charging import unpaid
+        from noisebank.federated.crowd.described import stored_terms
+
+        registry = self._opened()
+
+        def receipts(books: TaskBooks) -> list[str]:
+            terms = stored_terms(books, self.store)
+            return unpaid(registry.node, terms, books) if terms else ["the terms are not stored here"]
+
+        try:
+            return verify_task(registry, self.store, id, None, progress, receipts)
+        except NodeError as error:
+            raise BadLedger(str(error)) from None
+
+    # -- parts ---------------------------------------------------------------------------------
+
+    @contextmanager
+    def _books(self) -> Iterator[dict[bytes, TaskBooks]]:
+        """All books, as new as can be had without waiting long; held still meanwhile."""
+        with self._access:
+            if self._due():
+                self._errand = Errand(self._look)
+            errand, first = self._errand, not self._looked
+        if errand is not None:
+            errand.wait(FIRST_WAIT if first else WAIT)
+        if self._registry is None:
+            yield {}
+            return
+        with self._registry.turn:
+            yield self._registry.known
+
+    def _due(self) -> bool:
+        idle = self._errand is None or self._errand.wait(0)
+        return bool(self.where) and idle and not self._closed and time.monotonic() >= self._next
+
+    def _look(self) -> None:
+        """Reads what has come since. Runs on a thread of its own, one at a time."""
+        pause = FRESH
+        try:
+            if self._registry is None:
+                self._registry = self._opened()
+            self._registry.follow(AT_ONCE)
+            while self._registry.behind and not self._closed:
+                self.trouble, self._looked = f"{self._registry.behind} of its blocks are still to be read", True
+                self._registry.follow(AT_ONCE)
+            for follower in list(self._budgets.values()):
+                follower.sync(3.0)
+            self.trouble = ""
+        except (NoisebankError, NodeError) as error:
+            if self._own and self._registry is None and isinstance(error, BadLedger):
+                pause = AGAIN  # the bank's own chain has no registry, or nobody has said where
+            else:
+                self.trouble = str(error).replace(self.where, Path(self.where).name)
+        self._next, self._looked = time.monotonic() + pause, True
+
+    def _opened(self) -> Registry:
+        from noisebank.federated.crowd.reading import FolderNode
+        from noisebank.federated.crowd.registry import Registry
+
+        node = Node(self.where, 5.0) if "://" in self.where else FolderNode(Path(self.where))
+        try:
+            return Registry(node, self._settings.learning_contract or None)
+        except NodeError as error:
+            raise BadLedger(str(error)) from None
+
+    def _models(self, books: TaskBooks) -> list[tuple[int, bytes, str]]:
+        """The newest averages and the model that all began from."""
+        task = books.posted.task.hex()
+        finished = [(round.number, round.model, task) for round in books.rounds if round.model is not None]
+        return [(0, books.posted.model, ""), *finished[-MOST_SCORED:]]
+
+    def _spending(self, terms: Terms, id: bytes) -> list[dict[str, Any]] | None:
+        """What the task has charged each device; None if the budget ledger cannot be read."""
+        from noisebank.federated.crowd.charging import budget_follower, devices
+
+        assert self._registry is not None
+        try:
+            if terms.ledger not in self._budgets:
+                if self.trouble:  # nobody waits for a node that is away
+                    return None
+                self._budgets[terms.ledger] = budget_follower(self._registry.node, terms)
+            found = devices(self._budgets[terms.ledger], terms, id)
+        except (NoisebankError, NodeError):  # a poster may have named anything
+            return None
+        with self._registry.turn:
+            members = set(self._registry.known[id].members)
+        return [
+            {
+                "member": each.state.owner,
+                "account": each.state.account.hex(),
+                "charged": shown.amount(each.charge.wanted) if each.charge else None,
+                "block": each.charge.block if each.charge else None,
+                "delta": terms.delta,
+                "spent": shown.amount(each.state.spent),
+                "budget": shown.amount(each.state.budget),
+            }
+            for each in found
+            if each.state.owner in members
+        ]

@@ -1,0 +1,124 @@
+"""How fast somebody may ask, and how much may wait: token buckets, and a bounded room in front of the threads."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, TypeVar
+
+from noisebank.runtime.strands import Loom
+from noisebank.service.errors import Turned
+
+Result = TypeVar("Result")
+MOST_CALLERS = 100_000
+Job = tuple[Callable[[], Any], asyncio.AbstractEventLoop, "asyncio.Future[Any]"]
+
+
+class Pace:
+    """A token bucket a caller: `rate` a second in the long run, `burst` at once."""
+
+    def __init__(self, rate: float, burst: int, now: Callable[[], float] = time.monotonic) -> None:
+        self._rate, self._burst, self._now = rate, float(burst), now
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, caller: str) -> None:
+        """One request; raises when it comes too early, and says when it would not."""
+        now = self._now()
+        tokens, last = self._buckets.get(caller, (self._burst, now))
+        tokens = min(self._burst, tokens + (now - last) * self._rate)
+        if tokens < 1.0:
+            raise Turned("too-many-requests", "more requests than this caller may make", (1.0 - tokens) / self._rate)
+        self._buckets[caller] = tokens - 1.0, now
+        self._buckets.move_to_end(caller)
+        while len(self._buckets) > MOST_CALLERS:  # whoever was quiet longest starts with a full bucket again
+            self._buckets.popitem(last=False)
+
+
+class Room:
+    """Blocking work on a few threads; a bounded number may wait for one, and nobody more.
+
+    Once there is a loom, what is walked goes on side by side in the event loop's own thread: see `strands`.
+    """
+
+    def __init__(self, threads: int, queue: int) -> None:
+        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._threads = [Thread(target=self._work, name=f"asker {place}", daemon=True) for place in range(threads)]
+        self._most, self.inside, self._closed = threads + queue, 0, False
+        self._loom: Loom | None = None
+        for thread in self._threads:
+            thread.start()
+
+    async def run(self, work: Callable[[], Result]) -> Result:
+        """Does the work and waits for it. A caller who hangs up does not stop what is reserved."""
+        job: Job = self._enter(work)
+        self._jobs.put(job)
+        return await job[2]  # type: ignore[no-any-return]
+
+    def weave(self) -> None:
+        """From now on, what is walked in the loop that runs here shares its thread."""
+        self._loom = Loom(len(self._threads), asyncio.get_running_loop())
+
+    async def walk(self, work: Callable[[], Result]) -> Result:
+        """The same for work that mostly waits, for the disk or for others who wait for it."""
+        if self._loom is None or self._loom.host is not asyncio.get_running_loop():
+            return await self.run(work)
+        job: Job = self._enter(work)
+        self._loom.begin(lambda: self._answer(job, *_done(work)))
+        return await job[2]  # type: ignore[no-any-return]
+
+    def close(self) -> None:
+        """Finishes what is under way; takes nothing new. Called in the loop's thread, if there is a loom."""
+        self._closed = True
+        if self._loom is not None:
+            self._loom.close()
+        for _ in self._threads:
+            self._jobs.put(None)
+        for thread in self._threads:
+            thread.join()
+
+    @property
+    def full(self) -> bool:
+        """Whether one more would be turned away."""
+        return self.inside >= self._most or self._closed
+
+    def _enter(self, work: Callable[[], Any]) -> Job:
+        if self.full:
+            raise overloaded()
+        self.inside += 1
+        loop = asyncio.get_running_loop()
+        return work, loop, loop.create_future()
+
+    def _work(self) -> None:
+        """A thread's life. An executor's futures would cost more than the ledger's part of a reused answer."""
+        while (job := self._jobs.get()) is not None:
+            made = _done(job[0])
+            with suppress(RuntimeError):  # the loop may have ended before what it waited for
+                job[1].call_soon_threadsafe(self._answer, job, *made)
+
+    def _answer(self, job: Job, result: Any, error: BaseException | None) -> None:
+        self.inside -= 1
+        done = job[2]
+        if done.cancelled():  # the caller has gone; what was reserved is finished all the same
+            return
+        if error is None:
+            done.set_result(result)
+        else:
+            done.set_exception(error)
+
+
+def overloaded() -> Turned:
+    """What is said to one more than fits."""
+    return Turned("overloaded", "more requests are waiting than this service holds; ask again soon", 1.0)
+
+
+def _done(work: Callable[[], Any]) -> tuple[Any, BaseException | None]:
+    """What came of the work."""
+    try:
+        return work(), None
+    except BaseException as error:
+        return None, error

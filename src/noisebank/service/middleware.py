@@ -1,0 +1,121 @@
+"""The front door: every request gets an id, a bounded body, safe headers, a log line and, whatever fails, a problem."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from noisebank.core.entropy import Entropy
+from noisebank.service.errors import MEDIA, Turned, body_of
+from noisebank.service.logs import Log
+from noisebank.service.metrics import Metrics
+
+SAFE = {
+    b"x-content-type-options": b"nosniff",
+    b"referrer-policy": b"same-origin",
+    b"x-frame-options": b"DENY",
+    b"cross-origin-opener-policy": b"same-origin",
+    b"content-security-policy": (
+        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        b"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    ),
+}
+"""On every response. Scripts and styles are files of ours; nothing inline, nothing from elsewhere."""
+
+
+class FrontDoor:
+    """Wraps the application."""
+
+    def __init__(
+        self, app: ASGIApp, max_body: int, entropy: Entropy, log: Log, metrics: Metrics,
+        for_people: Callable[[str], bytes | None] = lambda path: None,
+    ) -> None:  # fmt: skip
+        self._for_people = for_people  # HTML for what nobody expected, at addresses where people look
+        self._app, self._max_body, self._log, self._metrics = app, max_body, log, metrics
+        # Ids of requests are names, not secrets. Asking the system for each would let another thread have the
+        # interpreter each time, and requests would come to the ledger one by one instead of many at once.
+        self._series, self._numbers = entropy.token(4).hex(), count()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request, began = f"{self._series}{next(self._numbers):08x}", time.perf_counter()
+        state = scope.setdefault("state", {})
+        state["request"] = request
+        status, begun = 500, False
+
+        async def sending(message: Message) -> None:
+            nonlocal status, begun
+            if message["type"] == "http.response.start":
+                status, begun = message["status"], True
+                given = {name for name, _ in message["headers"]}
+                extra = [pair for pair in SAFE.items() if pair[0] not in given]
+                message["headers"] = [*message["headers"], *extra, (b"x-request-id", request.encode())]
+            await send(message)
+
+        try:
+            await self._app(scope, self._bounded(scope, receive), sending)
+        except Exception as error:
+            if begun:
+                self._log.failure(request, error)
+            else:
+                await self.fail(error, request, sending, scope["path"])
+        finally:
+            route = _route(scope)
+            took = time.perf_counter() - began
+            self._metrics.requests.labels(route, str(status)).inc()
+            self._metrics.seconds.labels(route).observe(took)
+            caller = state.get("caller")
+            self._log.line(
+                "request", request=request, method=scope["method"], route=route, status=status,
+                ms=round(took * 1e3, 2), who=caller.person.name if caller else None, key=caller.key if caller else None,
+                problem=state.get("problem"),
+            )  # fmt: skip
+
+    async def fail(self, error: Exception, request: str, send: Send, path: str = "") -> None:
+        """Sends the problem for an error; what we did not raise on purpose is logged and not quoted."""
+        problem, body, headers = body_of(error, request)
+        if problem.status >= 500 and problem.name in ("failed", "tampered"):
+            self._log.failure(request, error)
+        self._metrics.problems.labels(problem.name).inc()
+        raw = json.dumps(body).encode()
+        page = self._for_people(path)
+        kind, raw = (MEDIA, raw) if page is None else ("text/html; charset=utf-8", page)
+        named = {"content-type": kind, "content-length": str(len(raw)), **headers}
+        await send(
+            {
+                "type": "http.response.start",
+                "status": problem.status,
+                "headers": [(name.encode(), value.encode()) for name, value in named.items()],
+            }
+        )
+        await send({"type": "http.response.body", "body": raw})
+
+    def _bounded(self, scope: Scope, receive: Receive) -> Receive:
+        """Stops reading a body that is larger than allowed, whatever its length was said to be."""
+        length = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+        if length.isdigit() and int(length) > self._max_body:
+            raise Turned("too-large", f"a request's body has at most {self._max_body} bytes")
+        seen = 0
+
+        async def receiving() -> Message:
+            nonlocal seen
+            message = await receive()
+            seen += len(message.get("body", b""))
+            if seen > self._max_body:
+                raise Turned("too-large", f"a request's body has at most {self._max_body} bytes")
+            return message
+
+        return receiving
+
+
+def _route(scope: Scope) -> str:
+    """The route's pattern: paths hold names and ids, and there are too many of them for a label."""
+    route: Any = scope.get("route")
+    return getattr(route, "path", None) or ("/static" if scope["path"].startswith("/static/") else "(none)")
