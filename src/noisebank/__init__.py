@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from noisebank.account.account import Account
     from noisebank.account.answers import Answer, Quote, Receipt
     from noisebank.bank.bank import Bank, create_bank, open_bank
-    from noisebank.client.concurrent import connect_async
-    from noisebank.client.sync import connect
+    from noisebank.client.async_client import connect_async
+    from noisebank.client.sync_client import connect
     from noisebank.core.errors import NoisebankError
     from noisebank.core.units import Precision
     from noisebank.policy.file import read_policy
@@ -52,8 +52,8 @@ _HOMES = {
     "Quote": "account.answers",
     "Receipt": "account.answers",
     "Report": "verifier.verification",
-    "connect": "client.sync",
-    "connect_async": "client.concurrent",
+    "connect": "client.sync_client",
+    "connect_async": "client.async_client",
     "create_bank": "bank.bank",
     "open_bank": "bank.bank",
     "read_policy": "policy.file",

@@ -14,8 +14,8 @@ from fastapi.openapi.utils import get_openapi
 
 import noisebank
 from client_support import Server
-from noisebank.client.failures import ERRORS
-from noisebank.client.sync import Client, RemoteAccount
+from noisebank.client.errors import ERRORS
+from noisebank.client.sync_client import Client, RemoteAccount
 from noisebank.service.api import analysts as routes_owning
 from noisebank.service.api import answers as routes_asking
 from noisebank.service.api import learning as routes_learning

@@ -11,10 +11,10 @@ from typing import Any
 import httpx
 import pytest
 
-from noisebank.client.concurrent import AsyncAccount, AsyncClient
-from noisebank.client.failures import ERRORS, PASSING, error_of
+from noisebank.client.async_client import AsyncAccount, AsyncClient
+from noisebank.client.errors import ERRORS, PASSING, error_of
 from noisebank.client.results import Answer, Facts
-from noisebank.client.sync import Client, RemoteAccount
+from noisebank.client.sync_client import Client, RemoteAccount
 from noisebank.core import errors
 from noisebank.core.units import Precision
 from noisebank.service.errors import OF_THE_BANK, Turned, body_of, every_problem

@@ -7,7 +7,7 @@ from fractions import Fraction
 from math import nan
 from typing import TYPE_CHECKING, Any
 
-from noisebank.client import shown
+from noisebank.client import rendering as shown
 from noisebank.core.errors import BadRequest
 from noisebank.core.intervals import interval
 from noisebank.core.records import Case

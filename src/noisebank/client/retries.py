@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import httpx
 
-from noisebank.client.failures import PASSING, error_of, name_of
+from noisebank.client.errors import PASSING, error_of, name_of
 from noisebank.core.entropy import SystemEntropy
 from noisebank.core.errors import NoisebankError, Unreachable
 

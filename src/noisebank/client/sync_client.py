@@ -13,7 +13,7 @@ import httpx
 
 from noisebank.client import verbs
 from noisebank.client.results import Answer, Facts, Quote
-from noisebank.client.retrying import Patience
+from noisebank.client.retries import Patience
 from noisebank.client.verbs import Call, Flow
 from noisebank.client.wallets import load_wallet
 from noisebank.core.errors import NotSignedIn
