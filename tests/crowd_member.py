@@ -14,12 +14,12 @@ from pathlib import Path
 import numpy as np
 
 from noisebank.core.entropy import simulation
-from noisebank.federated.crowd.device import Examples, SplitTrainer
-from noisebank.federated.crowd.lots import LotKey
-from noisebank.federated.crowd.member import Member
-from noisebank.federated.crowd.models import Model, Weights
-from noisebank.federated.crowd.registry import Registry
-from noisebank.federated.crowd.store import FolderStore
+from noisebank.federated.blockfl.device import Examples, SplitTrainer
+from noisebank.federated.blockfl.member import Member
+from noisebank.federated.blockfl.models import Model, Weights
+from noisebank.federated.blockfl.registry import Registry
+from noisebank.federated.blockfl.sortition import LotKey
+from noisebank.federated.blockfl.store import FolderStore
 from noisebank.ledger.signing import Key
 
 CLASSES = 4

@@ -11,19 +11,19 @@ import numpy as np
 
 from crowd_member import glyphs
 from noisebank.core.entropy import SystemEntropy, simulation
-from noisebank.federated.crowd.books import Phase
-from noisebank.federated.crowd.charging import DeviceAccount
-from noisebank.federated.crowd.device import Examples, SplitTrainer
-from noisebank.federated.crowd.door import Door
-from noisebank.federated.crowd.home_chain import begin_home_chain
-from noisebank.federated.crowd.lots import LotKey
-from noisebank.federated.crowd.member import NO_RECEIPT, Duties, global_model
-from noisebank.federated.crowd.models import Model, fixed
-from noisebank.federated.crowd.network import SMALL
-from noisebank.federated.crowd.posting import Rules, post_task
-from noisebank.federated.crowd.registry import Registry, own_contract
-from noisebank.federated.crowd.store import FolderStore
-from noisebank.federated.crowd.terms import Terms
+from noisebank.federated.blockfl.books import Phase
+from noisebank.federated.blockfl.charges import DeviceAccount
+from noisebank.federated.blockfl.dev_chain import begin_home_chain
+from noisebank.federated.blockfl.device import Examples, SplitTrainer
+from noisebank.federated.blockfl.json_rpc import Door
+from noisebank.federated.blockfl.member import NO_RECEIPT, Duties, global_model
+from noisebank.federated.blockfl.models import Model, fixed
+from noisebank.federated.blockfl.network import SMALL
+from noisebank.federated.blockfl.registry import Registry, own_contract
+from noisebank.federated.blockfl.sortition import LotKey
+from noisebank.federated.blockfl.store import FolderStore
+from noisebank.federated.blockfl.task_posting import Rules, post_task
+from noisebank.federated.blockfl.terms import Terms
 from noisebank.ledger.signing import Key
 
 PAPER = Terms("glyphs", SMALL, epsilon="10", batch=16, epochs=3)

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from noisebank.core.entropy import SystemEntropy
-from noisebank.federated.crowd.network import SMALL
-from noisebank.federated.crowd.posting import Rules, post_task
-from noisebank.federated.crowd.registry import Registry
-from noisebank.federated.crowd.store import FolderStore
-from noisebank.federated.crowd.terms import Terms
+from noisebank.federated.blockfl.network import SMALL
+from noisebank.federated.blockfl.registry import Registry
+from noisebank.federated.blockfl.store import FolderStore
+from noisebank.federated.blockfl.task_posting import Rules, post_task
+from noisebank.federated.blockfl.terms import Terms
 from noisebank.ledger.signing import Key
 
 ROOT = Path(__file__).parents[1]

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noisebank.core.entropy import simulation
-from noisebank.federated.learning import Design, Task
-from noisebank.federated.local import Category, Number, Schema
+from noisebank.federated.fedsgd import Design, Task
+from noisebank.federated.ldp import Category, Number, Schema
 
 DESIGN = Design(
     Schema((Number("age", 0, 100), Category("town", ("n", "s", "e")), Category("buys", ("no", "yes")))), "buys"

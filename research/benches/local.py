@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from noisebank.core.entropy import simulation, uniform_words
-from noisebank.federated.local.catalogue import mechanism
-from noisebank.federated.local.mechanism import CHUNK
-from noisebank.federated.local.parameters import NAMES
+from noisebank.federated.ldp.catalogue import mechanism
+from noisebank.federated.ldp.mechanism import CHUNK
+from noisebank.federated.ldp.parameters import NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable

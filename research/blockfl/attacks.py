@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noisebank.core.entropy import simulation
-from noisebank.federated.crowd.device import Examples, SplitTrainer, accuracy
-from noisebank.federated.crowd.examples import digits
-from noisebank.federated.crowd.krum import kept, scores
-from noisebank.federated.crowd.models import MOST, STEPS, Weights, average, fixed
-from noisebank.federated.crowd.network import SMALL, initial
-from noisebank.federated.crowd.terms import Terms
+from noisebank.federated.blockfl.device import Examples, SplitTrainer, accuracy
+from noisebank.federated.blockfl.examples import digits
+from noisebank.federated.blockfl.krum import kept, scores
+from noisebank.federated.blockfl.models import MOST, STEPS, Weights, average, fixed
+from noisebank.federated.blockfl.network import SMALL, initial
+from noisebank.federated.blockfl.terms import Terms
 
 MEMBERS, ATTACKERS, ROUNDS = 10, 3, 10
 TERMS = Terms("attacks", SMALL, mode="paper", epsilon="10", batch=36, epochs=4)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from noisebank.federated.crowd.reputation import course, printed, repaired
+from noisebank.federated.blockfl.reputation import course, printed, repaired
 from research.blockfl.attacks import Attacked, attacks
 from research.blockfl.figures import FULL, QUICK, WHOLE, Scale, effort, figures, plan, run
 

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from noisebank.core.digests import keccak
-from noisebank.federated.crowd.device import Examples
-from noisebank.federated.crowd.examples import digits, mnist
-from noisebank.federated.crowd.network import DIGITS, PAPER, Shape
+from noisebank.federated.blockfl.device import Examples
+from noisebank.federated.blockfl.examples import digits, mnist
+from noisebank.federated.blockfl.network import DIGITS, PAPER, Shape
 from research.blockfl.training import Setting, Trained, train
 
 Progress = Callable[[int, int], None]

@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from noisebank.core.entropy import simulation, torch_simulation
-from noisebank.federated.crowd.device import Examples
-from noisebank.federated.crowd.models import STEPS, average, fixed
-from noisebank.federated.crowd.network import Shape, initial
+from noisebank.federated.blockfl.device import Examples
+from noisebank.federated.blockfl.models import STEPS, average, fixed
+from noisebank.federated.blockfl.network import Shape, initial
 
 Progress = Callable[[int, int], None]
 
@@ -57,7 +57,7 @@ def train(shape: Shape, data: tuple[Examples, Examples], setting: Setting, seed:
     import torch
     from torch.nn import functional
 
-    from noisebank.federated.crowd.torch_network import Network
+    from noisebank.federated.blockfl.torch_network import Network
 
     torch.set_num_threads(1)
     generator, shuffling = torch_simulation(seed), simulation(seed)

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from noisebank.federated.learning import model_named
-from noisebank.federated.local.parameters import NAMES
+from noisebank.federated.fedsgd import model_named
+from noisebank.federated.ldp.parameters import NAMES
 from research.fedsgd.figures import EPSILONS, LEVELS, OUTPUT_EPSILON, PANELS, PIECEWISE, FedSgd
 from research.fedsgd.runs import NONE, Errors, Setting
 from research.ldp.charts import COLOURS, LABELS, MARKS

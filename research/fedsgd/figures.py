@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from noisebank.core.entropy import simulation
-from noisebank.federated.local.parameters import NAMES
+from noisebank.federated.ldp.parameters import NAMES
 from research.fedsgd.runs import FOLDS, GROUP, NONE, WIDE, Errors, Setting, cross_validated, descend
 from research.fedsgd.tables import LearningTable, table
 

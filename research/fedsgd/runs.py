@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from noisebank.core.entropy import simulation
-from noisebank.federated.learning import Descent, ExactMean, GradientNoise, model_named, published_noise
+from noisebank.federated.fedsgd import Descent, ExactMean, GradientNoise, model_named, published_noise
 from research.fedsgd.tables import table
 
 if TYPE_CHECKING:

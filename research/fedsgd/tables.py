@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from noisebank.core.entropy import simulation
-from noisebank.federated.learning import Design
-from noisebank.federated.local import Category, Number, Schema
+from noisebank.federated.fedsgd import Design
+from noisebank.federated.ldp import Category, Number, Schema
 from research.ldp.tables import DATA
 
 if TYPE_CHECKING:

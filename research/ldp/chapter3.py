@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from noisebank.core.entropy import simulation
-from noisebank.federated.local.audit import exact_ratio
-from noisebank.federated.local.catalogue import mechanism
-from noisebank.federated.local.law import exp_below
-from noisebank.federated.local.levels import Levels
-from noisebank.federated.local.mixture import Mixture
-from noisebank.federated.local.parameters import NAMES, parameters
-from noisebank.federated.local.vectors import published_vector_mechanism, vector_mechanism
+from noisebank.federated.ldp.audit import exact_ratio
+from noisebank.federated.ldp.catalogue import mechanism
+from noisebank.federated.ldp.law import exp_below
+from noisebank.federated.ldp.levels import Levels
+from noisebank.federated.ldp.mixture import Mixture
+from noisebank.federated.ldp.parameters import NAMES, parameters
+from noisebank.federated.ldp.vectors import published_vector_mechanism, vector_mechanism
 from research.ldp.tables import average_variance
 
 Progress = Callable[[int, int], None]

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from noisebank.federated.local.catalogue import mechanism
-from noisebank.federated.local.parameters import NAMES, optimal_a, parameters
-from noisebank.federated.local.vectors import published_vector_mechanism
+from noisebank.federated.ldp.catalogue import mechanism
+from noisebank.federated.ldp.parameters import NAMES, optimal_a, parameters
+from noisebank.federated.ldp.vectors import published_vector_mechanism
 from research.ldp.tables import (
     GAUSSIAN_MEANS,
     Numbers,

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from noisebank.core.entropy import simulation
-from noisebank.federated.local.catalogue import built
-from noisebank.federated.local.levels import Levels
-from noisebank.federated.local.mixture import Mixture
-from noisebank.federated.local.vectors import VectorMechanism, choose, published_vector_mechanism
+from noisebank.federated.ldp.catalogue import built
+from noisebank.federated.ldp.levels import Levels
+from noisebank.federated.ldp.mixture import Mixture
+from noisebank.federated.ldp.vectors import VectorMechanism, choose, published_vector_mechanism
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

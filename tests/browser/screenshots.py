@@ -22,7 +22,7 @@ from browser.chrome import DESKTOP, PHONE, browser, sign_in
 from browser.learning import school
 from browser.serving import served
 from noisebank.bank.bank import create_bank, open_bank
-from noisebank.federated.crowd.posting import Rules
+from noisebank.federated.blockfl.task_posting import Rules
 
 TARGET = Path(__file__).parents[2] / "docs" / "images"
 OVER_60 = "SELECT COUNT(*) FROM clinic WHERE ward = 'oncology' AND age >= 60"

@@ -11,10 +11,10 @@ import pytest
 from browser.chrome import PHONE, serious, sign_in
 from browser.learning import School, school
 from browser.serving import Served
-from noisebank.federated.crowd.device import accuracy
-from noisebank.federated.crowd.examples import read_examples
-from noisebank.federated.crowd.identifiers import identifier
-from noisebank.federated.crowd.member import global_model
+from noisebank.federated.blockfl.device import accuracy
+from noisebank.federated.blockfl.examples import read_examples
+from noisebank.federated.blockfl.identifiers import identifier
+from noisebank.federated.blockfl.member import global_model
 
 if TYPE_CHECKING:
     from pathlib import Path

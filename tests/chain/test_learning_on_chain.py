@@ -11,7 +11,7 @@ from learning_support import table, task
 from noisebank.bank.opening import Rooms
 from noisebank.core.entropy import SystemEntropy
 from noisebank.core.errors import AlreadyTookPart
-from noisebank.federated.learning import learn, open_or_resume, open_task
+from noisebank.federated.fedsgd import learn, open_or_resume, open_task
 from noisebank.vault.sqlite_vault import SqliteVault
 from noisebank.verifier.verification import verify_chain
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from contract.node import Node, OnAnvil
 from noisebank.core.digests import keccak
-from noisebank.federated.crowd.lots import LotKey, priority, seats
+from noisebank.federated.blockfl.sortition import LotKey, priority, seats
 from noisebank.ledger.abi import model_registry
 
 TABLE = Path(__file__).parents[2] / "docs" / "results" / "crowd-gas.md"
@@ -53,7 +53,7 @@ def measured(node: Node) -> list[tuple[str, int]]:
     (message,) = chain.view("lot_message", task, 1, 1)
     draws = [chain.gas(who, "draw", task, 1, 1, *KEYS[who].sign(message)) for who in PEOPLE]
     rows.append(("draw: a lot checked by a pairing, seats counted", max(draws)))
-    from noisebank.federated.crowd.lots import lot_of
+    from noisebank.federated.blockfl.sortition import lot_of
 
     lots = {who: lot_of(KEYS[who].sign(message)) for who in PEOPLE}
     won = {who: seats(lots[who], 5, 25, 50) for who in PEOPLE}

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from noisebank.core.digests import keccak
-from noisebank.federated.crowd.lots import LotKey, lot_of, priority, seats
+from noisebank.federated.blockfl.sortition import LotKey, lot_of, priority, seats
 
 JOINING, SUBMITTING, DRAWING, VOTING, FINISHED = 1, 2, 4, 8, 16
 NOTHING = bytes(32)

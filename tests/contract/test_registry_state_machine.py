@@ -14,7 +14,7 @@ from contract.registry_model import DRAWING, FINISHED, JOINING, SUBMITTING, VOTI
 from contract.registry_variants import registry_variant
 from noisebank.core.digests import keccak
 from noisebank.core.errors import LedgerRefused
-from noisebank.federated.crowd.lots import FIELD, LotKey
+from noisebank.federated.blockfl.sortition import FIELD, LotKey
 from noisebank.ledger.abi import Contract, model_registry
 
 POSTER = "0x" + "aa" * 20

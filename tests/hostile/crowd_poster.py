@@ -19,17 +19,17 @@ from noisebank.cli import main
 from noisebank.core.entropy import SystemEntropy, uniform_words
 from noisebank.core.errors import Refused
 from noisebank.core.units import Precision, exact
-from noisebank.federated.crowd import sound
-from noisebank.federated.crowd.door import Door
-from noisebank.federated.crowd.home_chain import HomeChain, begin_home_chain
-from noisebank.federated.crowd.lots import LotKey
-from noisebank.federated.crowd.member_book import MemberBook
-from noisebank.federated.crowd.models import Model
-from noisebank.federated.crowd.network import SMALL
-from noisebank.federated.crowd.posting import Rules, post_task
-from noisebank.federated.crowd.registry import Registry, own_contract
-from noisebank.federated.crowd.store import FolderStore
-from noisebank.federated.crowd.terms import Terms, read_terms
+from noisebank.federated.blockfl import dp_sgd as sound
+from noisebank.federated.blockfl.dev_chain import HomeChain, begin_home_chain
+from noisebank.federated.blockfl.json_rpc import Door
+from noisebank.federated.blockfl.member_book import MemberBook
+from noisebank.federated.blockfl.models import Model
+from noisebank.federated.blockfl.network import SMALL
+from noisebank.federated.blockfl.registry import Registry, own_contract
+from noisebank.federated.blockfl.sortition import LotKey
+from noisebank.federated.blockfl.store import FolderStore
+from noisebank.federated.blockfl.task_posting import Rules, post_task
+from noisebank.federated.blockfl.terms import Terms, read_terms
 from noisebank.ledger.follower import Follower
 from noisebank.ledger.signing import Key
 

@@ -19,12 +19,12 @@ from noisebank.bank.opening import Rooms
 from noisebank.core.errors import BadRequest, NoisebankError
 from noisebank.federated import enrolment
 from noisebank.federated.enrolment import LocalAccount, ReadRecord, RoundOrder, enrol
-from noisebank.federated.learning import Device
-from noisebank.federated.learning import device as device_module
-from noisebank.federated.learning.flower_client import MODEL, ORDER, answer_order
-from noisebank.federated.local import NAMES, Category, Number, Schema, Terms
-from noisebank.federated.local import schema as schema_module
-from noisebank.federated.local.reports import planned
+from noisebank.federated.fedsgd import Device
+from noisebank.federated.fedsgd import device as device_module
+from noisebank.federated.fedsgd.flower_client import MODEL, ORDER, answer_order
+from noisebank.federated.ldp import NAMES, Category, Number, Schema, Terms
+from noisebank.federated.ldp import schema as schema_module
+from noisebank.federated.ldp.reports import planned
 from support import memory_rooms
 
 NAME = "device"

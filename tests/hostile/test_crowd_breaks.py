@@ -19,13 +19,13 @@ from noisebank.core.digests import keccak
 from noisebank.core.entropy import simulation
 from noisebank.core.errors import BadRequest, Refused
 from noisebank.core.units import Precision, exact
-from noisebank.federated.crowd.charging import first_policy
-from noisebank.federated.crowd.device import SplitTrainer
-from noisebank.federated.crowd.edge import EdgeWorker
-from noisebank.federated.crowd.member_book import MemberBook
-from noisebank.federated.crowd.network import Shape, initial
-from noisebank.federated.crowd.registry import own_contract
-from noisebank.federated.crowd.terms import Terms, read_terms
+from noisebank.federated.blockfl.charges import first_policy
+from noisebank.federated.blockfl.device import SplitTrainer
+from noisebank.federated.blockfl.edge import EdgeWorker
+from noisebank.federated.blockfl.member_book import MemberBook
+from noisebank.federated.blockfl.network import Shape, initial
+from noisebank.federated.blockfl.registry import own_contract
+from noisebank.federated.blockfl.terms import Terms, read_terms
 from noisebank.ledger.abi import budget_ledger, model_registry
 from noisebank.ledger.chain_config import Where
 from noisebank.ledger.protocol import Opening, Role, Unit

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from crowd_member import glyphs
-from noisebank.federated.crowd import noisy_sum, sound
-from noisebank.federated.crowd.device import Examples
-from noisebank.federated.crowd.network import Shape
-from noisebank.federated.crowd.terms import Terms
+from noisebank.federated.blockfl import dp_sgd as sound
+from noisebank.federated.blockfl import noisy_sum
+from noisebank.federated.blockfl.device import Examples
+from noisebank.federated.blockfl.network import Shape
+from noisebank.federated.blockfl.terms import Terms
 
 pytestmark = [pytest.mark.extras, pytest.mark.filterwarnings("ignore")]
 DEEP = Shape(8, (4, 40), (160,) * 8, classes=4)
@@ -50,7 +51,7 @@ def test_what_one_example_can_move_is_its_clipping():
     from opacus import GradSampleModule
     from torch.nn import functional
 
-    from noisebank.federated.crowd.torch_network import Network
+    from noisebank.federated.blockfl.torch_network import Network
 
     def step(images: np.ndarray, labels: np.ndarray) -> np.ndarray:
         network = Network(DEEP, "fixed", 3.0, None, None)

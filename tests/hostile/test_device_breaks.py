@@ -16,9 +16,9 @@ from noisebank.cli import main
 from noisebank.core.entropy import workload
 from noisebank.core.errors import NoisebankError
 from noisebank.federated.enrolment import LocalAccount, enrol
-from noisebank.federated.learning import Design, Device, Order, Task, tasks
-from noisebank.federated.learning.participation import LearningAccount
-from noisebank.federated.local import Category, Number, Schema
+from noisebank.federated.fedsgd import Design, Device, Order, Task, tasks
+from noisebank.federated.fedsgd.participation import LearningAccount
+from noisebank.federated.ldp import Category, Number, Schema
 from support import memory_rooms
 
 TOWNS = tuple(f"town {place}" for place in range(64))

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from learning_support import task
 from noisebank.core.errors import AlreadyTookPart
-from noisebank.federated.learning import GradientNoise, open_task, published_noise, task_noise
-from noisebank.federated.local import NAMES, keeps_promise, vector_mechanism
-from noisebank.federated.local.levels import Levels
+from noisebank.federated.fedsgd import GradientNoise, open_task, published_noise, task_noise
+from noisebank.federated.ldp import NAMES, keeps_promise, vector_mechanism
+from noisebank.federated.ldp.levels import Levels
 from support import memory_rooms
 
 SLOPES = st.floats(-1e12, 1e12, allow_nan=False)

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from noisebank.federated.local import (
+from noisebank.federated.ldp import (
     NAMES,
     Category,
     Levels,
@@ -25,9 +25,9 @@ from noisebank.federated.local import (
     published_vector_mechanism,
     vector_mechanism,
 )
-from noisebank.federated.local.law import exp_below, likelihood_ratio
-from noisebank.federated.local.moments import Moments
-from noisebank.federated.local.weights import WORDS
+from noisebank.federated.ldp.law import exp_below, likelihood_ratio
+from noisebank.federated.ldp.moments import Moments
+from noisebank.federated.ldp.weights import WORDS
 
 few = settings(max_examples=40, deadline=None)
 fewer = settings(max_examples=12, deadline=None)

@@ -15,7 +15,7 @@ from learning_support import people
 from noisebank.bank.bank import create_bank, open_bank
 from noisebank.cli import main
 from noisebank.core.entropy import simulation
-from noisebank.federated.learning import tasks
+from noisebank.federated.fedsgd import tasks
 from research.fedsgd import figures as experiment
 from research.fedsgd.charts import draw_charts
 from research.fedsgd.figures import PANELS, FedSgd, _settings, against_reference

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from noisebank.federated.local import NAMES
+from noisebank.federated.ldp import NAMES
 from research.benches.local import bench_local
 from research.ldp.chapter3 import REFERENCE, best_sweep, ldp
 from research.ldp.tables import adult, errors, gaussian, stand_ins

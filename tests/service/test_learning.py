@@ -16,14 +16,14 @@ from crowd_played import RULES, Played, own_chain, save_test
 from learning_support import table
 from learning_support import task as sgd_task
 from noisebank.bank.bank import Bank, create_bank, open_bank
-from noisebank.federated.crowd.home_chain import FILE
-from noisebank.federated.crowd.identifiers import identifier
-from noisebank.federated.crowd.network import SMALL
-from noisebank.federated.crowd.posting import post_task
-from noisebank.federated.crowd.registry import Registry, deploy_registry, own_contract
-from noisebank.federated.crowd.store import FolderStore
-from noisebank.federated.crowd.terms import Terms
-from noisebank.federated.learning import learn, open_task
+from noisebank.federated.blockfl.dev_chain import FILE
+from noisebank.federated.blockfl.identifiers import identifier
+from noisebank.federated.blockfl.network import SMALL
+from noisebank.federated.blockfl.registry import Registry, deploy_registry, own_contract
+from noisebank.federated.blockfl.store import FolderStore
+from noisebank.federated.blockfl.task_posting import post_task
+from noisebank.federated.blockfl.terms import Terms
+from noisebank.federated.fedsgd import learn, open_task
 from noisebank.ledger.chain_config import Where
 from noisebank.ledger.node import Node
 from noisebank.ledger.rpc import deploy

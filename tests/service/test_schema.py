@@ -16,7 +16,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from learning_support import table, task
-from noisebank.federated.learning import learn, open_task, tasks
+from noisebank.federated.fedsgd import learn, open_task, tasks
 from service_support import EASY, counter
 
 FEW, MANY = 12, 800

@@ -19,12 +19,12 @@ from typing import Any
 from unittest.mock import patch
 
 from noisebank import console as terminal
-from noisebank.federated.crowd.identifiers import identifier
-from noisebank.federated.crowd.network import Shape
-from noisebank.federated.crowd.terms import Terms as CrowdTerms
-from noisebank.federated.crowd.terms import read_terms as read_crowd_terms
-from noisebank.federated.learning import Design, Task
-from noisebank.federated.local import Category, Number, Schema
+from noisebank.federated.blockfl.identifiers import identifier
+from noisebank.federated.blockfl.network import Shape
+from noisebank.federated.blockfl.terms import Terms as CrowdTerms
+from noisebank.federated.blockfl.terms import read_terms as read_crowd_terms
+from noisebank.federated.fedsgd import Design, Task
+from noisebank.federated.ldp import Category, Number, Schema
 from noisebank.federated.relay.terms import Terms as RelayTerms
 from noisebank.ledger.chain_config import Where, read_where, write_where
 from snapshots.comparing import DATA

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from learning_support import table, task
-from noisebank.federated.learning import ExactMean, GradientNoise, learn, published_noise
-from noisebank.federated.local import NAMES
+from noisebank.federated.fedsgd import ExactMean, GradientNoise, learn, published_noise
+from noisebank.federated.ldp import NAMES
 
 DEVICES, RUNS, FAR = 2_000, 60, 5.5
 """FAR: in standard errors; one of the 90 comparisons under the true scale exceeds it with probability 1e-4."""

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from noisebank.federated.local import (
+from noisebank.federated.ldp import (
     NAMES,
     Category,
     Levels,
@@ -26,7 +26,7 @@ from noisebank.federated.local import (
     published_vector_mechanism,
     vector_mechanism,
 )
-from noisebank.federated.local.vectors import choose
+from noisebank.federated.ldp.vectors import choose
 
 CHANCE = 1e-8
 SIGMAS = 6.0

@@ -11,11 +11,11 @@ from click.testing import CliRunner
 from contract.node import node_or_skip
 from crowd_support import Crowd, served
 from noisebank.cli import main
-from noisebank.federated.crowd.auditing import verify_task
-from noisebank.federated.crowd.books import Phase
-from noisebank.federated.crowd.home_chain import HomeChain
-from noisebank.federated.crowd.posting import Rules
-from noisebank.federated.crowd.registry import deploy_registry
+from noisebank.federated.blockfl.books import Phase
+from noisebank.federated.blockfl.dev_chain import HomeChain
+from noisebank.federated.blockfl.registry import deploy_registry
+from noisebank.federated.blockfl.task_posting import Rules
+from noisebank.federated.blockfl.verification import verify_task
 from noisebank.ledger.signing import Key
 
 RULES = Rules(rounds=3, byzantine=3, seats=25, patience=45)

@@ -14,10 +14,11 @@ import pytest
 from noisebank.core.digests import keccak
 from noisebank.core.entropy import SystemEntropy
 from noisebank.core.errors import NoisebankError, Refused, Tampered
-from noisebank.federated.relay import Host, Member, Terms, collecting, transport
+from noisebank.federated.relay import Host, Member, Terms, transport
+from noisebank.federated.relay import collection as collecting
 from noisebank.federated.relay.attempt import new_attempt
 from noisebank.federated.relay.blame import State
-from noisebank.federated.relay.collecting import Collecting
+from noisebank.federated.relay.collection import Collecting
 from noisebank.federated.relay.messages import Message, Pen, plain_words
 from noisebank.federated.relay.plan import plain_entry
 from noisebank.federated.relay.sealing import AttemptKey

@@ -11,7 +11,8 @@ import pytest
 
 from noisebank.core.entropy import SystemEntropy
 from noisebank.core.errors import BadRequest, Refused
-from noisebank.federated.relay import Demand, Host, Member, Terms, Trust, collecting
+from noisebank.federated.relay import Demand, Host, Member, Terms, Trust
+from noisebank.federated.relay import collection as collecting
 from noisebank.federated.relay.attempt import prepared
 from noisebank.federated.relay.grid import STEPS
 from noisebank.federated.relay.remedies import substituted

@@ -26,7 +26,7 @@ def keys(folder: Path, as_json: bool) -> None:
     from noisebank import console
     from noisebank.core.entropy import SystemEntropy
     from noisebank.core.errors import BadBank
-    from noisebank.federated.crowd.lots import LotKey
+    from noisebank.federated.blockfl.sortition import LotKey
     from noisebank.ledger.signing import Key
 
     if (folder / MEMBER).exists() or (folder / LOT).exists():
@@ -53,8 +53,8 @@ def host(folder: Path, listen: str, as_json: bool) -> None:
     Example:  noisebank learn host chain --listen 127.0.0.1:7545
     """
     from noisebank.core.entropy import SystemEntropy
-    from noisebank.federated.crowd.door import Door
-    from noisebank.federated.crowd.home_chain import FILE, HomeChain, begin_home_chain
+    from noisebank.federated.blockfl.dev_chain import FILE, HomeChain, begin_home_chain
+    from noisebank.federated.blockfl.json_rpc import Door
 
     name, port = host_and_port(listen)
     chain = HomeChain(folder) if (folder / FILE).is_file() else begin_home_chain(folder, SystemEntropy())
@@ -77,7 +77,7 @@ def edge(listen: str, record: Path | None, as_json: bool) -> None:
 
     Example:  noisebank learn edge --listen 127.0.0.1:7600
     """
-    from noisebank.federated.crowd.edge import EdgeWorker
+    from noisebank.federated.blockfl.edge import EdgeWorker
 
     access = threading.Lock()
 

@@ -11,9 +11,9 @@ import click
 from noisebank.core.errors import BadRequest
 
 if TYPE_CHECKING:
-    from noisebank.federated.crowd.lots import LotKey
-    from noisebank.federated.crowd.registry import Registry
-    from noisebank.federated.crowd.store import FolderStore
+    from noisebank.federated.blockfl.registry import Registry
+    from noisebank.federated.blockfl.sortition import LotKey
+    from noisebank.federated.blockfl.store import FolderStore
     from noisebank.ledger.signing import Key
 
 MEMBER, LOT = "member.key", "lot.key"
@@ -35,21 +35,21 @@ listen_at = click.option(
 
 def opened_registry(rpc: str, contract: str | None) -> Registry:
     """The registry on a chain."""
-    from noisebank.federated.crowd.registry import Registry
+    from noisebank.federated.blockfl.registry import Registry
 
     return Registry(rpc, contract)
 
 
 def opened_store(folder: Path) -> FolderStore:
     """The folder of models."""
-    from noisebank.federated.crowd.store import FolderStore
+    from noisebank.federated.blockfl.store import FolderStore
 
     return FolderStore(folder)
 
 
 def member_keys(folder: Path) -> tuple[Key, LotKey]:
     """A member's two keys."""
-    from noisebank.federated.crowd.lots import LotKey
+    from noisebank.federated.blockfl.sortition import LotKey
     from noisebank.ledger.signing import Key
 
     return Key.load(folder / MEMBER), LotKey.load(folder / LOT)
@@ -80,6 +80,6 @@ def note(line: str) -> None:
 
 def plain_guarantee(terms: Any, rounds: int) -> dict[str, Any]:
     """What the task promises a member."""
-    from noisebank.federated.crowd.guarantee import promised
+    from noisebank.federated.blockfl.guarantee import promised
 
     return promised(terms, rounds).plain()

@@ -7,14 +7,14 @@ from typing import Any
 from rich.table import Table
 
 from noisebank.console import facts, out
-from noisebank.federated.crowd.books import TaskBooks
-from noisebank.federated.crowd.device import accuracy
-from noisebank.federated.crowd.examples import read_examples
-from noisebank.federated.crowd.guarantee import promised
-from noisebank.federated.crowd.identifiers import identifier
-from noisebank.federated.crowd.member import global_model
-from noisebank.federated.crowd.store import Store
-from noisebank.federated.crowd.terms import read_terms
+from noisebank.federated.blockfl.books import TaskBooks
+from noisebank.federated.blockfl.device import accuracy
+from noisebank.federated.blockfl.examples import read_examples
+from noisebank.federated.blockfl.guarantee import promised
+from noisebank.federated.blockfl.identifiers import identifier
+from noisebank.federated.blockfl.member import global_model
+from noisebank.federated.blockfl.store import Store
+from noisebank.federated.blockfl.terms import read_terms
 
 
 def plain_task(books: TaskBooks, store: Store, test: str | None = None) -> dict[str, Any]:

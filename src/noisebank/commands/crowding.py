@@ -26,10 +26,10 @@ from noisebank.commands.options import as_json, guarded
 from noisebank.core.errors import BadRequest
 
 if TYPE_CHECKING:
-    from noisebank.federated.crowd.books import TaskBooks
-    from noisebank.federated.crowd.device import Examples, Trainer
-    from noisebank.federated.crowd.registry import Registry
-    from noisebank.federated.crowd.terms import Terms
+    from noisebank.federated.blockfl.books import TaskBooks
+    from noisebank.federated.blockfl.device import Examples, Trainer
+    from noisebank.federated.blockfl.registry import Registry
+    from noisebank.federated.blockfl.terms import Terms
 
 on_task = click.argument("task", required=False)
 
@@ -80,11 +80,11 @@ def post(
     Example:  noisebank learn post --rpc http://127.0.0.1:7545 --key poster.key --member 0x... --rounds 3
     """
     from noisebank import console
-    from noisebank.federated.crowd.identifiers import identifier
-    from noisebank.federated.crowd.network import SHAPES
-    from noisebank.federated.crowd.posting import Rules, post_task
-    from noisebank.federated.crowd.registry import deploy_registry, own_contract
-    from noisebank.federated.crowd.terms import Terms
+    from noisebank.federated.blockfl.identifiers import identifier
+    from noisebank.federated.blockfl.network import SHAPES
+    from noisebank.federated.blockfl.registry import deploy_registry, own_contract
+    from noisebank.federated.blockfl.task_posting import Rules, post_task
+    from noisebank.federated.blockfl.terms import Terms
     from noisebank.ledger.signing import Key
 
     poster = Key.load(key)
@@ -148,10 +148,10 @@ def join(
     Example:  noisebank learn join --rpc http://127.0.0.1:7545 --keys phone-7 --data digits:7/10 --edge 127.0.0.1:7600
     """
     from noisebank import console
-    from noisebank.federated.crowd.device import SplitTrainer
-    from noisebank.federated.crowd.examples import read_examples
-    from noisebank.federated.crowd.member import Member
-    from noisebank.federated.crowd.member_book import MemberBook
+    from noisebank.federated.blockfl.device import SplitTrainer
+    from noisebank.federated.blockfl.examples import read_examples
+    from noisebank.federated.blockfl.member import Member
+    from noisebank.federated.blockfl.member_book import MemberBook
 
     registry = opened_registry(rpc, contract)
     id = task_id(registry, task)
@@ -160,7 +160,7 @@ def join(
 
     def trainer(terms: Terms, books: TaskBooks) -> Trainer:
         if terms.mode == "sound":
-            from noisebank.federated.crowd.sound import SoundTrainer
+            from noisebank.federated.blockfl.dp_sgd import SoundTrainer
 
             book.keep_size(id, len(examples))
             return SoundTrainer(terms, examples, books.posted.rounds)
@@ -208,8 +208,8 @@ def aggregate(task: str | None, rpc: str, contract: str | None, store: Path, key
     Example:  noisebank learn aggregate --rpc http://127.0.0.1:7545 --keys phone-7
     """
     from noisebank import console
-    from noisebank.federated.crowd.books import Phase
-    from noisebank.federated.crowd.member import Duties
+    from noisebank.federated.blockfl.books import Phase
+    from noisebank.federated.blockfl.member import Duties
 
     registry = opened_registry(rpc, contract)
     id = task_id(registry, task)
@@ -261,8 +261,8 @@ def verify(task: str | None, rpc: str, contract: str | None, store: Path, number
     Example:  noisebank learn verify --rpc http://127.0.0.1:7545 --round 2
     """
     from noisebank import console
-    from noisebank.federated.crowd.auditing import verify_task
-    from noisebank.federated.crowd.terms import read_terms
+    from noisebank.federated.blockfl.terms import read_terms
+    from noisebank.federated.blockfl.verification import verify_task
 
     registry, models = opened_registry(rpc, contract), opened_store(store)
 
@@ -282,18 +282,18 @@ def verify(task: str | None, rpc: str, contract: str | None, store: Path, number
 
 
 def _unpaid(registry: Registry, terms: Terms, books: TaskBooks) -> list[str]:
-    from noisebank.federated.crowd.charging import unpaid
+    from noisebank.federated.blockfl.charges import unpaid
 
     return unpaid(registry.node, terms, books)
 
 
 def _charged(rpc: str, terms: Terms, books: TaskBooks, key: Any, folder: Path, budget: tuple[str, str] | None) -> bytes:
     """sound: the charge that pays for this task, made now if it was not; else nothing."""
-    from noisebank.federated.crowd.member import NO_RECEIPT
+    from noisebank.federated.blockfl.member import NO_RECEIPT
 
     if terms.mode != "sound":
         return NO_RECEIPT
-    from noisebank.federated.crowd.charging import DeviceAccount
+    from noisebank.federated.blockfl.charges import DeviceAccount
 
     account = DeviceAccount(rpc, terms.ledger, key, folder)
     try:

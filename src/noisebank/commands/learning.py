@@ -11,7 +11,7 @@ import click
 from noisebank.commands.options import as_json, guarded, in_bank, opened_bank, owner_key
 
 if TYPE_CHECKING:
-    from noisebank.federated.learning import Learned, LearningAccount, Task
+    from noisebank.federated.fedsgd import Learned, LearningAccount, Task
 
 
 @click.command("sgd")
@@ -50,9 +50,9 @@ def sgd(
     """
     from noisebank import console
     from noisebank.core.errors import TableChanged
-    from noisebank.federated.learning import Design, open_or_resume
-    from noisebank.federated.learning import learn as run
-    from noisebank.federated.learning.table_file import file_digest, read_columns
+    from noisebank.federated.fedsgd import Design, open_or_resume
+    from noisebank.federated.fedsgd import learn as run
+    from noisebank.federated.fedsgd.table_file import file_digest, read_columns
     from noisebank.federated.schema_file import read_schema
 
     design = Design(read_schema(schema), target)
@@ -78,7 +78,7 @@ def sgd(
 
 
 def _task(design: Any, devices: int, name: str, rate: str | None, group: int, **terms: Any) -> Task:
-    from noisebank.federated.learning import Task, model_named
+    from noisebank.federated.fedsgd import Task, model_named
 
     usual = rate or model_named(terms["model"]).usual_rate(design.dimension)
     return Task(name, design, rate=usual, group=min(group, devices), devices=devices, **terms)

@@ -10,7 +10,7 @@ import click
 from noisebank.commands.options import as_json, guarded, in_bank, opened_bank, owner_key
 
 if TYPE_CHECKING:
-    from noisebank.federated.local import Estimate
+    from noisebank.federated.ldp import Estimate
 
 
 @click.group("local")
@@ -111,7 +111,7 @@ def estimate(reports: Path, schema: Path, confidence: float, as_json: bool) -> N
     """
     from noisebank import console
     from noisebank.core.errors import BadRequest
-    from noisebank.federated.local import estimate as estimated
+    from noisebank.federated.ldp import estimate as estimated
     from noisebank.federated.schema_file import read_schema
 
     try:

@@ -149,8 +149,8 @@ def join(
     Example:  noisebank relay join 127.0.0.1:7000 --vector mine.json --preference 1 --max-epsilon 4
     """
     from noisebank.core.units import exact
-    from noisebank.federated.relay.demand import Demand
     from noisebank.federated.relay.member import Member
+    from noisebank.federated.relay.requirements import Demand
 
     demand = Demand(
         _trust(trust), inf if max_epsilon is None else max_epsilon, peers=frozenset(who.lower() for who in peers),

@@ -6,8 +6,8 @@ import numpy as np
 
 from noisebank.bank.bank import Bank
 from noisebank.core.entropy import simulation
-from noisebank.federated.learning import Design, LearningAccount, Task, learn, open_task
-from noisebank.federated.local import Category, Number, Schema
+from noisebank.federated.fedsgd import Design, LearningAccount, Task, learn, open_task
+from noisebank.federated.ldp import Category, Number, Schema
 
 DEVICES = 2_000
 

@@ -24,9 +24,9 @@ from noisebank.core.entropy import Entropy
 from noisebank.core.errors import AnswerLost, BadRequest, Tampered
 from noisebank.core.records import Case
 from noisebank.core.units import Exact, Precision, exact
-from noisebank.federated.local import Schema, Terms
-from noisebank.federated.local.moments import MAX_EPSILON, MIN_EPSILON
-from noisebank.federated.local.reports import LEVELS, planned
+from noisebank.federated.ldp import Schema, Terms
+from noisebank.federated.ldp.moments import MAX_EPSILON, MIN_EPSILON
+from noisebank.federated.ldp.reports import LEVELS, planned
 from noisebank.ledger.chain import Chain
 from noisebank.ledger.protocol import THE_OWNER, AccountState, Claim, Opening, Reservation, Seal, Unit
 from noisebank.vault.vault import Sealed, Vault

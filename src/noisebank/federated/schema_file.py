@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from noisebank.core.errors import BadRequest
-from noisebank.federated.local import Category, Number, Schema
+from noisebank.federated.ldp import Category, Number, Schema
 
 
 def read_schema(path: Path) -> Schema:

@@ -17,10 +17,10 @@ from noisebank.service.model_scores import Scores
 from noisebank.service.settings import Settings
 
 if TYPE_CHECKING:
-    from noisebank.federated.crowd.auditing import TaskReport
-    from noisebank.federated.crowd.books import TaskBooks
-    from noisebank.federated.crowd.registry import Registry
-    from noisebank.federated.crowd.terms import Terms
+    from noisebank.federated.blockfl.books import TaskBooks
+    from noisebank.federated.blockfl.registry import Registry
+    from noisebank.federated.blockfl.terms import Terms
+    from noisebank.federated.blockfl.verification import TaskReport
     from noisebank.ledger.follower import Follower
 
 FRESH, AGAIN = 2.0, 60.0
@@ -48,7 +48,7 @@ class CrowdTasks:
     """One registry's tasks. Safe for many threads."""
 
     def __init__(self, settings: Settings, own_chain: str) -> None:
-        from noisebank.federated.crowd.reading import ReadStore
+        from noisebank.federated.blockfl.chain_reader import ReadStore
 
         self._settings, self._own = settings, not settings.learning
         self.where = settings.learning or own_chain
@@ -68,14 +68,14 @@ class CrowdTasks:
 
     def briefs(self) -> list[dict[str, Any]]:
         """Every task, newest first."""
-        from noisebank.federated.crowd.described import brief, stored_terms
+        from noisebank.federated.blockfl.views import brief, stored_terms
 
         with self._books() as found:
             return [brief(books, stored_terms(books, self.store)) for books in reversed(found.values())]
 
     def task(self, id: bytes) -> dict[str, Any] | None:
         """One task; None if it is not here."""
-        from noisebank.federated.crowd.described import described, stored_terms
+        from noisebank.federated.blockfl.views import described, stored_terms
 
         with self._books() as found:
             if id not in found:
@@ -100,7 +100,7 @@ class CrowdTasks:
 
     def round(self, id: bytes, number: int) -> dict[str, Any]:
         """One round of a task in full."""
-        from noisebank.federated.crowd.described import round_in_full, stored_terms
+        from noisebank.federated.blockfl.views import round_in_full, stored_terms
 
         with self._books() as found:
             if id not in found or not 1 <= number <= len(found[id].rounds):
@@ -109,9 +109,9 @@ class CrowdTasks:
 
     def verify(self, id: bytes, progress: Callable[[int, int], None]) -> TaskReport:
         """Re-runs the task from the chain and the models, with nothing of what the pages know."""
-        from noisebank.federated.crowd.auditing import verify_task
-        from noisebank.federated.crowd.charging import unpaid
-        from noisebank.federated.crowd.described import stored_terms
+        from noisebank.federated.blockfl.charges import unpaid
+        from noisebank.federated.blockfl.verification import verify_task
+        from noisebank.federated.blockfl.views import stored_terms
 
         registry = self._opened()
 
@@ -166,8 +166,8 @@ class CrowdTasks:
         self._next, self._looked = time.monotonic() + pause, True
 
     def _opened(self) -> Registry:
-        from noisebank.federated.crowd.reading import FolderNode
-        from noisebank.federated.crowd.registry import Registry
+        from noisebank.federated.blockfl.chain_reader import FolderNode
+        from noisebank.federated.blockfl.registry import Registry
 
         node = Node(self.where, 5.0) if "://" in self.where else FolderNode(Path(self.where))
         try:
@@ -183,7 +183,7 @@ class CrowdTasks:
 
     def _spending(self, terms: Terms, id: bytes) -> list[dict[str, Any]] | None:
         """What the task has charged each device; None if the budget ledger cannot be read."""
-        from noisebank.federated.crowd.charging import budget_follower, devices
+        from noisebank.federated.blockfl.charges import budget_follower, devices
 
         assert self._registry is not None
         try:

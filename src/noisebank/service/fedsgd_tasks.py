@@ -8,7 +8,7 @@ from noisebank.bank.bank import Bank
 from noisebank.service import serializers as shown
 
 if TYPE_CHECKING:
-    from noisebank.federated.learning import LearningAccount
+    from noisebank.federated.fedsgd import LearningAccount
 
 MOST_GROUPS = 50
 PROTECTS = (
@@ -24,7 +24,7 @@ NOT_PROTECTED = (
 
 def sgd_tasks(bank: Bank) -> dict[bytes, LearningAccount]:
     """By account, oldest first."""
-    from noisebank.federated.learning import tasks
+    from noisebank.federated.fedsgd import tasks
 
     return {account.id: account for account in tasks(bank.rooms)}
 
@@ -85,7 +85,7 @@ def described(bank: Bank, account: LearningAccount) -> dict[str, Any]:
 
 def weights(account: LearningAccount) -> dict[str, float]:
     """The model so far, for whoever may read statements: it belongs to the bank's owner."""
-    from noisebank.federated.learning import learned_so_far
+    from noisebank.federated.fedsgd import learned_so_far
 
     found: dict[str, float] = learned_so_far(account).plain()["weights"]
     return found

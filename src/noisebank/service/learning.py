@@ -12,7 +12,7 @@ from noisebank.service.errors import Turned
 from noisebank.service.settings import Settings
 
 if TYPE_CHECKING:
-    from noisebank.federated.crowd.auditing import TaskReport
+    from noisebank.federated.blockfl.verification import TaskReport
     from noisebank.service.blockfl_tasks import CrowdTasks
 
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from noisebank.core.errors import NoisebankError
 
 if TYPE_CHECKING:
-    from noisebank.federated.crowd.device import Examples
-    from noisebank.federated.crowd.store import Store
-    from noisebank.federated.crowd.terms import Terms
+    from noisebank.federated.blockfl.device import Examples
+    from noisebank.federated.blockfl.store import Store
+    from noisebank.federated.blockfl.terms import Terms
 
 Wanted = tuple[int, bytes, str]
 """Round, digest and task of a model."""
@@ -53,9 +53,9 @@ class Scores:
         return found, pending
 
     def _measure(self, terms: Terms, store: Store, wanted: Wanted) -> None:
-        from noisebank.federated.crowd.device import accuracy
-        from noisebank.federated.crowd.examples import read_examples
-        from noisebank.federated.crowd.models import BadModel, read_model
+        from noisebank.federated.blockfl.device import accuracy
+        from noisebank.federated.blockfl.examples import read_examples
+        from noisebank.federated.blockfl.models import BadModel, read_model
 
         round, digest, task = wanted
         measured: tuple[float, float] | None = None

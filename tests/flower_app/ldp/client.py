@@ -8,8 +8,8 @@ from flwr.app import Context
 
 from noisebank.bank.bank import create_bank, open_bank
 from noisebank.federated.enrolment import enrol, enrolled
-from noisebank.federated.learning import Device, Order
-from noisebank.federated.learning.flower_client import client_app
+from noisebank.federated.fedsgd import Device, Order
+from noisebank.federated.fedsgd.flower_client import client_app
 
 
 class Phone:

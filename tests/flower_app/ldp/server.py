@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ldp.terms import TASK
-from noisebank.federated.learning.flower_server import LdpFedSgd, server_app
+from noisebank.federated.fedsgd.flower_server import LdpFedSgd, server_app
 
 
 def finished(strategy: LdpFedSgd, result: Any) -> None:

@@ -10,7 +10,7 @@ import json, sys
 before = sys.getrecursionlimit()
 from noisebank.ledger.node import Node
 Node("http://127.0.0.1:1")
-from noisebank.federated.crowd.lots import _curve
+from noisebank.federated.blockfl.sortition import _curve
 _curve()
 assert sys.getrecursionlimit() == before, sys.getrecursionlimit()
 try:

@@ -12,7 +12,6 @@ from the plan alone and is shown before anything is sent: `guarantees`.
 """
 
 from noisebank.federated.relay.collusion import published, strong, threshold, weak
-from noisebank.federated.relay.demand import Demand
 from noisebank.federated.relay.game import (
     best_response,
     central_optimum,
@@ -29,6 +28,7 @@ from noisebank.federated.relay.member import Member
 from noisebank.federated.relay.outcome import Outcome
 from noisebank.federated.relay.plan import Plan, make_plan
 from noisebank.federated.relay.remedies import may_join, reclip
+from noisebank.federated.relay.requirements import Demand
 from noisebank.federated.relay.split import groups_of, sorted_order, split_error
 from noisebank.federated.relay.terms import Terms, least_variance
 

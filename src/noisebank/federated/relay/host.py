@@ -17,11 +17,11 @@ import numpy as np
 
 from noisebank.core.entropy import SystemEntropy
 from noisebank.core.errors import BadRequest, NoisebankError, Refused, Tampered
-from noisebank.federated.relay.agreeing import agree
-from noisebank.federated.relay.collecting import Collecting
+from noisebank.federated.relay.collection import Collecting
 from noisebank.federated.relay.grid import restored
 from noisebank.federated.relay.guarantee import Guarantee, worst_guarantees
 from noisebank.federated.relay.messages import Inbox, Message, Pen, check_answer
+from noisebank.federated.relay.negotiation import agree
 from noisebank.federated.relay.plan import Plan
 from noisebank.federated.relay.sealing import AttemptKey
 from noisebank.federated.relay.terms import MAX_MEMBERS, Terms

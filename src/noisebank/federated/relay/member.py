@@ -21,13 +21,13 @@ import numpy as np
 from noisebank.core.entropy import SystemEntropy
 from noisebank.core.errors import BadRequest, NoisebankError, OutcomeUnknown, Refused, Tampered
 from noisebank.federated.relay.attempt import MASKED, Attempt, new_attempt, prepared
-from noisebank.federated.relay.demand import Demand
 from noisebank.federated.relay.grid import BID_UNITS, contribution, finite_numbers, plausible, restored
 from noisebank.federated.relay.guarantee import Guarantee, guarantees
 from noisebank.federated.relay.messages import Inbox, Message, Pen, check_answer, plain_words
 from noisebank.federated.relay.outcome import Outcome
 from noisebank.federated.relay.plan import MAX_BID, Plan, plain_entry
 from noisebank.federated.relay.remedies import vector_to_send
+from noisebank.federated.relay.requirements import Demand
 from noisebank.federated.relay.terms import MAX_MEMBERS, Terms
 from noisebank.federated.relay.transport import MESSAGE_ROOM, Server, Tap, ask, endpoint
 

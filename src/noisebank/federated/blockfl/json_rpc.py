@@ -1,0 +1,203 @@
+"""A chain of one's own behind the same door as any Ethereum node: JSON-RPC over HTTP, as far as we use it."""
+
+from __future__ import annotations
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Protocol
+
+from noisebank.core.errors import LedgerRefused, NoisebankError
+from noisebank.federated.blockfl.dev_chain import Entered, HomeState
+
+NOBODY = "0x" + "00" * 20
+MOST_BODY = 2**19
+ZERO = "0x0"
+
+
+class Kept(Protocol):
+    """A chain of one's own, as far as its door needs it."""
+
+    @property
+    def state(self) -> HomeState:
+        """What its blocks lead to."""
+        ...
+
+    def send(self, raw: bytes) -> Entered:
+        """Executes a signed transaction; durable on return."""
+        ...
+
+    def peek(self, sender: str, to: str, data: bytes) -> bytes:
+        """What a call would return now."""
+        ...
+
+
+class Window:
+    """Answers questions about a chain of one's own and hands it transactions, in the words of an Ethereum node."""
+
+    def __init__(self, chain: Kept) -> None:
+        self.chain = chain
+
+    def answer(self, body: bytes) -> bytes:
+        """One JSON-RPC question."""
+        asked: Any = None
+        try:
+            asked = json.loads(body)
+            method = getattr(self, "on_" + str(asked["method"]), None)
+            if method is None:
+                raise LedgerRefused(f"the method {str(asked['method'])[:40]} is not available here")
+            found = {"result": method(*asked.get("params", ()))}
+        except NoisebankError as error:
+            found = {"error": {"code": 3 if isinstance(error, LedgerRefused) else -32000, "message": str(error)}}
+        except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
+            found = {"error": {"code": -32602, "message": "a malformed question"}}
+        number = asked.get("id") if isinstance(asked, dict) else None
+        return json.dumps({"jsonrpc": "2.0", "id": number, **found}).encode()
+
+    # -- methods: names and shapes are Ethereum's ----------------------------------------------
+
+    def on_eth_chainId(self) -> str:  # noqa: N802
+        return hex(self.chain.state.chain_id)
+
+    def on_eth_blockNumber(self) -> str:  # noqa: N802
+        return hex(self._head())
+
+    def on_eth_getBlockByNumber(self, tag: str, full: bool = False) -> dict[str, Any] | None:  # noqa: N802
+        number = self._number(tag)
+        state = self.chain.state
+        if number > self._head():
+            return None
+        return {
+            "number": hex(number),
+            "hash": "0x" + state.digests[number].hex(),
+            "timestamp": hex(state.times[number]),
+            "baseFeePerGas": ZERO,
+        }
+
+    def on_eth_getCode(self, address: str, tag: str = "latest") -> str:  # noqa: N802
+        return "0x" + self.chain.state.machine.code(address).hex()
+
+    def on_eth_getTransactionCount(self, address: str, tag: str = "latest") -> str:  # noqa: N802
+        return hex(self.chain.state.nonce(address.lower()))
+
+    def on_eth_getBalance(self, address: str, tag: str = "latest") -> str:  # noqa: N802
+        return "0x1"  # nothing costs anything here, and whoever asks wants to know whether it can pay
+
+    def on_eth_maxPriorityFeePerGas(self) -> str:  # noqa: N802
+        return ZERO
+
+    def on_eth_call(self, call: dict[str, str], tag: str = "latest") -> str:
+        if self._number(tag) != self._head():
+            raise LedgerRefused("old states are not kept here")
+        if int(call.get("value", ZERO), 16):
+            raise LedgerRefused("ledger: no money on this chain")
+        if not call.get("to"):
+            return "0x"
+        data = bytes.fromhex(call.get("data", "0x").removeprefix("0x"))
+        return "0x" + self.chain.peek(call.get("from", NOBODY), call["to"].lower(), data).hex()
+
+    def on_eth_sendRawTransaction(self, raw: str) -> str:  # noqa: N802
+        return "0x" + self.chain.send(bytes.fromhex(raw.removeprefix("0x"))).transaction.digest.hex()
+
+    def on_eth_getTransactionReceipt(self, digest: str) -> dict[str, Any] | None:  # noqa: N802
+        wanted = bytes.fromhex(digest.removeprefix("0x"))
+        for done in reversed(self.chain.state.entered):
+            if done.transaction.digest == wanted:
+                return self._receipt(done)
+        return None
+
+    def on_eth_getLogs(self, wanted: dict[str, Any]) -> list[dict[str, Any]]:  # noqa: N802
+        first, last = self._number(wanted.get("fromBlock", "0x0")), self._number(wanted.get("toBlock", "latest"))
+        address, topics = wanted.get("address"), wanted.get("topics") or []
+        found = []
+        for done in self.chain.state.entered[first : last + 1]:
+            if address is not None and done.transaction.to != address.lower():
+                continue
+            found += [entry for entry in self._logs(done) if _matches(entry["topics"], topics)]
+        return found
+
+    def on_noisebank_contracts(self) -> dict[str, str]:
+        """Not Ethereum's: where the chain's own contracts are. Anybody may put the same code there again."""
+        return self.chain.state.own_contracts()
+
+    # -- parts ---------------------------------------------------------------------------------
+
+    def _head(self) -> int:
+        return len(self.chain.state.entered) - 1
+
+    def _number(self, tag: str) -> int:
+        return self._head() if tag in ("latest", "pending") else 0 if tag == "earliest" else int(tag, 16)
+
+    def _receipt(self, done: Entered) -> dict[str, Any]:
+        return {
+            "status": "0x1",
+            "blockNumber": hex(done.block),
+            "blockHash": "0x" + self.chain.state.digests[done.block].hex(),
+            "transactionHash": "0x" + done.transaction.digest.hex(),
+            "contractAddress": done.created or None,
+            "gasUsed": ZERO,
+            "logs": self._logs(done),
+        }
+
+    def _logs(self, done: Entered) -> list[dict[str, Any]]:
+        return [
+            {
+                "address": done.transaction.to,
+                "topics": ["0x" + topic.hex() for topic in topics],
+                "data": "0x" + data.hex(),
+                "blockNumber": hex(done.block),
+                "blockHash": "0x" + self.chain.state.digests[done.block].hex(),
+                "transactionHash": "0x" + done.transaction.digest.hex(),
+                "transactionIndex": ZERO,
+                "logIndex": hex(number),
+                "removed": False,
+            }
+            for number, (topics, data) in enumerate(done.logs)
+        ]
+
+
+class Door(Window):
+    """The same over HTTP."""
+
+    def __init__(self, chain: Kept, host: str = "127.0.0.1", port: int = 0) -> None:
+        super().__init__(chain)
+        door = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
+
+            def do_POST(self) -> None:
+                size = int(self.headers.get("Content-Length") or 0)
+                if not 0 < size <= MOST_BODY:
+                    self.send_error(413)
+                    return
+                body = door.answer(self.rfile.read(size))
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format: str, *args: Any) -> None:
+                return
+
+        self._server = ThreadingHTTPServer((host, port), Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://{host}:{self._server.server_address[1]}"
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stops answering."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+def _matches(topics: list[str], wanted: list[Any]) -> bool:
+    for place, want in enumerate(wanted):
+        allowed = want if isinstance(want, list) else [want]
+        if want is not None and (place >= len(topics) or topics[place] not in allowed):
+            return False
+    return True

@@ -1,0 +1,98 @@
+"""A model as everybody reads it: whole numbers of 2^-20 with a header that says whose and for what.
+
+Sums, distances and averages of integers are the same on every machine; those of floats are not.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from noisebank.core.digests import canonical
+from noisebank.federated.blockfl.store import MOST_BYTES
+
+FORMAT = "noisebank model 1"
+STEPS = 2**20
+"""In one: a weight is known to a millionth."""
+MOST = 2**27 - 1
+"""A weight lies in (-128, 128). Beyond that no honest training ends, and sums of squares stay exact."""
+Weights = NDArray[np.int64]
+
+
+class BadModel(ValueError):
+    """Stored bytes that are no model of this member for this round."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """Weights with where they belong. `author` is empty for the initial model and for averages."""
+
+    task: str
+    round: int
+    author: str
+    weights: Weights
+
+    def encode(self) -> bytes:
+        """The one spelling: a line of JSON, then little-endian 32-bit integers."""
+        header = canonical(
+            {
+                "format": FORMAT,
+                "task": self.task,
+                "round": self.round,
+                "author": self.author,
+                "count": len(self.weights),
+            }
+        )
+        return header.encode() + b"\n" + self.weights.astype("<i4").tobytes()
+
+    def floats(self) -> NDArray[np.float64]:
+        """For training."""
+        return self.weights / STEPS
+
+
+def read_model(content: bytes, task: str, round: int, author: str, count: int) -> Model:
+    """The model in `content`, if it is the one expected; `BadModel` says what is wrong."""
+    line, _, body = content.partition(b"\n")
+    try:
+        header: Any = json.loads(line)
+        spelled = canonical(header).encode() == line
+    except (ValueError, TypeError, RecursionError):
+        raise BadModel("it does not begin with a header") from None
+    if not spelled or not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise BadModel(f"it is no {FORMAT!r}")
+    if set(header) != {"format", "task", "round", "author", "count"}:
+        raise BadModel("its header has other fields")
+    if header["author"] != author:
+        raise BadModel(f"its author is {str(header['author'])[:42] or 'nobody'}, not who submitted it")
+    if header["task"] != task or header["round"] != round:
+        raise BadModel("it belongs to another task or round")
+    if header["count"] != count or len(body) != 4 * count:
+        raise BadModel(f"it does not have {count} weights")
+    weights = np.frombuffer(body, dtype="<i4").astype(np.int64)
+    if int(np.abs(weights).max(initial=0)) > MOST:
+        raise BadModel("a weight lies outside (-128, 128)")
+    return Model(task, round, author, weights)
+
+
+def fixed(values: NDArray[np.float64]) -> Weights:
+    """Weights on the grid, rounded to the nearest; what is not finite becomes 0, what is too large the largest."""
+    clean = np.nan_to_num(np.asarray(values, dtype=np.float64), nan=0.0, posinf=MOST / STEPS, neginf=-MOST / STEPS)
+    return np.clip(np.rint(clean * STEPS), -MOST, MOST).astype(np.int64)
+
+
+def average(parts: Sequence[Weights]) -> Weights:
+    """The mean, rounded down after adding half: the same integers on every machine."""
+    total = np.zeros_like(parts[0])
+    for part in parts:
+        total += part  # at most 64 parts of 28 bits
+    return (2 * total + len(parts)) // (2 * len(parts))
+
+
+def most_weights() -> int:
+    """How many fit one block."""
+    return (MOST_BYTES - 512) // 4

@@ -1,0 +1,79 @@
+"""Where models lie: a folder of raw blocks named by their content identifiers. Any IPFS node can hold the same."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+from noisebank.core.errors import BadRequest
+from noisebank.federated.blockfl.identifiers import digest_in, digest_of, identifier
+
+MOST_BYTES = 2**20
+"""Of one block; what IPFS nodes pass on to each other."""
+
+
+class Store(Protocol):
+    """Contents by identifier. Nobody has to trust it: what is read is compared with its name."""
+
+    def put(self, content: bytes) -> bytes:
+        """Keeps a content; returns its digest. Durable on return."""
+        ...
+
+    def get(self, digest: bytes) -> bytes | None:
+        """The content with this digest; None if there is none, or another one under its name."""
+        ...
+
+    def __iter__(self) -> Iterator[bytes]:
+        """The digests of all contents."""
+        ...
+
+
+class FolderStore:
+    """A folder. Safe for many processes: files are written aside and moved into place whole."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def put(self, content: bytes) -> bytes:
+        """Keeps a content; returns its digest. Durable on return."""
+        if len(content) > MOST_BYTES:
+            raise BadRequest("content", f"{len(content)} bytes", f"a block has at most {MOST_BYTES}")
+        digest = digest_of(content)
+        path = self.path(digest)
+        if self.get(digest) == content:
+            return digest
+        aside = path.with_name(f".{path.name}.{os.getpid()}")
+        with aside.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(path)
+        folder = os.open(self.folder, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+        return digest
+
+    def get(self, digest: bytes) -> bytes | None:
+        """The content with this digest; None if there is none, or another one under its name."""
+        try:
+            with self.path(digest).open("rb") as file:
+                content = file.read(MOST_BYTES + 1)
+        except OSError:
+            return None
+        return content if digest_of(content) == digest else None
+
+    def path(self, digest: bytes) -> Path:
+        """The file of a content."""
+        return self.folder / identifier(digest)
+
+    def __iter__(self) -> Iterator[bytes]:
+        for path in sorted(self.folder.glob("bafkrei*")):
+            try:
+                yield digest_in(path.name)
+            except BadRequest:
+                continue

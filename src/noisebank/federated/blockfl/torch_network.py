@@ -1,0 +1,80 @@
+"""The same network in torch (extra `[federated]`): quick training for figures, and DP-SGD through Opacus."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+from torch.nn import functional
+
+from noisebank.federated.blockfl.network import Shape
+
+TINY = 1e-6
+KEEP = 0.9
+
+
+class Network(nn.Module):  # type: ignore[misc]  # torch is not looked into
+    """Convolutions, normalisation, noise, fully connected layers. `epsilon` None: no noise."""
+
+    def __init__(self, shape: Shape, norm: str, bound: float, epsilon: float | None, generator: Any) -> None:
+        super().__init__()
+        self.shape, self.norm, self.bound, self.epsilon, self.generator = shape, norm, bound, epsilon, generator
+        self.first = nn.Conv2d(1, shape.channels[0], 3, padding=1)
+        self.second = nn.Conv2d(shape.channels[0], shape.channels[1], 3, padding=1)
+        sizes = (shape.features, *shape.widths, shape.classes)
+        layers: list[nn.Module] = []
+        for place in range(len(sizes) - 1):
+            layers += [nn.Linear(sizes[place], sizes[place + 1]), nn.ReLU()]
+        self.layers = nn.Sequential(*layers[:-1])
+        self.register_buffer("low", torch.zeros(shape.features))
+        self.register_buffer("high", torch.ones(shape.features))
+
+    def forward(self, images: torch.Tensor, noise: bool = True) -> torch.Tensor:
+        """Scores of the classes."""
+        inner = functional.max_pool2d(functional.relu(self.first(images)), 2)
+        raw = functional.max_pool2d(functional.relu(self.second(inner)), 2).flatten(1)
+        features = self._normalised(raw)
+        if noise and self.epsilon is not None:
+            scale = 2 * self.bound / self.epsilon
+            half = torch.rand(features.shape, generator=self.generator) - 0.5
+            features = features - scale * half.sign() * torch.log1p(-2 * half.abs().clamp(max=0.4999999))
+        scores: torch.Tensor = self.layers(features / self.bound)
+        return scores
+
+    def _normalised(self, raw: torch.Tensor) -> torch.Tensor:
+        if self.norm == "fixed":
+            return (2 * raw / (1 + raw) - 1) * self.bound
+        low: torch.Tensor = self.low
+        high: torch.Tensor = self.high
+        if self.training:
+            if self.norm == "bounded":
+                low, high = raw.min(0)[0], raw.max(0)[0]
+            else:
+                low, high = raw.mean(0), raw.var(0, unbiased=False)
+            with torch.no_grad():
+                self.low.mul_(KEEP).add_((1 - KEEP) * low.detach())
+                self.high.mul_(KEEP).add_((1 - KEEP) * high.detach())
+        if self.norm == "batch":
+            return (raw - low) / (high + TINY).sqrt()
+        return (2 * ((raw - low) / (high - low + TINY)).clamp(0, 1) - 1) * self.bound
+
+    def _parts(self) -> list[torch.Tensor]:
+        """In the order of `Shape`: convolutions, statistics, layers."""
+        ends = [self.first.weight, self.first.bias, self.second.weight, self.second.bias, self.low, self.high]
+        return ends + list(self.layers.parameters())
+
+    def flat(self) -> NDArray[np.float64]:
+        """All weights as one vector."""
+        return np.concatenate([part.detach().double().numpy().ravel() for part in self._parts()])
+
+    def load(self, weights: NDArray[np.float64]) -> None:
+        """Takes all weights from one vector."""
+        start = 0
+        with torch.no_grad():
+            for part in self._parts():
+                stop = start + part.numel()
+                part.copy_(torch.as_tensor(weights[start:stop]).reshape(part.shape))
+                start = stop

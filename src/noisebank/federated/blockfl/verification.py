@@ -1,0 +1,222 @@
+"""Re-runs a task's rounds from the ledger and the stored models: verdicts, averages, lots, votes, reputations.
+
+Trusts nobody: whatever the contract has recorded is computed again, bit for bit, and every difference is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from noisebank.core.errors import NoisebankError
+from noisebank.federated.blockfl.books import Drawing, Proposal, Round, TaskBooks
+from noisebank.federated.blockfl.identifiers import digest_of, identifier
+from noisebank.federated.blockfl.krum import Judgement, Verdict
+from noisebank.federated.blockfl.member import judged_round
+from noisebank.federated.blockfl.models import BadModel, read_model
+from noisebank.federated.blockfl.registry import Registry
+from noisebank.federated.blockfl.reputation import FIRST, printed, repaired
+from noisebank.federated.blockfl.sortition import check_lots, lot_of, priority, seats
+from noisebank.federated.blockfl.store import Store
+from noisebank.federated.blockfl.terms import read_terms
+
+Progress = Callable[[int, int], None]
+PROVES = (
+    "every verdict, average, reputation and reward follows from the submitted models, bit for bit",
+    "every lot is its member's one possible signature, and wins the seats and the lead that were counted",
+    "every average was agreed to by more than two thirds of the committee's seats",
+    "in a sound task, every model was paid for on the budget ledger before it was submitted",
+    "in a sound task, this store holds no second model of a member for a round: one charge, one model",
+)
+CANNOT_SEE = (
+    "what a member trained on, and whether it added the noise that the terms ask for",
+    "members who work together: nearly identical poisoned models are accepted",
+    "transactions that the chain's keeper left out, unless somebody has a copy or an anchor",
+)
+"""What a passed verification shows, and what nobody can tell from the ledger and the models."""
+
+
+@dataclass
+class RoundReport:
+    """What was found about one round."""
+
+    number: int
+    model: str
+    verdicts: dict[str, str] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
+    """Why a member's model was missing or malformed."""
+    deposed: list[str] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+    """Everything that differs; empty: the round is as it should be."""
+
+    def plain(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "round": self.number, "model": self.model, "verdicts": self.verdicts, "reasons": self.reasons,
+            "deposed_leaders": self.deposed, "wrong": self.wrong,
+        }  # fmt: skip
+
+
+@dataclass
+class TaskReport:
+    """What was found about a task."""
+
+    task: str
+    rounds: list[RoundReport]
+    wrong: list[str]
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing differs."""
+        return not self.wrong and not any(row.wrong for row in self.rounds)
+
+    def plain(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"task": self.task, "passed": self.passed, "wrong": self.wrong,
+                "rounds": [row.plain() for row in self.rounds]}  # fmt: skip
+
+
+def verify_task(
+    registry: Registry,
+    store: Store,
+    task: bytes,
+    only: int | None = None,
+    progress: Progress = lambda done, total: None,
+    receipts: Callable[[TaskBooks], list[str]] = lambda books: [],
+) -> TaskReport:
+    """Re-runs all finished rounds, or one of them."""
+    books = registry.books(task)
+    finished = [round for round in books.rounds if round.model is not None and only in (None, round.number)]
+    reports = []
+    for done, round in enumerate(finished):
+        progress(done, len(finished))
+        reports.append(_verified(registry, store, books, round))
+    progress(1, 1)
+    wrong = _reputations(books) if only is None else []
+    if only is not None and not finished:
+        wrong.append(f"round {only} is not finished")
+    wrong += doubled_models(store, books)
+    return TaskReport(task.hex(), reports, wrong + receipts(books))
+
+
+def _verified(registry: Registry, store: Store, books: TaskBooks, round: Round) -> RoundReport:
+    assert round.model is not None
+    report = RoundReport(round.number, identifier(round.model))
+    try:
+        found = judged_round(books, store, round.number)
+    except NoisebankError as error:
+        report.wrong.append(f"cannot be re-run: {error}")
+        return report
+    report.verdicts = {judged.member: judged.verdict.name.lower() for judged in round.judged}
+    for submission, reason in zip(round.submissions, found.reasons, strict=True):
+        if reason:
+            report.reasons[submission.member] = reason
+    report.wrong += _differences(found, round)
+    for attempt, drawing in enumerate(round.drawings, 1):
+        report.wrong += _lots(registry, books, round, drawing, attempt)
+    for proposal in round.proposals:
+        report.wrong += _votes(round, proposal)
+        if proposal.fate in ("outvoted", "late"):
+            right = proposal.model == digest_of(found.model) and proposal.verdicts == found.packed
+            what = "its proposal was right" if right else "its average or verdicts were wrong"
+            report.deposed.append(f"{proposal.leader} ({proposal.fate}; {what})")
+    report.deposed += [f"{leader} (silent)" for leader in round.silent_leaders]
+    return report
+
+
+def _differences(found: Judgement, round: Round) -> list[str]:
+    wrong = []
+    if digest_of(found.model) != round.model:
+        assert round.model is not None
+        wrong.append(f"the average is {identifier(digest_of(found.model))}, recorded is {identifier(round.model)}")
+    for judged, verdict in zip(round.judged, found.verdicts, strict=True):
+        if judged.verdict is not verdict:
+            wrong.append(f"{judged.member} is {verdict.name.lower()}, recorded is {judged.verdict.name.lower()}")
+    return wrong
+
+
+def _lots(registry: Registry, books: TaskBooks, round: Round, drawing: Drawing, attempt: int) -> list[str]:
+    """Each lot is its member's one signature of the seed, wins what was counted, and the smallest leads."""
+    wrong = []
+    message = registry.lot_message(books.posted.task, round.number, attempt, round.seed)
+    keys = [books.members[lot.member].key for lot in drawing.lots]
+    known = [key for key in keys if key is not None]
+    if len(known) < len(keys) or not check_lots(known, message, [lot.signature for lot in drawing.lots]):
+        wrong.append(f"a lot of drawing {attempt} is not its member's signature")
+    for lot in drawing.lots:
+        drawn = lot_of(lot.signature)
+        won = seats(drawn, books.members[lot.member].coins, books.posted.seats, books.coins)
+        if (won, priority(drawn, won)) != (lot.seats, lot.priority):
+            wrong.append(f"the lot of {lot.member} wins {won} seats, recorded are {lot.seats}")
+    return wrong
+
+
+def _votes(round: Round, proposal: Proposal) -> list[str]:
+    drawing = round.drawings[proposal.attempt - 1]
+    held = {lot.member: lot.seats for lot in drawing.lots}
+    if any(held.get(member) != own for member, (_, own) in proposal.votes.items()):
+        return ["a vote has other seats than its member's lot"]
+    agreed = sum(own for agrees, own in proposal.votes.values() if agrees)
+    if (proposal.fate == "agreed") != (3 * agreed > 2 * drawing.seats):
+        return [f"{agreed} of {drawing.seats} seats agreed, but the proposal is recorded as {proposal.fate}"]
+    return []
+
+
+def _reputations(books: TaskBooks) -> list[str]:
+    """Every reputation, reward and average from the verdicts alone."""
+    wrong = []
+    rule = printed if books.posted.printed else repaired
+    have = {address: FIRST for address, member in books.members.items() if member.key is not None}
+    for round in books.rounds:
+        if round.model is None:
+            continue
+        average = books.posted.norm or sum(have.values()) // len(have)
+        if average != round.average:
+            wrong.append(f"round {round.number}: the average reputation is {average}, recorded is {round.average}")
+        for judged in round.judged:
+            accepted = judged.verdict is Verdict.ACCEPTED
+            reward = have[judged.member] if accepted else 0
+            have[judged.member] = rule(have[judged.member], accepted, average)
+            if (have[judged.member], reward) != (judged.reputation, judged.reward):
+                wrong.append(f"round {round.number}: {judged.member} has reputation {have[judged.member]}")
+    return wrong
+
+
+def doubled_models(store: Store, books: TaskBooks) -> list[str]:
+    """Members of a sound task with two models for one round, submitted or only stored: one charge pays for one.
+
+    A stored model is signed by its submission alone: whoever writes to the store can put a second one there. That
+    makes it no better to build on, so it is named all the same.
+    """
+    content = store.get(books.posted.terms)
+    if content is None or read_terms(content).mode != "sound":
+        return []
+    count = read_terms(content).shape.count
+    found: dict[tuple[int, str], set[bytes]] = {}
+    for round in books.rounds:
+        for one in round.submissions:
+            found.setdefault((round.number, one.member), set()).add(one.digest)
+    for digest in store:
+        block = store.get(digest) or b""
+        header = block.partition(b"\n")[0]
+        for round in books.rounds:
+            for member in books.members:
+                if member.encode() not in header:
+                    continue
+                try:
+                    read_model(block, books.posted.task.hex(), round.number, member, count)
+                except BadModel:
+                    continue
+                found.setdefault((round.number, member), set()).add(digest)
+    return [
+        f"round {number}: {member} has {len(models)} different models for one charge"
+        for (number, member), models in sorted(found.items())
+        if len(models) > 1
+    ]
+
+
+def task_mode(books: TaskBooks, store: Store) -> str:
+    """The task's privacy mode, by its stored terms."""
+    content = store.get(books.posted.terms)
+    return read_terms(content).mode if content else "unknown"

@@ -1,0 +1,57 @@
+"""Reports of a group, as they came over the wire, to their mean. What no device could have sent is left out by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from noisebank.core.errors import BadRequest
+from noisebank.core.units import exact
+from noisebank.federated.enrolment import below
+from noisebank.federated.fedsgd.task import Task
+from noisebank.federated.ldp.categories import Oracle
+from noisebank.federated.ldp.reports import Report, Terms, planned
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Collected:
+    """The mean over the devices whose reports count, and who was left out, with the reason."""
+
+    mean: Floats
+    counted: int
+    left_out: dict[str, str] = field(default_factory=dict)
+
+
+def collect_reports(task: Task, reports: Mapping[str, bytes]) -> Collected:
+    """One report from each named device. Unbiased for the mean of their clipped gradients (Algorithm 6)."""
+    schema, terms = task.gradient_schema, agreed_terms(task)
+    plan = planned(schema, terms)
+    sums, counted, left_out = np.zeros(task.dimension), 0, {}
+    for device, raw in reports.items():
+        try:
+            report = Report.decode(raw, schema)
+            if report.terms != terms:
+                raise BadRequest("report", "made under other terms", "must have the task's epsilon and mechanism")
+        except BadRequest as error:
+            left_out[device] = str(error)
+            continue
+        for place, code in report.fields:
+            part = plan.parts[place]
+            assert not isinstance(part, Oracle)  # a gradient has numbers only
+            sums[place] += float(part.value([code])[0])
+        counted += 1
+    scale = task.dimension / plan.sent
+    return Collected(scale * sums / max(1, counted), counted, left_out)
+
+
+def agreed_terms(task: Task) -> Terms:
+    """What every report of the task is made under."""
+    return Terms(below(exact(task.epsilon, "epsilon")), task.mechanism, task.levels)

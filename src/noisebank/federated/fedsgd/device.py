@@ -1,0 +1,127 @@
+"""A device: its records, its own budget, and the one report that it makes for a task.
+
+What a device needs from outside is an order: the task, its group's number, and the model as it stands. What it gives is
+a report of a few bytes. It decides by itself whether the task is worth it, and never forgets what it answered. Whether
+it answers follows from the order and from its books, never from its records: those are read after the charge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from noisebank.bank.opening import Rooms
+from noisebank.core.digests import keccak, tagged
+from noisebank.core.errors import AlreadyTookPart, BadRequest, KeyReused
+from noisebank.core.units import Exact, exact
+from noisebank.federated.enrolment import LocalAccount, RoundOrder
+from noisebank.federated.fedsgd.task import Task
+from noisebank.federated.ldp import Schema
+from noisebank.federated.ldp.mechanism import clean
+from noisebank.vault.vault import Request
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+ASKED_BY = "learning"
+"""Under this name the vault keeps the orders that a device has answered."""
+ROUNDING = Fraction(1, 10**9)
+"""Of the radius: what floats may add to the norm of weights that a server has pulled back into the ball."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """What the server sends to the devices of a group. One that exists has been checked, from itself alone.
+
+    Guarantees: the weights are the task's number of finite floats, and no longer than the task's radius R (at most
+    1e9). Every row x of a record lies in [-1, 1]^d, so |w·x| <= R sqrt(d), and neither a score, a slope nor a gradient
+    can overflow or become NaN, whatever the record is.
+    """
+
+    task: Task
+    group: int
+    weights: Floats
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.task, Task):
+            raise BadRequest("task", type(self.task).__name__, "must be a task")
+        self.task.members(self.group)
+        object.__setattr__(self, "weights", _checked_weights(self.task, self.weights))
+
+    @property
+    def digest(self) -> bytes:
+        """Tells two orders apart, down to the last bit of the model."""
+        model = keccak(np.ascontiguousarray(self.weights, dtype=">f8").tobytes())
+        return tagged("learning order 1", {"task": self.task.digest.hex(), "group": self.group, "model": model.hex()})
+
+
+def _checked_weights(task: Task, weights: object) -> Floats:
+    """The weights as a copy that nobody else can change, or BadRequest."""
+    if not isinstance(weights, np.ndarray) or weights.dtype.kind != "f" or weights.dtype.itemsize > 8:
+        raise BadRequest("model", type(weights).__name__, "must be an array of floats")
+    if weights.shape != (task.dimension,) or not np.isfinite(weights).all():
+        raise BadRequest("model", f"shape {weights.shape}", f"must be {task.dimension} finite numbers")
+    # In fractions: a sum of squares of floats would overflow for the very weights that are to be refused.
+    square, radius = sum(Fraction(float(weight)) ** 2 for weight in weights), exact(task.radius, "radius")
+    if square > (radius * (1 + ROUNDING)) ** 2:
+        raise BadRequest("model", "its norm", f"must be at most {task.radius}, the task's radius")
+    checked = np.array(weights, dtype=np.float64) + 0.0  # -0.0 becomes 0.0: one number, one spelling
+    checked.flags.writeable = False
+    return checked
+
+
+class Device:
+    """Takes part in a task once, on its own budget. Several records of its owner are protected together.
+
+    `most_epsilon` is what its owner agrees to give away in one task, `agreed` (if given) the only attributes, ranges
+    and values that it agrees to be asked about.
+    """
+
+    def __init__(
+        self, rooms: Rooms, account: LocalAccount, records: Sequence[Mapping[str, object]], most_epsilon: Exact,
+        agreed: Schema | None = None,
+    ) -> None:  # fmt: skip
+        if not records:
+            raise BadRequest("records", "none", "a device needs at least one")
+        self.account, self.records, self.most_epsilon = account, records, exact(most_epsilon, "most epsilon")
+        self.agreed = agreed
+        self._vault = rooms.vault
+
+    def take_part(self, order: Order) -> bytes:
+        """The report: charged on the ledger first, then read, drawn and sealed before it leaves.
+
+        The same order again gives the same bits. Another order of the same task is `AlreadyTookPart`, whatever budget
+        is left; an epsilon above the owner's is refused. Nothing is charged then. Refusals never depend on the records.
+        """
+        task = order.task
+        if exact(task.epsilon, "epsilon") > self.most_epsilon:
+            raise BadRequest("epsilon", task.epsilon, f"the owner of this device gives at most {self.most_epsilon}")
+        if self.agreed is not None and task.design.schema != self.agreed:
+            raise BadRequest("attributes", "of the task", "are not those that the owner of this device agreed to")
+        key, id = task.digest.hex(), tagged("learning request 1", [self.account.id.hex(), order.digest.hex()])
+        epsilon = exact(task.epsilon, "epsilon")
+        asked = RoundOrder(f"learning {key}", task.gradient_schema, epsilon, task.mechanism, task.levels)
+        request = Request(id, self.account.id, ASKED_BY, key, {"order": order.digest.hex(), "task": key})
+        try:
+            self._vault.save_request(request)  # from here on no other order of this task is answered
+        except KeyReused:
+            raise AlreadyTookPart(f"this device took part in {task.name} already; nothing more is sent") from None
+        return self.account.answer(asked, lambda: self.gradient(order).tolist())
+
+    def gradient(self, order: Order) -> Floats:
+        """The mean gradient over the device's records, clipped to [-1, 1]. Stays on the device.
+
+        Whoever has another model of the same dimension overrides this: nothing else depends on what is differentiated.
+        It is called after the charge. Should it fail, or return other than finite numbers, the report is on zeros.
+        """
+        task = order.task
+        found = [task.design.row(record) for record in self.records]
+        rows, targets = np.stack([row for row, _ in found]), np.array([target for _, target in found])
+        slopes = task.kind.slopes(rows @ order.weights, targets)
+        return clean((slopes[:, None] * rows).mean(axis=0))

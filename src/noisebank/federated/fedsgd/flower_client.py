@@ -1,0 +1,105 @@
+"""The device's half for Flower: a ClientApp that answers orders with noisy reports, on the device's own budget.
+
+    app = client_app(lambda context: my_device)     # in a Flower app's client module
+
+`my_device` is a `Device`, or anything of the user's own with `take_part(order) -> bytes`.
+
+A refusal is shown to the server, so it says one of a few fixed things and nothing in its own words: no amount, no name,
+no text of an error.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from noisebank.core.errors import AlreadyTookPart, BadRequest, BudgetExhausted, NoisebankError
+from noisebank.federated.fedsgd.device import Order
+from noisebank.federated.fedsgd.task import Task
+
+if TYPE_CHECKING:
+    from flwr.app import Context, Message, RecordDict
+    from flwr.clientapp import ClientApp
+
+MODEL, ORDER, REPORT, REFUSAL = "model", "order", "report", "refusal"
+"""Names of the records in messages: the weights and the order out, a report or a refusal back."""
+REFUSALS: dict[type[NoisebankError], str] = {
+    BadRequest: "the order is not one that this device answers",
+    AlreadyTookPart: "this device took part already",
+    BudgetExhausted: "its owner's budget does not allow it",
+}
+"""All that a server is told; whatever else went wrong is `Failed`."""
+MAX_TASK = 1 << 20
+"""Characters of a task's description."""
+
+
+class TakesPart(Protocol):
+    """A device as Flower's half sees it."""
+
+    def take_part(self, order: Order) -> bytes:
+        """The one report; `Refused` or `Misuse` if there is none."""
+        ...
+
+
+def client_app(device_of: Callable[[Context], TakesPart]) -> ClientApp:
+    """A ClientApp whose `train` sends one report and nothing else."""
+    from flwr.app import ConfigRecord, Message, RecordDict
+    from flwr.clientapp import ClientApp
+
+    app = ClientApp()
+
+    @app.train()  # type: ignore[untyped-decorator]
+    def train(message: Message, context: Context) -> Message:
+        name, words = answer_order(lambda: device_of(context), message.content)
+        return Message(content=RecordDict({name: ConfigRecord(words)}), reply_to=message)
+
+    return app
+
+
+def answer_order(device: Callable[[], TakesPart], content: RecordDict) -> tuple[str, dict[str, Any]]:
+    """All that a device replies to a message: a record's name and what is in it. Never raises an error of a device."""
+    try:
+        return REPORT, {"report": device().take_part(read_order(content))}
+    except Exception as error:  # said to the server, which goes on with the others
+        return REFUSAL, dict(refusal(error))
+
+
+def refusal(error: Exception) -> dict[str, str]:
+    """What the server is told of an error: which of a few kinds it is. Flower would send the error's text."""
+    for kind, reason in REFUSALS.items():
+        if isinstance(error, kind):
+            return {"kind": kind.kind, "reason": reason}
+    return {"kind": "Failed", "reason": "this device sends no report"}
+
+
+def written_order(order: Order) -> RecordDict:
+    """An order as the content of a Flower message."""
+    from flwr.app import ArrayRecord, ConfigRecord, RecordDict
+
+    words = ConfigRecord({"task": json.dumps(order.task.public()), "group": order.group})
+    return RecordDict({MODEL: ArrayRecord([order.weights]), ORDER: words})
+
+
+def read_order(content: RecordDict) -> Order:
+    """The order in a message; anything else is refused. No record is at hand here: every failure is the message's."""
+    try:
+        words, arrays = content[ORDER], content[MODEL].to_numpy_ndarrays()
+        text, (weights,) = words["task"], arrays
+        if len(text) > MAX_TASK:
+            raise ValueError
+        return Order(Task.from_public(json.loads(text)), words["group"], weights)
+    except Exception:
+        raise BadRequest("message", "without a readable order", "must hold a task, a group and a model") from None
+
+
+def read_reply(content: RecordDict) -> tuple[bytes | None, str]:
+    """The report in a reply; or None and why there is none."""
+    try:
+        if REPORT in content:
+            report: Any = content[REPORT]["report"]
+            return (report, "") if isinstance(report, bytes) else (None, "its report is not made of bytes")
+        words = content[REFUSAL]
+        return None, f"{words['kind']}: {words['reason']}"[:300]
+    except (KeyError, TypeError, AttributeError):
+        return None, "its reply holds neither a report nor a refusal"

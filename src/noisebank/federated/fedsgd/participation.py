@@ -1,0 +1,240 @@
+"""Participations on the ledger: an account of pure epsilon for a task, a cell of its cube for each device.
+
+A group's participation charges the cells of its devices, in one transaction, before any of their reports is drawn. The
+account's budget is one participation, and a cube's spend is its largest cell: so a device that was charged cannot be
+charged again, whoever asks. The contract sees to that, not this module. That a cell keeps standing for the same device
+is this module's part: a task is tied to the table that it began with (`keep_table`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from noisebank.bank.opening import Rooms
+from noisebank.bank.own_accounts import opened_by, own_row
+from noisebank.core.digests import commitment, derived_salt, keccak, tagged
+from noisebank.core.entropy import simulation
+from noisebank.core.errors import (
+    AlreadyTookPart,
+    AnswerLost,
+    BadRequest,
+    BudgetExhausted,
+    KeyReused,
+    TableChanged,
+    Tampered,
+)
+from noisebank.federated.fedsgd.task import Task
+from noisebank.ledger.protocol import THE_OWNER, AccountState, Claim, Opening, Reservation, Run, Seal, Unit
+from noisebank.vault.vault import Request, Sealed
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+ABOUT_LEARNING = 65
+"""The public byte of a group's participation."""
+CUBE = 1
+RAISE_DELAY = 86_400
+OPENING = keccak(b"noisebank learning tasks")
+"""The turn of whoever opens a task: two gateways must not open the same one twice."""
+KEPT_BY, TABLE = "learning table", "table"
+"""Under these the vault keeps the fingerprint of a task's table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What the vault keeps for a task."""
+
+    task: Task
+    secret: bytes
+
+
+class LearningAccount:
+    """One task's participations. Safe for many threads, and for all gateways of a shared bank."""
+
+    def __init__(self, id: bytes, kept: Kept, rooms: Rooms) -> None:
+        self.id, self.task, self._secret, self._rooms = id, kept.task, kept.secret, rooms
+
+    @property
+    def state(self) -> AccountState:
+        """Budget and spend, in epsilon: what the device that gave most has given."""
+        return self._rooms.ledger.account(self.id)
+
+    def order(self) -> NDArray[np.int64]:
+        """Which device (row of a simulated table) has which cell: an order that nobody chose, the same every time."""
+        seed = int.from_bytes(derived_salt(self._secret, "order", b""), "big")
+        return np.asarray(simulation(seed).permutation(self.task.devices))
+
+    def keep_table(self, digest: bytes) -> None:
+        """Ties the task to a table, once: afterwards every other one is `TableChanged`. Nothing is charged.
+
+        Cells stand for rows, so the same people in another order would be other devices: some would report twice, and
+        the books would not know. The digest covers the rows in their order; the vault keeps it salted. The order in
+        which rows are asked is part of it: it comes from numpy's generator, which a later version may change.
+        """
+        order = np.ascontiguousarray(self.order(), dtype=">i8").tobytes()
+        salt = derived_salt(self._secret, TABLE, b"")
+        kept = commitment(salt, keccak(digest, keccak(order))).hex()
+        vault = self._rooms.vault
+        with _turn(self._rooms, self.id):
+            if vault.request_under(self.id, KEPT_BY, TABLE) is None and self.charged():
+                raise TableChanged(
+                    f"{self.task.name} began before tables were fingerprinted, so nobody can tell whether this is its "
+                    "table. Start another task, under another name, with people who did not take part"
+                )
+            id = tagged("learning table 1", {"account": self.id.hex(), "table": kept})
+            try:
+                vault.save_request(Request(id, self.id, KEPT_BY, TABLE, {"table": kept}))
+            except KeyReused:
+                raise TableChanged(
+                    f"{self.task.name} goes on with the table that it began with, unchanged and in the same order: "
+                    "with another one people would report twice. Nothing was charged"
+                ) from None
+
+    def charge(self, start: int, stop: int) -> Reservation:
+        """Charges the devices start .. stop - 1, once: asked again for the same group it is the same reservation.
+
+        Durable on return. `AlreadyTookPart` if any of them was charged in another group; nothing is charged then.
+        """
+        if not 0 <= start < stop <= self.task.devices:
+            raise BadRequest("devices", f"{start} .. {stop}", f"must lie in 0 .. {self.task.devices}")
+        name = f"{start}-{stop}".encode()
+        query = commitment(derived_salt(self._secret, "group", name), self.task.digest)
+        id = tagged("learning group 1", {"account": self.id.hex(), "group": query.hex()})
+        found = self._rooms.ledger.reservation(self.id, id)
+        if found is not None:
+            return found
+        if self.state.budget > self.task.charge:  # somebody raised it: the task still has one participation a device
+            self._refuse_charged(start, stop)
+        cost, run = self.task.charge, Run(start, stop)
+        claim = Claim(self.id, id, query, THE_OWNER, ABOUT_LEARNING, cost, cost, CUBE, (run,))
+        try:
+            (made,) = self._rooms.ledger.reserve(claim)
+        except BudgetExhausted:
+            self._refuse_charged(start, stop)
+            raise  # nobody was charged before: the budget was lowered
+        return made
+
+    def charged(self) -> tuple[tuple[int, int], ...]:
+        """The devices that took part, by groups, in the ledger's order."""
+        found = self._rooms.ledger.reservations(self.id)
+        return tuple((run.start, run.stop) for reservation in found for run in reservation.runs)
+
+    def group_mean(self, start: int, stop: int, draw: Callable[[], Floats]) -> Floats:
+        """The mean report of a group: charged, drawn, sealed, published; asked again: the same bits.
+
+        `draw` is called once in the life of a group unless a crash came before its result was sealed; what was lost
+        then had been seen by nobody.
+        """
+        with _turn(self._rooms, self.id):
+            reservation = self.charge(start, stop)  # spent from here on
+            sealed = self._rooms.vault.answer(reservation.id)
+            if sealed is None:
+                if reservation.answer is not None or reservation.id in self._rooms.vault.lost:
+                    raise AnswerLost(f"the reports of devices {start} .. {stop - 1} were published, but are lost")
+                sealed = self._seal(reservation, draw())  # a retry now reads; it never draws again
+            if reservation.answer is None:
+                self._rooms.ledger.publish(self.id, Seal(reservation.id, sealed.digest))
+            elif reservation.answer != sealed.digest:
+                raise Tampered(f"the sealed reports of devices {start} .. {stop - 1} are not those on the ledger")
+        return np.array([float.fromhex(number) for number in sealed.body["mean"]])
+
+    def means(self) -> list[Floats]:
+        """The mean reports that were published, in the ledger's order, up to the first that is not at hand."""
+        found = []
+        for reservation in self._rooms.ledger.reservations(self.id):
+            sealed = self._rooms.vault.answer(reservation.id) if reservation.answer is not None else None
+            if sealed is None or sealed.digest != reservation.answer:
+                break
+            found.append(np.array([float.fromhex(number) for number in sealed.body["mean"]]))
+        return found
+
+    def _seal(self, reservation: Reservation, mean: Floats) -> Sealed:
+        body = {
+            "account": self.id.hex(),
+            "id": reservation.id.hex(),
+            "wanted": reservation.wanted.units,
+            "cube": CUBE,
+            "task": self.task.digest.hex(),
+            "mean": [float(number).hex() for number in mean],
+        }
+        sealed = Sealed(reservation.id, self.id, reservation.query, body, self._rooms.entropy.token())
+        return self._rooms.vault.seal(sealed)  # the first that was sealed for this group, whoever made it
+
+    def _refuse_charged(self, start: int, stop: int) -> None:
+        for first, last in self.charged():
+            if first < stop and start < last:
+                raise AlreadyTookPart(
+                    f"devices {max(first, start)} .. {min(last, stop) - 1} took part in {self.task.name} already; "
+                    "each does once. Nothing was charged"
+                ) from None
+
+
+def open_task(rooms: Rooms, task: Task, raise_delay: int = RAISE_DELAY) -> LearningAccount:
+    """Opens a task's account: the vault's row first, then the ledger's account and its cube."""
+    with _turn(rooms, OPENING):
+        if any(account.task.name == task.name for account in tasks(rooms)):
+            raise BadRequest("name", task.name, "is a task of this bank already")
+        return _opened(rooms, task, raise_delay)
+
+
+def open_or_resume(rooms: Rooms, task: Task) -> LearningAccount:
+    """The task of this name, opened now or earlier. Earlier under other terms: refused."""
+    with _turn(rooms, OPENING):
+        for account in tasks(rooms):
+            if account.task.name == task.name:
+                if account.task.digest != task.digest:
+                    raise BadRequest("task", task.name, "was opened with other terms; give this one another name")
+                return _with_cube(account, rooms)
+        return _opened(rooms, task, RAISE_DELAY)
+
+
+def _opened(rooms: Rooms, task: Task, raise_delay: int) -> LearningAccount:
+    secret, salt = rooms.entropy.token(), rooms.entropy.token()
+    data = commitment(salt, task.digest)
+    kept = opened_by(rooms.ledger) | {"learning": task.public(), "secret": secret.hex(), "data_salt": salt.hex()}
+    rooms.vault.save_opening(data, kept)
+    id = rooms.ledger.open_account(Opening(task.charge, task.digest, data, raise_delay, Unit.EPSILON))
+    return _with_cube(LearningAccount(id, Kept(task, secret), rooms), rooms)
+
+
+def tasks(rooms: Rooms) -> tuple[LearningAccount, ...]:
+    """All tasks of this bank."""
+    found = []
+    for state in rooms.ledger.books.accounts():
+        kept = own_row(rooms.ledger, rooms.vault, state)
+        if kept is not None and "learning" in kept and state.unit is Unit.EPSILON:
+            task = Task.from_public(kept["learning"])
+            if task.digest != state.policy:
+                raise Tampered(f"the vault's task {task.name} is not the one on the ledger")
+            found.append(LearningAccount(state.account, Kept(task, bytes.fromhex(kept["secret"])), rooms))
+    return tuple(found)
+
+
+def task_account(rooms: Rooms, name: str) -> LearningAccount:
+    """One task by its name."""
+    found = {account.task.name: account for account in tasks(rooms)}
+    if name not in found:
+        raise BadRequest("task", name, f"is not open; this bank has {', '.join(sorted(found)) or 'none yet'}")
+    return _with_cube(found[name], rooms)
+
+
+@contextmanager
+def _turn(rooms: Rooms, name: bytes) -> Iterator[None]:
+    """One at a time, over all gateways; then what others did before is known here."""
+    with rooms.vault.turns([name]):
+        rooms.ledger.refresh()
+        yield
+
+
+def _with_cube(account: LearningAccount, rooms: Rooms) -> LearningAccount:
+    """A crash may have come between the account and its cube."""
+    if not account.state.cubes:
+        rooms.ledger.add_cube(account.id, 1 << (account.task.devices - 1).bit_length())
+    return account

@@ -1,0 +1,70 @@
+"""A CSV or Parquet file as columns, for simulations: there a row stands for a device, and Python plays all devices."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from noisebank.core.errors import BadTable
+from noisebank.engines.csv_lines import csv_rows, line_end
+from noisebank.engines.duckdb_connection import connected
+from noisebank.engines.duckdb_engine import csv_header
+from noisebank.engines.statement import literal
+from noisebank.federated.fedsgd.design import Design
+from noisebank.federated.ldp import Number
+
+
+def read_columns(path: Path, design: Design) -> dict[str, Any]:
+    """The design's attributes: numbers as floats, categories as text. Never quotes a value of the table."""
+    import duckdb
+
+    if path.suffix.lower() not in (".csv", ".parquet") or not path.is_file():
+        raise BadTable(f"{path} is no .csv or .parquet file")
+    is_csv = path.suffix.lower() == ".csv"
+    reader = _csv_reader(path) if is_csv else "read_parquet(?)"
+    parts = design.schema.attributes
+    chosen = ", ".join(
+        f"CAST({_quoted(part.name)} AS {'DOUBLE' if isinstance(part, Number) else 'VARCHAR'})" for part in parts
+    )
+    try:
+        with connected() as connection:
+            found = connection.execute(f"SELECT {chosen} FROM {reader}", [str(path)]).fetchnumpy()
+    except duckdb.Error as error:
+        what = "a column is missing" if "not found" in str(error) else "a column cannot be read as the schema says"
+        raise BadTable(f"{path.name}: {what}; the schema has {', '.join(part.name for part in parts)}") from None
+    rows = len(next(iter(found.values()), ()))
+    if is_csv and rows != csv_rows(path, header=True, blank_rows=len(csv_header(path)) == 1):
+        raise BadTable(f"{path.name} has other rows than DuckDB reads")  # one person would be several devices
+    columns: dict[str, Any] = {}
+    for part, values in zip(parts, found.values(), strict=True):
+        if np.ma.getmaskarray(values).any():
+            raise BadTable(f"{path.name}: column {part.name} has missing values; a device without one takes no part")
+        columns[part.name] = values
+    return columns
+
+
+def _csv_reader(path: Path) -> str:
+    """Nothing is guessed from the rows: neither types nor line ends."""
+    csv_rows(path, header=True, blank_rows=True)  # refuses a file whose lines are not all lines
+    columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in csv_header(path))
+    end = "\\r\\n" if line_end(path) == b"\r\n" else "\\n"
+    return (
+        f"read_csv(?, columns = {{{columns}}}, header = true, auto_detect = false, delim = ',', quote = '\"', "
+        f"escape = '\"', nullstr = '', strict_mode = false, null_padding = true, parallel = false, new_line = '{end}')"
+    )
+
+
+def file_digest(path: Path) -> bytes:
+    """Of the bytes of a file. Secret: a guess at the table could be checked against it."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").digest()
+    except OSError:
+        raise BadTable(f"{path} cannot be read") from None
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

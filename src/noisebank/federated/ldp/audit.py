@@ -1,0 +1,97 @@
+"""Is it eps-LDP? Two independent answers: from the exact law, and from what comes out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import inf, log
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from noisebank.core.errors import BadRequest
+from noisebank.federated.ldp.law import exp_below, likelihood_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from noisebank.federated.ldp.mechanism import Mechanism
+
+CUTS = 256
+
+
+def exact_ratio(mechanism: Mechanism, inputs: Sequence[float]) -> Fraction | float:
+    """The true maximal likelihood ratio over all outputs and all pairs of these inputs, in exact arithmetic."""
+    return likelihood_ratio([mechanism.law(x) for x in inputs])
+
+
+def keeps_promise(mechanism: Mechanism, inputs: Sequence[float]) -> bool:
+    """Whether that ratio is at most e^eps: no tolerance, e^eps rounded down."""
+    return exact_ratio(mechanism, inputs) <= exp_below(mechanism.epsilon)
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """`lower`: with this confidence the mechanism is not eps-LDP for any eps below it."""
+
+    claimed: float
+    lower: float
+    confidence: float
+    samples: int
+
+    @property
+    def refuted(self) -> bool:
+        """The samples contradict the claim."""
+        return self.lower > self.claimed
+
+
+def audit(
+    perturb: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    claimed: float,
+    samples: int = 1_000_000,
+    confidence: float = 1.0 - 1e-6,
+) -> Audit:
+    """Draw `samples` reports on -1 and on +1 and look for an event that tells them apart better than e^claimed.
+
+    Events are "the report is at least y" (for these mechanisms the most telling ones). One half of the samples chooses
+    y, the other measures both probabilities with Chernoff-KL bounds, so the verdict holds for any sample size: a
+    mechanism that keeps its promise is refuted with probability at most 1 - confidence.
+    """
+    if samples < 1000 or not 0.0 < confidence < 1.0:
+        raise BadRequest("samples", samples, "at least 1000, confidence in (0, 1)")
+    half = samples // 2
+    low, high = perturb(np.full(2 * half, -1.0)), perturb(np.full(2 * half, 1.0))
+    chance = (1.0 - confidence) / 2.0
+    cuts = np.unique(np.quantile(high[:half], np.linspace(0.0, 0.999, CUTS), method="lower"))
+    best = max(cuts, key=lambda cut: _lower(high[:half], low[:half], cut, chance))
+    return Audit(claimed, _lower(high[half:], low[half:], best, chance), confidence, samples)
+
+
+def _lower(high: NDArray[np.float64], low: NDArray[np.float64], cut: float, chance: float) -> float:
+    often = _bound(int(np.count_nonzero(high >= cut)), len(high), chance, upper=False)
+    seldom = _bound(int(np.count_nonzero(low >= cut)), len(low), chance, upper=True)
+    return log(often / seldom) if often > 0.0 else -inf
+
+
+def _bound(hits: int, draws: int, chance: float, upper: bool) -> float:
+    """A one-sided bound on a probability that fails with at most this chance: draws KL(hits/draws, p) = ln 1/chance."""
+    share, allowed = hits / draws, log(1.0 / chance) / draws
+    inside, outside = share, 1.0 if upper else 0.0
+    for _ in range(60):
+        middle = (inside + outside) / 2.0
+        if _divergence(share, middle) <= allowed:
+            inside = middle
+        else:
+            outside = middle
+    return outside
+
+
+def _divergence(share: float, p: float) -> float:
+    """KL divergence of two coins."""
+    if not 0.0 < p < 1.0:
+        return 0.0 if share == p else inf
+    first = share * log(share / p) if share > 0.0 else 0.0
+    second = (1.0 - share) * log((1.0 - share) / (1.0 - p)) if share < 1.0 else 0.0
+    return first + second

@@ -1,0 +1,25 @@
+"""Mechanisms by name."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from noisebank.federated.ldp.laplace import Laplace
+from noisebank.federated.ldp.mixture import Mixture
+from noisebank.federated.ldp.parameters import NAMES, Parameters, checked_epsilon, parameters
+
+__all__ = ["NAMES", "built", "mechanism"]
+
+
+def mechanism(name: str = "best", epsilon: float = 1.0, scale: float = 1.0) -> Laplace | Mixture:
+    """The named mechanism for one number in [-1, 1] under epsilon-LDP.
+
+    `scale` = d/k tunes it for a value that is sent with probability k/d (see `vectors`).
+    """
+    return built(parameters(name, checked_epsilon(epsilon), float(scale)))
+
+
+@lru_cache(maxsize=256)
+def built(wanted: Parameters) -> Laplace | Mixture:
+    """The sampler for these parameters."""
+    return Laplace(wanted) if wanted.name == "laplace" else Mixture(wanted)

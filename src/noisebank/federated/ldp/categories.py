@@ -1,0 +1,121 @@
+"""Categorical answers under eps-LDP: k-ary randomised response, or optimised unary encoding where it is better.
+
+The two standard frequency oracles of Wang, Blocki, Li and Jha, "Locally Differentially Private Protocols for Frequency
+Estimation", USENIX Security 2017; per-report variance (e^eps + k - 2) / (e^eps - 1)^2 and 4 e^eps / (e^eps - 1)^2 for
+a rare value, so randomised response serves up to about 3 e^eps + 2 values. Probabilities are whole numbers of 2^64-ths,
+rounded so that no ratio passes e^eps.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import exp, expm1
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from noisebank.core.entropy import uniform_words
+from noisebank.core.errors import BadRequest
+from noisebank.federated.ldp.law import exp_below
+from noisebank.federated.ldp.parameters import checked_epsilon
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+WORDS = 1 << 64
+HALF = np.uint64(1 << 63)
+
+
+class Oracle:
+    """Reports one of `size` values (0 .. size - 1) under epsilon-LDP.
+
+    A report is a row of `size` flags. Unary encoding: the true value's flag is set with probability 1/2, every other
+    one with probability q. Randomised response: exactly one flag is set. In both, P(flag of v | v) = p and
+    P(flag of w | v) = q, so (flag - q) / (p - q) is an unbiased report on "is it v".
+    """
+
+    def __init__(self, epsilon: float, size: int) -> None:
+        self.epsilon = checked_epsilon(epsilon)
+        if isinstance(size, bool) or not isinstance(size, int) or size < 2:
+            raise BadRequest("values", size, "a categorical attribute needs at least two")
+        self.size = size
+        c = exp_below(self.epsilon)
+        self.unary = unary_variance(self.epsilon) < response_variance(self.epsilon, size)
+        if self.unary:
+            self.other = int(-(-WORDS // (c + 1)))  # up: (2^64 - other) <= c other
+            self.own, self.total = WORDS // 2, WORDS
+        else:
+            self.other = int(WORDS / (c + size - 1))
+            self.own = int(c * self.other)  # down: own <= c other
+            self.total = self.own + (size - 1) * self.other
+
+    @property
+    def kind(self) -> str:
+        """Which of the two oracles it is."""
+        return "unary encoding" if self.unary else "randomised response"
+
+    @property
+    def p(self) -> Fraction:
+        """P(flag of v | v)."""
+        return Fraction(self.own, self.total)
+
+    @property
+    def q(self) -> Fraction:
+        """P(flag of w | v), w another value."""
+        return Fraction(self.other, self.total)
+
+    def ratio(self) -> Fraction:
+        """The largest likelihood ratio of a report between two true values, exactly."""
+        return self.p * (1 - self.q) / (self.q * (1 - self.p)) if self.unary else self.p / self.q
+
+    def variance(self, frequency: float = 0.0) -> float:
+        """Of one report on a value that this share of the people has."""
+        p, q = float(self.p), float(self.q)
+        return (frequency * p * (1 - p) + (1 - frequency) * q * (1 - q)) / (p - q) ** 2
+
+    def draw(self, values: ArrayLike) -> NDArray[np.uint8]:
+        """One row of flags for each value."""
+        array = np.asarray(values)
+        inside = array.dtype.kind in "iu" and (not array.size or (array.min() >= 0 and array.max() < self.size))
+        if array.ndim != 1 or not inside:
+            raise BadRequest("values", "of a category", f"must be whole numbers in 0 .. {self.size - 1}")
+        array = array.astype(np.int64)
+        return self._unary(array) if self.unary else self._response(array)
+
+    def _unary(self, values: NDArray[np.int64]) -> NDArray[np.uint8]:
+        words = uniform_words(len(values) * self.size).reshape(len(values), self.size)
+        flags = words < np.uint64(self.other)
+        rows = np.arange(len(values))
+        flags[rows, values] = words[rows, values] < HALF
+        return flags.view(np.uint8)
+
+    def _response(self, values: NDArray[np.int64]) -> NDArray[np.uint8]:
+        said = self._say(values)
+        flags = np.zeros((len(values), self.size), dtype=np.uint8)
+        flags[np.arange(len(values)), said] = 1
+        return flags
+
+    def _say(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+        words = uniform_words(len(values))
+        lie = ((words - np.uint64(self.own)) // np.uint64(self.other)).view(np.int64)
+        lie += lie >= values
+        said = np.where(words < np.uint64(self.own), values, lie)
+        again = np.flatnonzero(words >= np.uint64(self.total)) if self.total < WORDS else np.empty(0, np.int64)
+        if len(again):
+            said[again] = self._say(values[again])
+        return said
+
+    def value(self, flags: ArrayLike) -> NDArray[np.float64]:
+        """Unbiased reports on each value's indicator, one row a report."""
+        p, q = float(self.p), float(self.q)
+        return (np.asarray(flags, dtype=np.float64) - q) / (p - q)
+
+
+def response_variance(epsilon: float, size: int) -> float:
+    """Of randomised response, for a rare value: (e^eps + k - 2) / (e^eps - 1)^2."""
+    return (exp(epsilon) + size - 2) / expm1(epsilon) ** 2
+
+
+def unary_variance(epsilon: float) -> float:
+    """Of optimised unary encoding, for a rare value: 4 e^eps / (e^eps - 1)^2, whatever the number of values."""
+    return 4.0 * exp(epsilon) / expm1(epsilon) ** 2

@@ -1,0 +1,93 @@
+"""The server's side: many reports in; a mean, or shares, with an interval for each attribute out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import sqrt
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from noisebank.core.errors import BadRequest
+from noisebank.core.intervals import interval
+from noisebank.federated.ldp.categories import Oracle
+from noisebank.federated.ldp.reports import Plan, Report, planned
+from noisebank.federated.ldp.schema import Number, Schema
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+FEW = 100
+"""With fewer reports on an attribute their own spread says too little: the worst case is used instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A mean in the attribute's units, or a share; unbiased, so it may fall outside the possible range."""
+
+    value: float
+    stddev: float
+    interval: tuple[float, float]
+    reports: int
+
+
+def estimate(
+    reports: Iterable[Report | bytes], schema: Schema, confidence: float = 0.95
+) -> dict[str, Estimate | dict[str, Estimate]]:
+    """For each attribute: the mean (numbers), or each value's share (categories).
+
+    The average is taken over the reports that contain the attribute. Its spread is then d/k of the noise, as in
+    Algorithm 6, but the people's own spread about their mean takes the place of their mean square: never worse than
+    multiplying by d/k and averaging over all. The interval counts both noise and sampling of people.
+    """
+    read = [Report.decode(report, schema) if isinstance(report, bytes) else report for report in reports]
+    if not read:
+        raise BadRequest("reports", "none", "at least one is needed")
+    if any(report.terms != read[0].terms for report in read):
+        raise BadRequest("reports", "of several terms", "must share epsilon, mechanism and levels")
+    plan = planned(schema, read[0].terms)
+    codes: list[list[int]] = [[] for _ in schema.attributes]
+    for report in read:
+        for place, code in plan.checked(report).fields:
+            codes[place].append(code)
+    unreached = [part.name for part, found in zip(schema.attributes, codes, strict=True) if not found]
+    if unreached:
+        raise BadRequest("reports", len(read), f"none of them contains {', '.join(unreached)}: more are needed")
+    return {
+        part.name: _attribute(plan, place, codes[place], confidence) for place, part in enumerate(schema.attributes)
+    }
+
+
+def _attribute(plan: Plan, place: int, codes: list[int], confidence: float) -> Estimate | dict[str, Estimate]:
+    part, reporter = plan.schema.attributes[place], plan.parts[place]
+    if isinstance(part, Number) and not isinstance(reporter, Oracle):
+        half = (part.high - part.low) / 2.0
+        values, worst = reporter.value(np.array(codes, dtype=np.int64)), reporter.worst_variance() + 1.0
+        mean, stddev = float(values.mean()), _stddev(values, worst)
+        centre = part.restored(mean)
+        return Estimate(centre, half * stddev, interval(centre, half * stddev, confidence), len(values))
+    if isinstance(part, Number) or not isinstance(reporter, Oracle):
+        raise TypeError("a category needs an oracle")
+    indicators = reporter.value(_flags(reporter, codes))
+    shares = {}
+    for value, column in zip(part.values, indicators.T, strict=True):
+        share = float(column.mean())
+        stddev = _stddev(column, max(reporter.variance(0.0), reporter.variance(1.0)) + 0.25)
+        shares[value] = Estimate(share, stddev, interval(share, stddev, confidence), len(column))
+    return shares
+
+
+def _flags(oracle: Oracle, codes: list[int]) -> NDArray[np.uint8]:
+    if not oracle.unary:
+        flags: NDArray[np.uint8] = np.eye(oracle.size, dtype=np.uint8)[np.array(codes)]
+        return flags
+    size = -(-oracle.size // 8)
+    packed = np.frombuffer(b"".join(code.to_bytes(size, "little") for code in codes), dtype=np.uint8)
+    return np.unpackbits(packed.reshape(len(codes), size), axis=1, bitorder="little")[:, : oracle.size]
+
+
+def _stddev(values: NDArray[np.float64], worst: float) -> float:
+    """Of the mean of these values."""
+    spread = float(np.var(values, ddof=1)) if len(values) >= FEW else worst
+    return sqrt(spread / len(values))

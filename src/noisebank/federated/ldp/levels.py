@@ -1,0 +1,131 @@
+"""Few outputs instead of many: a piecewise report rounded at random to one of 2m + 1 levels (Algorithm 5).
+
+Rounding is post-processing of a code, so it costs no privacy; it is unbiased, and adds about A^2 / (6 m^2) to the
+variance. -C, 0 and C of a mixture keep codes of their own: Three-Outputs needs no levels, and 2 bits.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from noisebank.core.entropy import uniform_words
+from noisebank.core.errors import BadRequest
+from noisebank.federated.ldp.law import Law
+from noisebank.federated.ldp.mechanism import ROUNDING_BITS, Drawn, fixed_point
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from noisebank.federated.ldp.mixture import Mixture
+
+MAX_LEVELS = 1 << 15
+
+
+class Levels(Drawn):
+    """`base` with its piecewise outputs on the levels i A/m, i = -m .. m.
+
+    Codes: 0 .. 2m the levels from left to right (none if `base` has no piecewise part), then -C, 0, C.
+    """
+
+    def __init__(self, base: Mixture, m: int) -> None:
+        if isinstance(m, bool) or not isinstance(m, int) or not 1 <= m <= MAX_LEVELS:
+            raise BadRequest("levels", m, f"must be a whole number in 1 .. {MAX_LEVELS}")
+        self.base, self.m = base, m
+        self._span = base.weights.positions - 1
+        self._levels = 2 * m + 1 if base.weights.outer else 0
+        self._spacing = float(base.weights.factor) * self._span / (2 * m) if base.weights.outer else 0.0
+        self._size = float(base.weights.size) if base.weights.atoms else 0.0
+
+    @property
+    def name(self) -> str:
+        return self.base.name
+
+    @property
+    def epsilon(self) -> float:
+        return self.base.epsilon
+
+    @property
+    def steps(self) -> int:
+        return self.base.steps
+
+    @property
+    def codes(self) -> int:
+        return self._levels + (3 if self.base.weights.atoms else 0)
+
+    @property
+    def reach(self) -> float:
+        """A: the outermost level."""
+        return self.m * self._spacing
+
+    def variance(self, x: float) -> float:
+        position, part = fixed_point(x, self.steps)
+        added = self._added[position + self.steps]
+        if part:
+            added += part / 2**ROUNDING_BITS * (self._added[position + 1 + self.steps] - added)
+        return self.base.variance(x) + float(added)
+
+    def worst_variance(self) -> float:
+        x, moments = np.abs(np.arange(-self.steps, self.steps + 1) / self.steps), self.base.moments
+        known = moments.constant + moments.linear * x + (moments.quadratic - 1.0) * x * x
+        return float(np.max(known + self._added))
+
+    def law(self, x: float) -> Law:
+        position, part = fixed_point(x, self.steps)
+        here = self._law(position)
+        return here.blended(self._law(position + 1), part, 1 << ROUNDING_BITS) if part else here
+
+    def _law(self, position: int) -> Law:
+        """Weights are multiplied by positions - 1, the denominator of the rounding."""
+        parts, starts, weights = self.base.weights, [], []
+        if self._levels:
+            first = position + self.steps
+            inside = self._hats(np.arange(first, first + parts.window))
+            for level, (everywhere, near) in enumerate(zip(self._all_hats, inside, strict=True)):
+                starts.append(level)
+                weights.append(parts.outer * int(everywhere) + (parts.inner - parts.outer) * int(near))
+        for start, stop, weight in parts.law(position).runs():
+            if start >= parts.positions:
+                for code in range(start, stop):
+                    starts.append(code - parts.positions + self._levels)
+                    weights.append(weight * (self._span if self._levels else 1))
+        return Law(tuple(starts), tuple(weights), self.codes)
+
+    @cached_property
+    def _all_hats(self) -> NDArray[np.int64]:
+        return self._hats(np.arange(self.base.weights.positions))
+
+    def _hats(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """For each level, the sum over positions of (positions - 1) times the probability of rounding to it."""
+        level, rest = np.divmod(positions * (2 * self.m), self._span)
+        sums = np.zeros(self._levels + 1, dtype=np.int64)
+        np.add.at(sums, level, self._span - rest)
+        np.add.at(sums, level + 1, rest)
+        return sums[:-1]
+
+    @cached_property
+    def _added(self) -> NDArray[np.float64]:
+        """The variance that rounding adds, for each input position -steps .. steps."""
+        parts = self.base.weights
+        if not self._levels:
+            return np.zeros(2 * self.steps + 1)
+        rest = np.arange(parts.positions) * (2 * self.m) % self._span / self._span
+        sums = np.concatenate([[0.0], np.cumsum(rest * (1.0 - rest))])
+        windows = sums[parts.window :] - sums[: -parts.window]
+        added = float(parts.outer) * sums[-1] + float(parts.inner - parts.outer) * windows
+        return np.asarray(added * (self._spacing**2 / float(parts.total)))
+
+    def _draw(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        codes = self.base._draw(values)
+        if not self._levels:
+            return codes
+        level, rest = np.divmod(codes * np.int64(2 * self.m), np.int64(self._span))
+        coins = (uniform_words(len(codes)) >> np.uint64(11)) * (2.0**-53 * self._span)
+        level += coins < rest
+        return np.where(codes < self.base.weights.positions, level, codes + (self._levels - self._span - 1))
+
+    def _value(self, codes: NDArray[np.int64]) -> NDArray[np.float64]:
+        levels = (codes - self.m) * self._spacing
+        return np.where(codes < self._levels, levels, (codes - (self._levels + 1)) * self._size)

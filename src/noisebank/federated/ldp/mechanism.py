@@ -1,0 +1,154 @@
+"""What every mechanism for one number offers, and what it accepts."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+import numpy as np
+
+from noisebank.core.entropy import uniform_words
+from noisebank.core.errors import BadRequest
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from noisebank.federated.ldp.law import Law
+
+CHUNK = 1 << 13
+"""Values drawn at a time: what a pass over them touches stays in a core's own cache."""
+ROUNDING_BITS = 16
+
+
+@runtime_checkable
+class Mechanism(Protocol):
+    """Reports one number of [-1, 1] under eps-LDP, unbiased.
+
+    A report is an integer code, one of `codes`, whose law is known exactly; its value is that integer times a public
+    constant. Nothing else about the input can be read off the float, as it could off a sum of floats.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def epsilon(self) -> float: ...
+
+    @property
+    def codes(self) -> int:
+        """How many different outputs there are: they are numbered 0 .. codes - 1."""
+        ...
+
+    @property
+    def steps(self) -> int:
+        """Inputs are rounded, at random and without bias, to multiples of 1/steps before anything else."""
+        ...
+
+    def draw(self, values: ArrayLike) -> NDArray[np.int64]:
+        """One fresh code for each value. Values outside [-1, 1] are clipped to it; NaN is refused."""
+        ...
+
+    def value(self, codes: ArrayLike) -> NDArray[np.float64]:
+        """What the codes stand for."""
+        ...
+
+    def perturb(self, values: ArrayLike) -> NDArray[np.float64]:
+        """`value(draw(values))`: an unbiased report on each value. Values outside [-1, 1] are clipped."""
+        ...
+
+    def variance(self, x: float) -> float:
+        """Of one report on x, in squared units of the number."""
+        ...
+
+    def worst_variance(self) -> float:
+        """The largest variance over [-1, 1]."""
+        ...
+
+    def law(self, x: float) -> Law:
+        """The exact law of the code when the input is x."""
+        ...
+
+
+class Drawn(ABC):
+    """What the mechanisms share: chunks, shapes and checks around a draw of codes and their values."""
+
+    @property
+    @abstractmethod
+    def codes(self) -> int: ...
+
+    @abstractmethod
+    def _draw(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Codes for one chunk of clean values."""
+
+    @abstractmethod
+    def _value(self, codes: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Values of valid codes."""
+
+    def draw(self, values: ArrayLike) -> NDArray[np.int64]:
+        """One fresh code for each value. Values outside [-1, 1] are clipped to it; NaN is refused."""
+        cleaned = clean(values)
+        flat, codes = cleaned.reshape(-1), np.empty(cleaned.size, dtype=np.int64)
+        for start in range(0, len(flat), CHUNK):
+            codes[start : start + CHUNK] = self._draw(flat[start : start + CHUNK])
+        return codes.reshape(cleaned.shape)
+
+    def perturb(self, values: ArrayLike) -> NDArray[np.float64]:
+        """An unbiased report on each value. Values outside [-1, 1] are clipped to it; NaN is refused."""
+        cleaned = clean(values)
+        flat, reports = cleaned.reshape(-1), np.empty(cleaned.size)
+        for start in range(0, len(flat), CHUNK):
+            reports[start : start + CHUNK] = self._value(self._draw(flat[start : start + CHUNK]))
+        return reports.reshape(cleaned.shape)
+
+    def value(self, codes: ArrayLike) -> NDArray[np.float64]:
+        """What the codes stand for."""
+        return self._value(self.checked(codes))
+
+    def checked(self, codes: ArrayLike) -> NDArray[np.int64]:
+        """Codes of this mechanism, or BadRequest."""
+        array = np.asarray(codes)
+        if array.dtype.kind not in "iu" or (array.size and not (array.min() >= 0 and array.max() < self.codes)):
+            raise BadRequest("codes", "of a report", f"must be integers in 0 .. {self.codes - 1}")
+        return array.astype(np.int64)
+
+
+def clean(values: ArrayLike) -> NDArray[np.float64]:
+    """Values as floats clipped to [-1, 1] (infinities too); NaN and what is no number are refused.
+
+    Clipping is part of the promise: it is what makes the mechanism private for any input, and it is the caller's task
+    to scale a number so that little is lost by it.
+    """
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise BadRequest("values", type(values).__name__, "must be numbers") from None
+    clipped: NDArray[np.float64] = np.clip(array, -1.0, 1.0)
+    # One pass: NaN is the only thing that survives clipping and spoils a sum.
+    if clipped.size and np.isnan(np.sum(clipped)):
+        raise BadRequest("values", "NaN", "must be numbers; leave out what is missing")
+    return clipped
+
+
+def fixed_point(x: float, steps: int) -> tuple[int, int]:
+    """(position, part): x lies at position + part / 2^16 on the grid of 1/steps, as the sampler sees it."""
+    fixed = int(np.rint(min(1.0, max(-1.0, x)) * float(steps << ROUNDING_BITS)))
+    return fixed >> ROUNDING_BITS, fixed & ((1 << ROUNDING_BITS) - 1)
+
+
+def words_and_positions(
+    values: NDArray[np.float64], steps: int, words_each: int = 1
+) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """Fresh words for each of the (clipped) values, and the grid positions -steps .. steps they round to at random.
+
+    The rounding is unbiased to 2^-17 of a step. It comes before the mechanism, so it cannot cost privacy: the report's
+    law is a mixture of the laws at two positions.
+    """
+    count = len(values)
+    words = uniform_words(words_each * count + (count + 3) // 4)
+    coins = words[words_each * count :].view(np.uint16)[:count]
+    limit = steps << ROUNDING_BITS
+    fixed = np.rint(values * float(limit)).astype(np.int64)
+    np.clip(fixed, -limit, limit, out=fixed)  # the last line, in integers: the laws hold for these positions only
+    fixed += coins
+    fixed >>= ROUNDING_BITS
+    return words[: words_each * count], fixed

@@ -1,0 +1,114 @@
+"""The sampler of every mechanism but Laplace: one word a value, integers only, a chunk at a time."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from noisebank.federated.ldp.law import Law
+from noisebank.federated.ldp.mechanism import ROUNDING_BITS, Drawn, fixed_point, words_and_positions
+from noisebank.federated.ldp.moments import Moments
+from noisebank.federated.ldp.parameters import Parameters
+from noisebank.federated.ldp.weights import WORDS, Weights, weights
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class Mixture(Drawn):
+    """With probability beta a piecewise mechanism, else Three-Outputs; exactly eps-LDP, exactly unbiased.
+
+    Requires: parameters of the family. Guarantees: the code's law on input x is `law(x)`, whose ratios between any two
+    inputs are at most e^eps as fractions of integers; E[value | x] = x up to 2^-17 / steps (rounding of x) and the last
+    digit of a float. Which part answers does not depend on x.
+    """
+
+    def __init__(self, wanted: Parameters) -> None:
+        self.parameters = wanted
+        self.weights: Weights = weights(wanted)
+        self._factor = float(self.weights.factor) if self.weights.outer else 0.0
+        self._size = float(self.weights.size) if self.weights.atoms else 0.0
+        self._middle = (self.weights.positions - 1) / 2.0
+
+    @property
+    def name(self) -> str:
+        return self.parameters.name
+
+    @property
+    def epsilon(self) -> float:
+        return self.parameters.epsilon
+
+    @property
+    def steps(self) -> int:
+        return self.weights.steps
+
+    @property
+    def codes(self) -> int:
+        return self.weights.positions + (3 if self.weights.atoms else 0)
+
+    @cached_property
+    def moments(self) -> Moments:
+        """Second moments of the reports as drawn."""
+        return self.weights.moments
+
+    def variance(self, x: float) -> float:
+        return self.moments.variance(min(1.0, max(-1.0, x)))
+
+    def worst_variance(self) -> float:
+        return self.moments.worst()
+
+    def law(self, x: float) -> Law:
+        position, part = fixed_point(x, self.steps)
+        here = self.weights.law(position)
+        return here.blended(self.weights.law(position + 1), part, 1 << ROUNDING_BITS) if part else here
+
+    def _value(self, codes: NDArray[np.int64]) -> NDArray[np.float64]:
+        positions = self.weights.positions
+        if not positions:
+            return np.array([-self._size, 0.0, self._size])[codes]
+        piecewise: NDArray[np.float64] = np.multiply(codes - self._middle, self._factor, dtype=np.float64)
+        if not self.weights.atoms:
+            return piecewise
+        return np.where(codes < positions, piecewise, (codes - (positions + 1)) * self._size)
+
+    def _draw(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        words, positions = words_and_positions(values, self.steps)
+        parts = self.weights
+        if not parts.atoms:
+            codes = self._piecewise(words, positions)
+        elif not parts.outer:
+            codes = self._atoms(words, positions)
+        else:
+            below = words < np.uint64(parts.piecewise)
+            atoms = self._atoms(words - np.uint64(parts.piecewise), positions)
+            codes = np.where(below, self._piecewise(words, positions), atoms)
+        if parts.total < WORDS:
+            again = np.flatnonzero(words >= np.uint64(parts.total))
+            if len(again):  # independent of the values, so nothing is given away by it
+                codes[again] = self._draw(values[again])
+        return codes
+
+    def _piecewise(self, words: NDArray[np.uint64], positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Words below 2N outer: one of the 2N outputs outside the window; above: one of the W inside."""
+        parts = self.weights
+        outside = np.uint64(2 * parts.steps * parts.outer)
+        first = positions + parts.steps
+        far = (words // np.uint64(parts.outer)).view(np.int64)
+        far += parts.window * (far >= first)
+        near = ((words - outside) // np.uint64(parts.inner)).view(np.int64)
+        near += first
+        return np.where(words < outside, far, near)
+
+    def _atoms(self, words: NDArray[np.uint64], positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Words in order: sign(x)C, then -sign(x)C, then 0."""
+        parts = self.weights
+        size = np.abs(positions).view(np.uint64)
+        same = size * np.uint64(parts.up)
+        same += np.uint64(parts.level)
+        either = size * np.uint64(parts.up - parts.down)
+        either += np.uint64(2 * parts.level)
+        sign = np.where(positions < 0, np.int64(-1), np.int64(1))
+        outcome = 2 * (words < same).view(np.int8) - (words < either).view(np.int8)
+        return sign * outcome + np.int64(parts.positions + 1)

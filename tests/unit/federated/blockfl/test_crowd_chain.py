@@ -1,0 +1,168 @@
+"""A chain of one's own: signed transactions only, every block checked again, behind the door of a node."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from noisebank.core.digests import canonical, keccak
+from noisebank.core.entropy import SystemEntropy
+from noisebank.core.errors import BadBank, BadLedger, LedgerRefused, Tampered
+from noisebank.federated.blockfl.chain_reader import FolderNode
+from noisebank.federated.blockfl.dev_chain import FILE, HomeChain, HomeState, begin_home_chain
+from noisebank.federated.blockfl.json_rpc import Door
+from noisebank.federated.blockfl.network import SMALL
+from noisebank.federated.blockfl.registry import Registry
+from noisebank.federated.blockfl.sortition import LotKey
+from noisebank.federated.blockfl.store import FolderStore
+from noisebank.federated.blockfl.task_posting import Rules, post_task
+from noisebank.federated.blockfl.terms import Terms
+from noisebank.ledger.abi import model_registry
+from noisebank.ledger.signing import Fees, Key, Transaction, read_transaction
+
+ANNA, MALLORY = Key(b"\1" * 32), Key(b"\2" * 32)
+PEOPLE = [Key(bytes([number]) * 32) for number in range(11, 17)]
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> Iterator[HomeChain]:
+    made = begin_home_chain(tmp_path / "chain", SystemEntropy())
+    yield made
+    made.close()
+
+
+def posted(chain: HomeChain, tmp_path: Path) -> tuple[Registry, bytes, bytes, Door]:
+    door = Door(chain)
+    registry = Registry(door.url)
+    store = FolderStore(tmp_path / "models")
+    task, secret = post_task(
+        registry, store, ANNA, Terms("x", SMALL), Rules(rounds=1, byzantine=1, patience=60),
+        [(key.address, 5) for key in PEOPLE],
+    )  # fmt: skip
+    return registry, task, secret, door
+
+
+def test_transactions_are_read_in_their_one_spelling():
+    made = Transaction(7, 3, ANNA.address, b"data" * 20, fees=Fees(1, 2, 3), value=5).signed(ANNA)
+    assert read_transaction(made.raw) == made and read_transaction(made.raw).sender() == ANNA.address
+    for wrong in (b"", made.raw[:-1], made.raw + b"\0", b"\1" + made.raw[1:], b"\2\xc0", made.raw[:40]):
+        with pytest.raises(Tampered):
+            read_transaction(wrong)
+
+
+def test_forged_submissions_are_refused(chain: HomeChain, tmp_path: Path):
+    """Signed by somebody else, changed after signing, sent twice, for another chain: none gets in."""
+    registry, task, secret, door = posted(chain, tmp_path)
+    try:
+        for key in PEOPLE:
+            registry.join(key, LotKey(key.address.encode()[:32]), task)
+        registry.send(ANNA, "begin", task, secret)
+        with pytest.raises(LedgerRefused, match="registry: not a member"):
+            registry.send(MALLORY, "submit", task, 1, b"m" * 32, bytes(32))
+        data = model_registry().call("submit", task, 1, b"m" * 32, bytes(32))
+        honest = Transaction(registry.chain_id, 1, registry.contract, data).signed(PEOPLE[0])
+        changed = replace(honest, data=model_registry().call("submit", task, 1, b"x" * 32, bytes(32)))
+        assert changed.sender() != PEOPLE[0].address
+        with pytest.raises((LedgerRefused, Tampered)):
+            chain.send(changed.raw)
+        with pytest.raises(Tampered, match="another chain"):
+            chain.send(replace(honest, chain_id=1).signed(PEOPLE[0]).raw)
+        blocks = len(chain.state.digests)
+        chain.send(honest.raw)
+        with pytest.raises(LedgerRefused, match="nonce too low"):
+            chain.send(honest.raw)
+        with pytest.raises(LedgerRefused, match="submitted before"):
+            registry.send(PEOPLE[0], "submit", task, 1, b"m" * 32, bytes(32))
+        assert len(chain.state.digests) == blocks + 1
+    finally:
+        door.close()
+
+
+def test_no_money_and_no_other_contract_on_this_chain(chain: HomeChain):
+    with pytest.raises(LedgerRefused, match="no money"):
+        chain.send(Transaction(chain.state.chain_id, 0, ANNA.address, b"", value=1).signed(ANNA).raw)
+    with pytest.raises(LedgerRefused, match="no contract there"):
+        chain.send(Transaction(chain.state.chain_id, 0, ANNA.address, b"").signed(ANNA).raw)
+    with pytest.raises(LedgerRefused, match="no contract of this version"):
+        chain.send(Transaction(chain.state.chain_id, 0, "", b"\x60\x00").signed(ANNA).raw)
+
+
+def test_journal_is_checked_line_by_line(chain: HomeChain, tmp_path: Path):
+    posted(chain, tmp_path)[3].close()
+    first, *rest = chain.lines()
+
+    def replayed(lines: list[str]) -> HomeState:
+        state = HomeState(first)
+        for line in lines:
+            state.apply(line)
+        return state
+
+    assert replayed(rest).head == chain.state.head
+    block = json.loads(rest[-1])
+    later = {**block["block"], "time": block["block"]["time"] + 1}
+    mallory = MALLORY.sign(keccak(b"noisebank crowd block 1\n", canonical(later).encode())).hex()
+    for lines, why in (
+        ([rest[1]], "another block|not a member|refuses|nonce"),
+        ([*rest[:-1], canonical({"block": later, "seal": block["seal"]})], "not signed by the key"),
+        ([*rest[:-1], canonical({"block": later, "seal": mallory})], "not signed by the key"),
+        ([*rest[:-1], rest[-1].replace(":", ": ", 1)], "malformed"),
+        ([*rest, rest[-1]], "nonce"),
+        (["nonsense"], "malformed"),
+    ):
+        with pytest.raises(Tampered, match=why):
+            replayed(lines)
+
+
+def test_started_again_it_goes_on_where_it_was(tmp_path: Path):
+    made = begin_home_chain(tmp_path / "chain", SystemEntropy())
+    _, task, _, door = posted(made, tmp_path)
+    head = made.state.head
+    door.close()
+    made.close()
+    again = HomeChain(tmp_path / "chain")
+    assert again.state.head == head
+    door = Door(again)
+    assert Registry(door.url).tasks() == [task] and Registry(door.url).books(task).posted.rounds == 1
+    door.close()
+    again.close()
+    with pytest.raises(BadBank, match="already"):
+        begin_home_chain(tmp_path / "chain", SystemEntropy())
+    with pytest.raises(BadBank, match="no crowd's chain"):
+        HomeChain(tmp_path / "nowhere")
+    assert (tmp_path / "chain" / FILE).stat().st_mode & 0o077 == 0
+
+
+def test_read_from_its_folder_it_is_the_same_and_nothing_can_be_written(chain: HomeChain, tmp_path: Path):
+    registry, task, secret, door = posted(chain, tmp_path)
+    try:
+        node = FolderNode(tmp_path / "chain")
+        read = Registry(node)
+        assert (read.contract, read.chain_id, read.tasks()) == (registry.contract, registry.chain_id, [task])
+        for key in PEOPLE:  # its keeper goes on
+            registry.join(key, LotKey(key.address.encode()[:32]), task)
+        assert not read.known and read.follow()[task].members == registry.books(task).members
+        assert node.chain.state.head == chain.state.head
+        with pytest.raises(LedgerRefused, match="only read here"):
+            read.send(ANNA, "begin", task, secret)
+        assert node.head() == len(chain.state.digests) - 1
+        node.chain.close()
+    finally:
+        door.close()
+    with pytest.raises(BadBank, match="no crowd's chain"):
+        FolderNode(tmp_path)
+
+
+def test_door_answers_nonsense_with_an_error(chain: HomeChain):
+    door = Door(chain)
+    try:
+        for body in (b"", b"[]", b"{}", b'{"method":"eth_nothing"}', b'{"method":"eth_call","params":[1]}',
+                     b'{"method":"eth_sendRawTransaction","params":["0x02"]}'):  # fmt: skip
+            assert "error" in json.loads(door.answer(body))
+        with pytest.raises(BadLedger):
+            Registry(door.url, "0x" + "11" * 20)
+    finally:
+        door.close()
