@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from noisebank.commands.options import as_json, guarded
+from noisebank.cli.options import as_json, guarded
 
 
 @click.group("bench")
@@ -20,7 +20,7 @@ def measure_local(as_json: bool) -> None:
 
     Example:  python -m research bench local --json
     """
-    from noisebank import console
+    from noisebank.cli import render as console
     from research.benches.local import bench_local
 
     found = bench_local()
@@ -44,7 +44,7 @@ def measure_ledger(quick: bool, as_json: bool) -> None:
 
     Example:  python -m research bench ledger --json
     """
-    from noisebank import console
+    from noisebank.cli import render as console
     from research.benches.ledger import bench_ledger
 
     with console.progress("measuring", quiet=as_json) as moved:
@@ -64,7 +64,7 @@ def measure_engine(rows: int, quick: bool, as_json: bool) -> None:
 
     Example:  python -m research bench engine --json
     """
-    from noisebank import console
+    from noisebank.cli import render as console
     from research.benches.engine import bench_engine
 
     with console.progress("measuring", quiet=as_json) as moved:
@@ -94,7 +94,7 @@ def measure_reuse(workload: str, cells: int, queries: int, seed: int, as_json: b
 
     Example:  python -m research bench reuse --workload range --cells 1024 --json
     """
-    from noisebank import console
+    from noisebank.cli import render as console
     from research.benches.reuse import bench_reuse
     from research.inference.terminal import show_reuse
 
@@ -112,7 +112,7 @@ def measure_planner(quick: bool, as_json: bool) -> None:
 
     Example:  python -m research bench planner --json
     """
-    from noisebank import console
+    from noisebank.cli import render as console
     from research.benches.planner import bench_planner
     from research.inference.terminal import show_planner
 
@@ -130,7 +130,7 @@ def measure_service(quick: bool, as_json: bool) -> None:
 
     Example:  python -m research bench service --json
     """
-    from noisebank import console
+    from noisebank.cli import render as console
     from research.benches.service import bench_service
 
     with console.progress("measuring", quiet=as_json) as moved:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from noisebank.commands.options import as_json, guarded
+from noisebank.cli.options import as_json, guarded
 from research.papers.names import EXHIBITS, PAPERS
 
 
@@ -44,7 +44,7 @@ def reproduce(name: str, quick: bool, folder: Path | None, out: Path, as_json: b
 
     Example:  python -m research reproduce all --quick --out /tmp/papers
     """
-    from noisebank import console
+    from noisebank.cli import render as console
 
     if name == "all" or name in PAPERS or name in EXHIBITS:
         _reproduce_papers(name, quick, out, as_json)
@@ -79,7 +79,7 @@ def reproduce(name: str, quick: bool, folder: Path | None, out: Path, as_json: b
 
 
 def _reproduce_papers(name: str, quick: bool, out: Path, as_json: bool) -> None:
-    from noisebank import console
+    from noisebank.cli import render as console
     from research.papers.catalogue import chosen
     from research.papers.running import run_all
     from research.papers.terminal import show_papers
@@ -90,7 +90,7 @@ def _reproduce_papers(name: str, quick: bool, out: Path, as_json: bool) -> None:
 
 
 def _reproduce_ldp(quick: bool, folder: Path | None, as_json: bool) -> None:
-    from noisebank import console
+    from noisebank.cli import render as console
     from research.ldp.chapter3 import ldp
     from research.ldp.terminal import show_ldp
 
@@ -108,7 +108,7 @@ def _reproduce_ldp(quick: bool, folder: Path | None, as_json: bool) -> None:
 
 
 def _reproduce_chained(quick: bool, folder: Path | None, as_json: bool) -> None:
-    from noisebank import console
+    from noisebank.cli import render as console
     from research.chained_dp.recomputed import chained
     from research.chained_dp.terminal import show_chained
 
@@ -126,7 +126,7 @@ def _reproduce_chained(quick: bool, folder: Path | None, as_json: bool) -> None:
 
 
 def _reproduce_crowd(quick: bool, folder: Path | None, as_json: bool) -> None:
-    from noisebank import console
+    from noisebank.cli import render as console
     from noisebank.core.errors import BadRequest
     from research.blockfl.chapter5 import crowd
     from research.blockfl.terminal import show_crowd
@@ -148,7 +148,7 @@ def _reproduce_crowd(quick: bool, folder: Path | None, as_json: bool) -> None:
 
 
 def _reproduce_fedsgd(quick: bool, folder: Path | None, as_json: bool) -> None:
-    from noisebank import console
+    from noisebank.cli import render as console
     from research.fedsgd.figures import fedsgd
     from research.fedsgd.terminal import show_fedsgd
 

@@ -37,7 +37,7 @@ ANYWHERE = "127.0.0.1:0"
 
 def run_relay(words: list[str], folder: str, name: str) -> None:
     """In a process of its own: the command; what it prints, the tokens it draws and where it listens kept in files."""
-    from noisebank.commands.relaying import relay
+    from noisebank.cli.relay import relay
     from noisebank.core.entropy import SystemEntropy
     from noisebank.federated.relay.transport import Server
 
@@ -186,7 +186,7 @@ class Ended:
 
 def round_of(folder: Path, words: list[str], moment: Moment | None, users: int = 3, dimension: int = 300) -> Ended:
     """Host and members as processes; waits until all have ended."""
-    FORKING.set_forkserver_preload(["relay_gateway", "noisebank.commands.relaying", "opendp.prelude", "rich.table"])
+    FORKING.set_forkserver_preload(["relay_gateway", "noisebank.cli.relay", "opendp.prelude", "rich.table"])
     x = simulation(users).uniform(-1.0, 1.0, (users, dimension))
     gateways = Gateways(moment)
     # A machine under load starts a process in seconds. The host gives up early only where one is killed as it joins.

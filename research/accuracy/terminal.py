@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from noisebank.console import facts, out, say
+from noisebank.cli.render import facts, out, say
 
 if TYPE_CHECKING:
     from research.accuracy.opu import Opu

@@ -7,7 +7,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from noisebank.console import facts, out, say
+from noisebank.cli.render import facts, out, say
 
 
 def show_crowd(plain: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.table import Table
 
-from noisebank.console import facts, out, say
+from noisebank.cli.render import facts, out, say
 from research.fedsgd.runs import NONE
 
 

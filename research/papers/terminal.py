@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from noisebank.console import facts, say
+from noisebank.cli.render import facts, say
 from research.papers.exhibit import Found
 
 

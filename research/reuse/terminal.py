@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from noisebank.console import out
+from noisebank.cli.render import out
 
 if TYPE_CHECKING:
     from research.reuse.table2 import Table2

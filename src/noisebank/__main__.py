@@ -1,5 +1,5 @@
 """`python -m noisebank` is the command line."""
 
-from noisebank.cli import main
+from noisebank.cli.main import main
 
 main()

@@ -18,7 +18,7 @@ from noisebank.bank import backup as making
 from noisebank.bank.backup import make_backup
 from noisebank.bank.bank import ACCESS, JOURNAL, VAULT, Bank, create_bank, open_bank
 from noisebank.bank.restore import Asked, restore
-from noisebank.cli import main
+from noisebank.cli.main import main
 from noisebank.core.entropy import SystemEntropy
 from noisebank.core.errors import AnswerLost, BadBank, BankInUse, NoisebankError, Tampered
 from noisebank.core.records import Case

@@ -15,7 +15,7 @@ import numpy as np
 from click.testing import CliRunner, Result
 
 from crowd_member import glyphs
-from noisebank.cli import main
+from noisebank.cli.main import main
 from noisebank.core.entropy import SystemEntropy, uniform_words
 from noisebank.core.errors import Refused
 from noisebank.core.units import Precision, exact

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from noisebank.bank.bank import create_bank, open_bank
 from noisebank.bank.opening import Rooms
-from noisebank.cli import main
+from noisebank.cli.main import main
 from noisebank.core.entropy import workload
 from noisebank.core.errors import NoisebankError
 from noisebank.federated.enrolment import LocalAccount, enrol

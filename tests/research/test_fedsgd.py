@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from learning_support import people
 from noisebank.bank.bank import create_bank, open_bank
-from noisebank.cli import main
+from noisebank.cli.main import main
 from noisebank.core.entropy import simulation
 from noisebank.federated.fedsgd import tasks
 from research.fedsgd import figures as experiment

@@ -205,7 +205,7 @@ def test_the_budget_page_marks_what_is_not_private() -> None:
 
 
 def test_listing_the_names_loads_no_figure() -> None:
-    code = "import sys, noisebank.cli; print([m for m in sys.modules if 'papers.p' in m or m == 'matplotlib'])"
+    code = "import sys, noisebank.cli.main; print([m for m in sys.modules if 'papers.p' in m or m == 'matplotlib'])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**os.environ})
     assert done.stdout.strip() == "[]"
 

@@ -17,7 +17,7 @@ from eth_account import Account
 from eth_account.messages import encode_defunct
 
 from assurance.revoked_person import revoked_person
-from noisebank.cli import main
+from noisebank.cli.main import main
 from noisebank.core.entropy import SystemEntropy
 from noisebank.service.auth import FILE, MOST_SESSIONS, Access
 from noisebank.service.errors import Turned

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from noisebank import console as terminal
+from noisebank.cli import render as terminal
 from noisebank.federated.blockfl.identifiers import identifier
 from noisebank.federated.blockfl.network import Shape
 from noisebank.federated.blockfl.terms import Terms as CrowdTerms

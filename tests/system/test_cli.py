@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from noisebank.cli import main
+from noisebank.cli.main import main
 from support import write_people
 
 OVER_30 = "SELECT COUNT(*) FROM people WHERE age > 30"

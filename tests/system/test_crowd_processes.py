@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from contract.node import node_or_skip
 from crowd_support import Crowd, served
-from noisebank.cli import main
+from noisebank.cli.main import main
 from noisebank.federated.blockfl.books import Phase
 from noisebank.federated.blockfl.dev_chain import HomeChain
 from noisebank.federated.blockfl.registry import deploy_registry

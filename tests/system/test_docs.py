@@ -11,7 +11,7 @@ import click
 import pytest
 
 import noisebank
-from noisebank.cli import main
+from noisebank.cli.main import main
 from noisebank.core import errors
 from noisebank.policy.columns import COLUMN_KEYS
 from noisebank.policy.file import TOP_KEYS, parse_policy

@@ -20,7 +20,7 @@ from click.testing import CliRunner, Result
 import noisebank
 from noisebank.bank.bank import create_bank, open_bank
 from noisebank.bank.opening import Confirmed
-from noisebank.cli import main
+from noisebank.cli.main import main
 from noisebank.core.errors import BadPolicy, BadTable
 from noisebank.service.app import make_app
 from noisebank.service.logs import Log

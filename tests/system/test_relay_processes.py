@@ -18,7 +18,7 @@ from noisebank.federated.relay.grid import contribution
 from noisebank.federated.relay.messages import Message
 from noisebank.ledger.signing import Key
 
-RELAY = [sys.executable, "-c", "from noisebank.commands.relaying import relay; relay()"]
+RELAY = [sys.executable, "-c", "from noisebank.cli.relay import relay; relay()"]
 GENEROUS = 90.0
 """Seconds. Idle, ten members with d = 10,000 need under 5 in all; a busy machine shall not fail the test."""
 
@@ -135,7 +135,7 @@ def test_sigkill_ends_in_a_mean_of_the_others(tmp_path, mode, delay):
 def test_misuse_is_told_before_anything_happens(tmp_path, words, said):
     from click.testing import CliRunner
 
-    from noisebank.commands.relaying import relay
+    from noisebank.cli.relay import relay
 
     good = tmp_path / "good.json"
     good.write_text("[0, 0.5, -1, 1]")
@@ -146,7 +146,7 @@ def test_misuse_is_told_before_anything_happens(tmp_path, words, said):
 def test_nobody_there_is_not_misuse(tmp_path):
     from click.testing import CliRunner
 
-    from noisebank.commands.relaying import relay
+    from noisebank.cli.relay import relay
 
     (tmp_path / "v.txt").write_text("0.5, 0.25")
     found = CliRunner().invoke(relay, ["join", "127.0.0.1:1", "--vector", str(tmp_path / "v.txt"), "-b", "1", "--json"])
@@ -201,7 +201,7 @@ def test_the_same_key_twice_and_a_place_that_is_taken_are_refused(tmp_path):
 
 
 def test_every_command_helps_with_an_example():
-    from noisebank.commands.relaying import relay
+    from noisebank.cli.relay import relay
 
     for command in relay.commands.values():
         assert "Example:" in (command.help or "")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from noisebank.cli import main
+from noisebank.cli.main import main
 from support import write_people
 
 WISH = ("-e", "0.5", "-d", "1e-6")

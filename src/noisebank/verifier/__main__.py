@@ -1,6 +1,6 @@
 """`python -m noisebank.verifier`: the verifier alone. It loads nothing that sees data, answers or requests."""
 
-from noisebank.commands.verifying import verify
+from noisebank.cli.verify import verify
 
 if __name__ == "__main__":
     verify(prog_name="python -m noisebank.verifier")

@@ -14,7 +14,7 @@ import pytest
 
 from noisebank.account.account import Account
 from noisebank.account.answers import GroupedAnswer
-from noisebank.console_results import plain_result
+from noisebank.cli.render_results import plain_result
 from noisebank.core.digests import canonical, keccak
 from noisebank.core.errors import NoisebankError
 from noisebank.core.records import Case, Point

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from noisebank import console
 from noisebank.account.account import Account
 from noisebank.account.answers import Quote
 from noisebank.account.statement import Statement, statement
 from noisebank.bank.opening import open_account, open_next
+from noisebank.cli import render as console
 from noisebank.core.errors import BadRequest, LedgerRefused
 from noisebank.core.units import Precision
 from noisebank.policy.file import read_policy

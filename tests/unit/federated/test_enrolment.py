@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from noisebank.bank.opening import Rooms, known_accounts, open_account
-from noisebank.cli import main
+from noisebank.cli.main import main
 from noisebank.core.errors import AnswerLost, BadRequest, BudgetExhausted, LedgerRefused
 from noisebank.core.units import Precision
 from noisebank.federated.enrolment import LocalAccount, RoundOrder, below, enrol, enrolled, local_account

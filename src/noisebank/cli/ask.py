@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from noisebank.commands.options import as_json, guarded, in_bank, of_account, opened_bank, wished
+from noisebank.cli.options import as_json, guarded, in_bank, of_account, opened_bank, wished
 
 
 @click.command("quote")
@@ -30,8 +30,8 @@ def quote(
 
     Example:  noisebank quote over_60 --within 0.01 --confidence 0.95 --curve
     """
-    from noisebank import console
     from noisebank.account import quotes
+    from noisebank.cli import render as console
 
     with opened_bank(folder) as bank:
         found = bank.account(account)
@@ -70,8 +70,8 @@ def ask(
 
     Example:  noisebank ask "SELECT COUNT(*) FROM survey WHERE age > 60" --within 25
     """
-    from noisebank.console import show_json
-    from noisebank.console_results import plain_result, show_result, write_receipts
+    from noisebank.cli.render import show_json
+    from noisebank.cli.render_results import plain_result, show_result, write_receipts
 
     with opened_bank(folder) as bank:
         found = bank.account(account)
@@ -94,9 +94,9 @@ def explain(question: str | None, folder: Path, account: str | None, as_json: bo
 
     Example:  noisebank explain over_60
     """
-    from noisebank import console
     from noisebank.account import quotes
     from noisebank.account.advice import suggested
+    from noisebank.cli import render as console
 
     with opened_bank(folder) as bank:
         found = bank.account(account)

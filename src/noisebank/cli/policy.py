@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from noisebank.commands.options import as_json, guarded, header
+from noisebank.cli.options import as_json, guarded, header
 
 
 @click.group("policy")
@@ -29,8 +29,8 @@ def draft(table: Path, out: Path | None, column_names: str | None, header: str |
     Example:  noisebank policy draft survey.parquet --out survey.toml
     Example:  noisebank policy draft survey.csv --column-names age,town,income
     """
-    from noisebank import console
     from noisebank.bank.policy_draft import draft_policy
+    from noisebank.cli import render as console
     from noisebank.core.errors import BadRequest
 
     names = () if column_names is None else tuple(name.strip() for name in column_names.split(","))
@@ -59,7 +59,7 @@ def check(path: Path, header: str | None, as_json: bool) -> None:
 
     Example:  noisebank policy check survey.toml
     """
-    from noisebank import console
+    from noisebank.cli import render as console
     from noisebank.engines.headers import check_header
     from noisebank.policy.file import check_filled, read_policy
     from noisebank.policy.model import Table

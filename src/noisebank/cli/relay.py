@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from noisebank.commands.options import as_json, guarded
+from noisebank.cli.options import as_json, guarded
 from noisebank.core.errors import BadRequest
 
 if TYPE_CHECKING:
@@ -98,7 +98,9 @@ def host(
     if as_json:
         _print(plain if out is not None else {**plain, "mean": mean})
     else:
-        from noisebank import console  # after the round: ten members on one machine start sooner without it
+        from noisebank.cli import (
+            render as console,  # after the round: ten members on one machine start sooner without it
+        )
 
         first = "" if mean is None else ", ".join(f"{number:.4g}" for number in mean[:6])
         rows = [
@@ -171,7 +173,7 @@ def join(
     if as_json:
         _print(plain)
     else:
-        from noisebank import console  # see above
+        from noisebank.cli import render as console  # see above
 
         rows = [("ended", found.reason), ("sent", f"in {found.attempts_sent} attempts"),
                 ("clipped", f"{found.clipped} numbers")]  # fmt: skip

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from noisebank.commands.crowd_options import (
+from noisebank.cli.learn import learn
+from noisebank.cli.learn_options import (
     at_contract,
     in_store,
     member_keys,
@@ -21,8 +22,7 @@ from noisebank.commands.crowd_options import (
     to_chain,
     with_keys,
 )
-from noisebank.commands.learn_group import learn
-from noisebank.commands.options import as_json, guarded
+from noisebank.cli.options import as_json, guarded
 from noisebank.core.errors import BadRequest
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def post(
 
     Example:  noisebank learn post --rpc http://127.0.0.1:7545 --key poster.key --member 0x... --rounds 3
     """
-    from noisebank import console
+    from noisebank.cli import render as console
     from noisebank.federated.blockfl.identifiers import identifier
     from noisebank.federated.blockfl.network import SHAPES
     from noisebank.federated.blockfl.registry import deploy_registry, own_contract
@@ -147,7 +147,7 @@ def join(
 
     Example:  noisebank learn join --rpc http://127.0.0.1:7545 --keys phone-7 --data digits:7/10 --edge 127.0.0.1:7600
     """
-    from noisebank import console
+    from noisebank.cli import render as console
     from noisebank.federated.blockfl.device import SplitTrainer
     from noisebank.federated.blockfl.examples import read_examples
     from noisebank.federated.blockfl.member import Member
@@ -207,7 +207,7 @@ def aggregate(task: str | None, rpc: str, contract: str | None, store: Path, key
 
     Example:  noisebank learn aggregate --rpc http://127.0.0.1:7545 --keys phone-7
     """
-    from noisebank import console
+    from noisebank.cli import render as console
     from noisebank.federated.blockfl.books import Phase
     from noisebank.federated.blockfl.member import Duties
 
@@ -237,8 +237,8 @@ def status(task: str | None, rpc: str, contract: str | None, store: Path, test: 
 
     Example:  noisebank learn status --rpc http://127.0.0.1:7545 --test digits:test
     """
-    from noisebank import console
-    from noisebank.commands.crowd_tasks import plain_task, show_task
+    from noisebank.cli import render as console
+    from noisebank.cli.learn_tables import plain_task, show_task
 
     registry = opened_registry(rpc, contract)
     plain = plain_task(registry.books(task_id(registry, task)), opened_store(store), test)
@@ -260,7 +260,7 @@ def verify(task: str | None, rpc: str, contract: str | None, store: Path, number
 
     Example:  noisebank learn verify --rpc http://127.0.0.1:7545 --round 2
     """
-    from noisebank import console
+    from noisebank.cli import render as console
     from noisebank.federated.blockfl.terms import read_terms
     from noisebank.federated.blockfl.verification import verify_task
 
@@ -315,7 +315,7 @@ def _member(text: str) -> tuple[str, int]:
 
 
 def _show_guarantee(promise: Any) -> None:
-    from noisebank import console
+    from noisebank.cli import render as console
 
     rows = [("protects", promise["protects"]), *(("not protected", line) for line in promise["not_protected"])]
     console.facts(f"Privacy mode: {promise['mode']}", rows)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from noisebank.commands.options import as_json, guarded, opened_bank, owner_key
+from noisebank.cli.options import as_json, guarded, opened_bank, owner_key
 
 
 @click.command("serve")
@@ -30,7 +30,7 @@ def serve(
 
     Example:  noisebank serve --bank bank --port 8410
     """
-    from noisebank import console
+    from noisebank.cli import render as console
     from noisebank.service.server import listening
     from noisebank.service.server import serve as run
     from noisebank.service.settings import read_settings
@@ -47,6 +47,6 @@ def serve(
 
 
 def _say_where(address: str, as_json: bool) -> None:
-    from noisebank import console
+    from noisebank.cli import render as console
 
     console.show_json({"address": address}) if as_json else console.say(f"serving at {address}")

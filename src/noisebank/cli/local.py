@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from noisebank.commands.options import as_json, guarded, in_bank, opened_bank, owner_key
+from noisebank.cli.options import as_json, guarded, in_bank, opened_bank, owner_key
 
 if TYPE_CHECKING:
     from noisebank.federated.ldp import Estimate
@@ -30,7 +30,7 @@ def enrol(name: str, epsilon: str, folder: Path, owner_key: Path | None, as_json
 
     Example:  noisebank local enrol phone-7 --epsilon 4
     """
-    from noisebank import console
+    from noisebank.cli import render as console
     from noisebank.federated.enrolment import enrol as open_budget
 
     with opened_bank(folder, owner_key) as bank:
@@ -59,7 +59,7 @@ def report(
 
     Example:  noisebank local report phone-7 record.json --schema schema.toml --round monday --epsilon 1
     """
-    from noisebank import console
+    from noisebank.cli import render as console
     from noisebank.core.units import exact
     from noisebank.federated.enrolment import RoundOrder, local_account
     from noisebank.federated.record_file import find_record, read_record
@@ -85,7 +85,7 @@ def check(record: Path, schema: Path, as_json: bool) -> None:
 
     Example:  noisebank local check record.json --schema schema.toml
     """
-    from noisebank import console
+    from noisebank.cli import render as console
     from noisebank.core.errors import BadRequest
     from noisebank.federated.record_file import find_record, read_record
     from noisebank.federated.schema_file import read_schema
@@ -109,7 +109,7 @@ def estimate(reports: Path, schema: Path, confidence: float, as_json: bool) -> N
 
     Example:  noisebank local estimate reports.txt --schema schema.toml
     """
-    from noisebank import console
+    from noisebank.cli import render as console
     from noisebank.core.errors import BadRequest
     from noisebank.federated.ldp import estimate as estimated
     from noisebank.federated.schema_file import read_schema
@@ -146,7 +146,7 @@ def status(folder: Path, as_json: bool) -> None:
 
     Example:  noisebank local status
     """
-    from noisebank import console
+    from noisebank.cli import render as console
     from noisebank.federated.enrolment import enrolled
 
     with opened_bank(folder) as bank:

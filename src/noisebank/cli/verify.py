@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from noisebank.commands.options import as_json, guarded
+from noisebank.cli.options import as_json, guarded
 
 
 @click.command("verify")
@@ -45,7 +45,7 @@ def verify(
 
     Example:  noisebank verify journal.jsonl --head 5f1c... --receipt receipt.json
     """
-    from noisebank import console
+    from noisebank.cli import render as console
     from noisebank.core.errors import BadRequest
     from noisebank.verifier.openings import read_openings
     from noisebank.verifier.verification import verify as check

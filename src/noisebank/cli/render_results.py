@@ -9,9 +9,9 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from noisebank import console
 from noisebank.account.answers import IN_WORDS, Answer, GroupedAnswer
 from noisebank.account.derived import COUNTED, Answers, DerivedAnswer
+from noisebank.cli import render as console
 from noisebank.queries.derived import Derivation
 
 Result = Answer | DerivedAnswer | Answers

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from noisebank.commands.options import as_json, guarded
+from noisebank.cli.options import as_json, guarded
 
 if TYPE_CHECKING:
     from noisebank.service.settings import Settings
@@ -38,9 +38,9 @@ def demo(folder: Path, seed: int, serve: bool, port: str | None, browse: bool, a
     Example:  noisebank demo --folder /tmp/demo
     Example:  noisebank demo --serve --open
     """
-    from noisebank import console
+    from noisebank.cli import render as console
+    from noisebank.cli.demo_result import show_demo
     from noisebank.demo.survey_demo import demonstrate, free_folder
-    from noisebank.demo.terminal import show_demo
 
     with console.progress("asking", quiet=as_json) as moved:
         shown = demonstrate(free_folder(folder), seed, moved)
@@ -54,7 +54,7 @@ def demo(folder: Path, seed: int, serve: bool, port: str | None, browse: bool, a
 
 
 def _announce(settings: Settings, keys: dict[str, str], browse: bool, as_json: bool) -> None:
-    from noisebank import console
+    from noisebank.cli import render as console
 
     if as_json:
         console.show_json({"address": settings.address, "keys": keys, "folder": str(settings.bank.parent)})

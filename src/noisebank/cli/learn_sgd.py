@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from noisebank.commands.options import as_json, guarded, in_bank, opened_bank, owner_key
+from noisebank.cli.options import as_json, guarded, in_bank, opened_bank, owner_key
 
 if TYPE_CHECKING:
     from noisebank.federated.fedsgd import Learned, LearningAccount, Task
@@ -48,7 +48,7 @@ def sgd(
 
     Example:  noisebank learn sgd people.csv --schema schema.toml --target buys --task offers --epsilon 1
     """
-    from noisebank import console
+    from noisebank.cli import render as console
     from noisebank.core.errors import TableChanged
     from noisebank.federated.fedsgd import Design, open_or_resume
     from noisebank.federated.fedsgd import learn as run
@@ -101,7 +101,7 @@ def _books(account: LearningAccount) -> dict[str, Any]:
 
 
 def _show(task: Task, learned: Learned, plain: dict[str, Any]) -> None:
-    from noisebank import console
+    from noisebank.cli import render as console
 
     rows = [
         ("devices", f"{learned.devices:,} in {learned.groups} groups; {plain['never_asked']:,} were never asked"),

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import click
 
-from noisebank.commands.crowd_options import LOT, MEMBER, host_and_port, listen_at
-from noisebank.commands.learn_group import learn
-from noisebank.commands.options import as_json, guarded
+from noisebank.cli.learn import learn
+from noisebank.cli.learn_options import LOT, MEMBER, host_and_port, listen_at
+from noisebank.cli.options import as_json, guarded
 
 
 @learn.command("keys")
@@ -23,7 +23,7 @@ def keys(folder: Path, as_json: bool) -> None:
 
     Example:  noisebank learn keys phone-7
     """
-    from noisebank import console
+    from noisebank.cli import render as console
     from noisebank.core.entropy import SystemEntropy
     from noisebank.core.errors import BadBank
     from noisebank.federated.blockfl.sortition import LotKey

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from noisebank.commands.options import as_json, guarded
+from noisebank.cli.options import as_json, guarded
 
 
 @click.command("backup")
@@ -25,8 +25,8 @@ def backup(folder: Path, target: Path, with_keys: bool, as_json: bool) -> None:
 
     Example:  noisebank backup bank /media/backup/2026-11-16
     """
-    from noisebank import console
     from noisebank.bank.backup import make_backup
+    from noisebank.cli import render as console
 
     made = make_backup(folder, target, with_keys)
     facts = made.manifest.facts
@@ -84,9 +84,9 @@ def restore(
 
     Example:  noisebank restore /media/backup/2026-11-16 bank --head 5f1c...
     """
-    from noisebank import console
     from noisebank.bank.restore import Asked
     from noisebank.bank.restore import restore as put_back
+    from noisebank.cli import render as console
 
     done = put_back(source, folder, Asked(replace, journal, head, anchors, anchor_contract, vault, rpc))
     checked = done.checked

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from noisebank.console import facts, out, show_report
+from noisebank.cli.render import facts, out, show_report
 
 if TYPE_CHECKING:
     from noisebank.demo.survey_demo import Demonstration

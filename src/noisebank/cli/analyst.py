@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from noisebank.commands.options import as_json, guarded, in_bank, of_account, opened_bank, owner_key
+from noisebank.cli.options import as_json, guarded, in_bank, of_account, opened_bank, owner_key
 
 
 @click.group("analyst")
@@ -31,7 +31,7 @@ def limit(name: str, epsilon: str, folder: Path, account: str | None, owner_key:
 
     Example:  noisebank analyst limit maria 1
     """
-    from noisebank import console
+    from noisebank.cli import render as console
     from noisebank.core.entropy import SystemEntropy
     from noisebank.core.units import exact
     from noisebank.privacy.calibration import budget_precision
@@ -62,7 +62,7 @@ def list_(folder: Path, account: str | None, as_json: bool) -> None:
 
     Example:  noisebank analyst list
     """
-    from noisebank import console
+    from noisebank.cli import render as console
 
     with opened_bank(folder) as bank:
         found = bank.account(account)
@@ -92,7 +92,7 @@ def show(folder: Path, account: str | None, as_json: bool) -> None:
 
     Example:  noisebank roles show
     """
-    from noisebank import console
+    from noisebank.cli import render as console
 
     with opened_bank(folder) as bank:
         state = bank.account(account).state
@@ -112,7 +112,7 @@ def curator(folder: Path, owner_key: Path | None, as_json: bool) -> None:
 
     Example:  noisebank roles curator --owner-key /media/usb/owner.key
     """
-    from noisebank import console
+    from noisebank.cli import render as console
 
     with opened_bank(folder, owner_key) as bank:
         address, moved = bank.rotate_curator()
@@ -132,7 +132,7 @@ def owner(address: str, folder: Path, account: str | None, owner_key: Path | Non
 
     Example:  noisebank roles owner 0x52908400098527886e0f7030069857d2e4169ee7
     """
-    from noisebank import console
+    from noisebank.cli import render as console
     from noisebank.core.errors import BadRequest
     from noisebank.ledger.abi import ADDRESS
 
@@ -155,7 +155,7 @@ def accept(folder: Path, account: str | None, owner_key: Path | None, as_json: b
 
     Example:  noisebank roles accept --owner-key /media/usb/my.key
     """
-    from noisebank import console
+    from noisebank.cli import render as console
     from noisebank.ledger.protocol import Role
 
     with opened_bank(folder, owner_key) as bank:
@@ -194,7 +194,7 @@ def resume(folder: Path, account: str | None, owner_key: Path | None, as_json: b
 
 
 def _switch(function: str, folder: Path, account: str | None, owner_key: Path | None, as_json: bool) -> None:
-    from noisebank import console
+    from noisebank.cli import render as console
 
     with opened_bank(folder, owner_key) as bank:
         found = bank.account(account)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from noisebank.commands.options import as_json, guarded, header, in_bank, of_account, opened_bank, owner_key
+from noisebank.cli.options import as_json, guarded, header, in_bank, of_account, opened_bank, owner_key
 
 if TYPE_CHECKING:
     from noisebank.account.account import Account
@@ -49,8 +49,8 @@ def init(
 
     Example:  noisebank init bank --owner-key /media/usb/owner.key
     """
-    from noisebank import console
     from noisebank.bank.bank import KEYS, create_bank, open_bank
+    from noisebank.cli import render as console
 
     create_bank(folder, owner_key, where=_where(rpc, contract, from_block, confirmations), vault=vault)
     key = owner_key or folder / KEYS / "owner.key"
@@ -116,8 +116,8 @@ def open_(
     Example:  noisebank open survey.toml --bank bank
     Example:  noisebank open survey.toml --next survey
     """
-    from noisebank import console
     from noisebank.bank.opening import Confirmed
+    from noisebank.cli import render as console
     from noisebank.core.errors import BadRequest
     from noisebank.policy.file import read_policy
     from noisebank.policy.limits import limited, read_limits
@@ -179,7 +179,7 @@ def lower(epsilon: str, folder: Path, account: str | None, owner_key: Path | Non
 
     Example:  noisebank budget lower 4
     """
-    from noisebank import console
+    from noisebank.cli import render as console
     from noisebank.core.units import exact
     from noisebank.privacy.calibration import budget_precision
 
@@ -209,7 +209,7 @@ def raise_(epsilon: str, folder: Path, account: str | None, owner_key: Path | No
     """
     from datetime import UTC, datetime
 
-    from noisebank import console
+    from noisebank.cli import render as console
     from noisebank.core.units import exact
 
     with opened_bank(folder, owner_key) as bank:
@@ -236,7 +236,7 @@ def finish(folder: Path, account: str | None, owner_key: Path | None, as_json: b
 
     Example:  noisebank budget finish
     """
-    from noisebank import console
+    from noisebank.cli import render as console
 
     with opened_bank(folder, owner_key) as bank:
         found = bank.account(account)

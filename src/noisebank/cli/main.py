@@ -6,24 +6,56 @@ import os
 
 import click
 
-from noisebank.commands import (
-    admitting,
-    asking,
-    books,
-    chaining,
-    crowd_hosting,
-    crowding,
-    drafting,
-    keeping,
-    learn_group,
-    learning,
-    localising,
-    owning,
-    relaying,
-    ruling,
-    serving,
-    showing,
-    verifying,
+from noisebank.cli import (
+    analyst as ruling,
+)
+from noisebank.cli import (
+    ask as asking,
+)
+from noisebank.cli import (
+    backup as keeping,
+)
+from noisebank.cli import (
+    chain as chaining,
+)
+from noisebank.cli import (
+    demo as showing,
+)
+from noisebank.cli import (
+    key as admitting,
+)
+from noisebank.cli import (
+    learn as learn_group,
+)
+from noisebank.cli import (
+    learn_hosting as crowd_hosting,
+)
+from noisebank.cli import (
+    learn_sgd as learning,
+)
+from noisebank.cli import (
+    learn_tasks as crowding,
+)
+from noisebank.cli import (
+    local as localising,
+)
+from noisebank.cli import (
+    open as owning,
+)
+from noisebank.cli import (
+    policy as drafting,
+)
+from noisebank.cli import (
+    relay as relaying,
+)
+from noisebank.cli import (
+    serve as serving,
+)
+from noisebank.cli import (
+    statement as books,
+)
+from noisebank.cli import (
+    verify as verifying,
 )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from noisebank.commands.options import as_json, guarded, in_bank, of_account, opened_bank
+from noisebank.cli.options import as_json, guarded, in_bank, of_account, opened_bank
 
 
 @click.command("statement")
@@ -40,10 +40,10 @@ def statement(
     """
     import json
 
-    from noisebank import console
     from noisebank.account.statement import openings
     from noisebank.account.statement import statement as make
     from noisebank.bank.bundle import write_bundle
+    from noisebank.cli import render as console
 
     with opened_bank(folder) as bank:
         found = bank.account(account)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from noisebank.commands.options import as_json, guarded, in_bank
+from noisebank.cli.options import as_json, guarded, in_bank
 
 if TYPE_CHECKING:
     from noisebank.service.auth import Access
@@ -42,7 +42,7 @@ def make(
     Example:  noisebank key make owner
     Example:  noisebank key make maria --days 90
     """
-    from noisebank import console
+    from noisebank.cli import render as console
     from noisebank.core.errors import BadRequest
     from noisebank.service.roles import Part, Scope
 
@@ -71,7 +71,7 @@ def list_(name: str, folder: Path, as_json: bool) -> None:
 
     Example:  noisebank key list maria
     """
-    from noisebank import console
+    from noisebank.cli import render as console
 
     with closing(_access(folder)) as access:
         keys = access.keys(name)
@@ -95,7 +95,7 @@ def revoke(name: str, id: str, folder: Path, as_json: bool) -> None:
 
     Example:  noisebank key revoke maria 0FJx2mYp3aBd
     """
-    from noisebank import console
+    from noisebank.cli import render as console
 
     with closing(_access(folder)) as access:
         access.revoke(name, id)
@@ -114,7 +114,7 @@ def disable(name: str, folder: Path, as_json: bool) -> None:
 
     Example:  noisebank key disable maria
     """
-    from noisebank import console
+    from noisebank.cli import render as console
 
     with closing(_access(folder)) as access:
         access.disable(name)
@@ -131,7 +131,7 @@ def enable(name: str, folder: Path, as_json: bool) -> None:
 
     Example:  noisebank key enable maria
     """
-    from noisebank import console
+    from noisebank.cli import render as console
 
     with closing(_access(folder)) as access:
         access.enable(name)
@@ -148,7 +148,7 @@ def sessions(name: str | None, folder: Path, as_json: bool) -> None:
 
     Example:  noisebank key sessions maria
     """
-    from noisebank import console
+    from noisebank.cli import render as console
 
     with closing(_access(folder)) as access:
         found = access.sessions(name)
@@ -170,7 +170,7 @@ def end(id: str, folder: Path, as_json: bool) -> None:
 
     Example:  noisebank key end 0FJx2mYp3aBd
     """
-    from noisebank import console
+    from noisebank.cli import render as console
 
     with closing(_access(folder)) as access:
         access.end_session_of(None, id)

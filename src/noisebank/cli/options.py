@@ -28,7 +28,7 @@ def guarded(command: Command) -> Command:
         except NoisebankError as error:
             code = 2 if isinstance(error, Misuse) else 1
             if options.get("as_json"):
-                from noisebank.console import show_json
+                from noisebank.cli.render import show_json
 
                 show_json({"error": error.kind, "message": str(error)})
             click.secho(f"{'refused' if code == 1 else 'error'}: {error}", err=True, fg="red")

@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.table import Table
 
-from noisebank.console import facts, out
+from noisebank.cli.render import facts, out
 from noisebank.federated.blockfl.books import TaskBooks
 from noisebank.federated.blockfl.device import accuracy
 from noisebank.federated.blockfl.examples import read_examples

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from noisebank.commands.options import as_json, guarded, in_bank, opened_bank
+from noisebank.cli.options import as_json, guarded, in_bank, opened_bank
 
 if TYPE_CHECKING:
     from noisebank.ledger.signing import Key
@@ -26,7 +26,7 @@ def deploy(rpc: str, key: Path | None, as_json: bool) -> None:
 
     Example:  noisebank deploy --rpc http://localhost:8545 --key deployer.key
     """
-    from noisebank import console
+    from noisebank.cli import render as console
     from noisebank.ledger.rpc import deploy as put
 
     where = put(rpc, _paying(key))
@@ -51,7 +51,7 @@ def anchor(rpc: str, contract: str | None, folder: Path, as_json: bool) -> None:
 
     Example:  noisebank anchor --rpc http://localhost:8545
     """
-    from noisebank import console
+    from noisebank.cli import render as console
     from noisebank.core.errors import BadBank
     from noisebank.ledger.anchors import anchor as pin
     from noisebank.ledger.anchors import deploy_anchors
