@@ -11,7 +11,7 @@ from noisebank.core.errors import BadPolicy
 from noisebank.policy.file import parse_policy
 from noisebank.policy.model import Keeper, Source, Table, kept_source, policy_from_public, source_from_kept
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 REST = """
 name = "people"
 neighbours = "add-remove"

@@ -107,9 +107,9 @@ def tree() -> Tree:
 @pytest.mark.parametrize(
     ("row", "files"),
     [
-        ("kill9", ["tests/assurance/ask_once.py", "src/noisebank/recovery.py", "src/noisebank/ledger/anchors.json"]),
+        ("kill9", ["tests/assurance/ask_once.py", "src/noisebank/account/recovery.py", "src/noisebank/ledger/anchors.json"]),
         ("overspend", ["contracts/cell_tree.vy", "tests/support.py"]),
-        ("low_bits", ["src/noisebank/steps.py", "tests/assurance/mu_audit.py", "requirements/runtime.txt"]),
+        ("low_bits", ["src/noisebank/account/plain.py", "tests/assurance/mu_audit.py", "requirements/runtime.txt"]),
     ],
 )
 def test_what_a_row_imports_starts_and_reads(tree: Tree, row: str, files: list[str]) -> None:

@@ -13,7 +13,7 @@ from assurance.planting import NotPlanted, plant_bug, plant_class, replaces, wat
 from noisebank.core.entropy import SystemEntropy
 from noisebank.core.units import Precision
 
-ASSURANCE = Path(__file__).parents[1] / "assurance"
+ASSURANCE = Path(__file__).parent
 
 
 class Fixed(SystemEntropy):
