@@ -1,4 +1,4 @@
-"""The demonstration on the terminal."""
+"""Prints the result of `noisebank demo` on the terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def show_demo(shown: Demonstration) -> None:
-    """The demonstration in one screen."""
+    """Print the result on one screen."""
     plain = shown.plain()
     rows = [
         ("answered", f"{plain['answered']} of {plain['queries']} requests, {plain['data_accesses']} looks at the data"),

@@ -1,1 +1,1 @@
-"""What `noisebank demo` makes and asks: a survey, a clinic, phones."""
+"""The data and requests of `noisebank demo`: a survey (`survey_demo`), and for `--serve` a clinic and phones."""

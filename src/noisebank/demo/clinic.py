@@ -1,4 +1,4 @@
-"""A made-up clinic with cells: stays by ward and age, for the served demonstration."""
+"""A synthetic clinic with a cube of stays by ward and age, for the served demonstration."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ ASKED = (
 
 
 def write_clinic(folder: Path, seed: int = 0) -> Path:
-    """Writes clinic.csv and its policy into `folder`; returns the policy's path."""
+    """Write clinic.csv and its policy into `folder`; return the policy's path."""
     random = workload(seed)
     with (folder / "clinic.csv").open("w", newline="") as file:
         rows = csv.writer(file, lineterminator="\n")
@@ -81,6 +81,6 @@ def write_clinic(folder: Path, seed: int = 0) -> Path:
 
 
 def ask_clinic(account: Account) -> None:
-    """What two analysts wanted to know."""
-    for number, (who, sql, epsilon) in enumerate(ASKED):
-        account.ask(sql, epsilon=epsilon, delta="1e-6", analyst=who, key=f"demo {number}")
+    """Ask the requests of two analysts."""
+    for number, (analyst, sql, epsilon) in enumerate(ASKED):
+        account.ask(sql, epsilon=epsilon, delta="1e-6", analyst=analyst, key=f"demo {number}")

@@ -1,4 +1,4 @@
-"""Something learned in the demonstration: made-up phones that each say once, with noise, how they were used."""
+"""A learning task for the served demonstration: synthetic phones that each report once, with local noise."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DEVICES = 2_000
 
 
 def learn_something(bank: Bank) -> LearningAccount:
-    """A task on the bank's own ledger: every group is charged before its reports are drawn."""
+    """Train a task on the bank's own ledger; every group is charged before its reports are drawn."""
     source = simulation(8)
     hours, age = source.uniform(0, 12, DEVICES), source.uniform(0, 5, DEVICES)
     flat = hours / 6 - 1 + 0.6 * (age / 2.5 - 1) + source.normal(0, 0.3, DEVICES) > 0

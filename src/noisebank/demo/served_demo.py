@@ -1,4 +1,4 @@
-"""The demonstration behind its pages: the survey and a clinic, served, with keys for an owner and two analysts."""
+"""`noisebank demo --serve`: survey, clinic and phones in a served bank, with keys for an owner and two analysts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ANALYSTS = ("maria", "noor")
 
 
 def fill(bank: Bank) -> dict[str, str]:
-    """A clinic with answers, limits for the analysts, and keys by name."""
+    """Add a clinic with answers, a learning task and limits for the analysts; return the API keys by name."""
     clinic = bank.open_account(write_clinic(bank.folder.parent))
     for account in bank.accounts():
         for name in ANALYSTS:
@@ -44,6 +44,6 @@ def serve_demo(shown: Demonstration, port: str | None, announce: Callable[[Setti
     settings = read_settings(bank=shown.folder / "bank", port=port)
     with open_bank(settings.bank) as bank:
         keys = fill(bank)
-        door = listening(settings)
-        settings = replace(settings, port=door.getsockname()[1])
-        serve(bank, settings, door, lambda: announce(settings, keys))
+        listener = listening(settings)
+        settings = replace(settings, port=listener.getsockname()[1])
+        serve(bank, settings, listener, lambda: announce(settings, keys))

@@ -1,4 +1,4 @@
-"""A made-up survey with the shape of the reuse paper's: 5,000 people, five columns, five queries."""
+"""A synthetic survey of the same shape as the reuse paper's: 5,000 people, five columns, five queries."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ over_60 = "SELECT AVG(age > 60) FROM survey"
 
 
 def write_survey(folder: Path, seed: int = 0) -> Path:
-    """Writes survey.csv and its policy into `folder`; returns the policy's path."""
+    """Write survey.csv and its policy into `folder`; return the policy's path."""
     random = workload(seed)
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "survey.csv").open("w", newline="") as file:

@@ -1,4 +1,4 @@
-"""The demonstration: 150 random requests over five queries, as in Figure 5 of the reuse paper."""
+"""`noisebank demo`: 150 random requests over five queries, as in Figure 5 of the reuse paper (`run_demonstration`)."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from noisebank.verifier.verification import Report, verify
 
 REQUESTS = 150
 SEED = 5
-"""Picked out of 0 to 6 as a typical one: those seven gave 15 to 28 looks at the data and savings of .69 to .72."""
+"""A typical one of the seeds 0 to 6, which gave 15 to 28 data accesses and savings of .69 to .72."""
 Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Demonstration:
-    """What came out."""
+    """Result of the demonstration."""
 
     folder: Path
     answers: tuple[Answer, ...]
     naive_curve: tuple[float, ...]
     bank_curve: tuple[float, ...]
-    """Epsilon after each request, by the paper's formula."""
+    """Epsilon spent after each request, by the paper's formula."""
     epsilon_exact: float
     epsilon_naive_exact: float
     budget_epsilon: float
@@ -51,9 +51,9 @@ class Demonstration:
 
     @property
     def cases(self) -> dict[str, int]:
-        """How many requests fell into each case."""
-        counted = Counter(answer.case for answer in self.answers)
-        return {case.name: counted[case] for case in Case}
+        """Number of requests by case."""
+        counts = Counter(answer.case for answer in self.answers)
+        return {case.name: counts[case] for case in Case}
 
     @property
     def saving(self) -> float:
@@ -61,7 +61,7 @@ class Demonstration:
         return 1.0 - self.bank_curve[-1] / self.naive_curve[-1]
 
     def plain(self) -> dict[str, Any]:
-        """For --json."""
+        """Return the result as the JSON object of --json."""
         return {
             "queries": REQUESTS,
             "answered": len(self.answers),
@@ -84,7 +84,7 @@ class Demonstration:
 
 
 def free_folder(wanted: Path) -> Path:
-    """`wanted`, or the first numbered neighbour that does not exist yet: nothing is overwritten."""
+    """Return `folder`, or the first numbered neighbour that does not exist yet: nothing is overwritten."""
     candidate, number = wanted, 2
     while candidate.exists():
         candidate, number = wanted.with_name(f"{wanted.name}-{number}"), number + 1
@@ -92,7 +92,7 @@ def free_folder(wanted: Path) -> Path:
 
 
 def demonstrate(folder: Path, seed: int = SEED, progress: Progress = lambda done, total: None) -> Demonstration:
-    """Makes table, bank and account in `folder`, asks, verifies, draws."""
+    """Create table, bank and account in `folder`, ask all requests, verify the journal, draw the chart."""
     started = time.perf_counter()
     policy = write_survey(folder, seed)
     create_bank(folder / "bank")
@@ -105,7 +105,7 @@ def demonstrate(folder: Path, seed: int = SEED, progress: Progress = lambda done
         (folder / "journal.jsonl").write_text("\n".join(bank.export()) + "\n")
         report = verify(folder / "journal.jsonl", head=bank.head().digest.hex(), openings=[openings(account)])
         state, delta = account.state, account.policy.delta
-        shown = Demonstration(
+        demo = Demonstration(
             folder=folder,
             answers=answers,
             naive_curve=naive_curve,
@@ -121,14 +121,17 @@ def demonstrate(folder: Path, seed: int = SEED, progress: Progress = lambda done
             report=report,
             seconds=time.perf_counter() - started,
         )
-    draw_chart(shown)
-    return shown
+    draw_chart(demo)
+    return demo
 
 
 def _ask(
     account: Account, seed: int, progress: Progress
 ) -> tuple[tuple[Answer, ...], tuple[float, ...], tuple[float, ...], Precision]:
-    """Types uniform, epsilon ~ U[.1, 1.1], delta ~ U[1e-5, 1e-4], classical noise: the paper's set-up."""
+    """Ask the requests; return answers, naive curve, bank curve and the naive cost.
+
+    The paper's set-up: queries uniform, epsilon ~ U[.1, 1.1], delta ~ U[1e-5, 1e-4], classical calibration.
+    """
     random = workload(seed + 1)
     names, delta = list(account.policy.queries), account.policy.delta
     answers, naive_curve, bank_curve, naive = [], [], [], NOTHING
@@ -149,13 +152,13 @@ def _ask(
 
 
 def _truth(account: Account, sql: str) -> float:
-    """The true value. Only a demonstration on made-up people may look at it."""
+    """Return the true value. Only a demonstration on synthetic people may look at it."""
     question = account.parse(sql)
     return float(Fraction(account.engine.statistic(question.query)) * question.unit)
 
 
 def draw_chart(shown: Demonstration) -> None:
-    """Epsilon spent against number of requests, with and without reuse: PNG and SVG."""
+    """Draw epsilon spent against number of requests, with and without reuse, as PNG and SVG."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 4.8), layout="constrained")

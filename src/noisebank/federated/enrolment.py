@@ -1,12 +1,12 @@
-"""Local budgets on the ledger: a device or a group enrols once, and every round that it answers is charged before.
+"""Local budgets on the ledger: a device or group enrols once (`enrol`); each round is charged before it is answered.
 
-The unit is pure epsilon, which adds up over rounds. The account bounds what any one member gives away in all rounds
-together. It protects against a collector who asks too often, not against a device that reports off its books.
+The unit is pure epsilon, which adds up over rounds. The account bounds what one member reveals in all rounds together.
+It protects against a collector who asks too often, not against a device that reports without charging.
 
-Whoever sends the orders may be hostile, so a device keeps one rule: check the order against public rules, charge it,
-only then read the record; after that nothing can fail in a way that depends on the record. `LocalAccount.answer` is the
-only door, and its types keep the order: a `RoundOrder` is checked when it is made, a `Reservation` is the charge, and
-the record is a function that is called last.
+Whoever sends the orders may be hostile, so a device follows one rule: check the order against public rules, charge it,
+only then read the record; after that nothing can fail in a way that depends on the record. `LocalAccount.answer_order`
+is the only way to a report, and its types enforce the sequence: a `RoundOrder` is checked when it is made, a
+`Reservation` is the charge, and the record is a function that is called last.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from noisebank.ledger.protocol import THE_OWNER, AccountState, Claim, Opening, R
 from noisebank.vault.vault import Sealed, Vault
 
 ABOUT_LOCAL = 64
-"""The public byte of a local report."""
+"""The category byte of a local report on the ledger."""
 NAME_LIMIT = 200
 ENROLLING = keccak(b"noisebank enrolments")
-"""The turn of whoever enrols: two gateways must not give one device two budgets."""
+"""Id of the lock that enrolling takes: two gateways must not give one device two budgets."""
 ReadRecord = Callable[[], Sequence[object]]
-"""Reads a device's record, in the order of the schema's attributes. Called after the charge, once."""
+"""Returns a device's record, in the order of the schema's attributes. Called once, after the charge."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoundOrder:
-    """What a collector asks of a device in one round. One that exists has been checked, from itself alone."""
+    """What a collector asks of a device in one round. Checked when it is made, from its own fields alone."""
 
     round: str
     schema: Schema
@@ -58,45 +58,45 @@ class RoundOrder:
         if not Fraction(MIN_EPSILON) <= epsilon <= Fraction(MAX_EPSILON):
             raise BadRequest("epsilon", "of the order", f"must lie in [{MIN_EPSILON:g}, {MAX_EPSILON:g}]")
         object.__setattr__(self, "epsilon", epsilon)
-        planned(self.schema, self.terms)  # whatever no report can be made for is refused here
+        planned(self.schema, self.terms)  # refuses here what no report can be made for
 
     @property
     def charge(self) -> Precision:
-        """What it costs: never less than what the report gives away."""
+        """Cost in pure epsilon: never less than what the report reveals."""
         return Precision.ceil(self.epsilon)
 
     @property
     def terms(self) -> Terms:
-        """What the report is made under: never more than is charged."""
+        """Terms of the report: its epsilon is never more than what is charged."""
         return Terms(below(self.epsilon), self.mechanism, self.levels)
 
     @property
     def digest(self) -> bytes:
-        """Tells two orders of a round apart."""
-        asked = {"schema": self.schema.digest.hex(), "mechanism": self.mechanism, "levels": self.levels}
-        return tagged("local order 1", {**asked, "round": self.round, "epsilon": str(self.epsilon)})
+        """Digest of all fields: tells two orders of one round apart."""
+        method = {"schema": self.schema.digest.hex(), "mechanism": self.mechanism, "levels": self.levels}
+        return tagged("local order 1", {**method, "round": self.round, "epsilon": str(self.epsilon)})
 
 
 def draw_report(order: RoundOrder, charge: Reservation, read: ReadRecord) -> bytes:
-    """One report on what `read` returns. Reads the record; nothing before it does.
+    """Return one report on the record that `read_record` returns. Nothing before this reads the record.
 
-    Requires: the charge is on the ledger. Guarantees: returns a report, whatever the record is and whatever reading it
-    does. A record that cannot be read is reported like one in which everything is missing: the collector sees the same
-    kind of report, and its owner finds out by `local check`, which nobody else sees.
+    Requires: the reservation is on the ledger. Guarantees: returns a report, whatever the record is and whatever
+    reading it raises. An unreadable record is reported like one in which everything is missing: the collector sees the
+    same kind of report, and the owner finds out by `local check`, which nobody else sees.
     """
     if charge.wanted < order.charge:
         raise Tampered(f"round {order.round} was charged {charge.wanted}, less than its report gives away")
     plan = planned(order.schema, order.terms)
     try:
         values = list(read())
-    except Exception:  # an owner's own code may do anything; a failure would be an answer that nobody paid for
+    except Exception:  # the owner's code may raise anything; a visible failure would be an answer that nobody paid for
         values = []
     return plan.report(values).encode(order.schema)
 
 
 @dataclass(frozen=True, slots=True)
 class Enrolment:
-    """What the vault keeps for a device or group."""
+    """What the vault stores for a device or group."""
 
     name: str
     secret: bytes
@@ -112,7 +112,7 @@ class LocalAccount:
 
     @property
     def name(self) -> str:
-        """How its owner calls it."""
+        """The name that its owner gave it."""
         return self.enrolment.name
 
     @property
@@ -121,10 +121,10 @@ class LocalAccount:
         return self._ledger.account(self.id)
 
     def spend(self, round: str, epsilon: Exact) -> Reservation:
-        """Charges a round, once: asking again for the same round is free and gives the same reservation.
+        """Charge a round once; a second call for the same round is free and returns the same reservation.
 
-        A round has one epsilon. A second report with another one would be a second sample, and the difference between
-        the two would not pay for it.
+        A round has one epsilon. A second report with another one would be a second sample, which the difference
+        between the two would not pay for.
         """
         units = Precision.ceil(_positive(epsilon))
         with self._turn():
@@ -134,19 +134,19 @@ class LocalAccount:
         self, round: str, record: Mapping[str, object], schema: Schema, epsilon: Exact, mechanism: str = "best",
         levels: int = LEVELS,
     ) -> bytes:  # fmt: skip
-        """One round's report on one record, charged first, sealed before it leaves; asked again: the same bits."""
+        """Return one round's report on one record: charged first, sealed before it leaves, the same bits every time."""
         order = RoundOrder(round, schema, _positive(epsilon), mechanism, levels)
         return self.answer(order, lambda: schema.read(record))
 
     def answer(self, order: RoundOrder, read: ReadRecord) -> bytes:
-        """The report on an order: charged, drawn, sealed, published. The same order again gives the same bits.
+        """Return the report on an order: charged, drawn, sealed, published. The same order again gives the same bits.
 
-        Raises only for what the order, the books and the disk say: `read` is called after the charge, and neither what
-        it returns nor what it raises changes anything but the noisy bits of the report.
+        Errors depend on the order, the books and the disk alone: `read_record` is called after the charge, and neither
+        what it returns nor what it raises changes anything but the noisy bits of the report.
         """
         with self._turn():
             reservation = self._spend(order.round, order.charge)  # spent from here on
-            sealed = self._vault.answer(reservation.id)
+            sealed = self._vault.answer(reservation.id)  # what was sealed once is never drawn again
             if sealed is None:
                 if reservation.answer is not None or reservation.id in self._vault.lost:
                     raise AnswerLost(f"the report of round {order.round} was published, but the vault has lost it")
@@ -163,7 +163,7 @@ class LocalAccount:
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        """One round at a time, over all gateways; then what others did before is known here."""
+        """Run one round at a time, over all gateways, with the ledger read up to what others did before."""
         with self._vault.turns([self.id]):
             self._ledger.refresh()
             yield
@@ -171,14 +171,15 @@ class LocalAccount:
     def _spend(self, round: str, wanted: Precision) -> Reservation:
         query = commitment(derived_salt(self.enrolment.secret, "round", round.encode()), keccak(round.encode()))
         id = tagged("local round 1", {"account": self.id.hex(), "round": query.hex()})
-        found = self._ledger.reservation(self.id, id)
-        if found is None:
-            (found,) = self._ledger.reserve(Claim(self.id, id, query, THE_OWNER, ABOUT_LOCAL, wanted, wanted))
-            if found.case is not Case.FIRST:
+        reservation = self._ledger.reservation(self.id, id)
+        if reservation is None:
+            (reservation,) = self._ledger.reserve(Claim(self.id, id, query, THE_OWNER, ABOUT_LOCAL, wanted, wanted))
+            if reservation.case is not Case.FIRST:
                 raise Tampered(f"round {round} was charged under another id")
-        if found.wanted != wanted:
-            raise BadRequest("epsilon", wanted, f"round {round} was charged {found.wanted}; a round has one epsilon")
-        return found
+        charged = reservation.wanted
+        if charged != wanted:
+            raise BadRequest("epsilon", wanted, f"round {round} was charged {charged}; a round has one epsilon")
+        return reservation
 
     def _seal(self, reservation: Reservation, report: bytes, order: RoundOrder) -> Sealed:
         body = {
@@ -191,11 +192,11 @@ class LocalAccount:
             "order": order.digest.hex(),
         }
         sealed = Sealed(reservation.id, self.id, reservation.query, body, self._entropy.token())
-        return self._vault.seal(sealed)  # the first that was sealed for this round, whoever made it
+        return self._vault.seal(sealed)  # returns the first that was sealed for this round, whoever drew it
 
 
 def enrol(rooms: Rooms, name: str, epsilon: Exact, raise_delay: int = 86_400) -> LocalAccount:
-    """Opens a budget of pure epsilon for a device or group. The vault's row first, then the ledger's account."""
+    """Open a budget of pure epsilon for a device or group: the vault's row first, then the ledger's account."""
     budget = Precision.floor(_positive(epsilon))
     _text("name", name)
     with rooms.vault.turns([ENROLLING]):
@@ -204,30 +205,31 @@ def enrol(rooms: Rooms, name: str, epsilon: Exact, raise_delay: int = 86_400) ->
             raise BadRequest("name", name, "is enrolled already; a device has one budget")
         secret, salt = rooms.entropy.token(), rooms.entropy.token()
         data = commitment(salt, keccak(name.encode()))
-        kept = opened_by(rooms.ledger) | {"local": name, "secret": secret.hex(), "data_salt": salt.hex()}
-        rooms.vault.save_opening(data, kept)
+        row = opened_by(rooms.ledger) | {"local": name, "secret": secret.hex(), "data_salt": salt.hex()}
+        rooms.vault.save_opening(data, row)
         policy = tagged("local policy 1", {"unit": "pure epsilon", "a round has": "one epsilon"})
         id = rooms.ledger.open_account(Opening(budget, policy, data, raise_delay, Unit.EPSILON))
     return LocalAccount(id, Enrolment(name, secret, data), rooms.ledger, rooms.vault, rooms.entropy)
 
 
 def enrolled(rooms: Rooms) -> tuple[LocalAccount, ...]:
-    """All devices and groups of this bank."""
-    found = []
+    """Return the accounts of all devices and groups of this bank."""
+    accounts = []
     for state in rooms.ledger.books.accounts():
-        kept = own_row(rooms.ledger, rooms.vault, state)
-        if kept is not None and "local" in kept and state.unit is Unit.EPSILON:
-            enrolment = Enrolment(kept["local"], bytes.fromhex(kept["secret"]), state.data)
-            found.append(LocalAccount(state.account, enrolment, rooms.ledger, rooms.vault, rooms.entropy))
-    return tuple(found)
+        row = own_row(rooms.ledger, rooms.vault, state)
+        if row is not None and "local" in row and state.unit is Unit.EPSILON:
+            enrolment = Enrolment(row["local"], bytes.fromhex(row["secret"]), state.data)
+            accounts.append(LocalAccount(state.account, enrolment, rooms.ledger, rooms.vault, rooms.entropy))
+    return tuple(accounts)
 
 
 def local_account(rooms: Rooms, name: str) -> LocalAccount:
-    """One device or group by its name."""
-    found = {account.name: account for account in enrolled(rooms)}
-    if name not in found:
-        raise BadRequest("name", name, f"is not enrolled; this bank has {', '.join(sorted(found)) or 'nobody yet'}")
-    return found[name]
+    """Return the account of a device or group by its name; `BadRequest` if it is not enrolled."""
+    accounts = {account.name: account for account in enrolled(rooms)}
+    if name not in accounts:
+        names = ", ".join(sorted(accounts)) or "nobody yet"
+        raise BadRequest("name", name, f"is not enrolled; this bank has {names}")
+    return accounts[name]
 
 
 def _positive(epsilon: Exact) -> Fraction:
@@ -238,13 +240,13 @@ def _positive(epsilon: Exact) -> Fraction:
 
 
 def below(value: Fraction) -> float:
-    """The largest float that is not above the rational, so that a mechanism never gives away more than is charged."""
+    """Return the largest float that is not above the rational, so that a report never reveals more than is charged."""
     nearest = float(value)
     return nearest if Fraction(nearest) <= value else math.nextafter(nearest, 0.0)
 
 
 def _answers(sealed: Sealed, order: RoundOrder) -> bool:
-    """Whether the report was made for this order. Those of earlier versions name their schema only."""
+    """Whether the report was made for this order. Reports of earlier versions record only their schema."""
     if "order" in sealed.body:
         return bool(sealed.body["order"] == order.digest.hex())
     return bool(sealed.body["schema"] == order.schema.fingerprint.hex())

@@ -1,4 +1,4 @@
-"""A schema from a TOML file: what a device is asked for. Public."""
+"""Reads a schema from a TOML file: which attributes devices are asked for. It is public."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from noisebank.federated.ldp import Category, Number, Schema
 
 
 def read_schema(path: Path) -> Schema:
-    """Tables `[attributes.NAME]` with `low` and `high`, or with `values`."""
+    """Return the schema of a file with tables `[attributes.NAME]`: each has `low` and `high`, or `values`."""
     try:
         fields = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:

@@ -1,6 +1,7 @@
-"""Crowdsourced learning with its books on the ledger (P4, chapter 5): tasks, members, lots, verdicts, averages.
+"""Federated learning with its records on a blockchain (P4, chapter 5), for posters, members and verifiers of tasks.
 
-Everything that decides something is integer arithmetic that anybody can repeat from the ledger and the stored models:
-`models` and `krum` for verdicts and averages, `lots` for who sits on a committee, `reputation` for who gains. What is
-trained on a device is in `network`, `device` and `edge`, or in `sound` for differential privacy of whole examples.
+Every decision is integer arithmetic that anybody can repeat from the ledger and the stored models: verdicts and
+averages (`models`, `krum`), committees (`sortition`), gains and losses (`reputation`). Training is in `network`,
+`device` and `edge`, or in `dp_sgd` for differential privacy of whole examples. Start reading at `member`; the protocol
+is in docs/crowd.md.
 """

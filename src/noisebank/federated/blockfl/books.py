@@ -1,4 +1,7 @@
-"""A task's books, read from what the contract has logged: rounds, submissions, lots, proposals, votes, verdicts."""
+"""The records of one task, built from the contract's events: rounds, submissions, lots, proposals, votes, verdicts.
+
+`registry` reads the events and feeds them to `TaskBooks`; members, verification and views read the result.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from noisebank.federated.blockfl.sortition import Point, PublicKey
 
 
 class Phase(IntEnum):
-    """Where a task stands; the values are the contract's."""
+    """Phase of a task; the values are the contract's."""
 
     JOINING = 1
     SUBMITTING = 2
@@ -22,7 +25,7 @@ class Phase(IntEnum):
 
 @dataclass(frozen=True)
 class Posted:
-    """What the poster has fixed."""
+    """What the poster has fixed when posting the task. Digests name contents of the store."""
 
     task: bytes
     poster: str
@@ -39,7 +42,7 @@ class Posted:
 
 @dataclass
 class Standing:
-    """A member."""
+    """State of one member. `coins` weigh its lots; without a public key it has not joined."""
 
     coins: int
     number: int = 0
@@ -51,7 +54,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class Submission:
-    """A model in a round."""
+    """A model submitted in a round. `receipt` is the id of the charge that pays for it."""
 
     member: str
     digest: bytes
@@ -61,7 +64,7 @@ class Submission:
 
 @dataclass(frozen=True)
 class Lot:
-    """A lot that was shown, as the contract has counted it."""
+    """A lot that a member has drawn, with seats and priority as the contract computed them."""
 
     member: str
     signature: Point
@@ -79,13 +82,13 @@ class Drawing:
 
     @property
     def seats(self) -> int:
-        """Of all."""
+        """Seats of all members of this committee together."""
         return sum(lot.seats for lot in self.lots)
 
 
 @dataclass
 class Proposal:
-    """What a leader has proposed, and who voted how with how many seats."""
+    """A leader's proposal for a round, and the votes on it: (agrees, seats) by member."""
 
     id: bytes
     leader: str
@@ -99,7 +102,7 @@ class Proposal:
 
 @dataclass(frozen=True)
 class Judged:
-    """A verdict and what it did."""
+    """The verdict on a member's submission, and the reputation and reward that follow."""
 
     member: str
     verdict: Verdict
@@ -109,7 +112,7 @@ class Judged:
 
 @dataclass
 class Round:
-    """Everything about one round."""
+    """Everything recorded about one round."""
 
     number: int
     seed: bytes
@@ -117,30 +120,30 @@ class Round:
     drawings: list[Drawing] = field(default_factory=list)
     proposals: list[Proposal] = field(default_factory=list)
     silent_leaders: list[str] = field(default_factory=list)
-    """Deposed without having proposed anything."""
+    """Leaders deposed without having proposed anything."""
     judged: list[Judged] = field(default_factory=list)
     model: bytes | None = None
-    """Once it is finished."""
+    """Digest of the average; None until the round is finished."""
     average: int = 0
 
     @property
     def entries(self) -> list[Entry]:
-        """Submissions as verdicts are made from them."""
+        """The submissions, as input for Multi-KRUM."""
         return [Entry(submission.member, submission.digest) for submission in self.submissions]
 
     @property
     def drawing(self) -> Drawing | None:
-        """The current one."""
+        """The latest drawing; None if there was none yet."""
         return self.drawings[-1] if self.drawings else None
 
     @property
     def proposal(self) -> Proposal | None:
-        """The one that is open."""
+        """The proposal that is being voted on, if any."""
         return self.proposals[-1] if self.proposals and self.proposals[-1].fate == "open" else None
 
 
 class TaskBooks:
-    """One task. `write` takes the contract's events in order."""
+    """Records of one task. `apply_event` takes the contract's events in order."""
 
     def __init__(self, posted: Posted) -> None:
         self.posted = posted
@@ -152,17 +155,17 @@ class TaskBooks:
 
     @property
     def round(self) -> Round:
-        """The current or last one."""
+        """The current or last round."""
         return self.rounds[-1]
 
     def model_before(self, round: int) -> bytes:
-        """The digest of the model that a round starts from."""
+        """Return the digest of the model that a round starts from."""
         digest = self.posted.model if round == 1 else self.rounds[round - 2].model
         assert digest is not None
         return digest
 
     def write(self, name: str, said: dict[str, Any], block: int) -> None:
-        """One event."""
+        """Apply one event, by its name in the ABI, its arguments and its block number."""
         getattr(self, f"_on_{name}")(said, block)
 
     # -- events --------------------------------------------------------------------------------

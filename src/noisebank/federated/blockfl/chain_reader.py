@@ -1,6 +1,6 @@
-"""A chain of one's own, read from its folder: no keeper has to run, and nothing can be written from here.
+"""Reads a development chain and its models from their folders, for pages and verification; writes nothing.
 
-Every block is checked again as it is read: signatures, nonces, links, results. Whoever keeps the chain may go on
+Every block is checked as it is read: signatures, nonces, links, results. The chain's keeper need not run, and may go on
 writing meanwhile.
 """
 
@@ -24,7 +24,7 @@ from noisebank.ledger.node import Node, NodeError
 
 
 class ReadChain:
-    """The chain as its journal has it. `catch_up` reads what has come since."""
+    """The chain as in its journal. `catch_up` reads the blocks that were added since."""
 
     def __init__(self, folder: Path) -> None:
         if not (folder / FILE).is_file():
@@ -39,23 +39,23 @@ class ReadChain:
         self.catch_up()
 
     def catch_up(self) -> None:
-        """`Tampered` names the first block that does not follow from those before it."""
+        """Read new blocks; `Tampered` names the first that does not follow from those before it."""
         with self._access:
             for line in self._lines(len(self.state.digests)):
                 self.state.apply(line)
 
     def send(self, raw: bytes) -> Entered:
-        """Never."""
+        """Refuse: this chain is only read."""
         raise LedgerRefused("ledger: this chain is only read here")
 
     def peek(self, sender: str, to: str, data: bytes) -> bytes:
-        """What a call would return now."""
+        """Return what a call would return now; changes nothing."""
         with self._access:
             self.state.machine.at(len(self.state.digests), max(self.state.time, int(time.time())))
             return self.state.machine.peek(sender, to, data)
 
     def close(self) -> None:
-        """Nothing was written."""
+        """Close the journal."""
         with self._access:
             self._database.close()
 
@@ -66,7 +66,7 @@ class ReadChain:
 
 
 class FolderNode(Node):
-    """A node without a network: the same questions, answered from a folder."""
+    """A node without a network: answers the same requests from a chain's folder."""
 
     def __init__(self, folder: Path) -> None:
         self.chain = ReadChain(folder)
@@ -74,20 +74,20 @@ class FolderNode(Node):
         self.name = f"the folder {folder.name}"
 
     def head(self) -> int:
-        """The newest block's number, read just now."""
+        """Return the newest block's number, after reading new blocks."""
         self.chain.catch_up()
         return super().head()
 
     def _once(self, method: str, params: Sequence[Any]) -> Any:
-        asked = json.dumps({"id": 1, "method": method, "params": list(params)}).encode()
-        said: dict[str, Any] = json.loads(self._window.answer(asked))
-        if "error" in said:
-            raise NodeError(said["error"]["message"])
-        return said["result"]
+        request = json.dumps({"id": 1, "method": method, "params": list(params)}).encode()
+        response: dict[str, Any] = json.loads(self._window.answer(request))
+        if "error" in response:
+            raise NodeError(response["error"]["message"])
+        return response["result"]
 
 
 class ReadStore(FolderStore):
-    """A folder of models that is only looked into, and need not be there."""
+    """A folder of models that is only read, and need not exist."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

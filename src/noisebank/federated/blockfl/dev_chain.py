@@ -1,7 +1,8 @@
-"""A chain of one's own: both contracts in an embedded EVM, every transaction signed, every block sealed and kept.
+"""A development chain for members without one (`learn host`): both contracts in an embedded EVM, one journal file.
 
-For a crowd that has no chain. Whoever runs it orders transactions and can leave some out, as any node can; it cannot
-forge one, change one, or execute another contract: a replay checks signatures, nonces, links, results and code.
+Every transaction is signed by its sender, every block by the chain's sealer. Whoever runs the chain orders transactions
+and can leave some out, as any node can, but cannot forge or change one or execute another contract: a replay checks
+signatures, nonces, links, results and code. `json_rpc` serves it, `chain_reader` reads it without its keeper.
 """
 
 from __future__ import annotations
@@ -30,18 +31,18 @@ MOST_DATA = 2**17
 
 @dataclass(frozen=True)
 class Entered:
-    """A transaction that was executed, and what the contract logged."""
+    """An executed transaction with its block number and the contract's logs."""
 
     transaction: Transaction
     sender: str
     block: int
     created: str
-    """The contract that it created; empty: none."""
+    """Address of the contract that it created; empty if none."""
     logs: tuple[Log, ...]
 
 
 class HomeState:
-    """What the blocks so far lead to; `apply` takes the next line or raises `Tampered` naming the block."""
+    """The state after the blocks so far. `apply_line` takes the next one, or raises `Tampered` with its number."""
 
     def __init__(self, first: str) -> None:
         try:
@@ -63,19 +64,19 @@ class HomeState:
         self._code = {budget_ledger().initcode: "budget_ledger", model_registry().initcode: "model_registry"}
 
     def nonce(self, sender: str) -> int:
-        """Of the sender's next transaction."""
+        """Return the nonce of the sender's next transaction."""
         return self._nonces.get(sender, 0)
 
     def own_contracts(self) -> dict[str, str]:
-        """The contracts that the chain began with, by name: the first of each that its sealer has deployed."""
-        found: dict[str, str] = {}
-        for done in self.entered:
-            if done.created and done.sender == self.sealer:
-                found.setdefault(self.contracts[done.created], done.created)
-        return found
+        """Return the addresses of the chain's own contracts by name: the first of each that its sealer deployed."""
+        addresses: dict[str, str] = {}
+        for executed in self.entered:
+            if executed.created and executed.sender == self.sealer:
+                addresses.setdefault(self.contracts[executed.created], executed.created)
+        return addresses
 
     def execute(self, transaction: Transaction, now: int) -> Entered:
-        """Checks who sent it, runs it. `Tampered` if it is not valid, `LedgerRefused` if the contract says no."""
+        """Check the sender and run it. `Tampered` if it is not valid, `LedgerRefused` if the contract refuses it."""
         sender = transaction.sender()
         if transaction.chain_id != self.chain_id:
             raise Tampered("a transaction is for another chain")
@@ -102,7 +103,7 @@ class HomeState:
         return Entered(transaction, sender, number, created, logs)
 
     def text(self, done: Entered, now: int) -> str:
-        """A block without its seal."""
+        """Return the block of an executed transaction in canonical JSON, without its seal."""
         return canonical(
             {
                 "number": done.block,
@@ -114,7 +115,7 @@ class HomeState:
         )
 
     def finish(self, done: Entered, text: str, now: int) -> None:
-        """Enters an executed transaction as a block."""
+        """Append the block of an executed transaction."""
         self.head = keccak(b"noisebank crowd block 1\n", text.encode())
         self.digests.append(self.head)
         self.times.append(now)
@@ -122,7 +123,7 @@ class HomeState:
         self.entered.append(done)
 
     def apply(self, line: str) -> None:
-        """Checks and executes the next block."""
+        """Check and execute the next line of the journal."""
         number = len(self.digests)
         try:
             outer = json.loads(line)
@@ -138,18 +139,18 @@ class HomeState:
         try:
             if recover(keccak(b"noisebank crowd block 1\n", text.encode()), seal) != self.sealer:
                 raise Tampered("is not signed by the key that seals this journal")
-            done = self.execute(read_transaction(raw), now)
+            executed = self.execute(read_transaction(raw), now)
         except LedgerRefused as refusal:
             raise Tampered(f"the contract refuses its transaction: {refusal.reason}", number) from None
         except Tampered as error:
             raise Tampered(error.what, number) from None
-        if self.text(done, now) != text:
+        if self.text(executed, now) != text:
             raise Tampered("records a result that the contract does not give, or follows another block", number)
-        self.finish(done, text, now)
+        self.finish(executed, text, now)
 
 
 class HomeChain:
-    """The chain's keeper. One transaction a block, on disk before its sender hears of it."""
+    """The chain with its sealer's key. One transaction per block, on disk before its sender hears of it."""
 
     def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
         if not (folder / FILE).is_file():
@@ -165,7 +166,7 @@ class HomeChain:
             raise BadBank("the sealer's key is not the one that seals this journal")
 
     def send(self, raw: bytes) -> Entered:
-        """Executes a signed transaction; durable on return. A refused one leaves nothing."""
+        """Execute a signed transaction; durable on return. A refused one changes nothing."""
         with self._access:
             transaction = read_transaction(raw)
             if len(transaction.data) > MOST_DATA:
@@ -173,35 +174,35 @@ class HomeChain:
             if transaction.nonce < self.state.nonce(transaction.sender()):
                 raise LedgerRefused("nonce too low")
             now = max(self.state.time, int(self._clock()))
-            done = self.state.execute(transaction, now)
-            text = self.state.text(done, now)
+            executed = self.state.execute(transaction, now)
+            text = self.state.text(executed, now)
             digest = keccak(b"noisebank crowd block 1\n", text.encode())
             line = canonical({"block": json.loads(text), "seal": self._sealer.sign(digest).hex()})
-            self._database.execute("INSERT INTO lines VALUES (?, ?)", (done.block, line))
-            self.state.finish(done, text, now)
-            return done
+            self._database.execute("INSERT INTO lines VALUES (?, ?)", (executed.block, line))
+            self.state.finish(executed, text, now)
+            return executed
 
     def peek(self, sender: str, to: str, data: bytes) -> bytes:
-        """What a call would return now; nothing of it stays."""
+        """Return what a call would return now; changes nothing."""
         with self._access:
             now = max(self.state.time, int(self._clock()))
             self.state.machine.at(len(self.state.digests), now)
             return self.state.machine.peek(sender, to, data)
 
     def lines(self) -> Iterator[str]:
-        """The canonical journal."""
+        """Yield the journal's lines: the genesis, then one per block."""
         with reading(self._database):
             for (line,) in self._database.execute("SELECT line FROM lines ORDER BY number"):
                 yield str(line)
 
     def close(self) -> None:
-        """Nothing is lost."""
+        """Close the journal; every block is on disk already."""
         with self._access:
             self._database.close()
 
 
 def begin_home_chain(folder: Path, entropy: Entropy, clock: Callable[[], float] = time.time) -> HomeChain:
-    """Makes a chain with both contracts on it."""
+    """Create a chain in `folder`, with both contracts deployed."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if (folder / FILE).exists():
         raise BadBank(f"{folder} holds a crowd's chain already")

@@ -1,4 +1,7 @@
-"""The device's side of training: features from raw images, noise on them, everything else at the edge worker."""
+"""Training on a device in the paper's mode: `SplitTrainer` extracts features, adds noise, leaves the rest to `edge`.
+
+Also the `Trainer` protocol that `member` uses, and `measure_accuracy`. DP-SGD is in `dp_sgd`.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ class Examples:
         return len(self.labels)
 
     def within(self, classes: int) -> Examples:
-        """Labels that a task does not list become its last: what a poster lists must not decide who can train."""
+        """Replace labels that a task does not list by its last one: a poster's list must not decide who can train."""
         return Examples(self.images, np.minimum(self.labels, classes - 1))
 
 
@@ -38,15 +41,15 @@ class Trainer(Protocol):
     """Trains a model on a member's own examples."""
 
     def train(self, weights: NDArray[np.float64], round: int, progress: Progress) -> NDArray[np.float64]:
-        """New weights for a round."""
+        """Return the weights after training one round from `weights`."""
         ...
 
 
 def laplace(shape: tuple[int, ...], scale: float, words: Words = uniform_words) -> Floats:
-    """Zero-mean Laplace noise of the operating system's randomness, in floats as the paper's experiment has it.
+    """Draw zero-mean Laplace noise from the operating system's randomness, in floats as in the paper's experiment.
 
-    Floats leave traces that an exact sampler does not (Mironov 2012): good enough for the paper's mode, which claims
-    little, and not used anywhere else.
+    Floats leak through their low bits, which an exact sampler does not (Mironov 2012): good enough for the paper's
+    mode, which claims little, and used nowhere else.
     """
     count = int(np.prod(shape))
     drawn = words(count)
@@ -56,27 +59,27 @@ def laplace(shape: tuple[int, ...], scale: float, words: Words = uniform_words) 
 
 
 class SplitTrainer:
-    """Chapter 5: extractor here, classifier there, noise in between."""
+    """Split training of chapter 5: feature extractor here, noise on its output, classifier at the edge worker."""
 
     def __init__(self, terms: Terms, examples: Examples, edge: str, words: Words = uniform_words) -> None:
-        """`edge` is the worker's address; empty: no worker, everything here (simulations only)."""
+        """`edge` is the worker's host:port; empty: no worker, everything in this process (simulations only)."""
         self.terms, self.examples, self.edge, self._words = terms, examples.within(terms.shape.classes), edge, words
         self.losses: list[float] = []
 
     def train(
         self, weights: NDArray[np.float64], round: int, progress: Progress = lambda done, total: None
     ) -> NDArray[np.float64]:
-        """New weights for a round."""
+        """Return the weights after training one round from `weights`."""
         terms, shape = self.terms, self.terms.shape
         rate, momentum, clip = (float(exact(text, "number")) for text in (terms.rate, terms.momentum, terms.clip))
-        own = split(weights[: shape.device_count], shape.device_parts)
-        extractor = Extractor(shape, terms.norm, terms.bound, own)
-        descent = Sgd(own[:4], rate, momentum, clip)
-        far = weights[shape.device_count :].astype(np.float32)
+        own_weights = split(weights[: shape.device_count], shape.device_parts)
+        extractor = Extractor(shape, terms.norm, terms.bound, own_weights)
+        descent = Sgd(own_weights[:4], rate, momentum, clip)
+        edge_weights = weights[shape.device_count :].astype(np.float32)
         session = (
-            EdgeSession(self.edge, shape, far, rate, momentum, clip)
+            EdgeSession(self.edge, shape, edge_weights, rate, momentum, clip)
             if self.edge
-            else NearSession(shape, far, rate, momentum, clip)
+            else NearSession(shape, edge_weights, rate, momentum, clip)
         )
         batches = max(1, len(self.examples) // terms.batch)
         for epoch in range(terms.epochs):
@@ -90,11 +93,11 @@ class SplitTrainer:
                 self.losses.append(loss)
                 descent.step(extractor.gradients(gradient / extractor.bound))
         progress(1, 1)
-        return np.concatenate([joined(own), session.finish()])
+        return np.concatenate([joined(own_weights), session.finish()])
 
 
 def noise_for(terms: Terms, shape: tuple[int, ...], words: Words = uniform_words) -> Any:
-    """Laplace noise of scale 2 sqrt(N - 1) / epsilon on each feature in the paper's mode, else nothing."""
+    """Draw Laplace noise of scale 2 sqrt(N - 1) / epsilon for each feature in the paper's mode, else return 0."""
     if terms.mode != "paper":
         return np.float32(0)
     return laplace(shape, 2 * terms.bound / float(exact(terms.epsilon, "epsilon")), words)
@@ -103,7 +106,7 @@ def noise_for(terms: Terms, shape: tuple[int, ...], words: Words = uniform_words
 def accuracy(
     terms: Terms, weights: NDArray[np.float64], examples: Examples, noisy: bool = False, words: Words = uniform_words
 ) -> float:
-    """Share of right labels; `noisy` adds the terms' noise to the features as in training."""
+    """Return the share of right labels; `noisy` adds the terms' noise to the features as in training."""
     shape = terms.shape
     extractor = Extractor(shape, terms.norm, terms.bound, split(weights[: shape.device_count], shape.device_parts))
     classifier = Classifier(split(weights[shape.device_count :], shape.edge_parts))

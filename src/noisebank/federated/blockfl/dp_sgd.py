@@ -1,9 +1,9 @@
-"""The sound mode: DP-SGD through Opacus on the device (extra `[federated]`). No edge worker: it would see features.
+"""DP-SGD on the device for sound tasks, with Opacus (extra `[federated]`). No edge worker: it would see features.
 
-Every example's gradient is clipped, Gaussian noise is added to their sum, examples are drawn by Poisson sampling: in
-whole numbers, with the operating system's randomness (`noisy_sum`). Opacus gives the gradient of each example, and its
-Rényi accountant sizes the noise before the first batch, so that all rounds of the task together cost the terms'
-(epsilon, delta); training stops where that number of steps ends.
+Every example's gradient is clipped, Gaussian noise is added to their sum, batches are Poisson samples: in integers,
+with the operating system's randomness (`noisy_sum`). Opacus computes the gradient of each example, and its Rényi
+accountant sizes the noise before the first batch, so that all rounds of the task together cost the terms'
+(epsilon, delta). Training stops after that number of steps.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from noisebank.federated.blockfl.terms import Terms
 
 ACCOUNTANT = "rdp"
 NOISE_MARGIN = 1 + 2.0**-10
-"""On the noise: gradients are computed in 32-bit floats, whose last bits depend on how many examples a batch has."""
+"""Extra noise: gradients are computed in 32-bit floats, whose last bits depend on the size of the batch."""
 _QUIET = threading.Lock()
-"""Filters of warnings belong to the whole process: one thread at a time may change them."""
+"""Warning filters belong to the whole process: one thread at a time may change them."""
 
 
 class SoundTrainer:
@@ -39,14 +39,14 @@ class SoundTrainer:
             raise BadRequest("examples", len(examples), f"a batch has {terms.batch}")
         self.terms, self.examples, self.rounds = terms, examples.within(terms.shape.classes), rounds
         self.batches = math.ceil(len(examples) / terms.batch)
-        """A pass; each example is in each batch with probability 1 / batches."""
+        """Batches per epoch; each example is in each of them with probability 1 / this."""
         self.noise = noise_multiplier(terms, len(examples), rounds)
         self._trained: set[int] = set()
 
     def train(
         self, weights: NDArray[np.float64], round: int, progress: Progress = lambda done, total: None
     ) -> NDArray[np.float64]:
-        """New weights for a round; a second training of the same round would not be paid for."""
+        """Return the weights after one round. Refuses to train a round twice: the second time would not be paid for."""
         if round in self._trained or not 1 <= round <= self.rounds:
             raise Refused(f"round {round} was trained before, or is not part of what was charged")
         self._trained.add(round)
@@ -61,18 +61,18 @@ class SoundTrainer:
         network.load(weights)
         network.train()
         rate, momentum = float(exact(terms.rate, "rate")), float(exact(terms.momentum, "momentum"))
-        descent = torch.optim.SGD(network.parameters(), lr=rate, momentum=momentum)
+        optimizer = torch.optim.SGD(network.parameters(), lr=rate, momentum=momentum)
         with _QUIET, warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            single = GradSampleModule(network, loss_reduction="sum")
+            per_example = GradSampleModule(network, loss_reduction="sum")
             for step in range(terms.epochs * self.batches):
                 progress(step, terms.epochs * self.batches)
-                self._step(single, descent, chosen_examples(len(self.examples), self.batches))
+                self._step(per_example, optimizer, chosen_examples(len(self.examples), self.batches))
         progress(1, 1)
         return network.flat()
 
     def _step(self, network: Any, descent: Any, chosen: NDArray[np.int64]) -> None:
-        """One step on these examples; with none of them it is noise alone, like any other to whoever looks on."""
+        """Take one step on these examples. Without any it is noise alone, which nobody can tell from other steps."""
         import torch
         from torch.nn import functional
 
@@ -91,14 +91,14 @@ class SoundTrainer:
 
 
 def noise_multiplier(terms: Terms, examples: int, rounds: int) -> float:
-    """Standard deviation over clipping norm that makes the whole task cost no more than the terms' epsilon."""
+    """Return the noise multiplier (standard deviation / clipping norm) for the terms' epsilon over the whole task."""
     from opacus.accountants.utils import get_noise_multiplier
 
     batches = math.ceil(examples / terms.batch)
     with _QUIET, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            found: float = get_noise_multiplier(
+            multiplier: float = get_noise_multiplier(
                 target_epsilon=float(exact(terms.epsilon, "epsilon")),
                 target_delta=float(exact(terms.delta, "delta")),
                 sample_rate=1 / batches,
@@ -107,11 +107,11 @@ def noise_multiplier(terms: Terms, examples: int, rounds: int) -> float:
             )
         except ValueError:
             raise Refused("no noise makes this task cost as little as its epsilon") from None
-    return found * NOISE_MARGIN
+    return multiplier * NOISE_MARGIN
 
 
 def spent_epsilon(terms: Terms, examples: int, rounds: int, noise: float) -> float:
-    """What these rounds cost with this noise, by the same accountant."""
+    """Return the epsilon of these rounds with this noise multiplier, by the same accountant."""
     from opacus.accountants import RDPAccountant
 
     batches = math.ceil(examples / terms.batch)

@@ -1,7 +1,8 @@
-"""The edge worker: trains the classifying layers for devices, in a process of its own.
+"""The edge worker trains the classifying layers for devices, in a process of its own (`learn edge`).
 
-It is sent noisy features, labels and starting weights, and nothing else; it returns the gradient at the features.
-Messages are a line of JSON with sizes, then raw little-endian arrays.
+`EdgeWorker` is the worker's side, `EdgeSession` the device's. The worker receives noisy features, labels and starting
+weights, nothing else, and returns the gradient at the features. A message is one line of JSON with the sizes of its
+bodies, then the bodies: raw little-endian arrays.
 """
 
 from __future__ import annotations
@@ -31,15 +32,15 @@ class Wire:
         self._file = connection.makefile("rwb")
 
     def send(self, head: dict[str, Any], *bodies: NDArray[Any]) -> None:
-        """One message."""
-        raw = [np.ascontiguousarray(body).tobytes() for body in bodies]
-        self._file.write(json.dumps({**head, "sizes": [len(part) for part in raw]}).encode() + b"\n")
-        for part in raw:
-            self._file.write(part)
+        """Send one message."""
+        contents = [np.ascontiguousarray(body).tobytes() for body in bodies]
+        self._file.write(json.dumps({**head, "sizes": [len(content) for content in contents]}).encode() + b"\n")
+        for content in contents:
+            self._file.write(content)
         self._file.flush()
 
     def receive(self) -> tuple[dict[str, Any], list[bytes]]:
-        """One message; ConnectionError if the other side is gone or talks nonsense."""
+        """Return the next message; ConnectionError if the other side is gone or sends something else."""
         line = self._file.readline(MOST_LINE)
         if not line.endswith(b"\n"):
             raise ConnectionError("the other side has hung up")
@@ -56,13 +57,13 @@ class Wire:
         return head, bodies
 
     def close(self) -> None:
-        """Hangs up."""
+        """Close the connection."""
         self._file.close()
         self._connection.close()
 
 
 class EdgeWorker:
-    """Serves many devices, each on a thread of its own."""
+    """Serves many devices, each on a thread of its own. The observer sees every body that a device sends."""
 
     def __init__(self, host: str = "127.0.0.1", port: int = 0, tap: Tap = lambda kind, body: None) -> None:
         self._tap = tap
@@ -71,7 +72,7 @@ class EdgeWorker:
         self._closed = False
 
     def serve(self) -> None:
-        """Until closed."""
+        """Accept devices until closed."""
         while not self._closed:
             try:
                 connection, _ = self._listener.accept()
@@ -80,40 +81,40 @@ class EdgeWorker:
             threading.Thread(target=self._session, args=(connection,), daemon=True).start()
 
     def close(self) -> None:
-        """Takes no more devices."""
+        """Accept no more devices."""
         self._closed = True
         self._listener.close()
 
     def _session(self, connection: socket.socket) -> None:
-        wire = Wire(connection)
+        channel = Wire(connection)
         try:
-            self._train(wire)
+            self._train(channel)
         except (OSError, ValueError, KeyError, TypeError, MemoryError):
-            return  # a device that is gone or talks nonsense: its own loss
+            return  # the device is gone or sends nonsense: its own loss, others go on
         finally:
-            wire.close()
+            channel.close()
 
     def _train(self, wire: Wire) -> None:
         head, bodies = wire.receive()
         shape = Shape(int(head["side"]), tuple(head["channels"]), tuple(head["widths"]), int(head["classes"]))
         weights = split(np.frombuffer(bodies[0], dtype="<f4"), shape.edge_parts)
-        part = Classifier(weights)
+        classifier = Classifier(weights)
         descent = Sgd(weights, float(head["rate"]), float(head["momentum"]), float(head["clip"]))
         while True:
             head, bodies = wire.receive()
             if head["kind"] == "done":
-                wire.send({"kind": "weights"}, joined(part.weights).astype("<f4"))
+                wire.send({"kind": "weights"}, joined(classifier.weights).astype("<f4"))
                 return
             for kind, body in zip(("features", "labels"), bodies, strict=True):
                 self._tap(kind, body)
             features = np.frombuffer(bodies[0], dtype="<f4").reshape(-1, shape.features)
-            loss, gradients, at_features = part.gradients(features, np.frombuffer(bodies[1], dtype="<i8"))
+            loss, gradients, at_features = classifier.gradients(features, np.frombuffer(bodies[1], dtype="<i8"))
             descent.step(gradients)
             wire.send({"kind": "gradient", "loss": loss}, at_features.astype("<f4"))
 
 
 class EdgeSession:
-    """A device's side of one training."""
+    """A device's side of one training; `OutcomeUnknown` if the worker does not answer."""
 
     def __init__(self, endpoint: str, shape: Shape, weights: Floats, rate: float, momentum: float, clip: float) -> None:
         host, _, port = endpoint.rpartition(":")
@@ -132,12 +133,12 @@ class EdgeSession:
             raise OutcomeUnknown(f"the edge worker {endpoint} does not answer ({error})") from None
 
     def step(self, features: Floats, labels: NDArray[np.int64]) -> tuple[float, Floats]:
-        """Trains one batch there; loss and the gradient at the features."""
+        """Train one batch at the worker; return the loss and the gradient at the features."""
         head, bodies = self._asked({"kind": "batch"}, features.astype("<f4"), labels.astype("<i8"))
         return float(head["loss"]), np.frombuffer(bodies[0], dtype="<f4").reshape(features.shape)
 
     def finish(self) -> Floats:
-        """The trained weights."""
+        """End the session and return the trained weights."""
         _, bodies = self._asked({"kind": "done"})
         self._wire.close()
         return np.frombuffer(bodies[0], dtype="<f4")
@@ -151,18 +152,18 @@ class EdgeSession:
 
 
 class NearSession:
-    """The same without a worker: for simulations, where nobody is protected from anybody."""
+    """The same without a worker, in this process: for simulations, which protect nobody."""
 
     def __init__(self, shape: Shape, weights: Floats, rate: float, momentum: float, clip: float) -> None:
         self._part = Classifier(split(weights, shape.edge_parts))
         self._descent = Sgd(self._part.weights, rate, momentum, clip)
 
     def step(self, features: Floats, labels: NDArray[np.int64]) -> tuple[float, Floats]:
-        """Trains one batch; loss and the gradient at the features."""
+        """Train one batch; return the loss and the gradient at the features."""
         loss, gradients, at_features = self._part.gradients(features, labels)
         self._descent.step(gradients)
         return loss, at_features
 
     def finish(self) -> Floats:
-        """The trained weights."""
+        """End the session and return the trained weights."""
         return joined(self._part.weights).astype(np.float32)

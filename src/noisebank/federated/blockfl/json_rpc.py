@@ -1,4 +1,4 @@
-"""A chain of one's own behind the same door as any Ethereum node: JSON-RPC over HTTP, as far as we use it."""
+"""Ethereum JSON-RPC for the development chain: the methods that `ledger.node` uses, in process or over HTTP."""
 
 from __future__ import annotations
 
@@ -16,43 +16,43 @@ ZERO = "0x0"
 
 
 class Kept(Protocol):
-    """A chain of one's own, as far as its door needs it."""
+    """What JSON-RPC needs of a chain; `DevChain` and `ChainReader` implement it."""
 
     @property
     def state(self) -> HomeState:
-        """What its blocks lead to."""
+        """The state after the newest block."""
         ...
 
     def send(self, raw: bytes) -> Entered:
-        """Executes a signed transaction; durable on return."""
+        """Execute a signed transaction, RLP-encoded; durable on return."""
         ...
 
     def peek(self, sender: str, to: str, data: bytes) -> bytes:
-        """What a call would return now."""
+        """Return what a call would return now; changes nothing."""
         ...
 
 
 class Window:
-    """Answers questions about a chain of one's own and hands it transactions, in the words of an Ethereum node."""
+    """Handles JSON-RPC requests to a chain as an Ethereum node does; each method is `on_` and its name."""
 
     def __init__(self, chain: Kept) -> None:
         self.chain = chain
 
     def answer(self, body: bytes) -> bytes:
-        """One JSON-RPC question."""
-        asked: Any = None
+        """Return the response to one JSON-RPC request; errors become JSON-RPC errors."""
+        request: Any = None
         try:
-            asked = json.loads(body)
-            method = getattr(self, "on_" + str(asked["method"]), None)
+            request = json.loads(body)
+            method = getattr(self, "on_" + str(request["method"]), None)
             if method is None:
-                raise LedgerRefused(f"the method {str(asked['method'])[:40]} is not available here")
-            found = {"result": method(*asked.get("params", ()))}
+                raise LedgerRefused(f"the method {str(request['method'])[:40]} is not available here")
+            outcome = {"result": method(*request.get("params", ()))}
         except NoisebankError as error:
-            found = {"error": {"code": 3 if isinstance(error, LedgerRefused) else -32000, "message": str(error)}}
+            outcome = {"error": {"code": 3 if isinstance(error, LedgerRefused) else -32000, "message": str(error)}}
         except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
-            found = {"error": {"code": -32602, "message": "a malformed question"}}
-        number = asked.get("id") if isinstance(asked, dict) else None
-        return json.dumps({"jsonrpc": "2.0", "id": number, **found}).encode()
+            outcome = {"error": {"code": -32602, "message": "a malformed question"}}
+        number = request.get("id") if isinstance(request, dict) else None
+        return json.dumps({"jsonrpc": "2.0", "id": number, **outcome}).encode()
 
     # -- methods: names and shapes are Ethereum's ----------------------------------------------
 
@@ -100,24 +100,24 @@ class Window:
         return "0x" + self.chain.send(bytes.fromhex(raw.removeprefix("0x"))).transaction.digest.hex()
 
     def on_eth_getTransactionReceipt(self, digest: str) -> dict[str, Any] | None:  # noqa: N802
-        wanted = bytes.fromhex(digest.removeprefix("0x"))
-        for done in reversed(self.chain.state.entered):
-            if done.transaction.digest == wanted:
-                return self._receipt(done)
+        raw_digest = bytes.fromhex(digest.removeprefix("0x"))
+        for executed in reversed(self.chain.state.entered):
+            if executed.transaction.digest == raw_digest:
+                return self._receipt(executed)
         return None
 
     def on_eth_getLogs(self, wanted: dict[str, Any]) -> list[dict[str, Any]]:  # noqa: N802
         first, last = self._number(wanted.get("fromBlock", "0x0")), self._number(wanted.get("toBlock", "latest"))
         address, topics = wanted.get("address"), wanted.get("topics") or []
-        found = []
-        for done in self.chain.state.entered[first : last + 1]:
-            if address is not None and done.transaction.to != address.lower():
+        entries = []
+        for executed in self.chain.state.entered[first : last + 1]:
+            if address is not None and executed.transaction.to != address.lower():
                 continue
-            found += [entry for entry in self._logs(done) if _matches(entry["topics"], topics)]
-        return found
+            entries += [entry for entry in self._logs(executed) if _matches(entry["topics"], topics)]
+        return entries
 
     def on_noisebank_contracts(self) -> dict[str, str]:
-        """Not Ethereum's: where the chain's own contracts are. Anybody may put the same code there again."""
+        """Return the addresses of the chain's own contracts (not Ethereum's). Others may deploy the same code again."""
         return self.chain.state.own_contracts()
 
     # -- parts ---------------------------------------------------------------------------------
@@ -157,11 +157,11 @@ class Window:
 
 
 class Door(Window):
-    """The same over HTTP."""
+    """The same over HTTP, on a thread of its own until closed."""
 
     def __init__(self, chain: Kept, host: str = "127.0.0.1", port: int = 0) -> None:
         super().__init__(chain)
-        door = self
+        server = self
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -172,7 +172,7 @@ class Door(Window):
                 if not 0 < size <= MOST_BODY:
                     self.send_error(413)
                     return
-                body = door.answer(self.rfile.read(size))
+                body = server.answer(self.rfile.read(size))
                 self.send_response(200)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(body)))
@@ -189,15 +189,16 @@ class Door(Window):
         self._thread.start()
 
     def close(self) -> None:
-        """Stops answering."""
+        """Stop serving."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
 
 
 def _matches(topics: list[str], wanted: list[Any]) -> bool:
-    for place, want in enumerate(wanted):
-        allowed = want if isinstance(want, list) else [want]
-        if want is not None and (place >= len(topics) or topics[place] not in allowed):
+    """Whether a log's topics pass a filter of eth_getLogs: per position None (any), one topic, or several."""
+    for index, choice in enumerate(wanted):
+        allowed = choice if isinstance(choice, list) else [choice]
+        if choice is not None and (index >= len(topics) or topics[index] not in allowed):
             return False
     return True

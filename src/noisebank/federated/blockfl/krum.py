@@ -1,11 +1,11 @@
-"""Multi-KRUM in exact integers: which submissions of a round are accepted, recomputable by anybody.
+"""Multi-KRUM in exact integers: `judge_submissions` decides which models of a round are accepted.
 
-R updates of which f may be malicious, R > 2 f + 2. An update's score is the sum of its squared distances to the
-R - f - 2 closest others; the R - f with the lowest scores are kept. Distances of updates are distances of models,
-since all start from the same one.
+Of R updates f may be malicious, R > 2 f + 2. An update's score is the sum of its squared distances to the R - f - 2
+closest others; the R - f with the lowest scores are accepted. Distances of updates are distances of models, since all
+start from the same one.
 
-It is a filter against outliers, not a proof of honesty: f members that submit nearly the same update have tiny
-distances to each other, hence low scores, and displace honest ones (`research.blockfl.attacks` shows it).
+It filters outliers and proves no honesty: f members that submit nearly the same update have tiny distances to each
+other, hence low scores, and displace honest ones (`research.blockfl.attacks` shows it).
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from noisebank.federated.blockfl.models import BadModel, Model, Weights, average
 from noisebank.federated.blockfl.store import Store
 
 CHUNK = 64
-"""Differences have 28 bits, squares 56: so many of them fit 63 bits."""
+"""Squares in one 64-bit sum: differences have 28 bits and squares 56, so 64 of them stay below 2^63."""
 
 
 class Verdict(IntEnum):
-    """Of a submission; the values are the contract's."""
+    """Verdict on a submission; the values are the contract's."""
 
     ACCEPTED = 1
     OUTLIER = 2
@@ -35,7 +35,7 @@ class Verdict(IntEnum):
 
 @dataclass(frozen=True)
 class Entry:
-    """One submission as the ledger has it."""
+    """One submission: whose, and the digest on the ledger."""
 
     member: str
     digest: bytes
@@ -43,80 +43,80 @@ class Entry:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What follows from a round's submissions and the store."""
+    """Verdicts and average of a round; the tuples are in the order of the submissions."""
 
     verdicts: tuple[Verdict, ...]
     scores: tuple[int | None, ...]
     reasons: tuple[str, ...]
     """Why a submission is missing or malformed, else empty."""
     model: bytes
-    """The average, encoded."""
+    """The average of the accepted models, encoded."""
 
     @property
     def packed(self) -> int:
-        """As the contract takes them: four bits each, the first lowest."""
-        return sum(int(verdict) << (4 * place) for place, verdict in enumerate(self.verdicts))
+        """The verdicts as the contract takes them: four bits each, the first in the lowest."""
+        return sum(int(verdict) << (4 * index) for index, verdict in enumerate(self.verdicts))
 
 
 def squared_distance(one: Weights, other: Weights) -> int:
-    """Exact."""
+    """Return the squared Euclidean distance, exact, in squared steps of the fixed-point scale."""
     squares = (one - other) ** 2
     starts = np.arange(0, len(squares), CHUNK)
     return sum(np.add.reduceat(squares, starts).tolist()) if len(squares) else 0
 
 
 def scores(updates: Sequence[Weights], byzantine: int) -> list[int]:
-    """Sums of squared distances to the R - f - 2 closest others (equation 5.1).
+    """Return for each update the sum of squared distances to the R - f - 2 closest others (equation 5.1).
 
     >>> from noisebank.federated.blockfl.models import fixed, STEPS
-    >>> found = scores([fixed(np.array([x])) for x in (0, .1, .2, .3, .4, 10)], 1)
-    >>> [round(score / STEPS**2, 2) for score in found]
+    >>> rated = scores([fixed(np.array([x])) for x in (0, .1, .2, .3, .4, 10)], 1)
+    >>> [round(score / STEPS**2, 2) for score in rated]
     [0.14, 0.06, 0.06, 0.06, 0.14, 282.29]
     """
     closest = len(updates) - byzantine - 2
-    found: list[list[int]] = [[] for _ in updates]
-    for i, one in enumerate(updates):
+    distances: list[list[int]] = [[] for _ in updates]
+    for i, update in enumerate(updates):
         for j in range(i):
-            distance = squared_distance(one, updates[j])
-            found[i].append(distance)
-            found[j].append(distance)
-    return [sum(sorted(row)[: max(0, closest)]) for row in found]
+            distance = squared_distance(update, updates[j])
+            distances[i].append(distance)
+            distances[j].append(distance)
+    return [sum(sorted(row)[: max(0, closest)]) for row in distances]
 
 
 def kept(rated: Sequence[int], byzantine: int) -> list[int]:
-    """Places of the R - f lowest scores; of equal ones the earlier submission."""
-    order = sorted(range(len(rated)), key=lambda place: (rated[place], place))
+    """Return the indices of the R - f lowest scores; of equal ones the earlier submission."""
+    order = sorted(range(len(rated)), key=lambda index: (rated[index], index))
     return sorted(order[: len(rated) - byzantine])
 
 
 def judge(entries: Sequence[Entry], store: Store, task: str, round: int, before: Model, byzantine: int) -> Judgement:
-    """Verdicts and average of a round.
+    """Return verdicts and average of a round.
 
-    Whoever is caught with a missing or malformed model is one of the f that may be malicious, so that Multi-KRUM
-    looks for the rest of f only. If nothing readable was submitted the model stays as it was.
+    A member with a missing or malformed model is one of the f that may be malicious, so Multi-KRUM looks for the
+    remaining ones only. If nothing readable was submitted, the model stays as it was.
     """
     verdicts: list[Verdict] = [Verdict.OUTLIER] * len(entries)
     reasons = [""] * len(entries)
     readable: list[tuple[int, Weights]] = []
-    for place, entry in enumerate(entries):
+    for index, entry in enumerate(entries):
         content = store.get(entry.digest)
         if content is None:
-            verdicts[place], reasons[place] = Verdict.MISSING, f"nothing is stored under {identifier(entry.digest)}"
+            verdicts[index], reasons[index] = Verdict.MISSING, f"nothing is stored under {identifier(entry.digest)}"
             continue
         try:
             model = read_model(content, task, round, entry.member, len(before.weights))
         except BadModel as error:
-            verdicts[place], reasons[place] = Verdict.MALFORMED, str(error)
+            verdicts[index], reasons[index] = Verdict.MALFORMED, str(error)
             continue
-        readable.append((place, model.weights))
+        readable.append((index, model.weights))
     suspected = max(0, byzantine - (len(entries) - len(readable)))
     rated: list[int | None] = [None] * len(entries)
-    found = scores([weights for _, weights in readable], suspected)
-    for (place, _), score in zip(readable, found, strict=True):
-        rated[place] = score
-    accepted = [readable[place] for place in kept(found, suspected)]
-    for place, _ in accepted:
-        verdicts[place] = Verdict.ACCEPTED
+    readable_scores = scores([weights for _, weights in readable], suspected)
+    for (index, _), score in zip(readable, readable_scores, strict=True):
+        rated[index] = score
+    accepted = [readable[position] for position in kept(readable_scores, suspected)]
+    for index, _ in accepted:
+        verdicts[index] = Verdict.ACCEPTED
     weights = average([weights for _, weights in accepted]) if accepted else before.weights
-    made = Model(task, round, "", weights).encode()
-    return Judgement(tuple(verdicts), tuple(rated), tuple(reasons), made)
+    encoded = Model(task, round, "", weights).encode()
+    return Judgement(tuple(verdicts), tuple(rated), tuple(reasons), encoded)

@@ -1,8 +1,8 @@
-"""A member of a task: joins, trains, signs and submits; draws its lot, leads or votes; goes on when others do not.
+"""A member of a task: `Member` joins, trains and submits; `CommitteeDuties` draws lots, leads, votes, ends waits.
 
-It acts on what the ledger says now, so that it may be killed at any time and started again. What it must not lose is in
-its own book: charges, and every model before anybody else can see it. A round is never trained a second time once its
-model was sealed. Every vote is its own recomputation from the stored models.
+A member acts on the ledger's current state, so it may be killed at any time and started again. What it must not lose is
+in its own book: charges, and every model before anybody else can see it. A round is never trained again once its model
+was sealed. Every vote is the member's own recomputation from the stored models.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ Say = Callable[[str], None]
 
 @dataclass
 class Done:
-    """What a member has done in a task."""
+    """What a member has done in a task; rounds are numbers from 1."""
 
     submitted: list[int] = field(default_factory=list)
     seats: int = 0
     led: list[int] = field(default_factory=list)
     opposed: list[str] = field(default_factory=list)
-    """Leaders whose proposals were wrong, as this member found."""
+    """Leaders whose proposals this member voted against."""
     seconds_training: float = 0.0
 
 
 class Duties:
-    """What the task asks of a member besides training: lots, proposals, votes, ending a wait."""
+    """What a member does for a task besides training: draw lots, propose, vote, end a wait."""
 
     def __init__(
         self, registry: Registry, store: Store, key: Key, lot: LotKey, task: bytes, say: Say = lambda line: None
@@ -53,23 +53,20 @@ class Duties:
 
     @property
     def address(self) -> str:
-        """Who this is."""
+        """The member's address."""
         return self.key.address
 
     @property
     def task_name(self) -> str:
-        """As models spell it."""
+        """The task's id in hexadecimal digits, as in the headers of models."""
         return self.task.hex()
 
     def terms(self, books: TaskBooks) -> Terms:
-        """The task's terms, from the store; compared with the ledger's digest."""
-        content = self.store.get(books.posted.terms)
-        if content is None:
-            raise BadRequest("store", identifier(books.posted.terms), "the task's terms are not stored here")
-        return read_terms(content)
+        """Return the task's terms from the store; their digest is the ledger's."""
+        return _load_task_terms(books, self.store)
 
     def act(self, stage: Stage) -> bool:
-        """Does what is due now; whether anything was. The contract's refusal means that others were quicker."""
+        """Do what is due now; return whether anything was. If the contract refuses, others were quicker."""
         try:
             if stage.phase is Phase.DRAWING:
                 return self._draw(stage) or self._move_on(stage)
@@ -82,24 +79,24 @@ class Duties:
         return False
 
     def judgement(self, round: int) -> Judgement:
-        """Verdicts and average of a round whose submissions are closed, recomputed here."""
+        """Return verdicts and average of a round whose submissions are closed, recomputed here once."""
         if round not in self._judged:
             books = self.registry.books(self.task)
             self._judged[round] = judged_round(books, self.store, round)
         return self._judged[round]
 
     def proposed(self, round: int) -> tuple[bytes, int]:
-        """What this member proposes when it leads: the average's digest and the verdicts."""
-        found = self.judgement(round)
-        return self.store.put(found.model), found.packed
+        """Store the average; return what this member proposes when it leads: its digest and the packed verdicts."""
+        judgement = self.judgement(round)
+        return self.store.put(judgement.model), judgement.packed
 
     # -- parts ---------------------------------------------------------------------------------
 
     def _draw(self, stage: Stage) -> bool:
         books = self.registry.books(self.task)
         drawing = books.round.drawing
-        mine = [one for one in books.round.submissions if one.member == self.address]
-        if not mine or drawing is None or any(lot.member == self.address for lot in drawing.lots):
+        has_submitted = any(submission.member == self.address for submission in books.round.submissions)
+        if not has_submitted or drawing is None or any(lot.member == self.address for lot in drawing.lots):
             return False
         self.registry.draw(self.key, self.lot, self.task, stage)
         return True
@@ -109,7 +106,7 @@ class Duties:
         drawing, proposal = books.round.drawing, books.round.proposal
         if drawing is None:
             return False
-        own = next((lot.seats for lot in drawing.lots if lot.member == self.address), 0)
+        own_seats = next((lot.seats for lot in drawing.lots if lot.member == self.address), 0)
         if proposal is None:
             if drawing.leader != self.address:
                 return False
@@ -118,36 +115,35 @@ class Duties:
             self.done.led.append(stage.round)
             self.say(f"{self.address} leads round {stage.round} and proposes {identifier(model)}")
             return True
-        if not own or self.address in proposal.votes:
+        if not own_seats or self.address in proposal.votes:
             return False
-        found = self.judgement(stage.round)
-        agrees = digest_of(found.model) == proposal.model and found.packed == proposal.verdicts
+        judgement = self.judgement(stage.round)
+        agrees = digest_of(judgement.model) == proposal.model and judgement.packed == proposal.verdicts
         if agrees:
-            self.store.put(found.model)  # whoever agrees can also give it to others
+            self.store.put(judgement.model)  # so that others can get it here too
         else:
             self.done.opposed.append(proposal.leader)
             self.say(f"{self.address} opposes {proposal.leader}: its average or verdicts are not those of the models")
         self.registry.send(self.key, "vote", self.task, proposal.id, agrees)
-        self.done.seats += own
+        self.done.seats += own_seats
         return True
 
     def _move_on(self, stage: Stage) -> bool:
-        """After the task's patience; a little later for each member, so that not all do it."""
+        """End the wait after the task's patience; each member a little later, so that not all of them do it."""
         books = self.registry.books(self.task)
-        place = books.members[self.address].number if self.address in books.members else 0
-        if time.time() < stage.since + books.posted.patience + 0.2 * place:
+        number = books.members[self.address].number if self.address in books.members else 0
+        if time.time() < stage.since + books.posted.patience + 0.2 * number:
             return False
         if stage.phase is Phase.SUBMITTING and stage.submitted <= 2 * books.posted.byzantine + 2:
             return False
-        again = self.registry.stage(self.task)
-        if again != stage:
+        if self.registry.stage(self.task) != stage:  # somebody else did it meanwhile
             return False
         self.registry.move_on(self.key, self.task)
         return True
 
 
 class Member(Duties):
-    """A member that trains too. Without a book it may train what protects nobody, and no sound task."""
+    """A member that also trains. It needs a book for a sound task; other tasks protect no examples and need none."""
 
     def __init__(
         self,
@@ -169,7 +165,7 @@ class Member(Duties):
         self._receipt: bytes | None = None
 
     def run(self, wait: float = 3600.0) -> Done:
-        """Until the task is finished, or nothing has moved for `wait` seconds."""
+        """Take part until the task is finished; NoisebankError if nothing has changed for `timeout_seconds`."""
         self._join()
         deadline, before = time.monotonic() + wait, None
         while True:
@@ -186,13 +182,13 @@ class Member(Duties):
                 time.sleep(POLL)
 
     def trained(self, before: Model, round: int) -> bytes:
-        """This member's model of a round, encoded."""
+        """Train and return this member's model of a round, encoded."""
         assert self._trainer is not None
         weights = self._trainer.train(before.floats(), round, self._progress)
         return Model(self.task_name, round, self.address, fixed(weights)).encode()
 
     def published(self, content: bytes) -> bytes:
-        """Stores a model; its digest."""
+        """Store a model; return its digest."""
         return self.store.put(content)
 
     def _join(self) -> None:
@@ -208,7 +204,9 @@ class Member(Duties):
 
     def _submit(self, stage: Stage) -> bool:
         books = self.registry.books(self.task)
-        if books.round.number != stage.round or any(one.member == self.address for one in books.round.submissions):
+        if books.round.number != stage.round or any(
+            submission.member == self.address for submission in books.round.submissions
+        ):
             return False
         terms = self.terms(books)
         if terms.mode == "sound" and self._book is None:
@@ -219,7 +217,7 @@ class Member(Duties):
         digest = self.published(self._sealed_model(terms, books, before, stage.round))
         try:
             self.registry.send(self.key, "submit", self.task, stage.round, digest, self._receipt)
-        except LedgerRefused as refusal:  # the others did not wait
+        except LedgerRefused as refusal:  # too late: the others did not wait
             self.say(f"{self.address}: {refusal}")
             return True
         self.done.submitted.append(stage.round)
@@ -227,11 +225,11 @@ class Member(Duties):
         return True
 
     def _sealed_model(self, terms: Terms, books: TaskBooks, before: Model, round: int) -> bytes:
-        """The round's one model: as it was sealed, or trained now and sealed before anybody can see it."""
-        found = None if self._book is None else self._book.sealed(self.task, round)
-        if found is not None:
+        """Return the round's one model: the sealed one, or one trained now and sealed before anybody can see it."""
+        sealed = None if self._book is None else self._book.sealed(self.task, round)
+        if sealed is not None:
             self.say(f"{self.address} sends its model of round {round} again, as it was sealed")
-            return found
+            return sealed
         if self._trainer is None:
             self._trainer = self._make_trainer(terms, books)
         began = time.monotonic()
@@ -241,7 +239,7 @@ class Member(Duties):
 
 
 def global_model(books: TaskBooks, store: Store, round: int, count: int) -> Model:
-    """The model after a round; round 0 is the initial one."""
+    """Return the model after a round; after round 0 it is the initial one."""
     digest = books.model_before(round + 1)
     content = store.get(digest)
     if content is None:
@@ -251,10 +249,14 @@ def global_model(books: TaskBooks, store: Store, round: int, count: int) -> Mode
 
 
 def judged_round(books: TaskBooks, store: Store, round: int) -> Judgement:
-    """A round's verdicts and average, from the ledger and the store alone."""
-    terms_content = store.get(books.posted.terms)
-    if terms_content is None:
-        raise BadRequest("store", identifier(books.posted.terms), "the task's terms are not stored here")
-    before = global_model(books, store, round - 1, read_terms(terms_content).shape.count)
+    """Return a round's verdicts and average, from the ledger and the store alone."""
+    before = global_model(books, store, round - 1, _load_task_terms(books, store).shape.count)
     entries = books.rounds[round - 1].entries
     return judge(entries, store, books.posted.task.hex(), round, before, books.posted.byzantine)
+
+
+def _load_task_terms(books: TaskBooks, store: Store) -> Terms:
+    content = store.get(books.posted.terms)
+    if content is None:
+        raise BadRequest("store", identifier(books.posted.terms), "the task's terms are not stored here")
+    return read_terms(content)

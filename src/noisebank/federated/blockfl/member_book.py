@@ -1,8 +1,8 @@
-"""A member's own book: one budget for all its trainings, what tasks were charged to it, and every model that it made.
+"""`MemberBook`: a member's own database with its one budget, the tasks charged to it, and every model it made.
 
-It lies in the member's folder, because a chain is somebody else's: whoever keeps it may roll it back, and every poster
-may name another budget ledger. A charge is in here before the ledger hears of it, and a model before anybody does; what
-was sealed once is sent again as the same bytes, whatever crashed in between.
+It is in the member's folder because a chain is somebody else's: its keeper may roll it back, and every poster may name
+another budget ledger. A charge is written here before the ledger hears of it, and a model before anybody does; a sealed
+model is always sent as the same bytes, whatever crashed in between.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from noisebank.privacy.calibration import check_epsilon
 
 FILE = "trainings.sqlite"
 DELTA_RANGE = (Fraction(1, 10**15), Fraction(1, 10))
-"""Of a member's budget and of a task."""
+"""Smallest and largest delta of a member's budget."""
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS budget (one INTEGER PRIMARY KEY CHECK (one = 1), epsilon TEXT NOT NULL,
     delta TEXT NOT NULL) STRICT;
@@ -54,11 +54,11 @@ class Budget:
 
     @property
     def units(self) -> Precision:
-        """The whole of it, rounded down."""
+        """The whole budget, rounded down."""
         return Precision.floor(self.epsilon)
 
     def price(self, epsilon: Fraction, delta: Fraction) -> Precision:
-        """What a task of (epsilon, delta) takes of it, rounded up."""
+        """Return the cost of a task of (epsilon, delta), rounded up."""
         return Precision.ceil(max(epsilon, delta * self.epsilon / self.delta))
 
 
@@ -73,7 +73,7 @@ class MemberBook:
 
     @property
     def budget(self) -> Budget | None:
-        """As the member has set it; None before that."""
+        """The budget that the member has set; None before that."""
         with reading(self._database):
             for epsilon, delta in self._database.execute("SELECT epsilon, delta FROM budget"):
                 return Budget(Fraction(str(epsilon)), Fraction(str(delta)))
@@ -81,25 +81,26 @@ class MemberBook:
 
     @property
     def spent(self) -> Precision:
-        """Of all tasks."""
+        """Cost of all charged tasks."""
         with reading(self._database):
             rows = self._database.execute("SELECT units FROM charges").fetchall()
             return Precision(sum(int(str(units)) for (units,) in rows))
 
     def set_budget(self, epsilon: Exact, delta: Exact) -> Budget:
-        """Once; the same again changes nothing, another is refused: a budget is not raised by asking for more."""
-        wanted = Budget(exact(epsilon, "budget"), exact(delta, "budget's delta"))
+        """Set the budget once. The same again changes nothing, another one is refused: a budget is never raised."""
+        budget = Budget(exact(epsilon, "budget"), exact(delta, "budget's delta"))
         with self._writing():
             self._database.execute(
-                "INSERT OR IGNORE INTO budget VALUES (1, ?, ?)", (str(wanted.epsilon), str(wanted.delta))
+                "INSERT OR IGNORE INTO budget VALUES (1, ?, ?)", (str(budget.epsilon), str(budget.delta))
             )
-        found = self.budget
-        if found != wanted:
-            raise BadRequest("budget", f"{epsilon}, {delta}", f"this member's budget is {_spelled(found)} and stays it")
-        return wanted
+        stored = self.budget
+        if stored != budget:
+            text = _spelled(stored)
+            raise BadRequest("budget", f"{epsilon}, {delta}", f"this member's budget is {text} and stays it")
+        return budget
 
     def charge(self, task: bytes, work: bytes, epsilon: Fraction, delta: Fraction) -> Precision:
-        """Charges a task, once, for the work that it names (its terms and rounds). On refusal nothing is spent."""
+        """Charge a task once, for this work (digest of terms and rounds). On refusal nothing is spent."""
         budget = self.budget
         if budget is None:
             raise BadRequest("budget", "none", "this member has no budget for trainings yet: say --budget")
@@ -118,36 +119,36 @@ class MemberBook:
         return price
 
     def charged_work(self, task: bytes) -> bytes | None:
-        """What a task was charged for; None if it was not."""
+        """Return the work that a task was charged for; None if it was not charged."""
         with reading(self._database):
             for (work,) in self._database.execute("SELECT work FROM charges WHERE task = ?", (task.hex(),)):
                 return bytes.fromhex(str(work))
         return None
 
     def carry(self, account: bytes, id: bytes, charged: Precision) -> None:
-        """Counts a charge that a ledger shows and this book did not make: it was lost, or the key was copied."""
+        """Count a charge that a ledger shows and this book did not make: the book was lost, or the key copied."""
         with self._writing():
             name = f"on the ledger: {account.hex()} {id.hex()}"
             self._database.execute("INSERT OR IGNORE INTO charges VALUES (?, '', ?)", (name, str(charged.units)))
 
     @property
     def tasks(self) -> list[bytes]:
-        """That were charged here."""
+        """Tasks that this book has charged."""
         with reading(self._database):
             rows = self._database.execute("SELECT task FROM charges WHERE work <> ''").fetchall()
             return [bytes.fromhex(str(task)) for (task,) in rows]
 
     def keep_size(self, task: bytes, examples: int) -> None:
-        """The noise of a task is sized for so many examples, in every round of it."""
+        """Fix the number of examples of a task, for which its noise is sized; `Refused` if it was another one."""
         with self._writing():
             self._database.execute("INSERT OR IGNORE INTO sizes VALUES (?, ?)", (task.hex(), examples))
         with reading(self._database):
-            ((found,),) = self._database.execute("SELECT examples FROM sizes WHERE task = ?", (task.hex(),))
-        if found != examples:
-            raise Refused(f"this task was begun with {found} examples, and goes on with no other number")
+            ((stored,),) = self._database.execute("SELECT examples FROM sizes WHERE task = ?", (task.hex(),))
+        if stored != examples:
+            raise Refused(f"this task was begun with {stored} examples, and goes on with no other number")
 
     def sealed(self, task: bytes, round: int) -> bytes | None:
-        """The model of a round, if it was made before."""
+        """Return the sealed model of a round; None if there is none."""
         with reading(self._database):
             for (content,) in self._database.execute(
                 "SELECT content FROM models WHERE task = ? AND round = ?", (task.hex(), round)
@@ -156,20 +157,20 @@ class MemberBook:
         return None
 
     def seal(self, task: bytes, round: int, content: bytes) -> bytes:
-        """Keeps a model for ever; the one that may leave: this, or the first that was sealed for the round."""
+        """Seal a model for ever; return the one that may leave: this, or the first that was sealed for the round."""
         with self._writing():
             self._database.execute("INSERT OR IGNORE INTO models VALUES (?, ?, ?)", (task.hex(), round, content))
-        found = self.sealed(task, round)
-        assert found is not None
-        return found
+        sealed = self.sealed(task, round)
+        assert sealed is not None
+        return sealed
 
     def close(self) -> None:
-        """Nothing is lost."""
+        """Close the database; everything is on disk already."""
         self._database.close()
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """One writer at a time, also among processes: what is checked inside still holds when it is written."""
+        """Run one write transaction. One writer at a time, also among processes: what is checked inside still holds."""
         with reading(self._database):
             self._database.execute("BEGIN IMMEDIATE")
             try:
@@ -178,17 +179,6 @@ class MemberBook:
                 self._database.execute("ROLLBACK")
                 raise
             self._database.execute("COMMIT")
-
-
-def has_budget(folder: Path) -> bool:
-    """Whether the member of this folder has set a budget; makes nothing."""
-    if not (folder / FILE).is_file():
-        return False
-    book = MemberBook(folder)
-    try:
-        return book.budget is not None
-    finally:
-        book.close()
 
 
 def _spelled(budget: Budget | None) -> str:

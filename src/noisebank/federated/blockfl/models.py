@@ -1,6 +1,6 @@
-"""A model as everybody reads it: whole numbers of 2^-20 with a header that says whose and for what.
+"""Models in fixed point: weights as integers in units of 2^-20, under a header with task, round and author.
 
-Sums, distances and averages of integers are the same on every machine; those of floats are not.
+Integers, because their sums, distances and averages are the same on every machine; those of floats are not.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from noisebank.federated.blockfl.store import MOST_BYTES
 
 FORMAT = "noisebank model 1"
 STEPS = 2**20
-"""In one: a weight is known to a millionth."""
+"""Steps in 1.0: a weight is known to a millionth."""
 MOST = 2**27 - 1
-"""A weight lies in (-128, 128). Beyond that no honest training ends, and sums of squares stay exact."""
+"""In steps: a weight lies in (-128, 128). No honest training ends beyond, and sums of squares stay exact."""
 Weights = NDArray[np.int64]
 
 
 class BadModel(ValueError):
-    """Stored bytes that are no model of this member for this round."""
+    """Stored bytes that are not a model of this member for this round."""
 
 
 @dataclass(frozen=True)
 class Model:
-    """Weights with where they belong. `author` is empty for the initial model and for averages."""
+    """Weights of one task and round. `author` is empty for the initial model and for averages."""
 
     task: str
     round: int
@@ -38,7 +38,7 @@ class Model:
     weights: Weights
 
     def encode(self) -> bytes:
-        """The one spelling: a line of JSON, then little-endian 32-bit integers."""
+        """Return the canonical encoding: one line of JSON, then little-endian 32-bit integers."""
         header = canonical(
             {
                 "format": FORMAT,
@@ -51,19 +51,19 @@ class Model:
         return header.encode() + b"\n" + self.weights.astype("<i4").tobytes()
 
     def floats(self) -> NDArray[np.float64]:
-        """For training."""
+        """Return the weights as floats, for training."""
         return self.weights / STEPS
 
 
 def read_model(content: bytes, task: str, round: int, author: str, count: int) -> Model:
-    """The model in `content`, if it is the one expected; `BadModel` says what is wrong."""
+    """Return the model in `content` if it is the expected one; else `BadModel` says what is wrong."""
     line, _, body = content.partition(b"\n")
     try:
         header: Any = json.loads(line)
-        spelled = canonical(header).encode() == line
+        is_canonical = canonical(header).encode() == line
     except (ValueError, TypeError, RecursionError):
         raise BadModel("it does not begin with a header") from None
-    if not spelled or not isinstance(header, dict) or header.get("format") != FORMAT:
+    if not is_canonical or not isinstance(header, dict) or header.get("format") != FORMAT:
         raise BadModel(f"it is no {FORMAT!r}")
     if set(header) != {"format", "task", "round", "author", "count"}:
         raise BadModel("its header has other fields")
@@ -80,19 +80,19 @@ def read_model(content: bytes, task: str, round: int, author: str, count: int) -
 
 
 def fixed(values: NDArray[np.float64]) -> Weights:
-    """Weights on the grid, rounded to the nearest; what is not finite becomes 0, what is too large the largest."""
+    """Round weights to the nearest step; NaN becomes 0, what is too large the largest weight."""
     clean = np.nan_to_num(np.asarray(values, dtype=np.float64), nan=0.0, posinf=MOST / STEPS, neginf=-MOST / STEPS)
     return np.clip(np.rint(clean * STEPS), -MOST, MOST).astype(np.int64)
 
 
 def average(parts: Sequence[Weights]) -> Weights:
-    """The mean, rounded down after adding half: the same integers on every machine."""
+    """Return the mean in steps, rounded to the nearest, halves up: the same integers on every machine."""
     total = np.zeros_like(parts[0])
-    for part in parts:
-        total += part  # at most 64 parts of 28 bits
+    for vector in parts:
+        total += vector  # at most 64 vectors of 28-bit numbers
     return (2 * total + len(parts)) // (2 * len(parts))
 
 
 def most_weights() -> int:
-    """How many fit one block."""
+    """Return how many weights fit one block of the store."""
     return (MOST_BYTES - 512) // 4

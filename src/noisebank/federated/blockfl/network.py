@@ -1,7 +1,7 @@
-"""The network in two parts: a feature extractor for the device, classifying layers for the edge worker. Plain numpy.
+"""The network in numpy, in two parts: `FeatureExtractor` for the device, `Classifier` for the edge worker.
 
 Two convolutions (3 x 3, padded), each followed by max-pooling; a normalisation of the features; fully connected
-layers. Everything is one vector of weights in one order, so that models of all members can be averaged. The same
+layers. A model is one vector of weights in a fixed order, so that models of all members can be averaged. The same
 network in torch, for figures and for DP-SGD, is in `torch_network`.
 """
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
 KEEP = np.float32(0.9)
-"""How much of a running statistic each batch keeps."""
+"""How much of a running statistic is left after each batch."""
 TINY = np.float32(1e-6)
 NORMS = ("bounded", "batch", "fixed")
 """bounded: each feature spread over [-B, B] by its smallest and largest value in the batch (the paper's own).
@@ -34,7 +34,7 @@ class Shape:
 
     @property
     def features(self) -> int:
-        """What the device sends for one image."""
+        """Features of one image."""
         return self.channels[1] * (self.side // 4) ** 2
 
     @property
@@ -51,12 +51,12 @@ class Shape:
 
     @property
     def device_count(self) -> int:
-        """Numbers in the device's part."""
+        """Number of weights in the device's part."""
         return sum(int(np.prod(shape)) for shape in self.device_parts)
 
     @property
     def count(self) -> int:
-        """Numbers in a model."""
+        """Number of weights in a model."""
         return self.device_count + sum(int(np.prod(shape)) for shape in self.edge_parts)
 
 
@@ -68,69 +68,67 @@ SHAPES = {"paper": PAPER, "digits": DIGITS, "small": SMALL}
 
 
 def initial(shape: Shape, norm: str, generator: Any) -> NDArray[np.float64]:
-    """Random weights: uniform within 1 / sqrt(inputs), as torch does; statistics 0 and 1."""
+    """Return random weights: uniform within 1 / sqrt(inputs), as in torch; statistics 0 and 1."""
     parts, inputs = [], 1
-    for place, size in enumerate((*shape.device_parts, *shape.edge_parts)):
-        if place in (4, 5):
-            parts.append(np.full(size, place - 4, dtype=np.float64))
+    for index, size in enumerate((*shape.device_parts, *shape.edge_parts)):
+        if index in (4, 5):  # the statistics of the normalisation
+            parts.append(np.full(size, index - 4, dtype=np.float64))
             continue
-        inputs = int(np.prod(size[1:])) if len(size) > 1 else inputs  # a bias has its layer's
+        inputs = int(np.prod(size[1:])) if len(size) > 1 else inputs  # a bias has the inputs of its layer
         parts.append(generator.uniform(-1, 1, size) / np.sqrt(inputs))
     return np.concatenate([part.ravel() for part in parts])
 
 
 def split(flat: NDArray[Any], shapes: tuple[tuple[int, ...], ...]) -> list[Floats]:
-    """Arrays from one vector."""
-    found, start = [], 0
+    """Return arrays of these shapes, copied from one vector."""
+    arrays, start = [], 0
     for size in shapes:
         stop = start + int(np.prod(size))
-        found.append(np.array(flat[start:stop], dtype=np.float32).reshape(size))
+        arrays.append(np.array(flat[start:stop], dtype=np.float32).reshape(size))
         start = stop
-    return found
+    return arrays
 
 
 def joined(parts: list[Floats]) -> NDArray[np.float64]:
-    """One vector from arrays."""
+    """Return one vector of all the arrays' numbers."""
     return np.concatenate([part.ravel() for part in parts]).astype(np.float64)
 
 
 class Sgd:
-    """Gradient descent with momentum and a bound on the gradient's norm."""
+    """Gradient descent with momentum; the gradient's norm is clipped."""
 
     def __init__(self, weights: list[Floats], rate: float, momentum: float, clip: float) -> None:
         self._weights, self._rate, self._momentum, self._clip = weights, rate, momentum, clip
         self._speed = [np.zeros_like(part) for part in weights]
 
     def step(self, gradients: list[Floats]) -> None:
-        """Moves the weights in place."""
+        """Update the weights in place."""
         norm = float(np.sqrt(sum(float(np.vdot(part, part)) for part in gradients)))
         scale = np.float32(min(1.0, self._clip / (norm + 1e-6)))
-        for weight, speed, gradient in zip(self._weights, self._speed, gradients, strict=True):
-            speed *= np.float32(self._momentum)
-            speed += scale * gradient
-            weight -= np.float32(self._rate) * speed
+        for weight, velocity, gradient in zip(self._weights, self._speed, gradients, strict=True):
+            velocity *= np.float32(self._momentum)
+            velocity += scale * gradient
+            weight -= np.float32(self._rate) * velocity
 
 
 class Extractor:
-    """The device's part: images in, normalised features out."""
+    """The device's part: images in, normalised features out. Remembers one forward pass for its gradients."""
 
     def __init__(self, shape: Shape, norm: str, bound: float, weights: list[Floats]) -> None:
         self.shape, self.norm, self.bound = shape, norm, np.float32(bound)
         self.weights = weights
 
     def features(self, images: Floats, training: bool) -> Floats:
-        """Before noise; each in [-bound, bound] unless the norm is `batch`."""
-        self._images = images
+        """Return the features without noise; each in [-bound, bound] unless the norm is `batch`."""
         self._one, self._one_columns = _convolved(images, self.weights[0], self.weights[1])
         pooled, self._one_best = _pooled(np.maximum(self._one, 0))
         self._two, self._two_columns = _convolved(pooled, self.weights[2], self.weights[3])
-        found, self._two_best = _pooled(np.maximum(self._two, 0))
-        self._raw = found.reshape(len(images), -1)
-        self._training = training
+        pooled, self._two_best = _pooled(np.maximum(self._two, 0))
+        self._raw = pooled.reshape(len(images), -1)
         return self._normalised(self._raw, training)
 
     def gradients(self, outer: Floats) -> list[Floats]:
-        """Of the four arrays of convolutions, from the gradient at the features."""
+        """Return the gradients of the four arrays of convolutions, from the gradient at the features."""
         at_raw = self._through_norm(outer).reshape(len(outer), self.shape.channels[1], self.shape.side // 4, -1)
         at_two = _unpooled(at_raw, self._two_best) * (self._two > 0)
         second, bias_two, at_pooled = _unconvolved(at_two, self._two_columns, self.weights[2])
@@ -144,9 +142,9 @@ class Extractor:
             return (2 * raw / (1 + raw) - 1) * self.bound
         if training:
             now = (raw.min(0), raw.max(0)) if self.norm == "bounded" else (raw.mean(0), raw.var(0))
-            for running, one in zip((low, high), now, strict=True):
+            for running, current in zip((low, high), now, strict=True):
                 running *= KEEP
-                running += (1 - KEEP) * one
+                running += (1 - KEEP) * current
             low, high = now
         self._low, self._high = low, high
         if self.norm == "batch":
@@ -166,11 +164,11 @@ class Extractor:
             return through
         inner = outer * (2 * self.bound)
         share = (raw - self._low) / self._range
-        found = inner / self._range
+        gradient = inner / self._range
         columns = np.arange(raw.shape[1])
-        found[raw.argmin(0), columns] += ((share - 1) * inner).sum(0) / self._range
-        found[raw.argmax(0), columns] -= (share * inner).sum(0) / self._range
-        return found
+        gradient[raw.argmin(0), columns] += ((share - 1) * inner).sum(0) / self._range
+        gradient[raw.argmax(0), columns] -= (share * inner).sum(0) / self._range
+        return gradient
 
 
 class Classifier:
@@ -180,32 +178,32 @@ class Classifier:
         self.weights = weights
 
     def scores(self, features: Floats) -> Floats:
-        """Before softmax."""
+        """Return the scores of the classes, before softmax."""
         self._inputs = [features]
-        for place in range(0, len(self.weights), 2):
-            found = self._inputs[-1] @ self.weights[place].T + self.weights[place + 1]
-            last = place + 2 == len(self.weights)
-            self._inputs.append(found if last else np.maximum(found, 0))
+        for index in range(0, len(self.weights), 2):
+            output = self._inputs[-1] @ self.weights[index].T + self.weights[index + 1]
+            last = index + 2 == len(self.weights)
+            self._inputs.append(output if last else np.maximum(output, 0))
         return self._inputs[-1]
 
     def gradients(self, features: Floats, labels: NDArray[np.int64]) -> tuple[float, list[Floats], Floats]:
-        """Loss, gradients of the weights, gradient at the features."""
+        """Return the loss, the gradients of the weights, and the gradient at the features."""
         scores = self.scores(features)
         shifted = np.exp(scores - scores.max(1, keepdims=True))
-        chances = shifted / shifted.sum(1, keepdims=True)
+        probabilities = shifted / shifted.sum(1, keepdims=True)
         rows = np.arange(len(labels))
-        loss = float(-np.log(chances[rows, labels] + 1e-12).mean())
-        outer = chances
+        loss = float(-np.log(probabilities[rows, labels] + 1e-12).mean())
+        outer = probabilities
         outer[rows, labels] -= 1
         outer /= len(labels)
-        found: list[Floats] = []
-        for place in range(len(self.weights) - 2, -1, -2):
-            inputs = self._inputs[place // 2]
-            found[:0] = [outer.T @ inputs, outer.sum(0)]
-            outer = outer @ self.weights[place]
-            if place:
+        gradients: list[Floats] = []
+        for index in range(len(self.weights) - 2, -1, -2):
+            inputs = self._inputs[index // 2]
+            gradients[:0] = [outer.T @ inputs, outer.sum(0)]
+            outer = outer @ self.weights[index]
+            if index:
                 outer = outer * (inputs > 0)
-        return loss, found, outer
+        return loss, gradients, outer
 
 
 def _convolved(images: Floats, weights: Floats, bias: Floats) -> tuple[Floats, Floats]:
@@ -213,8 +211,8 @@ def _convolved(images: Floats, weights: Floats, bias: Floats) -> tuple[Floats, F
     windows = sliding_window_view(padded, (3, 3), axis=(2, 3))
     count, channels, height, width = windows.shape[:4]
     columns = windows.transpose(0, 2, 3, 1, 4, 5).reshape(count * height * width, channels * 9)
-    found = columns @ weights.reshape(len(weights), -1).T + bias
-    return found.reshape(count, height, width, -1).transpose(0, 3, 1, 2), columns
+    output = columns @ weights.reshape(len(weights), -1).T + bias
+    return output.reshape(count, height, width, -1).transpose(0, 3, 1, 2), columns
 
 
 def _unconvolved(outer: Floats, columns: Floats, weights: Floats, inner: bool = True) -> tuple[Floats, Floats, Floats]:

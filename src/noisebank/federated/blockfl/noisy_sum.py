@@ -1,12 +1,12 @@
-"""One step of DP-SGD in whole numbers: a sum of clipped gradients, and Gaussian noise of the operating system's.
+"""The noisy sum of DP-SGD, in integers: clipped gradients plus Gaussian noise from the operating system's randomness.
 
-torch's generator is no source for it: on a CPU it keeps 32 bits of its seed, and whoever can see noise alone (weights
-whose gradient is 0 for every example, which a poster can arrange) tries them all in an hour and takes the noise off.
-Nor are sums of 32-bit floats: what one example changes in the rounding of all later additions is not bounded by its
-clipping. So every example's gradient is cut to its norm in 64 bits and rounded towards 0 to steps of clip / 2^24, and
-steps are added as integers, exactly: one example more or less moves the sum by at most its own steps, whose norm is
-no more than 2^24. Noise is rounded to the same steps. Rounding (sum + noise) and sum + rounding (noise) are the same
-for a sum in whole steps, so this is the Gaussian mechanism with its output rounded, and leaves no low bits.
+torch's generator will not do: on a CPU it keeps 32 bits of its seed, and whoever sees noise alone (weights whose
+gradient is 0 for every example, which a poster can arrange) tries all seeds in an hour and removes the noise. Nor will
+sums of 32-bit floats: what one example changes in the rounding of all later additions is not bounded by its clipping.
+So every example's gradient is clipped in 64 bits and rounded towards 0 to steps of clip / 2^24, and steps are added as
+integers, exactly: one example more or less changes the sum by at most its own steps, whose norm is at most 2^24. Noise
+is rounded to the same steps. For a sum in whole steps, rounding (sum + noise) equals sum + rounding (noise), so this is
+the Gaussian mechanism with its output rounded, without low bits.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from numpy.typing import NDArray
 from noisebank.core.entropy import uniform_words
 
 STEPS = 2**24
-"""In the clipping norm."""
+"""Steps in the clipping norm."""
 SHORTER = 1 - 2.0**-40
-"""Keeps a cut gradient inside its norm, whatever the last bits of the division were."""
+"""Keeps a clipped gradient within its norm, whatever the last bits of the division are."""
 AT_ONCE = 2**20
-"""Numbers that are cut and rounded at a time: 64-bit copies of a whole batch would take gigabytes."""
+"""Numbers that are clipped and rounded at a time: 64-bit copies of a whole batch would take gigabytes."""
 Floats = NDArray[np.float64]
 Words = Callable[[int], NDArray[np.uint64]]
 
 
 def chosen_examples(examples: int, batches: int, words: Words = uniform_words) -> NDArray[np.int64]:
-    """Poisson sampling: each of them, by a coin of its own, with probability 1 / batches, rounded down."""
+    """Return a Poisson sample of indices: each example independently with probability 1 / batches, rounded down."""
     if batches == 1:
         return np.arange(examples)
     return np.flatnonzero(words(examples) < np.uint64(2**64 // batches))
@@ -38,42 +38,44 @@ def chosen_examples(examples: int, batches: int, words: Words = uniform_words) -
 def noisy_gradients(
     gradients: Sequence[NDArray[np.float32]], clip: float, noise: float, words: Words = uniform_words
 ) -> list[Floats]:
-    """For every parameter the sum over the examples (the first axis), each cut to `clip` over all parameters together,
-    plus noise of standard deviation `noise` x `clip` on every number."""
-    found: list[Floats] = []
+    """Return for every parameter the sum over the examples (the first axis) plus noise.
+
+    Each example is clipped to `clip` over all parameters together; the noise has standard deviation `noise` x `clip`.
+    """
+    sums: list[Floats] = []
     for total in clipped_sum(gradients, clip):
         drawn = np.rint(gaussians(total.size, words) * (noise * STEPS)).astype(np.int64).reshape(total.shape)
-        found.append((total + drawn).astype(np.float64) * (clip / STEPS))
-    return found
+        sums.append((total + drawn).astype(np.float64) * (clip / STEPS))
+    return sums
 
 
 def clipped_sum(gradients: Sequence[NDArray[np.float32]], clip: float) -> list[NDArray[np.int64]]:
-    """The sum alone, in steps. A number that is not finite counts as 0: weights are a poster's choice."""
+    """Return the sum alone, in steps. Numbers that are not finite count as 0: the weights are a poster's choice."""
     count = len(gradients[0])
     squares = np.zeros(count)
     for part in gradients:
-        for some in _pieces(part):
-            squares[some] += np.square(finite(part[some])).reshape(len(part[some]), -1).sum(axis=1)
+        for rows in _pieces(part):
+            squares[rows] += np.square(finite(part[rows])).reshape(len(part[rows]), -1).sum(axis=1)
     factors = (STEPS / clip) * SHORTER * np.minimum(1.0, clip / np.maximum(np.sqrt(squares), np.finfo(float).tiny))
     totals = []
     for part in gradients:
         total = np.zeros(part.shape[1:], dtype=np.int64)
-        for some in _pieces(part):
-            cut = finite(part[some]) * factors[some].reshape(-1, *(1,) * total.ndim)
-            total += np.clip(np.trunc(cut), -STEPS, STEPS).astype(np.int64).sum(axis=0)
+        for rows in _pieces(part):
+            clipped = finite(part[rows]) * factors[rows].reshape(-1, *(1,) * total.ndim)
+            total += np.clip(np.trunc(clipped), -STEPS, STEPS).astype(np.int64).sum(axis=0)
         totals.append(total)
     return totals
 
 
 def finite(numbers: NDArray[np.float32]) -> Floats:
-    """64 bits, in which the square of no 32-bit number runs over."""
+    """Return the numbers in 64 bits, where no square of a 32-bit float overflows; 0 for what is not finite."""
     return np.nan_to_num(numbers.astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
 
 
 def gaussians(count: int, words: Words = uniform_words) -> Floats:
-    """Independent standard normal numbers, two from three words of 64 bits (Box and Muller).
+    """Draw independent standard normal numbers, two from three words of 64 bits (Box and Muller).
 
-    128 bits decide the length: tails are cut 13 standard deviations out, which nobody will ever see.
+    128 bits decide the length, so tails end at 13 standard deviations: what is cut off has probability 2^-128.
     """
     pairs = -(-count // 2)
     high, low, turn = words(3 * pairs).reshape(3, pairs).astype(np.float64)
@@ -83,6 +85,6 @@ def gaussians(count: int, words: Words = uniform_words) -> Floats:
 
 
 def _pieces(part: NDArray[np.float32]) -> list[slice]:
-    """Of the first axis."""
+    """Return slices of the first axis with about `CHUNK_SIZE` numbers each."""
     rows = max(1, AT_ONCE // max(1, part[:1].size))
     return [slice(start, start + rows) for start in range(0, len(part), rows)]

@@ -1,8 +1,8 @@
-"""Reputation and reward, as printed (equation 5.2) and repaired. The contract does the same; tests hold them together.
+"""Two rules for reputation: equation 5.2 as printed, and repaired. The contract has the same; tests compare them.
 
-Two repairs. An average that is no whole number leaves a gap in 5.2 (a reputation between it and the next whole number
-above has no rule): it is rounded down. And 5.2 lets whoever is below the average gain with every round, so that a
-permanent attacker goes 5, 0, 1, 2, ...: repaired, only an accepted model gains.
+Two repairs. With an average that is no whole number, 5.2 has no rule for a reputation between it and the next whole
+number: so the average is rounded down. And 5.2 lets everybody below the average gain in every round, so a permanent
+attacker goes 5, 0, 1, 2, ...: repaired, only an accepted model gains.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ FIRST, MOST = 5, 100
 
 
 def printed(reputation: int, accepted: bool, average: Fraction | int) -> int:
-    """Equation 5.2 to the letter; ValueError where it says nothing."""
+    """Return the next reputation by equation 5.2 to the letter; ValueError where it has no rule."""
     if reputation < average:
         return reputation + 1
     if accepted:
@@ -27,7 +27,7 @@ def printed(reputation: int, accepted: bool, average: Fraction | int) -> int:
 
 
 def repaired(reputation: int, accepted: bool, average: Fraction | int) -> int:
-    """Gains only by acceptance; the average is rounded down."""
+    """Return the next reputation: only an accepted model gains, and the average is rounded down."""
     level = average.__floor__()
     if accepted:
         return min(MOST, reputation + 1)
@@ -39,7 +39,7 @@ def repaired(reputation: int, accepted: bool, average: Fraction | int) -> int:
 def course(
     rule: Callable[[int, bool, int], int], attacks: Iterable[int], rounds: int = 10, average: int = FIRST
 ) -> tuple[list[int], list[int]]:
-    """Reputations (one more than rounds) and rewards of a member that attacks in some rounds.
+    """Return reputations (one more than rounds) and rewards of a member that attacks in some rounds.
 
     >>> course(repaired, [4])[1]
     [5, 6, 7, 0, 7, 8, 9, 10, 11, 12]

@@ -1,8 +1,9 @@
-"""Lots: unique signatures (BLS on BN254) that decide who sits on a committee and who leads it.
+"""Cryptographic sortition: unique signatures (BLS on BN254) decide who sits on a committee and who leads it.
 
-A member signs the round's seed. For each key and message one signature exists, so nobody can try again for a better
-lot, and anybody can check it with the member's public key: the contract does, with the EVM's pairing, and so does
-`check_lots` here with py_ecc. The arithmetic of seats is the contract's, integer by integer (`contracts/sortition.vy`).
+A member signs the round's seed; the hash of the signature is its lot. For each key and message exactly one signature
+exists, so nobody can try again for a better lot, and anybody can verify it with the member's public key: the contract
+does with the EVM's pairing, `verify_signatures` here with py_ecc. The arithmetic of seats is the contract's, integer by
+integer (`contracts/sortition.vy`).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ FIELD = 218882428718392752222464057452572750886963111572978236626890378946452262
 ORDER = 21888242871839275222246405745257275088548364400416034343698204186575808495617
 ONE = 2**128
 Point = tuple[int, int]
-"""Of G1: x, y."""
+"""Coordinates (x, y) in G1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +37,12 @@ class PublicKey:
 
     @property
     def words(self) -> tuple[int, int, int, int]:
-        """As the contract takes them."""
+        """The four words that the contract takes."""
         return self.x_imaginary, self.x_real, self.y_imaginary, self.y_real
 
 
 class LotKey:
-    """A secret number. It signs and never shows itself."""
+    """A secret key for sortition; neither its repr nor any error shows the secret."""
 
     def __init__(self, secret: bytes) -> None:
         if len(secret) != 32:
@@ -51,25 +52,24 @@ class LotKey:
 
     @cached_property
     def public(self) -> PublicKey:
-        """For everybody."""
+        """The public key."""
         curve = _curve()
-
         x, y = curve.normalize(curve.multiply(curve.G2, self._number))
         return PublicKey(int(x.coeffs[1]), int(x.coeffs[0]), int(y.coeffs[1]), int(y.coeffs[0]))
 
     def sign(self, message: bytes) -> Point:
-        """The one signature of a message of 32 bytes."""
+        """Return the one signature of a message of 32 bytes."""
         return _multiplied(hashed(message), self._number)
 
     def save(self, path: Path) -> None:
-        """Writes the key for its owner's eyes only; never overwrites."""
+        """Write the key to a new file that only its owner can read."""
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.touch(mode=0o600, exist_ok=False)
         path.write_text(self._secret.hex() + "\n")
 
     @classmethod
     def load(cls, path: Path) -> LotKey:
-        """Reads a key; refuses one that others may read."""
+        """Read a key; `BadBank` if others may read its file."""
         try:
             if path.stat().st_mode & 0o077:
                 raise BadBank(f"the key {path} may be read by others: chmod 600 it, and consider it stolen")
@@ -84,7 +84,7 @@ class LotKey:
 
 
 def hashed(message: bytes) -> Point:
-    """The point of G1 that is signed: the first of keccak(message, 0), keccak(message, 1), ... that is an x."""
+    """Return the point of G1 to sign: the first of keccak(message, 0), keccak(message, 1), ... that is an x."""
     for attempt in range(128):
         x = int.from_bytes(keccak(message, attempt.to_bytes(32, "big")), "big") % FIELD
         square = (x**3 + 3) % FIELD
@@ -97,23 +97,22 @@ def hashed(message: bytes) -> Point:
 def check_lots(
     keys: Sequence[PublicKey], message: bytes, signatures: Sequence[Point], entropy: Entropy | None = None
 ) -> bool:
-    """Whether all of these are their keys' signatures of one message.
+    """Whether every signature is its key's signature of the message.
 
     Two pairings for any number of them: with random weights r, e(sum r s, generator) = e(hash, sum r key) holds by
     chance with probability 2^-128 if any signature is wrong.
     """
     curve = _curve()
-
     source = entropy or SystemEntropy()
     left, right = None, None
     for key, (x, y) in zip(keys, signatures, strict=True):
         point = (curve.FQ(x), curve.FQ(y), curve.FQ(1))
-        place = _point_of(key)
-        if not (0 < x < FIELD and 0 < y < FIELD and curve.is_on_curve(point, curve.b) and place is not None):
+        key_point = _point_of(key)
+        if not (0 < x < FIELD and 0 < y < FIELD and curve.is_on_curve(point, curve.b) and key_point is not None):
             return False
         weight = int.from_bytes(source.token(16), "big") | 1
         left = _sum(left, curve.multiply(point, weight))
-        right = _sum(right, curve.multiply(place, weight))
+        right = _sum(right, curve.multiply(key_point, weight))
     if left is None:
         return True
     x, y = hashed(message)
@@ -122,12 +121,15 @@ def check_lots(
 
 
 def lot_of(signature: Point) -> bytes:
-    """The lot: a hash of the signature."""
+    """Return the lot: the hash of a signature."""
     return keccak(*(part.to_bytes(32, "big") for part in signature))
 
 
 def seats(lot: bytes, coins: int, wanted: int, all_coins: int) -> int:
-    """How many seats a lot wins: min{j: u < P[Binomial(coins, wanted / all_coins) <= j]}, in integers of 2^-128."""
+    """Return the seats that a lot wins: min{j: u < P[Binomial(coins, expected_seats / total_coins) <= j]}.
+
+    Probabilities are integers in units of 2^-128.
+    """
     if wanted >= all_coins:
         return coins
     u = int.from_bytes(lot, "big") >> 128
@@ -146,7 +148,10 @@ def seats(lot: bytes, coins: int, wanted: int, all_coins: int) -> int:
 
 
 def priority(lot: bytes, won: int) -> int:
-    """The smallest hash among the seats; whoever has the smallest of all leads. Proportional to coins."""
+    """Return the smallest hash among a lot's seats; the member with the smallest of all leads.
+
+    The chance to lead is proportional to coins.
+    """
     return min(
         (int.from_bytes(keccak(lot, number.to_bytes(32, "big")), "big") for number in range(1, won + 1)),
         default=2**256 - 1,
@@ -155,7 +160,7 @@ def priority(lot: bytes, won: int) -> int:
 
 @cache
 def _curve() -> Any:
-    """py_ecc's curve."""
+    """Return py_ecc's BN254, imported on first use; `BadBank` if it is not installed."""
     try:
         with kept_limit():
             from py_ecc import optimized_bn128 as curve
@@ -166,9 +171,8 @@ def _curve() -> Any:
 
 @lru_cache(1024)
 def _point_of(key: PublicKey) -> object | None:
-    """A key as py_ecc has it; None if it is no point of the right subgroup."""
+    """Return a key as py_ecc has it; None if it is no point of the right subgroup."""
     curve = _curve()
-
     if any(not 0 <= word < FIELD for word in key.words):
         return None
     x, y = curve.FQ2([key.x_real, key.x_imaginary]), curve.FQ2([key.y_real, key.y_imaginary])
@@ -180,12 +184,10 @@ def _point_of(key: PublicKey) -> object | None:
 
 def _sum(one: object | None, other: object) -> object:
     curve = _curve()
-
     return other if one is None else curve.add(one, other)
 
 
 def _multiplied(point: Point, number: int) -> Point:
     curve = _curve()
-
     x, y = curve.normalize(curve.multiply((curve.FQ(point[0]), curve.FQ(point[1]), curve.FQ(1)), number))
     return int(x), int(y)

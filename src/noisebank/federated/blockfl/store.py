@@ -1,4 +1,4 @@
-"""Where models lie: a folder of raw blocks named by their content identifiers. Any IPFS node can hold the same."""
+"""Content-addressed storage for models and terms: a folder of raw blocks named by CID, which any IPFS node can hold."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from noisebank.core.errors import BadRequest
 from noisebank.federated.blockfl.identifiers import digest_in, digest_of, identifier
 
 MOST_BYTES = 2**20
-"""Of one block; what IPFS nodes pass on to each other."""
+"""Size of one block: what IPFS nodes pass on to each other."""
 
 
 class Store(Protocol):
-    """Contents by identifier. Nobody has to trust it: what is read is compared with its name."""
+    """Contents by digest. It need not be trusted: what is read is compared with its digest."""
 
     def put(self, content: bytes) -> bytes:
-        """Keeps a content; returns its digest. Durable on return."""
+        """Store a content; return its digest. Durable on return."""
         ...
 
     def get(self, digest: bytes) -> bytes | None:
-        """The content with this digest; None if there is none, or another one under its name."""
+        """Return the content with this digest; None if there is none, or another one under its name."""
         ...
 
     def __iter__(self) -> Iterator[bytes]:
-        """The digests of all contents."""
+        """Yield the digests of all contents."""
         ...
 
 
 class FolderStore:
-    """A folder. Safe for many processes: files are written aside and moved into place whole."""
+    """A store in a folder. Safe for many processes: files are written aside and moved into place whole."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
 
     def put(self, content: bytes) -> bytes:
-        """Keeps a content; returns its digest. Durable on return."""
+        """Store a content; return its digest. Durable on return."""
         if len(content) > MOST_BYTES:
             raise BadRequest("content", f"{len(content)} bytes", f"a block has at most {MOST_BYTES}")
         digest = digest_of(content)
@@ -59,7 +59,7 @@ class FolderStore:
         return digest
 
     def get(self, digest: bytes) -> bytes | None:
-        """The content with this digest; None if there is none, or another one under its name."""
+        """Return the content with this digest; None if there is none, or another one under its name."""
         try:
             with self.path(digest).open("rb") as file:
                 content = file.read(MOST_BYTES + 1)
@@ -68,7 +68,7 @@ class FolderStore:
         return content if digest_of(content) == digest else None
 
     def path(self, digest: bytes) -> Path:
-        """The file of a content."""
+        """Return the path of a content's file."""
         return self.folder / identifier(digest)
 
     def __iter__(self) -> Iterator[bytes]:

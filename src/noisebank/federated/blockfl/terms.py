@@ -1,4 +1,4 @@
-"""What a task trains and how: one canonical document, stored by its content identifier and named on the ledger."""
+"""The terms of a task, what it trains and how: one canonical document, stored by its CID, its digest on the ledger."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ RANGES = {
     "momentum": (Fraction(0), 1 - Fraction(1, 10**4)),
     "clip": (Fraction(1, 1000), Fraction(1000)),
 }
-"""A poster's numbers: such that floats of 32 bits can neither lose them nor run over with them."""
+"""Bounds of a poster's numbers: within them 32-bit floats neither underflow nor overflow."""
 MOST_LAYERS, MOST_CLASSES = 8, 1000
 MOST_GRADIENTS = 2**28
-"""sound: numbers in the gradients of a batch, example by example; a gigabyte."""
+"""sound: numbers in the per-example gradients of a batch; a gigabyte."""
 FIELDS = {
     "format", "name", "side", "channels", "widths", "classes", "norm", "mode", "epsilon", "delta", "batch", "epochs",
     "rate", "momentum", "clip", "ledger",
@@ -38,7 +38,7 @@ FIELDS = {
 
 @dataclass(frozen=True)
 class Terms:
-    """Everything that all members must do alike. Numbers that are no integers are texts: `rate` is "0.05"."""
+    """What all members must do alike. Numbers that are no integers are texts, to be exact: `rate` is "0.05"."""
 
     name: str
     shape: Shape
@@ -49,13 +49,13 @@ class Terms:
     delta: str = "1e-5"
     batch: int = 64
     epochs: int = 2
-    """Passes over a member's own data in a round."""
+    """Passes over a member's own data per round."""
     rate: str = "0.05"
     momentum: str = "0.9"
     clip: str = "5"
-    """paper: of the whole gradient. sound: of each example's gradient."""
+    """Clipping norm. paper: of the whole gradient. sound: of each example's gradient."""
     ledger: str = ""
-    """sound: where the budget ledger lies on the task's chain."""
+    """sound: address of the budget ledger on the task's chain."""
 
     def __post_init__(self) -> None:
         for parameter, value, allowed in (("mode", self.mode, MODES), ("norm", self.norm, NORMS)):
@@ -94,11 +94,11 @@ class Terms:
 
     @property
     def bound(self) -> float:
-        """sqrt(N - 1): features lie in [-bound, bound]."""
+        """sqrt(batch - 1): features lie in [-bound, bound]."""
         return float((self.batch - 1) ** 0.5)
 
     def encode(self) -> bytes:
-        """The one spelling."""
+        """Return the canonical JSON of the terms."""
         return canonical(
             {
                 "format": FORMAT, "name": self.name, "side": self.shape.side, "channels": list(self.shape.channels),
@@ -111,16 +111,16 @@ class Terms:
 
 
 def read_terms(content: bytes) -> Terms:
-    """The terms in `content`; `BadRequest` if they are none."""
+    """Return the terms in `content`; `BadRequest` if they are none, or not canonical."""
     try:
-        plain: Any = json.loads(content)
-        if set(plain) != FIELDS or plain["format"] != FORMAT:
+        document: Any = json.loads(content)
+        if set(document) != FIELDS or document["format"] != FORMAT:
             raise ValueError("other fields")
-        shape = Shape(plain["side"], tuple(plain["channels"]), tuple(plain["widths"]), plain["classes"])
-        rest = {name: plain[name] for name in FIELDS - {"format", "side", "channels", "widths", "classes"}}
-        found = Terms(shape=shape, **rest)
-        if found.encode() != content:
+        shape = Shape(document["side"], tuple(document["channels"]), tuple(document["widths"]), document["classes"])
+        rest = {name: document[name] for name in FIELDS - {"format", "side", "channels", "widths", "classes"}}
+        terms = Terms(shape=shape, **rest)
+        if terms.encode() != content:
             raise ValueError("another spelling")
     except (ValueError, TypeError, KeyError, RecursionError, BadRequest):
         raise BadRequest("terms", content[:40], f"are no {FORMAT!r}") from None
-    return found
+    return terms

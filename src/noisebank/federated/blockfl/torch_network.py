@@ -1,4 +1,4 @@
-"""The same network in torch (extra `[federated]`): quick training for figures, and DP-SGD through Opacus."""
+"""The network of `network` in torch (extra `[federated]`): for DP-SGD with Opacus, and quick training for figures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KEEP = 0.9
 
 
 class Network(nn.Module):  # type: ignore[misc]  # torch is not looked into
-    """Convolutions, normalisation, noise, fully connected layers. `epsilon` None: no noise."""
+    """Convolutions, normalisation, Laplace noise (none if `epsilon` is None), fully connected layers."""
 
     def __init__(self, shape: Shape, norm: str, bound: float, epsilon: float | None, generator: Any) -> None:
         super().__init__()
@@ -26,14 +26,14 @@ class Network(nn.Module):  # type: ignore[misc]  # torch is not looked into
         self.second = nn.Conv2d(shape.channels[0], shape.channels[1], 3, padding=1)
         sizes = (shape.features, *shape.widths, shape.classes)
         layers: list[nn.Module] = []
-        for place in range(len(sizes) - 1):
-            layers += [nn.Linear(sizes[place], sizes[place + 1]), nn.ReLU()]
+        for index in range(len(sizes) - 1):
+            layers += [nn.Linear(sizes[index], sizes[index + 1]), nn.ReLU()]
         self.layers = nn.Sequential(*layers[:-1])
         self.register_buffer("low", torch.zeros(shape.features))
         self.register_buffer("high", torch.ones(shape.features))
 
     def forward(self, images: torch.Tensor, noise: bool = True) -> torch.Tensor:
-        """Scores of the classes."""
+        """Return the scores of the classes."""
         inner = functional.max_pool2d(functional.relu(self.first(images)), 2)
         raw = functional.max_pool2d(functional.relu(self.second(inner)), 2).flatten(1)
         features = self._normalised(raw)
@@ -62,16 +62,16 @@ class Network(nn.Module):  # type: ignore[misc]  # torch is not looked into
         return (2 * ((raw - low) / (high - low + TINY)).clamp(0, 1) - 1) * self.bound
 
     def _parts(self) -> list[torch.Tensor]:
-        """In the order of `Shape`: convolutions, statistics, layers."""
-        ends = [self.first.weight, self.first.bias, self.second.weight, self.second.bias, self.low, self.high]
-        return ends + list(self.layers.parameters())
+        """Return all weights in the order of `NetworkShape`: convolutions, statistics, layers."""
+        front = [self.first.weight, self.first.bias, self.second.weight, self.second.bias, self.low, self.high]
+        return front + list(self.layers.parameters())
 
     def flat(self) -> NDArray[np.float64]:
-        """All weights as one vector."""
+        """Return all weights as one vector."""
         return np.concatenate([part.detach().double().numpy().ravel() for part in self._parts()])
 
     def load(self, weights: NDArray[np.float64]) -> None:
-        """Takes all weights from one vector."""
+        """Set all weights from one vector."""
         start = 0
         with torch.no_grad():
             for part in self._parts():

@@ -1,6 +1,7 @@
-"""Re-runs a task's rounds from the ledger and the stored models: verdicts, averages, lots, votes, reputations.
+"""Verification of a task for `learn verify` and the web pages: `verify_task` re-runs its rounds.
 
-Trusts nobody: whatever the contract has recorded is computed again, bit for bit, and every difference is named.
+Trusts nobody: verdicts, averages, lots, votes and reputations are recomputed from the ledger and the stored models, bit
+for bit, and every difference from the contract's record is reported.
 """
 
 from __future__ import annotations
@@ -34,12 +35,12 @@ CANNOT_SEE = (
     "members who work together: nearly identical poisoned models are accepted",
     "transactions that the chain's keeper left out, unless somebody has a copy or an anchor",
 )
-"""What a passed verification shows, and what nobody can tell from the ledger and the models."""
+"""What a passed verification proves, and what cannot be told from the ledger and the models."""
 
 
 @dataclass
 class RoundReport:
-    """What was found about one round."""
+    """Result of verifying one round."""
 
     number: int
     model: str
@@ -48,19 +49,23 @@ class RoundReport:
     """Why a member's model was missing or malformed."""
     deposed: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
-    """Everything that differs; empty: the round is as it should be."""
+    """What differs from the record, one text per difference; empty if the round is correct."""
 
     def plain(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the report as a JSON object."""
         return {
-            "round": self.number, "model": self.model, "verdicts": self.verdicts, "reasons": self.reasons,
-            "deposed_leaders": self.deposed, "wrong": self.wrong,
-        }  # fmt: skip
+            "round": self.number,
+            "model": self.model,
+            "verdicts": self.verdicts,
+            "reasons": self.reasons,
+            "deposed_leaders": self.deposed,
+            "wrong": self.wrong,
+        }
 
 
 @dataclass
 class TaskReport:
-    """What was found about a task."""
+    """Result of verifying a task."""
 
     task: str
     rounds: list[RoundReport]
@@ -68,13 +73,13 @@ class TaskReport:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing differs."""
+        """Whether there is no difference, in the task or in any round."""
         return not self.wrong and not any(row.wrong for row in self.rounds)
 
     def plain(self) -> dict[str, Any]:
-        """For JSON."""
-        return {"task": self.task, "passed": self.passed, "wrong": self.wrong,
-                "rounds": [row.plain() for row in self.rounds]}  # fmt: skip
+        """Return the report as a JSON object."""
+        rounds = [row.plain() for row in self.rounds]
+        return {"task": self.task, "passed": self.passed, "wrong": self.wrong, "rounds": rounds}
 
 
 def verify_task(
@@ -85,7 +90,10 @@ def verify_task(
     progress: Progress = lambda done, total: None,
     receipts: Callable[[TaskBooks], list[str]] = lambda books: [],
 ) -> TaskReport:
-    """Re-runs all finished rounds, or one of them."""
+    """Re-run all finished rounds, or only the one with the number `only_round`.
+
+    `find_unpaid` returns one text per submission that no charge pays for.
+    """
     books = registry.books(task)
     finished = [round for round in books.rounds if round.model is not None and only in (None, round.number)]
     reports = []
@@ -104,23 +112,23 @@ def _verified(registry: Registry, store: Store, books: TaskBooks, round: Round) 
     assert round.model is not None
     report = RoundReport(round.number, identifier(round.model))
     try:
-        found = judged_round(books, store, round.number)
+        judgement = judged_round(books, store, round.number)
     except NoisebankError as error:
         report.wrong.append(f"cannot be re-run: {error}")
         return report
     report.verdicts = {judged.member: judged.verdict.name.lower() for judged in round.judged}
-    for submission, reason in zip(round.submissions, found.reasons, strict=True):
+    for submission, reason in zip(round.submissions, judgement.reasons, strict=True):
         if reason:
             report.reasons[submission.member] = reason
-    report.wrong += _differences(found, round)
+    report.wrong += _differences(judgement, round)
     for attempt, drawing in enumerate(round.drawings, 1):
         report.wrong += _lots(registry, books, round, drawing, attempt)
     for proposal in round.proposals:
         report.wrong += _votes(round, proposal)
         if proposal.fate in ("outvoted", "late"):
-            right = proposal.model == digest_of(found.model) and proposal.verdicts == found.packed
-            what = "its proposal was right" if right else "its average or verdicts were wrong"
-            report.deposed.append(f"{proposal.leader} ({proposal.fate}; {what})")
+            right = proposal.model == digest_of(judgement.model) and proposal.verdicts == judgement.packed
+            finding = "its proposal was right" if right else "its average or verdicts were wrong"
+            report.deposed.append(f"{proposal.leader} ({proposal.fate}; {finding})")
     report.deposed += [f"{leader} (silent)" for leader in round.silent_leaders]
     return report
 
@@ -137,7 +145,7 @@ def _differences(found: Judgement, round: Round) -> list[str]:
 
 
 def _lots(registry: Registry, books: TaskBooks, round: Round, drawing: Drawing, attempt: int) -> list[str]:
-    """Each lot is its member's one signature of the seed, wins what was counted, and the smallest leads."""
+    """Check one drawing: each lot is its member's one signature and has the recorded seats and priority."""
     wrong = []
     message = registry.lot_message(books.posted.task, round.number, attempt, round.seed)
     keys = [books.members[lot.member].key for lot in drawing.lots]
@@ -154,49 +162,50 @@ def _lots(registry: Registry, books: TaskBooks, round: Round, drawing: Drawing, 
 
 def _votes(round: Round, proposal: Proposal) -> list[str]:
     drawing = round.drawings[proposal.attempt - 1]
-    held = {lot.member: lot.seats for lot in drawing.lots}
-    if any(held.get(member) != own for member, (_, own) in proposal.votes.items()):
+    seats_held = {lot.member: lot.seats for lot in drawing.lots}
+    if any(seats_held.get(member) != voted for member, (_, voted) in proposal.votes.items()):
         return ["a vote has other seats than its member's lot"]
-    agreed = sum(own for agrees, own in proposal.votes.values() if agrees)
+    agreed = sum(voted for agrees, voted in proposal.votes.values() if agrees)
     if (proposal.fate == "agreed") != (3 * agreed > 2 * drawing.seats):
         return [f"{agreed} of {drawing.seats} seats agreed, but the proposal is recorded as {proposal.fate}"]
     return []
 
 
 def _reputations(books: TaskBooks) -> list[str]:
-    """Every reputation, reward and average from the verdicts alone."""
+    """Recompute every reputation, reward and average from the verdicts alone."""
     wrong = []
     rule = printed if books.posted.printed else repaired
-    have = {address: FIRST for address, member in books.members.items() if member.key is not None}
+    reputations = {address: FIRST for address, member in books.members.items() if member.key is not None}
     for round in books.rounds:
         if round.model is None:
             continue
-        average = books.posted.norm or sum(have.values()) // len(have)
+        average = books.posted.norm or sum(reputations.values()) // len(reputations)
         if average != round.average:
             wrong.append(f"round {round.number}: the average reputation is {average}, recorded is {round.average}")
         for judged in round.judged:
             accepted = judged.verdict is Verdict.ACCEPTED
-            reward = have[judged.member] if accepted else 0
-            have[judged.member] = rule(have[judged.member], accepted, average)
-            if (have[judged.member], reward) != (judged.reputation, judged.reward):
-                wrong.append(f"round {round.number}: {judged.member} has reputation {have[judged.member]}")
+            before = reputations[judged.member]
+            reputation, reward = rule(before, accepted, average), before if accepted else 0
+            reputations[judged.member] = reputation
+            if (reputation, reward) != (judged.reputation, judged.reward):
+                wrong.append(f"round {round.number}: {judged.member} has reputation {reputation}")
     return wrong
 
 
 def doubled_models(store: Store, books: TaskBooks) -> list[str]:
-    """Members of a sound task with two models for one round, submitted or only stored: one charge pays for one.
+    """Return one text per member and round of a sound task with several models, submitted or only stored.
 
-    A stored model is signed by its submission alone: whoever writes to the store can put a second one there. That
-    makes it no better to build on, so it is named all the same.
+    One charge pays for one model. A model is signed by its submission only, so whoever can write to the store can add a
+    second one in a member's name. It is reported all the same: it must not be built on.
     """
     content = store.get(books.posted.terms)
-    if content is None or read_terms(content).mode != "sound":
+    terms = read_terms(content) if content is not None else None
+    if terms is None or terms.mode != "sound":
         return []
-    count = read_terms(content).shape.count
-    found: dict[tuple[int, str], set[bytes]] = {}
+    digests: dict[tuple[int, str], set[bytes]] = {}
     for round in books.rounds:
-        for one in round.submissions:
-            found.setdefault((round.number, one.member), set()).add(one.digest)
+        for submission in round.submissions:
+            digests.setdefault((round.number, submission.member), set()).add(submission.digest)
     for digest in store:
         block = store.get(digest) or b""
         header = block.partition(b"\n")[0]
@@ -205,18 +214,12 @@ def doubled_models(store: Store, books: TaskBooks) -> list[str]:
                 if member.encode() not in header:
                     continue
                 try:
-                    read_model(block, books.posted.task.hex(), round.number, member, count)
+                    read_model(block, books.posted.task.hex(), round.number, member, terms.shape.count)
                 except BadModel:
                     continue
-                found.setdefault((round.number, member), set()).add(digest)
+                digests.setdefault((round.number, member), set()).add(digest)
     return [
         f"round {number}: {member} has {len(models)} different models for one charge"
-        for (number, member), models in sorted(found.items())
+        for (number, member), models in sorted(digests.items())
         if len(models) > 1
     ]
-
-
-def task_mode(books: TaskBooks, store: Store) -> str:
-    """The task's privacy mode, by its stored terms."""
-    content = store.get(books.posted.terms)
-    return read_terms(content).mode if content else "unknown"

@@ -1,4 +1,4 @@
-"""A task in plain facts, for pages and for the API: where it stands, its rounds, one round in full, its members."""
+"""JSON views of a task for the HTTP API and the web pages: summary, details, one round with its submissions."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from noisebank.federated.blockfl.store import Store
 from noisebank.federated.blockfl.terms import Terms, read_terms
 
 MOST_ROUNDS = 100
-"""The newest; a task may have ten thousand."""
+"""Rounds in a view, the newest; a task may have ten thousand."""
 OUTLYING = "too far from the others: not among those that Multi-KRUM keeps"
 
 
 def stored_terms(books: TaskBooks, store: Store) -> Terms | None:
-    """The task's terms; None if nobody has put them into this store, or something else under their name."""
+    """Return the task's terms; None if this store does not have them, or something else under their name."""
     content = store.get(books.posted.terms)
     try:
         return read_terms(content) if content else None
@@ -29,7 +29,7 @@ def stored_terms(books: TaskBooks, store: Store) -> Terms | None:
 
 
 def brief(books: TaskBooks, terms: Terms | None) -> dict[str, Any]:
-    """What a list shows of a task."""
+    """Return one row of a list of tasks."""
     finished = sum(round.model is not None for round in books.rounds)
     return {
         "id": books.posted.task.hex(),
@@ -45,7 +45,7 @@ def brief(books: TaskBooks, terms: Terms | None) -> dict[str, Any]:
 
 
 def described(books: TaskBooks, terms: Terms | None) -> dict[str, Any]:
-    """All of it but the single submissions."""
+    """Return everything about a task but the single submissions."""
     posted = books.posted
     newest = next((round.model for round in reversed(books.rounds) if round.model is not None), None)
     return brief(books, terms) | {
@@ -76,17 +76,17 @@ def described(books: TaskBooks, terms: Terms | None) -> dict[str, Any]:
 
 
 def round_row(round: Round) -> dict[str, Any]:
-    """A round in a line."""
-    judged = [each.verdict for each in round.judged]
-    agreed = next((each for each in round.proposals if each.fate == "agreed"), None)
+    """Return one row of a list of rounds."""
+    verdicts = [judged.verdict for judged in round.judged]
+    agreed = next((proposal for proposal in round.proposals if proposal.fate == "agreed"), None)
     return {
         "round": round.number,
         "finished": round.model is not None,
         "submitted": len(round.submissions),
-        "accepted": judged.count(Verdict.ACCEPTED),
-        "refused": len(judged) - judged.count(Verdict.ACCEPTED),
+        "accepted": verdicts.count(Verdict.ACCEPTED),
+        "refused": len(verdicts) - verdicts.count(Verdict.ACCEPTED),
         "leader": agreed.leader if agreed else round.drawings[-1].leader or None if round.drawings else None,
-        "deposed": len([each for each in round.proposals if each.fate in ("outvoted", "late")])
+        "deposed": sum(proposal.fate in ("outvoted", "late") for proposal in round.proposals)
         + len(round.silent_leaders),
         "seats": round.drawings[-1].seats if round.drawings else 0,
         "model": identifier(round.model) if round.model else None,
@@ -94,23 +94,23 @@ def round_row(round: Round) -> dict[str, Any]:
 
 
 def round_in_full(books: TaskBooks, terms: Terms | None, store: Store, number: int) -> dict[str, Any]:
-    """One round: submissions with verdicts and why, the committee and how it voted."""
+    """Return one round: submissions with verdicts and reasons, the committee and its votes."""
     round = books.rounds[number - 1]
-    judged = {each.member: each for each in round.judged}
+    judged = {verdict.member: verdict for verdict in round.judged}
     drawing = round.drawing
-    votes = {member: vote for each in round.proposals[-1:] for member, vote in each.votes.items()}
+    votes = round.proposals[-1].votes if round.proposals else {}
     return round_row(round) | {
         "submissions": [
             {
-                "member": one.member,
-                "model": identifier(one.digest),
-                "block": one.block,
-                "verdict": judged[one.member].verdict.name.lower() if one.member in judged else None,
-                "reason": _reason(books, terms, store, round, one, judged),
-                "reputation": judged[one.member].reputation if one.member in judged else None,
-                "reward": judged[one.member].reward if one.member in judged else None,
+                "member": submission.member,
+                "model": identifier(submission.digest),
+                "block": submission.block,
+                "verdict": judged[submission.member].verdict.name.lower() if submission.member in judged else None,
+                "reason": _reason(books, terms, store, round, submission, judged),
+                "reputation": judged[submission.member].reputation if submission.member in judged else None,
+                "reward": judged[submission.member].reward if submission.member in judged else None,
             }
-            for one in round.submissions
+            for submission in round.submissions
         ],
         "committee": [
             {
@@ -123,7 +123,8 @@ def round_in_full(books: TaskBooks, terms: Terms | None, store: Store, number: i
         ],
         "drawings": len(round.drawings),
         "proposals": [
-            {"leader": each.leader, "fate": each.fate, "model": identifier(each.model)} for each in round.proposals
+            {"leader": proposal.leader, "fate": proposal.fate, "model": identifier(proposal.model)}
+            for proposal in round.proposals
         ],
         "silent_leaders": round.silent_leaders,
         "average_reputation": round.average,
@@ -131,7 +132,7 @@ def round_in_full(books: TaskBooks, terms: Terms | None, store: Store, number: i
 
 
 def _leader(books: TaskBooks) -> str | None:
-    """Whose proposal the committee waits for or votes on."""
+    """Return whose proposal the committee waits for or votes on."""
     if books.phase is not Phase.VOTING or books.round.drawing is None:
         return None
     return books.round.drawing.leader
@@ -140,16 +141,16 @@ def _leader(books: TaskBooks) -> str | None:
 def _reason(
     books: TaskBooks, terms: Terms | None, store: Store, round: Round, one: Submission, judged: Mapping[str, Any]
 ) -> str:
-    """Why a submission was not accepted, from the stored model itself."""
-    found = judged.get(one.member)
-    if found is None or found.verdict is Verdict.ACCEPTED:
+    """Return why a submission was not accepted, from the stored model itself; empty if it was."""
+    entry = judged.get(one.member)
+    if entry is None or entry.verdict is Verdict.ACCEPTED:
         return ""
-    if found.verdict is Verdict.OUTLIER:
+    if entry.verdict is Verdict.OUTLIER:
         return OUTLYING
     content = store.get(one.digest)
     if content is None:
         return "nothing is stored under its identifier"
-    if found.verdict is Verdict.MALFORMED and terms is not None:
+    if entry.verdict is Verdict.MALFORMED and terms is not None:
         try:
             read_model(content, books.posted.task.hex(), round.number, one.member, terms.shape.count)
         except BadModel as error:
