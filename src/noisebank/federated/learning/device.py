@@ -97,7 +97,7 @@ class Device:
         """Returns the report: charged on the ledger first, then the records are read, the report drawn and sealed.
 
         The same order again returns the same bytes. Another order of the same task is `AlreadyTookPart`, whatever
-        budget is left; an epsilon above the owner's is refused. Refusals charge nothing and never depend on the records.
+        budget is left; an epsilon above the owner's is refused. Refusals charge nothing and never depend on records.
         """
         task = order.task
         if exact(task.epsilon, "epsilon") > self.most_epsilon:
