@@ -6,7 +6,7 @@
 >>> table = {"age": [20, 80] * 200, "buys": ["no", "yes"] * 200}
 >>> rows, targets = design.build_rows(table)
 >>> learned = learn_model(task, rows, targets)  # in one process; with a bank's account every group is charged first
->>> learned.groups, learned.devices
+>>> learned.group_count, learned.device_count
 (8, 400)
 
 The Flower client and server are in `flower_client` and `flower_server` (extra `[federated]`): docs/learning.md.

@@ -64,7 +64,7 @@ class _Progress:
 
 
 class Host:
-    """One round. `members` is how many to wait for; after `wait` seconds it starts with those who came."""
+    """Runs one round. Waits for `member_count` members; after `wait_seconds` it starts with those who have joined."""
 
     def __init__(
         self,

@@ -46,7 +46,7 @@ MAX_ATTEMPT = 2**31
 
 
 class Member:
-    """One member of one round. `past` is its vector of the round before, for terms that send past slices."""
+    """One member of one round. `past_vector` is that of the round before, for terms that send past slices."""
 
     def __init__(
         self,
