@@ -48,7 +48,7 @@ class GradientNoise:
         return np.asarray(self.means(slopes, rows, 1)[0])
 
     def means(self, slopes: Floats, rows: Floats, groups: int) -> Floats:
-        """Returns one mean per group; the devices form `groups` consecutive groups of equal size."""
+        """Returns one mean per group; the devices form `group_count` consecutive groups of equal size."""
         vector, group_size = self.vector, len(rows) // groups
         indices = choose(len(rows), vector.dimension, vector.sent)
         sent = slopes[:, None] * np.take_along_axis(rows, indices, axis=1)

@@ -70,7 +70,7 @@ def audit(
 
 
 def _lower(high: NDArray[np.float64], low: NDArray[np.float64], cut: float, chance: float) -> float:
-    """Returns a lower bound on ln(P(high >= cut) / P(low >= cut)); each of its two bounds may fail with `chance`."""
+    """Returns a lower bound on ln(P(high >= cut) / P(low >= cut)); each of two bounds may fail."""
     often = _bound(int(np.count_nonzero(high >= cut)), len(high), chance, upper=False)
     seldom = _bound(int(np.count_nonzero(low >= cut)), len(low), chance, upper=True)
     return log(often / seldom) if often > 0.0 else -inf

@@ -5,9 +5,9 @@ sign (G + 1/2), G geometric with ratio q. Shifting the input by all of its 2N st
 q^-2N = e^eps. G = B high + low with `high` and `low` independent (a geometric variable has no memory), each drawn from
 a table of integer weights that add up to 2^64 exactly (the sign comes with `high`). `high` counts up to 12 scales; for
 what lies beyond it is drawn again and added, by the same lack of memory. Weights round to integers, which moves a
-log-probability by less than 2^-41; epsilon is lowered by more than two of these beforehand (`ROUNDING`). What lies 24
-scales or more outside [-1, 1] is reported as the limit itself: clipping the output costs no privacy, and moves the mean
-by less than 1e-10.
+log-probability by less than 2^-41; epsilon is first lowered by more than two of these (`ROUNDING_MARGIN`). What lies
+24 scales or more outside [-1, 1] is reported as the limit itself: clipping the output costs no privacy, and moves the
+mean by less than 1e-10.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ LN_BITS = 256
 
 @dataclass(frozen=True, slots=True)
 class Law:
-    """Run i covers the codes starts[i] .. starts[i+1] - 1 (the last: up to `codes` - 1), each of weights[i]."""
+    """Run i covers the codes starts[i] .. starts[i+1] - 1 (the last: up to `code_count` - 1), each of weights[i]."""
 
     starts: tuple[int, ...]
     weights: tuple[int, ...]

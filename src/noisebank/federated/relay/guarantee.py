@@ -2,7 +2,7 @@
 
 Requires: everyone follows the plan and is at most curious. Against cheats a relay keeps what it promises against two
 members: a member's own noise (section 7 of the proof). Masked members lose the cheats' noise and nothing else.
-Guarantees: a coalition of `members` others, with the server if `server`, learns about one member's *whole vector* no
+Guarantees: a coalition of other members, with or without the server, learns about one member's *whole vector* no
 more than a Gaussian mechanism of the returned precision (4 x squared norm / hiding variance, added over slices) shows.
 Slices of one vector do not compose in parallel: the paper's Theorems 6 to 8 are wrong. Proof: docs/proofs/relay.md.
 """
