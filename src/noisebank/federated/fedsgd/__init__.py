@@ -1,15 +1,15 @@
-"""LDP-FedSGD: a model from devices that each send one noisy gradient, once, charged on the ledger before it is drawn.
+"""LDP-FedSGD: learn a model from devices that each send one noisy gradient, once, charged before it is drawn.
 
 >>> from noisebank.federated.ldp import Category, Number, Schema
 >>> design = Design(Schema((Number("age", 0, 100), Category("buys", ("no", "yes")))), target="buys")
 >>> task = Task("offers", design, model="logistic", epsilon="2", group=50, devices=400)
 >>> table = {"age": [20, 80] * 200, "buys": ["no", "yes"] * 200}
->>> rows, targets = design.rows(table)
->>> learned = learn(task, rows, targets)  # in one process; with an account of a bank every group is charged first
->>> learned.groups, learned.devices
+>>> rows, targets = design.build_rows(table)
+>>> learned = learn_model(task, rows, targets)  # in one process; with a bank's account every group is charged first
+>>> learned.group_count, learned.device_count
 (8, 400)
 
-Flower's halves are in `flower_client` and `flower_server` (extra `[federated]`); users bring their own clients.
+The Flower client and server are in `flower_client` and `flower_server` (extra `[federated]`): docs/learning.md.
 """
 
 from noisebank.federated.fedsgd.collection import Collected, collect_reports

@@ -1,4 +1,4 @@
-"""Reports of a group, as they came over the wire, to their mean. What no device could have sent is left out by name."""
+"""The server's collection of a group: from encoded reports to their mean. Impossible reports are left out and named."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Collected:
-    """The mean over the devices whose reports count, and who was left out, with the reason."""
+    """The mean of the valid reports, how many there are, and who was left out, with the reason."""
 
     mean: Floats
     counted: int
@@ -31,7 +31,7 @@ class Collected:
 
 
 def collect_reports(task: Task, reports: Mapping[str, bytes]) -> Collected:
-    """One report from each named device. Unbiased for the mean of their clipped gradients (Algorithm 6)."""
+    """Average one report per named device. Unbiased for the mean of their clipped gradients (Algorithm 6)."""
     schema, terms = task.gradient_schema, agreed_terms(task)
     plan = planned(schema, terms)
     sums, counted, left_out = np.zeros(task.dimension), 0, {}
@@ -43,15 +43,15 @@ def collect_reports(task: Task, reports: Mapping[str, bytes]) -> Collected:
         except BadRequest as error:
             left_out[device] = str(error)
             continue
-        for place, code in report.fields:
-            part = plan.parts[place]
-            assert not isinstance(part, Oracle)  # a gradient has numbers only
-            sums[place] += float(part.value([code])[0])
+        for index, code in report.fields:
+            reporter = plan.parts[index]
+            assert not isinstance(reporter, Oracle)  # a gradient has numbers only
+            sums[index] += float(reporter.value([code])[0])
         counted += 1
     scale = task.dimension / plan.sent
     return Collected(scale * sums / max(1, counted), counted, left_out)
 
 
 def agreed_terms(task: Task) -> Terms:
-    """What every report of the task is made under."""
+    """Returns the terms of every report of the task."""
     return Terms(below(exact(task.epsilon, "epsilon")), task.mechanism, task.levels)

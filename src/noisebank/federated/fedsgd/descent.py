@@ -1,4 +1,4 @@
-"""The server's side of the descent: a step for each group's mean report. Sees reports only, and works without noise."""
+"""The server's gradient descent: one step per group's mean report. Sees reports only; adds no noise itself."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Descent:
-    """Weights, step by step. Leading axes run several descents at once: everything acts on the last axis."""
+    """Projected gradient descent. Leading axes run several descents at once: everything acts on the last axis."""
 
     def __init__(
         self, start: Floats, steps: int, rate: float = 1.0, shrink: float = 1e-4, radius: float = 10.0,
@@ -27,30 +27,30 @@ class Descent:
         self.steps, self.rate, self.shrink, self.radius, self.tolerance = steps, rate, shrink, radius, tolerance
         self.taken = 0
         self.settled = False
-        """A step moved the weights by no more than the tolerance."""
+        """The last step moved the weights by no more than the tolerance."""
         self._sum, self._summed = np.zeros_like(self.weights), 0
 
     @staticmethod
     def of(task: Task) -> Descent:
-        """The descent that a task describes, from zero."""
+        """Returns the descent that a task describes, from zero."""
         rate, shrink, radius, tolerance = (float(exact(getattr(task, name), name)) for name in STEP_FIELDS)
         return Descent(np.zeros(task.dimension), task.groups, rate, shrink, radius, tolerance)
 
     def step(self, gradient: Floats) -> None:
-        """One group's mean report. Finite numbers only: one bad report must not end everything quietly."""
+        """Take one step by a group's mean report. Finite numbers only: a bad one would spoil the model silently."""
         if gradient.shape != self.weights.shape or not np.isfinite(gradient).all():
             raise BadRequest("gradient", f"shape {gradient.shape}", f"must be finite, shape {self.weights.shape}")
         self.taken += 1
-        moved = self.weights - self.rate / np.sqrt(self.taken) * (gradient + self.shrink * self.weights)
-        norms = np.linalg.norm(moved, axis=-1, keepdims=True)
-        moved *= np.minimum(1.0, self.radius / np.maximum(norms, 1e-300))
-        self.settled = bool((np.linalg.norm(moved - self.weights, axis=-1) <= self.tolerance).all())
-        self.weights = moved
+        updated = self.weights - self.rate / np.sqrt(self.taken) * (gradient + self.shrink * self.weights)
+        norms = np.linalg.norm(updated, axis=-1, keepdims=True)
+        updated *= np.minimum(1.0, self.radius / np.maximum(norms, 1e-300))
+        self.settled = bool((np.linalg.norm(updated - self.weights, axis=-1) <= self.tolerance).all())
+        self.weights = updated
         if self.taken > self.steps // 2:
-            self._sum += moved
+            self._sum += updated
             self._summed += 1
 
     @property
     def model(self) -> Floats:
-        """The mean over the second half of the steps; before that, the weights as they are."""
+        """The finished model: the mean over the second half of the steps; before that, the current weights."""
         return self._sum / self._summed if self._summed else self.weights

@@ -1,8 +1,8 @@
-"""A device: its records, its own budget, and the one report that it makes for a task.
+"""A device of LDP-FedSGD: its records, its own budget, and the one report that it makes for a task.
 
-What a device needs from outside is an order: the task, its group's number, and the model as it stands. What it gives is
-a report of a few bytes. It decides by itself whether the task is worth it, and never forgets what it answered. Whether
-it answers follows from the order and from its books, never from its records: those are read after the charge.
+A device gets an order (the task, its group's number, the current model) and returns a report of a few bytes. It decides
+by itself whether to answer and remembers every order that it answered. Whether it answers depends on the order and on
+its ledger, never on its records: those are read after the charge.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 ASKED_BY = "learning"
-"""Under this name the vault keeps the orders that a device has answered."""
+"""The vault stores the orders that a device has answered under this requester."""
 ROUNDING = Fraction(1, 10**9)
-"""Of the radius: what floats may add to the norm of weights that a server has pulled back into the ball."""
+"""Relative to the radius: how much float rounding may add to the norm of weights projected into the ball."""
 
 
 @dataclass(frozen=True)
 class Order:
-    """What the server sends to the devices of a group. One that exists has been checked, from itself alone.
+    """What the server sends to the devices of a group. The constructor checks it, by itself alone.
 
     Guarantees: the weights are the task's number of finite floats, and no longer than the task's radius R (at most
     1e9). Every row x of a record lies in [-1, 1]^d, so |w·x| <= R sqrt(d), and neither a score, a slope nor a gradient
@@ -56,22 +56,22 @@ class Order:
 
     @property
     def digest(self) -> bytes:
-        """Tells two orders apart, down to the last bit of the model."""
+        """Identifies the order, down to the last bit of the model."""
         model = keccak(np.ascontiguousarray(self.weights, dtype=">f8").tobytes())
         return tagged("learning order 1", {"task": self.task.digest.hex(), "group": self.group, "model": model.hex()})
 
 
 def _checked_weights(task: Task, weights: object) -> Floats:
-    """The weights as a copy that nobody else can change, or BadRequest."""
+    """Returns the weights as a read-only copy; BadRequest if an honest server cannot have sent them."""
     if not isinstance(weights, np.ndarray) or weights.dtype.kind != "f" or weights.dtype.itemsize > 8:
         raise BadRequest("model", type(weights).__name__, "must be an array of floats")
     if weights.shape != (task.dimension,) or not np.isfinite(weights).all():
         raise BadRequest("model", f"shape {weights.shape}", f"must be {task.dimension} finite numbers")
-    # In fractions: a sum of squares of floats would overflow for the very weights that are to be refused.
+    # In fractions: a float sum of squares would overflow for exactly those weights that must be refused.
     square, radius = sum(Fraction(float(weight)) ** 2 for weight in weights), exact(task.radius, "radius")
     if square > (radius * (1 + ROUNDING)) ** 2:
         raise BadRequest("model", "its norm", f"must be at most {task.radius}, the task's radius")
-    checked = np.array(weights, dtype=np.float64) + 0.0  # -0.0 becomes 0.0: one number, one spelling
+    checked = np.array(weights, dtype=np.float64) + 0.0  # -0.0 becomes 0.0: one number, one representation
     checked.flags.writeable = False
     return checked
 
@@ -79,8 +79,8 @@ def _checked_weights(task: Task, weights: object) -> Floats:
 class Device:
     """Takes part in a task once, on its own budget. Several records of its owner are protected together.
 
-    `most_epsilon` is what its owner agrees to give away in one task, `agreed` (if given) the only attributes, ranges
-    and values that it agrees to be asked about.
+    `max_epsilon` is the most that its owner spends on one task, `agreed` (optional) the only schema, with its ranges
+    and values, that the owner agrees to be asked about.
     """
 
     def __init__(
@@ -94,10 +94,10 @@ class Device:
         self._vault = rooms.vault
 
     def take_part(self, order: Order) -> bytes:
-        """The report: charged on the ledger first, then read, drawn and sealed before it leaves.
+        """Returns the report: charged on the ledger first, then the records are read, the report drawn and sealed.
 
-        The same order again gives the same bits. Another order of the same task is `AlreadyTookPart`, whatever budget
-        is left; an epsilon above the owner's is refused. Nothing is charged then. Refusals never depend on the records.
+        The same order again returns the same bytes. Another order of the same task is `AlreadyTookPart`, whatever
+        budget is left; an epsilon above the owner's is refused. Refusals charge nothing and never depend on records.
         """
         task = order.task
         if exact(task.epsilon, "epsilon") > self.most_epsilon:
@@ -106,22 +106,22 @@ class Device:
             raise BadRequest("attributes", "of the task", "are not those that the owner of this device agreed to")
         key, id = task.digest.hex(), tagged("learning request 1", [self.account.id.hex(), order.digest.hex()])
         epsilon = exact(task.epsilon, "epsilon")
-        asked = RoundOrder(f"learning {key}", task.gradient_schema, epsilon, task.mechanism, task.levels)
+        round_order = RoundOrder(f"learning {key}", task.gradient_schema, epsilon, task.mechanism, task.levels)
         request = Request(id, self.account.id, ASKED_BY, key, {"order": order.digest.hex(), "task": key})
         try:
             self._vault.save_request(request)  # from here on no other order of this task is answered
         except KeyReused:
             raise AlreadyTookPart(f"this device took part in {task.name} already; nothing more is sent") from None
-        return self.account.answer(asked, lambda: self.gradient(order).tolist())
+        return self.account.answer(round_order, lambda: self.gradient(order).tolist())
 
     def gradient(self, order: Order) -> Floats:
-        """The mean gradient over the device's records, clipped to [-1, 1]. Stays on the device.
+        """Returns the mean gradient over the device's records, clipped to [-1, 1]. Stays on the device.
 
-        Whoever has another model of the same dimension overrides this: nothing else depends on what is differentiated.
-        It is called after the charge. Should it fail, or return other than finite numbers, the report is on zeros.
+        Override it for another model of the same dimension: nothing else depends on what is differentiated. It is
+        called after the charge. If it fails, or returns anything but finite numbers, zeros are reported.
         """
         task = order.task
-        found = [task.design.row(record) for record in self.records]
-        rows, targets = np.stack([row for row, _ in found]), np.array([target for _, target in found])
+        pairs = [task.design.row(record) for record in self.records]
+        rows, targets = np.stack([row for row, _ in pairs]), np.array([target for _, target in pairs])
         slopes = task.kind.slopes(rows @ order.weights, targets)
         return clean((slopes[:, None] * rows).mean(axis=0))

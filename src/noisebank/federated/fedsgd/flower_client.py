@@ -1,11 +1,10 @@
-"""The device's half for Flower: a ClientApp that answers orders with noisy reports, on the device's own budget.
+"""Flower client of LDP-FedSGD: a ClientApp that answers orders with noisy reports, on the device's own budget.
 
     app = client_app(lambda context: my_device)     # in a Flower app's client module
 
 `my_device` is a `Device`, or anything of the user's own with `take_part(order) -> bytes`.
 
-A refusal is shown to the server, so it says one of a few fixed things and nothing in its own words: no amount, no name,
-no text of an error.
+The server sees refusals, so a refusal is one of a few fixed texts: no amount, no name, no text of an error.
 """
 
 from __future__ import annotations
@@ -29,21 +28,21 @@ REFUSALS: dict[type[NoisebankError], str] = {
     AlreadyTookPart: "this device took part already",
     BudgetExhausted: "its owner's budget does not allow it",
 }
-"""All that a server is told; whatever else went wrong is `Failed`."""
+"""All that a server learns of an error; anything else is `Failed`."""
 MAX_TASK = 1 << 20
 """Characters of a task's description."""
 
 
 class TakesPart(Protocol):
-    """A device as Flower's half sees it."""
+    """A device as the Flower client uses it."""
 
     def take_part(self, order: Order) -> bytes:
-        """The one report; `Refused` or `Misuse` if there is none."""
+        """Returns the one report; raises `Refused` or `Misuse` if there is none."""
         ...
 
 
 def client_app(device_of: Callable[[Context], TakesPart]) -> ClientApp:
-    """A ClientApp whose `train` sends one report and nothing else."""
+    """Returns a ClientApp whose `train` sends one report and nothing else."""
     from flwr.app import ConfigRecord, Message, RecordDict
     from flwr.clientapp import ClientApp
 
@@ -58,15 +57,15 @@ def client_app(device_of: Callable[[Context], TakesPart]) -> ClientApp:
 
 
 def answer_order(device: Callable[[], TakesPart], content: RecordDict) -> tuple[str, dict[str, Any]]:
-    """All that a device replies to a message: a record's name and what is in it. Never raises an error of a device."""
+    """Returns all that a device replies: the name and content of a Flower record. Never raises a device's error."""
     try:
         return REPORT, {"report": device().take_part(read_order(content))}
-    except Exception as error:  # said to the server, which goes on with the others
+    except Exception as error:  # the server gets a refusal and goes on with the others
         return REFUSAL, dict(refusal(error))
 
 
 def refusal(error: Exception) -> dict[str, str]:
-    """What the server is told of an error: which of a few kinds it is. Flower would send the error's text."""
+    """Returns what the server learns of an error: one of a few kinds. Flower itself would send the error's text."""
     for kind, reason in REFUSALS.items():
         if isinstance(error, kind):
             return {"kind": kind.kind, "reason": reason}
@@ -74,7 +73,7 @@ def refusal(error: Exception) -> dict[str, str]:
 
 
 def written_order(order: Order) -> RecordDict:
-    """An order as the content of a Flower message."""
+    """Returns an order as the content of a Flower message."""
     from flwr.app import ArrayRecord, ConfigRecord, RecordDict
 
     words = ConfigRecord({"task": json.dumps(order.task.public()), "group": order.group})
@@ -82,7 +81,7 @@ def written_order(order: Order) -> RecordDict:
 
 
 def read_order(content: RecordDict) -> Order:
-    """The order in a message; anything else is refused. No record is at hand here: every failure is the message's."""
+    """Returns the order in a message; anything else is refused. No record is open yet: only the message can fail."""
     try:
         words, arrays = content[ORDER], content[MODEL].to_numpy_ndarrays()
         text, (weights,) = words["task"], arrays
@@ -94,7 +93,7 @@ def read_order(content: RecordDict) -> Order:
 
 
 def read_reply(content: RecordDict) -> tuple[bytes | None, str]:
-    """The report in a reply; or None and why there is none."""
+    """Returns the report in a reply and ""; or None and why there is none."""
     try:
         if REPORT in content:
             report: Any = content[REPORT]["report"]

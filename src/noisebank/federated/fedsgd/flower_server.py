@@ -1,4 +1,4 @@
-"""The server's half for Flower: a Strategy that asks each node once, in groups, and steps by their mean report.
+"""Flower server of LDP-FedSGD: a Strategy that asks each node once, in groups, and steps by their mean report.
 
 strategy = LdpFedSgd(task)                      # in a Flower app's server module
 result = strategy.start(grid)                   # result.arrays: the finished model
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from flwr.app import Context
 
 POLL = 0.2
-"""Seconds between looks for nodes that have connected."""
+"""Seconds between checks for connected nodes."""
 
 
 class LdpFedSgd(Strategy):  # type: ignore[misc]
-    """LDP-FedSGD (Algorithm 1). A node is asked once, whatever it replies; a group goes on without who fails.
+    """LDP-FedSGD (Algorithm 1). A node is asked once, whatever it replies; a group goes on without nodes that fail.
 
-    The server cannot take a second report even if it asked for one: devices refuse it (`Device.take_part`). Reports
-    that no device could have sent, and replies of nodes that were not asked, are left out and named in `left_out`.
+    Devices refuse a second report even if a server asks for one (`Device.take_part`). Reports that no device could have
+    sent, and replies of nodes that were not asked, are left out and named in `left_out`.
     """
 
     def __init__(self, task: Task, least: int = 1, patience: float = 60.0) -> None:
@@ -50,7 +50,7 @@ class LdpFedSgd(Strategy):  # type: ignore[misc]
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
-        """Orders for the next nodes that were never asked. The strategy's own weights are what counts."""
+        """Returns orders for the next nodes that were never asked, with the strategy's own weights, not `arrays`."""
         if self.descent.settled:
             self._group = set()
             return []
@@ -63,7 +63,7 @@ class LdpFedSgd(Strategy):  # type: ignore[misc]
     def aggregate_train(
         self, server_round: int, replies: Iterable[Message]
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
-        """One step by the mean of the reports, if there are enough of them."""
+        """Take one step by the mean of the reports, if there are enough of them."""
         reports: dict[str, bytes] = {}
         for reply in replies:
             node = reply.metadata.src_node_id
@@ -76,19 +76,19 @@ class LdpFedSgd(Strategy):  # type: ignore[misc]
             else:
                 reports[str(node)] = report
         self.left_out |= {str(node): "did not reply" for node in self._group}
-        found = collect_reports(self.task, reports)
-        self.left_out |= found.left_out
-        if found.counted < self.least:
+        collected = collect_reports(self.task, reports)
+        self.left_out |= collected.left_out
+        if collected.counted < self.least:
             return None, None
-        self.descent.step(found.mean)
-        self.counted += found.counted
-        metrics = MetricRecord({"reports": found.counted, "left_out": len(self.left_out)})
+        self.descent.step(collected.mean)
+        self.counted += collected.counted
+        metrics = MetricRecord({"reports": collected.counted, "left_out": len(self.left_out)})
         return ArrayRecord([self.descent.weights]), metrics
 
     def configure_evaluate(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
-        """None: an evaluation on devices would be a second, uncharged look at their data."""
+        """Returns no messages: an evaluation on devices would be a second, uncharged look at their data."""
         return []
 
     def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
@@ -96,7 +96,7 @@ class LdpFedSgd(Strategy):  # type: ignore[misc]
         return None
 
     def summary(self) -> None:
-        """Flower asks for a few lines in its log."""
+        """Write the task and its guarantee to Flower's log."""
         from logging import INFO
 
         from flwr.common.logger import log
@@ -105,7 +105,7 @@ class LdpFedSgd(Strategy):  # type: ignore[misc]
         log(INFO, "\t└──> %s", self.task.guarantee)
 
     def start(self, grid: Grid, *arguments: Any, **options: Any) -> Result:
-        """From zero and through all groups, unless said otherwise; the result's arrays are the finished model."""
+        """Run all groups from zero, unless the arguments say otherwise; the result's arrays are the finished model."""
         if not arguments:
             options.setdefault("initial_arrays", ArrayRecord([self.descent.weights]))
         if len(arguments) < 2:
@@ -116,11 +116,11 @@ class LdpFedSgd(Strategy):  # type: ignore[misc]
 
     @property
     def learned(self) -> Learned:
-        """The finished model and what it took."""
+        """The finished model, with the number of steps and reports."""
         return Learned(self.task, np.array(self.descent.model), self.descent.taken, self.counted)
 
     def _fresh_nodes(self, grid: Grid) -> list[int]:
-        """A group's worth of nodes that were never asked; waits for them, and then takes those that are there."""
+        """Returns the nodes of the next group, never asked before: a full group, or after `patience` seconds fewer."""
         deadline = time.monotonic() + self.patience
         while True:
             fresh = sorted(set(grid.get_node_ids()) - self.asked)
@@ -134,7 +134,7 @@ class LdpFedSgd(Strategy):  # type: ignore[misc]
 
 
 def server_app(task: Task, finished: Callable[[LdpFedSgd, Result], None], **settings: Any) -> ServerApp:
-    """A ServerApp that runs the task and hands over what came of it."""
+    """Returns a ServerApp that runs the task and calls `on_finished` with the strategy and its result."""
     app = ServerApp()
 
     @app.main()  # type: ignore[untyped-decorator]

@@ -1,4 +1,4 @@
-"""Noisy gradients of many devices at a time: clip, send k of the d numbers, add noise, average (Algorithms 5 and 6)."""
+"""Noisy gradients of many devices at a time: clip, send k of d numbers with noise, average (Algorithms 5 and 6)."""
 
 from __future__ import annotations
 
@@ -39,53 +39,53 @@ class GradientNoise:
 
     @cached_property
     def one(self) -> Laplace | Mixture | Levels:
-        """What reports a single number."""
-        made = built(self.vector.each)
-        return Levels(made, self.levels) if self.levels and isinstance(made, Mixture) else made
+        """The mechanism that reports a single number."""
+        sampler = built(self.vector.each)
+        return Levels(sampler, self.levels) if self.levels and isinstance(sampler, Mixture) else sampler
 
     def mean(self, slopes: Floats, rows: Floats) -> Floats:
-        """The mean of one report from each device, whose gradient is slope · row."""
+        """Returns the mean of one report per device, whose gradient is slope · row."""
         return np.asarray(self.means(slopes, rows, 1)[0])
 
     def means(self, slopes: Floats, rows: Floats, groups: int) -> Floats:
-        """The same for so many groups of equal size, one after the other: a row of the result for each."""
-        made, each = self.vector, len(rows) // groups
-        indices = choose(len(rows), made.dimension, made.sent)
+        """Returns one mean per group; the devices form `group_count` consecutive groups of equal size."""
+        vector, group_size = self.vector, len(rows) // groups
+        indices = choose(len(rows), vector.dimension, vector.sent)
         sent = slopes[:, None] * np.take_along_axis(rows, indices, axis=1)
         values = self.one.perturb(sent).reshape(-1)  # clips
-        places = indices + (np.arange(len(rows)) // each * made.dimension)[:, None]
-        sums = np.bincount(places.reshape(-1), weights=values, minlength=groups * made.dimension)
-        return np.asarray(made.scale * sums / each).reshape(groups, made.dimension)
+        bins = indices + (np.arange(len(rows)) // group_size * vector.dimension)[:, None]
+        sums = np.bincount(bins.reshape(-1), weights=values, minlength=groups * vector.dimension)
+        return np.asarray(vector.scale * sums / group_size).reshape(groups, vector.dimension)
 
     def worst_variance(self) -> float:
-        """Of one number of one device's report."""
-        scale, one = self.vector.scale, self.one
-        if not isinstance(one, Levels):
+        """Returns the largest variance of one number of one device's report."""
+        scale, mechanism = self.vector.scale, self.one
+        if not isinstance(mechanism, Levels):
             return self.vector.worst_variance()
-        base = one.base.worst_variance()
-        return self.vector.worst_variance() + scale * (one.worst_variance() - base)
+        base = mechanism.base.worst_variance()
+        return self.vector.worst_variance() + scale * (mechanism.worst_variance() - base)
 
 
 class ExactMean:
-    """No noise: what the noisy runs are compared with. Never part of a task."""
+    """The noiseless baseline for comparisons. Never part of a task."""
 
     def mean(self, slopes: Floats, rows: Floats) -> Floats:
-        """The mean of the clipped gradients."""
+        """Returns the mean of the clipped gradients."""
         return np.asarray(self.means(slopes, rows, 1)[0])
 
     def means(self, slopes: Floats, rows: Floats, groups: int) -> Floats:
-        """The same for so many groups of equal size."""
+        """Returns one mean per group, for consecutive groups of equal size."""
         clipped = clean(slopes[:, None] * rows)
         return np.asarray(clipped.reshape(groups, -1, rows.shape[1]).mean(axis=1))
 
 
 def task_noise(task: Task) -> GradientNoise:
-    """As the task says; k and parameters tuned for its dimension."""
+    """Returns the noise of a task; k and parameters tuned for its dimension."""
     return GradientNoise(
         vector_mechanism(task.mechanism, below(exact(task.epsilon, "epsilon")), task.dimension), task.levels
     )
 
 
 def published_noise(name: str, epsilon: float, dimension: int, levels: int = 0) -> GradientNoise:
-    """As printed in chapter 3: for reproductions."""
+    """Returns the noise as printed in chapter 3: for reproductions."""
     return GradientNoise(published_vector_mechanism(name, epsilon, dimension), levels)

@@ -1,4 +1,4 @@
-"""Three linear models and the slope of their loss: all that a gradient needs besides the record itself.
+"""Three linear models (linear, logistic, hinge) with their losses, slopes and errors.
 
 A score is w·x, with x in [-1, 1]^d (the last number is 1: the intercept). The gradient of a record is slope · x. The
 regulariser is no part of it: it is public, so the server adds it without noise.
@@ -19,31 +19,31 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 FARTHEST = 30.0
-"""Scores beyond it say the same to a logistic loss; exp of more would overflow."""
+"""Larger scores make no difference to a logistic slope; exp of more would overflow."""
 
 
 class Model(ABC):
-    """What is learned: a loss of (score, target), and what counts as an error of the finished model."""
+    """A loss of (score, target), and the error measure of the finished model."""
 
     name: str
     error_name: str
     classifies: bool
 
     def usual_rate(self, dimension: int) -> str:
-        """A first step that does no harm: slopes of a class are at most 1, whatever the weights are."""
+        """Returns a safe first learning rate: slopes of a classifier are at most 1, whatever the weights are."""
         return "1"
 
     @abstractmethod
     def slopes(self, scores: Floats, targets: Floats) -> Floats:
-        """d loss / d score. Arrays of any shapes that fit together."""
+        """Returns d loss / d score. Arrays of any shapes that broadcast."""
 
     @abstractmethod
     def losses(self, scores: Floats, targets: Floats) -> Floats:
-        """The loss itself, for tests and for those who want to see it."""
+        """Returns the loss itself: for tests and reports."""
 
     @abstractmethod
     def errors(self, scores: Floats, targets: Floats) -> Floats:
-        """Of each record: 0 or 1 for a class, a squared difference for a number."""
+        """Returns the error of each record: 0 or 1 for a class, a squared difference for a number."""
 
 
 class Linear(Model):
@@ -52,7 +52,7 @@ class Linear(Model):
     name, error_name, classifies = "linear", "mean squared error", False
 
     def usual_rate(self, dimension: int) -> str:
-        """The loss curves by |x|^2, at most d: steps much larger than 1/d overshoot."""
+        """The curvature of the loss is |x|^2, at most d: steps much larger than 1/d overshoot."""
         return f"{1.5 / dimension:.4g}"
 
     def slopes(self, scores: Floats, targets: Floats) -> Floats:
@@ -103,7 +103,7 @@ MODELS: dict[str, Model] = {model.name: model for model in (Linear(), Logistic()
 
 
 def model_named(name: str) -> Model:
-    """One of the three."""
+    """Returns the model of this name."""
     if name not in MODELS:
         raise BadRequest("model", name, f"must be one of {', '.join(MODELS)}")
     return MODELS[name]

@@ -1,9 +1,9 @@
-"""Participations on the ledger: an account of pure epsilon for a task, a cell of its cube for each device.
+"""Participations of devices on the ledger: per task an account of pure epsilon, per device a cell of its cube.
 
 A group's participation charges the cells of its devices, in one transaction, before any of their reports is drawn. The
 account's budget is one participation, and a cube's spend is its largest cell: so a device that was charged cannot be
-charged again, whoever asks. The contract sees to that, not this module. That a cell keeps standing for the same device
-is this module's part: a task is tied to the table that it began with (`keep_table`).
+charged again, whoever asks. The contract enforces that, not this module. This module makes sure that a cell always
+stands for the same device: a task is bound to the table that it began with (`bind_table`).
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 ABOUT_LEARNING = 65
-"""The public byte of a group's participation."""
+"""The public category byte of a group's participation."""
 CUBE = 1
 RAISE_DELAY = 86_400
 OPENING = keccak(b"noisebank learning tasks")
-"""The turn of whoever opens a task: two gateways must not open the same one twice."""
+"""The lock for opening tasks: two gateways must not open the same one twice."""
 KEPT_BY, TABLE = "learning table", "table"
-"""Under these the vault keeps the fingerprint of a task's table."""
+"""Requester and key under which the vault stores the fingerprint of a task's table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What the vault keeps for a task."""
+    """What the vault stores for a task."""
 
     task: Task
     secret: bytes
@@ -63,24 +63,24 @@ class LearningAccount:
 
     @property
     def state(self) -> AccountState:
-        """Budget and spend, in epsilon: what the device that gave most has given."""
+        """Budget and spend, in epsilon; spend is that of the device that spent most."""
         return self._rooms.ledger.account(self.id)
 
     def order(self) -> NDArray[np.int64]:
-        """Which device (row of a simulated table) has which cell: an order that nobody chose, the same every time."""
+        """Returns the device (row of a simulated table) of each cell: a fixed permutation that nobody chose."""
         seed = int.from_bytes(derived_salt(self._secret, "order", b""), "big")
         return np.asarray(simulation(seed).permutation(self.task.devices))
 
     def keep_table(self, digest: bytes) -> None:
-        """Ties the task to a table, once: afterwards every other one is `TableChanged`. Nothing is charged.
+        """Bind the task to a table, once: afterwards every other one is `TableChanged`. Nothing is charged.
 
         Cells stand for rows, so the same people in another order would be other devices: some would report twice, and
-        the books would not know. The digest covers the rows in their order; the vault keeps it salted. The order in
-        which rows are asked is part of it: it comes from numpy's generator, which a later version may change.
+        the ledger would not show it. The digest covers the rows in their order; the vault stores it salted. The order
+        in which rows are asked is part of it: it comes from numpy's generator, which a later version may change.
         """
         order = np.ascontiguousarray(self.order(), dtype=">i8").tobytes()
         salt = derived_salt(self._secret, TABLE, b"")
-        kept = commitment(salt, keccak(digest, keccak(order))).hex()
+        fingerprint = commitment(salt, keccak(digest, keccak(order))).hex()
         vault = self._rooms.vault
         with _turn(self._rooms, self.id):
             if vault.request_under(self.id, KEPT_BY, TABLE) is None and self.charged():
@@ -88,9 +88,9 @@ class LearningAccount:
                     f"{self.task.name} began before tables were fingerprinted, so nobody can tell whether this is its "
                     "table. Start another task, under another name, with people who did not take part"
                 )
-            id = tagged("learning table 1", {"account": self.id.hex(), "table": kept})
+            id = tagged("learning table 1", {"account": self.id.hex(), "table": fingerprint})
             try:
-                vault.save_request(Request(id, self.id, KEPT_BY, TABLE, {"table": kept}))
+                vault.save_request(Request(id, self.id, KEPT_BY, TABLE, {"table": fingerprint}))
             except KeyReused:
                 raise TableChanged(
                     f"{self.task.name} goes on with the table that it began with, unchanged and in the same order: "
@@ -98,7 +98,7 @@ class LearningAccount:
                 ) from None
 
     def charge(self, start: int, stop: int) -> Reservation:
-        """Charges the devices start .. stop - 1, once: asked again for the same group it is the same reservation.
+        """Charge the devices start .. stop - 1, once: a repeated call for the same group returns the same reservation.
 
         Durable on return. `AlreadyTookPart` if any of them was charged in another group; nothing is charged then.
         """
@@ -107,30 +107,29 @@ class LearningAccount:
         name = f"{start}-{stop}".encode()
         query = commitment(derived_salt(self._secret, "group", name), self.task.digest)
         id = tagged("learning group 1", {"account": self.id.hex(), "group": query.hex()})
-        found = self._rooms.ledger.reservation(self.id, id)
-        if found is not None:
-            return found
-        if self.state.budget > self.task.charge:  # somebody raised it: the task still has one participation a device
+        earlier = self._rooms.ledger.reservation(self.id, id)
+        if earlier is not None:
+            return earlier
+        if self.state.budget > self.task.charge:  # somebody raised it: still one participation per device
             self._refuse_charged(start, stop)
         cost, run = self.task.charge, Run(start, stop)
         claim = Claim(self.id, id, query, THE_OWNER, ABOUT_LEARNING, cost, cost, CUBE, (run,))
         try:
-            (made,) = self._rooms.ledger.reserve(claim)
+            (reservation,) = self._rooms.ledger.reserve(claim)
         except BudgetExhausted:
             self._refuse_charged(start, stop)
             raise  # nobody was charged before: the budget was lowered
-        return made
+        return reservation
 
     def charged(self) -> tuple[tuple[int, int], ...]:
-        """The devices that took part, by groups, in the ledger's order."""
-        found = self._rooms.ledger.reservations(self.id)
-        return tuple((run.start, run.stop) for reservation in found for run in reservation.runs)
+        """Returns the devices that took part as (start, stop) of each group, in the ledger's order."""
+        reservations = self._rooms.ledger.reservations(self.id)
+        return tuple((run.start, run.stop) for reservation in reservations for run in reservation.runs)
 
     def group_mean(self, start: int, stop: int, draw: Callable[[], Floats]) -> Floats:
-        """The mean report of a group: charged, drawn, sealed, published; asked again: the same bits.
+        """Returns the mean report of a group: charged, drawn, sealed, published; a repeated call returns the same bits.
 
-        `draw` is called once in the life of a group unless a crash came before its result was sealed; what was lost
-        then had been seen by nobody.
+        `draw` is called once per group, ever, unless a crash came before its result was sealed: nobody had seen that.
         """
         with _turn(self._rooms, self.id):
             reservation = self.charge(start, stop)  # spent from here on
@@ -146,14 +145,14 @@ class LearningAccount:
         return np.array([float.fromhex(number) for number in sealed.body["mean"]])
 
     def means(self) -> list[Floats]:
-        """The mean reports that were published, in the ledger's order, up to the first that is not at hand."""
-        found = []
+        """Returns the published mean reports in the ledger's order, up to the first that the vault does not have."""
+        means = []
         for reservation in self._rooms.ledger.reservations(self.id):
             sealed = self._rooms.vault.answer(reservation.id) if reservation.answer is not None else None
             if sealed is None or sealed.digest != reservation.answer:
                 break
-            found.append(np.array([float.fromhex(number) for number in sealed.body["mean"]]))
-        return found
+            means.append(np.array([float.fromhex(number) for number in sealed.body["mean"]]))
+        return means
 
     def _seal(self, reservation: Reservation, mean: Floats) -> Sealed:
         body = {
@@ -177,7 +176,7 @@ class LearningAccount:
 
 
 def open_task(rooms: Rooms, task: Task, raise_delay: int = RAISE_DELAY) -> LearningAccount:
-    """Opens a task's account: the vault's row first, then the ledger's account and its cube."""
+    """Open a task's account: the vault's row first, then the ledger's account and its cube."""
     with _turn(rooms, OPENING):
         if any(account.task.name == task.name for account in tasks(rooms)):
             raise BadRequest("name", task.name, "is a task of this bank already")
@@ -185,7 +184,7 @@ def open_task(rooms: Rooms, task: Task, raise_delay: int = RAISE_DELAY) -> Learn
 
 
 def open_or_resume(rooms: Rooms, task: Task) -> LearningAccount:
-    """The task of this name, opened now or earlier. Earlier under other terms: refused."""
+    """Returns the task of this name, opened now or earlier. Refused if it was opened with other terms."""
     with _turn(rooms, OPENING):
         for account in tasks(rooms):
             if account.task.name == task.name:
@@ -198,43 +197,43 @@ def open_or_resume(rooms: Rooms, task: Task) -> LearningAccount:
 def _opened(rooms: Rooms, task: Task, raise_delay: int) -> LearningAccount:
     secret, salt = rooms.entropy.token(), rooms.entropy.token()
     data = commitment(salt, task.digest)
-    kept = opened_by(rooms.ledger) | {"learning": task.public(), "secret": secret.hex(), "data_salt": salt.hex()}
-    rooms.vault.save_opening(data, kept)
+    row = opened_by(rooms.ledger) | {"learning": task.public(), "secret": secret.hex(), "data_salt": salt.hex()}
+    rooms.vault.save_opening(data, row)
     id = rooms.ledger.open_account(Opening(task.charge, task.digest, data, raise_delay, Unit.EPSILON))
     return _with_cube(LearningAccount(id, Kept(task, secret), rooms), rooms)
 
 
 def tasks(rooms: Rooms) -> tuple[LearningAccount, ...]:
-    """All tasks of this bank."""
-    found = []
+    """Returns all tasks of this bank, oldest first."""
+    accounts = []
     for state in rooms.ledger.books.accounts():
-        kept = own_row(rooms.ledger, rooms.vault, state)
-        if kept is not None and "learning" in kept and state.unit is Unit.EPSILON:
-            task = Task.from_public(kept["learning"])
+        row = own_row(rooms.ledger, rooms.vault, state)
+        if row is not None and "learning" in row and state.unit is Unit.EPSILON:
+            task = Task.from_public(row["learning"])
             if task.digest != state.policy:
                 raise Tampered(f"the vault's task {task.name} is not the one on the ledger")
-            found.append(LearningAccount(state.account, Kept(task, bytes.fromhex(kept["secret"])), rooms))
-    return tuple(found)
+            accounts.append(LearningAccount(state.account, Kept(task, bytes.fromhex(row["secret"])), rooms))
+    return tuple(accounts)
 
 
 def task_account(rooms: Rooms, name: str) -> LearningAccount:
-    """One task by its name."""
-    found = {account.task.name: account for account in tasks(rooms)}
-    if name not in found:
-        raise BadRequest("task", name, f"is not open; this bank has {', '.join(sorted(found)) or 'none yet'}")
-    return _with_cube(found[name], rooms)
+    """Returns the task of this name."""
+    accounts = {account.task.name: account for account in tasks(rooms)}
+    if name not in accounts:
+        raise BadRequest("task", name, f"is not open; this bank has {', '.join(sorted(accounts)) or 'none yet'}")
+    return _with_cube(accounts[name], rooms)
 
 
 @contextmanager
 def _turn(rooms: Rooms, name: bytes) -> Iterator[None]:
-    """One at a time, over all gateways; then what others did before is known here."""
+    """Hold the lock `name` across all gateways, with the ledger's newest state."""
     with rooms.vault.turns([name]):
         rooms.ledger.refresh()
         yield
 
 
 def _with_cube(account: LearningAccount, rooms: Rooms) -> LearningAccount:
-    """A crash may have come between the account and its cube."""
+    """Returns the account with its cube: a crash may have come between the two."""
     if not account.state.cubes:
         rooms.ledger.add_cube(account.id, 1 << (account.task.devices - 1).bit_length())
     return account

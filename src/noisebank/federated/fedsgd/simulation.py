@@ -1,8 +1,8 @@
-"""A whole task in one process: every row of a table is a device. Vectorised; with a ledger or without.
+"""Run a whole task in one process: every row of a table is a device. Vectorised; with a ledger or without.
 
-With a ledger it is the real thing but for the devices: each group is charged before its reports are drawn, the mean
-report is sealed and published, and a task that was cut off goes on where it stopped, with the same bits and the same
-table: another one, or the same rows in another order, is refused.
+With a ledger only the devices are simulated: each group is charged before its reports are drawn, the mean report is
+sealed and published, and an interrupted task resumes with the same bits and the same table: another table, or the
+same rows in another order, is refused.
 """
 
 from __future__ import annotations
@@ -32,40 +32,40 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """A finished model: its weights in the order of `columns`, and what it took."""
+    """A finished model: its weights in the order of `Design.column_names`, and how many took part."""
 
     task: Task
     weights: Floats
     groups: int
     devices: int
-    """That took part."""
+    """Devices that took part."""
 
     def scores(self, rows: Floats) -> Floats:
-        """w·x for each row."""
+        """Returns w·x for each row."""
         return np.asarray(rows @ self.weights)
 
     def error(self, rows: Floats, targets: Floats) -> float:
-        """Misclassification rate or mean squared error over these rows."""
+        """Returns the misclassification rate or mean squared error over these rows."""
         return float(self.task.kind.errors(self.scores(rows), targets).mean())
 
     def plain(self) -> dict[str, Any]:
-        """For --json, and for whoever wants to use the model."""
-        named = dict(zip(self.task.design.columns, map(float, self.weights), strict=True))
-        return {"model": self.task.model, "weights": named, "groups": self.groups, "devices": self.devices}
+        """Returns what --json prints."""
+        weights = dict(zip(self.task.design.columns, map(float, self.weights), strict=True))
+        return {"model": self.task.model, "weights": weights, "groups": self.groups, "devices": self.devices}
 
 
 def learn(
     task: Task, rows: Floats, targets: Floats, account: LearningAccount | None = None,
     progress: Progress = lambda done, total: None, source: bytes = b"",
 ) -> Learned:  # fmt: skip
-    """Runs the task over a table whose rows are the devices; without an account nothing is charged: a rehearsal.
+    """Run the task over a table whose rows are the devices; without an account nothing is charged: a rehearsal.
 
-    `source` is a digest of where the rows come from (a file), so that people whose rows look alike are told apart too.
+    `source_digest` is that of the file the rows come from: it also distinguishes tables whose rows look alike.
     """
     if rows.shape != (task.devices, task.dimension) or targets.shape != (task.devices,):
         raise BadRequest("table", f"{rows.shape}", f"must have {task.devices} rows of {task.dimension} numbers")
-    if not (np.abs(rows).max() <= 1.0 and np.abs(targets).max() <= 1.0):  # NaN is not, either
-        raise BadRequest("table", "its numbers", "must lie in [-1, 1], as `Design.rows` makes them")
+    if not (np.abs(rows).max() <= 1.0 and np.abs(targets).max() <= 1.0):  # also refuses NaN
+        raise BadRequest("table", "its numbers", "must lie in [-1, 1], as `Design.build_rows` makes them")
     if account is not None:
         if account.task.digest != task.digest:
             raise BadRequest("account", account.task.name, "is another task's")
@@ -87,12 +87,12 @@ def learn(
 
 
 def _spelled(numbers: Floats) -> bytes:
-    """Floats as bytes, the same on every machine."""
+    """Returns floats as bytes, the same on every machine."""
     return np.ascontiguousarray(numbers, dtype=">f8").tobytes()
 
 
 def learned_so_far(account: LearningAccount) -> Learned:
-    """The model after the groups that have reported, from the sealed reports alone: nobody is asked anything."""
+    """Returns the model after the groups that have reported, from the sealed reports alone: no device is asked."""
     descent = Descent.of(account.task)
     for mean in account.means():
         descent.step(mean)
@@ -102,5 +102,5 @@ def learned_so_far(account: LearningAccount) -> Learned:
 def noisy_mean(
     kind: Model, noise: GradientNoise | ExactMean, weights: Floats, rows: Floats, targets: Floats
 ) -> Floats:  # fmt: skip
-    """One report from each row's device on its gradient at these weights; their mean."""
+    """Returns the mean of one report per row's device on its gradient at these weights."""
     return noise.mean(kind.slopes(rows @ weights, targets), rows)

@@ -1,4 +1,4 @@
-"""A CSV or Parquet file as columns, for simulations: there a row stands for a device, and Python plays all devices."""
+"""Read a CSV or Parquet file by columns, for simulations in which each row is a device."""
 
 from __future__ import annotations
 
@@ -18,36 +18,41 @@ from noisebank.federated.ldp import Number
 
 
 def read_columns(path: Path, design: Design) -> dict[str, Any]:
-    """The design's attributes: numbers as floats, categories as text. Never quotes a value of the table."""
+    """Returns the columns of the design's attributes: numbers as floats, categories as text. Errors quote no value."""
     import duckdb
 
     if path.suffix.lower() not in (".csv", ".parquet") or not path.is_file():
         raise BadTable(f"{path} is no .csv or .parquet file")
     is_csv = path.suffix.lower() == ".csv"
     reader = _csv_reader(path) if is_csv else "read_parquet(?)"
-    parts = design.schema.attributes
+    attributes = design.schema.attributes
     chosen = ", ".join(
-        f"CAST({_quoted(part.name)} AS {'DOUBLE' if isinstance(part, Number) else 'VARCHAR'})" for part in parts
+        f"CAST({_quoted(attribute.name)} AS {'DOUBLE' if isinstance(attribute, Number) else 'VARCHAR'})"
+        for attribute in attributes
     )
     try:
         with connected() as connection:
-            found = connection.execute(f"SELECT {chosen} FROM {reader}", [str(path)]).fetchnumpy()
+            read = connection.execute(f"SELECT {chosen} FROM {reader}", [str(path)]).fetchnumpy()
     except duckdb.Error as error:
         what = "a column is missing" if "not found" in str(error) else "a column cannot be read as the schema says"
-        raise BadTable(f"{path.name}: {what}; the schema has {', '.join(part.name for part in parts)}") from None
-    rows = len(next(iter(found.values()), ()))
+        raise BadTable(
+            f"{path.name}: {what}; the schema has {', '.join(attribute.name for attribute in attributes)}"
+        ) from None
+    rows = len(next(iter(read.values()), ()))
     if is_csv and rows != csv_rows(path, header=True, blank_rows=len(csv_header(path)) == 1):
         raise BadTable(f"{path.name} has other rows than DuckDB reads")  # one person would be several devices
     columns: dict[str, Any] = {}
-    for part, values in zip(parts, found.values(), strict=True):
+    for attribute, values in zip(attributes, read.values(), strict=True):
         if np.ma.getmaskarray(values).any():
-            raise BadTable(f"{path.name}: column {part.name} has missing values; a device without one takes no part")
-        columns[part.name] = values
+            raise BadTable(
+                f"{path.name}: column {attribute.name} has missing values; a device without one takes no part"
+            )
+        columns[attribute.name] = values
     return columns
 
 
 def _csv_reader(path: Path) -> str:
-    """Nothing is guessed from the rows: neither types nor line ends."""
+    """Returns the SQL that reads the file; neither types nor line ends are guessed from the rows."""
     csv_rows(path, header=True, blank_rows=True)  # refuses a file whose lines are not all lines
     columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in csv_header(path))
     end = "\\r\\n" if line_end(path) == b"\r\n" else "\\n"
@@ -58,7 +63,7 @@ def _csv_reader(path: Path) -> str:
 
 
 def file_digest(path: Path) -> bytes:
-    """Of the bytes of a file. Secret: a guess at the table could be checked against it."""
+    """Returns the SHA-256 of a file. Secret: a guess at the table could be checked against it."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").digest()

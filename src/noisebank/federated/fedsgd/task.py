@@ -1,7 +1,7 @@
-"""What devices are asked to take part in: model, attributes, epsilon, mechanism, groups. Public, and fixed by a digest.
+"""The public terms of a learning task: model, attributes, epsilon, mechanism, groups; fixed by a digest.
 
-The digest is the account's policy on the ledger, so everybody can tell that the task that a device was charged for is
-the one it was shown.
+The digest is the account's policy on the ledger, so everybody can check that a device was charged for the task that it
+was shown.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from noisebank.federated.ldp.levels import MAX_LEVELS
 from noisebank.federated.ldp.parameters import checked_epsilon
 
 MOST_DEVICES = 1 << 20
-"""Cells of one cube on the ledger."""
+"""As many as one cube on the ledger has cells."""
 STEP_FIELDS = ("rate", "shrink", "radius", "tolerance")
 
 
 @dataclass(frozen=True)
 class Task:
-    """One task of LDP-FedSGD (Algorithm 1). Numbers of the descent are texts: a digest has no place for floats.
+    """One task of LDP-FedSGD (Algorithm 1). Numbers of the descent are texts, since digests exclude floats.
 
-    The server's step after group t is  w - rate/sqrt(t) (mean report + shrink w),  pulled back to the ball of `radius`.
-    The finished model is the mean over the second half of the steps, which takes most of the noise out of it.
+    The server's step after group t is  w - rate/sqrt(t) (mean report + shrink w),  projected to the ball of `radius`.
+    The finished model is the mean over the second half of the steps, which averages out most of the noise.
     """
 
     name: str
@@ -78,17 +78,17 @@ class Task:
 
     @property
     def kind(self) -> Model:
-        """The model's loss and errors."""
+        """The model, with its loss and errors."""
         return model_named(self.model)
 
     @property
     def dimension(self) -> int:
-        """Numbers in a gradient."""
+        """How many numbers a gradient has."""
         return self.design.dimension
 
     @property
     def groups(self) -> int:
-        """Whole groups: devices that do not fill one are never asked."""
+        """Number of full groups: devices that do not fill one are never asked."""
         return self.devices // self.group
 
     @property
@@ -98,16 +98,16 @@ class Task:
 
     @cached_property
     def gradient_schema(self) -> Schema:
-        """A gradient as a record of numbers in [-1, 1]: what a device reports on."""
-        return Schema(tuple(Number(f"w{place}") for place in range(self.dimension)))
+        """The schema of a gradient as a record of numbers in [-1, 1]: what a device reports on."""
+        return Schema(tuple(Number(f"w{index}") for index in range(self.dimension)))
 
     def members(self, group: int) -> tuple[int, int]:
-        """Devices start .. stop - 1 are group number `group` (0, 1, ...): every device is in one group at most."""
+        """Returns (start, stop) of group number `group` (0, 1, ...): every device is in at most one group."""
         _whole("group number", group, 0, self.groups - 1)
         return group * self.group, (group + 1) * self.group
 
     def public(self) -> dict[str, Any]:
-        """Everything, as plain texts and whole numbers."""
+        """Returns all terms as texts and whole numbers."""
         return {
             "name": self.name,
             "model": self.model,
@@ -126,23 +126,23 @@ class Task:
 
     @staticmethod
     def from_public(plain: Mapping[str, Any]) -> Task:
-        """The task in a plain form; anything else in it is refused."""
-        given = dict(plain)
+        """Returns the task that `to_json` describes; unknown fields are refused."""
+        fields = dict(plain)
         try:
-            attributes = tuple(_attribute(entry) for entry in given.pop("attributes"))
-            design = Design(Schema(attributes), given.pop("target"))
-            return Task(design=design, **given)
+            attributes = tuple(_attribute(entry) for entry in fields.pop("attributes"))
+            design = Design(Schema(attributes), fields.pop("target"))
+            return Task(design=design, **fields)
         except (TypeError, KeyError, ValueError, AttributeError, OverflowError):
             raise BadRequest("task", "its description", "is no task of this version") from None
 
     @cached_property
     def digest(self) -> bytes:
-        """What the ledger and every device know the task by."""
+        """Identifies the task on the ledger and on every device."""
         return tagged("learning task 1", self.public())
 
     @property
     def guarantee(self) -> str:
-        """What a device that takes part is promised, in a sentence."""
+        """The guarantee of a device that takes part, in a sentence."""
         return (
             f"each device: epsilon {self.epsilon}, delta 0 (pure local differential privacy) for its whole record, "
             "against everybody including the server, for all that it ever sends in this task; one participation"
@@ -155,7 +155,7 @@ def _whole(parameter: str, value: object, low: int, high: int) -> None:
 
 
 def _plain(attribute: Number | Category) -> list[Any]:
-    """repr of a float reads back as the same float."""
+    """Returns one attribute as texts; the repr of a float reads back as the same float."""
     if isinstance(attribute, Number):
         return ["number", attribute.name, repr(attribute.low), repr(attribute.high)]
     return ["category", attribute.name, *attribute.values]

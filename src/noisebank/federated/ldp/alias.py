@@ -1,4 +1,4 @@
-"""Drawing from a finite law by table, one 64-bit word a draw, with whole-number weights and no rounding."""
+"""Alias tables: draw from a finite distribution with integer weights, one 64-bit word per draw, without rounding."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 WORDS = 1 << 64
+"""How many 64-bit words there are: the denominator of every probability in this package."""
 
 
 def whole(masses: Sequence[float], total: int) -> list[int]:
-    """Integers in proportion to the masses, adding up to `total`; what rounding leaves goes to the largest."""
-    mass = fsum(masses)
-    weights = [int(part / mass * total) for part in masses]
+    """Returns integers in proportion to `masses` that add up to `total`; the largest takes the rounding remainder."""
+    mass_sum = fsum(masses)
+    weights = [int(mass / mass_sum * total) for mass in masses]
     weights[weights.index(max(weights))] += total - sum(weights)
     return weights
 
@@ -49,17 +50,17 @@ class Table:
         self._other = np.array(other, dtype=np.int64)
 
     def draw(self, words: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """One outcome a word: the top bits choose a cell, the rest one of the cell's two outcomes."""
+        """Returns one outcome per word: the top bits choose a cell, the rest one of the cell's two outcomes."""
         shift = np.uint64(64 - self.bits)
         cells = (words >> shift).view(np.int64)
         rest = words & np.uint64((WORDS >> self.bits) - 1)
         return np.where(rest < self._keep[cells], cells, self._other[cells])
 
     def counts(self) -> list[int]:
-        """How many words lead to each cell's number: the weights, recomputed from the table."""
+        """Returns how many words lead to each outcome: the weights, recomputed from the table."""
         room = WORDS >> self.bits
-        found = [0] * len(self._keep)
+        counts = [0] * len(self._keep)
         for cell, (keep, other) in enumerate(zip(self._keep.tolist(), self._other.tolist(), strict=True)):
-            found[cell] += keep
-            found[other] += room - keep
-        return found
+            counts[cell] += keep
+            counts[other] += room - keep
+        return counts

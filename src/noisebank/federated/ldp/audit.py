@@ -1,4 +1,4 @@
-"""Is it eps-LDP? Two independent answers: from the exact law, and from what comes out."""
+"""Two independent checks that a mechanism is eps-LDP: from its exact output law, and from samples of its reports."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ CUTS = 256
 
 
 def exact_ratio(mechanism: Mechanism, inputs: Sequence[float]) -> Fraction | float:
-    """The true maximal likelihood ratio over all outputs and all pairs of these inputs, in exact arithmetic."""
+    """Returns the largest likelihood ratio over all outputs and all pairs of these inputs, in exact arithmetic."""
     return likelihood_ratio([mechanism.law(x) for x in inputs])
 
 
 def keeps_promise(mechanism: Mechanism, inputs: Sequence[float]) -> bool:
-    """Whether that ratio is at most e^eps: no tolerance, e^eps rounded down."""
+    """Whether `exact_ratio` is at most e^eps: no tolerance, e^eps rounded down."""
     return exact_ratio(mechanism, inputs) <= exp_below(mechanism.epsilon)
 
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """`lower`: with this confidence the mechanism is not eps-LDP for any eps below it."""
+    """With this confidence the mechanism is not eps-LDP for any eps below `epsilon_lower_bound`."""
 
     claimed: float
     lower: float
@@ -43,7 +43,7 @@ class Audit:
 
     @property
     def refuted(self) -> bool:
-        """The samples contradict the claim."""
+        """Whether the samples contradict the claimed epsilon."""
         return self.lower > self.claimed
 
 
@@ -53,11 +53,11 @@ def audit(
     samples: int = 1_000_000,
     confidence: float = 1.0 - 1e-6,
 ) -> Audit:
-    """Draw `samples` reports on -1 and on +1 and look for an event that tells them apart better than e^claimed.
+    """Draw `samples` reports on -1 and on +1 and look for an event more than e^claimed times as likely on +1.
 
-    Events are "the report is at least y" (for these mechanisms the most telling ones). One half of the samples chooses
-    y, the other measures both probabilities with Chernoff-KL bounds, so the verdict holds for any sample size: a
-    mechanism that keeps its promise is refuted with probability at most 1 - confidence.
+    Events are "the report is at least y" (for these mechanisms the most informative ones). One half of the samples
+    chooses y, the other measures both probabilities with Chernoff-KL bounds, so the verdict holds for any sample size:
+    a mechanism that is eps-LDP is refuted with probability at most 1 - confidence.
     """
     if samples < 1000 or not 0.0 < confidence < 1.0:
         raise BadRequest("samples", samples, "at least 1000, confidence in (0, 1)")
@@ -70,13 +70,14 @@ def audit(
 
 
 def _lower(high: NDArray[np.float64], low: NDArray[np.float64], cut: float, chance: float) -> float:
+    """Returns a lower bound on ln(P(high >= cut) / P(low >= cut)); each of two bounds may fail."""
     often = _bound(int(np.count_nonzero(high >= cut)), len(high), chance, upper=False)
     seldom = _bound(int(np.count_nonzero(low >= cut)), len(low), chance, upper=True)
     return log(often / seldom) if often > 0.0 else -inf
 
 
 def _bound(hits: int, draws: int, chance: float, upper: bool) -> float:
-    """A one-sided bound on a probability that fails with at most this chance: draws KL(hits/draws, p) = ln 1/chance."""
+    """Returns a one-sided bound p that fails with at most this chance: draws KL(hits/draws, p) = ln 1/chance."""
     share, allowed = hits / draws, log(1.0 / chance) / draws
     inside, outside = share, 1.0 if upper else 0.0
     for _ in range(60):
@@ -89,7 +90,7 @@ def _bound(hits: int, draws: int, chance: float, upper: bool) -> float:
 
 
 def _divergence(share: float, p: float) -> float:
-    """KL divergence of two coins."""
+    """Returns the Kullback-Leibler divergence between coins of probability `share` and `p`."""
     if not 0.0 < p < 1.0:
         return 0.0 if share == p else inf
     first = share * log(share / p) if share > 0.0 else 0.0

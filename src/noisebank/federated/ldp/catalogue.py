@@ -1,4 +1,4 @@
-"""Mechanisms by name."""
+"""Factory of the mechanisms for one number, by their names (`MECHANISM_NAMES`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["NAMES", "built", "mechanism"]
 
 
 def mechanism(name: str = "best", epsilon: float = 1.0, scale: float = 1.0) -> Laplace | Mixture:
-    """The named mechanism for one number in [-1, 1] under epsilon-LDP.
+    """Returns the named mechanism for one number in [-1, 1] under epsilon-LDP.
 
     `scale` = d/k tunes it for a value that is sent with probability k/d (see `vectors`).
     """
@@ -21,5 +21,5 @@ def mechanism(name: str = "best", epsilon: float = 1.0, scale: float = 1.0) -> L
 
 @lru_cache(maxsize=256)
 def built(wanted: Parameters) -> Laplace | Mixture:
-    """The sampler for these parameters."""
+    """Returns the sampler for these parameters."""
     return Laplace(wanted) if wanted.name == "laplace" else Mixture(wanted)

@@ -1,9 +1,9 @@
-"""Categorical answers under eps-LDP: k-ary randomised response, or optimised unary encoding where it is better.
+"""Frequency oracles: categorical answers under eps-LDP by k-ary randomised response or optimised unary encoding.
 
 The two standard frequency oracles of Wang, Blocki, Li and Jha, "Locally Differentially Private Protocols for Frequency
 Estimation", USENIX Security 2017; per-report variance (e^eps + k - 2) / (e^eps - 1)^2 and 4 e^eps / (e^eps - 1)^2 for
-a rare value, so randomised response serves up to about 3 e^eps + 2 values. Probabilities are whole numbers of 2^64-ths,
-rounded so that no ratio passes e^eps.
+a rare value, so randomised response is better up to about 3 e^eps + 2 values. Probabilities are whole numbers of
+2^64-ths, rounded so that no ratio exceeds e^eps.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import numpy as np
 
 from noisebank.core.entropy import uniform_words
 from noisebank.core.errors import BadRequest
+from noisebank.federated.ldp.alias import WORDS
 from noisebank.federated.ldp.law import exp_below
 from noisebank.federated.ldp.parameters import checked_epsilon
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-WORDS = 1 << 64
 HALF = np.uint64(1 << 63)
 
 
@@ -51,7 +51,7 @@ class Oracle:
 
     @property
     def kind(self) -> str:
-        """Which of the two oracles it is."""
+        """The name of the protocol in use."""
         return "unary encoding" if self.unary else "randomised response"
 
     @property
@@ -65,16 +65,16 @@ class Oracle:
         return Fraction(self.other, self.total)
 
     def ratio(self) -> Fraction:
-        """The largest likelihood ratio of a report between two true values, exactly."""
+        """Returns the largest likelihood ratio of a report between two true values, exactly."""
         return self.p * (1 - self.q) / (self.q * (1 - self.p)) if self.unary else self.p / self.q
 
     def variance(self, frequency: float = 0.0) -> float:
-        """Of one report on a value that this share of the people has."""
+        """Returns the variance of one report on a value that this share of the people has."""
         p, q = float(self.p), float(self.q)
         return (frequency * p * (1 - p) + (1 - frequency) * q * (1 - q)) / (p - q) ** 2
 
     def draw(self, values: ArrayLike) -> NDArray[np.uint8]:
-        """One row of flags for each value."""
+        """Returns one row of flags per value."""
         array = np.asarray(values)
         inside = array.dtype.kind in "iu" and (not array.size or (array.min() >= 0 and array.max() < self.size))
         if array.ndim != 1 or not inside:
@@ -90,32 +90,33 @@ class Oracle:
         return flags.view(np.uint8)
 
     def _response(self, values: NDArray[np.int64]) -> NDArray[np.uint8]:
-        said = self._say(values)
+        responses = self._say(values)
         flags = np.zeros((len(values), self.size), dtype=np.uint8)
-        flags[np.arange(len(values)), said] = 1
+        flags[np.arange(len(values)), responses] = 1
         return flags
 
     def _say(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Returns the true value with probability p, else one of the others; words beyond the total are drawn again."""
         words = uniform_words(len(values))
         lie = ((words - np.uint64(self.own)) // np.uint64(self.other)).view(np.int64)
         lie += lie >= values
-        said = np.where(words < np.uint64(self.own), values, lie)
+        responses = np.where(words < np.uint64(self.own), values, lie)
         again = np.flatnonzero(words >= np.uint64(self.total)) if self.total < WORDS else np.empty(0, np.int64)
         if len(again):
-            said[again] = self._say(values[again])
-        return said
+            responses[again] = self._say(values[again])
+        return responses
 
     def value(self, flags: ArrayLike) -> NDArray[np.float64]:
-        """Unbiased reports on each value's indicator, one row a report."""
+        """Returns unbiased estimates of each value's indicator, one row per report."""
         p, q = float(self.p), float(self.q)
         return (np.asarray(flags, dtype=np.float64) - q) / (p - q)
 
 
 def response_variance(epsilon: float, size: int) -> float:
-    """Of randomised response, for a rare value: (e^eps + k - 2) / (e^eps - 1)^2."""
+    """Returns the variance of randomised response for a rare value: (e^eps + k - 2) / (e^eps - 1)^2."""
     return (exp(epsilon) + size - 2) / expm1(epsilon) ** 2
 
 
 def unary_variance(epsilon: float) -> float:
-    """Of optimised unary encoding, for a rare value: 4 e^eps / (e^eps - 1)^2, whatever the number of values."""
+    """Returns the variance of optimised unary encoding for a rare value: 4 e^eps / (e^eps - 1)^2, for any k."""
     return 4.0 * exp(epsilon) / expm1(epsilon) ** 2

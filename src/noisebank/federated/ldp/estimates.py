@@ -1,4 +1,4 @@
-"""The server's side: many reports in; a mean, or shares, with an interval for each attribute out."""
+"""The server's side of LDP records: from many reports to a mean or shares per attribute, with intervals."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FEW = 100
-"""With fewer reports on an attribute their own spread says too little: the worst case is used instead."""
+"""With fewer reports on an attribute the worst-case variance is used instead of their empirical one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,43 +35,44 @@ class Estimate:
 def estimate(
     reports: Iterable[Report | bytes], schema: Schema, confidence: float = 0.95
 ) -> dict[str, Estimate | dict[str, Estimate]]:
-    """For each attribute: the mean (numbers), or each value's share (categories).
+    """Returns for each attribute the mean (numbers), or each value's share (categories).
 
     The average is taken over the reports that contain the attribute. Its spread is then d/k of the noise, as in
     Algorithm 6, but the people's own spread about their mean takes the place of their mean square: never worse than
     multiplying by d/k and averaging over all. The interval counts both noise and sampling of people.
     """
-    read = [Report.decode(report, schema) if isinstance(report, bytes) else report for report in reports]
-    if not read:
+    decoded = [Report.decode(report, schema) if isinstance(report, bytes) else report for report in reports]
+    if not decoded:
         raise BadRequest("reports", "none", "at least one is needed")
-    if any(report.terms != read[0].terms for report in read):
+    if any(report.terms != decoded[0].terms for report in decoded):
         raise BadRequest("reports", "of several terms", "must share epsilon, mechanism and levels")
-    plan = planned(schema, read[0].terms)
+    plan = planned(schema, decoded[0].terms)
     codes: list[list[int]] = [[] for _ in schema.attributes]
-    for report in read:
-        for place, code in plan.checked(report).fields:
-            codes[place].append(code)
-    unreached = [part.name for part, found in zip(schema.attributes, codes, strict=True) if not found]
-    if unreached:
-        raise BadRequest("reports", len(read), f"none of them contains {', '.join(unreached)}: more are needed")
+    for report in decoded:
+        for index, code in plan.checked(report).fields:
+            codes[index].append(code)
+    missing = [attribute.name for attribute, own in zip(schema.attributes, codes, strict=True) if not own]
+    if missing:
+        raise BadRequest("reports", len(decoded), f"none of them contains {', '.join(missing)}: more are needed")
     return {
-        part.name: _attribute(plan, place, codes[place], confidence) for place, part in enumerate(schema.attributes)
+        attribute.name: _attribute(plan, index, codes[index], confidence)
+        for index, attribute in enumerate(schema.attributes)
     }
 
 
 def _attribute(plan: Plan, place: int, codes: list[int], confidence: float) -> Estimate | dict[str, Estimate]:
-    part, reporter = plan.schema.attributes[place], plan.parts[place]
-    if isinstance(part, Number) and not isinstance(reporter, Oracle):
-        half = (part.high - part.low) / 2.0
+    attribute, reporter = plan.schema.attributes[place], plan.parts[place]
+    if isinstance(attribute, Number) and not isinstance(reporter, Oracle):
+        half = (attribute.high - attribute.low) / 2.0
         values, worst = reporter.value(np.array(codes, dtype=np.int64)), reporter.worst_variance() + 1.0
         mean, stddev = float(values.mean()), _stddev(values, worst)
-        centre = part.restored(mean)
+        centre = attribute.restored(mean)
         return Estimate(centre, half * stddev, interval(centre, half * stddev, confidence), len(values))
-    if isinstance(part, Number) or not isinstance(reporter, Oracle):
+    if isinstance(attribute, Number) or not isinstance(reporter, Oracle):
         raise TypeError("a category needs an oracle")
     indicators = reporter.value(_flags(reporter, codes))
     shares = {}
-    for value, column in zip(part.values, indicators.T, strict=True):
+    for value, column in zip(attribute.values, indicators.T, strict=True):
         share = float(column.mean())
         stddev = _stddev(column, max(reporter.variance(0.0), reporter.variance(1.0)) + 0.25)
         shares[value] = Estimate(share, stddev, interval(share, stddev, confidence), len(column))
@@ -79,6 +80,7 @@ def _attribute(plan: Plan, place: int, codes: list[int], confidence: float) -> E
 
 
 def _flags(oracle: Oracle, codes: list[int]) -> NDArray[np.uint8]:
+    """Returns one row of flags per code, as `FrequencyOracle.draw_flags` made them."""
     if not oracle.unary:
         flags: NDArray[np.uint8] = np.eye(oracle.size, dtype=np.uint8)[np.array(codes)]
         return flags
@@ -88,6 +90,6 @@ def _flags(oracle: Oracle, codes: list[int]) -> NDArray[np.uint8]:
 
 
 def _stddev(values: NDArray[np.float64], worst: float) -> float:
-    """Of the mean of these values."""
+    """Returns the standard deviation of the mean of these values."""
     spread = float(np.var(values, ddof=1)) if len(values) >= FEW else worst
     return sqrt(spread / len(values))

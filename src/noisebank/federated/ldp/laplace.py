@@ -1,13 +1,13 @@
-"""x plus Laplace noise of scale 2/eps, on a grid and exactly eps-LDP.
+"""The Laplace mechanism for one number: x plus noise of scale 2/eps, on a grid and exactly eps-LDP.
 
-Noise added to floats gives the true value away in its low bits, so the noise is a whole number of steps and a half:
+Noise added to floats reveals the true value in its low bits, so the noise is a whole number of steps and a half:
 sign (G + 1/2), G geometric with ratio q. Shifting the input by all of its 2N steps changes a probability by at most
 q^-2N = e^eps. G = B high + low with `high` and `low` independent (a geometric variable has no memory), each drawn from
 a table of integer weights that add up to 2^64 exactly (the sign comes with `high`). `high` counts up to 12 scales; for
 what lies beyond it is drawn again and added, by the same lack of memory. Weights round to integers, which moves a
-log-probability by less than 2^-41; epsilon is lowered by more than two of these beforehand (`ROUNDING`). What lies 24
-scales or more outside [-1, 1] is reported as the limit itself: clipping the output costs no privacy, and moves the mean
-by less than 1e-10.
+log-probability by less than 2^-41; epsilon is first lowered by more than two of these (`ROUNDING_MARGIN`). What lies
+24 scales or more outside [-1, 1] is reported as the limit itself: clipping the output costs no privacy, and moves the
+mean by less than 1e-10.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ class Laplace(Drawn):
 
     @cached_property
     def low_weights(self) -> list[int]:
-        """Of the place within a block; they add up to 2^64."""
-        return whole([exp(-self._rate * place) for place in range(self._block)], WORDS)
+        """Weights of the steps within a block; they add up to 2^64."""
+        return whole([exp(-self._rate * step) for step in range(self._block)], WORDS)
 
     @cached_property
     def high_weights(self) -> list[int]:
-        """Of the block, for either sign; the last one stands for all that follow. They add up to 2^63."""
+        """Weights of the blocks, for either sign; the last one stands for all that follow. They add up to 2^63."""
         fall = self._rate * self._block
         return whole([exp(-fall * j) * -expm1(-fall) for j in range(BLOCKS)] + [exp(-fall * BLOCKS)], WORDS // 2)
 
@@ -83,7 +83,7 @@ class Laplace(Drawn):
 
     @cached_property
     def moments(self) -> Moments:
-        """Of the reports as drawn, but for the clipping far out and the rounding of x."""
+        """Second moments of the reports as drawn, up to the clipping far out and the rounding of x."""
         q = exp(-self._rate)
         spread = q * (1.0 + q) / (1.0 - q) ** 2 + q / (1.0 - q) + 0.25  # E (G + 1/2)^2
         return Moments(spread / self.steps**2, 0.0, 1.0)
@@ -96,11 +96,11 @@ class Laplace(Drawn):
 
     def law(self, x: float) -> Law:
         position, part = fixed_point(x, self.steps)
-        here = self._law(position)
-        return here.blended(self._law(position + 1), part, 1 << ROUNDING_BITS) if part else here
+        law = self._law(position)
+        return law.blended(self._law(position + 1), part, 1 << ROUNDING_BITS) if part else law
 
     def _law(self, position: int) -> Law:
-        """Code i is the output i - limit + 1/2."""
+        """Returns the law at a grid position. Code i stands for i - limit + 1/2 steps."""
         (*high, tail), half = self.high_weights, WORDS // 2
         blocks = [
             tail**stage * weight * half ** (self._stages - 1 - stage)

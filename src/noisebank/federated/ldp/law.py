@@ -1,4 +1,4 @@
-"""What a mechanism's output follows, in whole numbers: the ground for saying "exactly eps-LDP".
+"""Exact output laws of mechanisms, in integers: what "exactly eps-LDP" is computed from.
 
 A law gives each output code a weight, an integer; its probability is weight / total. Codes that follow each other with
 the same weight form one run, so that a law over millions of codes stays short.
@@ -18,7 +18,7 @@ LN_BITS = 256
 
 @dataclass(frozen=True, slots=True)
 class Law:
-    """Run i covers the codes starts[i] .. starts[i+1] - 1 (the last: up to `codes` - 1), each of weights[i]."""
+    """Run i covers the codes starts[i] .. starts[i+1] - 1 (the last: up to `code_count` - 1), each of weights[i]."""
 
     starts: tuple[int, ...]
     weights: tuple[int, ...]
@@ -31,22 +31,23 @@ class Law:
         return sum(w * (stop - start) for w, start, stop in zip(self.weights, self.starts, ends, strict=True))
 
     def runs(self) -> Iterable[tuple[int, int, int]]:
-        """(first code, code after the last, weight)."""
+        """Yields (first code, code after the last, weight) of each run."""
         return zip(self.starts, (*self.starts[1:], self.codes), self.weights, strict=True)
 
     def probabilities(self) -> list[float]:
-        """Of every code, as floats: for looking at, and for tests."""
+        """Returns the probability of every code as a float: for display and for tests."""
         total = self.total
         return [weight / total for start, stop, weight in self.runs() for _ in range(stop - start)]
 
     def blended(self, other: Law, part: int, whole: int) -> Law:
-        """The mixture that follows `other` with probability part / whole, else this law. Totals must agree."""
+        """Returns the mixture: `other` with probability numerator / denominator, else this law. Totals must agree."""
         starts = tuple(sorted({*self.starts, *other.starts}))
-        mine, theirs = self._along(starts), other._along(starts)
-        weights = tuple((whole - part) * a + part * b for a, b in zip(mine, theirs, strict=True))
+        own_weights, other_weights = self._along(starts), other._along(starts)
+        weights = tuple((whole - part) * a + part * b for a, b in zip(own_weights, other_weights, strict=True))
         return Law(starts, weights, self.codes)
 
     def _along(self, starts: Sequence[int]) -> list[int]:
+        """Returns the weight of each of these codes, given in ascending order."""
         weights, run = [], 0
         for start in starts:
             while run + 1 < len(self.starts) and self.starts[run + 1] <= start:
@@ -56,7 +57,7 @@ class Law:
 
 
 def likelihood_ratio(laws: Sequence[Law]) -> Fraction | float:
-    """The largest P(code | x) / P(code | x') over all codes and all pairs of these laws; infinite if some code is
+    """Returns the largest P(code | x) / P(code | x') over all codes and pairs of these laws; infinite if some code is
     possible under one and impossible under another.
 
     Exact: integers and fractions throughout. A mechanism is eps-LDP on these inputs when this is at most e^eps.
@@ -79,7 +80,7 @@ def likelihood_ratio(laws: Sequence[Law]) -> Fraction | float:
 
 @lru_cache(maxsize=1024)
 def exp_below(epsilon: float) -> Fraction:
-    """A fraction at most e^eps and within 2^-100 of it (ball arithmetic): weights are rounded down to it."""
+    """Returns a fraction at most e^eps and within 2^-100 of it (ball arithmetic): weights are rounded down to it."""
     from flint import arb, ctx, fmpq
 
     with ctx.workprec(LN_BITS):

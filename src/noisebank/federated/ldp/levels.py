@@ -1,4 +1,4 @@
-"""Few outputs instead of many: a piecewise report rounded at random to one of 2m + 1 levels (Algorithm 5).
+"""Quantization: a piecewise report rounded at random to one of 2m + 1 levels, so that it needs few bits (Algorithm 5).
 
 Rounding is post-processing of a code, so it costs no privacy; it is unbiased, and adds about A^2 / (6 m^2) to the
 variance. -C, 0 and C of a mixture keep codes of their own: Three-Outputs needs no levels, and 2 bits.
@@ -74,11 +74,11 @@ class Levels(Drawn):
 
     def law(self, x: float) -> Law:
         position, part = fixed_point(x, self.steps)
-        here = self._law(position)
-        return here.blended(self._law(position + 1), part, 1 << ROUNDING_BITS) if part else here
+        law = self._law(position)
+        return law.blended(self._law(position + 1), part, 1 << ROUNDING_BITS) if part else law
 
     def _law(self, position: int) -> Law:
-        """Weights are multiplied by positions - 1, the denominator of the rounding."""
+        """Returns the law at a grid position. Weights are multiplied by `_span`, the denominator of the rounding."""
         parts, starts, weights = self.base.weights, [], []
         if self._levels:
             first = position + self.steps
@@ -98,7 +98,7 @@ class Levels(Drawn):
         return self._hats(np.arange(self.base.weights.positions))
 
     def _hats(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
-        """For each level, the sum over positions of (positions - 1) times the probability of rounding to it."""
+        """Returns for each level the sum over positions of `_span` times the probability of rounding to it."""
         level, rest = np.divmod(positions * (2 * self.m), self._span)
         sums = np.zeros(self._levels + 1, dtype=np.int64)
         np.add.at(sums, level, self._span - rest)

@@ -1,4 +1,4 @@
-"""What every mechanism for one number offers, and what it accepts."""
+"""The interface of mechanisms for one number (`Mechanism`), the base class of the samplers, and input checks."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ ROUNDING_BITS = 16
 class Mechanism(Protocol):
     """Reports one number of [-1, 1] under eps-LDP, unbiased.
 
-    A report is an integer code, one of `codes`, whose law is known exactly; its value is that integer times a public
-    constant. Nothing else about the input can be read off the float, as it could off a sum of floats.
+    A report is an integer code below `code_count` whose law is known exactly; its value is that integer times a public
+    constant. The float reveals nothing else about the input, as a sum of floats could.
     """
 
     @property
@@ -36,7 +36,7 @@ class Mechanism(Protocol):
 
     @property
     def codes(self) -> int:
-        """How many different outputs there are: they are numbered 0 .. codes - 1."""
+        """Number of different outputs: codes are 0 .. code_count - 1."""
         ...
 
     @property
@@ -45,32 +45,32 @@ class Mechanism(Protocol):
         ...
 
     def draw(self, values: ArrayLike) -> NDArray[np.int64]:
-        """One fresh code for each value. Values outside [-1, 1] are clipped to it; NaN is refused."""
+        """Returns one fresh code per value. Values outside [-1, 1] are clipped to it; NaN is refused."""
         ...
 
     def value(self, codes: ArrayLike) -> NDArray[np.float64]:
-        """What the codes stand for."""
+        """Returns the numbers that the codes stand for."""
         ...
 
     def perturb(self, values: ArrayLike) -> NDArray[np.float64]:
-        """`value(draw(values))`: an unbiased report on each value. Values outside [-1, 1] are clipped."""
+        """`to_values(draw_codes(values))`: an unbiased report on each value. Values outside [-1, 1] are clipped."""
         ...
 
     def variance(self, x: float) -> float:
-        """Of one report on x, in squared units of the number."""
+        """Returns the variance of one report on x, in squared units of the number."""
         ...
 
     def worst_variance(self) -> float:
-        """The largest variance over [-1, 1]."""
+        """Returns the largest variance over [-1, 1]."""
         ...
 
     def law(self, x: float) -> Law:
-        """The exact law of the code when the input is x."""
+        """Returns the exact law of the code when the input is x."""
         ...
 
 
 class Drawn(ABC):
-    """What the mechanisms share: chunks, shapes and checks around a draw of codes and their values."""
+    """Base class of the samplers: chunks, shapes and checks around `_draw_chunk` and `_chunk_values`."""
 
     @property
     @abstractmethod
@@ -78,34 +78,34 @@ class Drawn(ABC):
 
     @abstractmethod
     def _draw(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Codes for one chunk of clean values."""
+        """Returns codes for one chunk of clipped values."""
 
     @abstractmethod
     def _value(self, codes: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Values of valid codes."""
+        """Returns the values of valid codes."""
 
     def draw(self, values: ArrayLike) -> NDArray[np.int64]:
-        """One fresh code for each value. Values outside [-1, 1] are clipped to it; NaN is refused."""
-        cleaned = clean(values)
-        flat, codes = cleaned.reshape(-1), np.empty(cleaned.size, dtype=np.int64)
+        """Returns one fresh code per value. Values outside [-1, 1] are clipped to it; NaN is refused."""
+        clipped = clean(values)
+        flat, codes = clipped.reshape(-1), np.empty(clipped.size, dtype=np.int64)
         for start in range(0, len(flat), CHUNK):
             codes[start : start + CHUNK] = self._draw(flat[start : start + CHUNK])
-        return codes.reshape(cleaned.shape)
+        return codes.reshape(clipped.shape)
 
     def perturb(self, values: ArrayLike) -> NDArray[np.float64]:
-        """An unbiased report on each value. Values outside [-1, 1] are clipped to it; NaN is refused."""
-        cleaned = clean(values)
-        flat, reports = cleaned.reshape(-1), np.empty(cleaned.size)
+        """Returns an unbiased report on each value. Values outside [-1, 1] are clipped to it; NaN is refused."""
+        clipped = clean(values)
+        flat, reports = clipped.reshape(-1), np.empty(clipped.size)
         for start in range(0, len(flat), CHUNK):
             reports[start : start + CHUNK] = self._value(self._draw(flat[start : start + CHUNK]))
-        return reports.reshape(cleaned.shape)
+        return reports.reshape(clipped.shape)
 
     def value(self, codes: ArrayLike) -> NDArray[np.float64]:
-        """What the codes stand for."""
+        """Returns the numbers that the codes stand for."""
         return self._value(self.checked(codes))
 
     def checked(self, codes: ArrayLike) -> NDArray[np.int64]:
-        """Codes of this mechanism, or BadRequest."""
+        """Returns the codes as integers; BadRequest if this mechanism has no such codes."""
         array = np.asarray(codes)
         if array.dtype.kind not in "iu" or (array.size and not (array.min() >= 0 and array.max() < self.codes)):
             raise BadRequest("codes", "of a report", f"must be integers in 0 .. {self.codes - 1}")
@@ -113,10 +113,10 @@ class Drawn(ABC):
 
 
 def clean(values: ArrayLike) -> NDArray[np.float64]:
-    """Values as floats clipped to [-1, 1] (infinities too); NaN and what is no number are refused.
+    """Returns floats clipped to [-1, 1] (infinities too); NaN and what is no number are refused.
 
-    Clipping is part of the promise: it is what makes the mechanism private for any input, and it is the caller's task
-    to scale a number so that little is lost by it.
+    Clipping is part of the guarantee: it makes the mechanism private for any input. The caller scales numbers so that
+    little is lost by it.
     """
     try:
         array = np.asarray(values, dtype=np.float64)
@@ -130,7 +130,7 @@ def clean(values: ArrayLike) -> NDArray[np.float64]:
 
 
 def fixed_point(x: float, steps: int) -> tuple[int, int]:
-    """(position, part): x lies at position + part / 2^16 on the grid of 1/steps, as the sampler sees it."""
+    """Returns (position, part): x lies at position + part / 2^16 on the grid of 1/steps, as the sampler sees it."""
     fixed = int(np.rint(min(1.0, max(-1.0, x)) * float(steps << ROUNDING_BITS)))
     return fixed >> ROUNDING_BITS, fixed & ((1 << ROUNDING_BITS) - 1)
 
@@ -138,7 +138,7 @@ def fixed_point(x: float, steps: int) -> tuple[int, int]:
 def words_and_positions(
     values: NDArray[np.float64], steps: int, words_each: int = 1
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Fresh words for each of the (clipped) values, and the grid positions -steps .. steps they round to at random.
+    """Returns fresh words for the (clipped) values, and the grid positions -steps .. steps they round to at random.
 
     The rounding is unbiased to 2^-17 of a step. It comes before the mechanism, so it cannot cost privacy: the report's
     law is a mixture of the laws at two positions.

@@ -1,4 +1,4 @@
-"""The sampler of every mechanism but Laplace: one word a value, integers only, a chunk at a time."""
+"""The sampler of every mechanism but Laplace: one random word per value, integer arithmetic only."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from noisebank.federated.ldp.alias import WORDS
 from noisebank.federated.ldp.law import Law
 from noisebank.federated.ldp.mechanism import ROUNDING_BITS, Drawn, fixed_point, words_and_positions
 from noisebank.federated.ldp.moments import Moments
 from noisebank.federated.ldp.parameters import Parameters
-from noisebank.federated.ldp.weights import WORDS, Weights, weights
+from noisebank.federated.ldp.weights import Weights, weights
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -61,8 +62,8 @@ class Mixture(Drawn):
 
     def law(self, x: float) -> Law:
         position, part = fixed_point(x, self.steps)
-        here = self.weights.law(position)
-        return here.blended(self.weights.law(position + 1), part, 1 << ROUNDING_BITS) if part else here
+        law = self.weights.law(position)
+        return law.blended(self.weights.law(position + 1), part, 1 << ROUNDING_BITS) if part else law
 
     def _value(self, codes: NDArray[np.int64]) -> NDArray[np.float64]:
         positions = self.weights.positions
@@ -86,12 +87,12 @@ class Mixture(Drawn):
             codes = np.where(below, self._piecewise(words, positions), atoms)
         if parts.total < WORDS:
             again = np.flatnonzero(words >= np.uint64(parts.total))
-            if len(again):  # independent of the values, so nothing is given away by it
+            if len(again):  # independent of the values, so it reveals nothing
                 codes[again] = self._draw(values[again])
         return codes
 
     def _piecewise(self, words: NDArray[np.uint64], positions: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Words below 2N outer: one of the 2N outputs outside the window; above: one of the W inside."""
+        """Returns piecewise codes. Words below 2N outer: one of 2N outputs outside the window; else one of W inside."""
         parts = self.weights
         outside = np.uint64(2 * parts.steps * parts.outer)
         first = positions + parts.steps
@@ -102,7 +103,7 @@ class Mixture(Drawn):
         return np.where(words < outside, far, near)
 
     def _atoms(self, words: NDArray[np.uint64], positions: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Words in order: sign(x)C, then -sign(x)C, then 0."""
+        """Returns the codes of -C, 0 or C. Words in order: sign(x)C, then -sign(x)C, then 0."""
         parts = self.weights
         size = np.abs(positions).view(np.uint64)
         same = size * np.uint64(parts.up)

@@ -1,4 +1,4 @@
-"""Second moments of the mechanisms, in closed form: E[y^2 | x] = constant + linear |x| + quadratic x^2.
+"""Second moments of the mechanisms in closed form: E[y^2 | x] = constant + linear |x| + quadratic x^2.
 
 Every mechanism here is unbiased, so these three numbers give its variance at any x, its worst case over [-1, 1], and
 the same under sampling (a value sent with probability 1/scale and multiplied by scale).
@@ -11,7 +11,7 @@ from math import exp, expm1
 
 MAX_EPSILON = 20.0
 MIN_EPSILON = 1e-4
-"""Below, an answer says nothing; above, it hides nothing. Both are refused rather than computed badly."""
+"""Below MIN_EPSILON a report is useless, above MAX_EPSILON it protects nobody. Both are refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +23,12 @@ class Moments:
     quadratic: float
 
     def variance(self, x: float, scale: float = 1.0) -> float:
-        """Of a report on x; with scale > 1, of one that is sent with probability 1/scale and multiplied by scale."""
+        """Returns the variance of a report on x, if sent with probability 1/scale and multiplied by scale."""
         size = abs(x)
         return scale * (self.constant + self.linear * size + self.quadratic * size * size) - size * size
 
     def worst(self, scale: float = 1.0) -> float:
-        """The largest variance over x in [-1, 1]."""
+        """Returns the largest variance over x in [-1, 1]."""
         linear, quadratic = scale * self.linear, scale * self.quadratic - 1.0
         worst = max(self.variance(0.0, scale), self.variance(1.0, scale))
         if quadratic < 0.0 and linear < -2.0 * quadratic:  # the peak -linear / (2 quadratic) lies inside (0, 1)
@@ -36,7 +36,7 @@ class Moments:
         return worst
 
     def mixed(self, other: Moments, weight: float) -> Moments:
-        """Of the mechanism that uses `self` with probability `weight`, else `other`."""
+        """Returns the moments of the mechanism that uses `self` with probability `weight`, else `other`."""
         rest = 1.0 - weight
         return Moments(
             weight * self.constant + rest * other.constant,
@@ -46,29 +46,29 @@ class Moments:
 
 
 def laplace_moments(epsilon: float) -> Moments:
-    """x plus Laplace noise of scale 2/epsilon."""
+    """Returns the moments of x plus Laplace noise of scale 2/epsilon."""
     return Moments(8.0 / epsilon**2, 0.0, 1.0)
 
 
 def three_outputs_moments(epsilon: float, a: float) -> Moments:
-    """Thesis eq. 3.24; a = P(0 | x = 0). Duchi et al. is a = 0."""
+    """Returns the moments of Three-Outputs (thesis eq. 3.24); a = P(0 | x = 0). Duchi et al. is a = 0."""
     square = three_outputs_size(epsilon, a) ** 2
     return Moments(square * (1.0 - a), square * a * -expm1(-epsilon), 0.0)
 
 
 def three_outputs_size(epsilon: float, a: float) -> float:
-    """C of the outputs {-C, 0, C}: e^eps (e^eps + 1) / ((e^eps - 1)(e^eps - a))."""
+    """Returns C of the outputs {-C, 0, C}: e^eps (e^eps + 1) / ((e^eps - 1)(e^eps - a))."""
     c = exp(epsilon)
     return c * (c + 1.0) / (expm1(epsilon) * (c - a))
 
 
 def piecewise_moments(epsilon: float, t: float) -> Moments:
-    """Thesis eq. 3.30, plus x^2: the piecewise mechanism whose window has half-width 1/t of its centre's range."""
+    """Returns the moments of the piecewise mechanism (thesis eq. 3.30, plus x^2); t sets its window's width."""
     c, rise = exp(epsilon), expm1(epsilon)
     constant = (t + c) * ((t + 1.0) ** 3 + rise) / (3.0 * t * t * rise * rise)
     return Moments(constant, 0.0, 1.0 + (t + 1.0) / rise)
 
 
 def piecewise_reach(epsilon: float, t: float) -> float:
-    """A of the output range [-A, A] (eq. 3.28)."""
+    """Returns A of the output range [-A, A] (eq. 3.28)."""
     return (exp(epsilon) + t) * (t + 1.0) / (t * expm1(epsilon))

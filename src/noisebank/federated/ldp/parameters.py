@@ -1,4 +1,4 @@
-"""Parameters of the named mechanisms for one number: a, t and beta of the family they all belong to.
+"""Parameters of the named mechanisms for one number: a, t and beta of the family that contains them all.
 
 With probability beta a piecewise mechanism (window parameter t) reports, else Three-Outputs (a = P(0 | x = 0)):
 
@@ -12,7 +12,7 @@ With probability beta a piecewise mechanism (window parameter t) reports, else T
 
 Sources: Y. Zhao, doctoral thesis, chapter 3 ("Local Differential Privacy based Federated Learning for Internet of
 Things", IEEE IoT Journal 2020); HM and PM: Wang et al., ICDE 2019; Duchi, Jordan and Wainwright, JASA 2018.
-Slips of the printed text that are put right here: the closed form 3.29 of t cancels near eps = ln sqrt 2 (and is
+Errors of the printed text that are corrected here: the closed form 3.29 of t cancels near eps = ln sqrt 2 (and is
 typeset with a fraction outside its root), so the root is found numerically; beta of A.125 is printed with e^eps under
 the square root.
 """
@@ -39,7 +39,7 @@ from noisebank.federated.ldp.moments import (
 NAMES = ("laplace", "duchi", "pm", "hm", "three-outputs", "pm-opt", "pm-sub", "hm-tp", "best")
 
 HM_THRESHOLD = log((-5 + 2 * cbrt(6353 - 405 * sqrt(241)) + 2 * cbrt(6353 + 405 * sqrt(241))) / 27)
-"""About 0.61: below it HM is Duchi's mechanism."""
+"""An epsilon, about 0.61: below it HM is Duchi's mechanism."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Parameters:
 
 
 def checked_epsilon(epsilon: float | Fraction) -> float:
-    """epsilon as a float, or BadRequest."""
+    """Returns epsilon as a float; BadRequest if it is none or outside the supported range."""
     try:
         value = float(epsilon)
     except (TypeError, ValueError, OverflowError):
@@ -83,15 +83,15 @@ def checked_epsilon(epsilon: float | Fraction) -> float:
 
 
 def shared(epsilon: float, parts: int) -> float:
-    """epsilon / parts, rounded down where the float quotient is above it: the parts add up to at most epsilon."""
-    each = epsilon / parts
-    return nextafter(each, 0.0) if Fraction(each) * parts > Fraction(epsilon) else each
+    """Returns epsilon / parts, rounded down if the float quotient is too large: the parts add up to at most epsilon."""
+    share = epsilon / parts
+    return nextafter(share, 0.0) if Fraction(share) * parts > Fraction(epsilon) else share
 
 
 @lru_cache(maxsize=1024)
 def parameters(name: str, epsilon: float, scale: float = 1.0) -> Parameters:
-    """Of a named mechanism. `scale` = d/k tunes `three-outputs`, `hm-tp` and `best` for sampled values; at 1 the
-    published parameters are used. The others do not depend on it (PM-OPT's optimum happens to be the same)."""
+    """Returns the parameters of a named mechanism. `scale` = d/k tunes `three-outputs`, `hm-tp` and `best` for sampled
+    values; at 1 the published parameters are used. The others do not depend on it (PM-OPT's optimum is the same)."""
     epsilon = checked_epsilon(epsilon)
     if not scale >= 1.0:
         raise BadRequest("scale", scale, "must be at least 1")
@@ -117,7 +117,7 @@ def parameters(name: str, epsilon: float, scale: float = 1.0) -> Parameters:
 
 
 def optimal_a(epsilon: float) -> float:
-    """P(0 | x = 0) of Three-Outputs with the smallest worst-case variance (eq. 3.4 to 3.7)."""
+    """Returns P(0 | x = 0) of Three-Outputs with the smallest worst-case variance (eq. 3.4 to 3.7)."""
     c = exp(epsilon)
     if c < 2.0:
         return 0.0
@@ -130,7 +130,7 @@ def optimal_a(epsilon: float) -> float:
 
 
 def optimal_t(epsilon: float) -> float:
-    """Window parameter with the smallest worst-case variance: the one positive root (Descartes) of
+    """Returns the window parameter with the smallest worst-case variance: the one positive root (Descartes) of
     t^4 + 2 c t^3 - 2 c t - c^2, which lies between 1 and sqrt(c)."""
     c = exp(epsilon)
     low, high = 1.0, sqrt(c)
@@ -146,7 +146,7 @@ def optimal_t(epsilon: float) -> float:
 
 
 def optimal_beta(epsilon: float, a: float, t: float) -> float:
-    """HM-TP's probability of the piecewise mechanism (Lemma 10, A.125).
+    """Returns HM-TP's probability of the piecewise mechanism (Lemma 10, A.125).
 
     Zero below eps* = 0.610986, where the piecewise mechanism is worse than Three-Outputs even at x = 0.
     """

@@ -1,7 +1,7 @@
-"""The device's side: one record in, one report out, eps-LDP for the whole record.
+"""The device's side of LDP records: one record in, one report out, eps-LDP for the whole record.
 
-k of the attributes are drawn, whatever their values; each of them gets eps/k: numbers by a mechanism of this package on
-levels, categories by a frequency oracle. k minimises the summed worst-case variance over the attributes (numbers in
+k attributes are chosen without looking at their values; each gets eps/k: numbers by a quantized mechanism of this
+package, categories by a frequency oracle. k minimises the summed worst-case variance over the attributes (numbers in
 units of half their range, categories as shares).
 """
 
@@ -35,7 +35,7 @@ LEVELS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What must be agreed on before a device answers: epsilon for the whole record, mechanism, levels."""
+    """What server and device agree on before a report: epsilon for the whole record, mechanism, levels."""
 
     epsilon: float
     mechanism: str = "best"
@@ -51,24 +51,24 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What leaves a device: (attribute, code) pairs, and the terms they were made under. Nothing else does."""
+    """All that leaves a device: pairs (attribute index, code), and the terms they were made under."""
 
     terms: Terms
     fields: tuple[tuple[int, int], ...]
 
     def encode(self, schema: Schema) -> bytes:
-        """16 bytes of terms, then the fields packed bit by bit."""
+        """Returns 16 bytes of terms, then the fields packed bit by bit."""
         plan, bits, used = planned(schema, self.terms), 0, 0
-        for place, code in self.fields:
-            size = plan.width(place)
-            bits, used = (bits << plan.place_bits | place) << size | code, used + plan.place_bits + size
+        for index, code in self.fields:
+            size = plan.width(index)
+            bits, used = (bits << plan.place_bits | index) << size | code, used + plan.place_bits + size
         terms = self.terms
         head = HEADER.pack(VERSION, NAMES.index(terms.mechanism), terms.levels, terms.epsilon, schema.fingerprint)
         return head + (bits << -used % 8).to_bytes(-(-used // 8), "big")
 
     @staticmethod
     def decode(data: bytes, schema: Schema) -> Report:
-        """The report in these bytes; anything that no device could have sent is refused."""
+        """Returns the report in these bytes; anything that no device could have sent is refused."""
         if len(data) < HEADER.size:
             raise BadRequest("report", f"{len(data)} bytes", f"needs at least {HEADER.size}")
         version, name, levels, epsilon, fingerprint = HEADER.unpack_from(data)
@@ -79,76 +79,77 @@ class Report:
         bits, left, fields = int.from_bytes(body, "big"), 8 * len(body), []
         for _ in range(plan.sent):
             left -= plan.place_bits
-            place = bits >> left & ((1 << plan.place_bits) - 1) if left >= 0 else len(schema.attributes)
-            left -= plan.width(place) if place < len(schema.attributes) else left + 1
+            index = bits >> left & ((1 << plan.place_bits) - 1) if left >= 0 else len(schema.attributes)
+            left -= plan.width(index) if index < len(schema.attributes) else left + 1
             if left < 0:
                 raise BadRequest("report", f"{len(data)} bytes", "is cut short or names an unknown attribute")
-            fields.append((place, bits >> left & ((1 << plan.width(place)) - 1)))
+            fields.append((index, bits >> left & ((1 << plan.width(index)) - 1)))
         if left >= 8 or bits & ((1 << left) - 1):
             raise BadRequest("report", f"{len(data)} bytes", "has something after its last field")
         return plan.checked(Report(terms, tuple(fields)))
 
 
 class Plan:
-    """How records of one schema are reported under one set of terms: k, and what reports each attribute."""
+    """How records of one schema are reported under one set of terms: k, and one mechanism per attribute."""
 
     def __init__(self, schema: Schema, terms: Terms) -> None:
         self.schema, self.terms = schema, terms
         self.sent = best_sent(schema, terms)
         count = len(schema.attributes)
         self.place_bits = (count - 1).bit_length()
-        each = shared(terms.epsilon, self.sent)
-        one = built(parameters(terms.mechanism, each, count / self.sent))
-        number = Levels(one, terms.levels) if isinstance(one, Mixture) else one
+        share = shared(terms.epsilon, self.sent)
+        sampler = built(parameters(terms.mechanism, share, count / self.sent))
+        numeric = Levels(sampler, terms.levels) if isinstance(sampler, Mixture) else sampler
         self.parts = [
-            number if isinstance(part, Number) else Oracle(each, len(part.values)) for part in schema.attributes
+            numeric if isinstance(attribute, Number) else Oracle(share, len(attribute.values))
+            for attribute in schema.attributes
         ]
 
     def width(self, place: int) -> int:
-        """Bits of an attribute's code: a row of flags for unary encoding, else a number."""
-        part = self.parts[place]
-        if not isinstance(part, Oracle):
-            return width(part)
-        return part.size if part.unary else (part.size - 1).bit_length()
+        """Returns the bits of an attribute's code: a row of flags for unary encoding, else a number."""
+        reporter = self.parts[place]
+        if not isinstance(reporter, Oracle):
+            return width(reporter)
+        return reporter.size if reporter.unary else (reporter.size - 1).bit_length()
 
     def codes(self, place: int) -> int:
-        """How many codes the attribute has."""
-        part = self.parts[place]
-        if not isinstance(part, Oracle):
-            return part.codes
-        return 1 << part.size if part.unary else part.size
+        """Returns how many codes the attribute has."""
+        reporter = self.parts[place]
+        if not isinstance(reporter, Oracle):
+            return reporter.codes
+        return 1 << reporter.size if reporter.unary else reporter.size
 
     def report(self, values: Sequence[object]) -> Report:
-        """A fresh report on a record's values, in the schema's order. Never fails, whatever they are.
+        """Returns a fresh report on a record's values, in the schema's order. Never fails, whatever they are.
 
         Guarantees: epsilon-LDP in all of `values`: k independent reports of epsilon/k each, on attributes that are
         chosen without looking. What is no value of its attribute becomes one that is: a listed one at random for a
         category, the middle for a number. Its law is then a mixture of laws of listed values, so no ratio grows.
         """
         known = values if len(values) == len(self.parts) else [None] * len(self.parts)
-        places = sorted(int(place) for place in choose(1, len(self.parts), self.sent)[0])
-        return Report(self.terms, tuple((place, self.answer(place, known[place])) for place in places))
+        chosen = sorted(int(index) for index in choose(1, len(self.parts), self.sent)[0])
+        return Report(self.terms, tuple((index, self.answer(index, known[index])) for index in chosen))
 
     def answer(self, place: int, value: object) -> int:
-        """A fresh code for one attribute. An oracle's flags become bits, the first value's the lowest."""
-        part = self.parts[place]
-        if not isinstance(part, Oracle):
+        """Returns a fresh code for one attribute. An oracle's flags become bits, the first value's the lowest."""
+        reporter = self.parts[place]
+        if not isinstance(reporter, Oracle):
             number = read_number(value)
-            return int(part.draw([MIDDLE if number is None else number])[0])
-        listed = _any_place(part.size)
-        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < part.size:
+            return int(reporter.draw([MIDDLE if number is None else number])[0])
+        listed = _any_place(reporter.size)
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < reporter.size:
             listed = value
-        flags = part.draw([listed])[0]
-        if part.unary:
+        flags = reporter.draw([listed])[0]
+        if reporter.unary:
             return int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
         return int(np.argmax(flags))
 
     def checked(self, report: Report) -> Report:
-        """The report, if its attributes are k different ones and each code exists."""
-        places = [place for place, _ in report.fields]
-        good = len(set(places)) == len(places) == self.sent
-        if not good or any(
-            not (0 <= place < len(self.parts) and 0 <= code < self.codes(place)) for place, code in report.fields
+        """Returns the report; BadRequest unless its attributes are k different ones and each code exists."""
+        indices = [index for index, _ in report.fields]
+        all_different = len(set(indices)) == len(indices) == self.sent
+        if not all_different or any(
+            not (0 <= index < len(self.parts) and 0 <= code < self.codes(index)) for index, code in report.fields
         ):
             raise BadRequest("report", "its fields", f"must be {self.sent} different attributes with codes they have")
         return report
@@ -157,10 +158,10 @@ class Plan:
 def collect(
     record: Mapping[str, object], schema: Schema, epsilon: float, mechanism: str = "best", levels: int = LEVELS
 ) -> Report:
-    """One report on one record. Numbers outside their range are clipped, what does not fit is replaced (`Plan.report`).
+    """Returns one report on one record. Numbers are clipped, what does not fit is replaced (`ReportPlan.draw_report`).
 
-    Terms and schema are checked before the record is looked at; afterwards nothing can fail. A second report on the
-    same record costs epsilon again: keeping count is the caller's task (`enrolment.LocalAccount`).
+    Terms and schema are checked before the record is read; afterwards nothing can fail. A second report on the same
+    record costs epsilon again: the caller keeps count (`enrolment.LocalAccount`).
     """
     plan = planned(schema, Terms(epsilon, mechanism, levels))
     return plan.report(schema.read(record))
@@ -172,20 +173,20 @@ def _any_place(size: int) -> int:
 
 @lru_cache(maxsize=64)
 def planned(schema: Schema, terms: Terms) -> Plan:
-    """The plan for these terms, made once."""
+    """Returns the plan for these terms; cached."""
     return Plan(schema, terms)
 
 
 def best_sent(schema: Schema, terms: Terms) -> int:
-    """k with the smallest sum of worst-case variances."""
+    """Returns the k with the smallest sum of worst-case variances."""
     count = len(schema.attributes)
-    sizes = [len(part.values) for part in schema.attributes if not isinstance(part, Number)]
+    sizes = [len(attribute.values) for attribute in schema.attributes if not isinstance(attribute, Number)]
 
     def burden(k: int) -> float:
-        each, scale = shared(terms.epsilon, k), count / k
-        numbers = parameters(terms.mechanism, each, scale).moments.worst(scale) if len(sizes) < count else 0.0
-        shares = sum(min(unary_variance(each), response_variance(each, size)) for size in sizes)
+        share, scale = shared(terms.epsilon, k), count / k
+        numbers = parameters(terms.mechanism, share, scale).moments.worst(scale) if len(sizes) < count else 0.0
+        shares = sum(min(unary_variance(share), response_variance(share, size)) for size in sizes)
         return (count - len(sizes)) * numbers + scale * shares
 
-    tried = [k for k in range(1, min(count, ceil(2 * terms.epsilon) + 1) + 1) if terms.epsilon / k >= MIN_EPSILON]
-    return min(tried, key=burden)
+    candidates = [k for k in range(1, min(count, ceil(2 * terms.epsilon) + 1) + 1) if terms.epsilon / k >= MIN_EPSILON]
+    return min(candidates, key=burden)

@@ -1,7 +1,7 @@
-"""What a device is asked for: the attributes of a record, their ranges and values. Public.
+"""Public schema of a record: its attributes with their ranges and values.
 
-A schema comes from whoever collects, so it is checked when it is made, from itself alone. A record never is: reading
-one succeeds whatever is in it, since a refusal would tell the collector something about it that nobody paid for.
+A schema comes from the collector, so its constructor checks it, by itself. A record is never checked: encoding one
+succeeds whatever is in it, since a refusal would tell the collector something about it that was not charged.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from noisebank.core.errors import BadRequest
 
 MAX_ATTRIBUTES = 1 << 12
 MAX_VALUES = 1 << 16
-"""Of one category. A report has a flag for each at most."""
+"""Values of one category. A report has at most one flag for each."""
 MAX_TEXT = 1000
 """Characters of a name or a value."""
 FARTHEST_BOUND, SMALLEST_WIDTH = 1e300, 1e-300
-"""Of a range: within them no difference or quotient of a scaled value overflows or loses its digits."""
+"""Limits of a range: within them no difference or quotient of a scaled value overflows or loses its digits."""
 MIDDLE = 0.0
-"""What a number that is missing, or is none, is read as: the middle of its range."""
+"""A value that is missing or no number is read as the middle of its range."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Number:
             object.__setattr__(self, slot, bound)
 
     def scaled(self, value: object) -> float:
-        """Any value as a number of [-1, 1]: clipped; the middle if it is missing, NaN or no number. Never fails."""
+        """Returns any value as a number of [-1, 1], clipped; the middle if missing, NaN or no number. Never fails."""
         number = read_number(value)
         if number is None:
             return MIDDLE
@@ -51,11 +51,11 @@ class Number:
         return min(1.0, max(-1.0, 2.0 * ((inside - self.low) / (self.high - self.low)) - 1.0))
 
     def fits(self, value: object) -> bool:
-        """Whether the value itself is reported, if only clipped. For the device's owner alone."""
+        """Whether the value itself is reported, possibly clipped. For the device's owner only."""
         return read_number(value) is not None
 
     def restored(self, value: float) -> float:
-        """A number of [-1, 1] (or an estimate around it) in the attribute's own units."""
+        """Returns a number of [-1, 1] (or an estimate around it) in the attribute's own units."""
         return self.low + (value + 1.0) / 2.0 * (self.high - self.low)
 
 
@@ -76,15 +76,15 @@ class Category:
             raise BadRequest(_shown(self.name), "its values", "needs at least two values, all different")
 
     def place(self, value: object) -> int | None:
-        """The value's number; None if it is not listed or missing. Never fails.
+        """Returns the value's index; None if it is not listed or missing. Never fails.
 
-        A table, not a search: how long a search takes says where in the collector's list it ended.
+        A table, not a search: the time of a search reveals where in the collector's list it ended.
         """
-        places = dict(zip(self.values, range(len(self.values)), strict=True))
-        return places.get(value) if isinstance(value, str) else None
+        indices = dict(zip(self.values, range(len(self.values)), strict=True))
+        return indices.get(value) if isinstance(value, str) else None
 
     def fits(self, value: object) -> bool:
-        """Whether the value itself is reported. For the device's owner alone."""
+        """Whether the value itself is reported. For the device's owner only."""
         return self.place(value) is not None
 
 
@@ -103,39 +103,41 @@ class Schema:
 
     @property
     def digest(self) -> bytes:
-        """Tells schemas apart, also those that somebody made to be confused."""
+        """SHA-256 of the schema: also tells apart schemas that somebody made to be confused."""
         plain = [
-            ["Number", part.name, part.low, part.high]
-            if isinstance(part, Number)
-            else ["Category", part.name, part.values]
-            for part in self.attributes
+            ["Number", attribute.name, attribute.low, attribute.high]
+            if isinstance(attribute, Number)
+            else ["Category", attribute.name, attribute.values]
+            for attribute in self.attributes
         ]
         return hashlib.sha256(json.dumps(plain).encode()).digest()
 
     @property
     def fingerprint(self) -> bytes:
-        """Four bytes of it, for the wire: a report made for another schema is refused."""
+        """Four bytes of the digest, for the wire: a report made for another schema is refused."""
         return self.digest[:4]
 
     def read(self, record: Mapping[str, object]) -> list[float | int | None]:
-        """A record's values in order: numbers scaled to [-1, 1] (clipped), categories as places. Never fails.
+        """Returns a record's values in order: numbers scaled to [-1, 1] (clipped), categories as indices. Never fails.
 
         What is missing or does not fit: the middle for a number, None for a category (a report draws a listed one).
         """
-        found = record if isinstance(record, Mapping) else {}
+        values = record if isinstance(record, Mapping) else {}
         return [
-            part.scaled(found.get(part.name)) if isinstance(part, Number) else part.place(found.get(part.name))
-            for part in self.attributes
+            attribute.scaled(values.get(attribute.name))
+            if isinstance(attribute, Number)
+            else attribute.place(values.get(attribute.name))
+            for attribute in self.attributes
         ]
 
     def misfits(self, record: Mapping[str, object]) -> Sequence[str]:
-        """Attributes whose value in this record is missing or does not fit. For the device's owner alone."""
-        found = record if isinstance(record, Mapping) else {}
-        return [part.name for part in self.attributes if not part.fits(found.get(part.name))]
+        """Returns the attributes whose value in this record is missing or does not fit. For the device's owner only."""
+        values = record if isinstance(record, Mapping) else {}
+        return [attribute.name for attribute in self.attributes if not attribute.fits(values.get(attribute.name))]
 
 
 def read_number(value: object) -> float | None:
-    """A record's value as a float, an infinity if it is too large for one; None if it is no number. Never fails."""
+    """Returns a value as a float, an infinity if it is too large for one; None if it is no number. Never fails."""
     if isinstance(value, bool) or not isinstance(value, Real):
         return None
     try:
@@ -148,7 +150,7 @@ def read_number(value: object) -> float | None:
 
 
 def _bound(value: object) -> float | None:
-    """A bound of a range as a float of ordinary size; None if it is not one."""
+    """Returns a bound of a range as a float of ordinary size; None if it is not one."""
     number = read_number(value)
     return None if number is None or abs(number) > FARTHEST_BOUND else number + 0.0  # -0.0 + 0.0 is 0.0
 
@@ -159,7 +161,7 @@ def _check_text(parameter: str, text: object) -> None:
 
 
 def _encodes(text: str) -> bool:
-    """Half a surrogate pair is no text: it cannot be written or sent."""
+    """Whether the text can be written and sent: half a surrogate pair cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -168,7 +170,7 @@ def _encodes(text: str) -> bool:
 
 
 def _shown(value: object) -> str:
-    """For a message: never long, never unprintable."""
+    """Returns a value for an error message: short and printable."""
     if not isinstance(value, str):
         return f"of type {type(value).__name__}"
     return value if value.isprintable() and len(value) <= 60 else ascii(value)[:60]

@@ -1,10 +1,10 @@
-"""Tune a, t and beta together, so that the worst-case variance is as small as the family allows.
+"""Tuning of a, t and beta together for the smallest worst-case variance in the family of `parameters`.
 
 For given a and t the worst case is convex in beta, and its minimum is one of six points known in closed form. For
 given a it is quasi-convex in t (it is a convex function of (beta, beta t), and the slopes of a convex set form an
-interval), so a grid over (a, ln t) that closes in finds it. Without sampling the optimum has a = 0 or a = c/(c + 2):
+interval), so a shrinking grid over (a, ln t) finds it. Without sampling the optimum has a = 0 or a = c/(c + 2):
 the pairs (constant, linear) of Three-Outputs lie on a concave curve (slope 2/(c + a) - 1 falls with a), so a mixture
-hardly ever wants the middle of it.
+hardly ever has its optimum in the middle of it.
 
 At eps 1 this gives 4.2671 where HM-TP has 4.4176 and HM 4.2890; at eps 2 .98170 (HM-TP .98428).
 """
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 A_POINTS, T_POINTS = 17, 33
 A_NOTHING: Final = 1e-9
-"""Smaller a are rounding errors of the search: 0 is meant."""
+"""Smaller values of a are rounding errors of the search and become 0."""
 ROUNDS: Final = 24
 KEPT: Final = 0.2
-"""Of the range on either side of the best point (more than three steps of a, six of t): 0.4^24 of it remains."""
+"""Share of the range kept on either side of the best point (over three steps of a, six of t): 0.4^24 remains."""
 
 
 def tuned(name: str, epsilon: float, scale: float = 1.0) -> Parameters:
-    """The parameters of `three-outputs`, `hm-tp` or `best` with the smallest worst case under sampling by `scale`.
+    """Returns the parameters of `three-outputs`, `hm-tp` or `best` with the smallest worst case if sampled by `scale`.
 
     Guarantees: `best` is never above any named mechanism of the family at this epsilon and scale, because each of them
     is a candidate.
@@ -41,8 +41,8 @@ def tuned(name: str, epsilon: float, scale: float = 1.0) -> Parameters:
     elif name == "hm-tp":
         candidates = [_search(name, epsilon, scale, fixed_t=float(np.exp(epsilon / 3)))]
     else:
-        named = [parameters(other, epsilon) for other in ("duchi", "pm", "hm", "three-outputs", "pm-opt", "hm-tp")]
-        candidates = [Parameters(name, epsilon, other.a, other.t, other.beta) for other in named]
+        published = [parameters(other, epsilon) for other in ("duchi", "pm", "hm", "three-outputs", "pm-opt", "hm-tp")]
+        candidates = [Parameters(name, epsilon, other.a, other.t, other.beta) for other in published]
         candidates.append(_search(name, epsilon, scale))
         if scale > 1.0:
             candidates.append(_search(name, epsilon, scale, fixed_t=1.0, fixed_beta=0.0))
@@ -52,7 +52,7 @@ def tuned(name: str, epsilon: float, scale: float = 1.0) -> Parameters:
 def _search(
     name: str, epsilon: float, scale: float, fixed_t: float | None = None, fixed_beta: float | None = None
 ) -> Parameters:
-    """A grid over (a, ln t) that closes in on its best point; beta is solved for at every point."""
+    """Returns the best point of a grid over (a, ln t) that shrinks around it; beta is solved for at every point."""
     limit = float(np.exp(epsilon) / (np.exp(epsilon) + 2.0))
     lows, highs = np.array([0.0, 0.0]), np.array([limit, epsilon / 2.0 + 1.0])
     floor, ceiling, best, least = lows, highs, Parameters(name, epsilon), np.inf
@@ -72,7 +72,7 @@ def _search(
 def _over_beta(
     epsilon: float, scale: float, a: Floats, t: Floats, fixed_beta: float | None = None
 ) -> tuple[Floats, Floats]:
-    """For each (a, t): the best beta and its worst case; the minimum is at an end, a kink or a stationary point."""
+    """Returns for each (a, t) the best beta and its worst case: at an end, a kink or a stationary point."""
     (p0, p2), (q0, q1) = _pieces(epsilon, t), _atoms(epsilon, a)
     if fixed_beta is not None:
         beta = np.full_like(a, fixed_beta)
@@ -104,7 +104,7 @@ def _atoms(epsilon: float, a: Floats) -> tuple[Floats, Floats]:
 
 
 def _worst(scale: float, p0: Floats, p2: Floats, q0: Floats, q1: Floats, beta: Floats) -> Floats:
-    """`Moments.worst` of the mixtures, for arrays."""
+    """`Moments.worst_variance` of the mixtures, for arrays."""
     constant, linear = scale * (beta * p0 + (1.0 - beta) * q0), scale * (1.0 - beta) * q1
     quadratic = scale * beta * p2 - 1.0
     ends = constant + np.maximum(0.0, linear + quadratic)

@@ -1,4 +1,4 @@
-"""Whole-number weights of a mixture of a piecewise mechanism and Three-Outputs, out of 2^64.
+"""Integer weights, out of 2^64, of a mixture of a piecewise mechanism and Three-Outputs.
 
 Inputs are positions X = -N .. N (x = X/N). One uniform 64-bit word decides everything:
 
@@ -20,23 +20,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from noisebank.federated.ldp.alias import WORDS
 from noisebank.federated.ldp.law import Law, exp_below
 from noisebank.federated.ldp.moments import Moments
 from noisebank.federated.ldp.parameters import Parameters
 
-WORDS = 1 << 64
 SHARED = WORDS - (1 << 44)
-"""What is shared out; a word above it (one in a million) is drawn again. The margin takes up what rounding adds."""
+"""Words that are assigned; a word above them (one in a million) is drawn again. The margin absorbs rounding up."""
 WINDOW = 1 << 12
 """The window is at least this many outputs wide, and less than twice it. The variance then differs from the continuous
 one by 1/W^2, relatively: W is chosen so that 2N/W meets t to that accuracy too."""
 ATOM_STEPS = 1 << 12
-"""N where there is no piecewise part."""
+"""N if there is no piecewise part."""
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Integers of one mechanism; see above. A part that is absent has weights 0."""
+    """The integers of one mechanism, as the module says. A part that is absent has weights 0."""
 
     steps: int
     window: int
@@ -49,7 +49,7 @@ class Weights:
 
     @property
     def positions(self) -> int:
-        """Outputs of the piecewise part."""
+        """Number of outputs of the piecewise part."""
         return 2 * self.steps + self.window if self.outer else 0
 
     @property
@@ -64,7 +64,7 @@ class Weights:
 
     @property
     def total(self) -> int:
-        """Of 2^64; the rest is drawn again."""
+        """Words, out of 2^64, that have an output; the rest is drawn again."""
         return self.piecewise + self.atoms
 
     @property
@@ -93,7 +93,7 @@ class Weights:
         return Moments(*(float(part / self.total) for part in (constant, linear, quadratic)))
 
     def law(self, position: int) -> Law:
-        """Of the code when the input has been rounded to this position: codes 0 .. positions - 1 are the piecewise
+        """Returns the law of the code for an input at this position: codes 0 .. output_count - 1 are the piecewise
         outputs from left to right, then -C, 0, C."""
         starts, weights = [], []
         if self.outer:
@@ -114,7 +114,7 @@ class Weights:
 
 
 def weights(wanted: Parameters) -> Weights:
-    """The weights closest to these parameters that keep eps-LDP exactly.
+    """Returns the weights closest to these parameters that keep eps-LDP exactly.
 
     Guarantees: inner <= e^eps outer; level + up N <= e^eps (level - down N); zero <= e^eps zero at |X| = N; all of
     them positive where their part exists. Proof: each line below that says "down" or "up" rounds towards it.
@@ -135,20 +135,20 @@ def weights(wanted: Parameters) -> Weights:
         else:
             down = max(0, int((share * (1 - a) / 2 - least) / steps))
             up = int((least * c - least - down * steps) / steps)  # down: level + up N <= c least
-            if up < down:  # a is too small to be told from 0
+            if up < down:  # a is too small to differ from 0
                 up = down = (up + down) // 2
         level = least + down * steps
         if up > down:
             fall = (up - down) * steps
             zero = fall - (-fall // (c - 1))  # up: zero - fall >= fall / (c - 1)
-    made = Weights(steps, window, inner, outer, level, up, down, zero)
-    if not made.total <= WORDS or (beta and inner <= outer) or (beta < 1 and up + down == 0):
+    result = Weights(steps, window, inner, outer, level, up, down, zero)
+    if not result.total <= WORDS or (beta and inner <= outer) or (beta < 1 and up + down == 0):
         raise ArithmeticError(f"no whole-number weights for {wanted}")
-    return made
+    return result
 
 
 def _grid(t: float) -> tuple[int, int]:
-    """N and W with 2N/W close to t."""
+    """Returns N and W with 2N/W close to t."""
     ratio = (Fraction(t) / 2).limit_denominator(WINDOW)
     times = -(-WINDOW // ratio.denominator)
     return ratio.numerator * times, ratio.denominator * times

@@ -1,4 +1,4 @@
-"""Codes as bytes: a fixed number of bits each, no header. 2 bits for Three-Outputs, 11 for 2,001 levels."""
+"""Codes of a mechanism as bytes: a fixed number of bits each (2 for Three-Outputs, 11 for 2,001 levels), no header."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
 
 def width(mechanism: Drawn) -> int:
-    """Bits of one code."""
+    """Returns the bits of one code."""
     return max(1, (mechanism.codes - 1).bit_length())
 
 
 def encode(mechanism: Drawn, codes: ArrayLike) -> bytes:
-    """Codes in a row, most significant bit first, the last byte filled up with zeros."""
+    """Returns the codes in a row, most significant bit first, the last byte filled up with zeros."""
     array, bits = mechanism.checked(codes).reshape(-1), width(mechanism)
     shifts = np.arange(bits - 1, -1, -1)
     return np.packbits((array[:, None] >> shifts & 1).astype(np.uint8).reshape(-1)).tobytes()
 
 
 def decode(mechanism: Drawn, data: bytes, count: int) -> NDArray[np.int64]:
-    """The `count` codes that `encode` was given. Wrong lengths, unknown codes and stray bits are refused."""
+    """Returns the `count` codes that `encode_codes` wrote. Wrong lengths, unknown codes and stray bits are refused."""
     bits = width(mechanism)
     if count < 0 or len(data) != -(-count * bits // 8):
         raise BadRequest(

@@ -1,14 +1,14 @@
-"""A relay of users without a trusted bank (Chained-DP), with the promises that really hold.
+"""Noisy means over users who trust neither a bank nor each other (Chained-DP), with the guarantees that really hold.
 
 >>> [round(float(v), 4) for v in subgame_perfect([0.5, 1.3, 0.9])]  # the first takes all the noise
 [0.8189, 0.0, 0.0]
 >>> round(float(price_of_anarchy([0.5, 1.3, 0.9])), 4)
 1.0299
->>> round(strong(10, 0.1), 4)  # chance that colluders have a member between them
+>>> round(strong_chance(10, 0.1), 4)  # chance that colluders have a member between them
 0.0848
 
 `Host` and `Member` run a round between processes: docs/relay.md. What a member is promised, and against whom, follows
-from the plan alone and is shown before anything is sent: `guarantees`.
+from the plan alone and is shown before anything is sent: `compute_guarantees`.
 """
 
 from noisebank.federated.relay.collusion import published, strong, threshold, weak

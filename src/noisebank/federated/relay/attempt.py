@@ -1,4 +1,4 @@
-"""A member's share of one attempt: its keys, the plan it agreed to, what it has received and sent."""
+"""A member's state in one attempt: its keys, the plan it agreed to, what it has received and sent."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     Steps = NDArray[np.uint64]
 
 MASKED = -1
-"""Stands for a chain where there is none: a masked vector."""
+"""The chain number of a masked vector, which belongs to no chain."""
 
 
 @dataclass(slots=True)
 class Attempt:
-    """Made when the host opens an attempt; dropped, keys and all, when it opens the next one or ends the round."""
+    """Created when the host opens an attempt; dropped, with its keys, when it opens the next one or ends the round."""
 
     round: str
     number: int
@@ -51,7 +51,7 @@ class Attempt:
         return self.plan
 
     def take_roster(self, body: dict[str, Any]) -> None:
-        """Checks every entry's own signature: a host that swaps a key or a bid is found out. One roster an attempt.
+        """Check every entry's own signature, so that a host cannot swap a key or a bid. One roster per attempt.
 
         Every key must also work now: from the plan on nothing may fail.
         """
@@ -67,22 +67,22 @@ class Attempt:
         self.host_key, self.entries = host_key, entries
 
     def proposed(self, terms: Terms, seeds: list[str]) -> Plan:
-        """The plan that follows from the revealed seeds."""
+        """Returns the plan that follows from the revealed seeds."""
         if not self.entries or self.plan is not None:
             raise Refused("a plan comes once, after the roster")
         raw = [bytes.fromhex(_text(seed)) for seed in seeds]
         return make_plan(terms, self.round, self.number, self.entries, raw, self.host_key)
 
     def take_sum(self, message: Message) -> tuple[int, Steps]:
-        """What the predecessor passed on; each chain once, from the right member, under the same plan."""
+        """Returns (chain number, sum) that the predecessor passed on: each chain once, under the agreed plan."""
         plan, number = self.agreed, message.body.get("chain")
         if message.body.get("plan") != plan.digest.hex():
             raise Refused("this sum belongs to another plan")
         if type(number) is not int or not 0 <= number < len(plan.chains):
             raise Refused("there is no such chain")
         chain = plan.chains[number]
-        place = chain.order.index(self.own.address) if self.own.address in chain.order else 0
-        if place == 0 or chain.order[place - 1] != message.sender:
+        position = chain.order.index(self.own.address) if self.own.address in chain.order else 0
+        if position == 0 or chain.order[position - 1] != message.sender:
             raise Refused("the sender does not come before this member in that chain")
         if number in self.received:
             raise Refused("this chain was received before")
@@ -95,9 +95,9 @@ class Attempt:
         return number, np.frombuffer(raw, dtype="<u8").astype(np.uint64)
 
     def outgoing(self, number: int, before: Steps | None, steps: Steps, entropy: Entropy) -> Steps:
-        """The sum with this member's part and noise in it. This leaves the process, sealed, and nothing else does.
+        """Returns the sum with this member's part and noise added. Only this leaves the process, and only sealed.
 
-        `steps` is `prepared` for the same terms, before anything was agreed.
+        `steps` comes from `prepare_steps` for the same terms, before anything was agreed.
         """
         plan = self.agreed
         terms = plan.terms
@@ -110,35 +110,35 @@ class Attempt:
             return hidden + masks(self.key, self.own.address, others, terms.dimension, plan.digest)
         chain = plan.chains[number]
         part = steps[chain.start : chain.stop]
-        place = chain.order.index(self.own.address)
-        if (before is None) != (place == 0):
+        position = chain.order.index(self.own.address)
+        if (before is None) != (position == 0):
             raise Refused("only the first of a chain starts it")
-        drawn = noise(chain.scales[place], chain.size, entropy)
+        drawn = noise(chain.scales[position], chain.size, entropy)
         return part + drawn if before is None else before + part + drawn
 
     def following(self, number: int) -> Entry | None:
-        """Who gets the sum next; None is the host."""
+        """Returns who gets the sum next; None is the host."""
         if number == MASKED:
             return None
         order = self.agreed.chains[number].order
-        place = order.index(self.own.address)
-        return None if place == len(order) - 1 else self.agreed.entry(order[place + 1])
+        position = order.index(self.own.address)
+        return None if position == len(order) - 1 else self.agreed.entry(order[position + 1])
 
     def sealed(self, total: Steps, number: int, to: str, public_key: bytes) -> bytes:
-        """For the receiver's eyes only."""
+        """Returns the sum encrypted to its receiver."""
         raw = total.astype("<u8").tobytes()
         return self.key.seal(raw, public_key, f"{self.own.address} {to} {number}", self.agreed.digest)
 
 
 def new_attempt(round_id: str, number: int, address: str, endpoint: str, bid: int, entropy: Entropy) -> Attempt:
-    """Fresh keys and a fresh seed."""
+    """Returns an attempt with fresh keys and a fresh seed."""
     key, seed = AttemptKey(entropy.token()), entropy.token()
     entry = Entry(address, endpoint, bid, seed_commitment(seed), key.public)
     return Attempt(round_id, number, entry, key, seed)
 
 
 def read_entry(raw: bytes, round_id: str, number: int) -> Entry:
-    """A member's signed entry for this attempt."""
+    """Returns a member's signed entry for this attempt; `Tampered` for anything else."""
     message = Message.decode(raw)
     if (message.kind, message.round, message.attempt) != ("enter", round_id, number):
         raise Tampered("an entry is of another round or attempt")
@@ -164,7 +164,7 @@ def read_entry(raw: bytes, round_id: str, number: int) -> Entry:
 
 
 def prepared(vector: Any, terms: Terms) -> Steps:
-    """A member's vector as the terms want it: numbers clipped, on the grid, slices cut to their norm."""
+    """Returns a member's vector as the terms ask for it: clipped, on the grid, slices scaled down to their norm."""
     steps = contribution(vector, terms.bound, terms.dimension).steps
     if terms.slice_norm is None:
         return steps

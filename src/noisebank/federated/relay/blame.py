@@ -1,4 +1,4 @@
-"""Who stopped a relay? From what members say, what they can prove, and who does not answer."""
+"""Find who stopped a relay, from the members' states, their signed receipts, and who does not answer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from noisebank.federated.relay.plan import Plan
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What a member says about itself: chains received and sent, and the next member's signed receipts."""
+    """What a member reports about itself: chains received and sent, and the next member's signed receipts."""
 
     received: frozenset[int]
     sent: frozenset[int]
@@ -21,49 +21,49 @@ class State:
 
     @classmethod
     def parse(cls, body: dict[str, Any]) -> State:
-        """Whole numbers only."""
+        """Returns the state in a message's body; chain numbers must be whole numbers."""
         receipts = {int(number): str(raw) for number, raw in dict(body.get("receipts", {})).items()}
         return cls(frozenset(map(int, body["received"])), frozenset(map(int, body["sent"])), receipts)
 
     def within(self, chains: set[int]) -> State:
-        """Without what it says about chains that are none of its business."""
+        """Returns the state without claims about other chains than these."""
         receipts = {number: raw for number, raw in self.receipts.items() if number in chains}
         return State(self.received & chains, self.sent & chains, receipts)
 
     def with_more(self, later: State) -> State:
-        """What was said once stays said."""
+        """Returns the union of both states: claims are never withdrawn."""
         return State(self.received | later.received, self.sent | later.sent, {**self.receipts, **later.receipts})
 
 
 def culprits(plan: Plan, round_id: str, states: Mapping[str, State | None], arrived: set[int]) -> dict[str, str]:
-    """Members to go on without, with the reason. Requires: every chain outside `arrived` has stopped moving.
+    """Returns the members to exclude, with the reason. Requires: every chain outside `arrived` has stopped moving.
 
-    A silent member goes alone. Where one says "sent" and the next says "not received" a receipt decides; without one
-    nobody can tell who lies, and both go: accusing somebody costs as much as being accused.
+    A silent member is excluded alone. If one says "sent" and the next "not received", a receipt decides; without one
+    nobody can tell who lies, and both are excluded: accusing somebody costs as much as being accused.
     """
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for number, chain in enumerate(plan.chains):
         if number not in arrived:
-            found |= _stopped(chain.order, states, number, (round_id, plan.attempt))
-    return found
+            reasons |= _stopped(chain.order, states, number, (round_id, plan.attempt))
+    return reasons
 
 
 def _stopped(
     order: tuple[str, ...], states: Mapping[str, State | None], number: int, when: tuple[str, int]
 ) -> dict[str, str]:
-    for place, address in enumerate(order):
+    for position, address in enumerate(order):
         state = states.get(address)
         if state is None:
             return {address: "vanished"}
         if number in state.sent:
             continue
-        if place == 0 or number in state.received:
+        if position == 0 or number in state.received:
             return {address: "holds a sum and does not pass it on"}
-        before = states[order[place - 1]]
+        before = states[order[position - 1]]
         if before is not None and receipt_of(before.receipts.get(number, ""), address, number, when):
             return {address: "denies a sum that it has signed for"}
         why = "one says sent, the other says not received"
-        return {order[place - 1]: why, address: why}
+        return {order[position - 1]: why, address: why}
     return {order[-1]: "says that it sent the last sum; it never came"}
 
 
@@ -73,5 +73,5 @@ def receipt_of(raw: str, address: str, number: int, when: tuple[str, int]) -> bo
         receipt = Message.decode(bytes.fromhex(raw))
     except (NoisebankError, ValueError):
         return False
-    said = (receipt.kind, receipt.sender, receipt.body.get("chain"), (receipt.round, receipt.attempt))
-    return said == ("receipt", address, number, when)
+    claims = (receipt.kind, receipt.sender, receipt.body.get("chain"), (receipt.round, receipt.attempt))
+    return claims == ("receipt", address, number, when)

@@ -1,4 +1,4 @@
-"""The host's view of one attempt that has started: what has arrived, who complained, who moves."""
+"""The host's state of one attempt that has started: what has arrived, who complained, who makes progress."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     Steps = NDArray[np.uint64]
 
 PROBE = 0.5
-"""Seconds between two looks at the members."""
+"""Seconds between two polls of the members."""
 Replies = dict[str, Message | NoisebankError]
 
 
 class Collecting:
-    """Not thread safe: the host holds a lock around everything but `look`."""
+    """Collects the ends of one attempt. Not thread safe: the host holds a lock around everything but `poll_members`."""
 
     def __init__(self, plan: Plan, key: AttemptKey, address: str, round_id: str) -> None:
         self.plan, self._key, self._address, self._round = plan, key, address, round_id
@@ -42,11 +42,11 @@ class Collecting:
         self._moved = time.monotonic()
         self.closed = False
         self.hopeless = False
-        """The sum is wrong and nobody can be named: masked members hide each other, the liar too."""
+        """The sum is wrong and nobody can be blamed: masks hide every member, the liar too."""
 
     @property
     def complete(self) -> bool:
-        """Every end has arrived, and nothing is wrong with any of them."""
+        """Whether every end has arrived and is plausible, without suspects or complaints."""
         if self._suspects or self._complaints:
             return False
         if self.plan.terms.mode == "masked":
@@ -55,16 +55,16 @@ class Collecting:
 
     @property
     def failed(self) -> bool:
-        """Somebody was named; there is no point in waiting."""
+        """Whether there is a suspect or a complaint: no point in waiting."""
         return bool(self._suspects or self._complaints)
 
     @property
     def pause(self) -> float:
-        """Seconds to wait for news."""
+        """Seconds to wait for the next message."""
         return PROBE / 10 if self.failed else PROBE
 
     def total(self) -> Steps:
-        """The sum over all members."""
+        """Returns the sum over all members, in steps modulo 2^64."""
         total = np.zeros(self.plan.terms.dimension, dtype=np.uint64)
         for number, end in self._ends.items():
             chain = self.plan.chains[number]
@@ -74,11 +74,11 @@ class Collecting:
         return total
 
     def suspect(self, address: str, why: str) -> None:
-        """To be left out."""
+        """Mark a member to be left out; the first reason counts."""
         self._suspects.setdefault(address, why)
 
     def take(self, message: Message) -> str:
-        """An end or a complaint; returns the kind of the reply."""
+        """Accept an end or a complaint; returns the kind of the reply."""
         if self.closed or message.attempt != self.plan.attempt:
             raise Refused("this message belongs to another attempt")
         entry = self.plan.entry(message.sender)
@@ -94,11 +94,11 @@ class Collecting:
             kind = self._take_masked(message.sender, total)
         else:
             kind = self._take_end(message.sender, number, total)
-        self._moved = time.monotonic()  # only what was taken moves things: who repeats itself gains no time
+        self._moved = time.monotonic()  # only what was accepted is progress: repetitions gain no time
         return kind
 
     def _take_complaint(self, message: Message) -> str:
-        """One a member and attempt, and only about a neighbour: else one accuser could have everybody left out."""
+        """One per member and attempt, and only about a neighbour: else one accuser could have everybody left out."""
         sender, about, number = message.sender, message.body["about"], message.body["chain"]
         if any(sender == earlier for earlier, _, _ in self._complaints):
             raise Refused("one complaint is enough")
@@ -111,8 +111,10 @@ class Collecting:
         if type(number) is not int or not 0 <= number < len(self.plan.chains):
             return ()
         order = self.plan.chains[number].order
-        place = order.index(address) if address in order else None
-        return () if place is None else (*order[max(0, place - 1) : place], *order[place + 1 : place + 2])
+        if address not in order:
+            return ()
+        position = order.index(address)
+        return (*order[max(0, position - 1) : position], *order[position + 1 : position + 2])
 
     def _take_masked(self, sender: str, total: Steps) -> str:
         if sender in self._masked or len(total) != self.plan.terms.dimension:
@@ -133,7 +135,7 @@ class Collecting:
         return "receipt"
 
     def look(self, ask_states: Callable[[list[int]], Replies]) -> dict[str, str]:
-        """Asks all members how far they are; names those to go on without, nobody while things move."""
+        """Ask all members for their state. Returns those to exclude with the reason; nobody while there is progress."""
         waiting = [number for number in range(len(self.plan.chains)) if number not in self._ends][:16]
         now = time.monotonic()
         gone: dict[str, str] = {}
@@ -142,7 +144,7 @@ class Collecting:
             if isinstance(reply, Message):
                 self._heard(address, reply, now)
             elif self._has_passed_all(address):
-                continue  # its part is in: the attempt does not need it any more
+                continue  # its part has arrived: the attempt does not need it any more
             elif isinstance(reply, Unreachable):
                 gone[address] = "vanished"
             elif now - self._answered[address] > self.plan.terms.patience:
@@ -154,7 +156,7 @@ class Collecting:
         if gone or self._suspects:
             return gone | self._suspects
         if self._complaints:
-            # Who is silent right now may be dying: the next look tells, and spares the one who complained.
+            # Who is silent right now may be dying: the next poll shows it, and spares the member that complained.
             return {} if silent & {about for _, about, _ in self._complaints} else self._resolved()
         if self.plan.terms.mode == "masked" and len(self._masked) == len(self.plan.members):
             self.hopeless = True
@@ -171,7 +173,7 @@ class Collecting:
         )
 
     def _took(self, order: tuple[str, ...], place: int, number: int) -> bool:
-        """Whether the member at this place says that it has the sum: its word suffices, it harms only itself."""
+        """Whether the member at this position says that it has the sum: believed, since a lie harms only itself."""
         state = self._states.get(order[place]) if place < len(order) else None
         return state is not None and number in state.received
 
@@ -182,21 +184,22 @@ class Collecting:
             self.suspect(address, "sent a state that cannot be read")
             return
         self._answered[address] = now
-        known = self._states.get(address)
-        inside = {number for number, chain in enumerate(self.plan.chains) if address in chain.order}
-        grown = state.within(inside) if known is None else known.with_more(state.within(inside))
-        if grown != known:  # states only grow, up to the member's own chains: claims cannot buy time for ever
+        earlier = self._states.get(address)
+        own_chains = {number for number, chain in enumerate(self.plan.chains) if address in chain.order}
+        state = state.within(own_chains)
+        merged = state if earlier is None else earlier.with_more(state)
+        if merged != earlier:  # states only grow, up to the member's own chains: claims cannot buy time for ever
             self._moved = now
-        self._states[address] = grown
+        self._states[address] = merged
 
     def _resolved(self) -> dict[str, str]:
-        """Everyone answers, yet somebody complained: one of the two lies or their link is broken. Both go."""
-        found: dict[str, str] = {}
+        """Everyone answers, yet somebody complained: one of the two lies or their link is broken. Exclude both."""
+        reasons: dict[str, str] = {}
         for sender, about, why in self._complaints:
-            found[sender] = f"complained: {why}" if about else why
+            reasons[sender] = f"complained: {why}" if about else why
             if about in self._states:
-                found[about] = f"was complained about: {why}"
-        return found
+                reasons[about] = f"was complained about: {why}"
+        return reasons
 
     def _stalled(self) -> dict[str, str]:
         if self.plan.terms.mode == "masked":

@@ -1,11 +1,11 @@
-"""How likely is it that others can subtract their way to one member's slice? Chances, and thresholds on them.
+"""Probabilities that colluders can compute one member's slice by subtraction, and thresholds on them.
 
-Every other member colludes with probability p, independently; the member's place among K is uniform. q = 1 - p.
+Every other member colludes with probability p, independently; the member's position among K is uniform. q = 1 - p.
 - weak: both neighbours collude.
 - strong: somebody before and somebody after colludes, and those between are known to them (or poisoned by them).
 - published: somebody before colludes and the final sum is known: a curious server, or a published mean.
-These are chances that *nothing* protects a slice. They are no delta of differential privacy in the sense of a small
-failure: with that chance the very numbers are seen, and with several slices some slice is hit far more often.
+These are chances that *nothing* protects a slice. They are not the delta of differential privacy, a small failure:
+with that chance the numbers themselves are seen, and with several slices some slice is hit far more often.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ Chance = Callable[[int, float], float]
 
 
 def weak(users: int, p: float) -> float:
-    """(K - 2) p^2 / K, eq. 31.
+    """Returns (K - 2) p^2 / K, eq. 31.
 
-    >>> round(weak(10, 0.1), 4)
+    >>> round(weak_chance(10, 0.1), 4)
     0.008
     """
     _checked(users, p)
@@ -28,9 +28,9 @@ def weak(users: int, p: float) -> float:
 
 
 def strong(users: int, p: float) -> float:
-    """1 + q^(K-1) - 2 (1 - q^K) / (K p): the mean of (1 - q^i)(1 - q^(K-1-i)) over places i = 0 .. K-1.
+    """Returns 1 + q^(K-1) - 2 (1 - q^K) / (K p): the mean of (1 - q^i)(1 - q^(K-1-i)) over positions i = 0 .. K-1.
 
-    >>> round(strong(10, 0.1), 4)
+    >>> round(strong_chance(10, 0.1), 4)
     0.0848
     """
     _checked(users, p)
@@ -42,9 +42,9 @@ def strong(users: int, p: float) -> float:
 
 
 def published(users: int, p: float) -> float:
-    """1 - (1 - q^K) / (K p): the mean of 1 - q^i over places i = 0 .. K-1.
+    """Returns 1 - (1 - q^K) / (K p): the mean of 1 - q^i over positions i = 0 .. K-1.
 
-    >>> round(published(10, 0.1), 4)
+    >>> round(published_chance(10, 0.1), 4)
     0.3487
     """
     _checked(users, p)
@@ -53,7 +53,7 @@ def published(users: int, p: float) -> float:
 
 
 def printed_strong(users: int, p: float) -> float:
-    """Eq. 32 as printed: the geometric sum is wrong, and the "probability" exceeds 1 or falls below 0."""
+    """Returns eq. 32 as printed: the geometric sum is wrong, and the "probability" exceeds 1 or falls below 0."""
     _checked(users, p)
     q = 1.0 - p
     return 1.0 + q ** (users - 1) - 2.0 * (1.0 - q ** (users - 1)) / (users * q)
@@ -63,7 +63,7 @@ CHANCES: dict[str, Chance] = {"weak": weak, "strong": strong, "published": publi
 
 
 def threshold(chance: Chance, users: int, allowed: float | None = None) -> float:
-    """The largest p at which `chance` is at most `allowed` (1/K^2 as in the paper, unless given); 1 if always."""
+    """Returns the largest p at which `chance` is at most `allowed` (default 1/K^2, as in the paper); 1 if always."""
     limit = 1.0 / users**2 if allowed is None else allowed
     if chance(users, 1.0) <= limit:
         return 1.0

@@ -1,9 +1,9 @@
-"""The sequential game of Chained-DP: who adds how much noise when everyone looks after themselves.
+"""The sequential game of Chained-DP: how much noise each user adds if everyone minimises their own cost.
 
 User k has a preference beta_k and the cost C_k = (sum of all variances) + alpha_k / sqrt(S_k) with alpha_k =
 beta_k^(3/2) and S_k the sum of the variances up to and including k. Variances are in squared units of the bound of a
 coordinate. All of it follows from one line of calculus: v + alpha v^(-1/2) is least at v = m beta, m = 2^(-2/3).
-Proof: docs/proofs/relay.md. Source: Li et al., Chained-DP, section IV and V; its slips are corrected and named.
+Proof: docs/proofs/relay.md. Source: Li et al., Chained-DP, section IV and V; its errors are corrected and named.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.float64]
 
 TOP_UP = 2.0 ** (-2.0 / 3.0)
-"""m: a user alone with preference beta wants a variance of m beta."""
+"""m: a user alone with preference beta chooses a variance of m beta."""
 
 
 def checked_preferences(preferences: ArrayLike) -> Numbers:
-    """Finite, not negative, at least one; the last axis runs over the users."""
+    """Returns an array, finite, not negative, at least one user; the last axis runs over the users."""
     betas = np.asarray(preferences, dtype=np.float64)
     if betas.ndim == 0 or betas.shape[-1] == 0:
         raise BadRequest("preferences", "none", "at least one user is needed")
@@ -34,7 +34,7 @@ def checked_preferences(preferences: ArrayLike) -> Numbers:
 
 
 def best_response(preference: float, before: float) -> float:
-    """What a user adds after the variance `before` (Lemma 1): it tops up to m beta and never more.
+    """Returns what a user adds after the variance `before` (Lemma 1): it tops up to m beta and never more.
 
     >>> round(best_response(1.0, 0.5), 3), best_response(1.0, 0.7)
     (0.13, 0.0)
@@ -43,7 +43,7 @@ def best_response(preference: float, before: float) -> float:
 
 
 def nash(preferences: ArrayLike) -> Numbers:
-    """Variances of the equilibrium in which nobody gains by deviating while the others stay put.
+    """Returns the variances of the equilibrium in which nobody gains by deviating while the others stay put.
 
     S_k is the running maximum of m beta. The paper's (m max beta, 0, ..., 0) is no such equilibrium unless user 1 has
     the largest preference: user 1 would add less.
@@ -53,7 +53,7 @@ def nash(preferences: ArrayLike) -> Numbers:
 
 
 def subgame_perfect(preferences: ArrayLike) -> Numbers:
-    """Variances when the first user foresees the others' best responses: (m max beta, 0, ..., 0).
+    """Returns the variances when the first user foresees the others' best responses: (m max beta, 0, ..., 0).
 
     The total will be m max beta whatever user 1 does below that, so it takes the protection for itself.
     """
@@ -62,7 +62,7 @@ def subgame_perfect(preferences: ArrayLike) -> Numbers:
 
 
 def central_optimum(preferences: ArrayLike) -> Numbers:
-    """Variances with the least total cost: all of it first, m (mean beta^(3/2))^(2/3).
+    """Returns the variances with the least total cost: all of it first, m (mean beta^(3/2))^(2/3).
 
     The paper prints the mean of beta itself, which is not the minimum.
     """
@@ -71,18 +71,18 @@ def central_optimum(preferences: ArrayLike) -> Numbers:
 
 
 def local(preferences: ArrayLike) -> Numbers:
-    """Variances without a relay: everyone adds m beta_k and is protected by that alone."""
+    """Returns the variances without a relay: everyone adds m beta_k and is protected by that alone."""
     return TOP_UP * checked_preferences(preferences)
 
 
 def costs(preferences: ArrayLike, variances: ArrayLike) -> Numbers:
-    """C_k in a relay; infinite for a user who wants privacy and sends without any noise."""
+    """Returns C_k in a relay; infinite for a user with a preference who sends without any noise."""
     spread = np.asarray(variances, dtype=np.float64)
     return _costs(checked_preferences(preferences), spread, np.cumsum(spread, axis=-1))
 
 
 def local_costs(preferences: ArrayLike) -> Numbers:
-    """C_k when everybody sends alone (eq. 26)."""
+    """Returns C_k when everybody sends alone (eq. 26)."""
     spread = local(preferences)
     return _costs(checked_preferences(preferences), spread, spread)
 
@@ -91,12 +91,12 @@ def is_nash(preferences: ArrayLike, variances: ArrayLike, tolerance: float = 1e-
     """Whether every user's variance is the best response to the others' as they stand."""
     betas, spread = checked_preferences(preferences), np.asarray(variances, dtype=np.float64)
     before = np.cumsum(spread) - spread
-    wanted = np.maximum(0.0, TOP_UP * betas - before)
-    return bool(np.all(np.abs(wanted - spread) <= tolerance))
+    best = np.maximum(0.0, TOP_UP * betas - before)
+    return bool(np.all(np.abs(best - spread) <= tolerance))
 
 
 def price_of_anarchy(preferences: ArrayLike) -> Numbers:
-    """Total cost of subgame-perfect play over the least total cost.
+    """Returns the total cost of subgame-perfect play over the least total cost.
 
     It is (r + 2/sqrt(r))/3 with r = max beta / (mean beta^(3/2))^(2/3).
     """
@@ -109,19 +109,19 @@ def price_of_anarchy(preferences: ArrayLike) -> Numbers:
 
 
 def anarchy_limit(users: int) -> float:
-    """No preferences of so many users have a higher price of anarchy: r is at most K^(2/3)."""
+    """Returns the highest price of anarchy that any preferences of so many users have: r is at most K^(2/3)."""
     ratio = users ** (2.0 / 3.0)
     return float((ratio + 2.0 / np.sqrt(ratio)) / 3.0)
 
 
 def printed_anarchy_bound(preferences: ArrayLike) -> Numbers:
-    """Eq. 29 as printed, max/(K min): often below the true price. Its own proof gives max/min."""
+    """Returns eq. 29 as printed, max/(K min): often below the true price. Its own proof gives max/min."""
     betas = checked_preferences(preferences)
     return np.asarray(betas.max(axis=-1) / (betas.shape[-1] * betas.min(axis=-1)))
 
 
 def bid_cost(preference: float, bid: float, others: ArrayLike) -> float:
-    """What a user pays for a bid when the mechanism fixes the noise at m times the largest bid.
+    """Returns what a user pays for a bid when the mechanism fixes the noise at m times the largest bid.
 
     m x + alpha (m x)^(-1/2) falls up to x = beta and rises after, and x = max(bid, others): bidding beta is never
     worse (Theorem 2, whose printed argument divides by K^2 and has the wrong minimum).

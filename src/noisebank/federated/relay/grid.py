@@ -1,6 +1,6 @@
-"""Numbers on the wire: coordinates as whole steps of bound/2^40, sums modulo 2^64, exact discrete noise.
+"""Fixed-point vectors: coordinates as integer steps of bound/2^40, sums modulo 2^64, exact discrete noise.
 
-Whole numbers, because a float sum tells by its last bits who added what, and because masks must cancel exactly.
+Integers, because the last bits of a float sum reveal who added what, and because masks must cancel exactly.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     Steps = NDArray[np.uint64]
 
 STEPS = 2**40
-"""In one bound."""
+"""Steps in one bound."""
 LEAST_SCALE = 2**26
-"""In steps. From here on sums of discrete draws compose like Gaussian noise: docs/proofs/relay.md."""
+"""In steps. From this scale on sums of discrete draws compose like Gaussian noise: docs/proofs/relay.md."""
 MAX_SCALE = 2**54
 """256 such draws together stay 8 standard deviations away from 2^63."""
 TAILS = 12.0
-"""Standard deviations: an honest sum is outside with probability below 1e-30 a coordinate."""
+"""Standard deviations: an honest sum is outside with probability below 1e-30 per coordinate."""
 BID_UNITS = 10**9
 """A preference is sent as a whole number of 1e-9."""
 
@@ -51,7 +51,7 @@ class Contribution:
 
 
 def finite_numbers(vector: ArrayLike) -> NDArray[np.float64]:
-    """A flat list of finite numbers; anything else is refused, whatever anybody asks for."""
+    """Returns a flat array of finite numbers; anything else is refused, whatever the terms are."""
     try:
         numbers = np.array(vector, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
@@ -64,11 +64,11 @@ def finite_numbers(vector: ArrayLike) -> NDArray[np.float64]:
 
 
 def contribution(vector: ArrayLike, bound: Fraction, dimension: int) -> Contribution:
-    """Clips to [-bound, bound], rounds towards 0. NaN and infinities are refused.
+    """Clip to [-bound, bound] and round towards 0 to steps. NaN and infinities are refused.
 
-    Rounding towards 0 and on the member's side: the sensitivity 2 bound sqrt(d) holds for what is really sent. Whole
-    numbers from the first step on: a float is a whole number over a power of two, so the quotient by any bound is exact
-    and cannot become 0/0 or overflow, as a quotient of floats can.
+    The member rounds, towards 0: the sensitivity 2 bound sqrt(d) holds for what is really sent. Integers from the first
+    line on: a float is an integer over a power of two, so the quotient by any bound is exact and cannot become 0/0 or
+    overflow, as a quotient of floats can.
     """
     numbers = finite_numbers(vector)
     if len(numbers) != dimension or dimension < 1:
@@ -86,30 +86,30 @@ def contribution(vector: ArrayLike, bound: Fraction, dimension: int) -> Contribu
 
 
 def shortened(steps: Steps, limit: int) -> Steps:
-    """Scaled down to a Euclidean length of at most `limit` steps, each towards 0; as it is if no longer than that."""
-    plain = steps.view(np.int64).tolist()
-    square = sum(step * step for step in plain)
+    """Returns the steps scaled down to a Euclidean norm of at most `limit` steps, each rounded towards 0."""
+    signed = steps.view(np.int64).tolist()
+    square = sum(step * step for step in signed)
     if square <= limit * limit:
         return steps
     length = isqrt(square - 1) + 1  # rounded up: the result is never too long
-    scaled = [step * limit // length if step >= 0 else -(-step * limit // length) for step in plain]
+    scaled = [step * limit // length if step >= 0 else -(-step * limit // length) for step in signed]
     return np.array(scaled, dtype=np.int64).view(np.uint64)
 
 
 def clipped_steps(steps: Steps) -> Steps:
-    """The last line before noise: in [-STEPS, STEPS], whatever came before."""
+    """The last check before noise: clip to one bound, whatever came before."""
     return np.clip(steps.view(np.int64), -STEPS, STEPS).view(np.uint64)
 
 
 def restored(total: Steps, bound: Fraction, divisor: float) -> NDArray[np.float64]:
-    """A sum of steps as numbers in the vector's unit, divided."""
+    """Returns a sum of steps as numbers in the vector's unit, divided by `divisor`."""
     return np.asarray(total.view(np.int64) / (STEPS * divisor) * float(bound))
 
 
 def wanted_scale(bid: int) -> int:
-    """The least whole scale s with (s/STEPS)^2 >= m bid: sixth powers, so that every machine finds the same one.
+    """Returns the least integer s with (s/STEPS_PER_BOUND)^2 >= m bid: in sixth powers, the same on every machine.
 
-    m^3 = 1/4, hence the condition is 4 s^6 >= bid^3 STEPS^6.
+    m^3 = 1/4, hence the condition is 4 s^6 >= bid^3 STEPS_PER_BOUND^6.
     """
     if bid <= 0:
         return 0
@@ -129,28 +129,28 @@ def wanted_scale(bid: int) -> int:
 
 
 def scale_of_variance(variance: Fraction) -> int:
-    """The least whole scale whose square is at least `variance` squared bounds."""
+    """Returns the least integer scale, in steps, whose square is at least `variance` squared bounds."""
     square = variance * STEPS * STEPS
     return 0 if square <= 0 else isqrt(-(-square.numerator // square.denominator) - 1) + 1
 
 
 def noise(scale: int, count: int, entropy: Entropy) -> Steps:
-    """`count` independent discrete Gaussian draws of this scale; zeros for scale 0."""
+    """Returns `count` independent discrete Gaussian draws of this scale; zeros for scale 0."""
     if scale == 0:
         return np.zeros(count, dtype=np.uint64)
     if not LEAST_SCALE <= scale <= MAX_SCALE:
         raise BadRequest("noise", f"{scale / STEPS:g} bounds", "standard deviations lie in 2^-14 .. 2^14 bounds")
-    wide = float(scale)
-    if wide < scale:  # above 2^53 not every whole number is a float
-        wide = nextafter(wide, inf)
+    float_scale = float(scale)
+    if float_scale < scale:  # above 2^53 not every integer is a float: round up
+        float_scale = nextafter(float_scale, inf)
     if isinstance(entropy, ManyDraws):
-        drawn = entropy.discrete_gaussians(wide, count)
+        drawn = entropy.discrete_gaussians(float_scale, count)
     else:
-        drawn = [entropy.discrete_gaussian(wide) for _ in range(count)]
+        drawn = [entropy.discrete_gaussian(float_scale) for _ in range(count)]
     return np.array(drawn, dtype=np.int64).view(np.uint64)
 
 
 def plausible(total: Steps, members: int, variance: int) -> bool:
-    """Whether honest members with this total noise (squared steps) could have sent it."""
+    """Whether so many honest members with this total noise variance (squared steps) could have sent the sum."""
     limit = members * STEPS + TAILS * float(variance) ** 0.5
     return bool((np.abs(total.view(np.int64).astype(np.float64)) <= limit).all())

@@ -1,9 +1,9 @@
-"""What a member is promised, for each answer to "whom do you trust?". Computed from the plan, before anything is sent.
+"""Privacy guarantees of a member against each coalition, computed from the plan before anything is sent.
 
 Requires: everyone follows the plan and is at most curious. Against cheats a relay keeps what it promises against two
 members: a member's own noise (section 7 of the proof). Masked members lose the cheats' noise and nothing else.
-Guarantees: a coalition of `members` others, with the server if `server`, learns about one member's *whole vector* no
-more than a Gaussian mechanism of the returned precision (4 x squared reach / hiding variance, added over slices) shows.
+Guarantees: a coalition of other members, with or without the server, learns about one member's *whole vector* no
+more than a Gaussian mechanism of the returned precision (4 x squared norm / hiding variance, added over slices) shows.
 Slices of one vector do not compose in parallel: the paper's Theorems 6 to 8 are wrong. Proof: docs/proofs/relay.md.
 """
 
@@ -23,12 +23,12 @@ from noisebank.federated.relay.terms import Terms
 from noisebank.privacy.calibration import account_epsilon
 
 Loss = Precision | None
-"""None: nothing protects; the numbers themselves can be computed."""
+"""None: no protection; the numbers themselves can be computed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """A coalition against one member: so many of the others, and perhaps the server."""
+    """A coalition against one member: how many of the others, and whether the server is in it."""
 
     members: int
     server: bool
@@ -56,7 +56,7 @@ class Guarantee:
         return f"epsilon {self.epsilon:.4g}" + (" (protects nobody)" if self.epsilon > 20.0 else "")
 
     def plain(self) -> dict[str, Any]:
-        """For --json; epsilon is null where nothing protects."""
+        """Returns what --json prints; epsilon is null where nothing protects."""
         return {
             "trust": str(self.trust),
             "mu_squared": None if self.loss is None else float(self.loss),
@@ -65,13 +65,13 @@ class Guarantee:
 
 
 def trusts(terms: Terms, members: int) -> list[Trust]:
-    """The coalitions that are always reported, weakest first."""
+    """Returns the coalitions that are always reported, weakest first."""
     sizes = sorted({1, 2, max(1, terms.colluders), members - 1} & set(range(1, members)))
     return [Trust(0, False), Trust(0, True), *(Trust(size, server) for size in sizes for server in (False, True))]
 
 
 def loss(plan: Plan, address: str, trust: Trust) -> Loss:
-    """Precision that one attempt under `plan` costs the member, against this coalition."""
+    """Returns the precision that one attempt under `plan` costs the member, against this coalition."""
     ends = trust.server or plan.terms.publish
     if plan.terms.mode == "masked":
         if not ends:
@@ -92,46 +92,46 @@ def loss(plan: Plan, address: str, trust: Trust) -> Loss:
 
 
 def hiding(chain: Chain, place: int, members: int, ends: bool) -> int | None:
-    """The least noise variance (squared steps) between two sums that the coalition knows on both sides of `place`.
+    """Returns the least noise variance (squared steps) between two sums that the coalition knows around `position`.
 
     None if it knows no sum that contains the member. Known on the left: 0, or what the neighbour before sent. Known on
-    the right: what the neighbour after received, or the end of the relay. Neighbours are the best places to be in.
+    the right: what the neighbour after received, or the end of the relay. Neighbours are the best positions to hold.
     """
     last = len(chain.order) - 1
-    seen = []
+    variances = []
     if ends:
-        seen.append(chain.variance())
+        variances.append(chain.variance())
         if members >= 1 and place > 0:
-            seen.append(chain.variance(place))
+            variances.append(chain.variance(place))
     if members >= 1 and place < last:
-        seen.append(chain.variance(0, place))
+        variances.append(chain.variance(0, place))
     if members >= 2 and 0 < place < last:
-        seen.append(chain.variance(place, place))
-    return min(seen, default=None)
+        variances.append(chain.variance(place, place))
+    return min(variances, default=None)
 
 
 def guarantees(plan: Plan, address: str, spent: Sequence[Plan] = ()) -> list[Guarantee]:
-    """For every coalition: this attempt together with earlier ones in which the member has already sent."""
+    """Returns one guarantee per coalition: this attempt together with the earlier ones in which the member sent."""
     return [guarantee([*spent, plan], address, trust) for trust in trusts(plan.terms, len(plan.members))]
 
 
 def guarantee(plans: Sequence[Plan], address: str, trust: Trust) -> Guarantee:
-    """Attempts use fresh noise, so their precisions add."""
+    """Returns the guarantee over all these attempts: they use fresh noise, so their precisions add."""
     total: Loss = NOTHING
     for plan in plans:
-        one = loss(plan, address, trust)
-        total = None if one is None or total is None else total + one
+        spent = loss(plan, address, trust)
+        total = None if spent is None or total is None else total + spent
     return _made(trust, total, plans[-1].terms)
 
 
 def worst_guarantees(plan: Plan) -> list[Guarantee]:
-    """For every coalition, the member that is worst off."""
-    found = []
+    """Returns one guarantee per coalition: that of the member that is worst off."""
+    worst = []
     for trust in trusts(plan.terms, len(plan.members)):
         losses = [loss(plan, member.address, trust) for member in plan.members]
-        known = [one for one in losses if one is not None]
-        found.append(_made(trust, max(known) if len(known) == len(losses) else None, plan.terms))
-    return found
+        finite = [spent for spent in losses if spent is not None]
+        worst.append(_made(trust, max(finite) if len(finite) == len(losses) else None, plan.terms))
+    return worst
 
 
 def _made(trust: Trust, total: Loss, terms: Terms) -> Guarantee:
@@ -140,12 +140,12 @@ def _made(trust: Trust, total: Loss, terms: Terms) -> Guarantee:
 
 @lru_cache(maxsize=4096)
 def _epsilon(total: Precision, delta: Fraction) -> float:
-    """Many coalitions learn the same, and the conversion takes milliseconds."""
+    """Returns epsilon at this delta; cached, since many coalitions learn the same and it takes milliseconds."""
     return float(account_epsilon(total, delta))
 
 
 def _reach(terms: Terms, chain: Chain) -> Fraction:
-    """Squared length, in squared bounds, of the longest slice that a member may send."""
+    """Returns the squared norm, in squared bounds, of the longest slice that a member may send."""
     whole = Fraction(chain.size)
     return whole if terms.slice_norm is None else min(whole, terms.slice_norm**2)
 

@@ -1,4 +1,4 @@
-"""The host's process: gathers members, lets them agree on a plan, collects the ends, goes on without who fails.
+"""The host of a relay round: waits for members, negotiates a plan, collects the sum, goes on without those that fail.
 
 The host sees bids, the ends of relays (or masked vectors), and who stopped. It never sees a sum in between.
 """
@@ -64,7 +64,7 @@ class _Progress:
 
 
 class Host:
-    """One round. `members` is how many to wait for; after `wait` seconds it starts with those who came."""
+    """Runs one round. Waits for `member_count` members; after `wait_seconds` it starts with those who have joined."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Host:
         wait: float = 60.0,
         entropy: Entropy | None = None,
         tap: Tap = lambda to, raw: None,
-        show: Show = lambda plan, found: None,
+        show: Show = lambda plan, promises: None,
         say: Say = lambda line: None,
     ) -> None:
         if not max(2, terms.least_members) <= members <= MAX_MEMBERS:
@@ -90,7 +90,7 @@ class Host:
         self._changed = threading.Condition()
         self._joined: dict[str, str] = {}
         self._known: dict[str, str] = {}
-        """Everyone who ever joined: those left out are told the end too, if they still listen."""
+        """Endpoints of everyone who ever joined: those left out are told the end too, if they still listen."""
         self._begun = False
         self._collecting: Collecting | None = None
         self._progress = _Progress()
@@ -99,7 +99,7 @@ class Host:
         self.endpoint, self.address = self._server.endpoint, key.address
 
     def run(self) -> Round:
-        """Serves until the round has ended, well or not; every member that still answers is told."""
+        """Serve until the round has ended, successfully or not; every member that still answers is told."""
         with self._server:
             try:
                 self._gather()
@@ -117,7 +117,7 @@ class Host:
             self._begun = True
 
     def _rounds(self, begun: float) -> Round:
-        """Every turn either ends the round or goes on with fewer members: it ends."""
+        """Run attempts until one succeeds. Terminates: each ends the round, uses an attempt up or loses a member."""
         reason, total, plan = "", None, None
         while total is None:
             try:
@@ -151,10 +151,10 @@ class Host:
             time.monotonic() - begun,
         )  # fmt: skip
 
-    # Agreeing ---------------------------------------------------------------------------------------------------------
+    # Negotiation ------------------------------------------------------------------------------------------------------
 
     def _agree(self) -> Plan | None:
-        """One try with all who are left. None if somebody dropped out on the way."""
+        """Negotiate with all remaining members. None if somebody dropped out on the way."""
         self._progress.tried += 1
         number, key, members = self._progress.tried, AttemptKey(self._entropy.token()), dict(self._joined)
         if len(members) < self.terms.least_members:
@@ -175,33 +175,35 @@ class Host:
                 self._progress.left_out[address] = why
                 self._say(f"going on without {address}: {why}")
 
-    # Collecting -------------------------------------------------------------------------------------------------------
+    # Collection -------------------------------------------------------------------------------------------------------
 
     def _collect(self, plan: Plan) -> tuple[NDArray[np.uint64] | None, str]:
-        """Starts the attempt and waits for its ends. On failure: who is left out, and why."""
-        collecting = self._collecting
-        assert collecting is not None
+        """Start the attempt and wait for its ends. Returns (sum, "done"), or (None, who was left out and why)."""
+        collector = self._collecting
+        assert collector is not None
         started = self.ask_all("go", {"plan": plan.digest.hex()}, plan.attempt)
         for address, reply in started.items():
             if not isinstance(reply, Message):
-                collecting.suspect(address, f"could not be started: {reply}")
+                collector.suspect(address, f"could not be started: {reply}")
         while True:
             with self._changed:
-                if collecting.complete:
-                    return collecting.total(), "done"
-                self._changed.wait(collecting.pause)
-            found = collecting.look(lambda chains: self.ask_all("status", {"chains": chains}, plan.attempt, quick=True))
-            if found:
+                if collector.complete:
+                    return collector.total(), "done"
+                self._changed.wait(collector.pause)
+            reasons = collector.look(
+                lambda chains: self.ask_all("status", {"chains": chains}, plan.attempt, quick=True)
+            )
+            if reasons:
                 with self._changed:
-                    collecting.closed = True  # ends of this attempt that come from here on are refused
-                for address, why in found.items():
+                    collector.closed = True  # ends of this attempt that come from here on are refused
+                for address, why in reasons.items():
                     self._leave_out(address, why)
-                return None, "; ".join(f"{address}: {why}" for address, why in found.items())
+                return None, "; ".join(f"{address}: {why}" for address, why in reasons.items())
 
     def ask_all(
         self, kind: str, body: dict[str, Any], attempt: int, quick: bool = False
     ) -> dict[str, Message | NoisebankError]:
-        """The same message to every member at the same time; a reply or the error for each."""
+        """Send the same message to every member at the same time; returns a reply or the error for each."""
         with self._changed:
             targets = dict(self._joined)
         patience = min(2.0, self.terms.patience) if quick else self.terms.patience + 2.0
@@ -224,19 +226,19 @@ class Host:
 
     def _tell_end(self, done: bool, reason: str, total: NDArray[np.uint64] | None) -> None:
         with self._changed:
-            collecting, self._collecting = self._collecting, None
+            collector, self._collecting = self._collecting, None
         published = total.astype("<u8").tobytes() if total is not None and self.terms.publish else b""
-        count = len(collecting.plan.members) if collecting else len(self._joined)
+        count = len(collector.plan.members) if collector else len(self._joined)
         with self._changed:
-            staying = set(self._joined)
+            remaining = set(self._joined)
 
         def tell(address: str) -> None:
-            inside = address in staying
-            why = reason if inside else f"left out: {self._progress.left_out.get(address, '')}"
-            body = {"done": done and inside, "reason": why[:2000], "members": count}
-            attempt, payload = self._progress.tried, published if inside else b""
+            took_part = address in remaining
+            why = reason if took_part else f"left out: {self._progress.left_out.get(address, '')}"
+            body = {"done": done and took_part, "reason": why[:2000], "members": count}
+            attempt, payload = self._progress.tried, published if took_part else b""
             message = self._pen.write(self._round, attempt, "end", address, body, payload)
-            with suppress(NoisebankError):  # whoever is gone needs no farewell
+            with suppress(NoisebankError):  # a member that is gone need not be told
                 ask(self._known[address], message.encode(), min(2.0, self.terms.patience), self._tap)
 
         self._at_once(tell, list(self._known))
@@ -248,7 +250,7 @@ class Host:
         if message.kind == "hello":
             return self._pen.answer(message, "terms", {"round": self._round, "terms": self.terms.plain()}).encode()
         with self._changed:
-            if message.sender not in self._known:  # strangers leave no trace: memory is for members
+            if message.sender not in self._known:  # strangers must not fill the memory of the replay guard
                 if message.kind != "join":
                     raise Refused("the host does not expect this now")
                 self._may_join(message)
@@ -268,15 +270,15 @@ class Host:
         return reply.encode()
 
     def _may_join(self, message: Message) -> None:
-        where = str(message.body.get("endpoint", ""))
-        endpoint(where)
+        peer_endpoint = str(message.body.get("endpoint", ""))
+        endpoint(peer_endpoint)
         if message.to != self._pen.address or message.round != self._round:
             raise Refused("this message is for somebody else, or belongs to another round")
         if self._begun:
             raise Refused("the round has begun; wait for the next one")
         if message.sender in self._joined or message.sender == self._pen.address:
             raise Refused("this member has joined already")
-        if where in self._joined.values():
+        if peer_endpoint in self._joined.values():
             raise Refused("another member listens there already")
         if self._allowed and message.sender not in self._allowed:
             raise Refused("this member is not on the list")

@@ -1,9 +1,9 @@
-"""A member's process: joins, sees what it would be promised, and only then takes part.
+"""A member of a relay round: joins, computes what it would be promised, and only then takes part.
 
 What leaves it: bids, keys and seeds (public), and per attempt and chain one sealed sum that contains the noise of the
-plan. Nothing is ever sent twice, to a second receiver, or without a plan that met the member's demand. The vector is
-brought onto the grid once, after the terms were checked and before anything is agreed: from then on no step can fail
-in a way that depends on it.
+plan. Nothing is ever sent twice, to a second receiver, or without a plan that meets the member's requirements. The
+vector is quantized once, after the terms were checked and before anything is agreed: from then on no step can fail in
+a way that depends on it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ MAX_ATTEMPT = 2**31
 
 
 class Member:
-    """One member of one round. `past` is its vector of the round before, for terms that send past slices."""
+    """One member of one round. `past_vector` is that of the round before, for terms that send past slices."""
 
     def __init__(
         self,
@@ -62,14 +62,14 @@ class Member:
         host_address: str = "",
         entropy: Entropy | None = None,
         tap: Tap = lambda to, raw: None,
-        show: Show = lambda plan, found: None,
+        show: Show = lambda plan, promises: None,
         say: Say = lambda line: None,
         wait: float = 600.0,
     ) -> None:
         if not (0.0 <= preference <= MAX_BID / BID_UNITS):
             raise BadRequest("preference", preference, f"must lie in [0, {MAX_BID / BID_UNITS:g}]")
         self._pen, self._inbox = Pen(key), Inbox(key.address)
-        self._vector = finite_numbers(vector)  # whether a vector can be used at all is no matter of anybody's terms
+        self._vector = finite_numbers(vector)  # whether a vector can be used at all does not depend on anybody's terms
         self._past = None if past is None else finite_numbers(past)
         self._steps: NDArray[np.uint64] = np.zeros(0, dtype=np.uint64)
         self._bid = round(preference * BID_UNITS)
@@ -90,11 +90,11 @@ class Member:
 
     @property
     def address(self) -> str:
-        """Who this member is to the others."""
+        """The address that identifies this member to the others."""
         return self._pen.address
 
     def run(self) -> Outcome:
-        """Takes part until the round ends; raises if it cannot even join, or if the host falls silent."""
+        """Take part until the round ends; raises if it cannot even join, or if the host falls silent."""
         terms = self._greet()
         clipped = contribution(self._vector, terms.bound, terms.dimension).clipped
         if clipped:
@@ -114,13 +114,13 @@ class Member:
                 self._jobs.put(None)
                 worker.join(terms.patience)
                 self._forget()
-        made = self._outcome
-        assert made is not None
-        found = guarantees(self._spent[-1], self.address, self._spent[:-1]) if self._spent else []
-        return Outcome(made.done, made.reason, made.members, len(self._spent), clipped, made.mean, found)
+        end = self._outcome
+        assert end is not None
+        promises = guarantees(self._spent[-1], self.address, self._spent[:-1]) if self._spent else []
+        return Outcome(end.done, end.reason, end.members, len(self._spent), clipped, end.mean, promises)
 
     def _greet(self) -> Terms:
-        """Asks for the terms; learns who the host is, or checks it."""
+        """Ask the host for the terms; learn the host's address, or check it if it is known."""
         hello = self._pen.write("", 0, "hello", self._host_address)
         reply = check_answer(hello, ask(self._host, hello.encode(), SETUP_PATIENCE, self._tap))
         self._host_address, self._round = reply.sender, reply.body.get("round", "")
@@ -143,7 +143,7 @@ class Member:
                 raise OutcomeUnknown("the host has fallen silent; what was sent stays protected as shown")
 
     def _forget(self) -> None:
-        """Keys and received sums go; what was recorded on the wire stays closed."""
+        """Drop keys and received sums, so that what was recorded on the wire can never be opened."""
         with self._lock:
             self._attempt = None
 
@@ -175,7 +175,7 @@ class Member:
         return self._attempt is not None and any(entry.address == address for entry in self._attempt.entries)
 
     def _open(self, message: Message) -> Message:
-        """A new attempt: everything of the last one is dropped, so nothing of it can be sent any more."""
+        """Open a new attempt: everything of the last one is dropped, so nothing of it can be sent any more."""
         if not (self._attempt.number if self._attempt else 0) < message.attempt <= MAX_ATTEMPT:
             raise Refused("attempts only count up")
         self._attempt = new_attempt(
@@ -195,7 +195,7 @@ class Member:
         return self._pen.answer(message, "reveal", {"seed": attempt.seed.hex()})
 
     def _plan(self, message: Message) -> Message:
-        """Shows the guarantee, then agrees or leaves. Nothing of the vector has been sent in this attempt."""
+        """Show the guarantees, then agree or leave. Nothing of the vector has been sent in this attempt."""
         attempt = self._current(message)
         plan = attempt.proposed(self._terms, message.body["seeds"])
         self._show(plan, guarantees(plan, self.address, self._spent))
@@ -230,14 +230,14 @@ class Member:
 
     def _status(self, message: Message) -> Message:
         attempt = self._current(message)
-        wanted = [number for number in message.body.get("chains", [])[:16] if number in attempt.receipts]
+        numbers = [number for number in message.body.get("chains", [])[:16] if number in attempt.receipts]
         return self._pen.answer(
             message,
             "state",
             {
                 "received": sorted(attempt.received),
                 "sent": sorted(attempt.sent),
-                "receipts": {str(number): attempt.receipts[number] for number in wanted},
+                "receipts": {str(number): attempt.receipts[number] for number in numbers},
             },
         )
 
@@ -269,15 +269,15 @@ class Member:
                 self._forward(attempt, number, before)
             except NoisebankError as error:
                 self._say(f"attempt {attempt.number} stops here: {error}")
-                self._complain(attempt, number, "", "cannot go on")  # not why: that is nobody else's business
+                self._complain(attempt, number, "", "cannot go on")  # without the reason: others must not learn it
 
     def _forward(self, attempt: Attempt, number: int, before: NDArray[np.uint64] | None) -> None:
         plan = attempt.agreed
         if before is not None:
             chain = plan.chains[number]
-            place = chain.order.index(self.address)
-            if not plausible(before, place, chain.variance(0, place - 1)):
-                self._complain(attempt, number, chain.order[place - 1], "a sum that honest members cannot send")
+            position = chain.order.index(self.address)
+            if not plausible(before, position, chain.variance(0, position - 1)):
+                self._complain(attempt, number, chain.order[position - 1], "a sum that honest members cannot send")
                 return
         total = attempt.outgoing(number, before, self._steps, self._entropy)
         receiver = attempt.following(number)
@@ -301,6 +301,6 @@ class Member:
             attempt.receipts[number] = receipt.encode().hex()
 
     def _complain(self, attempt: Attempt, number: int, about: str, why: str) -> None:
-        """Best effort: a host that is gone notices by itself."""
+        """Send a complaint to the host, best effort: without it the host notices by polling."""
         with suppress(NoisebankError):
             self._ask_host("complain", {"chain": number, "about": about, "why": why[:500]}, attempt=attempt.number)

@@ -1,4 +1,4 @@
-"""Signed messages: who says what to whom, in which round and attempt, and never twice.
+"""Signed messages between host and members, bound to round and attempt, with protection against replays.
 
 On the wire: 4 bytes length, a canonical JSON header, 65 bytes signature, payload. The signature covers the header and
 the header the payload's digest.
@@ -18,9 +18,9 @@ from noisebank.ledger.signing import Key, recover
 
 MAX_HEADER = 2 * 2**20
 MAX_DEPTH = 8
-"""Of lists and objects in a body: counted, not left to the stack of whoever digests it."""
+"""Nesting of lists and objects in a body: limited, so that no digest overflows the stack."""
 MAX_SEEN = 1_000_000
-"""Messages that one party takes from one sender in a round."""
+"""Messages that one party accepts from one sender in a round."""
 FIELDS = {"round": str, "attempt": int, "seq": int, "kind": str, "from": str, "to": str, "body": dict, "payload": str}
 
 
@@ -44,13 +44,13 @@ class Message:
         return tagged("relay message 1", self._header())
 
     def encode(self) -> bytes:
-        """As it goes over the wire."""
+        """Returns the message as it goes over the wire."""
         header = canonical(self._header()).encode()
         return len(header).to_bytes(4, "big") + header + self.signature + self.payload
 
     @classmethod
     def decode(cls, raw: bytes) -> Message:
-        """Parsed, and the signature checked against the claimed sender; `Tampered` if anything is off."""
+        """Returns the message if its signature is that of the claimed sender; `Tampered` if anything is wrong."""
         size = int.from_bytes(raw[:4], "big")
         if len(raw) < 4 + 65 or not 2 <= size <= min(MAX_HEADER, len(raw) - 69):
             raise Tampered("a message is cut off or too long")
@@ -67,17 +67,17 @@ class Message:
         payload = raw[4 + size + 65 :]
         if sha256(payload).hexdigest() != header["payload"]:
             raise Tampered("a payload is not the one that was signed")
-        made = cls(
+        message = cls(
             header["round"], header["attempt"], header["seq"], header["kind"], header["from"], header["to"],
             header["body"], payload, raw[4 + size : 4 + size + 65],
         )  # fmt: skip
         try:
-            signer = recover(made.digest, made.signature)
+            signer = recover(message.digest, message.signature)
         except TypeError:
             raise Tampered("a message contains floats") from None
-        if signer != made.sender:
+        if signer != message.sender:
             raise Tampered("a message was not signed by its sender")
-        return made
+        return message
 
     def _header(self) -> dict[str, Any]:
         return {
@@ -93,7 +93,7 @@ class Message:
 
 
 class Pen:
-    """Writes signed messages of one party; numbers them."""
+    """Numbers and signs the messages of one party. Thread safe."""
 
     def __init__(self, key: Key) -> None:
         self._key = key
@@ -104,30 +104,30 @@ class Pen:
     def write(
         self, round_id: str, attempt: int, kind: str, to: str, body: dict[str, Any] | None = None, payload: bytes = b""
     ) -> Message:
-        """The next message, signed."""
+        """Returns the next message, signed."""
         with self._lock:
             self._count += 1
             seq = self._count
-        blank = Message(round_id, attempt, seq, kind, self.address, to, body or {}, payload)
+        unsigned = Message(round_id, attempt, seq, kind, self.address, to, body or {}, payload)
         return Message(
-            round_id, attempt, seq, kind, self.address, to, body or {}, payload, self._key.sign(blank.digest)
+            round_id, attempt, seq, kind, self.address, to, body or {}, payload, self._key.sign(unsigned.digest)
         )
 
     def answer(self, asked: Message, kind: str, body: dict[str, Any] | None = None, payload: bytes = b"") -> Message:
-        """A reply, bound to what was asked."""
+        """Returns a signed reply that is bound to the request's digest."""
         bound = {**(body or {}), "re": asked.digest.hex()}
         return self.write(asked.round, asked.attempt, kind, asked.sender, bound, payload)
 
 
 class Inbox:
-    """Takes each message once. Not thread safe: the owner holds a lock."""
+    """Accepts each message once. Not thread safe: the owner holds a lock."""
 
     def __init__(self, owner: str) -> None:
         self.owner = owner
         self._seen: dict[str, set[int]] = {}
 
     def take(self, message: Message, round_id: str) -> None:
-        """Refuses what is for somebody else, of another round, or was here before."""
+        """Refuse a message that is for somebody else, of another round, or was accepted before."""
         if message.to != self.owner:
             raise Refused("this message is for somebody else")
         if message.round != round_id:
@@ -141,12 +141,12 @@ class Inbox:
 
 
 def plain_words(text: object, most: int = 500) -> str:
-    """What somebody else wrote, fit for a terminal: one line, no control characters, not long."""
+    """Returns somebody else's text fit for a terminal: one line, no control characters, not long."""
     return "".join(letter if letter.isprintable() else "?" for letter in str(text)[:most])
 
 
 def check_answer(asked: Message, raw: bytes) -> Message:
-    """The reply in `raw`, if the asked party signed it as the answer to exactly this message."""
+    """Returns the reply in `raw`; `Tampered` unless the receiver signed it as the reply to exactly this request."""
     reply = Message.decode(raw)
     wrong = asked.to and reply.sender != asked.to
     if wrong or reply.to != asked.sender or reply.body.get("re") != asked.digest.hex():
@@ -155,7 +155,7 @@ def check_answer(asked: Message, raw: bytes) -> Message:
 
 
 def _shallow(value: object, depth: int) -> bool:
-    """Whether at most so many lists or objects lie in each other; looks no deeper than that."""
+    """Whether lists and objects are nested at most `depth` deep; looks no deeper than that."""
     if isinstance(value, dict):
         return depth > 0 and all(_shallow(part, depth - 1) for part in value.values())
     if isinstance(value, list):

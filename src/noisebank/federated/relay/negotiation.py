@@ -1,4 +1,4 @@
-"""How a host and its members come to one plan: entries, seeds, plan, consent. Nothing of any vector is sent here."""
+"""Negotiation of a plan between a host and its members: entries, seeds, plan, consent. No vector is sent here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from noisebank.federated.relay.terms import Terms
 
 Replies = dict[str, Message | NoisebankError]
 AskAll = Callable[[str, dict[str, Any], int], Replies]
-"""Kind, body and attempt of a message to every member; a reply or the error for each."""
+"""Sends kind, body and attempt to every member; returns a reply or the error for each."""
 LeaveOut = Callable[[str, str], None]
 
 
@@ -27,8 +27,8 @@ def agree(
     leave_out: LeaveOut,
     show: Callable[[Plan], None],
 ) -> Plan | None:
-    """One try with `members` (address: endpoint). The plan once all have consented to it; None if somebody dropped out
-    on the way, who is then left out. `show` sees the plan before anyone is asked to consent."""
+    """Negotiate once with `members` (address: endpoint). Returns the plan if all consent to it; None if somebody
+    dropped out, who is then left out. `show_plan` is called before anyone is asked to consent."""
 
     def step(kind: str, body: dict[str, Any], read: Callable[[Message], Any]) -> tuple[Replies, dict[str, Any]]:
         replies = ask_all(kind, body, attempt)
@@ -46,21 +46,21 @@ def agree(
     revealed = [seeds[who] for who in order]
     plan = make_plan(terms, round_id, attempt, [entries[who] for who in order], revealed, host_key)
     show(plan)
-    _, agreed = step("plan", {"seeds": [seed.hex() for seed in revealed]}, lambda reply: _consent(reply, plan))
-    return plan if len(agreed) == len(members) else None
+    _, consents = step("plan", {"seeds": [seed.hex() for seed in revealed]}, lambda reply: _consent(reply, plan))
+    return plan if len(consents) == len(members) else None
 
 
 def _readable(replies: Replies, read: Callable[[Message], Any], leave_out: LeaveOut) -> dict[str, Any]:
-    """What could be read; whoever failed is left out from now on."""
-    found: dict[str, Any] = {}
+    """Returns what could be read by address; members whose reply could not be read are left out from now on."""
+    results: dict[str, Any] = {}
     for address, reply in replies.items():
         try:
             if not isinstance(reply, Message):
                 raise reply
-            found[address] = read(reply)
+            results[address] = read(reply)
         except (NoisebankError, KeyError, TypeError, ValueError) as error:
             leave_out(address, str(error) or kind_of(error))
-    return found
+    return results
 
 
 def _entry(reply: Message, round_id: str, attempt: int, members: dict[str, str]) -> Entry:

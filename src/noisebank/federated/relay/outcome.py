@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How it ended for one member. `mean` only if the terms publish it; `guarantees` cover all attempts it sent in."""
+    """The end for one member. `mean` only if the terms publish it; `guarantees` cover all attempts it sent in."""
 
     done: bool
     reason: str

@@ -1,6 +1,6 @@
-"""Who sends what to whom, with how much noise: a pure function of terms, entries and revealed seeds.
+"""The plan of an attempt (who sends to whom, with how much noise): a pure function of terms, entries and seeds.
 
-Everyone computes it alone from signed parts and gets the same plan, or a different digest and nothing happens.
+Everybody computes it alone from signed parts. All get the same plan; if a digest differs, nothing is sent.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What a member says for one attempt: where it listens, its bid, a seed it is bound to, a key to seal to."""
+    """A member's signed entry for one attempt: endpoint, bid, commitment to a seed, public key to seal to."""
 
     address: str
     endpoint: str
@@ -44,18 +44,18 @@ class Chain:
 
     @property
     def size(self) -> int:
-        """Coordinates."""
+        """Number of coordinates."""
         return self.stop - self.start
 
     def variance(self, first: int = 0, last: int | None = None) -> int:
-        """Squared steps of noise that members first .. last (as places, both included) add together."""
+        """Returns the noise variance, in squared steps, that the members at positions first .. last (inclusive) add."""
         stop = len(self.scales) if last is None else last + 1
         return sum(scale * scale for scale in self.scales[first:stop])
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`chains` for bas and sar; `scale`, the noise of every member, for masked."""
+    """`chains` for bas and sar; `member_scale`, the noise scale of every member in steps, for masked."""
 
     terms: Terms
     attempt: int
@@ -65,7 +65,7 @@ class Plan:
     digest: bytes
 
     def entry(self, address: str) -> Entry:
-        """The member with this address."""
+        """Returns the entry of the member with this address."""
         for member in self.members:
             if member.address == address:
                 return member
@@ -73,7 +73,7 @@ class Plan:
 
     @property
     def variance(self) -> Fraction:
-        """Of one coordinate of the *sum*, squared bounds; the mean has this over K^2."""
+        """Noise variance of one coordinate of the *sum*, in squared bounds; the mean has this over K^2."""
         if self.terms.mode == "masked":
             return Fraction(len(self.members) * self.scale**2, STEPS**2)
         parts = (chain.variance() * chain.size for chain in self.chains)
@@ -81,14 +81,14 @@ class Plan:
 
 
 def seed_commitment(seed: bytes) -> bytes:
-    """Binds a member to its seed before it knows the others'."""
+    """Returns the commitment that binds a member to its seed before it knows the others'."""
     return sha256(b"noisebank relay seed\n" + seed).digest()
 
 
 def make_plan(
     terms: Terms, round_id: str, attempt: int, members: Sequence[Entry], seeds: Sequence[bytes], host_key: bytes
 ) -> Plan:
-    """Requires: entries with checked signatures, one seed each in the same order.
+    """Compute the plan. Requires: entries with checked signatures, one seed each in the same order.
 
     Guarantees: refuses a seed that does not fit its commitment, a repeated address, endpoint or key, fewer members than
     agreed; the order is uniform (but for the largest bid, never first) if one seed is.
@@ -98,7 +98,7 @@ def make_plan(
     for member, seed in zip(members, seeds, strict=True):
         if len(seed) != 32 or seed_commitment(seed) != member.commitment:
             raise Refused(f"{member.address} revealed another seed than it was bound to")
-    text = {
+    description = {
         "terms": terms.plain(),
         "round": round_id,
         "attempt": attempt,
@@ -106,7 +106,7 @@ def make_plan(
         "seeds": [seed.hex() for seed in seeds],
         "host_key": host_key.hex(),
     }
-    digest = tagged("relay plan 1", text)
+    digest = tagged("relay plan 1", description)
     if terms.mode == "masked":
         return Plan(terms, attempt, members, (), _masked_scale(terms, members), digest)
     words = _words(digest)
@@ -115,7 +115,7 @@ def make_plan(
 
 
 def plain_entry(entry: Entry) -> dict[str, Any]:
-    """For signing."""
+    """Returns an entry as it is signed."""
     return {
         "address": entry.address,
         "endpoint": entry.endpoint,
@@ -126,7 +126,7 @@ def plain_entry(entry: Entry) -> dict[str, Any]:
 
 
 def base_scale(terms: Terms, bids: Sequence[int]) -> int:
-    """Noise of the first of a relay: m times the largest bid, and no less than agreed; refused if that is nothing."""
+    """Returns the noise scale of a relay's first member: m times the largest bid, at least as agreed; refused if 0."""
     scale = max(wanted_scale(max(bids)), scale_of_variance(terms.least))
     if scale == 0:
         raise Refused("every preference is 0 and no least noise is agreed: the exact sum would be sent")
@@ -146,7 +146,7 @@ def _check_members(terms: Terms, members: tuple[Entry, ...]) -> None:
 
 
 def _masked_scale(terms: Terms, members: tuple[Entry, ...]) -> int:
-    """m M/(K - t) each, rounded up: whoever t members tell, the others' noise together is m M."""
+    """Returns the scale for m M/(K - t) each, rounded up: without t colluders the noise together is still m M."""
     base = base_scale(terms, [member.bid for member in members])
     each = isqrt(-(-base * base // (len(members) - terms.colluders)) - 1) + 1
     return _within(max(each, LEAST_SCALE, scale_of_variance(terms.floor)))
@@ -160,15 +160,15 @@ def _within(scale: int) -> int:
 
 def _groups(terms: Terms, members: tuple[Entry, ...], words: Iterator[int]) -> list[list[Entry]]:
     if terms.split == "sorted":
-        order = [int(place) for place in sorted_order([member.bid / BID_UNITS for member in members])]
+        order = [int(index) for index in sorted_order([member.bid / BID_UNITS for member in members])]
     else:
         order = _shuffled(list(range(len(members))), words)
-    return [[members[place] for place in group] for group in groups_of(order, terms.groups)]
+    return [[members[index] for index in group] for group in groups_of(order, terms.groups)]
 
 
 def _chains(terms: Terms, group: list[Entry], cuts: list[tuple[int, int]], words: Iterator[int]) -> Iterator[Chain]:
-    """BAS for each slice. Largest bid first is reshuffled; of equal bids one counts as the largest, or the paper's loop
-    would never end."""
+    """Yields one BAS relay per slice. An order with the largest bid first is reshuffled; of equal bids one counts as
+    the largest, or the paper's loop would never end."""
     base, floor = base_scale(terms, [member.bid for member in group]), scale_of_variance(terms.floor)
     largest = max(group, key=lambda member: (member.bid, member.address))
     scales = (max(base, floor), *(floor for _ in group[1:]))
@@ -180,19 +180,19 @@ def _chains(terms: Terms, group: list[Entry], cuts: list[tuple[int, int]], words
 
 
 def _words(seed: bytes) -> Iterator[int]:
-    """64-bit numbers that follow from the seed: public, the same for everyone."""
+    """Yields pseudorandom 64-bit numbers from the seed: public, the same for everyone."""
     counter = 0
     while True:
         block = sha256(seed + counter.to_bytes(8, "big")).digest()
-        yield from (int.from_bytes(block[place : place + 8], "big") for place in range(0, 32, 8))
+        yield from (int.from_bytes(block[start : start + 8], "big") for start in range(0, 32, 8))
         counter += 1
 
 
 def _shuffled(items: list[T], words: Iterator[int]) -> list[T]:
-    """Fisher and Yates with rejection: every order equally likely."""
-    mixed = list(items)
-    for top in range(len(mixed) - 1, 0, -1):
+    """Returns the items shuffled (Fisher-Yates with rejection): every order equally likely."""
+    shuffled = list(items)
+    for top in range(len(shuffled) - 1, 0, -1):
         limit = 2**64 - 2**64 % (top + 1)
         pick = next(word for word in words if word < limit) % (top + 1)
-        mixed[top], mixed[pick] = mixed[pick], mixed[top]
-    return mixed
+        shuffled[top], shuffled[pick] = shuffled[pick], shuffled[top]
+    return shuffled

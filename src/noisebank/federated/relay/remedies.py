@@ -1,4 +1,4 @@
-"""SAR's own remedies against collusion: what they do, and the price of each. None of them is a guarantee."""
+"""SAR's remedies against collusion: what each does and costs. None of them is a guarantee."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def may_join(suspicion: float, users: int, attackers: str = "weak") -> bool:
 
 
 def reclip(vector: Numbers, cuts: list[tuple[int, int]], norm: float) -> Numbers:
-    """Each slice scaled down to at most this Euclidean norm.
+    """Returns the vector with each slice scaled down to at most this Euclidean norm.
 
     With norm R/sqrt(N) the whole vector keeps the sensitivity 2R: slicing hides nothing more. What it costs is bias,
     for every slice that was longer than its share.
@@ -56,9 +56,10 @@ def reclip(vector: Numbers, cuts: list[tuple[int, int]], norm: float) -> Numbers
 
 
 def skip_error(skip: float, mean_square: float, users: int) -> float:
-    """Variance that sending zeros with probability `skip` adds to a coordinate of the mean, once divided by 1 - skip.
+    """Returns the variance that sending zeros with probability `skip` adds to a coordinate of the mean.
 
-    Each user's contribution is x B/(1 - skip) with a coin B: variance x^2 skip/(1 - skip), over K^2, K of them.
+    The sum is divided by 1 - skip, so each user's contribution is x B/(1 - skip) with a coin B: variance
+    x^2 skip/(1 - skip), over K^2, K of them.
     """
     if not 0.0 <= skip < 1.0:
         raise BadRequest("skip", skip, "must lie in [0, 1)")
@@ -66,7 +67,7 @@ def skip_error(skip: float, mean_square: float, users: int) -> float:
 
 
 def past_error(skip: float, change_square: float, users: int, common: float = 0.0) -> float:
-    """Mean squared error that past slices with probability `skip` add to a coordinate of the mean.
+    """Returns the mean squared error that past slices with probability `skip` add to a coordinate of the mean.
 
     `change_square` is E[(x' - x)^2] of one user between two rounds, beyond what all users move together (`common`).
     A user's part is x + B (x' - x) with a coin B: the users' own changes give skip E[(x' - x)^2]/K, coin and bias
@@ -78,7 +79,7 @@ def past_error(skip: float, change_square: float, users: int, common: float = 0.
 
 
 def ever_exposed(chance: float, skip: float, instead: str) -> float:
-    """Chance that a slice of one round is seen bare in *any* round, if each sending is with this chance.
+    """Returns the chance that a slice of one round is seen bare in *any* round, if each sending is with this chance.
 
     Zeros: (1 - p) chance. Past slices are sent again one round later with probability p: 1 - (1 - (1 - p) chance)(1 - p
     chance), which is the chance without any remedy but for p (1 - p) chance^2. The paper's gain is a delay.
@@ -91,19 +92,19 @@ def ever_exposed(chance: float, skip: float, instead: str) -> float:
 
 
 def substituted(vector: Numbers, past: Numbers | None, cuts: list[tuple[int, int]], skip: Fraction) -> Numbers:
-    """The vector with each slice, by a coin of its own, left out: zeros, or the same slice of `past`, in its place.
+    """Returns the vector with each slice, by a coin of its own, replaced by zeros or by the same slice of `past`.
 
-    The coins do not depend on any vector. Tossed once a round: another attempt is no other chance for a fresh slice.
+    The coins do not depend on any vector. Tossed once per round: a second attempt gives no fresh slice a second chance.
     """
-    made = np.array(vector, dtype=np.float64)
+    result = np.array(vector, dtype=np.float64)
     for (start, stop), word in zip(cuts, uniform_words(len(cuts)), strict=True):
         if int(word) * skip.denominator < skip.numerator * 2**64:
-            made[start:stop] = 0.0 if past is None else past[start:stop]
-    return made
+            result[start:stop] = 0.0 if past is None else past[start:stop]
+    return result
 
 
 def vector_to_send(vector: Numbers, past: Numbers | None, terms: Terms, say: Callable[[str], None]) -> Numbers:
-    """What a member sends in a round under these terms; says what that means for it."""
+    """Returns what a member sends in a round under these terms; tells it by `say` what that means."""
     if not terms.skip:
         return vector
     if terms.instead == "zeros":
@@ -117,7 +118,7 @@ def vector_to_send(vector: Numbers, past: Numbers | None, terms: Terms, say: Cal
 
 
 def slice_norm(norm: float, slices: int) -> float:
-    """R/sqrt(N): the norm of a slice for which the whole keeps the norm R."""
+    """Returns R/sqrt(N): the norm of a slice for which the whole keeps the norm R."""
     if slices < 1:
         raise BadRequest("slices", slices, "must be at least 1")
     return norm / sqrt(slices)

@@ -1,4 +1,4 @@
-"""What a member insists on before it sends anything."""
+"""A member's requirements on a plan: it sends nothing unless they are met."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_DELTA = Fraction(1, 10**5)
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """Take part only if `trust` learns at most epsilon (all attempts together), and if collusion seems unlikely enough.
+    """Take part only if `coalition` learns at most `max_epsilon` (all attempts together) and collusion is unlikely.
 
     The default asks for *some* protection against one curious member: a relay whose mean is published has none.
     """
@@ -30,7 +30,7 @@ class Demand:
     peers: frozenset[str] = frozenset()
     unprotected: bool = False
     delta: Fraction = MOST_DELTA
-    """The host names the delta of a round; above this its epsilons say too little."""
+    """The host chooses the delta of a round; above this its epsilons say too little."""
 
     def __post_init__(self) -> None:
         if not self.epsilon > 0.0:
@@ -39,7 +39,7 @@ class Demand:
             may_join(self.suspicion, 2, self.attackers)
 
     def check(self, plan: Plan, address: str, spent: Sequence[Plan] = ()) -> None:
-        """Refused with a reason, or nothing."""
+        """Raise `Refused` with a reason unless the plan, after the `spent_plans`, meets the requirements."""
         if plan.terms.delta > self.delta:
             raise Refused(f"epsilons at delta {plan.terms.delta}, above {self.delta}, say too little")
         strangers = {member.address for member in plan.members} - self.peers - {address} if self.peers else set()
@@ -48,8 +48,8 @@ class Demand:
         users = len(plan.members) // plan.terms.groups
         if self.suspicion is not None and not may_join(self.suspicion, users, self.attackers):
             raise Refused(f"collusion is too likely: p = {self.suspicion:g} among {users} members")
-        found = guarantee([*spent, plan], address, self.trust)
-        if found.loss is None and not self.unprotected:
+        promised = guarantee([*spent, plan], address, self.trust)
+        if promised.loss is None and not self.unprotected:
             raise Refused(f"{self.trust} could compute the vector: a floor or masked mode would protect it")
-        if found.epsilon > self.epsilon and not (found.loss is None and self.epsilon == inf):
-            raise Refused(f"{self.trust} would learn epsilon {found.epsilon:.4g}, more than {self.epsilon:g}")
+        if promised.epsilon > self.epsilon and not (promised.loss is None and self.epsilon == inf):
+            raise Refused(f"{self.trust} would learn epsilon {promised.epsilon:.4g}, more than {self.epsilon:g}")

@@ -1,7 +1,7 @@
-"""Keys for one attempt: sums sealed to their receiver, and masks that cancel between two members.
+"""Keys of one attempt: encryption of sums to their receiver, and masks that cancel between two members.
 
-X25519, HKDF-SHA256, ChaCha20 and ChaCha20-Poly1305 of PyCryptodome; nothing of it is made here. A key pair lives for
-one attempt and is then forgotten, so that what was recorded on the wire cannot be opened later.
+X25519, HKDF-SHA256, ChaCha20 and ChaCha20-Poly1305 of PyCryptodome; no cryptography of our own. A key pair lives for
+one attempt and is then dropped, so that what was recorded on the wire cannot be opened later.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ class AttemptKey:
         self.public: bytes = self._private.public_key().export_key(format="raw")
 
     def shared(self, other: bytes, purpose: str, salt: bytes) -> bytes:
-        """32 bytes that only the two holders know, for one purpose under one plan."""
+        """Returns 32 bytes that only the two holders know, for one purpose under one plan (the salt)."""
         try:
             peer = import_x25519_public_key(other)
-            found: bytes = key_agreement(
+            shared_key: bytes = key_agreement(
                 static_priv=self._private, static_pub=peer, kdf=lambda secret: _derived(bytes(secret), salt, purpose)
             )
         except ValueError as error:
             raise Tampered("a public key is malformed or of low order") from error
-        return found
+        return shared_key
 
     def seal(self, plain: bytes, other: bytes, purpose: str, salt: bytes) -> bytes:
-        """Ciphertext and tag, for the holder of `other`. One message per purpose and plan."""
+        """Returns ciphertext and tag for the holder of `peer_key`. One message per purpose and plan."""
         cipher = ChaCha20_Poly1305.new(key=self.shared(other, f"seal {purpose}", salt), nonce=NO_NONCE)
         text, tag = cipher.encrypt_and_digest(plain)
         return bytes(text + tag)
 
     def open(self, sealed: bytes, other: bytes, purpose: str, salt: bytes) -> bytes:
-        """What the holder of `other` sealed; `Tampered` for anything else."""
+        """Returns what the holder of `peer_key` sealed; `Tampered` for anything else."""
         cipher = ChaCha20_Poly1305.new(key=self.shared(other, f"seal {purpose}", salt), nonce=NO_NONCE)
         try:
             return bytes(cipher.decrypt_and_verify(sealed[:-TAG], sealed[-TAG:]))
@@ -60,7 +60,7 @@ class AttemptKey:
 
 
 def check_public(public: bytes) -> None:
-    """`Tampered` unless a secret can be shared with this key: checked before a plan, so that sealing cannot fail.
+    """Raise `Tampered` unless a secret can be shared with this key: checked before a plan, so that sealing cannot fail.
 
     Points of low order give 0 with every private key; one trial finds them all.
     """
@@ -68,7 +68,7 @@ def check_public(public: bytes) -> None:
 
 
 def masks(key: AttemptKey, own: str, others: Iterable[tuple[str, bytes]], size: int, salt: bytes) -> NDArray[np.uint64]:
-    """The sum of one mask per other member, added by the lower address and subtracted by the higher.
+    """Returns the sum of one mask per other member, added by the lower address and subtracted by the higher.
 
     Guarantees: over all members the masks add up to 0 modulo 2^64; without the pair's key each is pseudorandom, so as
     long as one other member keeps its key a masked vector looks uniform.

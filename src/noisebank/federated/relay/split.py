@@ -1,4 +1,4 @@
-"""Cutting one long relay into several short ones: less waiting, more noise."""
+"""Split one long relay into several short ones: less waiting, more noise."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ SPLITS = ("random", "sorted")
 
 
 def groups_of(order: Sequence[int] | Group, groups: int) -> list[Group]:
-    """Consecutive parts of `order` whose sizes differ by at most one."""
+    """Returns consecutive parts of `order` whose sizes differ by at most one."""
     if not 1 <= groups <= len(order):
         raise BadRequest("groups", groups, f"must lie in 1 .. {len(order)}, the number of members")
     return [np.asarray(part, dtype=np.int64) for part in np.array_split(np.asarray(order, dtype=np.int64), groups)]
 
 
 def sorted_order(preferences: ArrayLike) -> Group:
-    """Users by preference. Groups of equal size cut from it have the least total noise (Corollary 4).
+    """Returns users by ascending preference. Groups of equal size cut from it have the least total noise (Corollary 4).
 
-    The largest of all is some group's maximum in any split; the best is to spend the next largest beside it, and so on.
+    The largest of all is some group's maximum in any split; it is best to put the next largest beside it, and so on.
     """
     return np.argsort(checked_preferences(preferences), kind="stable").astype(np.int64)
 
 
 def split_error(preferences: ArrayLike, groups: list[Group]) -> float:
-    """Mean squared error of a coordinate of the overall mean: the sum of m max beta over groups, over K^2."""
+    """Returns the mean squared error of a coordinate of the mean: the sum of m max beta over groups, over K^2."""
     betas = checked_preferences(preferences)
     return float(TOP_UP * sum(betas[group].max() for group in groups) / len(betas) ** 2)

@@ -1,4 +1,4 @@
-"""What everyone agrees on before a round: public, signed by the host, the same for all."""
+"""The public terms of a relay round: signed by the host, the same for all members."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from noisebank.privacy.calibration import DELTA_RANGE, EPSILON_RANGE, budget_pre
 
 MODES = ("masked", "bas", "sar")
 INSTEAD = ("zeros", "past")
-"""What is sent in the place of a fresh slice."""
+"""What is sent instead of a fresh slice."""
 MAX_MEMBERS = 256
 MAX_SLICES = 256
-"""Every slice is a relay of its own: so many messages from each member."""
+"""Every slice is a relay of its own: each member sends one message per slice."""
 MAX_DRAWS = 2**20
-"""Coordinates times attempts: as many draws that one member touches as the margins of `account_epsilon` pay for."""
+"""Coordinates times attempts: the draws per member that the margins of `account_epsilon` cover."""
 BOUND_RANGE = (Fraction(1, 10**12), Fraction(10**12))
 NORM_RANGE = (Fraction(1, 10**6), Fraction(1024))
-"""Of a slice, in bounds: no vector of 2^20 numbers is longer than 1024."""
+"""Norm of a slice, in bounds: no vector of 2^20 numbers is longer than 1024."""
 MOST_SKIP = 1 - Fraction(1, 10**9)
 KEYS = {
     "dimension", "bound", "mode", "slices", "groups", "split", "floor", "least", "colluders", "attempts", "publish",
     "skip", "instead", "slice_norm", "delta", "least_members", "patience_ms",
 }  # fmt: skip
-"""Of terms on the wire."""
+"""Fields of terms on the wire."""
 RATIONALS = ("bound", "floor", "least", "skip", "slice_norm", "delta")
 SPELLED = re.compile(r"(0|[1-9][0-9]{0,39})(/[1-9][0-9]{0,39})?")
 """How a rational number is written in terms: in lowest terms, as Python prints a Fraction."""
@@ -38,7 +38,7 @@ SPELLED = re.compile(r"(0|[1-9][0-9]{0,39})(/[1-9][0-9]{0,39})?")
 class Terms:
     """The rules of one round. Variances and norms are in units of `bound`, times in milliseconds.
 
-    mode: masked (pairwise masks, the server sees the sum only), bas (one relay), sar (a relay a slice).
+    mode: masked (pairwise masks, the server sees the sum only), bas (one relay), sar (one relay per slice).
     floor: least variance that every member adds itself. least: least variance that the first of a relay adds.
     colluders: masked only; the noise of all but so many members reaches what the bids ask for.
     skip: sar only; probability of not sending a fresh slice. instead: what goes in its place, zeros or the member's
@@ -101,22 +101,22 @@ class Terms:
 
     @property
     def cuts(self) -> list[tuple[int, int]]:
-        """The slices as (start, stop). The paper's index never advances; this one does, and the last may be shorter."""
+        """The slices as (start, stop); the last may be shorter. (The paper's index never advances; this one does.)"""
         length = -(-self.dimension // self.slices)
         return [(start, min(start + length, self.dimension)) for start in range(0, self.dimension, length)]
 
     @property
     def patience(self) -> float:
-        """Seconds to wait for one step of one member: as agreed, and two milliseconds a coordinate for its noise."""
+        """Seconds to wait for one step of one member: as agreed, plus two milliseconds per coordinate for its noise."""
         return self.patience_ms / 1e3 + self.dimension * 2e-3
 
     @property
     def share_sent(self) -> float:
-        """A sum is divided by this times the number of members: zeros make it smaller, past slices do not."""
+        """The mean is the sum over this times the number of members: zeros make a sum smaller, past slices do not."""
         return 1.0 - float(self.skip) if self.instead == "zeros" else 1.0
 
     def plain(self) -> dict[str, Any]:
-        """For signing: text and whole numbers."""
+        """Returns the terms as they are signed: texts and whole numbers."""
         return {
             "dimension": self.dimension,
             "bound": str(self.bound),
@@ -139,18 +139,18 @@ class Terms:
 
     @classmethod
     def parse(cls, plain: dict[str, Any]) -> Terms:
-        """Terms from somebody else, checked like our own; every number in its one spelling."""
+        """Returns terms from somebody else, checked like our own; every number in its canonical form."""
         if not isinstance(plain, dict) or set(plain) != KEYS or not isinstance(plain["publish"], bool):
             raise BadRequest("terms", "of another kind", "must have exactly the fields that this version knows")
-        given = dict(plain)
+        fields = dict(plain)
         for name in RATIONALS:
-            if name != "slice_norm" or given[name] is not None:
-                given[name] = _rational(name, given[name])
-        return cls(**given)
+            if name != "slice_norm" or fields[name] is not None:
+                fields[name] = _rational(name, fields[name])
+        return cls(**fields)
 
 
 def least_variance(epsilon: Fraction, delta: Fraction, dimension: int, attempts: int) -> Fraction:
-    """Variance (squared bounds) under which one vector in [-bound, bound]^d is (epsilon, delta)-private.
+    """Returns the variance (squared bounds) with which one vector in [-bound, bound]^d is (epsilon, delta)-private.
 
     Counts the whole vector, sensitivity 2 sqrt(d), and every attempt: 4 d attempts / precision.
     """
@@ -167,7 +167,7 @@ def _whole(name: str, value: object, low: int, high: int) -> None:
 
 
 def _rational(name: str, text: object) -> Fraction:
-    """A number from outside, exact: `1e-400` and `10e-6` are no spelling of one, nor is 2/4."""
+    """Returns an exact number from outside; `1e-400`, `10e-6` and 2/4 are not canonical and are refused."""
     if not isinstance(text, str) or not SPELLED.fullmatch(text) or str(Fraction(text)) != text:
         raise BadRequest(name, str(text)[:40], "must be a whole number or a fraction in lowest terms")
     return Fraction(text)

@@ -1,4 +1,4 @@
-"""HTTP on real sockets, with a limit on every size and every wait. Knows nothing of what the bytes mean."""
+"""HTTP transport of relay messages, with a limit on every size and every wait. Does not interpret the bytes."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from noisebank.core.errors import BadRequest, NoisebankError, OutcomeUnknown, Re
 
 PATH = "/relay"
 MESSAGE_ROOM = 3 * 2**20
-"""For headers; the payload's 8 bytes a coordinate come on top."""
+"""Bytes for headers; the payload's 8 bytes per coordinate come on top."""
 MAX_MESSAGE = MESSAGE_ROOM + 8 * 2**20
 AT_ONCE = 64
-"""Requests in work. More are turned away."""
+"""Requests handled at the same time. More are refused."""
 LINKS = 512
 """Open connections, each with a thread. More are closed unread."""
 HEADERS_IN = 5.0
 """Seconds for a request's first lines: they fit one packet."""
 REASON = 2_000
 LAST_WORDS = 2.0
-"""Seconds that a closing server leaves its replies."""
+"""Seconds that a closing server waits for its replies to be sent."""
 
 Handle = Callable[[bytes], bytes]
 Tap = Callable[[str, bytes], None]
-"""Told the receiver and the bytes of everything that is sent: what a wire recorder sees."""
+"""Called with the receiver and the bytes of everything that is sent: for recording."""
 
 
 class Unreachable(OutcomeUnknown):
@@ -40,11 +40,11 @@ class Unreachable(OutcomeUnknown):
 
 
 def endpoint(text: str) -> tuple[str, int]:
-    """host:port; anything else is refused."""
-    found = re.fullmatch(r"([A-Za-z0-9.\-]{1,253}|\[[0-9a-fA-F:.]{2,45}\]):(\d{1,5})", text)
-    if not found or int(found[2]) > 65_535:
+    """Returns host and port of "host:port"; anything else is refused."""
+    match = re.fullmatch(r"([A-Za-z0-9.\-]{1,253}|\[[0-9a-fA-F:.]{2,45}\]):(\d{1,5})", text)
+    if not match or int(match[2]) > 65_535:
         raise BadRequest("endpoint", text[:80], "must be host:port")
-    return found[1].strip("[]"), int(found[2])
+    return match[1].strip("[]"), int(match[2])
 
 
 class Server:
@@ -63,7 +63,7 @@ class Server:
         self._thread.start()
 
     def close(self) -> None:
-        """No further request is answered once this returns; those in work get a moment to finish."""
+        """Stop. No further request is answered once this returns; running ones get a moment to finish."""
         self._http.shutdown()
         self._http.server_close()
         self._thread.join()
@@ -79,7 +79,7 @@ class Server:
 
 
 class _Until(io.RawIOBase):
-    """Reads a socket up to a moment, however small the pieces: a timeout of the socket starts anew with every byte."""
+    """Reads a socket until a deadline, however small the pieces: a socket's own timeout restarts with every byte."""
 
     def __init__(self, link: socket.socket, until: float) -> None:
         self._link, self._raw, self.until = link, link.makefile("rb", buffering=0), until
@@ -100,7 +100,7 @@ class _Until(io.RawIOBase):
 
 
 class _Connection(HTTPConnection):
-    """An answer must be here, headers and all, `timeout` seconds after the connection stands."""
+    """The whole answer must have arrived `timeout` seconds after the connection is established."""
 
     def connect(self) -> None:
         super().connect()
@@ -108,7 +108,7 @@ class _Connection(HTTPConnection):
 
 
 class _Impatient:
-    """As much of a socket as HTTPConnection uses."""
+    """The part of a socket that HTTPConnection uses, with a deadline for reading."""
 
     def __init__(self, link: socket.socket, until: float) -> None:
         self._link, self._until = link, until
@@ -128,7 +128,7 @@ class _Http(ThreadingHTTPServer):
         super().__init__(where, handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """A thread for it, or nothing at all: a crowd that says nothing does not eat the machine."""
+        """Start a thread, or close the connection if there are too many: idle clients must not exhaust the machine."""
         if self._links.acquire(blocking=False):
             super().process_request(request, client_address)
         else:
@@ -141,7 +141,7 @@ class _Http(ThreadingHTTPServer):
             self._links.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A peer that hangs up is no news."""
+        """Ignore peers that hang up."""
 
 
 def _handler(server: Server, handle: Handle, patience: float, tap: Tap) -> type[BaseHTTPRequestHandler]:
@@ -176,7 +176,7 @@ def _handler(server: Server, handle: Handle, patience: float, tap: Tap) -> type[
                 return self._reply(200, handle(raw))
             except NoisebankError as error:
                 return self._reply(409, str(error).encode()[:REASON])
-            except Exception:  # whatever a stranger's bytes made go wrong stays here
+            except Exception:  # no detail of an error that a stranger's bytes caused leaves the process
                 return self._reply(500, b"could not be handled")
 
         def _reply(self, status: int, raw: bytes) -> None:
@@ -188,13 +188,13 @@ def _handler(server: Server, handle: Handle, patience: float, tap: Tap) -> type[
             self.wfile.write(raw)
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Silence: what is worth saying is said by the caller."""
+            """Log nothing: the caller reports what matters."""
 
     return Handler
 
 
 def ask(to: str, raw: bytes, patience: float, tap: Tap = lambda to, raw: None, limit: int = MAX_MESSAGE) -> bytes:
-    """Posts `raw`, returns the reply. Refused: the other side said no. OutcomeUnknown: nobody knows."""
+    """Post `raw`; returns the reply. `Refused` if the other side refuses, `OutcomeUnknown` if it may have arrived."""
     host, port = endpoint(to)
     link = _Connection(host, port, timeout=patience)
     try:
@@ -217,7 +217,7 @@ def ask(to: str, raw: bytes, patience: float, tap: Tap = lambda to, raw: None, l
 
 
 def _read(source: Any, length: int) -> bytes:
-    """Exactly `length` bytes, before the deadline of the socket underneath."""
+    """Returns exactly `length` bytes, before the deadline of the socket underneath."""
     parts, left = [], length
     while left:
         part = source.read1(min(left, 2**16)) if hasattr(source, "read1") else source.read(min(left, 2**16))
