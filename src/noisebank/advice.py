@@ -1,4 +1,4 @@
-"""Advice on cubes: which one answers a question, or why none does; and which ones would have answered past questions."""
+"""Advice on cubes: which one answers a question, or why none does; which ones would have answered past questions."""
 
 from __future__ import annotations
 

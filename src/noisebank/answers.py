@@ -220,7 +220,7 @@ class GroupedAnswer(Answer):
 
     @property
     def spread(self) -> tuple[float, ...]:
-        """Upper bounds of the standard deviations of the sums of the first 1, 2, ... groups, whatever noise they share."""
+        """Upper bounds of the standard deviations of sums of the first 1, 2, ... groups, whatever noise they share."""
         if self.running:
             return self.running
         if self.inferred is not None:  # standard deviations add up at most

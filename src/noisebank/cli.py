@@ -1,4 +1,4 @@
-"""The command line: `main` with all of its commands. Exit codes: 0 done, 1 refused (nothing spent), 2 misuse."""
+"""The command line: `main` and its commands. Exit codes: 0 done, 1 refused (nothing spent), 2 misuse (nothing done)."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Recovered:
 def check_history(ledger: Chain, vault: Vault) -> None:
     """Refuses a journal that is older than the vault: going on from it would spend the budget twice.
 
-    What is sealed was reserved before, so the ledger is read after the vault. Waits for a node that is behind.
+    What is sealed was final on the ledger before, so the ledger is read after the vault. Waits for a node that lags.
     """
     sealed = vault.sealed_ids()
     for attempt in range(LOOKS if ledger.shared else 1):
