@@ -1,1 +1,1 @@
-"""The commands, a module a concern. Everything heavy is imported inside the command that needs it."""
+"""The commands, one module per concern. Heavy imports are inside of the commands that need them."""
