@@ -39,7 +39,7 @@ def main() -> None:
 
 
 # Commands of these two modules join the group `learn` when they are imported.
-assert crowd_hosting.learn is crowding.learn is learn_group.learn
+assert {crowd_hosting.host.name, crowding.post.name} <= learn_group.learn.commands.keys()
 learn_group.learn.add_command(learning.sgd)
 for command in (
     showing.demo, owning.init, drafting.policy, owning.open_, asking.quote, asking.ask, asking.explain, books.statement,
