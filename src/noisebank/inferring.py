@@ -13,7 +13,8 @@ from noisebank.entropy import Entropy
 from noisebank.errors import Tampered
 from noisebank.knowing import Known, nodes_of
 from noisebank.ledger.chain import Chain
-from noisebank.ledger.protocol import Reservation, Run
+from noisebank.ledger.protocol import Reservation
+from noisebank.ledger.protocol import Run as LedgerRun
 from noisebank.measuring.cubed_engine import CubedEngine
 from noisebank.measuring.engine import Engine
 from noisebank.planning.linear import Charge
@@ -30,9 +31,9 @@ FINE = 24
 """Bits of an inferred value below its standard deviation: estimates are rationals, the grid keeps them short."""
 
 
-def runs_of(charges: tuple[Charge, ...]) -> tuple[Run, ...]:
+def runs_of(charges: tuple[Charge, ...]) -> tuple[LedgerRun, ...]:
     """Converts a planner's charges to the contract's runs."""
-    return tuple(Run(*charge) for charge in charges)
+    return tuple(LedgerRun(*charge) for charge in charges)
 
 
 class Cubes:
