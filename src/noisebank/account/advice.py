@@ -1,4 +1,4 @@
-"""Which cube answers a question and why, and which cubes would have served what was asked so far."""
+"""Advice on cubes: which one answers a question, or why none does; which ones would have answered past questions."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from noisebank.queries.query import Function, Query
 
 
 def why(account: Account, query: Query) -> str:
-    """Where a question is answered, in a sentence."""
-    served = account.cubes.serving(query)
-    if served is not None:
-        over = ", ".join(served.cube.columns)
-        return f"the cube over {over} ({served.cube.cells} cells): charged by cells, inferred from all answers there"
+    """Returns a sentence that says which cube answers a query, or why none does."""
+    cube_query = account.cubes.serving(query)
+    if cube_query is not None:
+        over, cells = ", ".join(cube_query.cube.columns), cube_query.cube.cells
+        return f"the cube over {over} ({cells} cells): charged by cells, inferred from all answers there"
     if len(query.parts) > 1 or query.parts[0].function is Function.SQUARES:
         return "plain reuse: cubes hold counts, and sums of one column"
     names = needed(query)
@@ -38,16 +38,16 @@ def why(account: Account, query: Query) -> str:
 
 
 def needed(query: Query) -> tuple[str, ...]:
-    """The columns that a cube must have."""
+    """Returns the columns that a cube must have to answer a query."""
     return tuple(sorted(set(query.by).union(*(p.columns() for part in query.parts for _, p in part.weights))))
 
 
 def suggested(account: Account, most: int = 3) -> list[tuple[tuple[str, ...], int, int]]:
-    """Cubes that would have served questions which went plainly: columns, cells, how many questions; best first.
+    """Returns cubes that would have answered questions of plain reuse: columns, cells, number of questions; best first.
 
-    Looks at what was asked, never at an answer or at the table.
+    Reads the questions only, never an answer or the table.
     """
-    asked: Counter[tuple[str, ...]] = Counter()
+    counts: Counter[tuple[str, ...]] = Counter()
     for reservation in account.ledger.reservations(account.id):
         request = account.vault.request(reservation.id)
         if request is None or reservation.cube or reservation.version != account.secrets.version:
@@ -61,8 +61,8 @@ def suggested(account: Account, most: int = 3) -> list[tuple[tuple[str, ...], in
         if names and simple and account.cubes.serving(query) is None:
             pieces = [account.policy.columns[name].pieces for name in names]
             if 0 < prod(pieces) <= MAX_CELLS and _whole_cells(account, query, names):
-                asked[names] += 1
-    best = asked.most_common(most)
+                counts[names] += 1
+    best = counts.most_common(most)
     return [(names, prod(account.policy.columns[name].pieces for name in names), count) for names, count in best]
 
 

@@ -1,4 +1,4 @@
-"""What people receive: quotes before spending, answers, and receipts that prove them."""
+"""What `Account` returns: quotes, answers, and receipts that prove them. Derived answers are in `derivation`."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ class Quote:
     reused_stddev: float | None
     """The noise of the recorded answer that would be reused."""
     share_now: float
-    """Of the budget that is spent before."""
+    """The share of the budget that is spent before, from 0 to 1."""
     share_after: float
     cube: tuple[str, ...] = ()
-    """The columns of the cube that would answer; none: plain reuse."""
+    """The columns of the cube that would answer; none for plain reuse."""
     cell_factor: int = 1
     """What the largest weight costs in a cell, in multiples of the fresh precision: 1 for add-remove."""
     first_look: Precision = NOTHING
-    """What a first look at the cube would cost before, if one would be bought; it makes later answers cheaper."""
+    """What a first look at the cube would cost before, if one is bought; it makes later answers cheaper."""
     parts: tuple[Quote, ...] = ()
-    """Of an answer that is made of several: what each of them costs. Its own error depends on the data."""
+    """Of an answer that is computed from several: the quote of each. Its own error depends on the data."""
     floor: float | None = None
-    """Of a relative request: from which true value on its promise holds, in the answer's unit."""
+    """Of a relative request: the smallest true value for which its promise holds, in the answer's unit."""
 
     @property
     def affordable(self) -> bool:
@@ -70,7 +70,7 @@ class Quote:
         return self.remains.units // self.wanted.units
 
     def interval_half_width(self, confidence: float = 0.95) -> float:
-        """How far the answer may be off at this confidence."""
+        """Returns how far the answer may be off at this confidence, in the answer's unit."""
         return interval(0.0, self.stddev, confidence)[1]
 
 
@@ -88,11 +88,11 @@ class Receipt:
     block_digest: bytes
 
     def __hash__(self) -> int:
-        """An answer has one."""
+        """By id: an answer has one receipt."""
         return hash(self.id)
 
     def plain(self) -> dict[str, Any]:
-        """As what JSON can say."""
+        """Returns the receipt as a JSON object."""
         return {
             "format": RECEIPT_FORMAT,
             "account": self.account.hex(),
@@ -106,7 +106,7 @@ class Receipt:
         }
 
     def text(self) -> str:
-        """As one line of JSON, to keep."""
+        """Returns the receipt as one line of canonical JSON, to keep."""
         return canonical(self.plain())
 
 
@@ -116,14 +116,14 @@ class Inference:
 
     cube: tuple[str, ...]
     measurements: int
-    """That were paid for in this cube so far; the answer is the best estimate from all of them."""
+    """How many were paid for in this cube so far; the answer is the best estimate from all of them."""
     first_look: bool
     alone: Precision
     """What the same answer would have cost without the others, by plain reuse."""
 
     @property
     def in_words(self) -> str:
-        """For people."""
+        """A sentence for people."""
         looked = " and a first look" if self.first_look else ""
         times = "1 measurement" if self.measurements == 1 else f"{self.measurements} measurements"
         return f"{times}{looked} in the cube over {', '.join(self.cube)}; alone it would have cost {self.alone}"
@@ -131,7 +131,7 @@ class Inference:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A noisy answer with everything that can be said about it."""
+    """A noisy answer with its error, its cost and its receipt."""
 
     value: float
     stddev: float
@@ -144,15 +144,15 @@ class Answer:
     """The released value as a rational; `value` is its nearest float."""
     receipt: Receipt
     inferred: Inference | None = None
-    """Of an answer from a cube."""
+    """What an answer from a cube was inferred from."""
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Where the true value lies with this confidence."""
+        """Returns the interval that holds the true value with this confidence."""
         return interval(self.value, self.stddev, confidence)
 
     @property
     def in_words(self) -> str:
-        """What happened."""
+        """What its case means."""
         return IN_WORDS[self.case]
 
     def __repr__(self) -> str:
@@ -164,7 +164,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, repr=False, kw_only=True)
 class RelativeAnswer(Answer):
-    """An answer to a relative request. Its own interval says whether it is as close to the true value as was wished."""
+    """An answer to a relative request. Its interval says whether it is as close to the true value as requested."""
 
     wished: RelativeWish
     reached: bool
@@ -175,12 +175,12 @@ class RelativeAnswer(Answer):
 
     @property
     def floor(self) -> float:
-        """From which true value on it was to be reached, in the answer's unit."""
+        """The smallest true value for which the accuracy was promised, in the answer's unit."""
         return float(self.wished.floor or 0)
 
     @property
     def message(self) -> str:
-        """What holds, or what could be done."""
+        """Says what holds, or what a smaller floor would cost."""
         share, sure = f"{float(self.wished.relative):.3g}", f"{float(self.wished.confidence):.3g}"
         if self.reached:
             return f"within {share} of the true value with {sure} confidence"
@@ -209,7 +209,7 @@ class Group:
 class GroupedAnswer(Answer):
     """An answer to GROUP BY: a number for every declared combination, whether or not anybody is in it.
 
-    `value` is not a number here; `groups` has them. Plainly asked, all have the same standard deviation and
+    `value` is NaN; `groups` has the numbers. Without a cube, all have the same standard deviation and
     independent noise. From a cube, `stddev` is the largest of them, and they may share noise.
     """
 
@@ -220,7 +220,7 @@ class GroupedAnswer(Answer):
 
     @property
     def spread(self) -> tuple[float, ...]:
-        """At least the standard deviations of the sums of the first 1, 2, ... groups, however they share noise."""
+        """Upper bounds of the standard deviations of sums of the first 1, 2, ... groups, whatever noise they share."""
         if self.running:
             return self.running
         if self.inferred is not None:  # standard deviations add up at most
@@ -228,11 +228,11 @@ class GroupedAnswer(Answer):
         return tuple(self.stddev * sqrt(count) for count in range(1, len(self.groups) + 1))
 
     def most_frequent(self) -> Group:
-        """The group with the largest noisy number: free, it only looks at what was released."""
+        """Returns the group with the largest noisy number. Free: it uses released numbers only."""
         return max(self.groups, key=lambda group: group.exact)
 
     def csv(self) -> str:
-        """As CSV text: the keys, the value, its standard deviation."""
+        """Returns CSV text: the keys, the value, its standard deviation."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow([*self.by, "value", "stddev"])
@@ -240,15 +240,15 @@ class GroupedAnswer(Answer):
         return text.getvalue()
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{'/'.join(group.keys)}: {group.value:.6g}" for group in self.groups[:6])
+        first = ", ".join(f"{'/'.join(group.keys)}: {group.value:.6g}" for group in self.groups[:6])
         more = f", and {len(self.groups) - 6} more" if len(self.groups) > 6 else ""
-        return f"GroupedAnswer({shown}{more}; each ± {self.stddev:.3g}, {self.case.name}, cost {self.cost})"
+        return f"GroupedAnswer({first}{more}; each ± {self.stddev:.3g}, {self.case.name}, cost {self.cost})"
 
 
 def grouped(
     answer: Answer, by: tuple[str, ...], labels: Sequence[tuple[str, ...]], values: Sequence[Fraction]
 ) -> Answer:
-    """The same answer with its groups, if it has any."""
+    """Returns the same answer with its groups, if it has any."""
     if not by:
         return answer
     groups = tuple(Group(keys, float(value), value) for keys, value in zip(labels, values, strict=True))
@@ -257,17 +257,17 @@ def grouped(
 
 
 def released(value: GridValue, unit: Fraction, offset: Fraction = Fraction(0)) -> Fraction:
-    """A point of a bridge in the asker's unit."""
+    """Converts a released value from steps to the question's unit."""
     return value.exact if unit == 1 and not offset else value.exact * unit + offset
 
 
 def standard_deviation(sensitivity: Fraction, unit: Fraction, precision: Precision) -> float:
-    """Delta/sqrt(precision) in the asker's unit; for display."""
+    """Returns sensitivity / sqrt(precision) in the question's unit; for display only."""
     return float(sensitivity * abs(unit)) / sqrt(float(precision))
 
 
 def read_receipt(text: str) -> dict[str, Any] | None:
-    """A receipt's fields, or None if the text is no receipt."""
+    """Returns a receipt's fields, or None if the text is no receipt."""
     try:
         fields = json.loads(text)
     except (ValueError, RecursionError):

@@ -1,6 +1,6 @@
-"""The steps of the one path inside a cube: plan from all that is known, charge by cells, learn, infer.
+"""`CubePlanner`: plans, measures and infers in an account's cubes, from all that is known there (`CubeState`).
 
-Plain reuse stays as it is; a reservation's cube says which of the two a request went through.
+`CubeSteps` calls it. It knows which of the ledger's cubes they are, and what of a measurement is sealed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from noisebank.core.units import NOTHING, GridValue, Precision
 from noisebank.engines.cube_engine import CubedEngine
 from noisebank.engines.engine import Engine
 from noisebank.ledger.chain import Chain
-from noisebank.ledger.protocol import Reservation, Run
+from noisebank.ledger.protocol import Reservation
+from noisebank.ledger.protocol import Run as LedgerRun
 from noisebank.planning.linear import Charge
 from noisebank.planning.prefix import Prefix
 from noisebank.planning.reuse import Plan
@@ -27,54 +28,54 @@ from noisebank.queries.cells import cubes_of
 from noisebank.queries.query import Query
 
 FINE = 24
-"""Bits that an inferred value has below its standard deviation: an estimate is a rational number, a grid is shorter."""
+"""Bits of an inferred value below its standard deviation: estimates are rationals, the grid keeps them short."""
 
 
-def runs_of(charges: tuple[Charge, ...]) -> tuple[Run, ...]:
-    """A planner's charges as the contract's runs."""
-    return tuple(Run(*charge) for charge in charges)
+def runs_of(charges: tuple[Charge, ...]) -> tuple[LedgerRun, ...]:
+    """Converts a planner's charges to the contract's runs."""
+    return tuple(LedgerRun(*charge) for charge in charges)
 
 
 class Cubes:
-    """The cubes of one version of an account: what is known, and which of the ledger's cubes they are."""
+    """The cubes of one version of an account: their state, and their numbers on the ledger."""
 
     def __init__(self, account: bytes, known: Known, numbers: tuple[int, ...], ledger: Chain, engine: Engine) -> None:
         self._account, self._known, self.numbers = account, known, numbers
         self._ledger, self._engine = ledger, engine
 
     def serving(self, query: Query) -> Served | None:
-        """How a cube serves the query; None if it must be asked plainly."""
+        """Returns the query over a cube's cells; None if no cube can answer it."""
         return self._known.serving(query) if self.numbers else None
 
     def looks(self) -> list[Look]:
-        """First looks at the counts of each cube."""
+        """Returns a first look at the counts of each cube."""
         return [look_at(cube, COUNTS) for cube in cubes_of(self._known.policy)] if self.numbers else []
 
     def offer(self, served: Served) -> Prefix | None:
-        """The first look that could be bought; none if it was, or if there is none."""
+        """Returns the first look that could be bought; None if it was bought, or if there is none."""
         return self._known.offer(served)
 
     def number(self, served: Served) -> int:
-        """The cube's number on the ledger."""
+        """Returns the cube's number on the ledger."""
         return self.numbers[served.place]
 
     def plan(self, served: Served, query: Query, salted: bytes, wanted: Precision, moves: Fraction) -> Plan:
-        """The least that must be measured. What is known well enough already is free."""
-        needed = self._known.needed(served, wanted, moves)
+        """Plans to measure as little as possible. What is known well enough already is free."""
+        required = self._known.needed(served, wanted, moves)
         number = self.number(served)
-        if not needed.fresh:
+        if not required.fresh:
             return Plan(Case.INFER, wanted, NOTHING, None, number, (), NOTHING)
         for group in served.groups:
             if group:
-                noise_scale(served.variance(group, needed.fresh))
+                noise_scale(served.variance(group, required.fresh))  # refuses noise that 64 bits cannot hold
         charges = charges_of(served, query, self._known.policy)
         records = self._ledger.records(self._account, salted, number, runs_of(charges))
         best = records[-1].precision if records else NOTHING
         case = Case.REFINE if records else Case.FIRST
-        return Plan(case, wanted, needed.fresh, None, number, charges, best + needed.fresh, needed.first)
+        return Plan(case, wanted, required.fresh, None, number, charges, best + required.fresh, required.first)
 
     def measure(self, served: Served, query: Query, reservation: Reservation, entropy: Entropy) -> dict[str, Any]:
-        """One paid measurement, learned: what of it is sealed."""
+        """Measures what was paid for and learns it. Returns what of it is sealed."""
         if isinstance(query, Look):
             levels = self._look(served, self._known.prefix(served, reservation.fresh), entropy)
             self._known.learn_look(served, reservation.fresh, levels)
@@ -82,16 +83,16 @@ class Cubes:
         exact = self._engine.statistics(query) if query.by else (self._engine.statistic(query),)
         measured = [GridValue(0, 0)] * len(exact)
         variances = [served.variance(group, reservation.fresh) if group else None for group in served.groups]
-        for variance in {each for each in variances if each is not None}:
-            places = [place for place, each in enumerate(variances) if each == variance]
-            drawn = draw_all([Fraction(exact[place]) for place in places], variance, entropy)
-            for place, value in zip(places, drawn, strict=True):
-                measured[place] = value
+        for variance in {known for known in variances if known is not None}:
+            indices = [index for index, other in enumerate(variances) if other == variance]
+            drawn = draw_all([Fraction(exact[index]) for index in indices], variance, entropy)
+            for index, value in zip(indices, drawn, strict=True):
+                measured[index] = value
         self._known.learn(served, reservation.fresh, measured)
         return {"measured": [[value.numerator, value.shift] for value in measured]}
 
     def learned(self, served: Served, query: Query, body: dict[str, Any]) -> None:
-        """Takes in a measurement that was sealed before."""
+        """Learns a measurement that was sealed before."""
         fresh = Precision(body["fresh"])
         if isinstance(query, Look):
             self._known.learn_look(served, fresh, body["levels"])
@@ -99,9 +100,9 @@ class Cubes:
             self._known.learn(served, fresh, [GridValue(*value) for value in body["measured"]])
 
     def inferred(self, served: Served, query: Query, wanted: Precision, moves: Fraction) -> dict[str, Any]:
-        """What is known now, as it is sealed: values and variances, and what they were inferred from.
+        """Returns the estimates as they are sealed: values, variances, and how many measurements they come from.
 
-        Groups along an ordered column are sealed with the variances of their running sums: quantiles are made of these.
+        Groups along an ordered column are sealed with the variances of their running sums: quantiles need them.
         """
         count, looked = self._known.measurements(served)
         values, variances = [], []
@@ -109,10 +110,10 @@ class Cubes:
             grid = GridValue.nearest(value, _shift(variance))
             values.append([grid.numerator, grid.shift])
             variances.append(str(variance))
-        found = {"values": values, "variances": variances, "measurements": count, "first_look": looked}
+        body = {"values": values, "variances": variances, "measurements": count, "first_look": looked}
         if len(query.by) == 1 and self._known.policy.columns[query.by[0]].numeric:
-            found["running"] = [str(variance) for variance in self._known.running(served)]
-        return found
+            body["running"] = [str(variance) for variance in self._known.running(served)]
+        return body
 
     def _look(self, served: Served, prefix: Prefix, entropy: Entropy) -> list[Any]:
         if not isinstance(self._engine, CubedEngine):
@@ -127,7 +128,7 @@ class Cubes:
 
 
 def _shift(variance: Fraction) -> int:
-    """Of a grid that is fine beside the standard deviation; whole steps if there is none."""
+    """Returns the shift of a grid that is fine compared with the standard deviation; 0 (whole steps) if that is 0."""
     if not variance:
         return 0
     return max(

@@ -1,6 +1,7 @@
-"""What an account knows about its cubes: every paid measurement in them, and what follows from all of them.
+"""`CubeState`: every paid measurement in an account's cubes, and the estimates that follow from all of them.
 
-Rebuilt from the ledger's order and the vault's sealed measurements, so a restart knows what was known before.
+It is rebuilt from the vault's sealed measurements in the ledger's order, so a restart loses nothing. The estimates
+themselves are `CubePosterior`'s (planning).
 """
 
 from __future__ import annotations
@@ -26,23 +27,23 @@ from noisebank.queries.cells import cubes_of
 from noisebank.queries.query import Query
 
 MOST_LOOKED_AT = 2**17
-"""Cells: a first look at more of them would fill the vault with noise."""
+"""A first look at more cells would fill the vault with noise."""
 SERVED_BYTES = 32 << 20
-"""For the questions asked last, as queries over cells."""
+"""Of the cache of the latest queries, as queries over cells."""
 Levels = list[Any]
-"""How a first look is kept: for each level its sizes, the grid, and one number a node."""
+"""A first look as it is sealed: for each level its sizes, the shift of its grid, and one numerator per node."""
 
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """What must be measured for a request, over all of its groups."""
+    """What must be measured for a request, over all of its groups, and the first look that would pay, if any."""
 
     fresh: Precision
     first: Prefix | None
 
 
 class Known:
-    """One version of one account's cubes. Safe for many threads; whoever plans and pays holds the cube's turn."""
+    """The cubes of one version of an account. Safe for many threads; who plans and pays must hold the cube's turn."""
 
     def __init__(self, policy: Policy, budget: Precision) -> None:
         self.policy, self._budget = policy, budget
@@ -52,21 +53,21 @@ class Known:
         self._access = threading.RLock()
 
     def serving(self, query: Query) -> Served | None:
-        """How a cube serves the query; None if it must be asked plainly."""
+        """Returns the query over a cube's cells; None if no cube can answer it."""
         if not self._cubes:
             return None
-        known = self._served.get(query.digest)
-        if known is None:
-            known = (serve(query, self.policy),)
-            self._served.put(query.digest, known)
-        return known[0]
+        cached = self._served.get(query.digest)
+        if cached is None:
+            cached = (serve(query, self.policy),)
+            self._served.put(query.digest, cached)
+        return cached[0]
 
     def needed(self, served: Served, wanted: Precision, moves: Fraction) -> Needed:
-        """The least that must be measured so that every group is known well enough."""
+        """Returns the least that must be measured so that every group reaches the target."""
         with self._access:
-            knowledge = self._of(served)
+            posterior = self._of(served)
             plans = [
-                knowledge.plan(group.query, served.wanted(group, wanted, moves)) for group in served.groups if group
+                posterior.plan(group.query, served.wanted(group, wanted, moves)) for group in served.groups if group
             ]
         return Needed(
             max((plan.fresh for plan in plans), default=NOTHING),
@@ -74,65 +75,65 @@ class Known:
         )
 
     def offer(self, served: Served) -> Prefix | None:
-        """The first look that could be bought; none if it was, or if there is none."""
+        """Returns the first look that could be bought; None if it was bought, or if there is none."""
         with self._access:
             return self._of(served).offer
 
     def prefix(self, served: Served, precision: Precision) -> Prefix:
-        """The first look that was paid for."""
+        """Returns the first look that was paid for with this precision."""
         statistic = self._of(served).statistic
         return Prefix(statistic.axes, precision, statistic.largest_factor)
 
     def learn(self, served: Served, fresh: Precision, measured: Iterable[GridValue]) -> None:
-        """Takes in a measurement of all groups."""
+        """Adds a measurement of all groups."""
         with self._access:
-            knowledge = self._of(served)
+            posterior = self._of(served)
             for group, value in zip(served.groups, measured, strict=True):
                 if group:
-                    known = knowledge.known(group.query)
-                    charges = enclosing(group.query.charges(knowledge.statistic.factor(group.query)))
+                    known = posterior.known(group.query)
+                    charges = enclosing(group.query.charges(posterior.statistic.factor(group.query)))
                     plan = InferencePlan(group.query, known + fresh, known, fresh, fresh, charges)
-                    knowledge.learn(plan, float(value.exact / (group.factor * served.reach)))
+                    posterior.learn(plan, float(value.exact / (group.factor * served.reach)))
 
     def learn_look(self, served: Served, precision: Precision, levels: Levels) -> None:
-        """Takes in a first look."""
+        """Adds a first look."""
         with self._access:
-            prefix = self.prefix(served, precision)
+            tree = self.prefix(served, precision)
             measured = {}
-            for sizes, shift, numbers in levels:
+            for sizes, shift, numerators in levels:
                 level = tuple(sizes)
-                shape = prefix.nodes(np.zeros(prefix.shape), level).shape
-                values = [float(Fraction(number, served.reach << shift)) for number in numbers]
+                shape = tree.nodes(np.zeros(tree.shape), level).shape
+                values = [float(Fraction(numerator, served.reach << shift)) for numerator in numerators]
                 measured[level] = np.array(values).reshape(shape)
-            self._of(served).learn_first(prefix.look(measured))
+            self._of(served).learn_first(tree.look(measured))
 
     def answer(self, served: Served, wanted: Precision, moves: Fraction) -> list[tuple[Fraction, Fraction]]:
-        """What is known about each group: estimate in steps, and its variance in squared steps."""
+        """Returns the estimate of each group in steps, and its variance in squared steps."""
         with self._access:
             return [self._answer(served, group, wanted, moves) for group in served.groups]
 
     def running(self, served: Served) -> list[Fraction]:
-        """The variances of the running sums of the answers to all groups, in squared steps."""
+        """Returns the variances of the running sums over the groups, in squared steps."""
         with self._access:
             parts = [(group.query, group.factor) if group else None for group in served.groups]
-            return [Fraction(found) * served.reach**2 for found in self._of(served).running(parts)]
+            return [Fraction(variance) * served.reach**2 for variance in self._of(served).running(parts)]
 
     def measurements(self, served: Served) -> tuple[int, bool]:
-        """How many measurements an answer is inferred from, and whether a first look is among them."""
-        knowledge = self._of(served)
-        return len(knowledge.measured), knowledge.look is not None
+        """Returns how many measurements an answer is inferred from, and whether there was a first look."""
+        posterior = self._of(served)
+        return len(posterior.measured), posterior.look is not None
 
     def _answer(
         self, served: Served, group: Linear | None, wanted: Precision, moves: Fraction
     ) -> tuple[Fraction, Fraction]:
         if group is None:
             return Fraction(0), Fraction(0)
-        knowledge = self._of(served)
-        target = served.wanted(group, wanted, moves)
-        known = knowledge.known(group.query)
-        found: Inferred = knowledge.answer(InferencePlan(group.query, target, known, NOTHING, NOTHING, ()))
+        posterior = self._of(served)
+        group_target = served.wanted(group, wanted, moves)
+        known = posterior.known(group.query)
+        estimate: Inferred = posterior.answer(InferencePlan(group.query, group_target, known, NOTHING, NOTHING, ()))
         scale = group.factor * served.reach
-        return Fraction(found.value) * scale, Fraction(found.variance) * scale * scale
+        return Fraction(estimate.value) * scale, Fraction(estimate.variance) * scale * scale
 
     def _of(self, served: Served) -> Knowledge:
         key = served.place, served.total
@@ -153,13 +154,13 @@ def _served_size(digest: bytes, known: tuple[Served | None]) -> int:
 
 
 def nodes_of(prefix: Prefix, cells: NDArray[np.object_]) -> Mapping[tuple[int, ...], NDArray[np.object_]]:
-    """The exact sums that a first look measures: whole numbers, however large."""
-    found = {}
+    """Returns the exact sums that a first look measures, by level: whole numbers, however large."""
+    sums = {}
     for level in prefix.levels:
         wide = np.zeros(prefix.nodes(np.zeros(prefix.shape), (0,) * len(level)).shape, dtype=object)
         wide[tuple(slice(size) for size in prefix.shape)] = cells
         for axis, step in enumerate(level):
             parts = wide.shape[axis] >> step
             wide = wide.reshape(*wide.shape[:axis], parts, 1 << step, *wide.shape[axis + 1 :]).sum(axis=axis + 1)
-        found[level] = wide
-    return found
+        sums[level] = wide
+    return sums

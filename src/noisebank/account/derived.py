@@ -1,6 +1,6 @@
-"""Derived answers: ratios, variances, quantiles and modes, made of released answers only.
+"""Derived answers: ratios, variances, quantiles and modes, computed from released answers only.
 
-Post-processing costs nothing and can leak nothing. What needs care is honesty: intervals hold for the noise of all
+Post-processing costs nothing and leaks nothing. What needs care are the intervals: they hold for the noise of all
 parts together, also where a count may be zero.
 """
 
@@ -19,12 +19,12 @@ from noisebank.queries.derived import Derivation, Item
 from noisebank.queries.groups import parts_of
 
 RANKING = (Case.FIRST, Case.REFINE, Case.INFER, Case.BLUR, Case.REPEAT)
-"""Of a group of answers, the case that says most about its price comes first."""
+"""The case of a group of answers is the first of these that one of its parts has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """One derived number, and where the truth lies with the confidence asked for."""
+    """One derived number, and the interval that holds the true value with the requested confidence."""
 
     value: float
     low: float
@@ -33,7 +33,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class DerivedAnswer:
-    """An answer made of several. It reads like an answer, and keeps its parts with their receipts."""
+    """An answer computed from several. It has the properties of an `Answer`, and its parts with their receipts."""
 
     name: str
     how: Derivation
@@ -43,14 +43,14 @@ class DerivedAnswer:
 
     @property
     def value(self) -> float:
-        """The best guess; not a number for grouped ones, see `groups`."""
+        """The best estimate; NaN for a grouped answer, see `groups`."""
         return nan if self.by else self._estimates(0.95)[0].value
 
     @property
     def stddev(self) -> float:
         """Half the width of the 68% interval: near the standard deviation where the noise is small."""
-        found = self._estimates(0.6827)[0]
-        return (found.high - found.low) / 2
+        estimate = self._estimates(0.6827)[0]
+        return (estimate.high - estimate.low) / 2
 
     @property
     def by(self) -> tuple[str, ...]:
@@ -60,12 +60,12 @@ class DerivedAnswer:
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """Of a grouped answer, a value for every declared combination."""
+        """The groups of a grouped answer: one value for every declared combination."""
         first = self.parts[0]
         if not self.by or not isinstance(first, GroupedAnswer):
             return ()
-        found = self._estimates(0.95)
-        return tuple(Group(group.keys, one.value, Fraction(0)) for group, one in zip(first.groups, found, strict=True))
+        pairs = zip(first.groups, self._estimates(0.95), strict=True)
+        return tuple(Group(group.keys, estimate.value, Fraction(0)) for group, estimate in pairs)
 
     @property
     def key(self) -> str:
@@ -76,32 +76,32 @@ class DerivedAnswer:
 
     @property
     def case(self) -> Case:
-        """The dearest case among the parts."""
+        """The most expensive case among the parts."""
         return min((part.case for part in self.parts), key=RANKING.index)
 
     @property
     def cost(self) -> Precision:
-        """Of all parts together; one that is used twice is paid once."""
+        """The cost of all parts together; one that is used twice is paid once."""
         return sum({id(part): part.cost for part in self.parts}.values(), NOTHING)
 
     @property
     def remaining(self) -> Precision:
-        """In the account, afterwards."""
+        """What is left in the account afterwards."""
         return self.parts[-1].remaining
 
     @property
     def receipt(self) -> Receipt:
-        """Of the last part; each part has its own."""
+        """The receipt of the last part; each part has its own."""
         return self.parts[-1].receipt
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Where the true value lies with at least this confidence."""
-        found = self._estimates(confidence)[0]
-        return found.low, found.high
+        """Returns the interval that holds the true value with at least this confidence."""
+        estimate = self._estimates(confidence)[0]
+        return estimate.low, estimate.high
 
     def intervals(self, confidence: float = 0.95) -> tuple[tuple[float, float], ...]:
-        """The same for each group, each by itself."""
-        return tuple((found.low, found.high) for found in self._estimates(confidence))
+        """Returns such an interval for each group by itself."""
+        return tuple((estimate.low, estimate.high) for estimate in self._estimates(confidence))
 
     def __repr__(self) -> str:
         low, high = self.interval()
@@ -112,12 +112,12 @@ class DerivedAnswer:
 
 
 COUNTED = (Derivation.QUANTILE, Derivation.MINIMUM, Derivation.MAXIMUM, Derivation.MODE)
-"""Made of the counts of one column's bins or keys."""
+"""Derivations from the counts of one column's bins or keys."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Several results of one SELECT: priced and reserved together, shown apart."""
+    """Several results of one SELECT, priced and reserved together."""
 
     sql: str
     items: tuple[Answer | DerivedAnswer, ...]
@@ -127,19 +127,19 @@ class Answers:
 
     @property
     def remaining(self) -> Precision:
-        """In the account, afterwards."""
+        """What is left in the account afterwards."""
         return self.items[-1].remaining
 
     def __getitem__(self, name: str) -> Answer | DerivedAnswer:
         return self.items[self.names.index(name)]
 
     def __repr__(self) -> str:
-        shown = (f"{name}: {item.value:.6g}" for name, item in zip(self.names, self.items, strict=True))
-        return f"Answers({', '.join(shown)}; cost {self.cost})"
+        values = (f"{name}: {item.value:.6g}" for name, item in zip(self.names, self.items, strict=True))
+        return f"Answers({', '.join(values)}; cost {self.cost})"
 
 
 def together(sql: str, parts: Sequence[Quote], cost: Precision, share_after: float) -> Quote:
-    """One price for an answer that is made of several."""
+    """Returns one quote for an answer that is computed from several."""
     first = parts[0]
     return Quote(
         sql=sql,
@@ -156,7 +156,7 @@ def together(sql: str, parts: Sequence[Quote], cost: Precision, share_after: flo
 
 
 def estimates(item: Item, parts: Sequence[Answer], confidence: float) -> list[Estimate]:
-    """The derived number (of each group), with an interval that holds for the noise of all parts together."""
+    """Returns the derived number (of each group), with an interval that holds for the noise of all parts together."""
     if item.how in COUNTED:
         return [_ranked(item, parts[0], confidence)]
     groups = [_numbers(part) for part in parts]
@@ -166,11 +166,11 @@ def estimates(item: Item, parts: Sequence[Answer], confidence: float) -> list[Es
 def ratio(
     top: float, top_sd: float, bottom: float, bottom_sd: float, confidence: float, shared: bool = False
 ) -> tuple[float, float]:
-    """Fieller's interval for a ratio of two normal means; infinite where the bottom may be zero.
+    """Returns Fieller's interval for a ratio of two normal means; infinite where the bottom may be zero.
 
     Fieller (1954): the ratios r for which |top - r bottom| <= z sd(top - r bottom). Its coverage is
-    exact for independent normal noise, whatever the true bottom is. Where they may have `shared` some of it, that
-    standard deviation is at most sd(top) + |r| sd(bottom), and the coverage at least what is asked for.
+    exact for independent normal noise, whatever the true bottom is. If they may share noise (`shared`), that
+    standard deviation is at most sd(top) + |r| sd(bottom), and the coverage at least the requested one.
     """
     if bottom <= 0:
         return -inf, inf  # a count below zero is noise alone
@@ -190,7 +190,7 @@ def ratio(
 
 
 def _related(top: float, top_off: float, bottom: float, bottom_off: float, scale: float) -> tuple[float, float]:
-    """The ratios r with |top - r bottom| <= top_off + |r| bottom_off, times the scale."""
+    """Returns the ratios r with |top - r bottom| <= top_off + |r| bottom_off, times the scale."""
     if bottom <= bottom_off:
         return -inf, inf
     low, high = top - top_off, top + top_off
@@ -209,42 +209,42 @@ def _made(item: Item, parts: Sequence[Answer], numbers: Sequence[float], confide
         return _quotient(numbers[0], numbers[1], ends, low, high)
     squares, total = numbers[0], numbers[1]
     rows, rows_sd = (float(item.rows), 0.0) if item.rows is not None else (numbers[2], parts[2].stddev)
-    # Both ratios hold together with the confidence asked for (Bonferroni), so whatever follows from them does.
-    each = 1 - (1 - confidence) / 2
+    # Both ratios hold together with the requested confidence (Bonferroni), so whatever follows from them does.
+    single = 1 - (1 - confidence) / 2
     top = max(low * low, high * high)
-    square = _quotient(squares, rows, ratio(squares, parts[0].stddev, rows, rows_sd, each), 0.0, top)
-    mean = _quotient(total, rows, ratio(total, parts[1].stddev, rows, rows_sd, each), low, high)
+    square = _quotient(squares, rows, ratio(squares, parts[0].stddev, rows, rows_sd, single), 0.0, top)
+    mean = _quotient(total, rows, ratio(total, parts[1].stddev, rows, rows_sd, single), low, high)
     least = 0.0 if mean.low <= 0 <= mean.high else min(mean.low**2, mean.high**2)
     most = (high - low) ** 2 / 4  # Popoviciu: no variance of bounded values is larger
-    found = _within(
+    variance = _within(
         square.value - mean.value**2, square.low - max(mean.low**2, mean.high**2), square.high - least, 0.0, most
     )
     if item.how is Derivation.VARIANCE:
-        return found
-    return Estimate(sqrt(found.value), sqrt(found.low), sqrt(found.high))
+        return variance
+    return Estimate(sqrt(variance.value), sqrt(variance.low), sqrt(variance.high))
 
 
 def _quotient(top: float, bottom: float, ends: tuple[float, float], least: float, most: float) -> Estimate:
-    """A ratio and its interval inside the bounds that are public anyway; the middle of them if nothing is known."""
+    """Clips a ratio and its interval to the public bounds; their middle if nothing is known."""
     return _within(top / bottom if bottom > 0 else (least + most) / 2, *ends, least, most)
 
 
 def _within(value: float, low: float, high: float, least: float, most: float) -> Estimate:
-    """Inside the bounds. An interval that misses all of them says that the noise was unusual, and nothing of the value:
-    cut off at a bound it would have no width, so then everything is possible."""
+    """Clips to the bounds. An interval that lies outside of them shows unusual noise and says nothing about the value:
+    clipped it would have no width, so it becomes the whole range."""
     if not isfinite(low) or not isfinite(high) or high <= least or low >= most:
         low, high = least, most
     return Estimate(*(min(max(number, least), most) for number in (value, low, high)))
 
 
 def _ranked(item: Item, counts: Answer, confidence: float) -> Estimate:
-    """A quantile from cumulative noisy counts over the declared bins, straight lines inside a bin."""
+    """Estimates a mode from noisy counts, or a quantile from cumulative ones, linear inside a bin."""
     assert isinstance(counts, GroupedAnswer) and item.column is not None
     if item.how is Derivation.MODE:
         best = counts.most_frequent()
-        # The winner is one of many: all intervals hold together, or its own would not (Bonferroni).
-        each = 1 - (1 - confidence) / len(counts.groups)
-        return Estimate(best.value, *interval(best.value, counts.stddev, each))
+        # The winner is one of many: its interval holds only if all hold together (Bonferroni).
+        single = 1 - (1 - confidence) / len(counts.groups)
+        return Estimate(best.value, *interval(best.value, counts.stddev, single))
     edges = _edges(item)
     sums, total = [0.0], 0.0
     for group in counts.groups:
@@ -252,9 +252,9 @@ def _ranked(item: Item, counts: Answer, confidence: float) -> Estimate:
         sums.append(total)
     rank = {Derivation.MINIMUM: Fraction(0), Derivation.MAXIMUM: Fraction(1)}.get(item.how, item.rank)
     target = float(rank) * total
-    # All cumulative counts at once: Bonferroni over the bins, which asks nothing of how their noise is related.
-    each = 1 - (1 - confidence) / len(counts.groups)
-    z = float(quantile_bound(Fraction(each).limit_denominator(10**12)))
+    # All cumulative counts at once: Bonferroni over the bins, valid however their noise is related.
+    single = 1 - (1 - confidence) / len(counts.groups)
+    z = float(quantile_bound(Fraction(single).limit_denominator(10**12)))
     spread = [0.0, *(z * stddev for stddev in counts.spread)]
     slack = float(rank) * spread[-1]
     margin = z * counts.stddev
@@ -262,24 +262,27 @@ def _ranked(item: Item, counts: Answer, confidence: float) -> Estimate:
         target = margin
     elif item.how is Derivation.MAXIMUM:
         target = total - margin
-    place, share = _crossing(sums, target)
-    value = edges[place] + share * (edges[place + 1] - edges[place])
-    # Where in a bin people are, nobody has said: the ends of the interval are ends of bins.
+    crossed, share = _crossing(sums, target)
+    value = edges[crossed] + share * (edges[crossed + 1] - edges[crossed])
+    # Where in a bin the values lie is unknown: the ends of the interval are ends of bins.
     first, _ = _crossing([total + extra for total, extra in zip(sums, spread, strict=True)], target - slack)
     last, _ = _crossing([total - extra for total, extra in zip(sums, spread, strict=True)], target + slack)
-    low = edges[0] if item.how is Derivation.MINIMUM else edges[min(first, place)]
-    high = edges[-1] if item.how is Derivation.MAXIMUM else edges[max(last, place) + 1]
+    low = edges[0] if item.how is Derivation.MINIMUM else edges[min(first, crossed)]
+    high = edges[-1] if item.how is Derivation.MAXIMUM else edges[max(last, crossed) + 1]
     return Estimate(value, low, high)
 
 
 def _crossing(sums: Sequence[float], target: float) -> tuple[int, float]:
-    """The bin in which cumulative counts first reach the target, and how far in. A running maximum makes them rise."""
-    reached = sums[0]
-    for place in range(len(sums) - 1):
-        nearer = max(reached, sums[place + 1])
-        if nearer >= target and nearer > reached:
-            return place, min(max((target - reached) / (nearer - reached), 0.0), 1.0)
-        reached = nearer
+    """Returns the bin in which cumulative counts first reach the target, and how far in, from 0 to 1.
+
+    Noisy sums may fall; their running maximum is used instead.
+    """
+    before = sums[0]
+    for index in range(len(sums) - 1):
+        after = max(before, sums[index + 1])
+        if after >= target and after > before:
+            return index, min(max((target - before) / (after - before), 0.0), 1.0)
+        before = after
     return len(sums) - 2, 1.0
 
 
@@ -293,8 +296,8 @@ def _bin_label(answer: DerivedAnswer) -> str:
     first = answer.parts[0]
     assert isinstance(first, GroupedAnswer)
     edges = _edges(answer.item)
-    place = next((number for number in range(len(edges) - 1) if answer.value <= edges[number + 1]), len(edges) - 2)
-    return first.groups[place].keys[0]
+    index = next((number for number in range(len(edges) - 1) if answer.value <= edges[number + 1]), len(edges) - 2)
+    return first.groups[index].keys[0]
 
 
 def _bounds(item: Item) -> tuple[float, float]:

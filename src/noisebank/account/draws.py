@@ -1,7 +1,8 @@
-"""How many draws that one person can touch an account has made: from the ledger and the vault, kept nowhere else.
+"""`DrawCounter`: how many noise draws of an account one person can influence, and the limit on them.
 
-The ledger's public words and the policies bound the number; as long as that bound is within the limit, nothing else is
-read. Beyond, the questions in the vault say it exactly. A limit that is reached stops measuring, not reusing.
+The number follows from the ledger and the vault and is stored nowhere else. The ledger's public data and the policies
+give an upper bound; while that is within the limit, nothing else is read. Beyond it, the questions in the vault give
+the exact number. At the limit, measuring stops; reusing answers does not.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ READ_AT_ONCE = 2_000
 
 
 class Draws:
-    """One account's, over all versions of its table. Safe for many threads."""
+    """The draws of one account, over all versions of its table. Safe for many threads."""
 
     def __init__(self, account: bytes, ledger: Chain, vault: Vault) -> None:
         self._account, self._ledger, self._vault = account, ledger, vault
@@ -48,15 +49,15 @@ class Draws:
         return True
 
     def check_paid(self, reservation: Reservation) -> None:
-        """Refuses to draw what lies beyond the limit in the ledger's order.
+        """Refuses to draw for a reservation that lies beyond the limit in the ledger's order.
 
-        The check before reserving may have let several pass at once; this one cannot: the order is the same for all.
+        The check before reserving may let several pass at once; this one cannot: the order is the same for all.
         """
         try:
             self._check(0)
         except DrawsExhausted:
             before = 0
-            for paid in sorted(self._ledger.reservations(self._account), key=lambda found: found.block):
+            for paid in sorted(self._ledger.reservations(self._account), key=lambda entry: entry.block):
                 before += self._draws(paid)
                 if paid.id == reservation.id:
                     break
@@ -64,31 +65,31 @@ class Draws:
                 raise
 
     def _check(self, more: int) -> None:
-        if self._bound() + more > MAX_DRAWS and (made := self._counted()) + more > MAX_DRAWS:
-            raise DrawsExhausted(MAX_DRAWS, made)
+        if self._bound() + more > MAX_DRAWS and (count := self._counted()) + more > MAX_DRAWS:
+            raise DrawsExhausted(MAX_DRAWS, count)
 
     def _bound(self) -> int:
-        """From public words alone; never below the exact number."""
+        """Returns a bound from the ledger's public data alone; never below the exact number."""
         return sum(
             count * self._most(version, about, whole_cube)
             for (version, about, whole_cube), count in self._ledger.books.measured(self._account).items()
         )
 
     def _counted(self) -> int:
-        """Exactly. Only what is new is read, and all of it again if something was missed."""
+        """Returns the exact number. Reads only what is new, or everything again if something was missed."""
         with self._access:
             paid = self._ledger.account(self._account).measurements
             self._read_on()
-            if self._paid < paid:  # an id that was a repeat once was paid for later: it stands among those read before
+            if self._paid < paid:  # an id that was a repeat at first was paid for later: it is among those read before
                 self._place = self._paid = self._exact = 0
                 self._read_on()
             return self._exact
 
     def _read_on(self) -> None:
-        while found := self._ledger.books.page(self._account, self._place, self._place + READ_AT_ONCE):
-            self._exact += sum(self._draws(reservation) for reservation in found)
-            self._paid += sum(1 for reservation in found if reservation.fresh)
-            self._place += len(found)
+        while page := self._ledger.books.page(self._account, self._place, self._place + READ_AT_ONCE):
+            self._exact += sum(self._draws(reservation) for reservation in page)
+            self._paid += sum(1 for reservation in page if reservation.fresh)
+            self._place += len(page)
 
     def _draws(self, reservation: Reservation) -> int:
         if not reservation.fresh:
@@ -115,7 +116,7 @@ class Draws:
         return self._mosts[key]
 
     def _policy(self, version: int) -> Policy | None:
-        """Of a version of the table; None if the vault has lost it."""
+        """Returns the policy of a version of the table; None if the vault has lost it."""
         if version not in self._policies:
             self._policies[version] = self._read_policy(version)
         return self._policies[version]
@@ -126,7 +127,7 @@ class Draws:
             data = arguments.get("data")
             opened = {"AccountOpened": 1, "VersionOpened": arguments.get("version")}.get(name)
             if opened == version and isinstance(data, bytes):
-                kept = self._vault.opening(data)
-                if kept is not None and "policy" in kept:
-                    return policy_from_public(MappingProxyType(kept["policy"]), source_from_kept(kept["source"]))
+                body = self._vault.opening(data)
+                if body is not None and "policy" in body:
+                    return policy_from_public(MappingProxyType(body["policy"]), source_from_kept(body["source"]))
         return None

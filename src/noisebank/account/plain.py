@@ -1,4 +1,7 @@
-"""The steps of the one path, each a method: what `path.Account` walks in order."""
+"""The steps of the one path, without cubes: `PlainSteps`, one method per step.
+
+`Account.answers` calls them in order. `CubeSteps` overrides what is different for questions that a cube can answer.
+"""
 
 from __future__ import annotations
 
@@ -38,13 +41,13 @@ from noisebank.vault.secrets import Secrets
 from noisebank.vault.vault import Request, Sealed, Vault, points_of
 
 OWNER = "owner"
-"""Local use of the command line is this analyst; the limit is the budget."""
+"""The analyst of local use, without a service; may learn all that the budget allows."""
 KEPT_BYTES = 4 << 20
-"""For texts, for queries, for answers of an account that are kept as they were read: for each kind of them."""
+"""Of each of an account's caches."""
 
 
 class Steps:
-    """One account's steps. Each says what it needs and what it guarantees; `path.Account` says the order."""
+    """One account's steps. Each says what it needs and what it guarantees; `Account` says the order."""
 
     def __init__(
         self,
@@ -62,18 +65,18 @@ class Steps:
         self.draws = Draws(id, ledger, vault)
         self._asking = Asking(id, secrets.version)
         self._requested = Turns()
-        # The same text under the same policy is the same question: what is asked often is read once.
+        # The same text under the same policy is the same question, so parsing can be cached.
         self._read = remembering(KEPT_BYTES, size_of)(lambda text: items(text, self.policy))
         self._parsed = remembering(KEPT_BYTES, size_of)(lambda text: parse(text, self.policy))
         self._moved = remembering(KEPT_BYTES, size_of)(lambda query: sensitivity(query, self.policy))
         self._priced = remembering(KEPT_BYTES, size_of)(self._price)
-        # What the ledger's digest was compared with once is that answer for ever: no later look at the vault can find
-        # another one that may be shown. Whoever alters the vault is found out when the answer is read again.
+        # An answer that matched the ledger's digest once stays that answer: no later read of the vault can give another
+        # one that may be returned. A vault that was altered is detected when the answer is read anew.
         self._shown = remembering(KEPT_BYTES, size_of)(self._published)
         self._told = remembering(KEPT_BYTES, size_of)(self._in_unit)
         self._proven = remembering(KEPT_BYTES, size_of)(self._proof)
         self.lost: set[bytes] = set()
-        """Queries (salted) with a published answer that the vault has lost; recovery finds them."""
+        """Salted digests of queries with a published answer that the vault has lost; recovery fills it."""
 
     @property
     def name(self) -> str:
@@ -86,16 +89,16 @@ class Steps:
         return self.ledger.account(self.id)
 
     def complete(self, reservation: Reservation, question: Question) -> Sealed:
-        """From a reservation to a published answer; also what recovery calls after a crash.
+        """Brings a reservation to a published answer; recovery calls it after a crash.
 
         Reserved only: nobody saw a lost sample, so measure now. Sealed: publish the same bits.
         Published but not in the vault: lost for ever, never measured again.
         """
-        if reservation.case is Case.REPEAT:  # nothing of its own: the recorded answer, same bits
+        if reservation.case is Case.REPEAT:  # it has no answer of its own: the recorded one, same bits
             reservation = self._recorded(reservation)
         if reservation.answer is not None:
-            look = self._published if question.query.by else self._shown  # of many groups, none are kept
-            return look(reservation.id, reservation.answer)
+            read = self._published if question.query.by else self._shown  # grouped answers are too large to cache
+            return read(reservation.id, reservation.answer)
         sealed = self.vault.answer(reservation.id)
         if sealed is None:
             if reservation.id in self.vault.lost:
@@ -104,13 +107,13 @@ class Steps:
                 )
             if reservation.fresh:
                 self.draws.check_paid(reservation)
-            found = self._found(reservation, question)
-            sealed = self._seal(reservation, question, found)  # a retry now reads; it never draws again
-        self.ledger.publish(self.id, Seal(reservation.id, sealed.digest))  # from here on it may be shown
+            contents = self._found(reservation, question)
+            sealed = self._seal(reservation, question, contents)  # a retry now reads; it never draws again
+        self.ledger.publish(self.id, Seal(reservation.id, sealed.digest))  # from here on it may be returned
         return sealed
 
     def _published(self, id: bytes, answer: bytes) -> Sealed:
-        """The vault's answer whose digest the ledger shows, and no other."""
+        """Returns the vault's answer; its digest must be the one on the ledger."""
         sealed = self.vault.answer(id)
         if sealed is None:
             raise AnswerLost(f"the answer {id.hex()[:12]} was published, but the vault has lost it")
@@ -121,33 +124,33 @@ class Steps:
     # -- the steps -----------------------------------------------------------------------------
 
     def parse(self, sql: str) -> Question:
-        """SQL, or the name of one of the policy's queries, to a canonical question."""
+        """Parses SQL, or the name of one of the policy's queries, to a canonical question."""
         return self._parsed(self.named(sql))
 
     def question(self, request: Request) -> Question:
-        """What a request asks."""
+        """Returns the question of a saved request."""
         return self.parse(request.body["sql"])
 
     def named(self, sql: str) -> str:
-        """The SQL behind the name of one of the policy's queries, or the SQL itself."""
+        """Returns the SQL behind the name of one of the policy's queries, or the SQL itself."""
         if not isinstance(sql, str):
             raise BadRequest("sql", type(sql).__name__, "must be text")
         return self.policy.queries.get(sql.strip(), sql)
 
     def price(self, question: Question, wished: Wish) -> Precision:
-        """A wish to a target precision."""
+        """Returns the target precision that an accuracy needs."""
         return self._priced(question, wished)
 
     def _price(self, question: Question, wished: Wish) -> Precision:
-        moves = self._sensitivity(question.query)
-        return price(wished, moves if question.unit == 1 else moves * abs(question.unit))
+        sensitivity = self._sensitivity(question.query)
+        return price(wished, sensitivity if question.unit == 1 else sensitivity * abs(question.unit))
 
     def plan(self, question: Question, wanted: Precision, plainly: bool = False) -> Plan:
-        """Case and price. What the answer builds on must be sealed first; metadata is compared."""
+        """Decides case and price. Finishes what the answer builds on; checks the table's identity if it measures."""
         records = self._records(question.query)
         planned = plan(wanted, records)
         if planned.case is Case.REPEAT and planned.reused is not None and self._finished(planned.reused.id):
-            return planned  # it is published: there is nothing to finish, draw or measure
+            return planned  # published: there is nothing to finish, draw or measure
         self._check_noise(question.query, planned)
         known = self.vault.released(self.id, self.secrets.query(question.query))
         if planned.fresh or not known or known[-1][0] < wanted:
@@ -162,30 +165,30 @@ class Steps:
     def _remember(
         self, asked: Sequence[tuple[Question, Wish]], wanted: Sequence[Precision], key: str | None, analyst: str
     ) -> list[Request]:
-        """Keeps the requests before anything is charged. Their ids name the reservations."""
+        """Saves the requests before anything is charged. Their ids name the reservations."""
         requests = self._asking.requests(asked, wanted, self._entropy.token(16).hex() if key is None else key, analyst)
         for request in requests:
             self.vault.save_request(request)
         return requests[-len(asked) :]
 
     def costs(self, asked: Sequence[tuple[Question, Plan]]) -> tuple[Precision, ...]:
-        """What each part of a group would cost now, decided one after the other."""
+        """Returns what each part of a group would cost now, decided one after the other."""
         return self.ledger.books.costs(
             [self._claim(bytes(32), THE_OWNER, question, planned, NOTHING) for question, planned in asked]
         )
 
     def _claim(self, id: bytes, analyst: bytes, question: Question, planned: Plan, limit: Precision) -> Claim:
         query, runs = question.query, runs_of(planned.charges)
-        wanted = planned.wanted if planned.claimed is None else planned.claimed
-        return Claim(self.id, id, self.secrets.query(query), analyst, query.about, wanted, limit, planned.cube, runs)
+        target = planned.wanted if planned.claimed is None else planned.claimed
+        return Claim(self.id, id, self.secrets.query(query), analyst, query.about, target, limit, planned.cube, runs)
 
     def _reserved(self, requests: Sequence[Request]) -> list[Reservation] | None:
-        """The reservations of a group; None if there are none yet: the contract takes all or nothing."""
-        found = [self.ledger.reservation(self.id, request.id) for request in requests]
-        known = [reservation for reservation in found if reservation is not None]
-        if known and len(known) < len(found):
+        """Returns the reservations of a group; None if there are none yet: the contract takes all or nothing."""
+        entries = [self.ledger.reservation(self.id, request.id) for request in requests]
+        reservations = [entry for entry in entries if entry is not None]
+        if reservations and len(reservations) < len(entries):
             raise Tampered("the ledger has reserved a part of a group")
-        return known or None
+        return reservations or None
 
     def _reserve(
         self,
@@ -194,33 +197,33 @@ class Steps:
         planned: Sequence[Plan],
         agreed: Precision | None,
     ) -> list[Reservation]:
-        """One transaction for all of it. Each part may cost what was planned, one alone up to what was agreed."""
-        fresh = [question.query for (question, _), each in zip(asked, planned, strict=True) if each.fresh]
-        self.draws.check_next(fresh, self.policy)
+        """Reserves a group in one transaction. Each part may cost what was planned; a single one up to `max_cost`."""
+        measured = [question.query for (question, _), part in zip(asked, planned, strict=True) if part.fresh]
+        self.draws.check_next(measured, self.policy)
         claims = [
-            self._claim(request.id, self.analyst(request.analyst), question, each, NOTHING)
-            for request, (question, _), each in zip(requests, asked, planned, strict=True)
+            self._claim(request.id, self.analyst(request.analyst), question, part, NOTHING)
+            for request, (question, _), part in zip(requests, asked, planned, strict=True)
         ]
         costs = self.ledger.books.costs(claims)
         if agreed is not None and len(planned) > 1 and sum(costs, NOTHING) > agreed:
             raise PriceMoved(agreed)
         limited = []
-        for claim, each, cost in zip(claims, planned, costs, strict=True):
-            most = cost if each.cube else each.wanted
-            limit = cost if agreed is None or len(planned) > 1 else min(agreed, most)
-            limited.append(replace(claim, limit=limit) if limit else claim)
+        for claim, part, cost in zip(claims, planned, costs, strict=True):
+            highest = cost if part.cube else part.wanted
+            claimed = cost if agreed is None or len(planned) > 1 else min(agreed, highest)
+            limited.append(replace(claim, limit=claimed) if claimed else claim)
         return list(self.ledger.reserve(*limited))
 
     def _found(self, reservation: Reservation, question: Question) -> dict[str, Any]:
-        """What is sealed of an answer besides what the ledger says."""
-        written = [[value.numerator, value.shift] for value in self._obtain(reservation, question)]
-        return {"values": written} if question.query.by else {"value": written[0]}
+        """Returns what is sealed of an answer besides what the ledger has."""
+        pairs = [[value.numerator, value.shift] for value in self._obtain(reservation, question)]
+        return {"values": pairs} if question.query.by else {"value": pairs[0]}
 
     def _obtain(self, reservation: Reservation, question: Question) -> tuple[GridValue, ...]:
-        """The answer in steps, one number or one a group, by the case that the contract decided."""
-        moves = self._sensitivity(question.query)
+        """Returns the answer in steps, one number or one per group, by the case that the contract decided."""
+        sensitivity = self._sensitivity(question.query)
         if reservation.fresh:
-            measured = self._measure(reservation, question, moves)
+            measured = self._measure(reservation, question, sensitivity)
             if reservation.case is Case.FIRST:
                 return measured
             assert reservation.reused is not None
@@ -237,14 +240,14 @@ class Steps:
         if reservation.query in self.lost:  # beside the lost one, a new draw would be a second sample
             raise AnswerLost("the vault has lost an answer to this query: only what it still holds can be repeated")
         bridges = (points_of(known, group) for group in range(group_count(question.query, self.policy)))
-        return tuple(draw(bridge(reservation.wanted, moves, points), self._entropy) for points in bridges)
+        return tuple(draw(bridge(reservation.wanted, sensitivity, points), self._entropy) for points in bridges)
 
     def _measure(self, reservation: Reservation, question: Question, moves: Fraction) -> tuple[GridValue, ...]:
         try:
             self._check_identity()
             measured = measure(self.engine, question.query, moves, reservation, self._entropy)
             self._check_identity()  # a table that changed under the scan is not the one we opened
-        except BadTable as error:  # a lost connection, most likely; nothing was drawn, so nothing is lost
+        except BadTable as error:  # most likely a lost connection; nothing was drawn, so nothing is lost
             raise BadTable(f"{error}. This answer is paid for: ask again when the table can be read") from None
         return measured
 
@@ -260,17 +263,17 @@ class Steps:
             "unit": str(question.unit),
         }
         sealed = Sealed(reservation.id, self.id, reservation.query, body | found, self._entropy.token())
-        kept = self.vault.seal(sealed)
-        if kept.salt != sealed.salt:
+        winner = self.vault.seal(sealed)
+        if winner.salt != sealed.salt:
             self._discarded()
-        return kept
+        return winner
 
     def _discarded(self) -> None:
-        """Somebody sealed another sample for this reservation before: ours was never there."""
+        """Called when another sample was sealed for this reservation before ours: forget ours."""
 
     def _answer(self, reservation: Reservation, sealed: Sealed, question: Question) -> Answer:
-        tell = self._in_unit if question.query.by else self._told
-        values, value, stddev = tell(sealed, question, reservation.wanted)
+        convert = self._in_unit if question.query.by else self._told
+        values, value, stddev = convert(sealed, question, reservation.wanted)
         answer = Answer(
             value=value,
             stddev=stddev,
@@ -289,21 +292,21 @@ class Steps:
     def _in_unit(
         self, sealed: Sealed, question: Question, wanted: Precision
     ) -> tuple[tuple[Fraction, ...], float, float]:
-        """The released numbers in the asker's unit, the first of them as a float, and the standard deviation."""
+        """Returns the released numbers in the question's unit, the first one as a float, and the standard deviation."""
         values = tuple(released(value, question.unit, question.offset) for value in sealed.values)
         if "variances" in sealed.body:
             largest = max(Fraction(variance) for variance in sealed.body["variances"])
             return values, float(values[0]), sqrt(largest * question.unit**2)
-        moves = self._sensitivity(question.query)
-        return values, float(values[0]), standard_deviation(moves, question.unit, wanted)
+        sensitivity = self._sensitivity(question.query)
+        return values, float(values[0]), standard_deviation(sensitivity, question.unit, wanted)
 
     def _receipt(self, reservation: Reservation, sealed: Sealed) -> Receipt:
-        """Of the published answer: a repeated one has the receipt of the recorded one."""
+        """Returns the receipt of the published answer: a repeated one has the receipt of the recorded one."""
         published = self.ledger.reservation(self.id, sealed.id) or reservation
         block = published.published_in
         assert block is not None, "only published answers are shown"
-        prove = self._proof if "values" in sealed.body else self._proven
-        return prove(sealed, block, self.ledger.block_digest(block))
+        build = self._proof if "values" in sealed.body else self._proven
+        return build(sealed, block, self.ledger.block_digest(block))
 
     def _proof(self, sealed: Sealed, block: int, block_digest: bytes) -> Receipt:
         return Receipt(
@@ -317,22 +320,22 @@ class Steps:
             block_digest=block_digest,
         )
 
-    # -- what the steps stand on ---------------------------------------------------------------
+    # -- what the steps share ------------------------------------------------------------------
 
     def _turns(self, queries: Sequence[Query], requests: Sequence[Request] = ()) -> AbstractContextManager[object]:
-        """The turns of all queries of a group, over all gateways; then what others did before is known here.
+        """Takes the turns of all queries of a group, over all gateways, then reads what others did before.
 
-        Before them the turns of the requests: the same one may come twice at once, and only the first reserves.
+        The turns of the requests are taken first: one may arrive twice at once, and only the first reserves.
         """
-        once = self._requested([bytes((request.id[0], request.id[1] & 15)) for request in requests])  # 4,096 locks
+        held = self._requested([bytes((request.id[0], request.id[1] & 15)) for request in requests])  # 4,096 locks
         if queries or self.ledger.shared or self.vault.shared:
-            return self._in_turn(once, queries)
+            return self._in_turn(held, queries)
         try:  # nobody else writes the books, and nothing is drawn: there is nobody to wait for
             self._catch_up(queries)
         except BaseException:
-            once.release()
+            held.release()
             raise
-        return once
+        return held
 
     @contextmanager
     def _in_turn(self, once: Held, queries: Sequence[Query]) -> Iterator[None]:
@@ -347,15 +350,15 @@ class Steps:
             raise TableChanged(f"another version of the table {self.name} has been opened: take the account anew")
 
     def finish(self, reservation: Reservation, question: Question) -> None:
-        """Completes a reservation that was interrupted, in its turn; another gateway may have done so meanwhile."""
+        """Completes an interrupted reservation, in its query's turn; another gateway may have done so meanwhile."""
         with self._turns([question.query]):
             self.complete(self.ledger.reservation(self.id, reservation.id) or reservation, question)
 
     def _contended(self, asked: Sequence[tuple[Question, Wish]], wanted: Sequence[Precision]) -> list[Query]:
-        """The queries whose turns must be taken: none if all answers are recorded and published, since the contract
-        finds the same records and says REPEAT, and nothing is drawn."""
+        """Returns the queries whose turns must be taken: none if all answers are recorded and published, since the
+        contract finds the same records and says REPEAT, and nothing is drawn."""
         queries = [question.query for question, _ in asked]
-        if all(self._repeats(query, units) for query, units in zip(queries, wanted, strict=True)):
+        if all(self._repeats(query, target) for query, target in zip(queries, wanted, strict=True)):
             return []
         return queries
 
@@ -366,11 +369,11 @@ class Steps:
 
     def _finished(self, id: bytes) -> bool:
         """Whether an answer is published."""
-        found = self.ledger.reservation(self.id, id)
-        return found is not None and found.finished
+        reservation = self.ledger.reservation(self.id, id)
+        return reservation is not None and reservation.finished
 
     def _turns_of(self, query: Query) -> list[bytes]:
-        """One at a time per query: concurrent blurs from the same neighbours would average out."""
+        """Returns the names of a query's turns. One at a time: concurrent blurs of the same answers average out."""
         return [query.digest]
 
     def _records(self, query: Query) -> tuple[Record, ...]:
@@ -380,21 +383,21 @@ class Steps:
         return self._moved(query)
 
     def view(self, analyst: str) -> View:
-        """What an analyst may learn, and has learned. The owner may learn all that the account spends."""
+        """Returns what an analyst may learn, and has learned. The owner may learn all that the account spends."""
         if analyst == OWNER:
             return View(self.state.budget, self.state.spent)
         return self.ledger.view(self.id, self.analyst(analyst))
 
     def analyst(self, name: str) -> bytes:
-        """How the ledger knows somebody; local use is the owner's."""
+        """Returns the ledger's name of an analyst: salted, or the owner's for local use."""
         return THE_OWNER if name == OWNER else self.secrets.analyst(name)
 
     def _recorded(self, repeat: Reservation) -> Reservation:
-        """The paid reservation whose answer is repeated."""
-        found = self.ledger.reservation(self.id, repeat.reused) if repeat.reused else None
-        if found is None:
+        """Returns the paid reservation whose answer is repeated."""
+        recorded = self.ledger.reservation(self.id, repeat.reused) if repeat.reused else None
+        if recorded is None:
             raise Tampered(f"the ledger repeats {repeat.id.hex()[:12]} from nothing")
-        return found
+        return recorded
 
     def _sealed(self, id: bytes) -> Sealed:
         sealed = self.vault.answer(id)
@@ -403,17 +406,17 @@ class Steps:
         return sealed
 
     def _finish_earlier(self, record: Record) -> None:
-        """A paid record whose answer was never published is finished before anything builds on it."""
+        """Finishes a paid record whose answer was never published, before anything builds on it."""
         reservation, request = self.ledger.reservation(self.id, record.id), self.vault.request(record.id)
         if reservation is not None and reservation.answer is None and request is not None:
             self.complete(reservation, self.question(request))
 
     def _check_noise(self, query: Query, planned: Plan) -> None:
-        """Noise that 64 bits cannot hold is refused before it is paid for."""
-        moves = self._sensitivity(query)
+        """Refuses noise that 64 bits cannot hold, before it is paid for."""
+        sensitivity = self._sensitivity(query)
         for precision in (planned.wanted, planned.fresh):
             if precision:
-                _check_scale(moves, precision)
+                _check_scale(sensitivity, precision)
 
     def _check_identity(self) -> None:
         if self.engine.identity() != self._identity:  # not quoted: the size of a file tells neighbours apart
@@ -421,7 +424,7 @@ class Steps:
 
 
 def size_of(key: object, value: object) -> int:
-    """Bytes of what is kept of a question; the policy and its columns are there anyway."""
+    """Returns the bytes of a cache's entry, without the policy and its columns, which are kept anyway."""
     return deep_size((key, value), (Policy, Column))
 
 

@@ -1,4 +1,4 @@
-"""Prices before spending: price against error, epsilon in words. All free."""
+"""Prices before spending: a curve of price against error, and what each epsilon means for a query. All free."""
 
 from __future__ import annotations
 
@@ -20,21 +20,20 @@ from noisebank.queries.sensitivity import sensitivity
 
 EPSILONS = tuple(Fraction(number) for number in ("0.05", "0.1", "0.25", "0.5", "1", "2", "4"))
 CURVE_STEPS = (-4, -3, -2, -1, 0, 1, 2, 3, 4)
-"""Octaves of precision around the wish."""
+"""Octaves of precision around the chosen quote."""
 
 
 def curve(account: Account, sql: str, chosen: Quote) -> tuple[Quote, ...]:
-    """Quotes for more and less precise answers to the same question, from coarse to fine."""
+    """Returns quotes for more and less precise answers to the same question, from coarse to fine."""
     if chosen.parts:
         raise UnsupportedQuery("a curve for a derived answer", "its error depends on the data: look at its parts")
     question = account.parse(sql)
     targets = (_shifted(chosen.wanted, octaves) for octaves in CURVE_STEPS)
-    wanted = [target for target in targets if target >= LEAST_PRECISION]
-    return tuple(account.quoted(question, PrecisionWish(target)) for target in wanted)
+    return tuple(account.quoted(question, PrecisionWish(target)) for target in targets if target >= LEAST_PRECISION)
 
 
 def draw_curve(sql: str, points: Sequence[Quote], target: Path) -> None:
-    """Price against error as a picture."""
+    """Draws price against error into a .png or .svg file."""
     from matplotlib.figure import Figure
     from matplotlib.ticker import NullLocator
 
@@ -60,19 +59,19 @@ def draw_curve(sql: str, points: Sequence[Quote], target: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """One query: how far off an answer of each epsilon is, and what is known already."""
+    """One query: the error of an answer at each epsilon, and what is known already."""
 
     name: str
     sql: str
     sensitivity: str
     errors: tuple[tuple[float, float], ...]
-    """(epsilon, error at 95%)."""
+    """Pairs of epsilon and error at 95% confidence."""
     known: str
     where: str
     """Which cube answers it, or why none does."""
 
     def plain(self) -> dict[str, Any]:
-        """For --json."""
+        """Returns a JSON object, for --json."""
         table = [{"epsilon": epsilon, "error_at_95": error} for epsilon, error in self.errors]
         return {
             "name": self.name,
@@ -85,28 +84,28 @@ class Explained:
 
 
 def explained(account: Account, names: Sequence[str]) -> list[Explained]:
-    """Epsilon to error for each question, at the account's delta. From the policy alone."""
+    """Explains each question of the named queries, at the account's delta. Errors follow from the policy alone."""
     rows = []
-    asked = [(name, item) for name in names for item in items(account.named(name), account.policy)]
-    for label, question in [(name, question) for name, item in asked for question in item.questions]:
+    results = [(name, item) for name in names for item in items(account.named(name), account.policy)]
+    for label, question in [(name, question) for name, item in results for question in item.questions]:
         name = label if account.named(label).strip() == question.sql else f"{label}: {question.sql}"
-        moves = Fraction(sensitivity(question.query, account.policy))
+        query_sensitivity = Fraction(sensitivity(question.query, account.policy))
         errors = []
         for epsilon in EPSILONS:
             target = account.price(question, PrivacyWish(epsilon, account.policy.delta))
-            stddev = standard_deviation(moves, question.unit, target)
+            stddev = standard_deviation(query_sensitivity, question.unit, target)
             errors.append((float(epsilon), interval(0.0, stddev)[1]))
         records = account.ledger.records(account.id, account.secrets.query(question.query))
         known = "nothing yet: the first answer pays in full"
         if records:
-            best = interval(0.0, standard_deviation(moves, question.unit, records[-1].precision))[1]
+            best = interval(0.0, standard_deviation(query_sensitivity, question.unit, records[-1].precision))[1]
             known = f"an answer within ± {best:.3g} (95%) is paid for: anything coarser is free"
-        change = f"one person can change it by {float(moves * abs(question.unit)):g}"
+        change = f"one person can change it by {float(query_sensitivity * abs(question.unit)):g}"
         rows.append(Explained(name, question.sql, change, tuple(errors), known, why(account, question.query)))
     return rows
 
 
 def _shifted(precision: Precision, octaves: int) -> Precision:
-    """Times a power of two, on the ladder."""
+    """Multiplies by a power of two and rounds to the ladder of precisions."""
     units = precision.units << octaves if octaves >= 0 else precision.units >> -octaves
     return on_ladder(Precision(units))

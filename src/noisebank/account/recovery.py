@@ -1,4 +1,4 @@
-"""Finishing what a crash interrupted, in the ledger's order, before anybody asks anything new."""
+"""Recovery: finishes what a crash interrupted, in the ledger's order, before anything new is asked."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from noisebank.ledger.chain import Chain
 from noisebank.vault.vault import Vault
 
 LOOKS = 4
-"""At a chain that does not know what the vault has sealed, before that is a contradiction."""
+"""To find on a chain what the vault has sealed; then its absence is a contradiction."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """What recovery found in one account."""
+    """How many reservations of one account recovery has finished, or could not finish."""
 
     finished: int = 0
-    """Reservations that were measured or published now."""
+    """Measured or published now."""
     waiting: int = 0
-    """Reserved, not finished: the table cannot be read now, or another gateway is at it. Asking again finishes them."""
+    """Not finished: the table cannot be read now, or another gateway works on it. Asking again finishes them."""
     unknown: int = 0
-    """Reserved, but this vault never heard of the request: spent, finished if its key comes again."""
+    """Reserved, but this vault does not have the request: spent, finished if its key comes again."""
     lost: int = 0
-    """Published, but missing from this vault, or perhaps shown after the backup that it comes from was made: never
-    measured again."""
+    """Published, but missing from this vault, or perhaps returned after the backup that the vault comes from was made:
+    never measured again."""
 
 
 def check_history(ledger: Chain, vault: Vault) -> None:
     """Refuses a journal that is older than the vault: going on from it would spend the budget twice.
 
-    What is sealed was final before, so the ledger is read after the vault. A node that is behind is waited for.
+    What is sealed was final on the ledger before, so the ledger is read after the vault. Waits for a node that lags.
     """
     sealed = vault.sealed_ids()
     for attempt in range(LOOKS if ledger.shared else 1):
         time.sleep(attempt)
         ledger.refresh()
-        sealed = tuple(known for known in sealed if ledger.reservation(*known) is None)
+        sealed = tuple(ids for ids in sealed if ledger.reservation(*ids) is None)
         if not sealed:
             return
     raise Tampered(
@@ -49,25 +49,25 @@ def check_history(ledger: Chain, vault: Vault) -> None:
 
 
 def recover(account: Account) -> Recovered:
-    """Completes every reservation that can be completed.
+    """Completes every reservation that can be completed, and buys missing first looks.
 
-    `Tampered` if the vault holds another answer than the one published: whatever reuses it would
-    be wrong, too.
+    Raises `Tampered` if the vault holds another answer than the published one: whatever reuses it
+    would be wrong, too.
     """
     finished = waiting = unknown = lost = 0
     unpublished = []
     version = account.state.version
     reservations = account.ledger.reservations(account.id)  # before the vault: what is published there is sealed here
-    kept = {sealed.id: (sealed.digest, sealed.query) for sealed in account.vault.answers(account.id)}
+    answers = {sealed.id: (sealed.digest, sealed.query) for sealed in account.vault.answers(account.id)}
     for reservation in reservations:
         if reservation.case is Case.REPEAT:
-            continue  # its record's answer is its own
-        sealed = kept.get(reservation.id)
+            continue  # its answer is that of the recorded reservation
+        sealed = answers.get(reservation.id)
         if reservation.answer is None:
             if sealed is None and reservation.id in account.vault.lost:
                 account.lost.add(reservation.query)
                 lost += 1
-            elif reservation.version == version:  # those of an earlier version of the table are burnt
+            elif reservation.version == version:  # of an earlier version the table is gone: spent, never answered
                 unpublished.append(reservation)
         elif sealed is None:
             account.lost.add(reservation.query)

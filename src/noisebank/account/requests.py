@@ -1,4 +1,4 @@
-"""Requests: what was asked, by whom, under which key. Their digests are the ids of reservations."""
+"""`RequestBuilder` makes requests: what is asked, by whom, under which key. Their digests are ids of reservations."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from noisebank.vault.vault import Request
 
 MAX_KEY = 200
 SPELLED_BYTES = 4 << 20
-"""For questions that are kept as they were written down."""
+"""Of the cache of encoded questions."""
 
 
 class Asking:
-    """Makes the requests of one version of an account. The same request under the same key has the same id."""
+    """Builds the requests of one version of an account. The same request under the same key has the same id."""
 
     def __init__(self, account: bytes, version: int) -> None:
         self._account, self._version = account, version
@@ -28,41 +28,44 @@ class Asking:
     def requests(
         self, asked: Sequence[tuple[Question, Wish]], wanted: Sequence[Precision], key: str, analyst: str
     ) -> list[Request]:
-        """One a question; before them one for the whole group, if it is one: its key cannot be used for another."""
+        """Returns one request per question, preceded by a request for the group if there are several.
+
+        The group's request holds its key, which then cannot be used for another group.
+        """
         size = len(asked)
         if size == 1:
             return [self.request(asked[0][0], asked[0][1], wanted[0], key, analyst)]
         _check_names(key, analyst)
         parts = [question.query.digest.hex() for question, _ in asked]
-        core = {"parts": parts, "wanted": [units.units for units in wanted]}
+        core = {"parts": parts, "wanted": [target.units for target in wanted]}
         version = {"version": self._version} if self._version > 1 else {}
-        named = {"account": self._account.hex(), **version, "analyst": analyst, "key": key, "group": core}
-        whole = Request(tagged("group 1", named), self._account, analyst, key, core)
+        identity = {"account": self._account.hex(), **version, "analyst": analyst, "key": key, "group": core}
+        group = Request(tagged("group 1", identity), self._account, analyst, key, core)
         keys = [f"{key} / part {number} of {size}" for number in range(1, size + 1)]
         return [
-            whole,
+            group,
             *(
-                self.request(question, wished, units, own, analyst)
-                for (question, wished), units, own in zip(asked, wanted, keys, strict=True)
+                self.request(question, accuracy, target, part_key, analyst)
+                for (question, accuracy), target, part_key in zip(asked, wanted, keys, strict=True)
             ),
         ]
 
     def request(
         self, question: Question, wished: Wish, wanted: Precision, key: str, analyst: str, **extra: object
     ) -> Request:
-        """One question's."""
+        """Returns the request of one question; `extra` goes into its body."""
         _check_names(key, analyst)
         core, body, text = self._spelled(question, wished, wanted)
         id = tagged_text("reservation 1", self._named(core, key, analyst))
-        made = Request(id, self._account, analyst, key, {**body, **extra})
+        request = Request(id, self._account, analyst, key, {**body, **extra})
         if not extra:
-            made.__dict__["text"] = text
-        return made
+            request.__dict__["text"] = text  # fills the cached property: the text is known already
+        return request
 
     def _named(self, core: str, key: str, analyst: str) -> str:
-        """What an id stands for: the same request about the next version of a table is another one.
+        """Returns what an id commits to, as canonical JSON. In another version of the table it is another request.
 
-        Canonical, put together by hand: what is asked again differs by its key only.
+        Put together by hand from cached text, for speed: a question that is asked again differs in its key only.
         """
         version = f',"version":{self._version}' if self._version > 1 else ""
         who = f'"account":"{self._account.hex()}","analyst":{canonical(analyst)},"key":{canonical(key)}'
@@ -70,7 +73,7 @@ class Asking:
 
 
 def _spelled(question: Question, wished: Wish, wanted: Precision) -> tuple[str, dict[str, Any], str]:
-    """What an id commits to, as canonical text; what is kept of a request; and that as canonical text."""
+    """Returns a request's core, which its id commits to, as canonical JSON; its body; and that as canonical JSON."""
     unit = f"{question.unit}" if not question.offset else f"{question.unit} + {question.offset}"
     core = {"query": question.query.digest.hex(), "unit": unit, "wanted": wanted.units}
     body = {**core, "sql": question.sql, "asked": wished.plain()}

@@ -1,4 +1,4 @@
-"""A statement: an account's history and balance, and the openings that its owner may hand out."""
+"""Statements (an account's balance and history), and openings, with which others can recompute every charge."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """Everything that the owner wants to see at a glance, and every entry behind it."""
+    """An account's balance, its promise, and every entry behind them."""
 
     name: str
     account: str
@@ -45,14 +45,14 @@ class Statement:
     naive: Precision
     """What the same questions would have cost without reuse."""
     share: float
-    """Of the budget that is spent."""
+    """The share of the budget that is spent, from 0 to 1."""
     epsilon: float
-    """What all answers together promise, whenever somebody looks; there is no true epsilon of what is spent only."""
+    """Of all answers together, at every moment. What is spent so far has no valid epsilon of its own."""
     delta: float
     raised: bool
-    """After answers were given: the promise is an odometer's."""
+    """Whether the budget was raised after answers were given: the promise is then an odometer's."""
     lowered: bool
-    """After answers were given: the promise stays that of the larger budget."""
+    """Whether it was lowered after answers were given: the promise stays that of the larger budget."""
     measurements: int
     cases: dict[Case, int]
     entries: tuple[Entry, ...]
@@ -60,7 +60,7 @@ class Statement:
 
 
 def statement(account: Account) -> Statement:
-    """The account's statement now."""
+    """Returns the account's statement as of now."""
     state, budgets = account.state, account.budgets
     reservations = account.ledger.reservations(account.id)
     entries = []
@@ -101,7 +101,7 @@ def statement(account: Account) -> Statement:
 
 
 def openings(account: Account, with_answers: bool = True) -> dict[str, Any]:
-    """Policy, questions and salts: with them anybody can recompute every charge from the policy.
+    """Returns policy, questions and salts: with them anybody can recompute every charge from the policy.
 
     They reveal what was asked, and with `with_answers` what was answered. Each salt opens one
     query and no other.
@@ -114,11 +114,11 @@ def openings(account: Account, with_answers: bool = True) -> dict[str, Any]:
 def opened_records(
     state: AccountState, policy: Policy, secrets: Secrets, books: Books, vault: Vault, with_answers: bool = True
 ) -> dict[str, Any]:
-    """The same from the parts of an account that nobody has to open for it."""
+    """As `make_openings`, from parts of an account that need no open table."""
     records: dict[str, Any] = {}
     for reservation in books.reservations(state.account):
         if reservation.version != state.version:
-            continue  # of an earlier version of the table, with another policy
+            continue  # from an earlier version of the table, with another policy
         request, sealed = vault.request(reservation.id), vault.answer(reservation.id)
         if request is None:
             continue

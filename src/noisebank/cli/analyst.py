@@ -1,4 +1,4 @@
-"""analyst, roles, pause, resume: who may do what, and how much."""
+"""`noisebank analyst`, `roles`, `pause` and `resume`: who may do what, and how much."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ def limit(name: str, epsilon: str, folder: Path, account: str | None, owner_key:
     from noisebank.service.auth import FILE, Access
 
     with opened_bank(folder, owner_key) as bank:
-        found = bank.account(account)
+        selected = bank.account(account)
         value = exact(epsilon, "epsilon")
-        before, used = found.view(name).limit, found.view(name).used
-        units = budget_precision(value, found.policy.delta).units if value else used.units
-        bank.ledger.set_limit(found.id, found.analyst(name), units)
-        found.vault.save_analyst(found.id, found.analyst(name), name)
-        view = found.view(name)
+        before, used = selected.view(name).limit, selected.view(name).used
+        units = budget_precision(value, selected.policy.delta).units if value else used.units
+        bank.ledger.set_limit(selected.id, selected.analyst(name), units)
+        selected.vault.save_analyst(selected.id, selected.analyst(name), name)
+        view = selected.view(name)
     if view.limit < before and (folder / FILE).is_file():
         with closing(Access(folder / FILE, SystemEntropy())) as access:
             access.end_sessions(name)  # a session ends with what made it
-    shown = {"analyst": name, "limit": view.limit, "used": view.used}
-    console.show_json(shown) if as_json else console.say(f"{name} may learn {view.limit}, and has learned {view.used}")
+    facts = {"analyst": name, "limit": view.limit, "used": view.used}
+    console.show_json(facts) if as_json else console.say(f"{name} may learn {view.limit}, and has learned {view.used}")
 
 
 @analyst.command("list")
@@ -65,10 +65,10 @@ def list_(folder: Path, account: str | None, as_json: bool) -> None:
     from noisebank.cli import render as console
 
     with opened_bank(folder) as bank:
-        found = bank.account(account)
+        selected = bank.account(account)
         rows = [
-            {"analyst": name, "limit": str(found.view(name).limit), "used": str(found.view(name).used)}
-            for name in found.vault.analysts(found.id)
+            {"analyst": name, "limit": str(selected.view(name).limit), "used": str(selected.view(name).used)}
+            for name in selected.vault.analysts(selected.id)
         ]
     if as_json:
         console.show_json({"analysts": rows})
@@ -96,8 +96,8 @@ def show(folder: Path, account: str | None, as_json: bool) -> None:
 
     with opened_bank(folder) as bank:
         state = bank.account(account).state
-    shown = {"owner": state.owner, "curator": state.curator, "paused": state.paused, "version": state.version}
-    console.show_json(shown) if as_json else console.facts("Roles", [(k, str(v)) for k, v in shown.items()])
+    facts = {"owner": state.owner, "curator": state.curator, "paused": state.paused, "version": state.version}
+    console.show_json(facts) if as_json else console.facts("Roles", [(k, str(v)) for k, v in facts.items()])
 
 
 @roles.command("curator")
@@ -116,8 +116,8 @@ def curator(folder: Path, owner_key: Path | None, as_json: bool) -> None:
 
     with opened_bank(folder, owner_key) as bank:
         address, moved = bank.rotate_curator()
-    shown = {"curator": address, "accounts": moved}
-    console.show_json(shown) if as_json else console.say(f"the curator of {moved} accounts is now {address}")
+    facts = {"curator": address, "accounts": moved}
+    console.show_json(facts) if as_json else console.say(f"the curator of {moved} accounts is now {address}")
 
 
 @roles.command("owner")
@@ -140,8 +140,8 @@ def owner(address: str, folder: Path, account: str | None, owner_key: Path | Non
         raise BadRequest("address", address, "an address has 40 hexadecimal digits after 0x")
     with opened_bank(folder, owner_key) as bank:
         bank.ledger.manage("propose_owner", bank.account(account).id, address.lower())
-    shown = {"proposed": address.lower()}
-    console.show_json(shown) if as_json else console.say("proposed; the next owner runs: noisebank roles accept")
+    facts = {"proposed": address.lower()}
+    console.show_json(facts) if as_json else console.say("proposed; the next owner runs: noisebank roles accept")
 
 
 @roles.command("accept")
@@ -159,9 +159,9 @@ def accept(folder: Path, account: str | None, owner_key: Path | None, as_json: b
     from noisebank.ledger.protocol import Role
 
     with opened_bank(folder, owner_key) as bank:
-        found = bank.account(account)
-        bank.ledger.accept(Role.OWNER, found.id)
-        state = found.state
+        selected = bank.account(account)
+        bank.ledger.accept(Role.OWNER, selected.id)
+        state = selected.state
     console.show_json({"owner": state.owner}) if as_json else console.say(f"the owner is now {state.owner}")
 
 
@@ -197,7 +197,7 @@ def _switch(function: str, folder: Path, account: str | None, owner_key: Path | 
     from noisebank.cli import render as console
 
     with opened_bank(folder, owner_key) as bank:
-        found = bank.account(account)
-        bank.ledger.manage(function, found.id)
-        paused = found.state.paused
+        selected = bank.account(account)
+        bank.ledger.manage(function, selected.id)
+        paused = selected.state.paused
     console.show_json({"paused": paused}) if as_json else console.say("paused" if paused else "going on")

@@ -1,4 +1,4 @@
-"""quote, ask, explain: what an analyst does."""
+"""`noisebank quote`, `ask` and `explain`: prices, answers, and what an epsilon means for a table."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def quote(
     from noisebank.cli import render as console
 
     with opened_bank(folder) as bank:
-        found = bank.account(account)
-        price = found.quote(question, **wish)
-        points = quotes.curve(found, question, price) if curve or chart else ()
+        selected = bank.account(account)
+        price = selected.quote(question, **wish)
+        points = quotes.curve(selected, question, price) if curve or chart else ()
         if chart is not None:
             quotes.draw_curve(price.sql, points, chart)
     if as_json:
@@ -51,7 +51,7 @@ def quote(
 @click.command("ask")
 @click.argument("question")
 @wished
-@click.option("--at-most", metavar="P", help="The most precision that may be spent on it.")
+@click.option("--at-most", "max_cost", metavar="P", help="The most precision that may be spent on it.")
 @click.option("--key", help="Idempotency key: asking again with it gives the same answer and charges once.")
 @click.option("--receipt", type=click.Path(path_type=Path), help="Write the receipt to this file.")
 @click.option("--analyst", default="owner", show_default=True, help="On whose behalf; see `noisebank analyst`.")
@@ -60,7 +60,7 @@ def quote(
 @as_json
 @guarded
 def ask(
-    question: str, at_most: str | None, key: str | None, receipt: Path | None, analyst: str, folder: Path,
+    question: str, max_cost: str | None, key: str | None, receipt: Path | None, analyst: str, folder: Path,
     account: str | None, as_json: bool, **wish: Any,
 ) -> None:  # fmt: skip
     """Answer a question, with noise, and charge what is new in it.
@@ -74,8 +74,8 @@ def ask(
     from noisebank.cli.render_results import plain_result, show_result, write_receipts
 
     with opened_bank(folder) as bank:
-        found = bank.account(account)
-        answer = found.ask(question, at_most=at_most, key=key, analyst=analyst, **wish)
+        selected = bank.account(account)
+        answer = selected.ask(question, at_most=max_cost, key=key, analyst=analyst, **wish)
         if receipt is not None:
             write_receipts(receipt, answer)
     show_json(plain_result(answer)) if as_json else show_result(answer)
@@ -99,13 +99,13 @@ def explain(question: str | None, folder: Path, account: str | None, as_json: bo
     from noisebank.cli import render as console
 
     with opened_bank(folder) as bank:
-        found = bank.account(account)
-        rows = quotes.explained(found, [question] if question else list(found.policy.queries))
-        delta, left, cubes = float(found.policy.delta), found.state.left, suggested(found)
-    plain = [{"columns": list(names), "cells": cells, "questions": count} for names, cells, count in cubes]
-    shown = {"delta": delta, "left": left, "queries": [row.plain() for row in rows], "suggested_cubes": plain}
+        selected = bank.account(account)
+        rows = quotes.explained(selected, [question] if question else list(selected.policy.queries))
+        delta, left, cubes = float(selected.policy.delta), selected.state.left, suggested(selected)
+    suggestions = [{"columns": list(names), "cells": cells, "questions": count} for names, cells, count in cubes]
+    facts = {"delta": delta, "left": left, "queries": [row.plain() for row in rows], "suggested_cubes": suggestions}
     if as_json:
-        console.show_json(shown)
+        console.show_json(facts)
         return
     console.show_explained(rows, delta)
     for names, cells, count in cubes:

@@ -1,4 +1,4 @@
-"""backup, restore: a bank copied while it is in use, and put back after every check."""
+"""`noisebank backup` and `restore`: copy a bank while it is in use, check a copy and put it back."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ def backup(folder: Path, target: Path, with_keys: bool, as_json: bool) -> None:
     from noisebank.bank.backup import make_backup
     from noisebank.cli import render as console
 
-    made = make_backup(folder, target, with_keys)
-    facts = made.manifest.facts
-    shown: dict[str, Any] = {"backup": str(target), "manifest": made.digest, "signer": made.manifest.signer,
-             "answers": facts["answers"], "keys": with_keys, "files": sorted(made.manifest.files),
-             "ledger": made.manifest.ledger}  # fmt: skip
+    copied = make_backup(folder, target, with_keys)
+    facts = copied.manifest.facts
+    result: dict[str, Any] = {"backup": str(target), "manifest": copied.digest, "signer": copied.manifest.signer,
+             "answers": facts["answers"], "keys": with_keys, "files": sorted(copied.manifest.files),
+             "ledger": copied.manifest.ledger}  # fmt: skip
     if as_json:
-        console.show_json(shown)
+        console.show_json(result)
         return
-    ledger = made.manifest.ledger
-    said = (
+    ledger = copied.manifest.ledger
+    books = (
         f"up to block {ledger['block']}, head {ledger['head'][:16]}"
         if ledger["kind"] == "journal"
         else f"on chain {ledger['chain_id']}: not copied"
     )
     console.facts(f"A backup of {folder}", [
-        ("books", said), ("answers", str(facts["answers"])), ("keys", "copied" if with_keys else "not copied"),
-        ("signed by", made.manifest.signer), ("manifest", f"{made.digest} (keep this elsewhere)"),
+        ("books", books), ("answers", str(facts["answers"])), ("keys", "copied" if with_keys else "not copied"),
+        ("signed by", copied.manifest.signer), ("manifest", f"{copied.digest} (keep this elsewhere)"),
     ])  # fmt: skip
 
 
@@ -84,22 +84,22 @@ def restore(
 
     Example:  noisebank restore /media/backup/2026-11-16 bank --head 5f1c...
     """
+    from noisebank import console
     from noisebank.bank.restore import Asked
-    from noisebank.bank.restore import restore as put_back
-    from noisebank.cli import render as console
+    from noisebank.bank.restore import restore as restore_backup
 
-    done = put_back(source, folder, Asked(replace, journal, head, anchors, anchor_contract, vault, rpc))
+    done = restore_backup(source, folder, Asked(replace, journal, head, anchors, anchor_contract, vault, rpc))
     checked = done.checked
     for warning in done.warnings:
         click.secho(f"warning: {warning}", err=True, fg="yellow")
-    shown: dict[str, Any] = {"bank": str(folder), "block": done.newest, "head": done.head, "journal": done.journal,
+    result: dict[str, Any] = {"bank": str(folder), "block": done.newest, "head": done.head, "journal": done.journal,
              "signer": done.manifest.signer, "accounts": checked.accounts, "answers": checked.answers,
              "recomputed": checked.recomputed, "lost": len(checked.lost), "never_measured": done.never_measured,
              "compared_with": list(done.compared_with), "keys": done.keys,
              "moved_aside": str(done.moved_aside) if done.moved_aside else None,
              "warnings": list(done.warnings)}  # fmt: skip
     if as_json:
-        console.show_json(shown)
+        console.show_json(result)
         return
     console.facts(f"Restored {folder}", [
         ("books", f"from {done.journal}; they end with block {done.newest}, head {done.head[:16]}"),

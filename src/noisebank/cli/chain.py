@@ -1,4 +1,4 @@
-"""deploy, anchor: the ledger and its journal on other people's chains."""
+"""`noisebank deploy` and `anchor`: the ledger's contract, or the head of a journal, on a public chain."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ def deploy(rpc: str, key: Path | None, as_json: bool) -> None:
 
     Example:  noisebank deploy --rpc http://localhost:8545 --key deployer.key
     """
-    from noisebank.cli import render as console
-    from noisebank.ledger.rpc import deploy as put
+    from noisebank import console
+    from noisebank.ledger.rpc import deploy as deploy_ledger
 
-    where = put(rpc, _paying(key))
-    shown = {"contract": where.contract, "chain_id": where.chain_id, "block": where.created}
+    deployed = deploy_ledger(rpc, _paying(key))
+    facts = {"contract": deployed.contract, "chain_id": deployed.chain_id, "block": deployed.created}
     if as_json:
-        console.show_json(shown)
+        console.show_json(facts)
         return
-    console.facts("Deployed", [(name, str(value)) for name, value in shown.items()])
-    console.say(f"next: noisebank init bank --rpc URL --contract {where.contract} --from-block {where.created}")
+    console.facts("Deployed", [(name, str(value)) for name, value in facts.items()])
+    console.say(f"next: noisebank init bank --rpc URL --contract {deployed.contract} --from-block {deployed.created}")
 
 
 @click.command("anchor")
@@ -51,9 +51,9 @@ def anchor(rpc: str, contract: str | None, folder: Path, as_json: bool) -> None:
 
     Example:  noisebank anchor --rpc http://localhost:8545
     """
-    from noisebank.cli import render as console
+    from noisebank import console
     from noisebank.core.errors import BadBank
-    from noisebank.ledger.anchors import anchor as pin
+    from noisebank.ledger.anchors import anchor as anchor_head
     from noisebank.ledger.anchors import deploy_anchors
     from noisebank.ledger.embedded import EmbeddedChain
     from noisebank.ledger.node import Node
@@ -64,10 +64,10 @@ def anchor(rpc: str, contract: str | None, folder: Path, as_json: bool) -> None:
         if not isinstance(chain, EmbeddedChain):
             raise BadBank("this bank's ledger is on a chain already: there is no journal to anchor")
         address = contract.lower() if contract else deploy_anchors(node, chain.sealer)
-        pinned = pin(node, chain.sealer, address, chain.genesis.digest, chain.head())
-    shown = {"contract": pinned.contract, "transaction": pinned.transaction, "block": pinned.block,
+        pinned = anchor_head(node, chain.sealer, address, chain.genesis.digest, chain.head())
+    facts = {"contract": pinned.contract, "transaction": pinned.transaction, "block": pinned.block,
              "journal_block": pinned.number, "head": pinned.head.hex(), "chain_id": node.chain_id()}  # fmt: skip
-    console.show_json(shown) if as_json else console.facts("Anchored", [(k, str(v)) for k, v in shown.items()])
+    console.show_json(facts) if as_json else console.facts("Anchored", [(k, str(v)) for k, v in facts.items()])
 
 
 def _paying(path: Path | None) -> Key:

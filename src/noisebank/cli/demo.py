@@ -1,4 +1,4 @@
-"""demo: what the product can do, shown by the product itself."""
+"""`noisebank demo`: a bank with a made-up survey, asked 150 questions and verified; optionally served."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def demo(folder: Path, seed: int, serve: bool, port: str | None, browse: bool, a
     from noisebank.demo.survey_demo import demonstrate, free_folder
 
     with console.progress("asking", quiet=as_json) as moved:
-        shown = demonstrate(free_folder(folder), seed, moved)
-    if serve and shown.report.passed:
+        result = demonstrate(free_folder(folder), seed, moved)
+    if serve and result.report.passed:
         from noisebank.demo.served_demo import serve_demo
 
-        serve_demo(shown, port, lambda settings, keys: _announce(settings, keys, browse, as_json))
+        serve_demo(result, port, lambda settings, keys: _announce(settings, keys, browse, as_json))
         return
-    console.show_json(shown.plain()) if as_json else show_demo(shown)
-    sys.exit(0 if shown.report.passed else 1)
+    console.show_json(result.plain()) if as_json else show_demo(result)
+    sys.exit(0 if result.report.passed else 1)
 
 
 def _announce(settings: Settings, keys: dict[str, str], browse: bool, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""key: who may come in to a served bank. Keys, sessions, and people shut out."""
+"""`noisebank key`: keys, sessions and disabled people of a served bank."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ def make(
             raise BadRequest("role", role, f"{name} is there already, as {person.part.value}")
         if wallet is not None and person.wallet != wallet.lower():
             raise BadRequest("wallet", wallet, f"{name} is there already, with another wallet or none; the API sets it")
-        wanted = [Scope(scope) for scope in scopes] or None
-        secret, made = access.make_key(name, wanted, label, None if days is None else days * 86_400)
-    shown = {"name": name, "id": made.id, "scopes": list(made.scopes), "expires": made.expires, "secret": secret}
-    rows = [("for", name), ("may", ", ".join(made.scopes) or "read what is public"), ("secret", secret)]
-    console.show_json(shown) if as_json else console.facts("A new key, shown this once", rows)
+        key_scopes = [Scope(scope) for scope in scopes] or None
+        secret, entry = access.make_key(name, key_scopes, label, None if days is None else days * 86_400)
+    facts = {"name": name, "id": entry.id, "scopes": list(entry.scopes), "expires": entry.expires, "secret": secret}
+    rows = [("for", name), ("may", ", ".join(entry.scopes) or "read what is public"), ("secret", secret)]
+    console.show_json(facts) if as_json else console.facts("A new key, shown this once", rows)
 
 
 @key.command("list")
@@ -75,12 +75,12 @@ def list_(name: str, folder: Path, as_json: bool) -> None:
 
     with closing(_access(folder)) as access:
         keys = access.keys(name)
-    rows = [{"id": each.id, "label": each.label, "scopes": list(each.scopes), "expires": each.expires,
-             "revoked": each.revoked} for each in keys]  # fmt: skip
+    rows = [{"id": row.id, "label": row.label, "scopes": list(row.scopes), "expires": row.expires,
+             "revoked": row.revoked} for row in keys]  # fmt: skip
     if as_json:
         console.show_json({"keys": rows})
         return
-    lines = [(each.id, ("revoked" if each.revoked else ", ".join(each.scopes)) + f"  {each.label}") for each in keys]
+    lines = [(row.id, ("revoked" if row.revoked else ", ".join(row.scopes)) + f"  {row.label}") for row in keys]
     console.facts(f"Keys of {name}", lines or [("none", "make one with `noisebank key make`")])
 
 
@@ -151,12 +151,14 @@ def sessions(name: str | None, folder: Path, as_json: bool) -> None:
     from noisebank.cli import render as console
 
     with closing(_access(folder)) as access:
-        found = access.sessions(name)
+        open_sessions = access.sessions(name)
     if as_json:
-        console.show_json({"sessions": [each.to_json() for each in found]})
+        console.show_json({"sessions": [session.to_json() for session in open_sessions]})
         return
-    rows = [(each.id, f"{each.person}, by " + (f"the key {each.key}" if each.key else f"the wallet {each.wallet}"))
-            for each in found]  # fmt: skip
+    rows = [
+        (row.id, f"{row.person}, by " + (f"the key {row.key}" if row.key else f"the wallet {row.wallet}"))
+        for row in open_sessions
+    ]
     console.facts("Open sessions", rows or [("none", "nobody is signed in")])
 
 

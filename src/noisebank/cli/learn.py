@@ -1,4 +1,4 @@
-"""learn: the group that commands of federated learning join."""
+"""`noisebank learn`: the group of commands of federated learning; other modules add them."""
 
 from __future__ import annotations
 

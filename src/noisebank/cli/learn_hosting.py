@@ -1,4 +1,4 @@
-"""learn keys, host, edge: what a crowd needs before there is a task."""
+"""`noisebank learn keys`, `host` and `edge`: keys, a chain and an edge worker, needed before a task is posted."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def keys(folder: Path, as_json: bool) -> None:
     key, lot = Key(source.token()), LotKey(source.token())
     key.save(folder / MEMBER)
     lot.save(folder / LOT)
-    shown = {"address": key.address, "folder": str(folder)}
-    console.show_json(shown) if as_json else console.facts("Keys", list(shown.items()))
+    facts = {"address": key.address, "folder": str(folder)}
+    console.show_json(facts) if as_json else console.facts("Keys", list(facts.items()))
 
 
 @learn.command("host")
@@ -59,9 +59,9 @@ def host(folder: Path, listen: str, as_json: bool) -> None:
     name, port = host_and_port(listen)
     chain = HomeChain(folder) if (folder / FILE).is_file() else begin_home_chain(folder, SystemEntropy())
     door = Door(chain, name, port)
-    shown = {"rpc": door.url, "chain_id": chain.state.chain_id, "blocks": len(chain.state.digests),
+    facts = {"rpc": door.url, "chain_id": chain.state.chain_id, "blocks": len(chain.state.digests),
              **door.on_noisebank_contracts()}  # fmt: skip
-    _announce(shown, as_json)
+    _announce(facts, as_json)
     _until_told()
     door.close()
     chain.close()
@@ -95,12 +95,12 @@ def edge(listen: str, record: Path | None, as_json: bool) -> None:
 
 
 def _announce(shown: dict[str, object], as_json: bool) -> None:
-    """One line, at once: others wait for it."""
+    """Prints one line without buffering: others wait for it."""
     click.echo(json.dumps(shown) if as_json else "  ".join(f"{name} {value}" for name, value in shown.items()))
 
 
 def _until_told() -> None:
-    told = threading.Event()
+    stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: told.set())
-    told.wait()
+        signal.signal(number, lambda *_: stop.set())
+    stop.wait()

@@ -1,4 +1,4 @@
-"""Options that the commands of crowdsourced learning share, and what they open."""
+"""Options that the commands of crowdsourced learning share, and functions that open what they name."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ listen_at = click.option(
 
 
 def opened_registry(rpc: str, contract: str | None) -> Registry:
-    """The registry on a chain."""
+    """Opens the registry on a chain."""
     from noisebank.federated.blockfl.registry import Registry
 
     return Registry(rpc, contract)
 
 
 def opened_store(folder: Path) -> FolderStore:
-    """The folder of models."""
+    """Opens the folder of models."""
     from noisebank.federated.blockfl.store import FolderStore
 
     return FolderStore(folder)
 
 
 def member_keys(folder: Path) -> tuple[Key, LotKey]:
-    """A member's two keys."""
+    """Loads a member's two keys: for transactions, and for lots."""
     from noisebank.federated.blockfl.sortition import LotKey
     from noisebank.ledger.signing import Key
 
@@ -56,30 +56,30 @@ def member_keys(folder: Path) -> tuple[Key, LotKey]:
 
 
 def task_id(registry: Registry, text: str | None) -> bytes:
-    """A task by its id or the beginning of it; the only one if nothing is said."""
+    """Returns the task with this id or beginning of an id; the only one if there is no text."""
     tasks = registry.tasks()
-    found = [task for task in tasks if text is None or task.hex().startswith(text.lower().removeprefix("0x"))]
-    if len(found) != 1:
+    matches = [task for task in tasks if text is None or task.hex().startswith(text.lower().removeprefix("0x"))]
+    if len(matches) != 1:
         known = ", ".join(task.hex()[:12] for task in tasks) or "none"
         raise BadRequest("task", text or "nothing", f"name one task; this registry has {known}")
-    return found[0]
+    return matches[0]
 
 
 def host_and_port(text: str) -> tuple[str, int]:
-    """From host:port."""
-    found = re.fullmatch(r"([A-Za-z0-9_.\-]+):([0-9]{1,5})", text)
-    if not found or int(found[2]) > 65535:
+    """Parses HOST:PORT."""
+    match = re.fullmatch(r"([A-Za-z0-9_.\-]+):([0-9]{1,5})", text)
+    if not match or int(match[2]) > 65535:
         raise BadRequest("listen", text[:80], "looks like 127.0.0.1:7000")
-    return found[1], int(found[2])
+    return match[1], int(match[2])
 
 
 def note(line: str) -> None:
-    """On standard error, at once."""
+    """Prints a line on standard error, without buffering."""
     click.echo(line, err=True)
 
 
 def plain_guarantee(terms: Any, rounds: int) -> dict[str, Any]:
-    """What the task promises a member."""
+    """Returns what a task promises a member, as a JSON object."""
     from noisebank.federated.blockfl.guarantee import promised
 
     return promised(terms, rounds).plain()

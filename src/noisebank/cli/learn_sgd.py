@@ -1,4 +1,4 @@
-"""learn sgd: LDP-FedSGD over a table whose rows are devices."""
+"""`noisebank learn sgd`: LDP-FedSGD over a table whose rows are devices."""
 
 from __future__ import annotations
 

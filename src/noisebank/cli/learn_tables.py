@@ -1,4 +1,4 @@
-"""A federated learning task on the terminal and as JSON, for `learn status`."""
+"""A crowdsourced learning task as tables and as JSON, for `noisebank learn status`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from noisebank.federated.blockfl.terms import read_terms
 
 
 def plain_task(books: TaskBooks, store: Store, test: str | None = None) -> dict[str, Any]:
-    """Everything about a task, for JSON; with `test` also how well each round's model does."""
+    """Returns everything about a task as a JSON object; with `test` also the accuracy of each round's model."""
     posted = books.posted
     content = store.get(posted.terms)
     terms = read_terms(content) if content else None
@@ -29,11 +29,11 @@ def plain_task(books: TaskBooks, store: Store, test: str | None = None) -> dict[
             "round": round.number,
             "model": identifier(round.model) if round.model else None,
             "submissions": [
-                {"member": one.member, "model": identifier(one.digest), "stored": store.get(one.digest) is not None}
-                for one in round.submissions
+                {"member": sent.member, "model": identifier(sent.digest), "stored": store.get(sent.digest) is not None}
+                for sent in round.submissions
             ],
             "verdicts": {judged.member: judged.verdict.name.lower() for judged in round.judged},
-            "leaders": [{"leader": one.leader, "fate": one.fate} for one in round.proposals],
+            "leaders": [{"leader": entry.leader, "fate": entry.fate} for entry in round.proposals],
             "silent_leaders": round.silent_leaders,
             "drawings": len(round.drawings),
             "seats": round.drawings[-1].seats if round.drawings else 0,
@@ -60,7 +60,7 @@ def plain_task(books: TaskBooks, store: Store, test: str | None = None) -> dict[
 
 
 def show_task(plain: dict[str, Any]) -> None:
-    """The same in tables."""
+    """Prints such an object as tables."""
     facts(f"Task {plain['task'][:16]}", [
         ("name", str(plain["name"])), ("phase", plain["phase"]), ("reputation", plain["reputation"]),
         ("rounds", f"{sum(row['model'] is not None for row in plain['rounds'])} of {plain['rounds_planned']}"),
@@ -73,7 +73,7 @@ def show_task(plain: dict[str, Any]) -> None:
     for name in ("round", "submitted", "accepted", "leaders", "accuracy", "model"):
         table.add_column(name, justify="left" if name in ("leaders", "model") else "right")
     for row in plain["rounds"]:
-        leaders = ", ".join(f"{one['leader'][:8]} {one['fate']}" for one in row["leaders"])
+        leaders = ", ".join(f"{leader['leader'][:8]} {leader['fate']}" for leader in row["leaders"])
         accepted = sum(verdict == "accepted" for verdict in row["verdicts"].values())
         table.add_row(
             str(row["round"]), str(len(row["submissions"])), str(accepted), leaders,

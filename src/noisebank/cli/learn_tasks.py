@@ -1,4 +1,4 @@
-"""learn post, join, aggregate, status, verify: crowdsourced learning with its books on the ledger."""
+"""`noisebank learn post`, `join`, `aggregate`, `status` and `verify`: crowdsourced learning with books on a chain."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ from noisebank.core.errors import BadRequest
 if TYPE_CHECKING:
     from noisebank.federated.blockfl.books import TaskBooks
     from noisebank.federated.blockfl.device import Examples, Trainer
-    from noisebank.federated.blockfl.registry import Registry
     from noisebank.federated.blockfl.terms import Terms
 
 on_task = click.argument("task", required=False)
@@ -111,15 +110,15 @@ def post(
             time.sleep(0.3)
     registry.send(poster, "begin", task, secret)
     posted = registry.books(task).posted
-    shown = {
+    facts = {
         "task": task.hex(), "contract": registry.contract, "joined": joined, "model": identifier(posted.model),
         "terms": identifier(posted.terms), "guarantee": plain_guarantee(terms, rules.rounds),
     }  # fmt: skip
     if as_json:
-        console.show_json(shown)
+        console.show_json(facts)
         return
-    console.facts("Begun", [(name, str(value)) for name, value in shown.items() if name != "guarantee"])
-    _show_guarantee(shown["guarantee"])
+    console.facts("Begun", [(name, str(value)) for name, value in facts.items() if name != "guarantee"])
+    _show_guarantee(facts["guarantee"])
 
 
 @learn.command("join")
@@ -176,7 +175,7 @@ def join(
         terms = member.terms(registry.books(id))
         if terms.mode != "sound" and (budget is not None or book.budget is not None):
             raise BadRequest("task", terms.mode, "this member has a budget, and only a sound task is charged to it")
-        # Whether the file can be used is found out before anything is joined or charged, whatever the task lists.
+        # Read now: a file that cannot be used must be refused before anything is joined or charged.
         examples: Examples = read_examples(data, terms.shape.side)
         promise = plain_guarantee(terms, registry.books(id).posted.rounds)
         note(f"{terms.mode} mode protects {promise['protects']}")
@@ -184,12 +183,12 @@ def join(
             note(f"  not protected: {line}")
         done = member.run(wait)
     standing = registry.books(id).members[key.address]
-    shown = {
+    facts = {
         "address": key.address, "submitted": done.submitted, "led": done.led, "seats_voted": done.seats,
         "opposed": done.opposed, "reputation": standing.reputation, "reward": standing.reward,
         "seconds_training": done.seconds_training,
     }  # fmt: skip
-    console.show_json(shown) if as_json else console.facts("Done", [(k, str(v)) for k, v in shown.items()])
+    console.show_json(facts) if as_json else console.facts("Done", [(k, str(v)) for k, v in facts.items()])
 
 
 @learn.command("aggregate")
@@ -216,12 +215,12 @@ def aggregate(task: str | None, rpc: str, contract: str | None, store: Path, key
     duties = Duties(registry, opened_store(store), *member_keys(keys), id, note)
     acted = duties.act(registry.stage(id))
     stage = registry.stage(id)
-    shown: dict[str, Any] = {"acted": acted, "phase": stage.phase.name.lower(), "round": stage.round}
+    facts: dict[str, Any] = {"acted": acted, "phase": stage.phase.name.lower(), "round": stage.round}
     if stage.phase in (Phase.DRAWING, Phase.VOTING):
-        found = duties.judgement(stage.round)
+        judgement = duties.judgement(stage.round)
         entries = registry.books(id).round.entries
-        shown["verdicts"] = {e.member: v.name.lower() for e, v in zip(entries, found.verdicts, strict=True)}
-    console.show_json(shown) if as_json else console.facts("Task", [(k, str(v)) for k, v in shown.items()])
+        facts["verdicts"] = {e.member: v.name.lower() for e, v in zip(entries, judgement.verdicts, strict=True)}
+    console.show_json(facts) if as_json else console.facts("Task", [(k, str(v)) for k, v in facts.items()])
 
 
 @learn.command("status")
@@ -267,8 +266,10 @@ def verify(task: str | None, rpc: str, contract: str | None, store: Path, number
     registry, models = opened_registry(rpc, contract), opened_store(store)
 
     def receipts(books: TaskBooks) -> list[str]:
+        from noisebank.federated.blockfl.charges import unpaid
+
         content = models.get(books.posted.terms)
-        return _unpaid(registry, read_terms(content), books) if content else ["the terms are not stored here"]
+        return unpaid(registry.node, read_terms(content), books) if content else ["the terms are not stored here"]
 
     with console.progress("verifying", quiet=as_json) as moved:
         report = verify_task(registry, models, task_id(registry, task), number, moved, receipts)
@@ -281,14 +282,8 @@ def verify(task: str | None, rpc: str, contract: str | None, store: Path, number
     sys.exit(0 if report.passed else 1)
 
 
-def _unpaid(registry: Registry, terms: Terms, books: TaskBooks) -> list[str]:
-    from noisebank.federated.blockfl.charges import unpaid
-
-    return unpaid(registry.node, terms, books)
-
-
 def _charged(rpc: str, terms: Terms, books: TaskBooks, key: Any, folder: Path, budget: tuple[str, str] | None) -> bytes:
-    """sound: the charge that pays for this task, made now if it was not; else nothing."""
+    """Charges the member's account for a sound task, if that was not done. Returns the receipt; none in other modes."""
     from noisebank.federated.blockfl.member import NO_RECEIPT
 
     if terms.mode != "sound":

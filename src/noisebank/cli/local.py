@@ -1,4 +1,4 @@
-"""local: budgets of devices and groups, their reports, and what a server makes of them."""
+"""`noisebank local`: budgets of devices and groups, their noisy reports, and estimates from them."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def enrol(name: str, epsilon: str, folder: Path, owner_key: Path | None, as_json
 
     with opened_bank(folder, owner_key) as bank:
         account = open_budget(bank.rooms, name, epsilon)
-        shown = {"name": name, "account": account.id.hex(), "epsilon": str(account.state.budget)}
-    console.show_json(shown) if as_json else console.facts("Enrolled", list(shown.items()))
+        facts = {"name": name, "account": account.id.hex(), "epsilon": str(account.state.budget)}
+    console.show_json(facts) if as_json else console.facts("Enrolled", list(facts.items()))
 
 
 @local.command("report")
@@ -69,10 +69,10 @@ def report(
     path = find_record(record)
     with opened_bank(folder) as bank:
         account = local_account(bank.rooms, name)
-        made = account.answer(order, lambda: order.schema.read(read_record(path) or {}))
+        noisy = account.answer(order, lambda: order.schema.read(read_record(path) or {}))
         state = account.state
-    shown = {"report": made.hex(), "spent": str(state.spent), "left": str(state.left)}
-    console.show_json(shown) if as_json else console.facts(f"Round {round_} of {name}", list(shown.items()))
+    facts = {"report": noisy.hex(), "spent": str(state.spent), "left": str(state.left)}
+    console.show_json(facts) if as_json else console.facts(f"Round {round_} of {name}", list(facts.items()))
 
 
 @local.command("check")
@@ -90,12 +90,12 @@ def check(record: Path, schema: Path, as_json: bool) -> None:
     from noisebank.federated.record_file import find_record, read_record
     from noisebank.federated.schema_file import read_schema
 
-    asked, values = read_schema(schema), read_record(find_record(record))
+    expected, values = read_schema(schema), read_record(find_record(record))
     if values is None:
         raise BadRequest("record", record, "holds no JSON object: a report would replace every value")
-    replaced = asked.misfits(values)
-    shown = {part.name: "would be replaced" if part.name in replaced else "fits" for part in asked.attributes}
-    console.show_json({"replaced": list(replaced)}) if as_json else console.facts("Values", list(shown.items()))
+    replaced = expected.misfits(values)
+    facts = {part.name: "would be replaced" if part.name in replaced else "fits" for part in expected.attributes}
+    console.show_json({"replaced": list(replaced)}) if as_json else console.facts("Values", list(facts.items()))
 
 
 @local.command("estimate")
@@ -109,17 +109,17 @@ def estimate(reports: Path, schema: Path, confidence: float, as_json: bool) -> N
 
     Example:  noisebank local estimate reports.txt --schema schema.toml
     """
-    from noisebank.cli import render as console
+    from noisebank import console
     from noisebank.core.errors import BadRequest
-    from noisebank.federated.ldp import estimate as estimated
+    from noisebank.federated.ldp import estimate as estimate_all
     from noisebank.federated.schema_file import read_schema
 
     try:
         raw = [bytes.fromhex(line) for line in reports.read_text().split()]
     except (OSError, ValueError):
         raise BadRequest("reports", reports, "holds no hexadecimal lines") from None
-    found = estimated(raw, read_schema(schema), confidence)
-    flat = {name: part if isinstance(part, dict) else {"": part} for name, part in found.items()}
+    estimates = estimate_all(raw, read_schema(schema), confidence)
+    flat = {name: part if isinstance(part, dict) else {"": part} for name, part in estimates.items()}
     rows: dict[str, Estimate] = {
         f"{name} = {value}" if value else name: part for name, parts in flat.items() for value, part in parts.items()
     }

@@ -1,4 +1,4 @@
-"""The command line. Exit codes: 0 done, 1 refused (nothing spent), 2 misuse (nothing happened)."""
+"""The command line: `main` and its commands. Exit codes: 0 done, 1 refused (nothing spent), 2 misuse (nothing done)."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def main() -> None:
         click.get_current_context().color = False
 
 
-for module in (crowd_hosting, crowding):  # their commands join the group `learn` when they are imported
-    assert module.learn is learn_group.learn
+# Commands of these two modules join the group `learn` when they are imported.
+assert {crowd_hosting.host.name, crowding.post.name} <= learn_group.learn.commands.keys()
 learn_group.learn.add_command(learning.sgd)
 for command in (
     showing.demo, owning.init, drafting.policy, owning.open_, asking.quote, asking.ask, asking.explain, books.statement,

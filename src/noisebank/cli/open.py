@@ -1,4 +1,4 @@
-"""init, open, budget: what an owner does."""
+"""`noisebank init`, `open` and `budget`: make a bank, open accounts, change their budgets."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ def init(
     create_bank(folder, owner_key, where=_where(rpc, contract, from_block, confirmations), vault=vault)
     key = owner_key or folder / KEYS / "owner.key"
     with open_bank(folder, owner_key) as bank:
-        made = {"bank": str(folder), "owner_key": str(key), "curator_key": str(folder / KEYS / "curator.key"),
+        facts = {"bank": str(folder), "owner_key": str(key), "curator_key": str(folder / KEYS / "curator.key"),
                 **{str(role.value): holder for role, holder in bank.ledger.addresses().items()},
                 "contract": bank.ledger.contract, "chain_id": bank.ledger.chain_id,
                 "head": bank.head().digest.hex()}  # fmt: skip
-    console.show_json(made) if as_json else console.facts("A new bank", [(k, str(v)) for k, v in made.items()])
+    console.show_json(facts) if as_json else console.facts("A new bank", [(k, str(v)) for k, v in facts.items()])
 
 
 def _where(rpc: str | None, contract: str | None, first: int, confirmations: int) -> Where | None:
@@ -131,30 +131,32 @@ def open_(
         if limits is not None:
             rules = limited(rules, read_limits(limits))
         with console.progress("looking at the table", quiet=as_json) as moved:
-            account, found = bank.open_and_inspect(rules, following, moved, Confirmed(header is not None, yes, same))
+            account, inspected = bank.open_and_inspect(
+                rules, following, moved, Confirmed(header is not None, yes, same)
+            )
         state = account.state
         cubes = [(", ".join(cube.columns), cube.cells) for cube in cubes_of(account.policy)]
-        made: dict[str, Any] = {"name": account.name, "version": state.version, "cubes": dict(cubes),
+        facts: dict[str, Any] = {"name": account.name, "version": state.version, "cubes": dict(cubes),
                 "account": account.id.hex(), "budget": state.budget, "spent": state.spent,
-                "epsilon": float(account.policy.epsilon), "delta": float(account.policy.delta), "rows": found.rows,
-                "clipped": {name: n for name, n in found.outside.items() if n},
-                "none_of_the_keys": {name: n for name, n in found.unkeyed.items() if n},
+                "epsilon": float(account.policy.epsilon), "delta": float(account.policy.delta), "rows": inspected.rows,
+                "clipped": {name: n for name, n in inspected.outside.items() if n},
+                "none_of_the_keys": {name: n for name, n in inspected.unkeyed.items() if n},
                 "queries": dict(account.policy.queries)}  # fmt: skip
     if as_json:
-        console.show_json(made)
+        console.show_json(facts)
         return
-    said = (
+    version = (
         f"{state.version}; spent so far: {state.spent}"
         if state.version != before
         else (f"{state.version}, as before: the rows are the same, and answers are still reused")
     )
-    rows = [("account", str(made["account"])[:16]), ("rows", str(found.rows)),
-            *([("version", said)] if following else []),
+    rows = [("account", str(facts["account"])[:16]), ("rows", str(inspected.rows)),
+            *([("version", version)] if following else []),
             *((f"cube over {columns}", f"{cells} cells") for columns, cells in cubes),
             *([("first looks", f"{state.spent} precision, bought now")] if state.spent and not following else []),
-            ("budget", f"{state.budget} precision = epsilon {made['epsilon']:g} at delta {made['delta']:g}"),
-            *((f"clipped in {name}", f"{n} values lie beyond the bounds") for name, n in made["clipped"].items()),
-            *((f"other in {name}", f"{n} values are none of the keys") for name, n in made["none_of_the_keys"].items()),
+            ("budget", f"{state.budget} precision = epsilon {facts['epsilon']:g} at delta {facts['delta']:g}"),
+            *((f"clipped in {name}", f"{n} values lie beyond the bounds") for name, n in facts["clipped"].items()),
+            *((f"other in {name}", f"{n} values are none of the keys") for name, n in inspected.unkeyed.items() if n),
             *((f"query {name}", sql) for name, sql in account.policy.queries.items())]  # fmt: skip
     console.facts(f"Opened {account.name}", rows)
 
@@ -184,12 +186,12 @@ def lower(epsilon: str, folder: Path, account: str | None, owner_key: Path | Non
     from noisebank.privacy.calibration import budget_precision
 
     with opened_bank(folder, owner_key) as bank:
-        found = bank.account(account)
+        selected = bank.account(account)
         value = exact(epsilon, "epsilon")
-        units = budget_precision(value, found.policy.delta).units if value else found.state.spent.units
-        bank.ledger.lower_budget(found.id, units)
-        shown = _budget_facts(found)
-    console.show_json(shown) if as_json else console.say(_budget_words(shown))
+        units = budget_precision(value, selected.policy.delta).units if value else selected.state.spent.units
+        bank.ledger.lower_budget(selected.id, units)
+        facts = _budget_facts(selected)
+    console.show_json(facts) if as_json else console.say(_budget_words(facts))
 
 
 @budget.command("raise")
@@ -213,15 +215,15 @@ def raise_(epsilon: str, folder: Path, account: str | None, owner_key: Path | No
     from noisebank.core.units import exact
 
     with opened_bank(folder, owner_key) as bank:
-        found = bank.account(account)
-        wanted = found.raise_to(exact(epsilon, "epsilon"))
-        event = bank.ledger.propose_raise(found.id, wanted.units)
-        answered = bool(found.state.measurements)
+        selected = bank.account(account)
+        granted = selected.raise_to(exact(epsilon, "epsilon"))
+        event = bank.ledger.propose_raise(selected.id, granted.units)
+        answered = bool(selected.state.measurements)
     ready = datetime.fromtimestamp(int(str(event.arguments["ready"])), UTC)
-    shown = {"budget_units": event.arguments["budget"], "ready": ready.isoformat()}
+    facts = {"budget_units": event.arguments["budget"], "ready": ready.isoformat()}
     why = f": epsilon {epsilon} at every moment, whatever decided the raise" if answered else ""
-    console.show_json(shown) if as_json else console.say(
-        f"announced, to {wanted} precision{why}; from {ready:%Y-%m-%d %H:%M} UTC: noisebank budget finish"
+    console.show_json(facts) if as_json else console.say(
+        f"announced, to {granted} precision{why}; from {ready:%Y-%m-%d %H:%M} UTC: noisebank budget finish"
     )
 
 
@@ -239,10 +241,10 @@ def finish(folder: Path, account: str | None, owner_key: Path | None, as_json: b
     from noisebank.cli import render as console
 
     with opened_bank(folder, owner_key) as bank:
-        found = bank.account(account)
-        bank.ledger.finish_raise(found.id)
-        shown = _budget_facts(found)
-    console.show_json(shown) if as_json else console.say(_budget_words(shown))
+        selected = bank.account(account)
+        bank.ledger.finish_raise(selected.id)
+        facts = _budget_facts(selected)
+    console.show_json(facts) if as_json else console.say(_budget_words(facts))
 
 
 def _budget_facts(account: Account) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What commands share: options, error messages, exit codes, an opened bank."""
+"""What commands share: options, the handling of errors with exit codes, and opening a bank."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Command = Callable[..., None]
 
 
 def guarded(command: Command) -> Command:
-    """Errors of ours become one clear message and the right exit code."""
+    """Turns errors of this package into one message and an exit code: 1 refused, 2 misuse."""
 
     @functools.wraps(command)
     def run(*arguments: Any, **options: Any) -> None:
@@ -72,14 +72,14 @@ wished = options(
 
 
 def opened_bank(folder: Path, key: Path | None = None) -> Bank:
-    """The bank at `folder`; says what a crash had left to finish."""
+    """Opens the bank at `folder`; prints what recovery did after a crash."""
     from noisebank.bank.bank import open_bank
 
     bank = open_bank(folder, key)
-    for name, found in bank.recovered.items():
-        if found.finished or found.waiting or found.unknown or found.lost:
+    for name, counts in bank.recovered.items():
+        if counts.finished or counts.waiting or counts.unknown or counts.lost:
             click.secho(
-                f"recovered {name}: {found.finished} finished, {found.waiting} waiting for the table, "
-                f"{found.unknown} unknown to the vault, {found.lost} lost", err=True, fg="yellow",
+                f"recovered {name}: {counts.finished} finished, {counts.waiting} waiting for the table, "
+                f"{counts.unknown} unknown to the vault, {counts.lost} lost", err=True, fg="yellow",
             )  # fmt: skip
     return bank

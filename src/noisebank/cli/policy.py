@@ -1,4 +1,4 @@
-"""policy draft, policy check: before an account is opened."""
+"""`noisebank policy draft` and `check`: policies before an account is opened."""
 
 from __future__ import annotations
 
@@ -66,19 +66,19 @@ def check(path: Path, header: str | None, as_json: bool) -> None:
     from noisebank.privacy.calibration import budget_precision
     from noisebank.queries.derived import check_queries
 
-    found = read_policy(path)
-    check_queries(found)
-    check_filled(found)
-    place = found.source.path if isinstance(found.source, Table) else found.source
-    if header is None and place is not None and place.exists():
-        check_header(found.source)
-    shown = {
-        "name": found.name,
-        "columns": len(found.columns),
-        "queries": sorted(found.queries),
-        "budget": str(budget_precision(found.epsilon, found.delta)),
-        "digest": found.digest.hex(),
+    checked = read_policy(path)
+    check_queries(checked)
+    check_filled(checked)
+    file = checked.source.path if isinstance(checked.source, Table) else checked.source
+    if header is None and file is not None and file.exists():
+        check_header(checked.source)
+    facts = {
+        "name": checked.name,
+        "columns": len(checked.columns),
+        "queries": sorted(checked.queries),
+        "budget": str(budget_precision(checked.epsilon, checked.delta)),
+        "digest": checked.digest.hex(),
     }
-    console.show_json(shown) if as_json else console.facts(
-        f"{path} is a valid policy", [(k, str(v)) for k, v in shown.items()]
+    console.show_json(facts) if as_json else console.facts(
+        f"{path} is a valid policy", [(k, str(v)) for k, v in facts.items()]
     )

@@ -1,4 +1,4 @@
-"""relay host, relay join: a mean over processes that do not trust each other."""
+"""`noisebank relay host` and `join`: a mean over processes that do not trust each other."""
 
 from __future__ import annotations
 
@@ -81,19 +81,19 @@ def host(
     """
     from noisebank.federated.relay.host import Host
 
-    made = Host(
+    server = Host(
         _key(key), _terms(**agreed), members, listen=listen, allowed=frozenset(who.lower() for who in allowed),
         wait=wait, tap=_tap(record), show=_shown("Promised to the member that is worst off"), say=_note,
     )  # fmt: skip
-    _note(f"listening on {made.endpoint} as {made.address}")
-    found = made.run()
-    mean = None if found.mean is None else [float(number) for number in found.mean]
+    _note(f"listening on {server.endpoint} as {server.address}")
+    outcome = server.run()
+    mean = None if outcome.mean is None else [float(number) for number in outcome.mean]
     if out is not None and mean is not None:
         out.write_text(json.dumps(mean) + "\n")
     plain = {
-        "done": found.done, "reason": found.reason, "members": found.members, "attempts": found.attempts,
-        "stddev": found.stddev, "seconds": found.seconds, "left_out": found.left_out,
-        "guarantees": [row.plain() for row in found.guarantees],
+        "done": outcome.done, "reason": outcome.reason, "members": outcome.members, "attempts": outcome.attempts,
+        "stddev": outcome.stddev, "seconds": outcome.seconds, "left_out": outcome.left_out,
+        "guarantees": [row.plain() for row in outcome.guarantees],
     }  # fmt: skip
     if as_json:
         _print(plain if out is not None else {**plain, "mean": mean})
@@ -104,13 +104,13 @@ def host(
 
         first = "" if mean is None else ", ".join(f"{number:.4g}" for number in mean[:6])
         rows = [
-            ("ended", found.reason),
-            ("members", f"{found.members}, {len(found.left_out)} left out, {found.attempts} attempts"),
-            ("mean", f"{first}{' ...' if mean and len(mean) > 6 else ''} (each ± {found.stddev:.3g})"),
-            ("time", f"{found.seconds:.2f} s after the last had joined"),
+            ("ended", outcome.reason),
+            ("members", f"{outcome.members}, {len(outcome.left_out)} left out, {outcome.attempts} attempts"),
+            ("mean", f"{first}{' ...' if mean and len(mean) > 6 else ''} (each ± {outcome.stddev:.3g})"),
+            ("time", f"{outcome.seconds:.2f} s after the last had joined"),
         ]
         console.facts("Relay", rows if mean else rows[:2])
-    sys.exit(0 if found.done else 1)
+    sys.exit(0 if outcome.done else 1)
 
 
 @relay.command("join")
@@ -163,22 +163,22 @@ def join(
         listen=listen, advertise=advertise, demand=demand, host_address=host_key.lower(), tap=_tap(record),
         show=_shown("Promised to this member"), say=_note, wait=wait,
     )  # fmt: skip
-    found = member.run()
+    outcome = member.run()
     plain = {
-        "done": found.done, "reason": found.reason, "address": member.address, "members": found.members,
-        "attempts_sent": found.attempts_sent, "clipped": found.clipped,
-        "mean": None if found.mean is None else [float(number) for number in found.mean],
-        "guarantees": [row.plain() for row in found.guarantees],
+        "done": outcome.done, "reason": outcome.reason, "address": member.address, "members": outcome.members,
+        "attempts_sent": outcome.attempts_sent, "clipped": outcome.clipped,
+        "mean": None if outcome.mean is None else [float(number) for number in outcome.mean],
+        "guarantees": [row.plain() for row in outcome.guarantees],
     }  # fmt: skip
     if as_json:
         _print(plain)
     else:
         from noisebank.cli import render as console  # see above
 
-        rows = [("ended", found.reason), ("sent", f"in {found.attempts_sent} attempts"),
-                ("clipped", f"{found.clipped} numbers")]  # fmt: skip
-        console.facts("Relay", rows + [(str(row.trust), str(row)) for row in found.guarantees])
-    sys.exit(0 if found.done else 1)
+        rows = [("ended", outcome.reason), ("sent", f"in {outcome.attempts_sent} attempts"),
+                ("clipped", f"{outcome.clipped} numbers")]  # fmt: skip
+        console.facts("Relay", rows + [(str(row.trust), str(row)) for row in outcome.guarantees])
+    sys.exit(0 if outcome.done else 1)
 
 
 def _terms(epsilon: str | None, patience: float, slice_norm: str | None, **agreed: Any) -> Any:
@@ -191,8 +191,10 @@ def _terms(epsilon: str | None, patience: float, slice_norm: str | None, **agree
     terms = Terms(**agreed, slice_norm=norm, patience_ms=_milliseconds(patience))
     if epsilon is None:
         return terms
-    wanted = least_variance(exact(epsilon, "epsilon"), terms.delta, terms.dimension, terms.attempts)
-    return Terms(**agreed, slice_norm=norm, patience_ms=terms.patience_ms, least=Fraction(ceil(wanted * 10**9), 10**9))
+    variance = least_variance(exact(epsilon, "epsilon"), terms.delta, terms.dimension, terms.attempts)
+    return Terms(
+        **agreed, slice_norm=norm, patience_ms=terms.patience_ms, least=Fraction(ceil(variance * 10**9), 10**9)
+    )
 
 
 def _milliseconds(seconds: float) -> int:
@@ -218,7 +220,7 @@ def _key(path: Path | None) -> Key:
 
 
 def _numbers(path: Path) -> Any:
-    """Numbers from a file; what they mean is checked by the member."""
+    """Reads numbers from a file; the member checks them."""
     import numpy as np
 
     try:
@@ -231,7 +233,7 @@ def _numbers(path: Path) -> Any:
 
 
 def _tap(path: Path | None) -> Any:
-    """Appends what is sent to a file; the numbers in it are sealed."""
+    """Returns a function that appends what is sent to a file; the numbers in it are encrypted."""
     if path is None:
         return lambda to, raw: None
 
@@ -243,7 +245,7 @@ def _tap(path: Path | None) -> Any:
 
 
 def _print(plain: dict[str, Any]) -> None:
-    """Like console.show_json without a tenth of a second of imports: ten processes on two cores feel it."""
+    """Like `show_json`, without 0.1 seconds of imports: they matter to ten processes on two cores."""
     click.echo(json.dumps(plain, indent=2, ensure_ascii=False))
 
 
@@ -252,7 +254,7 @@ def _note(line: str) -> None:
 
 
 def _shown(title: str) -> Any:
-    """On standard error: it must be seen before anything is sent, whatever standard output is for."""
+    """Returns a function that prints guarantees on standard error, before anything is sent."""
 
     def show(plan: Plan, found: list[Guarantee]) -> None:
         delta = float(plan.terms.delta)

@@ -1,4 +1,7 @@
-"""What people read on the terminal: rich tables, or JSON. Colours respect NO_COLOR."""
+"""Terminal output of quotes, answers, statements and reports: rich tables, or JSON. Colours respect NO_COLOR.
+
+Grouped, derived and several answers are in `console_results`.
+"""
 
 from __future__ import annotations
 
@@ -28,18 +31,18 @@ err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def show_json(value: dict[str, Any]) -> None:
-    """One JSON object on standard output."""
+    """Prints one JSON object on standard output."""
     sys.stdout.write(json.dumps(value, default=_plain, indent=2, ensure_ascii=False) + "\n")
     sys.stdout.flush()  # a pipe's reader waits for the address of `serve`
 
 
 def say(text: str, style: str = "") -> None:
-    """A plain line; square brackets are not markup."""
+    """Prints a line; square brackets are text, not markup."""
     out.print(text, style=style, markup=False)
 
 
 def facts(title: str, rows: list[tuple[str, str]]) -> None:
-    """A small two-column table; square brackets in it are text, not markup."""
+    """Prints a small two-column table; square brackets in it are text, not markup."""
     table = Table(title=escape(title), title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
@@ -50,7 +53,7 @@ def facts(title: str, rows: list[tuple[str, str]]) -> None:
 
 @contextmanager
 def progress(label: str, quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """A bar on standard error; `total` may be 0 when it is not known."""
+    """Shows a progress bar on standard error; a `total` of 0 means unknown."""
     if quiet:
         yield lambda done, total: None
         return
@@ -61,7 +64,7 @@ def progress(label: str, quiet: bool) -> Iterator[Callable[[int, int], None]]:
 
 
 def show_quote(quote: Quote) -> None:
-    """A price before spending."""
+    """Prints a quote."""
     reused = f"; reuses an answer of standard deviation {quote.reused_stddev:.6g}" if quote.reused_stddev else ""
     rows = [
         ("case", f"{quote.case.name}: {IN_WORDS[quote.case]}{reused}"),
@@ -87,7 +90,7 @@ def _expected(quote: Quote) -> str:
 
 
 def plain_quote(quote: Quote) -> dict[str, Any]:
-    """For --json."""
+    """Returns a JSON object, for --json."""
     parts = {"parts": [plain_quote(part) for part in quote.parts]} if quote.parts else {}
     return {
         "sql": quote.sql,
@@ -112,15 +115,15 @@ def plain_quote(quote: Quote) -> dict[str, Any]:
 
 
 def show_curve(points: Sequence[Quote], chosen: Quote) -> None:
-    """Price against error, with bars."""
+    """Prints a table of price against error, with bars."""
     title = "price against error at 95%, how much of the budget is spent after it, how many such new questions are left"
     table = Table(title=title, title_justify="left")
     for name in ("error", "case", "price", "of the budget", "left"):
         table.add_column(name, justify="left" if name == "case" else "right")
     table.add_column("")
-    most = max((float(point.cost) for point in points if point.affordable), default=0.0) or 1.0
+    highest = max((float(point.cost) for point in points if point.affordable), default=0.0) or 1.0
     for point in points:
-        bar = "█" * round(16 * float(point.cost) / most) if point.affordable else "too dear"
+        bar = "█" * round(16 * float(point.cost) / highest) if point.affordable else "too dear"
         style = "bold" if point.wanted == chosen.wanted else ""
         error = f"± {point.interval_half_width():.4g}"
         table.add_row(
@@ -136,7 +139,7 @@ def show_curve(points: Sequence[Quote], chosen: Quote) -> None:
 
 
 def show_explained(rows: Sequence[Explained], delta: float) -> None:
-    """Epsilon to error, a block a query."""
+    """Prints the error at each epsilon, one block per query."""
     say(f"How far off (95%) is a first answer that spends this epsilon, at delta {delta:g}?")
     for row in rows:
         errors = "   ".join(f"{epsilon:g}: ± {_short(error)}" for epsilon, error in row.errors)
@@ -153,7 +156,7 @@ def show_explained(rows: Sequence[Explained], delta: float) -> None:
 
 
 def show_answer(answer: Answer) -> None:
-    """An answer with everything that can be said about it."""
+    """Prints an answer with its error, case, cost and receipt."""
     low, high = answer.interval()
     rows = [
         ("answer", f"{answer.value:.8g} ± {answer.stddev:.4g}"),
@@ -170,8 +173,8 @@ def show_answer(answer: Answer) -> None:
 
 
 def plain_answer(answer: Answer) -> dict[str, Any]:
-    """For --json."""
-    plain: dict[str, Any] = {
+    """Returns a JSON object, for --json."""
+    fields: dict[str, Any] = {
         "sql": answer.sql,
         "value": answer.value,
         "exact": str(answer.exact),
@@ -185,14 +188,14 @@ def plain_answer(answer: Answer) -> dict[str, Any]:
     }
     inferred = answer.inferred
     if inferred is not None:
-        plain["inferred"] = {
+        fields["inferred"] = {
             "cube": inferred.cube,
             "measurements": inferred.measurements,
             "first_look": inferred.first_look,
             "alone": inferred.alone,
         }
     if isinstance(answer, RelativeAnswer):
-        plain |= {
+        fields |= {
             "reached": answer.reached,
             "relative": float(answer.wished.relative),
             "floor": answer.floor,
@@ -200,7 +203,7 @@ def plain_answer(answer: Answer) -> dict[str, Any]:
             "message": answer.message,
             "next_cost": answer.next_cost,
         }
-    return plain
+    return fields
 
 
 def _whence(statement: Statement) -> str:
@@ -212,7 +215,7 @@ def _whence(statement: Statement) -> str:
 
 
 def show_statement(statement: Statement, last: int) -> None:
-    """Balance first, then the newest entries."""
+    """Prints the balance, then the newest entries."""
     rows = [
         ("account", statement.account[:16]),
         ("budget", f"{statement.budget} precision, of which {statement.share:.1%} is spent"),
@@ -238,7 +241,7 @@ def show_statement(statement: Statement, last: int) -> None:
 
 
 def plain_statement(statement: Statement) -> dict[str, Any]:
-    """For --json."""
+    """Returns a JSON object, for --json."""
     return {
         "name": statement.name,
         "account": statement.account,
@@ -272,7 +275,7 @@ def _plain_entry(entry: Entry) -> dict[str, Any]:
 
 
 def show_report(report: Report) -> None:
-    """The verifier's verdict."""
+    """Prints the verifier's report."""
     if report.passed:
         out.print(f"[bold green]verified[/bold green]  {report.blocks} blocks, {report.transactions} transactions")
     else:

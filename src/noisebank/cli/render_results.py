@@ -1,4 +1,4 @@
-"""Results of any kind on a terminal, and as JSON: one answer, groups, derived numbers, several of them."""
+"""Terminal output of whatever `Account.ask` returns: one answer, groups, derived numbers, several of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Result = Answer | DerivedAnswer | Answers
 
 
 def show_result(result: Result) -> None:
-    """Whatever `ask` returns."""
+    """Prints a result of `Account.ask`."""
     if isinstance(result, Answers):
         for name, item in zip(result.names, result.items, strict=True):
             console.out.print(f"[bold]{escape(name)}[/bold]")
@@ -34,23 +34,23 @@ def show_result(result: Result) -> None:
 
 
 def plain_result(result: Result) -> dict[str, Any]:
-    """For --json."""
+    """Returns a JSON object, for --json."""
     if isinstance(result, Answers):
         items = {name: plain_result(item) for name, item in zip(result.names, result.items, strict=True)}
         return {"sql": result.sql, "results": items, "cost": result.cost, "remaining": result.remaining}
     if isinstance(result, DerivedAnswer):
         return _plain_derived(result)
-    plain = console.plain_answer(result)
+    fields = console.plain_answer(result)
     if isinstance(result, GroupedAnswer):
-        plain |= {"value": None, "exact": None, "interval": None, "by": list(result.by)}
-        plain["groups"] = [
+        fields |= {"value": None, "exact": None, "interval": None, "by": list(result.by)}
+        fields["groups"] = [
             {"keys": list(group.keys), "value": group.value, "exact": str(group.exact)} for group in result.groups
         ]
-    return plain
+    return fields
 
 
 def write_receipts(path: Path, result: Result) -> None:
-    """One receipt, or one a part: into PATH, then PATH.2, PATH.3, ..."""
+    """Writes one receipt per part: to PATH, then PATH.2, PATH.3, ..."""
     items = result.items if isinstance(result, Answers) else (result,)
     parts = [part for item in items for part in (item.parts if isinstance(item, DerivedAnswer) else (item,))]
     for number, part in enumerate(parts, 1):
@@ -74,7 +74,7 @@ def _show_derived(answer: DerivedAnswer) -> None:
 
 def _plain_derived(answer: DerivedAnswer) -> dict[str, Any]:
     grouped = bool(answer.by)
-    plain: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "sql": answer.sql,
         "name": answer.name,
         "derived": answer.how.value,
@@ -88,11 +88,11 @@ def _plain_derived(answer: DerivedAnswer) -> dict[str, Any]:
         "receipts": [json.loads(part.receipt.text()) for part in answer.parts],
     }
     if grouped:
-        plain |= {"by": list(answer.by)}
-        plain["groups"] = [{"keys": list(group.keys), "value": group.value} for group in answer.groups]
+        fields |= {"by": list(answer.by)}
+        fields["groups"] = [{"keys": list(group.keys), "value": group.value} for group in answer.groups]
     if answer.how in COUNTED:
-        plain["key"] = answer.key
-    return plain
+        fields["key"] = answer.key
+    return fields
 
 
 def _made_of(answer: DerivedAnswer) -> str:

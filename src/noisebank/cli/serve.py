@@ -1,4 +1,4 @@
-"""serve: the bank as a service."""
+"""`noisebank serve`: a bank behind HTTP."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ def serve(
     from noisebank.service.server import serve as run
     from noisebank.service.settings import read_settings
 
-    found = read_settings(settings, bank=bank, host=host, port=port, owner_key=owner_key)
+    effective = read_settings(settings, bank=bank, host=host, port=port, owner_key=owner_key)
     if show_settings:
-        plain = found.plain()
+        plain = effective.plain()
         console.show_json(plain) if as_json else console.facts("Settings", list(plain.items()))
         return
-    with opened_bank(found.bank, found.owner_key) as opened:
-        door = listening(found)
-        found = replace(found, port=door.getsockname()[1])
-        run(opened, found, door, lambda: _say_where(found.address, as_json))
+    with opened_bank(effective.bank, effective.owner_key) as opened:
+        door = listening(effective)
+        effective = replace(effective, port=door.getsockname()[1])
+        run(opened, effective, door, lambda: _say_where(effective.address, as_json))
 
 
 def _say_where(address: str, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""statement: the books, for their owner, and what is exported from them for others."""
+"""`noisebank statement`: an account's balance and history, and exports for verifiers."""
 
 from __future__ import annotations
 
@@ -40,23 +40,23 @@ def statement(
     """
     import json
 
+    from noisebank import console
     from noisebank.account.statement import openings
-    from noisebank.account.statement import statement as make
+    from noisebank.account.statement import statement as make_statement
     from noisebank.bank.bundle import write_bundle
-    from noisebank.cli import render as console
 
     with opened_bank(folder) as bank:
-        found = bank.account(account)
-        made = make(found)
+        selected = bank.account(account)
+        current = make_statement(selected)
         if journal is not None:
             journal.write_text("\n".join(bank.export()) + "\n")
         if opened is not None:
-            opened.write_text(json.dumps(openings(found), indent=1) + "\n")
+            opened.write_text(json.dumps(openings(selected), indent=1) + "\n")
         if bundle is not None:
             write_bundle(bundle, bank)
         head = bank.head()
     if as_json:
-        console.show_json({**console.plain_statement(made), "head": head.digest.hex()})
+        console.show_json({**console.plain_statement(current), "head": head.digest.hex()})
         return
-    console.show_statement(made, last)
+    console.show_statement(current, last)
     console.say(f"head of the journal: {head.digest.hex()} (block {head.number}); keep it somewhere else")

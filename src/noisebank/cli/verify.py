@@ -1,4 +1,4 @@
-"""verify: the books, for anyone."""
+"""`noisebank verify`: recompute the books, from a journal, a bundle, a bank's folder or a chain."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def verify(
 
     Example:  noisebank verify journal.jsonl --head 5f1c... --receipt receipt.json
     """
-    from noisebank.cli import render as console
+    from noisebank import console
     from noisebank.core.errors import BadRequest
     from noisebank.verifier.openings import read_openings
-    from noisebank.verifier.verification import verify as check
+    from noisebank.verifier.verification import verify as verify_lines
     from noisebank.verifier.verification import verify_chain
 
     if (journal is None) == (rpc is None):
@@ -66,7 +66,7 @@ def verify(
         else:
             assert journal is not None
             lines, bundled = _lines(journal)
-            report = check(
+            report = verify_lines(
                 lines, head=head, receipts=held, openings=[*bundled, *records], anchors=anchors,
                 anchor_contract=anchor_contract, progress=lambda done: moved(done, len(lines) - 1),
             )  # fmt: skip
@@ -85,7 +85,7 @@ def _receipt(path: Path) -> dict[str, object]:
 
 
 def _lines(source: Path) -> tuple[list[str], list[dict[str, object]]]:
-    """From an export or a bundle, or straight from a bank's journal file without opening the bank."""
+    """Reads a journal's lines and openings: from an export or a bundle, or from a bank's folder without opening it."""
     from noisebank.core.errors import BadBank
     from noisebank.ledger.journal import FILE, Journal, read_lines
     from noisebank.verifier.bundle import read_bundle

@@ -1,4 +1,4 @@
-"""The SDK: a bank behind an HTTP service, with the verbs of the Python API, sync and async.
+"""The SDK: a client of a bank behind an HTTP service, sync and async, with the methods of the Python API.
 
-It knows what goes over the wire and nothing of how a bank works.
+It knows the HTTP API and nothing of how a bank works.
 """

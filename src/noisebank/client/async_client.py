@@ -1,4 +1,4 @@
-"""The SDK for asyncio: `noisebank.connect_async(url, key)`. The same verbs, each awaited."""
+"""The SDK for asyncio: `noisebank.connect_async(url, key)` returns an `AsyncClient`, with the methods of `Client`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def connect_async(
     patience: float = PATIENCE,
     timeout: float = TIMEOUT,
 ) -> AsyncClient:
-    """A bank behind a service, for asyncio. `key` is an API key (nbk_...).
+    """Connects to a bank behind a service, for asyncio. `key` is an API key (nbk_...).
 
     With `wallet`, the file of an Ethereum key, everything that spends is signed (EIP-712); without an API key it also
     signs in (EIP-4361). Lost connections, 429 and 503 are tried again for `patience` seconds in all, with the same
@@ -45,7 +45,7 @@ def connect_async(
 
 
 class AsyncClient:
-    """Safe to share between tasks. Close it, or use it in an `async with` statement."""
+    """A connected client. Safe to share between tasks. Close it, or use it in an `async with` statement."""
 
     def __init__(
         self,
@@ -62,27 +62,27 @@ class AsyncClient:
         self._http = httpx.AsyncClient(base_url=url, timeout=timeout, transport=transport)
 
     async def datasets(self) -> tuple[Facts, ...]:
-        """All data sets: policy, budget, what is left."""
+        """Returns all data sets: policy, budget, what is left."""
         return await self._run(verbs.datasets())
 
     async def account(self, name: str | None = None) -> AsyncAccount:
-        """A data set's account by name; the only one if no name is given."""
+        """Returns a data set's account by name; the only one if no name is given."""
         return AsyncAccount(self, name if name is not None else verbs.only(await self.datasets()))
 
     async def me(self) -> Facts:
-        """Who this key belongs to, and what it opens."""
+        """Returns whose key this is, and what it may do."""
         return await self._run(verbs.facts("Me", "me"))
 
     async def ready(self) -> Facts:
-        """Whether the bank is open."""
+        """Returns whether the bank is open."""
         return await self._run(verbs.facts("Ready", "ready"))
 
     async def head(self) -> Facts:
-        """The newest block. Pin it: a history that is cut or rewritten can then be told."""
+        """Returns the newest block. Pin it to detect a history that is cut or rewritten."""
         return await self._run(verbs.facts("Head", "ledger", "head"))
 
     async def journal(self) -> AsyncIterator[str]:
-        """All that a verifier needs: collect its lines and give them to `noisebank.verify`."""
+        """Yields the journal's lines: collect them for `noisebank.verify`."""
         async with self._http.stream("GET", "/v1/ledger/journal", headers=self._headers()) as response:
             if response.status_code != 200:
                 await response.aread()
@@ -91,45 +91,45 @@ class AsyncClient:
                 yield line
 
     async def check(self, receipt: dict[str, Any]) -> Facts:
-        """Whether a receipt is on this service's ledger, in its own words."""
+        """Returns whether a receipt is on this service's ledger, according to the service."""
         return await self._run(verbs.check(receipt))
 
     # -- for the owner -------------------------------------------------------------------------
 
     async def analysts(self) -> tuple[Facts, ...]:
-        """Everybody that the bank knows."""
+        """Returns everybody that the bank knows."""
         return await self._run(verbs.analysts())
 
     async def add_analyst(
         self, name: str, role: str = "analyst", wallet: str | None = None, must_sign: bool = False
     ) -> Facts:
-        """Somebody new, who may ask once there is a limit."""
+        """Adds a person, who may ask once there is a limit."""
         return await self._run(verbs.add_analyst(name, role, wallet, must_sign))
 
     async def set_limit(self, name: str, dataset: str, epsilon: Exact) -> Facts:
-        """How much somebody may learn from a data set, at its delta."""
+        """Sets how much a person may learn from a data set, at its delta."""
         return await self._run(verbs.set_limit(name, dataset, epsilon))
 
     async def make_key(
         self, name: str, scopes: list[str] | None = None, label: str = "", days: float | None = None
     ) -> Facts:
-        """A key for somebody; `.secret` is shown this once."""
+        """Makes a key for a person; `.secret` is returned this once."""
         return await self._run(verbs.make_key(name, scopes, label, days))
 
     async def revoke_key(self, name: str, id: str) -> None:
-        """From now on this key opens nothing."""
+        """Revokes a key, at once."""
         await self._run(verbs.revoke_key(name, id))
 
     async def disable(self, name: str) -> Facts:
-        """Shuts somebody out: keys open nothing until enabled again, every session ends."""
+        """Shuts a person out: their keys are invalid until enabled again, every session ends."""
         return await self._run(verbs.disable(name, True))
 
     async def enable(self, name: str) -> Facts:
-        """Lets somebody in again, with the keys that are not revoked."""
+        """Lets a person in again, with the keys that are not revoked."""
         return await self._run(verbs.disable(name, False))
 
     async def sessions(self) -> tuple[Facts, ...]:
-        """Sessions that are open: your own; the owner sees all."""
+        """Returns the open sessions: your own; the owner sees all."""
         return await self._run(verbs.sessions())
 
     async def end_session(self, id: str) -> None:
@@ -137,7 +137,7 @@ class AsyncClient:
         await self._run(verbs.end_session(id))
 
     async def close(self) -> None:
-        """Lets go of the connections."""
+        """Closes the connections."""
         await self._http.aclose()
 
     async def __aenter__(self) -> AsyncClient:
@@ -151,7 +151,7 @@ class AsyncClient:
     def __repr__(self) -> str:
         return f"AsyncClient({self.url})"
 
-    # -- parts ---------------------------------------------------------------------------------
+    # -- sending -------------------------------------------------------------------------------
 
     async def _run(self, flow: Flow[Result]) -> Result:
         try:
@@ -203,11 +203,11 @@ class AsyncAccount:
         self._client, self.name = client, name
 
     async def policy(self) -> Facts:
-        """The public facts: columns, bounds, keys, budget, named queries."""
+        """Returns the public facts: columns, bounds, keys, budget, named queries."""
         return await self._client._run(verbs.facts("Dataset", "datasets", self.name))
 
     async def quote(self, sql: str, **wished: Unpack[Wished]) -> Quote:
-        """What an answer would cost now. Spends nothing, opens no data."""
+        """Returns what an answer would cost now. Spends nothing, opens no data."""
         return await self._client._run(verbs.quote(self.name, sql, wished))
 
     async def ask(
@@ -221,39 +221,39 @@ class AsyncAccount:
     ) -> Answer:
         """Answers a question, as `Account.ask` does for a bank on this machine.
 
-        `key` is the idempotency key; one is made if none is given. `at_most` is the most precision to spend. With
+        `key` is the idempotency key; one is made if none is given. `max_cost` is the most precision to spend. With
         `best`, a more precise answer is given if it is free.
         """
         flow = verbs.ask(self.name, sql, at_most, key, best, self._client._wallet, wished)
         return await self._client._run(flow)
 
     async def recall(self, id: str) -> Answer:
-        """One's own answer again, with its receipt. Nothing is spent."""
+        """Returns one of your own answers again, with its receipt. Nothing is spent."""
         return await self._client._run(verbs.recall(self.name, id))
 
     async def receipt(self, id: str) -> dict[str, Any]:
-        """The receipt of one's own answer."""
+        """Returns the receipt of one of your own answers."""
         return (await self.recall(id)).receipt
 
     async def balance(self) -> Facts:
-        """What is left in the account, and in one's own view."""
+        """Returns what is left in the account, and in your own view."""
         return await self._client._run(verbs.facts("Balance", "datasets", self.name, "balance"))
 
     async def statement(self, cursor: str | None = None, limit: int = PAGE) -> Facts:
-        """The account's balance and history, with the questions: for its owner and its curator."""
+        """Returns the account's balance and history, with the questions: for its owner and its curator."""
         params = {"limit": str(limit)} | ({} if cursor is None else {"cursor": cursor})
         return await self._client._run(verbs.facts("Statement", "datasets", self.name, "statement", **params))
 
     def history(self) -> AsyncIterator[Facts]:
-        """One's own answers, newest first, page by page."""
+        """Yields your own answers, newest first."""
         return self._pages("answers", "answers")
 
     def entries(self) -> AsyncIterator[Facts]:
-        """The public ledger's entries, newest first, page by page."""
+        """Yields the public ledger's entries, newest first."""
         return self._pages("entries", "entries")
 
     async def watch(self) -> AsyncIterator[Facts]:
-        """The balance now and whenever it changes, until the service ends the stream."""
+        """Yields the balance now and whenever it changes, until the service ends the stream."""
         path, headers = verbs.part("datasets", self.name, "events"), self._client._headers()
         async with self._client._http.stream("GET", path, headers=headers, timeout=None) as response:
             if response.status_code != 200:
@@ -269,8 +269,8 @@ class AsyncAccount:
     async def _pages(self, rows: str, path: str) -> AsyncIterator[Facts]:
         cursor: str | None = None
         while True:
-            found, cursor = await self._client._run(verbs.page(rows, cursor, PAGE, "datasets", self.name, path))
-            for each in found:
-                yield each
+            page, cursor = await self._client._run(verbs.page(rows, cursor, PAGE, "datasets", self.name, path))
+            for row in page:
+                yield row
             if cursor is None:
                 return

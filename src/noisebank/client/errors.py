@@ -1,4 +1,4 @@
-"""From problems on the wire back to the errors of this package."""
+"""Turns the service's problems (RFC 9457) back into the errors of this package."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ ERRORS: dict[str, type[errors.NoisebankError]] = {
     "overloaded": errors.TooBusy,
     "failed": errors.OutcomeUnknown,
 }
-"""By a problem's name."""
+"""Error classes by the problem's name."""
 
 PASSING = frozenset({"too-many-requests", "overloaded", "outcome-unknown", "bank-in-use", "bad-table"})
-"""Problems that may be gone when the same request comes again."""
+"""Problems that may be gone when the same request is sent again."""
 AMOUNTS = ("asked", "left", "limit", "used")
 
 
 def name_of(body: Any) -> str:
-    """A problem's name, or nothing if this is no problem of ours."""
+    """Returns a problem's name, or an empty text if this is no problem of the service."""
     kind = body.get("type") if isinstance(body, dict) else None
     return kind.removeprefix(TYPE) if isinstance(kind, str) and kind.startswith(TYPE) else ""
 
 
 def error_of(status: int, body: Any) -> errors.NoisebankError:
-    """The error that a response stands for, with the service's words and the error's own fields."""
+    """Returns the error that a response stands for, with the service's message and the error's own fields."""
     name = name_of(body)
     if name not in ERRORS:
         return errors.OutcomeUnknown(
@@ -43,23 +43,23 @@ def error_of(status: int, body: Any) -> errors.NoisebankError:
     detail, kind = str(body.get("detail", name)), ERRORS[name]
     if issubclass(kind, errors.TurnedAway):
         return kind(detail, name, status)
-    made = kind.__new__(kind)
-    Exception.__init__(made, detail)
-    if isinstance(made, errors.BadRequest):
-        made.parameter, made.got, made.allowed = str(body.get("parameter", "")), None, str(body.get("allowed", ""))
-    if isinstance(made, errors.BadPolicy):
-        made.mistakes, made.origin = (), "policy"
-    if isinstance(made, errors.KeyReused):
-        made.key = ""
-    if isinstance(made, errors.Tampered):
-        made.what, made.block = detail, None
+    error = kind.__new__(kind)
+    Exception.__init__(error, detail)
+    if isinstance(error, errors.BadRequest):
+        error.parameter, error.got, error.allowed = str(body.get("parameter", "")), None, str(body.get("allowed", ""))
+    if isinstance(error, errors.BadPolicy):
+        error.mistakes, error.origin = (), "policy"
+    if isinstance(error, errors.KeyReused):
+        error.key = ""
+    if isinstance(error, errors.Tampered):
+        error.what, error.block = detail, None
     for field in FIELDS.get(name, ()):
-        setattr(made, field, _field(field, body.get(field)))
-    return made
+        setattr(error, field, _field(field, body.get(field)))
+    return error
 
 
 def _field(name: str, text: Any) -> Any:
-    """Amounts as exact numbers, everything else as text."""
+    """Returns amounts as exact numbers, everything else as it came."""
     if text is None or name not in AMOUNTS:
         return text
     return exact(str(text), name)

@@ -1,4 +1,4 @@
-"""How results look: a line in a terminal, a small table in a notebook. Nothing from the wire is trusted as HTML."""
+"""How results print: one line in a terminal, a small table in a notebook. Text of the service is escaped in HTML."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_ROWS = 20
 
 
 def optional(name: str) -> Any:
-    """A module of the extra [client]; says how to get it if it is not here."""
+    """Imports a module of the extra [client]; says how to install it if it is missing."""
     try:
         return import_module(name)
     except ImportError:
@@ -24,7 +24,7 @@ def optional(name: str) -> Any:
 
 
 def answer_text(answer: Answer) -> str:
-    """One line."""
+    """Returns one line."""
     case = f", {answer.case.name}" if answer.case else ""
     if answer.kind == "several":
         return f"Answers({', '.join(f'{part.name} = {_number(part.value)}' for part in answer.parts)}, {_paid(answer)})"
@@ -41,7 +41,7 @@ def answer_text(answer: Answer) -> str:
 
 
 def answer_html(answer: Answer) -> str:
-    """A table: the values, then what they cost."""
+    """Returns a table of the values, then what they cost."""
     if answer.groups:
         head = [*answer.by, "value", "±"]
         rows = [[*group.keys, f"{group.value:,.6g}", _number(answer.stddev)] for group in answer.groups]
@@ -59,13 +59,13 @@ def answer_html(answer: Answer) -> str:
 
 
 def quote_text(quote: Quote) -> str:
-    """One line."""
+    """Returns one line."""
     afford = "" if quote.affordable else ", more than is left"
     return f"Quote({quote.case.name}, cost {quote.cost} of {quote.left}{afford}, ± {_number(quote.stddev)})"
 
 
 def quote_html(quote: Quote) -> str:
-    """A table of one row."""
+    """Returns a table of one row."""
     row = [quote.case.name, str(quote.cost), str(quote.left), _number(quote.stddev), f"{quote.share_after:.1%}"]
     return _table(["case", "cost", "left", "±", "of the budget afterwards"], [row]) + _note(
         f"{quote.sql} · {quote.in_words}"
@@ -73,12 +73,12 @@ def quote_html(quote: Quote) -> str:
 
 
 def facts_text(what: str, facts: Mapping[str, Any]) -> str:
-    """One line; long parts are only counted."""
+    """Returns one line; of lists and objects only the length."""
     return f"{what}({', '.join(f'{name}={_short(value)}' for name, value in facts.items())})"
 
 
 def facts_html(what: str, facts: Mapping[str, Any]) -> str:
-    """One row a fact."""
+    """Returns a table with one row per fact."""
     return _table([what, ""], [[name, _short(value)] for name, value in facts.items()])
 
 

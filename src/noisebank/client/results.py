@@ -1,4 +1,4 @@
-"""What the SDK returns: frozen objects that show themselves well, in a terminal and in a notebook."""
+"""What the SDK returns: frozen objects that print well, in a terminal and in a notebook."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ AMOUNTS = frozenset({"budget", "spent", "left", "cost", "wanted", "remaining", "
 
 
 def precision_of(text: str) -> Precision:
-    """An exact decimal of the wire.
+    """Parses an exact decimal of the HTTP API.
 
     >>> precision_of("1.5"), precision_of("0.000000000000000001")
     (Precision(units=1500000000000000000), Precision(units=1))
@@ -42,9 +42,9 @@ class Group:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Answer:
-    """A noisy answer of any kind, as a service gave it. `kind` tells which fields say something.
+    """A noisy answer of any kind, as a service gave it. `kind` says which fields are set.
 
-    answer: one number. grouped: `groups`, each with the same `stddev`. derived: made of `parts`. relative: one
+    answer: one number. grouped: `groups`, each with the same `stddev`. derived: computed from `parts`. relative: one
     number, and whether it was `reached`. several: one of `parts` for each result of the SELECT.
     """
 
@@ -65,24 +65,24 @@ class Answer:
     key: str | None = None
     """Of a derived answer: the most frequent key, or the bin of a quantile."""
     reached: bool | None = None
-    """Of a relative answer: whether its interval shows that it is as close to the true value as was wished."""
+    """Of a relative answer: whether its interval shows that it is as close to the true value as requested."""
     message: str | None = None
     floor: float | None = None
-    """Of a relative answer: from which true value on it was to be reached."""
+    """Of a relative answer: the smallest true value for which the accuracy was promised."""
     next_cost: Precision | None = None
     """Of a relative answer: what half the floor would cost now."""
     inferred: str | None = None
     parts: tuple[Answer, ...] = ()
     receipts: tuple[dict[str, Any], ...] = ()
     bounds: tuple[float, float] | None = None
-    """The interval that came with it, at `confidence`."""
+    """The interval that the service sent, at `confidence`."""
     confidence: float = 0.95
     raw: dict[str, Any] = field(default_factory=dict, compare=False)
-    """All of it, as it came."""
+    """The whole JSON object, as the service sent it."""
 
     @classmethod
     def read(cls, raw: dict[str, Any]) -> Answer:
-        """From the wire."""
+        """Reads the service's JSON object."""
         value, stddev, bounds, exact = (raw.get(name) for name in ("value", "stddev", "interval", "exact"))
         return cls(
             kind=raw["kind"],
@@ -98,8 +98,8 @@ class Answer:
             in_words=raw.get("in_words") or "",
             by=tuple(raw.get("by", ())),
             groups=tuple(
-                Group(tuple(each["keys"]), each["value"], Fraction(each["exact"]) if each.get("exact") else None)
-                for each in raw.get("groups", ())
+                Group(tuple(group["keys"]), group["value"], Fraction(group["exact"]) if group.get("exact") else None)
+                for group in raw.get("groups", ())
             ),
             key=raw.get("key"),
             reached=raw.get("reached"),
@@ -117,13 +117,13 @@ class Answer:
     @property
     def receipt(self) -> dict[str, Any]:
         """Proof that it is on the ledger, for `noisebank.verify(..., receipts=[...])`; of the last part if several."""
-        found = self.receipts or tuple(each for part in self.parts for each in part.receipts)
-        if not found:
+        receipts = self.receipts or tuple(receipt for part in self.parts for receipt in part.receipts)
+        if not receipts:
             raise BadRequest("receipt", self.kind, "this answer has none")
-        return found[-1]
+        return receipts[-1]
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Where the true value lies with this confidence. Derived answers know the confidence that they came with."""
+        """Returns the interval that holds the true value with this confidence; derived answers have one at 95% only."""
         if self.kind in ("answer", "relative"):
             return interval(self.value, self.stddev, confidence)
         if self.bounds is None or confidence != self.confidence:
@@ -133,29 +133,28 @@ class Answer:
         return self.bounds
 
     def to_pandas(self) -> pandas.DataFrame:
-        """One row a group, with the keys as columns; or one row a result."""
+        """Returns one row per group, with the keys as columns; or one row per result."""
         pd = shown.optional("pandas")
-        columns = self._columns()
-        made: pandas.DataFrame = pd.DataFrame(columns)
-        return made
+        frame: pandas.DataFrame = pd.DataFrame(self._columns())
+        return frame
 
     def to_arrow(self) -> pyarrow.Table:
-        """The same as an Arrow table."""
+        """Returns the same as an Arrow table."""
         pa = shown.optional("pyarrow")
-        made: pyarrow.Table = pa.table(self._columns())
-        return made
+        table: pyarrow.Table = pa.table(self._columns())
+        return table
 
     def _columns(self) -> dict[str, list[Any]]:
         if self.groups:
-            keys = {name: [group.keys[place] for group in self.groups] for place, name in enumerate(self.by)}
+            keys = {name: [group.keys[index] for group in self.groups] for index, name in enumerate(self.by)}
             values = [group.value for group in self.groups]
             return {**keys, "value": values, "stddev": [self.stddev] * len(values)}
         rows = self.parts if self.kind == "several" else (self,)
         return {
-            "name": [each.name or each.sql for each in rows],
-            "value": [each.value for each in rows],
-            "stddev": [each.stddev for each in rows],
-            "case": [each.case.name if each.case else "" for each in rows],
+            "name": [row.name or row.sql for row in rows],
+            "value": [row.value for row in rows],
+            "stddev": [row.stddev for row in rows],
+            "case": [row.case.name if row.case else "" for row in rows],
         }
 
     def __float__(self) -> float:
@@ -170,7 +169,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Facts:
-    """Anything else that a service says, with its fields as attributes and amounts as `Precision`."""
+    """Any other JSON object of a service, with its fields as attributes and amounts as `Precision`."""
 
     what: str
     raw: dict[str, Any]
@@ -211,12 +210,12 @@ class Quote:
     in_words: str = ""
     parts: tuple[Quote, ...] = ()
     floor: float | None = None
-    """Of a relative request: from which true value on its promise holds."""
+    """Of a relative request: the smallest true value for which its promise holds."""
     raw: dict[str, Any] = field(default_factory=dict, compare=False)
 
     @classmethod
     def read(cls, raw: dict[str, Any]) -> Quote:
-        """From the wire."""
+        """Reads the service's JSON object."""
         view_left = raw.get("view_left")
         return cls(
             sql=raw["sql"],
@@ -238,7 +237,7 @@ class Quote:
         )
 
     def interval_half_width(self, confidence: float = 0.95) -> float:
-        """How far the answer may be off at this confidence."""
+        """Returns how far the answer may be off at this confidence, in the answer's unit."""
         return interval(0.0, self.stddev, confidence)[1]
 
     def __repr__(self) -> str:
@@ -254,5 +253,5 @@ def _read(name: str, value: Any) -> Any:
     if name == "case" and isinstance(value, str):
         return Case[value]
     if isinstance(value, list):
-        return tuple(Facts(name, each) if isinstance(each, dict) else each for each in value)
+        return tuple(Facts(name, item) if isinstance(item, dict) else item for item in value)
     return value

@@ -1,4 +1,4 @@
-"""When to ask again: the same request, with the same idempotency key, for as long as the caller is patient."""
+"""Retries: when to send the same request again, with the same idempotency key, and how long to wait before."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from noisebank.core.errors import NoisebankError, Unreachable
 
 FIRST_WAIT, LONGEST_WAIT = 0.05, 5.0
 GATEWAY = (502, 503, 504)
-"""From a proxy in front of the service, without a problem of ours."""
+"""Sent by a proxy in front of the service, without a problem of the service."""
 
 
 @dataclass(slots=True)
 class Patience:
-    """One request's waits. Each is longer than the one before, none passes the end of all patience."""
+    """The waits of one request: exponential backoff with jitter, at most `seconds` in all."""
 
     seconds: float
     repeatable: bool
-    """Whether the request may reach the service twice: reading may, and so may whatever has an idempotency key."""
+    """Whether the request may reach the service twice: it reads, or it has an idempotency key."""
     now: Callable[[], float] = time.monotonic
     begun: float = field(init=False)
     tries: int = field(init=False, default=0)
@@ -33,11 +33,11 @@ class Patience:
 
     @property
     def left(self) -> float:
-        """Seconds of patience that are left."""
+        """Seconds that are left for retries."""
         return self.begun + self.seconds - self.now()
 
     def after_loss(self, error: httpx.TransportError) -> float:
-        """The wait after a connection was refused or lost; raises when there is nothing to wait for."""
+        """Returns the seconds to wait after a connection was refused or lost; raises if retrying cannot help."""
         unsent = isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout))
         what = f"the service cannot be reached ({type(error).__name__})"
         if not (unsent or self.repeatable):
@@ -45,7 +45,7 @@ class Patience:
         return self._wait(0.0, Unreachable(f"{what}, tried for {self.seconds:g} seconds; ask again with the same key"))
 
     def after(self, response: httpx.Response) -> float | None:
-        """The wait after a response; None if it is the answer. Raises what it stands for if waiting does not help."""
+        """Returns the seconds to wait after a response; None after success. Raises its error if a retry cannot help."""
         if response.status_code < 400:
             return None
         try:

@@ -1,4 +1,4 @@
-"""The SDK: `noisebank.connect(url, key)`."""
+"""The SDK for synchronous code: `noisebank.connect(url, key)` returns a `Client`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def connect(
     patience: float = PATIENCE,
     timeout: float = TIMEOUT,
 ) -> Client:
-    """A bank behind a service. `key` is an API key (nbk_...).
+    """Connects to a bank behind a service. `key` is an API key (nbk_...).
 
     With `wallet`, the file of an Ethereum key, everything that spends is signed (EIP-712); without an API key it also
     signs in (EIP-4361). Lost connections, 429 and 503 are tried again for `patience` seconds in all, with the same
@@ -45,7 +45,7 @@ def connect(
 
 
 class Client:
-    """Safe to share between threads. Close it, or use it in a `with` statement."""
+    """A connected client. Safe to share between threads. Close it, or use it in a `with` statement."""
 
     def __init__(
         self,
@@ -62,27 +62,27 @@ class Client:
         self._http = httpx.Client(base_url=url, timeout=timeout, transport=transport)
 
     def datasets(self) -> tuple[Facts, ...]:
-        """All data sets: policy, budget, what is left."""
+        """Returns all data sets: policy, budget, what is left."""
         return self._run(verbs.datasets())
 
     def account(self, name: str | None = None) -> RemoteAccount:
-        """A data set's account by name; the only one if no name is given."""
+        """Returns a data set's account by name; the only one if no name is given."""
         return RemoteAccount(self, name if name is not None else verbs.only(self.datasets()))
 
     def me(self) -> Facts:
-        """Who this key belongs to, and what it opens."""
+        """Returns whose key this is, and what it may do."""
         return self._run(verbs.facts("Me", "me"))
 
     def ready(self) -> Facts:
-        """Whether the bank is open."""
+        """Returns whether the bank is open."""
         return self._run(verbs.facts("Ready", "ready"))
 
     def head(self) -> Facts:
-        """The newest block. Pin it: a history that is cut or rewritten can then be told."""
+        """Returns the newest block. Pin it to detect a history that is cut or rewritten."""
         return self._run(verbs.facts("Head", "ledger", "head"))
 
     def journal(self) -> Iterator[str]:
-        """All that a verifier needs: `noisebank.verify(client.journal())` asks nobody's word."""
+        """Yields the journal's lines: `noisebank.verify(client.journal())` checks them without trusting the service."""
         with self._http.stream("GET", "/v1/ledger/journal", headers=self._headers()) as response:
             if response.status_code != 200:
                 response.read()
@@ -90,43 +90,43 @@ class Client:
             yield from response.iter_lines()
 
     def check(self, receipt: dict[str, Any]) -> Facts:
-        """Whether a receipt is on this service's ledger, in its own words."""
+        """Returns whether a receipt is on this service's ledger, according to the service."""
         return self._run(verbs.check(receipt))
 
     # -- for the owner -------------------------------------------------------------------------
 
     def analysts(self) -> tuple[Facts, ...]:
-        """Everybody that the bank knows."""
+        """Returns everybody that the bank knows."""
         return self._run(verbs.analysts())
 
     def add_analyst(
         self, name: str, role: str = "analyst", wallet: str | None = None, must_sign: bool = False
     ) -> Facts:
-        """Somebody new, who may ask once there is a limit."""
+        """Adds a person, who may ask once there is a limit."""
         return self._run(verbs.add_analyst(name, role, wallet, must_sign))
 
     def set_limit(self, name: str, dataset: str, epsilon: Exact) -> Facts:
-        """How much somebody may learn from a data set, at its delta."""
+        """Sets how much a person may learn from a data set, at its delta."""
         return self._run(verbs.set_limit(name, dataset, epsilon))
 
     def make_key(self, name: str, scopes: list[str] | None = None, label: str = "", days: float | None = None) -> Facts:
-        """A key for somebody; `.secret` is shown this once."""
+        """Makes a key for a person; `.secret` is returned this once."""
         return self._run(verbs.make_key(name, scopes, label, days))
 
     def revoke_key(self, name: str, id: str) -> None:
-        """From now on this key opens nothing."""
+        """Revokes a key, at once."""
         self._run(verbs.revoke_key(name, id))
 
     def disable(self, name: str) -> Facts:
-        """Shuts somebody out: keys open nothing until enabled again, every session ends."""
+        """Shuts a person out: their keys are invalid until enabled again, every session ends."""
         return self._run(verbs.disable(name, True))
 
     def enable(self, name: str) -> Facts:
-        """Lets somebody in again, with the keys that are not revoked."""
+        """Lets a person in again, with the keys that are not revoked."""
         return self._run(verbs.disable(name, False))
 
     def sessions(self) -> tuple[Facts, ...]:
-        """Sessions that are open: your own; the owner sees all."""
+        """Returns the open sessions: your own; the owner sees all."""
         return self._run(verbs.sessions())
 
     def end_session(self, id: str) -> None:
@@ -134,7 +134,7 @@ class Client:
         self._run(verbs.end_session(id))
 
     def close(self) -> None:
-        """Lets go of the connections."""
+        """Closes the connections."""
         self._http.close()
 
     def __enter__(self) -> Client:
@@ -148,7 +148,7 @@ class Client:
     def __repr__(self) -> str:
         return f"Client({self.url})"
 
-    # -- parts ---------------------------------------------------------------------------------
+    # -- sending -------------------------------------------------------------------------------
 
     def _run(self, flow: Flow[Result]) -> Result:
         try:
@@ -200,11 +200,11 @@ class RemoteAccount:
         self._client, self.name = client, name
 
     def policy(self) -> Facts:
-        """The public facts: columns, bounds, keys, budget, named queries."""
+        """Returns the public facts: columns, bounds, keys, budget, named queries."""
         return self._client._run(verbs.facts("Dataset", "datasets", self.name))
 
     def quote(self, sql: str, **wished: Unpack[Wished]) -> Quote:
-        """What an answer would cost now. Spends nothing, opens no data."""
+        """Returns what an answer would cost now. Spends nothing, opens no data."""
         return self._client._run(verbs.quote(self.name, sql, wished))
 
     def ask(
@@ -218,39 +218,39 @@ class RemoteAccount:
     ) -> Answer:
         """Answers a question, as `Account.ask` does for a bank on this machine.
 
-        `key` is the idempotency key; one is made if none is given. `at_most` is the most precision to spend. With
+        `key` is the idempotency key; one is made if none is given. `max_cost` is the most precision to spend. With
         `best`, a more precise answer is given if it is free.
         """
         flow = verbs.ask(self.name, sql, at_most, key, best, self._client._wallet, wished)
         return self._client._run(flow)
 
     def recall(self, id: str) -> Answer:
-        """One's own answer again, with its receipt. Nothing is spent."""
+        """Returns one of your own answers again, with its receipt. Nothing is spent."""
         return self._client._run(verbs.recall(self.name, id))
 
     def receipt(self, id: str) -> dict[str, Any]:
-        """The receipt of one's own answer."""
+        """Returns the receipt of one of your own answers."""
         return self.recall(id).receipt
 
     def balance(self) -> Facts:
-        """What is left in the account, and in one's own view."""
+        """Returns what is left in the account, and in your own view."""
         return self._client._run(verbs.facts("Balance", "datasets", self.name, "balance"))
 
     def statement(self, cursor: str | None = None, limit: int = PAGE) -> Facts:
-        """The account's balance and history, with the questions: for its owner and its curator."""
+        """Returns the account's balance and history, with the questions: for its owner and its curator."""
         params = {"limit": str(limit)} | ({} if cursor is None else {"cursor": cursor})
         return self._client._run(verbs.facts("Statement", "datasets", self.name, "statement", **params))
 
     def history(self) -> Iterator[Facts]:
-        """One's own answers, newest first, page by page."""
+        """Yields your own answers, newest first."""
         return self._pages("answers", "answers")
 
     def entries(self) -> Iterator[Facts]:
-        """The public ledger's entries, newest first, page by page."""
+        """Yields the public ledger's entries, newest first."""
         return self._pages("entries", "entries")
 
     def watch(self) -> Iterator[Facts]:
-        """The balance now and whenever it changes, until the service ends the stream."""
+        """Yields the balance now and whenever it changes, until the service ends the stream."""
         path, headers = verbs.part("datasets", self.name, "events"), self._client._headers()
         with self._client._http.stream("GET", path, headers=headers, timeout=None) as response:
             if response.status_code != 200:
@@ -266,7 +266,7 @@ class RemoteAccount:
     def _pages(self, rows: str, path: str) -> Iterator[Facts]:
         cursor: str | None = None
         while True:
-            found, cursor = self._client._run(verbs.page(rows, cursor, PAGE, "datasets", self.name, path))
-            yield from found
+            page, cursor = self._client._run(verbs.page(rows, cursor, PAGE, "datasets", self.name, path))
+            yield from page
             if cursor is None:
                 return

@@ -1,7 +1,6 @@
-"""Every verb of the SDK as a flow: which calls it makes, and what becomes of their responses. No network here.
+"""Every operation of the SDK as a generator (`Flow`), without network: the sync and the async client run the same ones.
 
-A flow yields a `Call` and is sent the JSON of its response; what it returns is the verb's result. The sync and the
-async client run the same flows.
+A flow yields a `Call`, is sent the JSON of its response, and returns the operation's result.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import time
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import quote as quoted
+from urllib.parse import quote as percent_encode
 
 from noisebank.client.results import Answer, Facts, Quote
 from noisebank.client.wallets import DEADLINE, signed_message, signed_spend
@@ -45,40 +44,40 @@ Flow = Generator[Call, Any, Result]
 
 
 def part(*names: str) -> str:
-    """A path below /v1."""
-    return "/v1/" + "/".join(quoted(name, safe="") for name in names)
+    """Returns a path below /v1, with its parts percent-encoded."""
+    return "/v1/" + "/".join(percent_encode(name, safe="") for name in names)
 
 
 def datasets() -> Flow[tuple[Facts, ...]]:
-    """All data sets with their public facts."""
-    found = yield Call("GET", part("datasets"))
-    return tuple(Facts("Dataset", each) for each in found["datasets"])
+    """Returns all data sets with their public facts."""
+    response = yield Call("GET", part("datasets"))
+    return tuple(Facts("Dataset", row) for row in response["datasets"])
 
 
 def facts(what: str, *names: str, **params: str) -> Flow[Facts]:
-    """Whatever is at a path."""
-    found = yield Call("GET", part(*names), params=params)
-    return Facts(what, found)
+    """Returns the JSON object at a path, as facts called `what`."""
+    response = yield Call("GET", part(*names), params=params)
+    return Facts(what, response)
 
 
 def only(found: tuple[Facts, ...]) -> str:
-    """The name of the only data set."""
+    """Returns the name of the only data set; raises if there are none or several."""
     if len(found) != 1:
-        names = ", ".join(sorted(each.name for each in found))
+        names = ", ".join(sorted(dataset.name for dataset in found))
         raise BadRequest("account", "nothing", f"say which: {names}" if names else "this bank has none yet")
     return str(found[0].name)
 
 
 def check(receipt: dict[str, Any]) -> Flow[Facts]:
-    """Whether a receipt is on the service's ledger; `noisebank.verify` asks nobody."""
-    found = yield Call("POST", part("receipts", "check"), {"receipt": receipt})
-    return Facts("Checked", found)
+    """Returns whether a receipt is on the service's ledger; `noisebank.verify` checks without trusting the service."""
+    response = yield Call("POST", part("receipts", "check"), {"receipt": receipt})
+    return Facts("Checked", response)
 
 
 def quote(dataset: str, sql: str, wished: Wished) -> Flow[Quote]:
-    """What an answer would cost now."""
-    found = yield Call("POST", part("datasets", dataset, "quotes"), _wish(sql, wished))
-    return Quote.read(found)
+    """Returns what an answer would cost now."""
+    response = yield Call("POST", part("datasets", dataset, "quotes"), _wish(sql, wished))
+    return Quote.read(response)
 
 
 def ask(
@@ -90,86 +89,87 @@ def ask(
     wallet: Key | None,
     wished: Wished,
 ) -> Flow[Answer]:
-    """An answer. Its idempotency key is made here, once: however often it is sent, it is charged once."""
+    """Returns an answer. The idempotency key is made here, once: however often it is sent, it is charged once."""
     key = SystemEntropy().token(16).hex() if key is None else key
     body = _wish(sql, wished)
     if wallet is not None:
-        limit = at_most
-        if limit is None:
-            priced = yield from quote(dataset, sql, wished)
-            limit = priced.cost.exact
-        body["agreed"] = yield from _agreed(dataset, body, key, Precision.floor(exact(limit, "at_most")), wallet)
+        signed = at_most
+        if signed is None:
+            price = yield from quote(dataset, sql, wished)
+            signed = price.cost.exact
+        body["agreed"] = yield from _agreed(dataset, body, key, Precision.floor(exact(signed, "at_most")), wallet)
     if best:
         body["mode"] = "best"
     if at_most is not None:
         body["max_cost"] = str(exact(at_most, "at_most"))
-    found = yield Call("POST", part("datasets", dataset, "answers"), body, headers={"idempotency-key": key})
-    return Answer.read(found)
+    response = yield Call("POST", part("datasets", dataset, "answers"), body, headers={"idempotency-key": key})
+    return Answer.read(response)
 
 
 def recall(dataset: str, id: str) -> Flow[Answer]:
-    """One's own published answer again, with its receipt."""
-    found = yield Call("GET", part("datasets", dataset, "answers", id))
-    return Answer.read(found)
+    """Returns one of the caller's own published answers again, with its receipt."""
+    response = yield Call("GET", part("datasets", dataset, "answers", id))
+    return Answer.read(response)
 
 
 def page(rows: str, cursor: str | None, limit: int, *names: str) -> Flow[tuple[tuple[Facts, ...], str | None]]:
-    """A page of rows, newest first, and the cursor of the next one."""
+    """Returns a page of rows, newest first, and the cursor of the next page."""
     params = {"limit": str(limit)} | ({} if cursor is None else {"cursor": cursor})
-    found = yield Call("GET", part(*names), params=params)
-    return tuple(Facts("Entry", each) for each in found[rows]), found["next"]
+    response = yield Call("GET", part(*names), params=params)
+    return tuple(Facts("Entry", row) for row in response[rows]), response["next"]
 
 
 def sign_in(wallet: Key) -> Flow[str]:
-    """A session's token, for whoever the wallet belongs to."""
-    asked = yield Call("POST", part("sign-in", "nonce"), {"address": wallet.address})
-    signature = signed_message(wallet, asked["message"])
-    made = yield Call("POST", part("sign-in"), {"message": asked["message"], "signature": signature}, repeatable=False)
-    return str(made["token"])
+    """Signs in with a wallet and returns the session's token."""
+    challenge = yield Call("POST", part("sign-in", "nonce"), {"address": wallet.address})
+    signature = signed_message(wallet, challenge["message"])
+    body = {"message": challenge["message"], "signature": signature}
+    session = yield Call("POST", part("sign-in"), body, repeatable=False)
+    return str(session["token"])
 
 
 def analysts() -> Flow[tuple[Facts, ...]]:
-    """Everybody that the bank knows; for its owner."""
-    found = yield Call("GET", part("analysts"))
-    return tuple(Facts("Person", each) for each in found["analysts"])
+    """Returns everybody that the bank knows; for its owner."""
+    response = yield Call("GET", part("analysts"))
+    return tuple(Facts("Person", row) for row in response["analysts"])
 
 
 def add_analyst(name: str, role: str, wallet: str | None, must_sign: bool) -> Flow[Facts]:
-    """Somebody new."""
+    """Adds a person."""
     body = {"name": name, "role": role, "wallet": wallet, "must_sign": must_sign}
-    found = yield Call("POST", part("analysts"), body, repeatable=False)
-    return Facts("Person", found)
+    response = yield Call("POST", part("analysts"), body, repeatable=False)
+    return Facts("Person", response)
 
 
 def set_limit(name: str, dataset: str, epsilon: Exact) -> Flow[Facts]:
-    """How much somebody may learn."""
+    """Sets how much a person may learn from a data set."""
     body = {"epsilon": str(exact(epsilon, "epsilon"))}
-    found = yield Call("PUT", part("analysts", name, "limits", dataset), body)
-    return Facts("View", found)
+    response = yield Call("PUT", part("analysts", name, "limits", dataset), body)
+    return Facts("View", response)
 
 
 def make_key(name: str, scopes: list[str] | None, label: str, days: float | None) -> Flow[Facts]:
-    """A new key; its secret is in the result and nowhere else."""
+    """Makes a key; its secret is in the result and nowhere else."""
     body = {"scopes": scopes, "label": label, "days": days}
-    found = yield Call("POST", part("analysts", name, "keys"), body, repeatable=False)
-    return Facts("Key", found)
+    response = yield Call("POST", part("analysts", name, "keys"), body, repeatable=False)
+    return Facts("Key", response)
 
 
 def revoke_key(name: str, id: str) -> Flow[None]:
-    """From now on this key opens nothing."""
+    """Revokes a key, at once."""
     yield Call("DELETE", part("analysts", name, "keys", id))
 
 
 def disable(name: str, disabled: bool) -> Flow[Facts]:
-    """Shuts somebody out, or lets them in again."""
-    found = yield Call("POST", part("analysts", name, "disable" if disabled else "enable"))
-    return Facts("Analyst", found)
+    """Shuts a person out, or lets them in again."""
+    response = yield Call("POST", part("analysts", name, "disable" if disabled else "enable"))
+    return Facts("Analyst", response)
 
 
 def sessions() -> Flow[tuple[Facts, ...]]:
-    """Sessions that are open."""
-    found = yield Call("GET", part("sessions"))
-    return tuple(Facts("Session", each) for each in found["sessions"])
+    """Returns the open sessions."""
+    response = yield Call("GET", part("sessions"))
+    return tuple(Facts("Session", row) for row in response["sessions"])
 
 
 def end_session(id: str) -> Flow[None]:
@@ -178,7 +178,7 @@ def end_session(id: str) -> Flow[None]:
 
 
 def _wish(sql: str, wished: Wished) -> dict[str, Any]:
-    """Numbers go as text: exactly what was meant, and exactly what a wallet signs."""
+    """Returns a request's body. Numbers go as text: exactly what was meant, and exactly what a wallet signs."""
     unknown = set(wished) - set(NAMES)
     if unknown:
         raise BadRequest(min(unknown), "given", f"is no way to say how good an answer shall be; there are {NAMES}")
@@ -195,9 +195,10 @@ def _text(value: Any, name: str) -> str:
 
 
 def _agreed(dataset: str, body: dict[str, Any], key: str, most: Precision, wallet: Key) -> Flow[dict[str, object]]:
-    """The wallet's signature under this question, this accuracy, this key and this limit."""
+    """Signs question, accuracy, idempotency key and maximal cost with the wallet."""
     account = yield Call("GET", part("datasets", dataset))
     head = yield Call("GET", part("ledger", "head"))
-    wish = canonical({name: value for name, value in body.items() if name != "sql"})
-    spend = Spend(bytes.fromhex(account["account"]), body["sql"], wish, key, most.units, int(time.time()) + DEADLINE)
+    accuracy = canonical({name: value for name, value in body.items() if name != "sql"})
+    deadline = int(time.time()) + DEADLINE
+    spend = Spend(bytes.fromhex(account["account"]), body["sql"], accuracy, key, most.units, deadline)
     return signed_spend(wallet, spend, head["chain_id"], head["contract"])

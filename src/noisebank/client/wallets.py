@@ -1,4 +1,4 @@
-"""A wallet's part: signing in (EIP-4361), and agreeing to what a request may cost (EIP-712)."""
+"""Signatures of a wallet: to sign in (EIP-4361), and to agree to what a request may cost (EIP-712)."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from noisebank.ledger.signing import Key
 from noisebank.service.wallet import Spend, spend_digest
 
 DEADLINE = 600
-"""Seconds that a signature holds: longer than anybody is patient, so that a retry carries the same one."""
+"""Seconds that a signature is valid: longer than requests are retried, so that a retry carries the same one."""
 
 
 def load_wallet(wallet: Path | str | Key) -> Key:
-    """The key in a file that nobody else may read."""
+    """Loads the key from a file that nobody else may read; a key is returned as it is."""
     return wallet if isinstance(wallet, Key) else Key.load(Path(wallet))
 
 
 def signed_message(key: Key, message: str) -> str:
-    """As `personal_sign` does it."""
+    """Signs a text as `personal_sign` does."""
     text = message.encode()
     return _hex(key.sign(keccak(b"\x19Ethereum Signed Message:\n%d" % len(text) + text)))
 
 
 def signed_spend(key: Key, spend: Spend, chain_id: int, contract: str) -> dict[str, object]:
-    """What goes with a request: its limit, its deadline, and the signature over all of it."""
+    """Returns what goes with a request: its maximal cost, its deadline, and the signature over all of it."""
     signature = _hex(key.sign(spend_digest(spend, chain_id, contract)))
     return {"max_cost_units": str(spend.max_cost), "deadline": spend.deadline, "signature": signature}
 
 
 def _hex(signature: bytes) -> str:
-    """With the parity as Ethereum's wallets write it."""
+    """Returns a signature with the parity as Ethereum's wallets write it."""
     return "0x" + signature[:64].hex() + bytes([signature[64] + 27]).hex()
