@@ -29,7 +29,7 @@ from noisebank.service.access import FILE, Access
 from noisebank.service.desk import Desk
 from noisebank.service.events import Streams
 from noisebank.service.frontdoor import FrontDoor
-from noisebank.service.gate import Gate
+from noisebank.service.gate import Gate, state_of
 from noisebank.service.learning import Learning
 from noisebank.service.logs import Log
 from noisebank.service.metrics import Metrics
@@ -107,11 +107,11 @@ def make_app(
 async def _problem(request: Request, error: Exception) -> Response:
     problem, body, headers = body_of(error, request.scope["state"]["request"])
     request.scope["state"]["problem"] = problem.name
-    request.app.state.metrics.problems.labels(problem.name).inc()
+    state_of(request).metrics.problems.labels(problem.name).inc()
     if problem.name in ("tampered", "bad-bank"):
-        request.app.state.log.failure(body["request"], error)
+        state_of(request).log.failure(body["request"], error)
     if problem.name == "bad-table":  # never quotes a value
-        request.app.state.log.line("table", request=body["request"], reason=str(error))
+        state_of(request).log.line("table", request=body["request"], reason=str(error))
     if wants_page(request.url.path):
         return problem_page(request, problem, body, headers)
     return JSONResponse(body, problem.status, headers, MEDIA)

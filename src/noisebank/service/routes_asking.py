@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 from noisebank.derivation import Answers
 from noisebank.service import shown
 from noisebank.service.desk import MOST_ROWS, PAGE, Clock
-from noisebank.service.gate import MAY_ASK, MAY_QUOTE, SIGNED_IN, run_for
+from noisebank.service.gate import MAY_ASK, MAY_QUOTE, SIGNED_IN, run_for, state_of
 from noisebank.service.pace import overloaded
 from noisebank.service.problems import MEDIA, body_of
 from noisebank.service.roles import Caller
@@ -46,13 +46,13 @@ Limit = Annotated[int, Query(ge=1, le=MOST_ROWS)]
 @router.post("/quotes", name="quote", response_model=QuoteOut)
 async def quote(request: Request, dataset: str, asked: WishIn, caller: Quoter) -> Response:
     """What an answer would cost now. Free, and opens no data."""
-    state = request.app.state
+    state = state_of(request)
     return JSONResponse(await run_for(request, lambda: state.desk.quote(dataset, caller, asked)))
 
 
 async def answer(request: Request, dataset: str, asked: AskIn, caller: Asker, key: IdempotencyKey) -> Response:
     """An answer: reserved on the ledger, measured, sealed, published, shown. The same key gives the same answer."""
-    state = request.app.state
+    state = state_of(request)
     clock = Clock(time.time(), state.settings.skew_seconds)
 
     def work() -> bytes:
@@ -143,21 +143,21 @@ async def answers(
     request: Request, dataset: str, caller: Asker, cursor: Cursor = None, limit: Limit = PAGE
 ) -> Response:
     """One's own answers, newest first."""
-    state = request.app.state
+    state = state_of(request)
     return JSONResponse(await run_for(request, lambda: state.desk.history(dataset, caller, cursor, limit)))
 
 
 @router.get("/answers/{id}", name="recalled", response_model=AnswerOut)
 async def recalled(request: Request, dataset: str, id: str, caller: Asker) -> Response:
     """One's own answer again, with its receipt. Nothing is spent."""
-    state = request.app.state
+    state = state_of(request)
     return JSONResponse(await run_for(request, lambda: state.desk.recall(dataset, caller, id)))
 
 
 @router.get("/balance", name="balance", response_model=Balance)
 async def balance(request: Request, dataset: str, caller: Somebody) -> Response:
     """What is left in the account, and in one's own view."""
-    return JSONResponse(request.app.state.desk.balance(dataset, caller))
+    return JSONResponse(state_of(request).desk.balance(dataset, caller))
 
 
 @router.get(
@@ -165,7 +165,7 @@ async def balance(request: Request, dataset: str, caller: Somebody) -> Response:
 )
 async def events(request: Request, dataset: str, caller: Somebody) -> Response:
     """The balance now and whenever it changes, as server-sent events. Ends with the key or session."""
-    state = request.app.state
+    state = state_of(request)
     state.desk.account(dataset)
     state.streams.check()
     stream = state.streams.follow(

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Request
 from starlette.responses import JSONResponse, Response
 
-from noisebank.service.gate import EVERYBODY
+from noisebank.service.gate import EVERYBODY, state_of
 from noisebank.service.roles import Caller
 from noisebank.service.routes_public import PROBLEMS
 from noisebank.service.wire_learning import CrowdTask, LearningTasks, RoundOut, SgdTask
@@ -20,19 +20,19 @@ Number = Annotated[int, Path(ge=1, le=10_000)]
 @router.get("", name="tasks", response_model=LearningTasks)
 async def tasks(request: Request, caller: Anybody) -> Response:
     """Every learning task: of a crowd, and of devices charged on this bank's ledger."""
-    state = request.app.state
+    state = state_of(request)
     return JSONResponse(await state.room.run(state.learning.briefs))
 
 
 @router.get("/{task}", name="task", response_model=CrowdTask | SgdTask)
 async def task(request: Request, task: str, caller: Anybody) -> Response:
     """One task: where it stands, its rounds, members, models by content identifier, spending per device."""
-    state = request.app.state
+    state = state_of(request)
     return JSONResponse(await state.room.run(lambda: state.learning.task(task)))
 
 
 @router.get("/{task}/rounds/{number}", name="round", response_model=RoundOut)
 async def round(request: Request, task: str, number: Number, caller: Anybody) -> Response:
     """One round of a crowd's task: submissions with verdicts and why, the committee and its votes."""
-    state = request.app.state
+    state = state_of(request)
     return JSONResponse(await state.room.run(lambda: state.learning.round(task, number)))

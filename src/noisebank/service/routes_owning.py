@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Request
 from starlette.responses import JSONResponse, Response
 
 from noisebank.service.access import Access
-from noisebank.service.gate import MAY_MANAGE
+from noisebank.service.gate import MAY_MANAGE, state_of
 from noisebank.service.problems import Turned
 from noisebank.service.roles import Caller, Part, Person, Scope
 from noisebank.service.routes_public import PROBLEMS
@@ -47,7 +47,7 @@ async def wallet(request: Request, name: str, given: WalletIn, caller: Owner) ->
 @router.put("/{name}/limits/{dataset}", name="limit", response_model=ViewOut)
 async def limit(request: Request, name: str, dataset: str, given: LimitIn, caller: Owner) -> Response:
     """How much somebody may learn from a data set. Signed by the owner's key on the ledger. Less ends sessions."""
-    state, person = request.app.state, _there(request, name)
+    state, person = state_of(request), _there(request, name)
 
     def work() -> dict[str, Any]:
         before = state.desk.limits(person)
@@ -95,7 +95,7 @@ async def revoke(request: Request, name: str, id: str, caller: Owner) -> Respons
 
 
 def _access(request: Request) -> Access:
-    found: Access = request.app.state.access
+    found: Access = state_of(request).access
     return found
 
 
@@ -107,7 +107,7 @@ def _there(request: Request, name: str) -> Person:
 
 
 def _person(request: Request, person: Person) -> dict[str, Any]:
-    desk = request.app.state.desk
+    desk = state_of(request).desk
     views = [desk.view(account, person) for account in desk.bank.accounts()] if person.part is Part.ANALYST else []
     return {
         "name": person.name, "role": person.part.value, "wallet": person.wallet, "must_sign": person.must_sign,

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import JSONResponse, Response
 
-from noisebank.service.gate import SIGNED_IN
+from noisebank.service.gate import SIGNED_IN, state_of
 from noisebank.service.roles import Caller, Scope
 from noisebank.service.routes_public import PROBLEMS
 from noisebank.service.wire import SessionsOut
@@ -24,12 +24,12 @@ def whose(caller: Caller) -> str | None:
 @router.get("", name="sessions", response_model=SessionsOut)
 async def sessions(request: Request, caller: Somebody) -> Response:
     """The sessions that are open, oldest first: one's own; with `manage`, everybody's."""
-    found = request.app.state.access.sessions(whose(caller))
+    found = state_of(request).access.sessions(whose(caller))
     return JSONResponse({"sessions": [{**each.to_json(), "current": each.id == caller.session} for each in found]})
 
 
 @router.delete("/{id}", name="end", status_code=204, response_class=Response)
 async def end(request: Request, id: str, caller: Somebody) -> Response:
     """Ends a session, at once: one of one's own; with `manage`, anybody's."""
-    request.app.state.access.end_session_of(whose(caller), id)
+    state_of(request).access.end_session_of(whose(caller), id)
     return Response(status_code=204)

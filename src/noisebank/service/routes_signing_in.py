@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import JSONResponse, Response
 
-from noisebank.service.gate import COOKIE, EVERYBODY, SIGNED_IN, secret_of
+from noisebank.service.gate import COOKIE, EVERYBODY, SIGNED_IN, secret_of, state_of
 from noisebank.service.problems import Turned
 from noisebank.service.roles import Caller, Person
 from noisebank.service.routes_public import PROBLEMS
@@ -23,7 +23,7 @@ Somebody = Annotated[Caller, Depends(SIGNED_IN)]
 @router.post("/nonce", name="nonce", response_model=NonceOut)
 async def nonce(request: Request, given: NonceIn, caller: Anybody) -> Response:
     """A nonce for one sign-in, and the message to sign with it."""
-    state = request.app.state
+    state = state_of(request)
     made, expires = state.access.make_nonce(state.settings.nonce_seconds)
     text = message_to_sign(
         state.settings.domain, state.settings.address, given.address, state.desk.bank.ledger.chain_id, made, time.time()
@@ -35,7 +35,7 @@ async def nonce(request: Request, given: NonceIn, caller: Anybody) -> Response:
 async def sign_in(request: Request, given: SignInIn, caller: Anybody) -> Response:
     """A session for whoever the wallet belongs to. Each nonce works once."""
     person = wallet_holder(request, given.message, given.signature)
-    state, settings = request.app.state, request.app.state.settings
+    state, settings = state_of(request), state_of(request).settings
     token, made = state.access.make_session(person.name, settings.session_hours * 3600, wallet=person.wallet)
     return JSONResponse(
         {"token": token, "expires": made.expires, "name": person.name, "role": person.part.value},
@@ -45,7 +45,7 @@ async def sign_in(request: Request, given: SignInIn, caller: Anybody) -> Respons
 
 def wallet_holder(request: Request, message: str, signature: str) -> Person:
     """Whose wallet has signed this message, for us, now, for the first time."""
-    state, settings = request.app.state, request.app.state.settings
+    state, settings = state_of(request), state_of(request).settings
     said = read_sign_in(message, signature)
     if not state.access.use_nonce(said.nonce):
         raise Turned("bad-signature", "this nonce is not ours, was used already, or has expired: ask for a new one")
@@ -62,7 +62,7 @@ def wallet_holder(request: Request, message: str, signature: str) -> Person:
 @router.delete("", name="sign_out", status_code=204, response_class=Response)
 async def sign_out(request: Request, caller: Somebody) -> Response:
     """Ends the session that this request came with. Keys are not sessions: revoke those."""
-    request.app.state.access.end_session(secret_of(request) or "")
+    state_of(request).access.end_session(secret_of(request) or "")
     made = Response(status_code=204)
     made.delete_cookie(COOKIE, path="/")
     return made

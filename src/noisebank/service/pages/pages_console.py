@@ -16,7 +16,7 @@ from noisebank.path import Account
 from noisebank.records import Case
 from noisebank.service import shown
 from noisebank.service.desk import PAGE, Clock, wish_text
-from noisebank.service.gate import MAY_ASK, MAY_QUOTE, run_for
+from noisebank.service.gate import MAY_ASK, MAY_QUOTE, run_for, state_of
 from noisebank.service.pages.downloads import csv_text, download
 from noisebank.service.pages.draft import Draft, blame, controls, fresh, wished
 from noisebank.service.pages.rendering import by_htmx, form_of, fragment, page
@@ -37,14 +37,14 @@ SIGN_WITHIN = 300
 @router.get("")
 async def console(request: Request, dataset: str, caller: Asker) -> Response:
     """The whole page."""
-    account = request.app.state.desk.account(dataset)
+    account = state_of(request).desk.account(dataset)
     return await _whole(request, account, caller, fresh(account))
 
 
 @router.post("/quote")
 async def quote(request: Request, dataset: str, caller: Quoter, form: Form) -> Response:
     """The price beside the form, and a message at each field that needs one."""
-    state = request.app.state
+    state = state_of(request)
     account, draft = state.desk.account(dataset), Draft(form)
     facts = await run_for(request, lambda: _quoted(request, account, caller, draft))
     return fragment(request, "quote.html", draft=draft, quote=facts, dataset=dataset, live=True, **_limits(caller))
@@ -53,7 +53,7 @@ async def quote(request: Request, dataset: str, caller: Quoter, form: Form) -> R
 @router.post("/ask")
 async def ask(request: Request, dataset: str, caller: Asker, form: Form) -> Response:
     """The answer; or why there is none, with the form as it was."""
-    state = request.app.state
+    state = state_of(request)
     account, draft = state.desk.account(dataset), Draft(form)
 
     def work() -> dict[str, Any] | None:
@@ -82,7 +82,7 @@ async def ask(request: Request, dataset: str, caller: Asker, form: Form) -> Resp
 @router.post("/to-sign")
 async def to_sign(request: Request, dataset: str, caller: Asker, form: Form) -> Response:
     """What a wallet has to agree to (EIP-712), for analysts whose every answer needs that."""
-    state = request.app.state
+    state = state_of(request)
     account, draft = state.desk.account(dataset), Draft(form)
 
     def work() -> dict[str, Any]:
@@ -103,7 +103,7 @@ async def to_sign(request: Request, dataset: str, caller: Asker, form: Form) -> 
 @router.get("/history")
 async def history(request: Request, dataset: str, caller: Asker, cursor: str | None = None) -> Response:
     """One's own answers, a page of them."""
-    state = request.app.state
+    state = state_of(request)
     found = await run_for(request, lambda: state.desk.history(dataset, caller, cursor, PAGE // 2))
     return fragment(request, "history_part.html", history=found, dataset=dataset)
 
@@ -111,7 +111,7 @@ async def history(request: Request, dataset: str, caller: Asker, cursor: str | N
 @router.get("/history.csv")
 async def history_csv(request: Request, dataset: str, caller: Asker) -> Response:
     """All of one's own answers."""
-    state = request.app.state
+    state = state_of(request)
 
     def work() -> str:
         rows: list[list[Any]] = []
@@ -131,7 +131,7 @@ async def history_csv(request: Request, dataset: str, caller: Asker) -> Response
 @router.get("/answers/{id}")
 async def again(request: Request, dataset: str, caller: Asker, id: str) -> Response:
     """One's own answer again. Nothing is spent."""
-    state = request.app.state
+    state = state_of(request)
     account = state.desk.account(dataset)
     answer = await run_for(request, lambda: _explained(account, state.desk.recall(dataset, caller, id)))
     answer["kept"] = f"answers/{id}"
@@ -144,14 +144,14 @@ async def again(request: Request, dataset: str, caller: Asker, id: str) -> Respo
 @router.get("/answers/{id}/{kind}")
 async def kept(request: Request, dataset: str, caller: Asker, id: str, kind: str) -> Response:
     """An answer's receipt or table, from the vault."""
-    state = request.app.state
+    state = state_of(request)
     return _part(await run_for(request, lambda: state.desk.recall(dataset, caller, id)), dataset, kind)
 
 
 @router.get("/shown/{key}/{kind}")
 async def just_shown(request: Request, dataset: str, caller: Asker, key: str, kind: str) -> Response:
     """The same for an answer of a moment ago, also if it is made of several."""
-    return _part(request.app.state.shelf.get(key, caller.person.name, dataset), dataset, kind)
+    return _part(state_of(request).shelf.get(key, caller.person.name, dataset), dataset, kind)
 
 
 # -- parts -------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ async def _whole(
     request: Request, account: Account, caller: Caller, draft: Draft, status: int = 200,
     answer: dict[str, Any] | None = None, refusal: dict[str, Any] | None = None,
 ) -> Response:  # fmt: skip
-    state = request.app.state
+    state = state_of(request)
 
     def work() -> dict[str, Any]:
         return {
@@ -184,7 +184,7 @@ def _quoted(request: Request, account: Account, caller: Caller, draft: Draft) ->
         asked = wished(draft, account)
         if asked is None:
             return None
-        found: dict[str, Any] = request.app.state.desk.quote(account.name, caller, asked)
+        found: dict[str, Any] = state_of(request).desk.quote(account.name, caller, asked)
     except NoisebankError as error:
         blame(draft, error)
         return None
@@ -197,7 +197,7 @@ def _quoted(request: Request, account: Account, caller: Caller, draft: Draft) ->
 def _answered(
     request: Request, account: Account, caller: Caller, draft: Draft, asked: Mapping[str, Any]
 ) -> dict[str, Any]:
-    state, key = request.app.state, draft["key"]
+    state, key = state_of(request), draft["key"]
     if not 1 <= len(key) <= 160 or not key.isprintable():
         raise Turned("bad-body", "the form has no key: load the page again")
     given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
@@ -259,7 +259,7 @@ def _part(answer: dict[str, Any], dataset: str, kind: str) -> Response:
 
 def _new_key(request: Request) -> str:
     """Each form has its own: sent twice, it is charged once."""
-    return str(request.app.state.entropy.token(16).hex())
+    return str(state_of(request).entropy.token(16).hex())
 
 
 def _limits(caller: Caller) -> dict[str, Any]:

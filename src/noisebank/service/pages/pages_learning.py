@@ -13,7 +13,7 @@ from noisebank.audit.report import CANNOT_SEE as LEDGER_CANNOT_SEE
 from noisebank.audit.report import CHAIN_PROVES, JOURNAL_PROVES
 from noisebank.federated.crowd.auditing import CANNOT_SEE, PROVES
 from noisebank.ledger.rpc import RpcChain
-from noisebank.service.gate import EVERYBODY
+from noisebank.service.gate import EVERYBODY, state_of
 from noisebank.service.pages.checking import verified
 from noisebank.service.pages.rendering import by_htmx, fragment, page, templates
 from noisebank.service.problems import Turned
@@ -28,7 +28,7 @@ MOST_LISTED = 60
 @router.get("")
 async def learning(request: Request, caller: Anybody) -> Response:
     """Every task; where there is none, how to make one."""
-    state = request.app.state
+    state = state_of(request)
     found = await state.room.run(state.learning.briefs)
     return page(
         request, "learning.html", title="Learning", here="learning", tasks=found["tasks"][:MOST_LISTED],
@@ -46,7 +46,7 @@ async def task(request: Request, task: str, caller: Anybody, number: Number = No
 @router.get("/{task}/stands")
 async def stands(request: Request, task: str, caller: Anybody) -> Response:
     """Where a task stands now, for a page that is open."""
-    state = request.app.state
+    state = state_of(request)
     facts = await state.room.run(lambda: _of_a_crowd(state, task))
     return fragment(request, "learning_stands.html", task=facts, trouble=state.learning.trouble, live=True)
 
@@ -54,7 +54,7 @@ async def stands(request: Request, task: str, caller: Anybody) -> Response:
 @router.get("/{task}/rounds")
 async def rounds(request: Request, task: str, caller: Anybody) -> Response:
     """The rounds once more: their accuracies may have been measured meanwhile."""
-    state = request.app.state
+    state = state_of(request)
     facts = await state.room.run(lambda: _of_a_crowd(state, task))
     return fragment(request, "learning_rounds.html", task=facts, chosen=None)
 
@@ -62,7 +62,7 @@ async def rounds(request: Request, task: str, caller: Anybody) -> Response:
 @router.get("/{task}/accuracy.json")
 async def accuracy(request: Request, task: str, caller: Anybody) -> Response:
     """Points of the chart: round, accuracy, accuracy with noise."""
-    state = request.app.state
+    state = state_of(request)
     facts = await state.room.run(lambda: _of_a_crowd(state, task))
     return JSONResponse({"points": _points(facts)})
 
@@ -70,7 +70,7 @@ async def accuracy(request: Request, task: str, caller: Anybody) -> Response:
 @router.get("/{task}/verify")
 async def verify(request: Request, task: str, caller: Anybody) -> Response:
     """The whole report at once, for browsers without scripts."""
-    state = request.app.state
+    state = state_of(request)
     facts = await state.room.run(lambda: state.learning.task(task))
     report = await state.checking.once(_verifier(state, facts)[0])
     return await _whole(request, task, caller, None, report)
@@ -79,7 +79,7 @@ async def verify(request: Request, task: str, caller: Anybody) -> Response:
 @router.get("/{task}/verify/events")
 async def watched(request: Request, task: str, caller: Anybody) -> Response:
     """The same while somebody watches."""
-    state = request.app.state
+    state = state_of(request)
     facts = await state.room.run(lambda: state.learning.task(task))
     state.checking.check()
     work, total = _verifier(state, facts)
@@ -93,7 +93,7 @@ async def watched(request: Request, task: str, caller: Anybody) -> Response:
 async def _whole(
     request: Request, task: str, caller: Caller | None, number: int | None, report: Any = None
 ) -> Response:
-    state = request.app.state
+    state = state_of(request)
     may_read = caller is not None and Scope.STATEMENT in caller.scopes
 
     def work() -> dict[str, Any]:

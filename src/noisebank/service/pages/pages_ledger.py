@@ -14,7 +14,7 @@ from noisebank.audit.report import CANNOT_SEE, CHAIN_PROVES, JOURNAL_PROVES, UNS
 from noisebank.ledger.rpc import RpcChain
 from noisebank.path import Account
 from noisebank.service.desk import PAGE
-from noisebank.service.gate import EVERYBODY
+from noisebank.service.gate import EVERYBODY, state_of
 from noisebank.service.pages.anchors import anchors_of
 from noisebank.service.pages.checking import verified
 from noisebank.service.pages.rendering import by_htmx, form_of, fragment, page, templates
@@ -29,13 +29,13 @@ HEAD_FORM = "a head has 64 hexadecimal digits; it is printed by `noisebank state
 @router.get("")
 async def ledger(request: Request, dataset: str, caller: Anybody, cursor: str | None = None) -> Response:
     """The page."""
-    return await _whole(request, request.app.state.desk.account(dataset), cursor)
+    return await _whole(request, state_of(request).desk.account(dataset), cursor)
 
 
 @router.get("/verify")
 async def verify(request: Request, dataset: str, caller: Anybody, head: str = "") -> Response:
     """The whole report at once, for browsers without scripts."""
-    state = request.app.state
+    state = state_of(request)
     account, wrong = state.desk.account(dataset), _wrong_head(head)
     if wrong:
         return await _whole(request, account, None, 422, given={"head": head}, mistakes={"head": wrong})
@@ -46,7 +46,7 @@ async def verify(request: Request, dataset: str, caller: Anybody, head: str = ""
 @router.get("/verify/events")
 async def watched(request: Request, dataset: str, caller: Anybody, head: str = "") -> Response:
     """The same while somebody watches."""
-    state = request.app.state
+    state = state_of(request)
     account, wrong = state.desk.account(dataset), _wrong_head(head)
     state.checking.check()
 
@@ -65,7 +65,7 @@ async def watched(request: Request, dataset: str, caller: Anybody, head: str = "
 @router.post("/receipt")
 async def receipt(request: Request, dataset: str, caller: Anybody, form: Form) -> Response:
     """Whether a receipt is on this ledger."""
-    state, text = request.app.state, form.get("receipt", "").strip()
+    state, text = state_of(request), form.get("receipt", "").strip()
     account = state.desk.account(dataset)
     checked, wrong = _checked(request, text)
     if by_htmx(request):
@@ -86,7 +86,7 @@ def _checked(request: Request, text: str) -> tuple[list[dict[str, Any]], str]:
     found = plain if isinstance(plain, list) else [plain]
     if not found or len(found) > 100 or not all(isinstance(each, dict) for each in found):
         return [], allowed
-    return [request.app.state.desk.check_receipt(each) for each in found], ""
+    return [state_of(request).desk.check_receipt(each) for each in found], ""
 
 
 def _wrong_head(text: str) -> str:
@@ -104,7 +104,7 @@ async def _whole(
     given: dict[str, str] | None = None, mistakes: dict[str, str] | None = None,
     checked: list[dict[str, Any]] | None = None,
 ) -> Response:  # fmt: skip
-    state, chain = request.app.state, request.app.state.desk.bank.ledger
+    state, chain = state_of(request), state_of(request).desk.bank.ledger
     on_chain = isinstance(chain, RpcChain)
 
     def work() -> dict[str, Any]:

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from noisebank.ledger.rpc import RpcChain
 from noisebank.path import Account
 from noisebank.policy import Neighbours
-from noisebank.service.gate import EVERYBODY
+from noisebank.service.gate import EVERYBODY, state_of
 from noisebank.service.pages import plain_words
 from noisebank.service.pages.rendering import page
 from noisebank.service.roles import Caller
@@ -23,7 +23,7 @@ MOST_QUESTIONS = 100
 @router.get("/")
 async def start(request: Request, caller: Anybody) -> Response:
     """Every data set; of an empty bank, how to begin."""
-    state = request.app.state
+    state = state_of(request)
     accounts = state.desk.bank.accounts()
     if not accounts:
         return page(request, "first_run.html", title="An empty bank", here="start", folder=state.settings.bank.name)
@@ -34,7 +34,7 @@ async def start(request: Request, caller: Anybody) -> Response:
 @router.get("/d/{dataset}")
 async def public(request: Request, dataset: str, caller: Anybody) -> Response:
     """The page for the people in the data."""
-    state = request.app.state
+    state = state_of(request)
     account = state.desk.account(dataset)
 
     def work() -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import RedirectResponse, Response
 
-from noisebank.service.gate import MAY_MANAGE, SIGNED_IN
+from noisebank.service.gate import MAY_MANAGE, SIGNED_IN, state_of
 from noisebank.service.pages.rendering import form_of, page
 from noisebank.service.roles import Caller, Part, Scope
 from noisebank.service.routes_sessions import whose
@@ -22,7 +22,7 @@ MOST_LISTED = 200
 @router.get("")
 async def sessions(request: Request, caller: Somebody) -> Response:
     """The page."""
-    access = request.app.state.access
+    access = state_of(request).access
     found = access.sessions(whose(caller))
     people = [each for each in access.people() if each.part is not Part.OWNER] if Scope.MANAGE in caller.scopes else []
     return page(
@@ -34,19 +34,19 @@ async def sessions(request: Request, caller: Somebody) -> Response:
 @router.post("/{id}/end")
 async def end(request: Request, id: str, caller: Somebody, form: Form) -> Response:
     """Ends a session. Who ends the one at hand has to sign in again."""
-    request.app.state.access.end_session_of(whose(caller), id)
+    state_of(request).access.end_session_of(whose(caller), id)
     return RedirectResponse("/sessions", 303)
 
 
 @router.post("/of/{name}/disable")
 async def disable(request: Request, name: str, caller: Owner, form: Form) -> Response:
     """Shuts somebody out."""
-    request.app.state.access.disable(name)
+    state_of(request).access.disable(name)
     return RedirectResponse("/sessions", 303)
 
 
 @router.post("/of/{name}/enable")
 async def enable(request: Request, name: str, caller: Owner, form: Form) -> Response:
     """Lets somebody in again."""
-    request.app.state.access.enable(name)
+    state_of(request).access.enable(name)
     return RedirectResponse("/sessions", 303)

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Request
 from starlette.responses import RedirectResponse, Response
 
 from noisebank.service.access import KEY
-from noisebank.service.gate import COOKIE, EVERYBODY
+from noisebank.service.gate import COOKIE, EVERYBODY, state_of
 from noisebank.service.pages.rendering import form_of, page
 from noisebank.service.problems import Turned
 from noisebank.service.roles import Caller, Part, Person
@@ -28,7 +28,7 @@ async def sign_in(request: Request, caller: Anybody, next: str = "") -> Response
 @router.post("/sign-in")
 async def with_key(request: Request, caller: Anybody, form: Form) -> Response:
     """A key for a session that opens no more than the key does."""
-    state, secret, after = request.app.state, form.get("key", "").strip(), _inside(form.get("next", ""))
+    state, secret, after = state_of(request), form.get("key", "").strip(), _inside(form.get("next", ""))
     found: Caller | None = state.access.caller(secret) if secret.startswith(KEY) else None
     if found is None:
         message = (
@@ -54,7 +54,7 @@ async def with_wallet(request: Request, caller: Anybody, form: Form) -> Response
 @router.post("/sign-out")
 async def sign_out(request: Request, caller: Anybody, form: Form) -> Response:
     """Ends the session, here and in the bank."""
-    request.app.state.access.end_session(request.cookies.get(COOKIE, ""))
+    state_of(request).access.end_session(request.cookies.get(COOKIE, ""))
     made = RedirectResponse("/", 303)
     made.delete_cookie(COOKIE, path="/")
     return made
@@ -63,7 +63,7 @@ async def sign_out(request: Request, caller: Anybody, form: Form) -> Response:
 def _session(
     request: Request, person: Person, after: str, key: str | None = None, wallet: str | None = None
 ) -> Response:
-    state, settings = request.app.state, request.app.state.settings
+    state, settings = state_of(request), state_of(request).settings
     seconds = settings.session_hours * 3600
     secret, _ = state.access.make_session(person.name, seconds, key, wallet)
     made = RedirectResponse(after or _home(request, person), 303)
@@ -74,7 +74,7 @@ def _session(
 
 
 def _home(request: Request, person: Person) -> str:
-    accounts = request.app.state.desk.bank.accounts()
+    accounts = state_of(request).desk.bank.accounts()
     if not accounts:
         return "/"
     where = {Part.OWNER: "/statement", Part.CURATOR: "/statement", Part.ANALYST: "/console", Part.AUDITOR: "/ledger"}

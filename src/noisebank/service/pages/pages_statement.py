@@ -14,7 +14,7 @@ from noisebank.ledger.books import Change
 from noisebank.path import Account
 from noisebank.service import shown
 from noisebank.service.desk import PAGE
-from noisebank.service.gate import MAY_READ_STATEMENTS, run_for
+from noisebank.service.gate import MAY_READ_STATEMENTS, run_for, state_of
 from noisebank.service.pages.cells import maps
 from noisebank.service.pages.downloads import csv_text, download
 from noisebank.service.pages.rendering import page
@@ -33,7 +33,7 @@ EXPORTED_AT_ONCE = 500
 @router.get("")
 async def statement(request: Request, dataset: str, caller: Reader) -> Response:
     """The page."""
-    state = request.app.state
+    state = state_of(request)
     account = state.desk.account(dataset)
     facts = await run_for(request, lambda: _facts(request, account))
     return page(
@@ -45,7 +45,7 @@ async def statement(request: Request, dataset: str, caller: Reader) -> Response:
 @router.get("/curve.json")
 async def curve(request: Request, dataset: str, caller: Reader) -> Response:
     """Points of the chart: numbers, times, spent, without reuse."""
-    state = request.app.state
+    state = state_of(request)
     account = state.desk.account(dataset)
     points = await run_for(request, lambda: state.spendings.of(account).points())
     return JSONResponse({"points": points, "budget": float(account.state.budget)})
@@ -54,7 +54,7 @@ async def curve(request: Request, dataset: str, caller: Reader) -> Response:
 @router.get("/{kind}")
 async def export(request: Request, dataset: str, caller: Reader, kind: str) -> Response:
     """Everything, to take away."""
-    state = request.app.state
+    state = state_of(request)
     account = state.desk.account(dataset)
     if kind == "entries.csv":
         headers = {"content-disposition": f'attachment; filename="{dataset}-entries.csv"'}
@@ -70,21 +70,21 @@ async def export(request: Request, dataset: str, caller: Reader, kind: str) -> R
 
 def _facts(request: Request, account: Account) -> dict[str, Any]:
     state, ledger = account.state, account.ledger
-    spending: Spending = request.app.state.spendings.of(account)
+    spending: Spending = state_of(request).spendings.of(account)
     points = spending.points()
-    people = [each for each in request.app.state.access.people() if each.part is Part.ANALYST]
+    people = [each for each in state_of(request).access.people() if each.part is Part.ANALYST]
     views = {account.analyst(person.name): account.view(person.name) for person in people}
     changes = ledger.books.changes(account.id)
     return {
         "state": state, "spending": spending, "points": points, "maps": maps(account),
-        "newest": request.app.state.desk.statement_page(account, PAGE // 2),
+        "newest": state_of(request).desk.statement_page(account, PAGE // 2),
         "queries": _top(spending.queries.values()), "analysts": _analysts(spending, views, people, account),
         "kinds": _top(spending.kinds.values()), "halves": [spending.whole, spending.part],
         "share": account.share(state.spent), "left": state.left, "epsilon": account.epsilon,
         "budgets": account.budgets,
         "naive": Precision(spending.all.naive), "saved": spending.all.saved, "life": spending.life(time.time()),
         "questions_left": spending.questions_left(), "changes": [_change(each) for each in changes[::-1][:20]],
-        "raised": _pending(changes, time.time()), "head": request.app.state.desk.head(),
+        "raised": _pending(changes, time.time()), "head": state_of(request).desk.head(),
     }  # fmt: skip
 
 
@@ -148,7 +148,7 @@ def _entries(request: Request, account: Account) -> Iterator[str]:
     head = ["time", "block", "id", "analyst", "sql", "about", "case", "wanted", "cost", "spent", "cube", "version"]
     yield csv_text(head, [])
     while found := books.page(account.id, done, done + EXPORTED_AT_ONCE):
-        request.app.state.gate.check_again(request)
+        state_of(request).gate.check_again(request)
         rows = []
         for each in found:
             asked, plain = account.vault.request(each.id), shown.entry(done, each)

@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from noisebank import __version__
 from noisebank.digests import keccak
 from noisebank.errors import NoisebankError
-from noisebank.service.gate import COOKIE, sent_from_elsewhere
+from noisebank.service.gate import COOKIE, sent_from_elsewhere, state_of
 from noisebank.service.pages import drawing, plain_words
 from noisebank.service.problems import Problem, Turned
 from noisebank.service.roles import Caller, Scope
@@ -48,7 +48,7 @@ def page(request: Request, template: str, status: int = 200, **facts: Any) -> HT
     """A whole page."""
     caller: Caller | None = request.scope["state"].get("caller")
     secret, new = _form_secret(request)
-    bank = request.app.state.desk.bank
+    bank = state_of(request).desk.bank
     facts = {"dataset": None, "here": ""} | facts
     text = templates().get_template(template).render(
         caller=caller, may={scope.value for scope in caller.scopes} if caller else set(), scopes=Scope,
@@ -57,7 +57,7 @@ def page(request: Request, template: str, status: int = 200, **facts: Any) -> HT
     )  # fmt: skip
     made = HTMLResponse(text, status, {"cache-control": "no-store"})
     if new:
-        secure = request.app.state.settings.secure_cookies
+        secure = state_of(request).settings.secure_cookies
         made.set_cookie(FORM_COOKIE, secret, httponly=True, samesite="strict", secure=secure, path="/")
     return made
 
@@ -85,7 +85,7 @@ def _form_secret(request: Request) -> tuple[str, bool]:
     """The session's or the visitor's secret, and whether it is new."""
     known = request.cookies.get(COOKIE) if request.scope["state"].get("caller") else None
     known = known or request.cookies.get(FORM_COOKIE)
-    return (known, False) if known else (request.app.state.entropy.token(18).hex(), True)
+    return (known, False) if known else (state_of(request).entropy.token(18).hex(), True)
 
 
 async def form_of(request: Request) -> dict[str, str]:
@@ -114,7 +114,7 @@ def problem_page(request: Request, problem: Problem, body: dict[str, Any], heade
     kept = {name: value for name, value in headers.items() if name not in ("www-authenticate", "cache-control")}
     if "caller" not in request.scope["state"]:  # no route, so nobody has looked who it is
         with suppress(NoisebankError):
-            request.app.state.gate.caller(request)
+            state_of(request).gate.caller(request)
     if problem.name == "not-signed-in":
         where = f"/sign-in?next={quoted(request.url.path)}"
         if by_htmx(request):
