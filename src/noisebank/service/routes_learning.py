@@ -1,4 +1,4 @@
-"""What is learned under this bank's eyes, for anyone: tasks, rounds, verdicts, reputations, spending."""
+"""API routes for everybody about federated learning: tasks, rounds, verdicts, reputations, spending."""
 
 from __future__ import annotations
 

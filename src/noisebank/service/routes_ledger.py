@@ -1,4 +1,4 @@
-"""The ledger, for anyone: entries, head, the journal to check elsewhere, receipts."""
+"""API routes for everybody about the ledger: entries, head, journal, receipts; and the statement for its readers."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ async def statement(
     """The account's balance and history, with the questions: for its owner and its curator."""
     state = state_of(request)
     tag = state.desk.statement_tag(dataset, cursor, limit)
-    if tag in [each.strip() for each in request.headers.get("if-none-match", "").split(",")]:
+    if tag in [known.strip() for known in request.headers.get("if-none-match", "").split(",")]:
         return Response(status_code=304, headers={"etag": tag})
-    found = await run_for(request, lambda: state.desk.statement(dataset, cursor, limit))
-    return JSONResponse(found, headers={"etag": tag, "cache-control": "private, no-cache"})
+    facts = await run_for(request, lambda: state.desk.statement(dataset, cursor, limit))
+    return JSONResponse(facts, headers={"etag": tag, "cache-control": "private, no-cache"})

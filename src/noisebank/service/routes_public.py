@@ -1,4 +1,4 @@
-"""What everybody may read: health, data sets, the API's own description."""
+"""API routes for everybody: health, readiness, data sets; the caller's own identity; and metrics for operators."""
 
 from __future__ import annotations
 

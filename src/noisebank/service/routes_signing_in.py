@@ -1,4 +1,4 @@
-"""Sign-in with a wallet (EIP-4361): a nonce, a signed message, a session."""
+"""API routes for sign-in with a wallet (EIP-4361): a nonce, a signed message, a session; and sign-out."""
 
 from __future__ import annotations
 
@@ -24,36 +24,36 @@ Somebody = Annotated[Caller, Depends(SIGNED_IN)]
 async def nonce(request: Request, given: NonceIn, caller: Anybody) -> Response:
     """A nonce for one sign-in, and the message to sign with it."""
     state = state_of(request)
-    made, expires = state.access.make_nonce(state.settings.nonce_seconds)
-    text = message_to_sign(
-        state.settings.domain, state.settings.address, given.address, state.desk.bank.ledger.chain_id, made, time.time()
-    )
-    return JSONResponse({"nonce": made, "expires": expires, "message": text}, headers={"cache-control": "no-store"})
+    settings, chain_id = state.settings, state.desk.bank.ledger.chain_id
+    value, expires = state.access.make_nonce(settings.nonce_seconds)
+    text = message_to_sign(settings.domain, settings.address, given.address, chain_id, value, time.time())
+    return JSONResponse({"nonce": value, "expires": expires, "message": text}, headers={"cache-control": "no-store"})
 
 
 @router.post("", name="sign_in", response_model=Session)
 async def sign_in(request: Request, given: SignInIn, caller: Anybody) -> Response:
     """A session for whoever the wallet belongs to. Each nonce works once."""
     person = wallet_holder(request, given.message, given.signature)
-    state, settings = state_of(request), state_of(request).settings
-    token, made = state.access.make_session(person.name, settings.session_hours * 3600, wallet=person.wallet)
+    state = state_of(request)
+    seconds = state.settings.session_hours * 3600
+    token, session = state.access.make_session(person.name, seconds, wallet=person.wallet)
     return JSONResponse(
-        {"token": token, "expires": made.expires, "name": person.name, "role": person.part.value},
+        {"token": token, "expires": session.expires, "name": person.name, "role": person.part.value},
         headers={"cache-control": "no-store"},
     )
 
 
 def wallet_holder(request: Request, message: str, signature: str) -> Person:
-    """Whose wallet has signed this message, for us, now, for the first time."""
-    state, settings = state_of(request), state_of(request).settings
-    said = read_sign_in(message, signature)
-    if not state.access.use_nonce(said.nonce):
+    """Return whose wallet has signed this message, for this service, now, with an unused nonce; raises otherwise."""
+    state = state_of(request)
+    settings, parsed = state.settings, read_sign_in(message, signature)
+    if not state.access.use_nonce(parsed.nonce):
         raise Turned("bad-signature", "this nonce is not ours, was used already, or has expired: ask for a new one")
     check_sign_in(
-        said, settings.domain, settings.address, state.desk.bank.ledger.chain_id, time.time(), settings.skew_seconds,
+        parsed, settings.domain, settings.address, state.desk.bank.ledger.chain_id, time.time(), settings.skew_seconds,
         settings.nonce_seconds,
     )  # fmt: skip
-    person: Person | None = state.access.person_with(said.address)
+    person = state.access.person_with(parsed.address)
     if person is None:
         raise Turned("not-allowed", "nobody here has this wallet; ask the owner to add it")
     return person
@@ -63,6 +63,6 @@ def wallet_holder(request: Request, message: str, signature: str) -> Person:
 async def sign_out(request: Request, caller: Somebody) -> Response:
     """Ends the session that this request came with. Keys are not sessions: revoke those."""
     state_of(request).access.end_session(secret_of(request) or "")
-    made = Response(status_code=204)
-    made.delete_cookie(COOKIE, path="/")
-    return made
+    response = Response(status_code=204)
+    response.delete_cookie(COOKIE, path="/")
+    return response
