@@ -65,15 +65,8 @@ def read_sign_in(message: str, signature: str) -> SignIn:
     if _signer(digest, signature) != address:
         raise Turned("bad-signature", "the signature is not of the address in the message")
     times = [None if fields[name] is None else _time(fields[name]) for name in ("expires", "not_before")]
-    return SignIn(
-        address,
-        fields["domain"],
-        fields["uri"],
-        int(fields["chain_id"]),
-        fields["nonce"],
-        _time(fields["issued"]),
-        *times,
-    )
+    chain_id, issued = int(fields["chain_id"]), _time(fields["issued"])
+    return SignIn(address, fields["domain"], fields["uri"], chain_id, fields["nonce"], issued, *times)
 
 
 def check_sign_in(said: SignIn, domain: str, origin: str, chain_id: int, now: float, skew: float, age: float) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import Any
 
 from noisebank.errors import NoisebankError
 from noisebank.ledger.anchoring import Anchor, find_anchors
@@ -22,6 +23,14 @@ class Anchored:
     chain_id: int
     anchors: tuple[tuple[Anchor, bool], ...]
     trouble: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as the ledger page shows it."""
+        anchors = [
+            {"number": anchor.number, "block": anchor.block, "transaction": anchor.transaction, "agrees": agrees}
+            for anchor, agrees in self.anchors
+        ]
+        return {"chain_id": self.chain_id, "anchors": anchors, "trouble": self.trouble}
 
 
 def anchors_of(state: ServiceState) -> Anchored | None:

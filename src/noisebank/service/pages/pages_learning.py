@@ -1,4 +1,4 @@
-"""What is learned under this bank's eyes, for anyone: tasks, rounds, verdicts, reputations, spending, and Verify."""
+"""Pages for everybody about federated learning: tasks, rounds, verdicts, reputations, spending, and Verify."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from noisebank.audit.report import CANNOT_SEE as LEDGER_CANNOT_SEE
 from noisebank.audit.report import CHAIN_PROVES, JOURNAL_PROVES
 from noisebank.federated.crowd.auditing import CANNOT_SEE, PROVES
 from noisebank.ledger.rpc import RpcChain
-from noisebank.service.gate import EVERYBODY, state_of
+from noisebank.service.gate import EVERYBODY, ServiceState, state_of
 from noisebank.service.pages.checking import verified
 from noisebank.service.pages.rendering import by_htmx, fragment, page, templates
 from noisebank.service.problems import Turned
@@ -27,25 +27,25 @@ MOST_LISTED = 60
 
 @router.get("")
 async def learning(request: Request, caller: Anybody) -> Response:
-    """Every task; where there is none, how to make one."""
+    """Show every task; if there is none, how to make one."""
     state = state_of(request)
-    found = await state.room.run(state.learning.briefs)
+    listed = await state.room.run(state.learning.briefs)
     return page(
-        request, "learning.html", title="Learning", here="learning", tasks=found["tasks"][:MOST_LISTED],
-        more=max(0, len(found["tasks"]) - MOST_LISTED), trouble=found["trouble"], folder=state.settings.bank.name,
+        request, "learning.html", title="Learning", here="learning", tasks=listed["tasks"][:MOST_LISTED],
+        more=max(0, len(listed["tasks"]) - MOST_LISTED), trouble=listed["trouble"], folder=state.settings.bank.name,
         configured=state.learning.crowd is not None,
     )  # fmt: skip
 
 
 @router.get("/{task}")
 async def task(request: Request, task: str, caller: Anybody, number: Number = None) -> Response:
-    """One task."""
+    """Show one task."""
     return await _whole(request, task, caller, number)
 
 
 @router.get("/{task}/stands")
 async def stands(request: Request, task: str, caller: Anybody) -> Response:
-    """Where a task stands now, for a page that is open."""
+    """Show the current phase of a task, for a page that is open."""
     state = state_of(request)
     facts = await state.room.run(lambda: _of_a_crowd(state, task))
     return fragment(request, "learning_stands.html", task=facts, trouble=state.learning.trouble, live=True)
@@ -53,7 +53,7 @@ async def stands(request: Request, task: str, caller: Anybody) -> Response:
 
 @router.get("/{task}/rounds")
 async def rounds(request: Request, task: str, caller: Anybody) -> Response:
-    """The rounds once more: their accuracies may have been measured meanwhile."""
+    """Show the rounds again: their accuracies may have been measured meanwhile."""
     state = state_of(request)
     facts = await state.room.run(lambda: _of_a_crowd(state, task))
     return fragment(request, "learning_rounds.html", task=facts, chosen=None)
@@ -61,7 +61,7 @@ async def rounds(request: Request, task: str, caller: Anybody) -> Response:
 
 @router.get("/{task}/accuracy.json")
 async def accuracy(request: Request, task: str, caller: Anybody) -> Response:
-    """Points of the chart: round, accuracy, accuracy with noise."""
+    """Return the points of the chart: round, accuracy, accuracy with noise."""
     state = state_of(request)
     facts = await state.room.run(lambda: _of_a_crowd(state, task))
     return JSONResponse({"points": _points(facts)})
@@ -69,16 +69,16 @@ async def accuracy(request: Request, task: str, caller: Anybody) -> Response:
 
 @router.get("/{task}/verify")
 async def verify(request: Request, task: str, caller: Anybody) -> Response:
-    """The whole report at once, for browsers without scripts."""
+    """Show the whole report at once, for browsers without scripts."""
     state = state_of(request)
     facts = await state.room.run(lambda: state.learning.task(task))
     report = await state.checking.once(_verifier(state, facts)[0])
-    return await _whole(request, task, caller, None, report)
+    return await _whole(request, task, caller, None, report.plain())
 
 
 @router.get("/{task}/verify/events")
 async def watched(request: Request, task: str, caller: Anybody) -> Response:
-    """The same while somebody watches."""
+    """Stream the progress of the verifier, then its report."""
     state = state_of(request)
     facts = await state.room.run(lambda: state.learning.task(task))
     state.checking.check()
@@ -91,7 +91,7 @@ async def watched(request: Request, task: str, caller: Anybody) -> Response:
 
 
 async def _whole(
-    request: Request, task: str, caller: Caller | None, number: int | None, report: Any = None
+    request: Request, task: str, caller: Caller | None, number: int | None, report: dict[str, Any] | None = None
 ) -> Response:
     state = state_of(request)
     may_read = caller is not None and Scope.STATEMENT in caller.scopes
@@ -103,7 +103,7 @@ async def _whole(
         chosen = number or max((row["round"] for row in facts["rounds"] if row["submitted"]), default=0)
         return {
             "task": facts,
-            "best": max([10, *(each["reputation"] for each in facts["members_now"])]),
+            "best": max([10, *(member["reputation"] for member in facts["members_now"])]),
             "chosen": state.learning.round(task, chosen) if chosen else None,
         }
 
@@ -121,16 +121,16 @@ async def _whole(
     )  # fmt: skip
 
 
-def _of_a_crowd(state: Any, task: str) -> dict[str, Any]:
-    """A task that has rounds."""
-    found: dict[str, Any] = state.learning.task(task)
-    if found["kind"] != "crowd":
+def _of_a_crowd(state: ServiceState, task: str) -> dict[str, Any]:
+    """Return a task that has rounds; raises not-found for other kinds."""
+    facts = state.learning.task(task)
+    if facts["kind"] != "crowd":
         raise Turned("not-found", "this task has no rounds")
-    return found
+    return facts
 
 
 def _points(facts: dict[str, Any]) -> list[list[float | None]]:
-    """From the model that all began with to the newest average; measured ones only."""
+    """Return the measured points, from the initial model to the newest average."""
     first: list[list[float | None]] = [[0, facts["initial_accuracy"], None]] if facts["rounds"][:1] else []
     if facts["rounds"] and facts["rounds"][0]["round"] != 1:
         first = []
@@ -138,8 +138,8 @@ def _points(facts: dict[str, Any]) -> list[list[float | None]]:
     return [point for point in first + rows if point[1] is not None]
 
 
-def _verifier(state: Any, facts: dict[str, Any]) -> tuple[Callable[[Callable[[int], None]], Any], int]:
-    """What Verify runs for a task, and in how many steps."""
+def _verifier(state: ServiceState, facts: dict[str, Any]) -> tuple[Callable[[Callable[[int], None]], Any], int]:
+    """Return what Verify runs for a task, and in how many steps."""
     if facts["kind"] == "sgd":
         bank = state.desk.bank
         return partial(verified, bank, None), bank.head().number + 1
@@ -152,5 +152,8 @@ def _verifier(state: Any, facts: dict[str, Any]) -> tuple[Callable[[Callable[[in
 
 def _report(facts: dict[str, Any], report: Any) -> str:
     template = "learning_report.html" if facts["kind"] == "crowd" else "report_part.html"
-    found = templates().get_template(template)
-    return found.render(report=report, mine=facts["id"], proves=PROVES, cannot_see=CANNOT_SEE)
+    return (
+        templates()
+        .get_template(template)
+        .render(report=report.plain(), mine=facts["id"], proves=PROVES, cannot_see=CANNOT_SEE)
+    )
