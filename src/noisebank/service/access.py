@@ -31,7 +31,8 @@ MOST_KNOWN, MOST_SESSIONS, MOST_NONCES = 10_000, 100, 100_000
 KEY, SESSION = "nbk_", "nbs_"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 PERSON = "p.name, p.role, p.wallet, p.must_sign, p.made, p.disabled"
-LIVE = """FROM sessions s JOIN people p ON p.name = s.person LEFT JOIN keys k ON k.id = s.key AND k.person = s.person
+LIVE = """FROM sessions s JOIN people p ON p.name = s.person
+LEFT JOIN keys k ON k.id = s.key AND k.person = s.person
 WHERE s.expires > :now AND p.disabled IS NULL AND (s.wallet = p.wallet
     OR (k.id IS NOT NULL AND k.revoked IS NULL AND (k.expires IS NULL OR k.expires > :now)))"""
 """A session is only valid together with the key or wallet that it was made with."""
@@ -251,8 +252,8 @@ class Access:
         """Return who holds a key that is not revoked, and when it expires; caches it."""
         changes = self._changes
         row = self._database.fetch_row(
-            f"SELECT k.id, k.scopes, k.expires, k.revoked, {PERSON} FROM keys k JOIN people p ON p.name = k.person "
-            "WHERE k.digest = ? AND p.disabled IS NULL",
+            f"SELECT k.id, k.scopes, k.expires, k.revoked, {PERSON} "
+            "FROM keys k JOIN people p ON p.name = k.person WHERE k.digest = ? AND p.disabled IS NULL",
             (_digest(secret),),
         )
         if row is None or row[3] is not None:

@@ -51,12 +51,12 @@ Send a key as `Authorization: Bearer nbk_...`. Whatever spends needs an `Idempot
 class Application(FastAPI):
     """FastAPI, and beside it a fast path for requests for answers. Both are wrapped in the middleware."""
 
-    short: FrontDoor
+    fast_path: FrontDoor
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if routes_asking.ShortCut.takes(scope):
             scope["app"] = self
-            await self.short(scope, receive, send)
+            await self.fast_path(scope, receive, send)
         else:
             await super().__call__(scope, receive, send)
 
@@ -80,8 +80,8 @@ def make_app(
         log.flush()
 
     app = Application(
-        title="noisebank", version=__version__, description=ABOUT, lifespan=lifespan, openapi_url="/v1/openapi.json",
-        docs_url=None, redoc_url=None, redirect_slashes=False,
+        title="noisebank", version=__version__, description=ABOUT, lifespan=lifespan,
+        openapi_url="/v1/openapi.json", docs_url=None, redoc_url=None, redirect_slashes=False,
     )  # fmt: skip
     state = cast(ServiceState, app.state)
     state.settings, state.log, state.metrics, state.entropy = settings, log, metrics, entropy
@@ -104,7 +104,7 @@ def make_app(
         "for_people": lambda path: bare_problem() if wants_page(path) else None,
     }  # fmt: skip
     app.add_middleware(FrontDoor, **options)
-    app.short = FrontDoor(routes_asking.ShortCut(handlers), **options)
+    app.fast_path = FrontDoor(routes_asking.ShortCut(handlers), **options)
     return app
 
 

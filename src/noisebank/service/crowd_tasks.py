@@ -119,12 +119,12 @@ class CrowdTasks:
 
         registry = self._opened()
 
-        def receipts(books: TaskBooks) -> list[str]:
+        def list_unpaid(books: TaskBooks) -> list[str]:
             terms = stored_terms(books, self.store)
             return unpaid(registry.node, terms, books) if terms else ["the terms are not stored here"]
 
         try:
-            return verify_task(registry, self.store, id, None, progress, receipts)
+            return verify_task(registry, self.store, id, None, progress, list_unpaid)
         except NodeError as error:
             raise BadLedger(str(error)) from None
 

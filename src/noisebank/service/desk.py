@@ -181,7 +181,8 @@ class Desk:
         entries = [
             {
                 "id": entry.id, "time": entry.time, "analyst": entry.analyst, "sql": entry.sql, "case": entry.case.name,
-                "cost": shown.amount(entry.cost), "spent": shown.amount(entry.spent), "published": entry.published,
+                "cost": shown.amount(entry.cost), "spent": shown.amount(entry.spent),
+                "published": entry.published,
             }
             for entry in reversed(whole.entries[start:stop])
         ]  # fmt: skip

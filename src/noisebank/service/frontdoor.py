@@ -17,6 +17,7 @@ from noisebank.entropy import Entropy
 from noisebank.service.logs import Log
 from noisebank.service.metrics import Metrics
 from noisebank.service.problems import MEDIA, Turned, body_of
+from noisebank.service.roles import Caller
 
 SAFE = {
     b"x-content-type-options": b"nosniff",
@@ -53,7 +54,7 @@ class FrontDoor:
         state["request"] = request
         status, begun = 500, False
 
-        async def sending(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             nonlocal status, begun
             if message["type"] == "http.response.start":
                 status, begun = message["status"], True
@@ -63,18 +64,18 @@ class FrontDoor:
             await send(message)
 
         try:
-            await self._app(scope, self._bounded(scope, receive), sending)
+            await self._app(scope, self._bounded(scope, receive), send_with_headers)
         except Exception as error:
             if begun:
                 self._log.failure(request, error)
             else:
-                await self.fail(error, request, sending, scope["path"])
+                await self.fail(error, request, send_with_headers, scope["path"])
         finally:
             route = _route(scope)
             took = time.perf_counter() - began
             self._metrics.requests.labels(route, str(status)).inc()
             self._metrics.seconds.labels(route).observe(took)
-            caller = state.get("caller")
+            caller: Caller | None = state.get("caller")
             self._log.line(
                 "request", request=request, method=scope["method"], route=route, status=status,
                 ms=round(took * 1e3, 2), who=caller.person.name if caller else None, key=caller.key if caller else None,
@@ -107,7 +108,7 @@ class FrontDoor:
             raise Turned("too-large", f"a request's body has at most {self._max_body} bytes")
         seen = 0
 
-        async def receiving() -> Message:
+        async def receive_bounded() -> Message:
             nonlocal seen
             message = await receive()
             seen += len(message.get("body", b""))
@@ -115,7 +116,7 @@ class FrontDoor:
                 raise Turned("too-large", f"a request's body has at most {self._max_body} bytes")
             return message
 
-        return receiving
+        return receive_bounded
 
 
 def _route(scope: Scope) -> str:

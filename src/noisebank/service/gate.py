@@ -96,13 +96,13 @@ class Gate:
         Work that was charged is finished even if access ends meanwhile; the owner can read its answer.
         """
 
-        def checked() -> Result:
+        def run_checked() -> Result:
             self.check_again(request)
             result = work()
             self.check_again(request)
             return result
 
-        return checked
+        return run_checked
 
 
 async def run_for(request: Request, work: Callable[[], Result]) -> Result:

@@ -47,23 +47,23 @@ Limit = Annotated[int, Query(ge=1, le=MOST_ROWS)]
 
 
 @router.post("/quotes", name="quote", response_model=QuoteOut)
-async def quote(request: Request, dataset: str, asked: WishIn, caller: Quoter) -> Response:
+async def quote(request: Request, dataset: str, body: WishIn, caller: Quoter) -> Response:
     """What an answer would cost now. Free, and opens no data."""
     state = state_of(request)
-    return JSONResponse(await run_for(request, lambda: state.desk.quote(dataset, caller, asked)))
+    return JSONResponse(await run_for(request, lambda: state.desk.quote(dataset, caller, body)))
 
 
-async def answer(request: Request, dataset: str, asked: AskIn, caller: Asker, key: IdempotencyKey) -> Response:
+async def answer(request: Request, dataset: str, body: AskIn, caller: Asker, key: IdempotencyKey) -> Response:
     """An answer: reserved on the ledger, measured, sealed, published, shown. The same key gives the same answer."""
     state = state_of(request)
     clock = Clock(time.time(), state.settings.skew_seconds)
 
     def work() -> bytes:
-        result = state.desk.ask(dataset, caller, asked, key, clock)
+        result = state.desk.ask(dataset, caller, body, key, clock)
         state.metrics.answers.labels(dataset, "several" if isinstance(result, Answers) else result.case.name).inc()
         return shown.spelled(result)
 
-    is_slow = len(asked.sql) > LONG or state.desk.account(dataset).cubes.numbers  # to parse; to plan
+    is_slow = len(body.sql) > LONG or state.desk.account(dataset).cubes.numbers  # to parse; to plan
     guarded = state.gate.still_open(request, work)
     return Response(await (state.room.run if is_slow else state.room.walk)(guarded), media_type="application/json")
 

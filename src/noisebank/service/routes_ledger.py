@@ -42,9 +42,9 @@ async def journal(request: Request, caller: Anybody) -> Response:
 
 
 @router.post("/receipts/check", name="check", response_model=Checked)
-async def check(request: Request, given: ReceiptIn, caller: Anybody) -> Response:
+async def check(request: Request, body: ReceiptIn, caller: Anybody) -> Response:
     """Whether a receipt is on this ledger, in the block that it names."""
-    return JSONResponse(state_of(request).desk.check_receipt(given.receipt))
+    return JSONResponse(state_of(request).desk.check_receipt(body.receipt))
 
 
 @router.get("/datasets/{dataset}/entries", name="entries", response_model=Entries)

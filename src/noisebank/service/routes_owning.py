@@ -25,9 +25,9 @@ async def people(request: Request, caller: Owner) -> Response:
 
 
 @router.post("", name="add", response_model=PersonOut, status_code=201)
-async def add(request: Request, given: PersonIn, caller: Owner) -> Response:
+async def add(request: Request, body: PersonIn, caller: Owner) -> Response:
     """Somebody new. Analysts may ask once they have a limit."""
-    person = state_of(request).access.add_person(given.name, Part(given.role), given.wallet, given.must_sign)
+    person = state_of(request).access.add_person(body.name, Part(body.role), body.wallet, body.must_sign)
     return JSONResponse(_person(request, person), 201)
 
 
@@ -38,19 +38,19 @@ async def person(request: Request, name: str, caller: Owner) -> Response:
 
 
 @router.put("/{name}/wallet", name="wallet", response_model=PersonOut)
-async def wallet(request: Request, name: str, given: WalletIn, caller: Owner) -> Response:
+async def wallet(request: Request, name: str, body: WalletIn, caller: Owner) -> Response:
     """Gives somebody a wallet to sign in with, or takes it away. Sessions made with another one end."""
-    return JSONResponse(_person(request, state_of(request).access.set_wallet(name, given.wallet)))
+    return JSONResponse(_person(request, state_of(request).access.set_wallet(name, body.wallet)))
 
 
 @router.put("/{name}/limits/{dataset}", name="limit", response_model=ViewOut)
-async def limit(request: Request, name: str, dataset: str, given: LimitIn, caller: Owner) -> Response:
+async def limit(request: Request, name: str, dataset: str, body: LimitIn, caller: Owner) -> Response:
     """How much somebody may learn from a data set. Signed by the owner's key on the ledger. Less ends sessions."""
     state, person = state_of(request), _there(request, name)
 
     def work() -> dict[str, Any]:
         before = state.desk.limits(person)
-        view = state.desk.set_limit(dataset, person, given.epsilon)
+        view = state.desk.set_limit(dataset, person, body.epsilon)
         now = state.desk.limits(person)
         if any(now[account] < units for account, units in before.items()):
             state.access.end_sessions(person.name)
@@ -79,11 +79,11 @@ async def keys(request: Request, name: str, caller: Owner) -> Response:
 
 
 @router.post("/{name}/keys", name="make_key", response_model=NewKey, status_code=201)
-async def make_key(request: Request, name: str, given: KeyIn, caller: Owner) -> Response:
+async def make_key(request: Request, name: str, body: KeyIn, caller: Owner) -> Response:
     """A new key. Its secret is shown this once and kept nowhere."""
-    scopes = None if given.scopes is None else [Scope(scope) for scope in given.scopes]
-    seconds = None if given.days is None else given.days * DAY
-    secret, key = state_of(request).access.make_key(name, scopes, given.label, seconds)
+    scopes = None if body.scopes is None else [Scope(scope) for scope in body.scopes]
+    seconds = None if body.days is None else body.days * DAY
+    secret, key = state_of(request).access.make_key(name, scopes, body.label, seconds)
     return JSONResponse({**key.to_json(), "secret": secret}, 201, {"cache-control": "no-store"})
 
 

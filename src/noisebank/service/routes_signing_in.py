@@ -21,19 +21,19 @@ Somebody = Annotated[Caller, Depends(SIGNED_IN)]
 
 
 @router.post("/nonce", name="nonce", response_model=NonceOut)
-async def nonce(request: Request, given: NonceIn, caller: Anybody) -> Response:
+async def nonce(request: Request, body: NonceIn, caller: Anybody) -> Response:
     """A nonce for one sign-in, and the message to sign with it."""
     state = state_of(request)
     settings, chain_id = state.settings, state.desk.bank.ledger.chain_id
     value, expires = state.access.make_nonce(settings.nonce_seconds)
-    text = message_to_sign(settings.domain, settings.address, given.address, chain_id, value, time.time())
+    text = message_to_sign(settings.domain, settings.address, body.address, chain_id, value, time.time())
     return JSONResponse({"nonce": value, "expires": expires, "message": text}, headers={"cache-control": "no-store"})
 
 
 @router.post("", name="sign_in", response_model=Session)
-async def sign_in(request: Request, given: SignInIn, caller: Anybody) -> Response:
+async def sign_in(request: Request, body: SignInIn, caller: Anybody) -> Response:
     """A session for whoever the wallet belongs to. Each nonce works once."""
-    person = wallet_holder(request, given.message, given.signature)
+    person = wallet_holder(request, body.message, body.signature)
     state = state_of(request)
     seconds = state.settings.session_hours * 3600
     token, session = state.access.make_session(person.name, seconds, wallet=person.wallet)
@@ -49,10 +49,10 @@ def wallet_holder(request: Request, message: str, signature: str) -> Person:
     settings, parsed = state.settings, read_sign_in(message, signature)
     if not state.access.use_nonce(parsed.nonce):
         raise Turned("bad-signature", "this nonce is not ours, was used already, or has expired: ask for a new one")
+    chain_id = state.desk.bank.ledger.chain_id
     check_sign_in(
-        parsed, settings.domain, settings.address, state.desk.bank.ledger.chain_id, time.time(), settings.skew_seconds,
-        settings.nonce_seconds,
-    )  # fmt: skip
+        parsed, settings.domain, settings.address, chain_id, time.time(), settings.skew_seconds, settings.nonce_seconds
+    )
     person = state.access.person_with(parsed.address)
     if person is None:
         raise Turned("not-allowed", "nobody here has this wallet; ask the owner to add it")

@@ -57,18 +57,18 @@ class Checking:
             )
 
     async def follow(self, verify: Verify[Found], total: int, show: Callable[[Found], str]) -> AsyncIterator[bytes]:
-        """Yield events: `progress` with done and total, then `report` with the verdict as HTML, or `trouble`."""
+        """Yield the events progress (done, total), then report (with the verdict as HTML) or trouble."""
         self.check()
         steps = {"done": 0, "total": max(1, total)}
         watched = True
 
-        def progress(done: int) -> None:
+        def report_progress(done: int) -> None:
             steps["done"] = done
             if not watched or self._closed:
                 raise Gone
 
         self._waiting += 1
-        work = asyncio.get_running_loop().run_in_executor(self._threads, lambda: verify(progress))
+        work = asyncio.get_running_loop().run_in_executor(self._threads, lambda: verify(report_progress))
         work.add_done_callback(lambda done: done.cancelled() or done.exception())
         try:
             while not work.done():

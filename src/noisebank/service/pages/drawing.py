@@ -47,30 +47,29 @@ def interval(value: float, low: float, high: float, stddev: float) -> Markup:
     left, right = min(low, value - 3.2 * spread), max(high, value + 3.2 * spread)
     width, base, top = 640.0, 96.0, 12.0
 
-    def across(point: float) -> float:
+    def x_of(point: float) -> float:
         return 12 + (point - left) / (right - left) * (width - 24)
 
-    def bell(start: float, stop: float) -> str:
+    def bell_points(start: float, stop: float) -> str:
         points = [start + (stop - start) * step / 60 for step in range(61)]
         return " ".join(
-            f"{across(x):.1f},{base - (base - top) * exp(-0.5 * ((x - value) / spread) ** 2):.1f}" for x in points
+            f"{x_of(x):.1f},{base - (base - top) * exp(-0.5 * ((x - value) / spread) ** 2):.1f}" for x in points
         )
 
-    shade = f"{across(low):.1f},{base} {bell(low, high)} {across(high):.1f},{base}"
-    title = f"The true value lies between {number(low, stddev)} and {number(high, stddev)} with 95% confidence"
+    shade = f"{x_of(low):.1f},{base} {bell_points(low, high)} {x_of(high):.1f},{base}"
+    ends = f"{number(low, stddev)} and {number(high, stddev)}"
+    title = f"The true value lies between {ends} with 95% confidence"
     parts = [
         f'<svg class="interval" viewBox="0 0 {width:.0f} 132" role="img" aria-label="{escape(title)}">',
-        f'<polygon class="likely" points="{shade}"/><polyline class="bell" points="{bell(left, right)}"/>',
+        f'<polygon class="likely" points="{shade}"/><polyline class="bell" points="{bell_points(left, right)}"/>',
         f'<line class="axis" x1="12" x2="{width - 12}" y1="{base}" y2="{base}"/>',
-        f'<line class="answer" x1="{across(value):.1f}" x2="{across(value):.1f}" y1="{top}" y2="{base}"/>',
+        f'<line class="answer" x1="{x_of(value):.1f}" x2="{x_of(value):.1f}" y1="{top}" y2="{base}"/>',
     ]
     for tick in ticks(left, right, 6):
-        parts.append(
-            f'<line class="axis" x1="{across(tick):.1f}" x2="{across(tick):.1f}" y1="{base}" y2="{base + 5}"/>'
-        )
+        parts.append(f'<line class="axis" x1="{x_of(tick):.1f}" x2="{x_of(tick):.1f}" y1="{base}" y2="{base + 5}"/>')
         label = number(tick)
-        parts.append(f'<text class="tick" x="{across(tick):.1f}" y="{base + 20}" text-anchor="middle">{label}</text>')
-    parts.append(f'<line class="span" x1="{across(low):.1f}" x2="{across(high):.1f}" y1="{base}" y2="{base}"/>')
+        parts.append(f'<text class="tick" x="{x_of(tick):.1f}" y="{base + 20}" text-anchor="middle">{label}</text>')
+    parts.append(f'<line class="span" x1="{x_of(low):.1f}" x2="{x_of(high):.1f}" y1="{base}" y2="{base}"/>')
     return Markup("".join(parts) + "</svg>")
 
 
@@ -86,29 +85,30 @@ def bars(groups: Sequence[Mapping[str, Any]], title: str) -> Markup:
     row, side, width = 26, 150.0, 640.0
     scale = (width - side - 16) / (high - low)
 
-    def across(point: float) -> float:
+    def x_of(point: float) -> float:
         return side + (point - low) * scale
 
     height = row * len(drawn) + 28
     parts = [f'<svg class="bars" viewBox="0 0 {width:.0f} {height}" role="img" aria-label="{escape(title)}">']
     for tick in ticks(low, high, 6):
-        parts.append(f'<line class="grid" x1="{across(tick):.1f}" x2="{across(tick):.1f}" y1="0" y2="{height - 24}"/>')
+        parts.append(f'<line class="grid" x1="{x_of(tick):.1f}" x2="{x_of(tick):.1f}" y1="0" y2="{height - 24}"/>')
         label = number(tick)
-        parts.append(f'<text class="tick" x="{across(tick):.1f}" y="{height - 8}" text-anchor="middle">{label}</text>')
+        parts.append(f'<text class="tick" x="{x_of(tick):.1f}" y="{height - 8}" text-anchor="middle">{label}</text>')
     for line, (label, value, least, most) in enumerate(drawn):
         middle = line * row + row / 2
-        start, stop = sorted((across(0.0), across(value)))
+        start, stop = sorted((x_of(0.0), x_of(value)))
         name = label if len(label) <= 22 else label[:21] + "…"
         error = (most - least) / 4 or None
-        whole = f"{label}: {number(value, error)}, 95% between {number(least, error)} and {number(most, error)}"
+        ends = f"{number(least, error)} and {number(most, error)}"
+        whole = f"{label}: {number(value, error)}, 95% between {ends}"
         parts.append(
             f"<g><title>{escape(whole)}</title>"
             f'<text class="label" x="{side - 10}" y="{middle + 5:.1f}" text-anchor="end">{escape(name)}</text>'
             f'<rect class="bar" x="{start:.1f}" y="{middle - 8:.1f}" width="{max(stop - start, 0.5):.1f}" height="16"/>'
-            f'<path class="error" d="M{across(least):.1f} {middle - 5:.1f}v10m0-5H{across(most):.1f}'
+            f'<path class="error" d="M{x_of(least):.1f} {middle - 5:.1f}v10m0-5H{x_of(most):.1f}'
             f'm0-5v10"/></g>'
         )
-    parts.append(f'<line class="axis" x1="{across(0.0):.1f}" x2="{across(0.0):.1f}" y1="0" y2="{height - 24}"/>')
+    parts.append(f'<line class="axis" x1="{x_of(0.0):.1f}" x2="{x_of(0.0):.1f}" y1="0" y2="{height - 24}"/>')
     return Markup("".join(parts) + "</svg>")
 
 
@@ -126,22 +126,22 @@ def lines(curves: Sequence[tuple[str, Sequence[float]]], across_to: float, limit
     limit = None if limit is None or limit > 4 * most > 0 else limit  # far above: it would flatten the curves
     top = max(limit or 0.0, most) * 1.06 or 1.0
 
-    def down(value: float) -> float:
+    def y_of(value: float) -> float:
         return (height - foot) - value / top * (height - foot - 8)
 
     parts = [f'<svg class="lines" viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="{escape(title)}">']
     for tick in ticks(0.0, top, 5):
-        parts.append(f'<line class="grid" x1="{left}" x2="{width}" y1="{down(tick):.1f}" y2="{down(tick):.1f}"/>')
-        parts.append(f'<text class="tick" x="{left - 8}" y="{down(tick) + 4:.1f}" text-anchor="end">{tick:.3g}</text>')
+        parts.append(f'<line class="grid" x1="{left}" x2="{width}" y1="{y_of(tick):.1f}" y2="{y_of(tick):.1f}"/>')
+        parts.append(f'<text class="tick" x="{left - 8}" y="{y_of(tick) + 4:.1f}" text-anchor="end">{tick:.3g}</text>')
     for tick in ticks(0.0, across_to, 6):
         x = left + tick / (across_to or 1.0) * (width - left - 10)
         parts.append(f'<text class="tick" x="{x:.1f}" y="{height - 8}" text-anchor="middle">{number(tick)}</text>')
     if limit is not None:
-        parts.append(f'<line class="limit" x1="{left}" x2="{width}" y1="{down(limit):.1f}" y2="{down(limit):.1f}"/>')
+        parts.append(f'<line class="limit" x1="{left}" x2="{width}" y1="{y_of(limit):.1f}" y2="{y_of(limit):.1f}"/>')
     for name, values in curves:
         count = max(1, len(values) - 1)
         points = " ".join(
-            f"{left + index / count * (width - left - 10):.1f},{down(value):.1f}" for index, value in enumerate(values)
+            f"{left + index / count * (width - left - 10):.1f},{y_of(value):.1f}" for index, value in enumerate(values)
         )
         parts.append(f'<polyline class="line {escape(name)}" points="{points}"/>')
     return Markup("".join(parts) + "</svg>")

@@ -175,8 +175,8 @@ async def _whole(
 
     facts = await run_for(request, work)
     return page(
-        request, "console.html", status, title=f"Ask {account.name}", dataset=account.name, here="console", draft=draft,
-        answer=answer, refusal=refusal, key=_new_key(request), live=False, again=False,
+        request, "console.html", status, title=f"Ask {account.name}", dataset=account.name, here="console",
+        draft=draft, answer=answer, refusal=refusal, key=_new_key(request), live=False, again=False,
         wallet=caller.person.wallet, **_limits(caller), **facts,
     )  # fmt: skip
 
@@ -208,9 +208,7 @@ def _answered(
     if draft["max_cost"]:
         values["max_cost"] = draft["max_cost"]
     if draft["signature"]:
-        values["agreed"] = {
-            "max_cost_units": draft["max_cost_units"], "deadline": draft["deadline"], "signature": draft["signature"]
-        }  # fmt: skip
+        values["agreed"] = {name: draft[name] for name in ("max_cost_units", "deadline", "signature")}
     try:
         body = AskIn.model_validate(values)
     except ValidationError:

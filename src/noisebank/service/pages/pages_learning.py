@@ -10,8 +10,8 @@ from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from noisebank.audit.report import CANNOT_SEE as LEDGER_CANNOT_SEE
-from noisebank.audit.report import CHAIN_PROVES, JOURNAL_PROVES
-from noisebank.federated.crowd.auditing import CANNOT_SEE, PROVES
+from noisebank.audit.report import CHAIN_PROVES, JOURNAL_PROVES, Report
+from noisebank.federated.crowd.auditing import CANNOT_SEE, PROVES, TaskReport
 from noisebank.ledger.rpc import RpcChain
 from noisebank.service.gate import EVERYBODY, ServiceState, state_of
 from noisebank.service.pages.checking import verified
@@ -68,11 +68,11 @@ async def accuracy(request: Request, task: str, caller: Anybody) -> Response:
 
 
 @router.get("/{task}/verify")
-async def verify(request: Request, task: str, caller: Anybody) -> Response:
+async def show_verification(request: Request, task: str, caller: Anybody) -> Response:
     """Show the whole report at once, for browsers without scripts."""
     state = state_of(request)
     facts = await state.room.run(lambda: state.learning.task(task))
-    report = await state.checking.once(_verifier(state, facts)[0])
+    report: TaskReport | Report = await state.checking.once(_verifier(state, facts)[0])
     return await _whole(request, task, caller, None, report.plain())
 
 
@@ -116,8 +116,8 @@ async def _whole(
         request, "learning_crowd.html" if crowd else "learning_sgd.html", title=facts["task"]["name"] or "A task",
         here="learning", report=report, trouble=state.learning.trouble, live=False, on_chain=on_chain,
         proves=PROVES if crowd else CHAIN_PROVES if on_chain else JOURNAL_PROVES,
-        cannot_see=CANNOT_SEE if crowd else LEDGER_CANNOT_SEE, head=state.desk.head(), mine=facts["task"]["id"],
-        **facts,
+        cannot_see=CANNOT_SEE if crowd else LEDGER_CANNOT_SEE, head=state.desk.head(),
+        mine=facts["task"]["id"], **facts,
     )  # fmt: skip
 
 
@@ -144,13 +144,13 @@ def _verifier(state: ServiceState, facts: dict[str, Any]) -> tuple[Callable[[Cal
         bank = state.desk.bank
         return partial(verified, bank, None), bank.head().number + 1
 
-    def rerun(progress: Callable[[int], None]) -> Any:
+    def rerun_task(progress: Callable[[int], None]) -> Any:
         return state.learning.verify(facts["id"], lambda done, total: progress(done))
 
-    return rerun, facts["rounds_finished"]
+    return rerun_task, facts["rounds_finished"]
 
 
-def _report(facts: dict[str, Any], report: Any) -> str:
+def _report(facts: dict[str, Any], report: TaskReport | Report) -> str:
     template = "learning_report.html" if facts["kind"] == "crowd" else "report_part.html"
     return (
         templates()

@@ -33,7 +33,7 @@ async def ledger(request: Request, dataset: str, caller: Anybody, cursor: str | 
 
 
 @router.get("/verify")
-async def verify(request: Request, dataset: str, caller: Anybody, head: str = "") -> Response:
+async def show_verification(request: Request, dataset: str, caller: Anybody, head: str = "") -> Response:
     """Show the whole report at once, for browsers without scripts."""
     state = state_of(request)
     account, wrong = state.desk.account(dataset), _wrong_head(head)
@@ -50,7 +50,7 @@ async def watched(request: Request, dataset: str, caller: Anybody, head: str = "
     account, wrong = state.desk.account(dataset), _wrong_head(head)
     state.checking.check()
 
-    async def events() -> AsyncIterator[bytes]:
+    async def encode_events() -> AsyncIterator[bytes]:
         if wrong:
             yield f"event: mistake\ndata: {json.dumps({'detail': wrong})}\n\n".encode()
             return
@@ -59,7 +59,7 @@ async def watched(request: Request, dataset: str, caller: Anybody, head: str = "
         async for event in state.checking.follow(verify, bank.head().number + 1, lambda it: _report(it, account)):
             yield event
 
-    return StreamingResponse(events(), media_type="text/event-stream", headers={"cache-control": "no-store"})
+    return StreamingResponse(encode_events(), media_type="text/event-stream", headers={"cache-control": "no-store"})
 
 
 @router.post("/receipt")

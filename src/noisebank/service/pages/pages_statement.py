@@ -78,12 +78,14 @@ def _facts(request: Request, account: Account) -> dict[str, Any]:
         "state": state_facts(state), "points": spending.points(),
         "maps": [_map_facts(heat_map) for heat_map in maps(account)],
         "newest": parts.desk.statement_page(account, PAGE // 2), "total": spending.all.to_facts(),
-        "queries": _top(spending.queries.values()), "analysts": _analysts(spending, people, account),
-        "kinds": _top(spending.kinds.values()), "halves": [spending.whole.to_facts(), spending.part.to_facts()],
-        "cases": spending.cases, "share": account.share(state.spent), "left": state.left, "epsilon": account.epsilon,
+        "queries": _top(spending.queries.values()), "kinds": _top(spending.kinds.values()),
+        "analysts": _analysts(spending, people, account),
+        "halves": [spending.whole.to_facts(), spending.part.to_facts()], "cases": spending.cases,
+        "share": account.share(state.spent), "left": state.left, "epsilon": account.epsilon,
         "delta": float(account.policy.delta), "budgets": {"raised": budgets.raised, "lowered": budgets.lowered},
-        "naive": Precision(spending.all.naive), "saved": spending.all.saved, "life": spending.life(time.time()),
-        "questions_left": spending.questions_left(), "changes": [_change(change) for change in changes[::-1][:20]],
+        "naive": Precision(spending.all.naive), "saved": spending.all.saved,
+        "life": spending.life(time.time()), "questions_left": spending.questions_left(),
+        "changes": [_change(change) for change in changes[::-1][:20]],
         "raised": _pending(changes, time.time()), "head": parts.desk.head(),
     }  # fmt: skip
 
@@ -172,10 +174,10 @@ def _plain(spending: Spending) -> dict[str, Any]:
     """Return the content of statement.json."""
     account, state = spending.account, spending.account.state
 
-    def rows(found: Any) -> list[dict[str, Any]]:
+    def rows_to_json(totals: Iterable[Row]) -> list[dict[str, Any]]:
         return [
             {"name": row.name, "asked": row.asked, "paid": row.paid, "cost": shown.amount(row.cost),
-             "without_reuse": shown.amount(Precision(row.naive))} for row in found
+             "without_reuse": shown.amount(Precision(row.naive))} for row in totals
         ]  # fmt: skip
 
     return {
@@ -183,10 +185,11 @@ def _plain(spending: Spending) -> dict[str, Any]:
         "spent": shown.amount(state.spent), "left": shown.amount(state.left),
         "share": account.share(state.spent), "epsilon": account.epsilon, "delta": float(account.policy.delta),
         "raised": account.budgets.raised, "lowered": account.budgets.lowered,
-        "cases": dict(spending.cases), "by_query": rows(spending.queries.values()),
-        "by_analyst": rows(spending.analysts.values()), "by_kind": rows(spending.kinds.values()),
-        "by_part": rows([spending.whole, spending.part]), "owner": state.owner, "curator": state.curator,
-        "raise_delay_seconds": state.raise_delay, "paused": state.paused, "version": state.version,
+        "cases": dict(spending.cases), "by_query": rows_to_json(spending.queries.values()),
+        "by_analyst": rows_to_json(spending.analysts.values()),
+        "by_kind": rows_to_json(spending.kinds.values()),
+        "by_part": rows_to_json([spending.whole, spending.part]),
+        "owner": state.owner, "curator": state.curator, "raise_delay_seconds": state.raise_delay, "paused": state.paused, "version": state.version,
         "changes": [_change(change) for change in account.ledger.books.changes(account.id)],
         "cells": [heat_map.plain() for heat_map in maps(account, whole=True)],
     }  # fmt: skip

@@ -58,8 +58,10 @@ def number(value: float | None, error: float | None = None) -> str:
 def amount(value: Precision | float | str) -> str:
     """Return a precision with four digits.
 
-    >>> amount(Precision(15_402_300_000_000_000)), amount("3.37523"), amount(Precision(0)), amount(2e-9)
-    ('0.0154', '3.375', '0', 'under 0.000001')
+    >>> amount(Precision(15_402_300_000_000_000)), amount("3.37523")
+    ('0.0154', '3.375')
+    >>> amount(Precision(0)), amount(2e-9)
+    ('0', 'under 0.000001')
     """
     if 0 < float(value) < 1e-6:
         return "under 0.000001"

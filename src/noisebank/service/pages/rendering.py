@@ -31,15 +31,28 @@ STATIC = HERE / "static"
 FORM_COOKIE = "noisebank_form"
 """Cookie of visitors without a session; the token of their forms is made from it."""
 DRAW = SimpleNamespace(
-    gauge=drawing.gauge, progress=drawing.progress, interval=drawing.interval, bars=drawing.bars, lines=drawing.lines,
+    gauge=drawing.gauge,
+    progress=drawing.progress,
+    interval=drawing.interval,
+    bars=drawing.bars,
+    lines=drawing.lines,
     heat=drawing.heat,
-)  # fmt: skip
+)
 SAY = SimpleNamespace(
-    word=plain_words.word, sentence=plain_words.sentence, number=plain_words.number, amount=plain_words.amount,
-    count=plain_words.count, epsilon=plain_words.epsilon, times=plain_words.times, percent=plain_words.percent,
-    when=plain_words.when, stamp=plain_words.stamp, span=plain_words.span, short=plain_words.short,
+    word=plain_words.word,
+    sentence=plain_words.sentence,
+    number=plain_words.number,
+    amount=plain_words.amount,
+    count=plain_words.count,
+    epsilon=plain_words.epsilon,
+    times=plain_words.times,
+    percent=plain_words.percent,
+    when=plain_words.when,
+    stamp=plain_words.stamp,
+    span=plain_words.span,
+    short=plain_words.short,
     ether=plain_words.ether,
-)  # fmt: skip
+)
 """What templates may call."""
 
 
@@ -47,8 +60,8 @@ SAY = SimpleNamespace(
 def templates() -> Environment:
     """Return the templates: everything is escaped, and an unknown name is an error."""
     environment = Environment(
-        loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True, auto_reload=False,
+        loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True, auto_reload=False,
     )  # fmt: skip
     environment.globals |= {"static": static_address, "draw": DRAW, "say": SAY, "version": __version__}
     environment.filters |= {"path": lambda text: quoted(str(text), safe="")}

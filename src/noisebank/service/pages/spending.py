@@ -54,8 +54,8 @@ class Row:
     def to_facts(self) -> dict[str, Any]:
         """Return the sums as templates show them."""
         return {
-            "name": self.name, "asked": self.asked, "paid": self.paid, "cost": self.cost, "saved": self.saved,
-            "last": self.last,
+            "name": self.name, "asked": self.asked, "paid": self.paid, "cost": self.cost,
+            "saved": self.saved, "last": self.last,
         }  # fmt: skip
 
 
