@@ -189,7 +189,8 @@ def _plain(spending: Spending) -> dict[str, Any]:
         "by_analyst": rows_to_json(spending.analysts.values()),
         "by_kind": rows_to_json(spending.kinds.values()),
         "by_part": rows_to_json([spending.whole, spending.part]),
-        "owner": state.owner, "curator": state.curator, "raise_delay_seconds": state.raise_delay, "paused": state.paused, "version": state.version,
+        "owner": state.owner, "curator": state.curator,
+        "raise_delay_seconds": state.raise_delay, "paused": state.paused, "version": state.version,
         "changes": [_change(change) for change in account.ledger.books.changes(account.id)],
         "cells": [heat_map.plain() for heat_map in maps(account, whole=True)],
     }  # fmt: skip
