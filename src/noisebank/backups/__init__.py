@@ -1,1 +1,1 @@
-"""Backups: a bank copied while it is in use, and put back only after every check."""
+"""Backups: `making` copies a bank while it is in use, `restoring` puts a copy back after every check."""
