@@ -107,8 +107,8 @@ class Compared:
         for anchor in anchors:
             if history.digest(anchor.number) != anchor.head:
                 raise Tampered(
-                    f"block {anchor.number} was anchored on {where} (transaction {anchor.transaction[:12]}) and is "
-                    "not in this history: it was cut, replaced by an old copy, or rewritten"
+                    f"block {anchor.number} was anchored on {where} (transaction {anchor.transaction[:12]}) and "
+                    "is not in this history: it was cut, replaced by an old copy, or rewritten"
                 )
             self.pinned = max(self.pinned, anchor.number)
         newest = max(anchor.number for anchor in anchors)

@@ -173,7 +173,8 @@ def _journal_report(history: JournalHistory | None, compared: Compared, problem:
     if compared.pinned < 0:
         unseen = UNSEEN_TAIL
     else:
-        unseen = f"whether blocks after block {compared.pinned}, the newest that was compared, were cut off or replaced"
+        newest = f"block {compared.pinned}, the newest that was compared"
+        unseen = f"whether blocks after {newest}, were cut off or replaced"
     return _report(
         problem,
         compared,

@@ -128,15 +128,15 @@ def _from_journal(room: Path, manifest: Manifest, asked: Asked, old: Path | None
     if not newest.replaced and not (newest.newer and asked.head == history.replay.head.digest.hex()):
         ended = datetime.fromtimestamp(history.replay.time, UTC)
         warnings.append(
-            f"The books end with block {history.newest} of {ended:%Y-%m-%d %H:%M} UTC. What was answered after that "
-            "is not in them: its budget can be spent a second time. If a newer journal exists anywhere, give it with "
-            "--journal; compare with a pinned head (--head) or anchors (--anchors); otherwise lower the budget by what "
-            "may have been spent since"
+            f"The books end with block {history.newest} of {ended:%Y-%m-%d %H:%M} UTC. What was answered after "
+            "that is not in them: its budget can be spent a second time. If a newer journal exists anywhere, give it "
+            "with --journal; compare with a pinned head (--head) or anchors (--anchors); otherwise lower the budget by "
+            "what may have been spent since"
         )
     if checked.lost:
         warnings.append(
-            f"{len(checked.lost)} answers were published after the vault was copied. They are lost and will never be "
-            "measured again: their budget stays spent"
+            f"{len(checked.lost)} answers were published after the vault was copied. They are lost and will never "
+            "be measured again: their budget stays spent"
         )
     if given_up:
         warnings.append(
@@ -267,7 +267,8 @@ def _move_vault(room: Path, manifest: Manifest, asked: Asked) -> None:
     database can be filled."""
     target = asked.vault or (IN_A_FILE if manifest.facts["vault"] == "file" else os.environ.get(VARIABLE))
     if target is None:
-        what = f"this vault was in a database: say which empty one with --vault or {VARIABLE}, or --vault {IN_A_FILE}"
+        choices = f"say which empty one with --vault or {VARIABLE}, or --vault {IN_A_FILE}"
+        what = f"this vault was in a database: {choices}"
         raise BadRequest("vault", "nothing", what)
     if target == IN_A_FILE:
         return

@@ -196,8 +196,9 @@ class Books:
         return self._contract.event_values(*log)
 
     def _reserved(
-        self, block: int, time: int, account: bytes, id: bytes, query: bytes, analyst: bytes, about: int, cube: int,
-        case: int, wanted: int, fresh: int, reused: int, spent: int, used: int, charged: Sequence[tuple[int, int, int]],
+        self, block: int, time: int, account: bytes, id: bytes, query: bytes, analyst: bytes, about: int,
+        cube: int, case: int, wanted: int, fresh: int, reused: int, spent: int, used: int,
+        charged: Sequence[tuple[int, int, int]],
     ) -> None:  # fmt: skip
         """Enters a reservation; parameters are the event's arguments in their order. Amounts become `Precision` only
         where they are stored: a busy ledger enters thousands of these per second."""

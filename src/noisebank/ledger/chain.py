@@ -110,7 +110,7 @@ class Chain(ABC):
     def open_account(self, opening: Opening) -> bytes:
         """Opens an account for the owner; returns its id."""
         event = self._transact(
-            Role.OWNER, "open_account", self._key(Role.CURATOR).address, opening.unit.value, opening.budget.units,
+            Role.OWNER, "open_account", self.address(Role.CURATOR), opening.unit.value, opening.budget.units,
             opening.policy, opening.data, opening.raise_delay,
         )  # fmt: skip
         account = event.arguments["account"]
