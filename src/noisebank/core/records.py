@@ -1,4 +1,4 @@
-"""What is known about a query: cases, paid records, and points of its bridge."""
+"""Values about released answers that ledger, vault and planning share: cases, paid records, points of a bridge."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from noisebank.core.units import GridValue, Precision
 
 
 class Case(Enum):
-    """How a request relates to what is recorded; the values are the contract's."""
+    """How a request relates to the recorded answers; the values are the contract's."""
 
     FIRST = 1
     REPEAT = 2
