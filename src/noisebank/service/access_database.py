@@ -1,4 +1,4 @@
-"""The SQLite file behind `access`: its tables, their migration, and locked reads and writes."""
+"""The SQLite file behind `auth`: its tables, their migration, and locked reads and writes."""
 
 from __future__ import annotations
 

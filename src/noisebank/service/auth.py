@@ -1,4 +1,4 @@
-"""People, their API keys, sessions and wallets, and one-use nonces; for `gate` and `noisebank key`.
+"""People, their API keys, sessions and wallets, and one-use nonces; for `authenticator` and `noisebank key`.
 
 Secrets are stored as digests only. What roles and scopes there are is in `roles`, the tables in `access_database`.
 """

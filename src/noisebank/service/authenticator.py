@@ -1,7 +1,7 @@
 """Authentication, scopes and rate limits of requests, for the API and the web pages.
 
 Each route declares the scope that it needs as a dependency (`MAY_ASK`, ...); a test reads these declarations. What
-people, keys and sessions there are is kept by `access`. `state_of` gives handlers the parts of the application.
+people, keys and sessions there are is kept by `auth`. `state_of` gives handlers the parts of the application.
 """
 
 from __future__ import annotations

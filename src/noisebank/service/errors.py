@@ -1,6 +1,6 @@
 """Every way a request can fail, in one table: RFC 9457 problems with stable types.
 
-`Turned` is raised by the service itself; errors of the bank are mapped by their type. A test holds the docs to the
+`ApiError` is raised by the service itself; errors of the bank are mapped by their type. A test holds the docs to the
 table, and the client reads it to raise the same errors.
 """
 

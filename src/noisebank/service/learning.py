@@ -1,6 +1,6 @@
 """Federated learning tasks for the API and the pages: of a crowd, and of devices charged on this bank's ledger.
 
-Joins `crowd_tasks` and `sgd_tasks`.
+Joins `blockfl_tasks` and `fedsgd_tasks`.
 """
 
 from __future__ import annotations

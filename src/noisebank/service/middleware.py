@@ -1,6 +1,6 @@
 """ASGI middleware: gives every request an id, a bounded body, security headers, metrics and a log line.
 
-Whatever fails becomes a problem (see `problems`), or an error page at addresses of the web pages.
+Whatever fails becomes a problem (see `service.errors`), or an error page at addresses of the web pages.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ class FrontDoor:
             caller: Caller | None = state.get("caller")
             self._log.line(
                 "request", request=request, method=scope["method"], route=route, status=status,
-                ms=round(took * 1e3, 2), who=caller.person.name if caller else None, key=caller.key if caller else None,
-                problem=state.get("problem"),
+                ms=round(took * 1e3, 2), who=caller.person.name if caller else None,
+                key=caller.key if caller else None, problem=state.get("problem"),
             )  # fmt: skip
 
     async def fail(self, error: Exception, request: str, send: Send, path: str = "") -> None:

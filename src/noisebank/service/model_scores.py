@@ -1,6 +1,6 @@
 """Accuracy of each round's model on test examples that the operator chooses (setting `learning_test`).
 
-Measured once per model, on a thread beside the requests. Used by `crowd_tasks`.
+Measured once per model, on a thread beside the requests. Used by `blockfl_tasks`.
 """
 
 from __future__ import annotations

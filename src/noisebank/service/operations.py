@@ -1,7 +1,7 @@
 """Operations on a bank that both the HTTP API and the web pages offer.
 
-Each method returns plain dictionaries as the API shows them (see `wire`); `ask` alone returns an answer, which
-`shown` encodes. Who may call what is decided before, by `gate`.
+Each method returns plain dictionaries as the API shows them (see `schemas`); `ask` alone returns an answer, which
+`serializers` encodes. Who may call what is decided before, by `authenticator`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Roles, scopes, and the records of people, keys and sessions. `access` stores them, `gate` checks them."""
+"""Roles, scopes, and the records of people, keys and sessions. `auth` stores them, `authenticator` checks them."""
 
 from __future__ import annotations
 

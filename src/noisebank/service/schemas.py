@@ -1,6 +1,6 @@
 """Pydantic models of requests and responses: the API's description (openapi.json) comes from these.
 
-Amounts are exact decimals, as text. Responses are built by `desk` and `shown`, and not validated again.
+Amounts are exact decimals, as text. Responses are built by `operations` and `serializers`, and not validated again.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Encodes what the bank returns (answers, quotes, ledger entries) as JSON for the API and the pages.
 
-Builds plain dictionaries in the form of the models in `wire`, which do not check them: this is the hot path.
+Builds plain dictionaries in the form of the models in `schemas`, which do not check them: this is the hot path.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The web pages: Jinja templates, a little htmx, and SVG drawn by the server; `rendering` has the common parts.
 
-One module per page, `pages_*`. What a page does is done by `service.desk`, as for the API.
+One module per page. What a page does is done by `service.operations`, as for the API.
 """
 
 from __future__ import annotations

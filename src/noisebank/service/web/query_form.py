@@ -1,6 +1,6 @@
 """The console's form: turns its fields into a request, and mistakes into messages at the fields they are about.
 
-Nothing that was typed is lost: the form goes back into the page as it came. `pages_console` shows it.
+Nothing that was typed is lost: the form goes back into the page as it came. `web.console` shows it.
 """
 
 from __future__ import annotations
