@@ -20,10 +20,9 @@ from assurance.report import Finding
 from noisebank.account.account import Account
 from noisebank.bank.bank import Bank, create_bank
 from noisebank.core.entropy import workload
-from noisebank.core.records import Case
+from noisebank.core.records import WHOLE_WEIGHT, Case
 from noisebank.core.units import Precision
 from noisebank.ledger.protocol import Reservation
-from noisebank.planning.linear import WHOLE
 from noisebank.planning.prefix import Prefix
 from noisebank.planning.serving import Served, serve, statistic_of
 from noisebank.queries.query import Question
@@ -114,7 +113,7 @@ def spend(made: tuple[Reservation, ...]) -> int:
     for one in made:
         for run in one.runs:
             for place in range(run.start, run.stop):
-                cells[place] += -(-one.fresh.units * run.weight // WHOLE)
+                cells[place] += -(-one.fresh.units * run.weight // WHOLE_WEIGHT)
     return max(cells) + sum(one.fresh.units for one in made if not one.cube)
 
 

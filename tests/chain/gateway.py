@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from contract.node import Node
+from noisebank.core.records import CellRun
 from noisebank.core.units import Precision
 from noisebank.ledger.chain_config import Where
-from noisebank.ledger.protocol import Claim, Opening, Role, Run, Unit
+from noisebank.ledger.protocol import Claim, Opening, Role, Unit
 from noisebank.ledger.rpc import RpcChain, deploy
 from noisebank.ledger.signing import Key
 
@@ -55,7 +56,7 @@ def claim(
     limit: int = 10**9,
     analyst: bytes = bytes(32),
     cube: int = 0,
-    runs: tuple[Run, ...] = (),
+    runs: tuple[CellRun, ...] = (),
 ) -> Claim:
     asked = word(10**6 + id if query is None else query)
     return Claim(account, word(id), asked, analyst, 1, Precision(wanted), Precision(limit), cube, runs)

@@ -36,10 +36,11 @@ from noisebank.core.errors import (
     PriceMoved,
     ViewExhausted,
 )
+from noisebank.core.records import CellRun
 from noisebank.core.units import Precision
 from noisebank.ledger.abi import anchors, budget_ledger
 from noisebank.ledger.chain_config import Where, read_where, write_where
-from noisebank.ledger.protocol import Role, Run, Seal
+from noisebank.ledger.protocol import Role, Seal
 from noisebank.ledger.rpc import RpcChain, deploy
 from noisebank.ledger.signing import Key
 from noisebank.verifier.verification import verify_chain
@@ -91,7 +92,7 @@ def test_a_chain_decides_what_the_embedded_one_decides(chain: RpcChain) -> None:
     for id in range(1, 40):
         cube = dice.choice([0, 0, 1])
         start = dice.randrange(8)
-        runs = (Run(start, dice.randrange(start, 8) + 1, dice.choice([2**31, 2**32])),) if cube else ()
+        runs = (CellRun(start, dice.randrange(start, 8) + 1, dice.choice([2**31, 2**32])),) if cube else ()
         values = {"query": dice.randrange(4), "analyst": dice.choice([bytes(32), word(9)]), "cube": cube, "runs": runs}
         seen = []
         for ledger, account in ledgers:
@@ -354,12 +355,12 @@ def test_a_raise_after_its_expiry(chain: RpcChain, node: Node) -> None:
 
 
 RUNS = {
-    "unsorted": ((Run(4, 6), Run(0, 2)), "runs overlap"),
-    "overlapping": ((Run(0, 4), Run(3, 6)), "runs overlap"),
-    "empty": ((Run(3, 3),), "empty run"),
-    "out of range": ((Run(0, 9),), "run out of range"),
+    "unsorted": ((CellRun(4, 6), CellRun(0, 2)), "runs overlap"),
+    "overlapping": ((CellRun(0, 4), CellRun(3, 6)), "runs overlap"),
+    "empty": ((CellRun(3, 3),), "empty run"),
+    "out of range": ((CellRun(0, 9),), "run out of range"),
     "none": ((), "no runs"),
-    "weightless": ((Run(0, 2, 0),), "weight out of range"),
+    "weightless": ((CellRun(0, 2, 0),), "weight out of range"),
 }
 
 
@@ -376,7 +377,7 @@ def test_bad_runs(chain: RpcChain, kind: str) -> None:
 def test_other_bad_claims(chain: RpcChain) -> None:
     account = chain.open_account(opening(100))
     for bad, kind, reason in [
-        (claim(account, 1, 10, cube=1, runs=(Run(0, 1),)), LedgerRefused, "undeclared cube"),
+        (claim(account, 1, 10, cube=1, runs=(CellRun(0, 1),)), LedgerRefused, "undeclared cube"),
         (claim(account, 1, 10, analyst=word(4)), LedgerRefused, "analyst without a limit"),
         (claim(account, 1, 101), BudgetExhausted, "costs"),
         (claim(account, 1, 10, limit=9), PriceMoved, "more than the agreed"),

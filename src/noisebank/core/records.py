@@ -4,8 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from noisebank.core.units import GridValue, Precision
+
+WHOLE_WEIGHT = 2**32
+"""A run of this weight is charged the whole fresh precision: the contract's constant of the same name."""
+
+
+class CellRun(NamedTuple):
+    """Cells [start, stop) of a cube with one whole weight.
+
+    In a query each cell is counted `weight` times; as a charge it pays fresh * weight / 2^32, rounded up.
+    """
+
+    start: int
+    stop: int
+    weight: int = WHOLE_WEIGHT
 
 
 class Case(Enum):

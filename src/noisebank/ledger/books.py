@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from noisebank.core.records import Case, Record
+from noisebank.core.records import WHOLE_WEIGHT, Case, CellRun, Record
 from noisebank.core.units import NOTHING, Precision
 from noisebank.ledger.abi import Contract, Signature
 from noisebank.ledger.chunks import Pieces
 from noisebank.ledger.evm import Event, Log
-from noisebank.ledger.protocol import THE_OWNER, WHOLE_WEIGHT, AccountState, Claim, Reservation, Run, Unit, View
+from noisebank.ledger.protocol import THE_OWNER, AccountState, Claim, Reservation, Unit, View
 
-RecordKey = tuple[bytes, int, int, bytes, tuple[Run, ...]]
+RecordKey = tuple[bytes, int, int, bytes, tuple[CellRun, ...]]
 """Account, version, cube, query, runs: the contract keeps one list of records for each."""
 
 Measured = tuple[int, int, bool]
@@ -125,7 +125,9 @@ class Books:
         """Returns the best precision at which an analyst has an answer to a query by plain reuse, in this version."""
         return self._delivered.get((account, self._version(account), analyst, query), NOTHING)
 
-    def records(self, account: bytes, query: bytes, cube: int = 0, runs: tuple[Run, ...] = ()) -> tuple[Record, ...]:
+    def records(
+        self, account: bytes, query: bytes, cube: int = 0, runs: tuple[CellRun, ...] = ()
+    ) -> tuple[Record, ...]:
         """Returns the paid answers to a query in the present version, by rising precision."""
         return tuple(self._records.get((account, self._version(account), cube, query, runs), ()))
 
@@ -187,7 +189,7 @@ class Books:
         return state.version if state else 1
 
     @staticmethod
-    def _charge_cells(cube: Pieces, fresh: int, runs: Sequence[Run]) -> None:
+    def _charge_cells(cube: Pieces, fresh: int, runs: Sequence[CellRun]) -> None:
         for run in runs:
             cube.add(run.start, run.stop, -(-fresh * run.weight // WHOLE_WEIGHT))
 
@@ -204,7 +206,7 @@ class Books:
         where they are stored: a busy ledger enters thousands of these per second."""
         version = self._accounts[account].version
         before, measurements = self._money[account]
-        runs = tuple([Run(*run) for run in charged])
+        runs = tuple([CellRun(*run) for run in charged])
         records = self._records[account, version, cube, query, runs]
         target = Precision(wanted)
         fresh_precision = target if fresh == wanted else Precision(fresh)

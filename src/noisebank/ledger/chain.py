@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from noisebank.core.errors import BadBank, LedgerRefused, Tampered
-from noisebank.core.records import Record
+from noisebank.core.records import CellRun, Record
 from noisebank.ledger.abi import Value
 from noisebank.ledger.books import Books
 from noisebank.ledger.evm import Event
-from noisebank.ledger.protocol import AccountState, Claim, Head, Opening, Reservation, Role, Run, Seal, View
+from noisebank.ledger.protocol import AccountState, Claim, Head, Opening, Reservation, Role, Seal, View
 from noisebank.ledger.signing import Key
 
 
@@ -97,7 +97,9 @@ class Chain(ABC):
         """Returns all reservations of an account, oldest first."""
         return self.books.reservations(account)
 
-    def records(self, account: bytes, query: bytes, cube: int = 0, runs: tuple[Run, ...] = ()) -> tuple[Record, ...]:
+    def records(
+        self, account: bytes, query: bytes, cube: int = 0, runs: tuple[CellRun, ...] = ()
+    ) -> tuple[Record, ...]:
         """Returns the paid answers to a query in this version of the table, by rising precision."""
         return self.books.records(account, query, cube, runs)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from noisebank.core.errors import BudgetExhausted, LedgerRefused, NoisebankError, PriceMoved, ViewExhausted
+from noisebank.core.records import CellRun
 from noisebank.core.units import NOTHING
 from noisebank.ledger.abi import Word, budget_ledger
 from noisebank.ledger.books import Books
-from noisebank.ledger.protocol import THE_OWNER, Claim, Run, Seal
+from noisebank.ledger.protocol import THE_OWNER, Claim, Seal
 
 MOST_PARTS = 16
 """Most claims of one group, and most runs of one group: the contract's limits."""
@@ -38,7 +39,7 @@ def publish_many_call(account: bytes, groups: Sequence[Sequence[Seal]]) -> bytes
     return budget_ledger().call("publish_many", account, _seals(groups))
 
 
-def merged(runs: Sequence[Run], most: int = MOST_PARTS) -> tuple[Run, ...]:
+def merged(runs: Sequence[CellRun], most: int = MOST_PARTS) -> tuple[CellRun, ...]:
     """Returns at most `max_runs` runs that cover `runs` with at least their weights.
 
     Requires: sorted and disjoint runs. Guarantees: every cell is charged at least as much as before
@@ -48,7 +49,7 @@ def merged(runs: Sequence[Run], most: int = MOST_PARTS) -> tuple[Run, ...]:
     while len(result) > most:
         index = min(range(len(result) - 1), key=lambda i: _waste(result[i], result[i + 1]))
         low, high = result[index], result[index + 1]
-        result[index : index + 2] = [Run(low.start, high.stop, max(low.weight, high.weight))]
+        result[index : index + 2] = [CellRun(low.start, high.stop, max(low.weight, high.weight))]
     return tuple(result)
 
 
@@ -67,7 +68,7 @@ def explained(refusal: LedgerRefused, group: Sequence[Claim], books: Books) -> N
     return refusal
 
 
-def _waste(low: Run, high: Run) -> int:
+def _waste(low: CellRun, high: CellRun) -> int:
     """Returns the weight, summed over cells, that merging two runs charges beyond their own."""
     weight = max(low.weight, high.weight)
     wasted = (high.start - low.stop) * weight

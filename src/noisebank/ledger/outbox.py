@@ -14,8 +14,9 @@ from typing import Any
 
 from noisebank.core.digests import canonical
 from noisebank.core.durability import open_database, reading
+from noisebank.core.records import CellRun
 from noisebank.core.units import Precision
-from noisebank.ledger.protocol import Claim, Run
+from noisebank.ledger.protocol import Claim
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS claims (
@@ -72,5 +73,5 @@ def _claim(fields: list[Any]) -> Claim:
     account, id, query, analyst, category, target, max_cost, cube, runs = fields
     return Claim(
         bytes.fromhex(account), bytes.fromhex(id), bytes.fromhex(query), bytes.fromhex(analyst), category,
-        Precision(target), Precision(max_cost), cube, tuple(Run(*run) for run in runs),
+        Precision(target), Precision(max_cost), cube, tuple(CellRun(*run) for run in runs),
     )  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from noisebank.core.records import Case
+from noisebank.core.records import Case, CellRun
 from noisebank.core.units import NOTHING, Precision
 
 
@@ -31,8 +31,6 @@ class Unit(Enum):
 
 THE_OWNER = bytes(32)
 """The owner as an analyst: has no view of its own, its limit is the account's budget."""
-WHOLE_WEIGHT = 2**32
-"""A run of this weight is charged the whole fresh precision."""
 MOST_RUNS = 16
 """Of one group; the contract's limit."""
 
@@ -76,15 +74,6 @@ class AccountState:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """Cells [start, stop) of a cube. Each is charged weight / 2^32 of the fresh precision, rounded up."""
-
-    start: int
-    stop: int
-    weight: int = WHOLE_WEIGHT
-
-
-@dataclass(frozen=True, slots=True)
 class Claim:
     """A request for a reservation. `category` is the public byte, `target` the precision of the answer."""
 
@@ -96,7 +85,7 @@ class Claim:
     wanted: Precision
     limit: Precision
     cube: int = 0
-    runs: tuple[Run, ...] = ()
+    runs: tuple[CellRun, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +118,7 @@ class Reservation:
     used: Precision = NOTHING
     """What the analyst has learned, including this."""
     cube: int = 0
-    runs: tuple[Run, ...] = ()
+    runs: tuple[CellRun, ...] = ()
     version: int = 1
     answer: bytes | None = None
     """The published digest, once there is one."""

@@ -17,10 +17,11 @@ from math import prod
 import numpy as np
 
 from noisebank.core.caches import BoundedCache
+from noisebank.core.records import WHOLE_WEIGHT, CellRun
 from noisebank.core.units import NOTHING, Precision
 from noisebank.planning.coarse import Coarse
 from noisebank.planning.dual import Dual
-from noisebank.planning.linear import WHOLE, Charge, LinearQuery, Vector, enclosing, query_size, replace_factor
+from noisebank.planning.linear import LinearQuery, Vector, enclosing, query_size, replace_factor
 from noisebank.planning.posterior import Covariance, Inferred, Posterior
 from noisebank.planning.prefix import Axis, FirstLook, Prefix
 
@@ -92,7 +93,7 @@ class InferencePlan:
     """Of the measurement to make; zero if the known precision suffices."""
     claimed: Precision
     """The sum over all measurements of this very query, this one included: what the contract is asked for."""
-    charges: tuple[Charge, ...]
+    charges: tuple[CellRun, ...]
     """What the measurement charges each cell, in at most 16 runs."""
     first: Prefix | None = None
 
@@ -256,15 +257,15 @@ class Knowledge:
         mean = sum(float(measurement.precision) * measurement.value for measurement in own) / total
         return Inferred(mean, query.peak * query.peak / total)
 
-    def _missing(self, offer: Prefix, query: LinearQuery, charges: tuple[Charge, ...], fresh: Precision) -> Vector:
+    def _missing(self, offer: Prefix, query: LinearQuery, charges: tuple[CellRun, ...], fresh: Precision) -> Vector:
         """Returns what the first look would have saved on a measurement, per cell."""
         savings = np.zeros(self._cells)
         saved = min(float(fresh), query.peak * query.peak / offer.variance(query))
         for start, stop, weight in charges:
-            savings[start:stop] = saved * weight / WHOLE
+            savings[start:stop] = saved * weight / WHOLE_WEIGHT
         return savings
 
-    def _profits(self, query: LinearQuery, charges: tuple[Charge, ...], fresh: Precision) -> bool:
+    def _profits(self, query: LinearQuery, charges: tuple[CellRun, ...], fresh: Precision) -> bool:
         offer = self._offer
         if offer is None or self._rule.when is When.OPENING:
             return offer is not None

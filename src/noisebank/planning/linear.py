@@ -13,36 +13,20 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from math import gcd, lcm
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from noisebank.core.records import WHOLE_WEIGHT, CellRun
 
 Vector = NDArray[np.float64]
 
 MOST_WEIGHT = 2**31
 """So that sums of weights over a million cells are exact in a float."""
-WHOLE = 2**32
-"""A run of this weight is charged the whole fresh precision: the contract's constant of the same name."""
-
 MOST_RUNS = 16
 """Per reservation: the contract's limit."""
 GROUP_BYTES, RUN_BYTES = 1_200, 240
 """Memory of a query, and of each of its runs."""
-
-
-class Charge(NamedTuple):
-    """Cells [start, stop) with one whole weight.
-
-    In a query each cell is counted `weight` times; as a charge it pays fresh * weight / 2^32, rounded up.
-    """
-
-    start: int
-    stop: int
-    weight: int
-
-
-Weighted = Charge  # a name of before; only tests/property/test_inference_properties.py uses it
 
 
 @dataclass(frozen=True)
@@ -50,7 +34,7 @@ class LinearQuery:
     """A canonical linear query. Make one with `make_linear_query`, `range_query` or `query_from_weights`."""
 
     cells: int
-    runs: tuple[Charge, ...]
+    runs: tuple[CellRun, ...]
 
     def __post_init__(self) -> None:
         if not self.runs:
@@ -105,18 +89,18 @@ class LinearQuery:
         low, high = self.support
         return float(self.inner @ values[low:high])
 
-    def charges(self, factor: int = 1) -> tuple[Charge, ...]:
+    def charges(self, factor: int = 1) -> tuple[CellRun, ...]:
         """Returns what a measurement charges each cell, for a fresh precision of 1: (weight / max_weight)^2 * factor.
 
         Guarantees: exact for add/remove neighbours but for rounding up to 2^-32. `factor` is 1 there, and
         `replace_factor` for replace-one. Proof: docs/proofs/inference.md.
         """
-        charges: list[Charge] = []
+        charges: list[CellRun] = []
         for start, stop, weight in self.runs:
-            charged = -(-weight * weight * factor * WHOLE // (self.peak * self.peak))
+            charged = -(-weight * weight * factor * WHOLE_WEIGHT // (self.peak * self.peak))
             if charges and charges[-1].stop == start and charges[-1].weight == charged:
                 start = charges.pop().start
-            charges.append(Charge(start, stop, charged))
+            charges.append(CellRun(start, stop, charged))
         return tuple(charges)
 
 
@@ -138,18 +122,18 @@ def linear(cells: int, runs: Iterable[tuple[int, int, Fraction | int]]) -> tuple
     shared = lcm(*(weight.denominator for _, _, weight in weighted))
     whole = [(start, stop, int(weight * shared)) for start, stop, weight in weighted]
     divisor = gcd(*(weight for _, _, weight in whole)) * (1 if whole[0][2] > 0 else -1)
-    joined: list[Charge] = []
+    joined: list[CellRun] = []
     for start, stop, weight in whole:
         weight //= divisor
         if joined and joined[-1].stop == start and joined[-1].weight == weight:
             start = joined.pop().start
-        joined.append(Charge(start, stop, weight))
+        joined.append(CellRun(start, stop, weight))
     return LinearQuery(cells, tuple(joined)), Fraction(divisor, shared)
 
 
 def cell_range(cells: int, start: int, stop: int) -> LinearQuery:
     """Returns the query that adds up cells [start, stop)."""
-    return LinearQuery(cells, (Charge(start, stop, 1),))
+    return LinearQuery(cells, (CellRun(start, stop, 1),))
 
 
 def from_weights(weights: Sequence[int] | NDArray[np.int64]) -> tuple[LinearQuery, Fraction]:
@@ -159,7 +143,7 @@ def from_weights(weights: Sequence[int] | NDArray[np.int64]) -> tuple[LinearQuer
     return linear(len(values), ((start, stop, int(values[start])) for start, stop in pairwise(edges)))
 
 
-def enclosing(charges: Sequence[Charge], most: int = MOST_RUNS) -> tuple[Charge, ...]:
+def enclosing(charges: Sequence[CellRun], most: int = MOST_RUNS) -> tuple[CellRun, ...]:
     """Returns at most `max_runs` charges that cover the given ones with at least their weights.
 
     Requires: sorted and disjoint charges. Guarantees: no cell is charged less. The gaps that would waste most are kept;
@@ -171,7 +155,7 @@ def enclosing(charges: Sequence[Charge], most: int = MOST_RUNS) -> tuple[Charge,
     gaps = sorted(sorted(range(len(wastes)), key=wastes.__getitem__)[-(most - 1) :])
     ends = [-1, *gaps, len(charges) - 1]
     groups = [charges[low + 1 : high + 1] for low, high in pairwise(ends)]
-    return tuple(Charge(group[0].start, group[-1].stop, max(charge.weight for charge in group)) for group in groups)
+    return tuple(CellRun(group[0].start, group[-1].stop, max(charge.weight for charge in group)) for group in groups)
 
 
 def replace_factor(query: LinearQuery, one_sign: bool = True) -> int:

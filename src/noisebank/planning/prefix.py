@@ -16,9 +16,10 @@ from math import prod, sqrt
 
 import numpy as np
 
+from noisebank.core.records import WHOLE_WEIGHT, CellRun
 from noisebank.core.units import Precision
 from noisebank.planning.haar import backward, crop, eigenvalues, forward, pad, padded, sparse
-from noisebank.planning.linear import WHOLE, Charge, LinearQuery, Vector
+from noisebank.planning.linear import LinearQuery, Vector
 
 DECAY = 0.9
 """Each level of a tree gets this much less than what is best for random ranges if nothing is measured later: wide
@@ -93,9 +94,9 @@ class Prefix:
         return Precision(self.precision.units * self.factor)
 
     @property
-    def charges(self) -> tuple[Charge, ...]:
+    def charges(self) -> tuple[CellRun, ...]:
         """One run over all cells: each is charged the whole price."""
-        return (Charge(0, self.cells, self.factor * WHOLE),)
+        return (CellRun(0, self.cells, self.factor * WHOLE_WEIGHT),)
 
     @cached_property
     def strength(self) -> Vector:

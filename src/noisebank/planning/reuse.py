@@ -13,9 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from noisebank.core.records import Case, Point, Record
+from noisebank.core.records import Case, CellRun, Point, Record
 from noisebank.core.units import NOTHING, GridValue, Precision
-from noisebank.planning.linear import Charge
 from noisebank.planning.prefix import Prefix
 from noisebank.privacy.noise import Law
 
@@ -30,7 +29,7 @@ class Plan:
     reused: Record | None
     cube: int = 0
     """On the ledger; 0 is plain reuse."""
-    charges: tuple[Charge, ...] = ()
+    charges: tuple[CellRun, ...] = ()
     """What each cell of the cube pays."""
     claimed: Precision | None = None
     """What the contract is asked for, if not the target: in a cube, the sum over all measurements of the query."""

@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from noisebank.core.records import WHOLE_WEIGHT, CellRun
 from noisebank.core.units import Precision
 from noisebank.planning.inference import Statistic
-from noisebank.planning.linear import WHOLE, Charge, LinearQuery, enclosing, from_weights
+from noisebank.planning.linear import LinearQuery, enclosing, from_weights
 from noisebank.planning.prefix import Axis
 from noisebank.policy.model import Neighbours, Policy
 from noisebank.queries.cells import Cube, CutsCells, cubes_of
@@ -64,13 +65,13 @@ class Served:
         sensitivity = group.factor * group.query.peak * self.reach
         return sensitivity * sensitivity / fresh.exact
 
-    def charges(self, factor: int = 1) -> tuple[Charge, ...]:
+    def charges(self, factor: int = 1) -> tuple[CellRun, ...]:
         """Returns what a measurement of all groups charges each cell: no two groups share a cell."""
-        joined: list[Charge] = []
+        joined: list[CellRun] = []
         for start, stop, weight in sorted(c for group in self.groups if group for c in group.query.charges(factor)):
             if joined and joined[-1].stop == start and joined[-1].weight == weight:
                 start = joined.pop().start
-            joined.append(Charge(start, stop, weight))
+            joined.append(CellRun(start, stop, weight))
         return tuple(joined)
 
 
@@ -139,11 +140,11 @@ def statistic_of(policy: Policy, cube: Cube, total: Total) -> Statistic:
     return Statistic(axes, policy.neighbours is Neighbours.REPLACE_ONE, one_sign)
 
 
-def charges_of(served: Served, query: Query, policy: Policy) -> tuple[Charge, ...]:
+def charges_of(served: Served, query: Query, policy: Policy) -> tuple[CellRun, ...]:
     """Returns what a fresh measurement charges each cell, for the account's neighbours, in at most 16 runs."""
     statistic = statistic_of(policy, served.cube, served.total)
     if isinstance(query, Look):
-        return (Charge(0, served.cube.cells, statistic.largest_factor * WHOLE),)
+        return (CellRun(0, served.cube.cells, statistic.largest_factor * WHOLE_WEIGHT),)
     factor = max((statistic.factor(group.query) for group in served.groups if group), default=1)
     return enclosing(served.charges(factor))
 

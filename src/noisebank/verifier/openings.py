@@ -11,8 +11,9 @@ from typing import Any
 
 from noisebank.core.digests import answer_digest, commitment
 from noisebank.core.errors import BadBank, NoisebankError, Tampered
+from noisebank.core.records import CellRun
 from noisebank.ledger.books import Books
-from noisebank.ledger.protocol import Reservation, Run
+from noisebank.ledger.protocol import Reservation
 from noisebank.planning.draws import is_single, most_draws, touched_draws
 from noisebank.planning.pricing import price, wish
 from noisebank.planning.serving import charges_of, named_look, serve
@@ -136,12 +137,12 @@ def _question(entry: dict[str, Any], policy: Policy) -> Question:
     return parse(entry["sql"], policy) if look is None else named_look(look, policy)
 
 
-def _runs(query: Query, policy: Policy) -> tuple[Run, ...]:
+def _runs(query: Query, policy: Policy) -> tuple[CellRun, ...]:
     """Returns the runs of cells that a measurement of this query must charge."""
     served = serve(query, policy)
     if served is None:
         raise ValueError("no cube of the policy can serve it")
-    return tuple(Run(*charge) for charge in charges_of(served, query, policy))
+    return charges_of(served, query, policy)
 
 
 def opening_entry(sql: str, asked: dict[str, str], query_salt: bytes) -> dict[str, Any]:
