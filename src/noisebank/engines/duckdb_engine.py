@@ -234,8 +234,8 @@ class _Database:
     def columns(self) -> list[tuple[str, str]]:
         """Returns names and types. Refuses a view: changes behind it cannot be seen."""
         schema, name = self._parts if len(self._parts) > 1 else ("main", self._parts[0])
-        where = f"database_name = '{ATTACHED}' AND schema_name = {literal(schema)} AND table_name = {literal(name)}"
-        if not self.rows(f"SELECT 1 FROM duckdb_tables() WHERE {where}"):
+        where = f"schema_name = {literal(schema)} AND table_name = {literal(name)}"
+        if not self.rows(f"SELECT 1 FROM duckdb_tables() WHERE database_name = '{ATTACHED}' AND {where}"):
             raise BadTable(f"{self.path} has no table {'.'.join(self._parts)}")
         return [(str(row[0]), str(row[1])) for row in self.rows(f"DESCRIBE {self.table}")]
 

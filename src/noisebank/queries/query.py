@@ -43,7 +43,8 @@ def about_in_words(about: int) -> str:
     """
     names = {code: function.value for function, code in CODES.items()} | {SEVERAL: "several"}
     name = names.get(about & 7, "something")
-    return f"{name}{' by groups' * bool(about & GROUPED)}, {'part of the' if about & PART_OF_TABLE else 'whole'} table"
+    groups = " by groups" if about & GROUPED else ""
+    return f"{name}{groups}, {'part of the' if about & PART_OF_TABLE else 'whole'} table"
 
 
 @dataclass(frozen=True, eq=False)
