@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from noisebank.cli.options import as_json, guarded
+from noisebank.cli.options import handle_errors, json_option
 from research.papers.names import EXHIBITS, PAPERS
 
 
@@ -27,8 +27,8 @@ from research.papers.names import EXHIBITS, PAPERS
     show_default=True,
     help="With all, p0, p1, p3, one of their figures, or budget: PNG, SVG and JSON go here.",
 )
-@as_json
-@guarded
+@json_option
+@handle_errors
 def reproduce(name: str, quick: bool, folder: Path | None, out: Path, as_json: bool) -> None:
     """Reproduce tables and figures of the papers through the product's own code.
 
@@ -44,7 +44,7 @@ def reproduce(name: str, quick: bool, folder: Path | None, out: Path, as_json: b
 
     Example:  python -m research reproduce all --quick --out /tmp/papers
     """
-    from noisebank.cli import render as console
+    from noisebank.cli import render
 
     if name == "all" or name in PAPERS or name in EXHIBITS:
         _reproduce_papers(name, quick, out, as_json)
@@ -53,14 +53,14 @@ def reproduce(name: str, quick: bool, folder: Path | None, out: Path, as_json: b
         from research.reuse.terminal import show_table2
 
         table = table2()
-        console.show_json(table.plain()) if as_json else show_table2(table)
+        render.show_json(table.plain()) if as_json else show_table2(table)
     elif name == "opu":
         from research.accuracy.opu import opu
         from research.accuracy.terminal import show_opu
 
-        with console.progress("simulating", quiet=as_json) as moved:
+        with render.show_progress("simulating", quiet=as_json) as moved:
             made = opu(quick, moved)
-        console.show_json(made.plain()) if as_json else show_opu(made)
+        render.show_json(made.plain()) if as_json else show_opu(made)
     elif name == "ldp":
         _reproduce_ldp(quick, folder, as_json)
     elif name == "fedsgd":
@@ -69,9 +69,9 @@ def reproduce(name: str, quick: bool, folder: Path | None, out: Path, as_json: b
         from research.inference.bayes import bayes
         from research.inference.terminal import show_bayes
 
-        with console.progress("simulating", quiet=as_json) as moved:
+        with render.show_progress("simulating", quiet=as_json) as moved:
             inferred = bayes(quick, moved)
-        console.show_json(inferred) if as_json else show_bayes(inferred)
+        render.show_json(inferred) if as_json else show_bayes(inferred)
     elif name == "crowd":
         _reproduce_crowd(quick, folder, as_json)
     else:
@@ -79,60 +79,60 @@ def reproduce(name: str, quick: bool, folder: Path | None, out: Path, as_json: b
 
 
 def _reproduce_papers(name: str, quick: bool, out: Path, as_json: bool) -> None:
-    from noisebank.cli import render as console
+    from noisebank.cli import render
     from research.papers.catalogue import chosen
     from research.papers.running import run_all
     from research.papers.terminal import show_papers
 
-    with console.progress("reproducing", quiet=as_json) as moved:
+    with render.show_progress("reproducing", quiet=as_json) as moved:
         found = run_all(chosen(name), quick, out, moved)
-    console.show_json(found) if as_json else show_papers(found, out)
+    render.show_json(found) if as_json else show_papers(found, out)
 
 
 def _reproduce_ldp(quick: bool, folder: Path | None, as_json: bool) -> None:
-    from noisebank.cli import render as console
+    from noisebank.cli import render
     from research.ldp.chapter3 import ldp
     from research.ldp.terminal import show_ldp
 
-    with console.progress("simulating", quiet=as_json) as moved:
+    with render.show_progress("simulating", quiet=as_json) as moved:
         found = ldp(quick, moved)
     charts: list[Path] = []
     if folder is not None:
         from research.ldp.charts import draw_charts
 
         folder.mkdir(parents=True, exist_ok=True)
-        with console.progress("drawing", quiet=as_json) as moved:
+        with render.show_progress("drawing", quiet=as_json) as moved:
             charts = draw_charts(folder, quick, moved)
     plain = {**found.plain(), "charts": [str(path) for path in charts]}
-    console.show_json(plain) if as_json else show_ldp(plain)
+    render.show_json(plain) if as_json else show_ldp(plain)
 
 
 def _reproduce_chained(quick: bool, folder: Path | None, as_json: bool) -> None:
-    from noisebank.cli import render as console
+    from noisebank.cli import render
     from research.chained_dp.recomputed import chained
     from research.chained_dp.terminal import show_chained
 
-    with console.progress("simulating", quiet=as_json) as moved:
+    with render.show_progress("simulating", quiet=as_json) as moved:
         found = chained(quick, moved)
     charts: list[Path] = []
     if folder is not None:
         from research.chained_dp.charts import draw_charts
 
         folder.mkdir(parents=True, exist_ok=True)
-        with console.progress("drawing", quiet=as_json) as moved:
+        with render.show_progress("drawing", quiet=as_json) as moved:
             charts = draw_charts(folder, quick, moved, found)
     plain = {**found.plain(), "charts": [str(path) for path in charts]}
-    console.show_json(plain) if as_json else show_chained(plain)
+    render.show_json(plain) if as_json else show_chained(plain)
 
 
 def _reproduce_crowd(quick: bool, folder: Path | None, as_json: bool) -> None:
-    from noisebank.cli import render as console
+    from noisebank.cli import render
     from noisebank.core.errors import BadRequest
     from research.blockfl.chapter5 import crowd
     from research.blockfl.terminal import show_crowd
 
     try:
-        with console.progress("training", quiet=as_json) as moved:
+        with render.show_progress("training", quiet=as_json) as moved:
             found = crowd(quick, moved, None if folder is None else folder / "trained")
     except ImportError as error:
         raise BadRequest("crowd", error.name or "", "needs pip install 'noisebank[federated]'") from None
@@ -140,25 +140,25 @@ def _reproduce_crowd(quick: bool, folder: Path | None, as_json: bool) -> None:
     if folder is not None:
         from research.blockfl.charts import draw_charts
 
-        with console.progress("drawing", quiet=as_json) as moved:
+        with render.show_progress("drawing", quiet=as_json) as moved:
             charts = draw_charts(folder, found, moved)
     plain = {**found.plain(), "charts": [str(path) for path in charts]}
-    console.show_json(plain) if as_json else show_crowd(plain)
+    render.show_json(plain) if as_json else show_crowd(plain)
     sys.exit(0 if all(plain["checks"].values()) else 1)
 
 
 def _reproduce_fedsgd(quick: bool, folder: Path | None, as_json: bool) -> None:
-    from noisebank.cli import render as console
+    from noisebank.cli import render
     from research.fedsgd.figures import fedsgd
     from research.fedsgd.terminal import show_fedsgd
 
-    with console.progress("learning", quiet=as_json) as moved:
+    with render.show_progress("learning", quiet=as_json) as moved:
         found = fedsgd(quick, moved)
     charts: list[Path] = []
     if folder is not None:
         from research.fedsgd.charts import draw_charts
 
-        with console.progress("drawing", quiet=as_json) as moved:
+        with render.show_progress("drawing", quiet=as_json) as moved:
             charts = draw_charts(found, folder, moved)
     plain = {**found.plain(), "charts": [str(path) for path in charts]}
-    console.show_json(plain) if as_json else show_fedsgd(plain)
+    render.show_json(plain) if as_json else show_fedsgd(plain)

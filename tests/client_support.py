@@ -13,9 +13,9 @@ from typing import Any
 from noisebank.bank.bank import create_bank, open_bank
 from noisebank.core.entropy import SystemEntropy
 from noisebank.ledger.signing import Key
-from noisebank.service.auth import FILE, Access
-from noisebank.service.operations import Desk
-from noisebank.service.roles import Part
+from noisebank.service.auth import ACCESS_FILE, AccessControl
+from noisebank.service.operations import Operations
+from noisebank.service.roles import Role
 from support import write_people
 
 COUNT = "SELECT count(*) FROM people WHERE smoker"
@@ -66,12 +66,12 @@ class Server:
         create_bank(self.folder / "bank")
         with open_bank(self.folder / "bank") as bank:
             bank.open_account(write_people(self.folder, rows=40, epsilon="4"))
-            access, desk = Access(self.folder / "bank" / FILE, SystemEntropy()), Desk(bank)
+            access, desk = AccessControl(self.folder / "bank" / ACCESS_FILE, SystemEntropy()), Operations(bank)
             keys = {"owner": access.make_key("owner")[0]}
             wallet = Key(WALLET)
             wallet.save(self.folder / "wallet.key")
             for name, address, must_sign in (("maria", None, False), ("walt", wallet.address, True)):
-                person = access.add_person(name, Part.ANALYST, address, must_sign)
+                person = access.add_person(name, Role.ANALYST, address, must_sign)
                 keys[name] = access.make_key(name)[0]
                 desk.set_limit("people", person, "3")
             access.close()

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import numpy as np
 
-from noisebank.core.entropy import simulation
+from noisebank.core.entropy import simulation_rng
 from noisebank.federated.blockfl.device import Examples, SplitTrainer
 from noisebank.federated.blockfl.member import Member
 from noisebank.federated.blockfl.models import Model, Weights
-from noisebank.federated.blockfl.registry import Registry
-from noisebank.federated.blockfl.sortition import LotKey
+from noisebank.federated.blockfl.registry import ModelRegistry
+from noisebank.federated.blockfl.sortition import SortitionKey
 from noisebank.federated.blockfl.store import FolderStore
 from noisebank.ledger.signing import Key
 
@@ -27,8 +27,8 @@ CLASSES = 4
 
 def glyphs(seed: int, count: int) -> Examples:
     """Made-up images of 8 x 8: four shapes with some noise."""
-    shapes = simulation(1).random((CLASSES, 8, 8))
-    source = simulation(seed)
+    shapes = simulation_rng(1).random((CLASSES, 8, 8))
+    source = simulation_rng(seed)
     labels = source.integers(0, CLASSES, count)
     images = np.clip(shapes[labels] + source.normal(0, 0.15, (count, 8, 8)), 0, 1)
     return Examples(images.astype(np.float32), labels.astype(np.int64))
@@ -40,45 +40,47 @@ class Cheat(Member):
     conduct = "honest"
     victim_round = 2
 
-    def trained(self, before: Model, round: int) -> bytes:
+    def train_model(self, previous_model: Model, round: int) -> bytes:
         if self.conduct == "killed" and round == self.victim_round:
             os.kill(os.getpid(), 9)
-        honest = super().trained(before, round)
+        honest = super().train_model(previous_model, round)
         if self.conduct == "sign_flip":
             own = np.frombuffer(honest.partition(b"\n")[2], dtype="<i4").astype(np.int64)
-            flipped: Weights = np.clip(before.weights - 3 * (own - before.weights), -(2**27) + 1, 2**27 - 1)
-            return Model(self.task_name, round, self.address, flipped).encode()
+            flipped: Weights = np.clip(
+                previous_model.weights - 3 * (own - previous_model.weights), -(2**27) + 1, 2**27 - 1
+            )
+            return Model(self.task_hex, round, self.address, flipped).to_bytes()
         if self.conduct == "forged" and round == self.victim_round:
             return self._stolen(round)
         return honest
 
-    def published(self, content: bytes) -> bytes:
-        digest = super().published(content)
+    def publish_model(self, content: bytes) -> bytes:
+        digest = super().publish_model(content)
         if self.conduct == "wrong_cid" and content.startswith(b'{"author"') and f'"round":{self.victim_round},' in (
             content.split(b"\n")[0].decode()
         ):  # fmt: skip
             return bytes(digest[i] ^ 0xFF for i in range(32))
         return digest
 
-    def proposed(self, round: int) -> tuple[bytes, int]:
-        digest, verdicts = super().proposed(round)
+    def make_proposal(self, round: int) -> tuple[bytes, int]:
+        digest, verdicts = super().make_proposal(round)
         if (
             self.conduct not in ("first_lies", "sign_flip")
             or round > 1
-            or self.registry.books(self.task).round.proposals
+            or self.registry.read_books(self.task).current_round.proposals
         ):
             return digest, verdicts
         poisoned = np.full(len(self._before(round)), 7, dtype=np.int64)
-        self.say(f"{self.address} leads round {round} and lies")
-        return self.store.put(Model(self.task_name, round, "", poisoned).encode()), verdicts
+        self.log(f"{self.address} leads round {round} and lies")
+        return self.store.put(Model(self.task_hex, round, "", poisoned).to_bytes()), verdicts
 
     def _before(self, round: int) -> bytes:
-        return b"\0" * ((len(self.judgement(round).model.partition(b"\n")[2])) // 4)
+        return b"\0" * ((len(self.compute_judgement(round).encoded_model.partition(b"\n")[2])) // 4)
 
     def _stolen(self, round: int) -> bytes:
         """Somebody else's model of this round, submitted as one's own."""
         while True:
-            others = self.registry.books(self.task).round.submissions
+            others = self.registry.read_books(self.task).current_round.submissions
             found = [self.store.get(one.digest) for one in others if one.member != self.address]
             if found and found[0] is not None:
                 return found[0]
@@ -86,17 +88,17 @@ class Cheat(Member):
 
 
 def main(said: dict) -> None:
-    registry = Registry(said["rpc"], said["contract"])
-    key, lot = Key(bytes.fromhex(said["key"])), LotKey(bytes.fromhex(said["lot"]))
+    registry = ModelRegistry(said["rpc"], said["contract"])
+    key, lot = Key(bytes.fromhex(said["key"])), SortitionKey(bytes.fromhex(said["lot"]))
     examples = glyphs(said["number"] + 10, 64)
     member = Cheat(
         registry, FolderStore(Path(said["store"])), key, lot, bytes.fromhex(said["task"]),
         lambda terms, books: SplitTrainer(terms, examples, said["edge"]),
-        say=lambda line: sys.stderr.write(line + "\n"),
+        log=lambda line: sys.stderr.write(line + "\n"),
     )  # fmt: skip
     member.conduct = said["conduct"]
     done = member.run(said["wait"])
-    json.dump({"submitted": done.submitted, "led": done.led, "opposed": done.opposed}, sys.stdout)
+    json.dump({"submitted": done.submitted_rounds, "led": done.led_rounds, "opposed": done.opposed_leaders}, sys.stdout)
 
 
 if __name__ == "__main__":

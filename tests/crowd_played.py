@@ -10,24 +10,24 @@ from pathlib import Path
 import numpy as np
 
 from crowd_member import glyphs
-from noisebank.core.entropy import SystemEntropy, simulation
+from noisebank.core.entropy import SystemEntropy, simulation_rng
 from noisebank.federated.blockfl.books import Phase
 from noisebank.federated.blockfl.charges import DeviceAccount
-from noisebank.federated.blockfl.dev_chain import begin_home_chain
+from noisebank.federated.blockfl.dev_chain import create_dev_chain
 from noisebank.federated.blockfl.device import Examples, SplitTrainer
-from noisebank.federated.blockfl.json_rpc import Door
-from noisebank.federated.blockfl.member import NO_RECEIPT, Duties, global_model
-from noisebank.federated.blockfl.models import Model, fixed
-from noisebank.federated.blockfl.network import SMALL
-from noisebank.federated.blockfl.registry import Registry, own_contract
-from noisebank.federated.blockfl.sortition import LotKey
+from noisebank.federated.blockfl.json_rpc import JsonRpcServer
+from noisebank.federated.blockfl.member import NO_RECEIPT, CommitteeDuties, load_global_model
+from noisebank.federated.blockfl.models import Model, to_fixed_point
+from noisebank.federated.blockfl.network import SMALL_SHAPE
+from noisebank.federated.blockfl.registry import ModelRegistry, find_own_contract
+from noisebank.federated.blockfl.sortition import SortitionKey
 from noisebank.federated.blockfl.store import FolderStore
-from noisebank.federated.blockfl.task_posting import Rules, post_task
-from noisebank.federated.blockfl.terms import Terms
+from noisebank.federated.blockfl.task_posting import TaskRules, post_task
+from noisebank.federated.blockfl.terms import TaskTerms
 from noisebank.ledger.signing import Key
 
-PAPER = Terms("glyphs", SMALL, epsilon="10", batch=16, epochs=3)
-RULES = Rules(rounds=2, byzantine=2, seats=20, patience=600)
+PAPER = TaskTerms("glyphs", SMALL_SHAPE, epsilon="10", batch=16, epochs=3)
+RULES = TaskRules(round_count=2, byzantine=2, expected_seats=20, patience_seconds=600)
 MEMBERS = 7
 
 
@@ -37,8 +37,8 @@ class Played:
 
     folder: Path
     url: str
-    terms: Terms = PAPER
-    rules: Rules = RULES
+    terms: TaskTerms = PAPER
+    rules: TaskRules = RULES
     count: int = MEMBERS
     conducts: dict[tuple[int, int], str] = field(default_factory=dict)
     """By round and member: `missing`, `stolen`, `flipped`, `away`; honest otherwise."""
@@ -46,10 +46,10 @@ class Played:
     task: bytes = b""
 
     def __post_init__(self) -> None:
-        self.registry, self.store = Registry(self.url), FolderStore(self.folder / "models")
+        self.registry, self.store = ModelRegistry(self.url), FolderStore(self.folder / "models")
         self.poster = Key(SystemEntropy().token())
         self.keys = [Key(SystemEntropy().token()) for _ in range(self.count)]
-        self.lots = [LotKey(SystemEntropy().token()) for _ in range(self.count)]
+        self.lots = [SortitionKey(SystemEntropy().token()) for _ in range(self.count)]
         self._receipts = [NO_RECEIPT] * self.count
 
     def begin(self) -> None:
@@ -57,19 +57,19 @@ class Played:
         if self.terms.mode == "sound":
             from dataclasses import replace
 
-            self.terms = replace(self.terms, ledger=own_contract(self.registry.node, "budget_ledger"))
+            self.terms = replace(self.terms, ledger=find_own_contract(self.registry.node, "budget_ledger"))
         admitted = [(key.address, 5) for key in self.keys]
         self.task, secret = post_task(self.registry, self.store, self.poster, self.terms, self.rules, admitted)
         for key, lot in zip(self.keys, self.lots, strict=True):
-            self.registry.join(key, lot, self.task)
-        self.registry.send(self.poster, "begin", self.task, secret)
+            self.registry.join_task(key, lot, self.task)
+        self.registry.send_call(self.poster, "begin", self.task, secret)
         if self.terms.mode == "sound":
             self._receipts = [self._charged(number) for number in range(self.count)]
 
     def submit(self, round: int) -> None:
         """Everybody's model of a round."""
-        books = self.registry.books(self.task)
-        before = global_model(books, self.store, round - 1, self.terms.shape.count)
+        books = self.registry.read_books(self.task)
+        before = load_global_model(books, self.store, round - 1, self.terms.shape.weight_count)
         stolen = None
         for number, key in enumerate(self.keys):
             conduct = self.conducts.get((round, number), "honest")
@@ -80,43 +80,43 @@ class Played:
             digest = self.store.put(stolen if conduct == "stolen" else content)
             if conduct == "missing":
                 digest = SystemEntropy().token()
-            self.registry.send(key, "submit", self.task, round, digest, self._receipts[number])
+            self.registry.send_call(key, "submit", self.task, round, digest, self._receipts[number])
 
     def judge(self) -> None:
         """Lots, the leader's proposal and votes, until the round is finished."""
         duties = [
-            Duties(self.registry, self.store, key, lot, self.task)
+            CommitteeDuties(self.registry, self.store, key, lot, self.task)
             for key, lot in zip(self.keys, self.lots, strict=True)
         ]
-        round = self.registry.stage(self.task).round
-        while (stage := self.registry.stage(self.task)).round == round and stage.phase is not Phase.FINISHED:
-            acted = [each.act(self.registry.stage(self.task)) for each in duties]
+        round = self.registry.read_stage(self.task).round
+        while (stage := self.registry.read_stage(self.task)).round == round and stage.phase is not Phase.FINISHED:
+            acted = [each.perform_duties(self.registry.read_stage(self.task)) for each in duties]
             assert any(acted), stage
 
     def play(self) -> bytes:
         """All of it; the task's id."""
         self.begin()
-        for round in range(1, self.rules.rounds + 1):
+        for round in range(1, self.rules.round_count + 1):
             self.submit(round)
             self.judge()
         return self.task
 
     def _trained(self, before: Model, round: int, number: int, conduct: str) -> bytes:
         if self.terms.mode == "sound":  # training it needs torch; who pays for what does not
-            moved = before.weights + simulation(100 * round + number).integers(-900, 900, len(before.weights))
+            moved = before.weights + simulation_rng(100 * round + number).integers(-900, 900, len(before.weights))
         else:
             trainer = SplitTrainer(self.terms, self.examples(number), "")
-            moved = fixed(trainer.train(before.floats(), round))
+            moved = to_fixed_point(trainer.train(before.to_floats(), round))
         if conduct == "flipped":
             moved = np.clip(before.weights - 3 * (moved - before.weights), -(2**27) + 1, 2**27 - 1)
-        return Model(self.task.hex(), round, self.keys[number].address, moved).encode()
+        return Model(self.task.hex(), round, self.keys[number].address, moved).to_bytes()
 
     def _charged(self, number: int) -> bytes:
         folder = self.folder / f"device-{number}"
         account = DeviceAccount(self.url, self.terms.ledger, self.keys[number], folder)
         try:
-            account.open("8", "1e-4")
-            return account.charge(self.task, self.rules.rounds, self.terms).id
+            account.open_budget("8", "1e-4")
+            return account.charge_task(self.task, self.rules.round_count, self.terms).id
         finally:
             account.close()
 
@@ -124,8 +124,8 @@ class Played:
 @contextmanager
 def own_chain(folder: Path) -> Iterator[str]:
     """A chain of one's own in `folder`/chain, behind its door."""
-    chain = begin_home_chain(folder / "chain", SystemEntropy())
-    door = Door(chain)
+    chain = create_dev_chain(folder / "chain", SystemEntropy())
+    door = JsonRpcServer(chain)
     try:
         yield door.url
     finally:

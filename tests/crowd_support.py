@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from noisebank.core.entropy import SystemEntropy
-from noisebank.federated.blockfl.network import SMALL
-from noisebank.federated.blockfl.registry import Registry
+from noisebank.federated.blockfl.network import SMALL_SHAPE
+from noisebank.federated.blockfl.registry import ModelRegistry
 from noisebank.federated.blockfl.store import FolderStore
-from noisebank.federated.blockfl.task_posting import Rules, post_task
-from noisebank.federated.blockfl.terms import Terms
+from noisebank.federated.blockfl.task_posting import TaskRules, post_task
+from noisebank.federated.blockfl.terms import TaskTerms
 from noisebank.ledger.signing import Key
 
 ROOT = Path(__file__).parents[1]
@@ -45,23 +45,23 @@ class Crowd:
     codes: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.registry = Registry(self.rpc, self.contract)
+        self.registry = ModelRegistry(self.rpc, self.contract)
         self.store = FolderStore(self.folder / "models")
         self.addresses = [Key(key).address for key in self.keys]
         self.poster = Key(SystemEntropy().token())
 
-    def run(self, rules: Rules, terms: Terms | None = None) -> bytes:
+    def run(self, rules: TaskRules, terms: TaskTerms | None = None) -> bytes:
         """A whole task; its id."""
         began = time.monotonic()
-        terms = terms or Terms("glyphs", SMALL, epsilon="10", batch=16, epochs=3)
+        terms = terms or TaskTerms("glyphs", SMALL_SHAPE, epsilon="10", batch=16, epochs=3)
         admitted = [(address, 5) for address in self.addresses]
         task, secret = post_task(self.registry, self.store, self.poster, terms, rules, admitted)
         self.processes = [self._start(number, task) for number in range(10)]
         deadline = time.monotonic() + 240
-        while sum(member.key is not None for member in self.registry.books(task).members.values()) < 10:
+        while sum(member.public_key is not None for member in self.registry.read_books(task).members.values()) < 10:
             assert time.monotonic() < deadline, "not all have joined"
             time.sleep(0.2)
-        self.registry.send(self.poster, "begin", task, secret)
+        self.registry.send_call(self.poster, "begin", task, secret)
         for process in self.processes:
             _, said = process.communicate(timeout=280)
             self.said += said.splitlines()

@@ -8,49 +8,49 @@ import numpy as np
 from flint import arb, arb_mat, fmpq, fmpq_mat
 
 from noisebank.core.units import Precision
-from noisebank.planning.haar import pad, padded
-from noisebank.planning.linear import LinearQuery, cell_range, from_weights
-from noisebank.planning.prefix import Axis, FirstLook, Prefix
+from noisebank.planning.haar import pad_cells, padded_size
+from noisebank.planning.linear import LinearQuery, query_from_weights, range_query
+from noisebank.planning.prefix import Axis, TreeEstimate, TreeMeasurement
 
 
 def random_query(generator: np.random.Generator, cells: int, kind: int) -> LinearQuery:
     """A range, a set of cells, or whole weights from -3 to 4."""
     if kind == 0:
         low, high = sorted(generator.choice(cells + 1, 2, replace=False).tolist())
-        return cell_range(cells, low, high)
+        return range_query(cells, low, high)
     weights = generator.integers(0, 2, cells) if kind == 1 else generator.integers(-3, 5, cells)
     weights[generator.integers(cells)] = 1
-    return from_weights(weights)[0]
+    return query_from_weights(weights)[0]
 
 
-def noisy_look(prefix: Prefix, cells: np.ndarray, generator: np.random.Generator) -> FirstLook:
+def noisy_look(prefix: TreeMeasurement, cells: np.ndarray, generator: np.random.Generator) -> TreeEstimate:
     """A first look at these cells."""
     measured = {}
-    for level, precision in prefix.levels.items():
-        nodes = prefix.nodes(cells, level)
+    for level, precision in prefix.level_precisions.items():
+        nodes = prefix.node_sums(cells, level)
         measured[level] = nodes + generator.standard_normal(nodes.shape) / np.sqrt(float(precision))
-    return prefix.look(measured)
+    return prefix.estimate_cells(measured)
 
 
 class Exact:
-    """The information of all measurements, as rationals; padding counts as unknown, as in `Prefix`."""
+    """The information of all measurements, as rationals; padding counts as unknown, as in `TreeMeasurement`."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.shape = shape
-        self.size = int(np.prod([padded(size) for size in shape]))
-        self.places = np.flatnonzero(pad(np.ones(int(np.prod(shape))), shape).reshape(-1))
+        self.size = int(np.prod([padded_size(size) for size in shape]))
+        self.places = np.flatnonzero(pad_cells(np.ones(int(np.prod(shape))), shape).reshape(-1))
         self.information = fmpq_mat(self.size, self.size)
 
     def row(self, query: LinearQuery) -> fmpq_mat:
         weights = [0] * self.size
-        for place, weight in zip(self.places.tolist(), query.dense.tolist(), strict=True):
+        for place, weight in zip(self.places.tolist(), query.dense_weights.tolist(), strict=True):
             weights[place] = int(weight)
         return fmpq_mat(1, self.size, weights)
 
-    def add_look(self, prefix: Prefix) -> None:
-        sides = [padded(size) for size in self.shape]
+    def add_look(self, prefix: TreeMeasurement) -> None:
+        sides = [padded_size(size) for size in self.shape]
         cells = list(product(*(range(side) for side in sides)))
-        for level, precision in prefix.levels.items():
+        for level, precision in prefix.level_precisions.items():
             exact = fmpq(precision.units, 10**18)
             homes = [tuple(at >> step for at, step in zip(cell, level, strict=True)) for cell in cells]
             for i, home in enumerate(homes):
@@ -60,7 +60,7 @@ class Exact:
 
     def add(self, query: LinearQuery, precision: Precision) -> None:
         row = self.row(query)
-        share = fmpq(precision.units, 10**18 * query.peak * query.peak)
+        share = fmpq(precision.units, 10**18 * query.max_weight * query.max_weight)
         self.information += row.transpose() * row * share
 
     def variance(self, query: LinearQuery, bits: int = 400) -> float:

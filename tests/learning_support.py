@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from noisebank.core.entropy import simulation
+from noisebank.core.entropy import simulation_rng
 from noisebank.federated.fedsgd import Design, Task
 from noisebank.federated.ldp import Category, Number, Schema
 
@@ -24,7 +24,7 @@ def task(**other: Any) -> Task:
 
 
 def people(count: int, seed: int = 1) -> dict[str, list[object]]:
-    generator = simulation(seed)
+    generator = simulation_rng(seed)
     ages, towns = generator.uniform(0, 100, count), generator.integers(0, 3, count)
     buys = ages / 50 - 1 + 0.5 * (towns == 0) + generator.normal(0, 0.2, count) > 0
     return {
@@ -35,4 +35,4 @@ def people(count: int, seed: int = 1) -> dict[str, list[object]]:
 
 
 def table(count: int, seed: int = 1) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    return DESIGN.rows(people(count, seed))
+    return DESIGN.build_rows(people(count, seed))

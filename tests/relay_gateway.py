@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from noisebank.core.entropy import simulation
+from noisebank.core.entropy import simulation_rng
 from noisebank.core.errors import Tampered
-from noisebank.federated.relay import Plan, Terms, make_plan
+from noisebank.federated.relay import RelayPlan, RelayTerms, make_plan
 from noisebank.federated.relay.attempt import read_entry
 from noisebank.federated.relay.messages import Message
 from relay_support import Played
@@ -37,9 +37,9 @@ ANYWHERE = "127.0.0.1:0"
 
 def run_relay(words: list[str], folder: str, name: str) -> None:
     """In a process of its own: the command; what it prints, the tokens it draws and where it listens kept in files."""
-    from noisebank.cli.relay import relay
+    from noisebank.cli.relay import relay_group
     from noisebank.core.entropy import SystemEntropy
-    from noisebank.federated.relay.transport import Server
+    from noisebank.federated.relay.transport import MessageServer
 
     for number, ending in ((1, "out"), (2, "err")):
         kept = os.open(f"{folder}/{name}.{ending}", os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
@@ -53,15 +53,15 @@ def run_relay(words: list[str], folder: str, name: str) -> None:
         return made
 
     SystemEntropy.token = token  # type: ignore[method-assign]
-    begun = Server.__init__
+    begun = MessageServer.__init__
 
-    def begin(self: Server, *args: Any, **kwargs: Any) -> None:
+    def begin(self: MessageServer, *args: Any, **kwargs: Any) -> None:
         begun(self, *args, **kwargs)
         Path(folder, f"{name}.new").write_text(self.endpoint)
         Path(folder, f"{name}.new").rename(Path(folder, f"{name}.at"))  # whole, or not there
 
-    Server.__init__ = begin  # type: ignore[method-assign]
-    relay.main(words, prog_name="relay")
+    MessageServer.__init__ = begin  # type: ignore[method-assign]
+    relay_group.main(words, prog_name="relay")
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ class Ended:
 def round_of(folder: Path, words: list[str], moment: Moment | None, users: int = 3, dimension: int = 300) -> Ended:
     """Host and members as processes; waits until all have ended."""
     FORKING.set_forkserver_preload(["relay_gateway", "noisebank.cli.relay", "opendp.prelude", "rich.table"])
-    x = simulation(users).uniform(-1.0, 1.0, (users, dimension))
+    x = simulation_rng(users).uniform(-1.0, 1.0, (users, dimension))
     gateways = Gateways(moment)
     # A machine under load starts a process in seconds. The host gives up early only where one is killed as it joins.
     wait = "8" if moment and moment.kind == "join" else str(int(LONG))
@@ -243,13 +243,13 @@ class _Named:
     address: str
 
 
-def _plans(seen: list[Seen]) -> dict[int, Plan]:
-    terms, rosters, plans = None, dict[int, dict[str, Any]](), dict[int, Plan]()
+def _plans(seen: list[Seen]) -> dict[int, RelayPlan]:
+    terms, rosters, plans = None, dict[int, dict[str, Any]](), dict[int, RelayPlan]()
     for one in seen:
         message = one.request
         if message.kind == "hello" and one.answer:
             with contextlib.suppress(Tampered):
-                terms = Terms.parse(Message.decode(one.answer).body["terms"])
+                terms = RelayTerms.from_json(Message.decode(one.answer).body["terms"])
         elif message.kind == "roster":
             rosters[message.attempt] = message.body
         elif message.kind == "plan" and terms is not None:

@@ -11,12 +11,21 @@ from typing import Any
 import numpy as np
 from scipy.stats import chi2
 
-from noisebank.core.entropy import SystemEntropy, simulation
+from noisebank.core.entropy import SystemEntropy, simulation_rng
 from noisebank.core.errors import NoisebankError, Tampered
-from noisebank.federated.relay import Demand, Host, Member, Outcome, Plan, Round, Terms, make_plan
-from noisebank.federated.relay.grid import BID_UNITS, STEPS, contribution
+from noisebank.federated.relay import (
+    Host,
+    Member,
+    MemberOutcome,
+    RelayPlan,
+    RelayTerms,
+    Requirements,
+    RoundOutcome,
+    make_plan,
+)
+from noisebank.federated.relay.grid import BID_UNITS, STEPS_PER_BOUND, quantize_vector
 from noisebank.federated.relay.messages import Message
-from noisebank.federated.relay.plan import Entry, seed_commitment
+from noisebank.federated.relay.plan import MemberEntry, seed_commitment
 from noisebank.federated.relay.sealing import AttemptKey
 from noisebank.ledger.signing import Key
 
@@ -56,48 +65,48 @@ class Mortal(Member):
         if self._attempt is not None and self._attempt.number > 1:
             return
         self.dead = True
-        self._finish(Outcome(False, "killed", 0, 0, 0, None))
+        self._finish_round(MemberOutcome(False, "killed", 0, 0, 0, None))
         raise Killed
 
-    def _receive(self, raw: bytes) -> bytes:
+    def _handle_message(self, raw: bytes) -> bytes:
         if self.dead:
             raise Killed
         kind = Message.decode(raw).kind
         if kind != "status":
             self._die_at(f"before {kind}")
-        reply = super()._receive(raw)
+        reply = super()._handle_message(raw)
         if kind != "status":
             self._die_at(f"after {kind}")
         if self.dead:
             raise Killed
         return reply
 
-    def _work(self) -> None:
+    def _run_jobs(self) -> None:
         try:
-            super()._work()
+            super()._run_jobs()
         except Killed:
             return
 
-    def _forward(self, attempt: Any, number: int, before: Any) -> None:
+    def _forward_sum(self, attempt: Any, chain_number: int, before: Any) -> None:
         self._die_at("before sending")
-        super()._forward(attempt, number, before)
+        super()._forward_sum(attempt, chain_number, before)
         self._die_at("after sending")
 
-    def _complain(self, *said: Any) -> None:
+    def _send_complaint(self, *said: Any) -> None:
         if not self.dead:
-            super()._complain(*said)
+            super()._send_complaint(*said)
 
 
 @dataclass
 class Played:
     """All that can be known about a round afterwards."""
 
-    round: Round
-    outcomes: list[Outcome | NoisebankError | None]
+    round: RoundOutcome
+    outcomes: list[MemberOutcome | NoisebankError | None]
     vectors: np.ndarray
     keys: list[Key]
     host: Host
-    plans: dict[int, Plan] = field(default_factory=dict)
+    plans: dict[int, RelayPlan] = field(default_factory=dict)
     wire: list[tuple[str, bytes]] = field(default_factory=list)
     tokens: list[bytes] = field(default_factory=list)
     members: list[Member] = field(default_factory=list)
@@ -121,7 +130,7 @@ class Played:
         known = [AttemptKey(token) for token in self.tokens if len(token) == 32]
         for message in self.messages("pass"):
             plan = self.plans[message.attempt]
-            public = plan.entry(message.sender).public_key
+            public = plan.find_entry(message.sender).public_key
             purpose = f"{message.sender} {message.to} {message.body['chain']}"
             for key in known:
                 try:
@@ -136,7 +145,7 @@ class Played:
 
 
 def play(
-    terms: Terms,
+    terms: RelayTerms,
     users: int = 4,
     *,
     preferences: list[float] | None = None,
@@ -145,31 +154,39 @@ def play(
     kinds: dict[int, type[Member]] | None = None,
     dies: tuple[str, int | None] | None = None,
     mortal: set[int] | None = None,
-    demands: dict[int, Demand] | None = None,
+    demands: dict[int, Requirements] | None = None,
     wait: float = 20.0,
     meddle: Callable[[Host, list[Member]], None] = lambda host, members: None,
     seed: int = 1,
     wire: list[tuple[str, bytes]] | None = None,
 ) -> Played:
     """One round; `kinds` puts other classes in some members' places, `dies` kills one of `mortal` (all by default)."""
-    made = simulation(seed)
+    made = simulation_rng(seed)
     x = made.uniform(-1.0, 1.0, (users, terms.dimension)) if vectors is None else vectors
     betas = preferences or [0.5 + 0.1 * number for number in range(users)]
     entropies = [Remembering() for _ in range(users + 1)]
     keys = [Key(SystemEntropy().token()) for _ in range(users)]
     wire = [] if wire is None else wire
-    plans: dict[int, Plan] = {}
+    plans: dict[int, RelayPlan] = {}
 
     def tap(to: str, raw: bytes) -> None:
         wire.append((to, raw))
 
-    host = Host(Key(SystemEntropy().token()), terms, users, wait=wait, entropy=entropies[-1], tap=tap,
+    host = Host(Key(SystemEntropy().token()), terms, users, wait_seconds=wait, entropy=entropies[-1], tap=tap,
                 show=lambda plan, found: plans.update({plan.attempt: plan}))  # fmt: skip
     members: list[Member] = []
     for number in range(users):
         kind = (kinds or {}).get(number, Mortal if dies else Member)
-        member = kind(keys[number], x[number], betas[number], host.endpoint, entropy=entropies[number], tap=tap,
-                      demand=(demands or {}).get(number), past=None if pasts is None else pasts[number])  # fmt: skip
+        member = kind(
+            keys[number],
+            x[number],
+            betas[number],
+            host.endpoint,
+            entropy=entropies[number],
+            tap=tap,
+            requirements=(demands or {}).get(number),
+            past_vector=None if pasts is None else pasts[number],
+        )
         if isinstance(member, Mortal) and (mortal is None or number in mortal):
             member.dies = dies
         members.append(member)
@@ -192,11 +209,13 @@ def play(
     return Played(ended, outcomes, x, keys, host, plans, list(wire), tokens, members)
 
 
-def made_plan(terms: Terms, bids: list[float], attempt: int = 1, salt: int = 0) -> Plan:
+def made_plan(terms: RelayTerms, bids: list[float], attempt: int = 1, salt: int = 0) -> RelayPlan:
     """A plan over made-up members."""
     seeds = [bytes([number + 1, salt]) * 16 for number in range(len(bids))]
     members = [
-        Entry(f"0x{number:040x}", f"127.0.0.1:{7000 + number}", round(bid * BID_UNITS), seed_commitment(seed), seed)
+        MemberEntry(
+            f"0x{number:040x}", f"127.0.0.1:{7000 + number}", round(bid * BID_UNITS), seed_commitment(seed), seed
+        )
         for number, (bid, seed) in enumerate(zip(bids, seeds, strict=True))
     ]
     return make_plan(terms, "test", attempt, members, seeds, b"")
@@ -211,12 +230,12 @@ def residuals(played: Played) -> list[tuple[np.ndarray, float]]:
         chain = plan.chains[message.body["chain"]]
         place = chain.order.index(message.sender)
         inside = [
-            contribution(played.vector(who), Fraction(1), plan.terms.dimension).steps
+            quantize_vector(played.vector(who), Fraction(1), plan.terms.dimension).steps
             for who in chain.order[: place + 1]
         ]
         truth = np.sum([steps[chain.start : chain.stop] for steps in inside], axis=0, dtype=np.uint64)
-        rest = (total - truth).view(np.int64) / STEPS
-        found.append((rest, chain.variance(0, place) / STEPS**2))
+        rest = (total - truth).view(np.int64) / STEPS_PER_BOUND
+        found.append((rest, chain.variance(0, place) / STEPS_PER_BOUND**2))
     return found
 
 
@@ -239,7 +258,7 @@ def check_wire(played: Played) -> None:
     assert len(set(receivers)) == len(receivers)
     sent = b"".join(raw for _, raw in played.wire)
     for vector in played.vectors:
-        steps = contribution(vector, Fraction(1), len(vector)).steps
+        steps = quantize_vector(vector, Fraction(1), len(vector)).steps
         assert vector[:2].tobytes() not in sent and steps[:2].tobytes() not in sent
 
 

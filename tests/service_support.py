@@ -23,10 +23,10 @@ from fastapi import FastAPI
 
 from noisebank.bank.bank import Bank, create_bank, open_bank
 from noisebank.service.app import make_app
-from noisebank.service.auth import Access
-from noisebank.service.logs import Log
-from noisebank.service.roles import Part
-from noisebank.service.server import configured
+from noisebank.service.auth import AccessControl
+from noisebank.service.logs import RequestLog
+from noisebank.service.roles import Role
+from noisebank.service.server import make_config
 from noisebank.service.settings import Settings
 from support import write_people
 
@@ -51,7 +51,7 @@ class Counter:
     client: httpx.Client
     app: FastAPI
     bank: Bank
-    access: Access
+    access: AccessControl
     log: io.StringIO
     keys: dict[str, str] = field(default_factory=dict)
 
@@ -79,19 +79,19 @@ def counter(folder: Path, settings: Settings = EASY, epsilon: str = "4", limits:
     with open_bank(make_bank(folder, epsilon)) as bank:
         log = io.StringIO()
         settings = replace(settings, bank=bank.folder, origin="http://testserver")
-        app = make_app(bank, settings, Log(log))
-        access: Access = app.state.access
+        app = make_app(bank, settings, RequestLog(log))
+        access: AccessControl = app.state.access
         keys = {"owner": access.make_key("owner")[0]}
         for name, part in (
-            ("carl", Part.CURATOR),
-            ("aude", Part.AUDITOR),
-            ("maria", Part.ANALYST),
-            ("noor", Part.ANALYST),
+            ("carl", Role.CURATOR),
+            ("aude", Role.AUDITOR),
+            ("maria", Role.ANALYST),
+            ("noor", Role.ANALYST),
         ):
             access.add_person(name, part)
             keys[name] = access.make_key(name)[0]
-            if part is Part.ANALYST:
-                app.state.desk.set_limit("people", access.person(name), limits)
+            if part is Role.ANALYST:
+                app.state.operations.set_limit("people", access.find_person(name), limits)
         with running(app) as address, httpx.Client(base_url=address, timeout=60) as client:
             yield Counter(client, app, bank, access, log, keys)
 
@@ -100,7 +100,7 @@ def counter(folder: Path, settings: Settings = EASY, epsilon: str = "4", limits:
 def running(app: FastAPI) -> Iterator[str]:
     """The application on a real server, on a thread of this process."""
     door = socket.create_server(("127.0.0.1", 0), backlog=512)
-    server = uvicorn.Server(configured(app, 5))
+    server = uvicorn.Server(make_config(app, 5))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [door]}, daemon=True)
     thread.start()
     try:

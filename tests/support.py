@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from noisebank.account.account import Account
-from noisebank.bank.opening import Confirmed, Rooms, open_account
+from noisebank.bank.opening import BankParts, Confirmed, open_account
 from noisebank.core.durability import end_process
 from noisebank.core.entropy import Entropy, SystemEntropy
-from noisebank.ledger.embedded import EmbeddedChain, begin_chain
+from noisebank.ledger.embedded import EmbeddedLedger, create_chain
 from noisebank.ledger.journal import Journal
 from noisebank.ledger.protocol import Role
 from noisebank.ledger.signing import Key
@@ -72,13 +72,13 @@ def memory_rooms(
     entropy: Entropy | None = None,
     clock: Callable[[], float] = lambda: 1_000.0,
     die: Callable[[str], None] = end_process,
-) -> Rooms:
+) -> BankParts:
     """Real contract, real signatures, real SQL; only the disk is missing."""
     entropy = entropy or SystemEntropy()
     journal = Journal(":memory:")
-    begin_chain(journal, CURATOR, entropy, clock)
-    chain = EmbeddedChain(journal, {Role.CURATOR: CURATOR, Role.OWNER: OWNER}, clock, die)
-    return Rooms(chain, SqliteVault(":memory:", die=die), entropy)
+    create_chain(journal, CURATOR, entropy, clock)
+    chain = EmbeddedLedger(journal, {Role.CURATOR: CURATOR, Role.OWNER: OWNER}, clock, die)
+    return BankParts(chain, SqliteVault(":memory:", on_failure=die), entropy)
 
 
 def memory_account(policy: Path, entropy: Entropy | None = None) -> Account:

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from decimal import ROUND_DOWN, Decimal
 from typing import Any
 
-from noisebank.core.entropy import simulation
+from noisebank.core.entropy import simulation_rng
 from research.accuracy.sound import TRUTHS, Compared, compare
 from research.accuracy.unsound import (
     Asked,
@@ -192,7 +192,7 @@ def budget_row(function: str, default: float, seeds: int) -> BudgetRow:
     return BudgetRow(
         function=function,
         eps_def=default,
-        opu=search(single, settings, simulation(0)).total,
+        opu=search(single, settings, simulation_rng(0)).total,
         opu_drawn=sum(total for total, _ in _drawn(single, settings, seeds)) / seeds,
         opu_by_type=sum(total for total, _ in _drawn(typed, settings, seeds)) / seeds,
         opu_paper=PAPER_OPU[function][place],
@@ -214,7 +214,7 @@ def satisfied_row(eta: float, function: str, default: float, seeds: int) -> Sati
         eta=eta,
         function=function,
         eps_def=default,
-        expected=search(asked, settings, simulation(0)).satisfied,
+        expected=search(asked, settings, simulation_rng(0)).satisfied,
         drawn=(min(drawn), max(drawn)),
         by_type=(min(typed), max(typed)),
         paper=PAPER_SATISFIED[eta][function][DEFAULTS.index(default)],
@@ -238,7 +238,7 @@ def _drawn(asked: tuple[Asked, ...], settings: Settings, seeds: int) -> list[tup
     """Total and satisfied users for each seed, accuracies from 1000 draws."""
     made = []
     for seed in range(seeds):
-        generator = simulation(seed)
+        generator = simulation_rng(seed)
         outcome = search(asked, settings, generator, drawn_accuracy(generator))
         made.append((outcome.total, outcome.satisfied))
     return made

@@ -12,7 +12,7 @@ from fractions import Fraction
 from math import sqrt
 from typing import TYPE_CHECKING
 
-from noisebank.core.entropy import simulation
+from noisebank.core.entropy import simulation_rng
 from noisebank.core.intervals import normal_quantile
 from noisebank.core.units import Precision
 from noisebank.privacy.calibration import account_epsilon
@@ -92,7 +92,7 @@ def sound(required: Sequence[float], truth: float, on_ladder: bool, runs: int, s
     `on_ladder`: looks and targets are powers of two. Without it the looks double from
     1e-8 and the final measurement has exactly the precision that the lower bound asks for.
     """
-    generator = simulation(seed)
+    generator = simulation_rng(seed)
     distinct = {accuracy: _method(accuracy, truth, on_ladder, runs, generator) for accuracy in dict.fromkeys(required)}
     methods = [distinct[accuracy] for accuracy in required]
     precision = sum(method.precision for method in methods)
@@ -109,7 +109,7 @@ def sound(required: Sequence[float], truth: float, on_ladder: bool, runs: int, s
 def compare(truth: float, runs: int) -> Compared:
     """Ten different queries of this true value, each way at eps_def .5; beta .05 and delta 1e-6 for ours."""
     asked, settings = ten_users("Count", truth, truth), Settings(COMPARED_DEFAULT)
-    found = search(asked, settings, simulation(0))
+    found = search(asked, settings, simulation_rng(0))
     oracle = sum(oracle_precision(float(goal_for(required).relative), truth) for required in REQUIRED)
     searched = [laplace_coverage(reply.epsilon or 0.0, one) for reply, one in zip(found.replies, asked, strict=True)]
     flatly = [laplace_coverage(COMPARED_DEFAULT, one) for one in asked]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from noisebank.cli.render import facts, out, say
+from noisebank.cli.render import out, print_line, show_facts
 
 if TYPE_CHECKING:
     from research.accuracy.opu import Opu
@@ -44,11 +44,13 @@ def show_opu(made: Opu) -> None:
         )  # fmt: skip
     out.print(prices)
     surcharges = ", ".join(f"{row.surcharge:.0%} at {row.truth:g}" for row in made.comparison)
-    say(f"Rounding targets up to powers of two adds this much precision: {surcharges}")
-    say("The leak: what P3 publishes, and the count that follows from it")
-    facts("", [(f"count {leak.count}", f"epsilon {leak.published:.4f} -> {leak.recovered:.2f}") for leak in made.leak])
+    print_line(f"Rounding targets up to powers of two adds this much precision: {surcharges}")
+    print_line("The leak: what P3 publishes, and the count that follows from it")
+    show_facts(
+        "", [(f"count {leak.count}", f"epsilon {leak.published:.4f} -> {leak.recovered:.2f}") for leak in made.leak]
+    )
     for note in made.notes:
-        say(f"- {note}", "dim")
+        print_line(f"- {note}", "dim")
 
 
 def _by_default(title: str, functions: list[str], cells: dict[tuple[float, str], str]) -> None:

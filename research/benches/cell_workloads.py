@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from noisebank.core.entropy import simulation
+from noisebank.core.entropy import simulation_rng
 from noisebank.core.errors import BadRequest
-from noisebank.planning.linear import LinearQuery, Vector, cell_range, from_weights
+from noisebank.planning.linear import LinearQuery, Vector, query_from_weights, range_query
 from noisebank.planning.prefix import Axis
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Workload:
 
 def make_workload(name: str, cells: int = 1024, queries: int = 3000, seed: int = 0) -> Workload:
     """A repeatable workload. `cells` counts for `range` only: the others have their own cubes."""
-    generator = simulation(100 + seed)
+    generator = simulation_rng(100 + seed)
     if name == "range":
         return _ranges(name, "made up: Poisson counts with mean 100", cells, queries, generator)
     if name in TRACE_TOTALS:
@@ -65,7 +65,7 @@ def _ranges(
     if cells < 1:
         raise BadRequest("cells", cells, "must be at least 1")
     ends = np.sort([generator.integers(0, cells, queries) for _ in range(2)], axis=0).T.tolist()
-    asked = tuple(cell_range(cells, low, high + 1) for low, high in ends)
+    asked = tuple(range_query(cells, low, high + 1) for low, high in ends)
     wanted = tuple(generator.uniform(*WANTED, queries).tolist())
     if counts is None:
         counts = generator.poisson(100, cells).astype(float)
@@ -101,7 +101,7 @@ def _adult(queries: int, generator: Generator) -> Workload:
             ends = [np.sort(generator.integers(0, side, 2)).tolist() for side in shape[:2]]
             spots = [*(slice(low, high + 1) for low, high in ends), slice(None), slice(None)]
         chosen[tuple(spots)] = 1
-        asked.append(from_weights(chosen.reshape(-1))[0])
+        asked.append(query_from_weights(chosen.reshape(-1))[0])
     axes = (Axis(shape[0], True), Axis(shape[1], True), Axis(2, False), Axis(2, False))
     wanted = tuple(generator.uniform(*WANTED, queries).tolist())
     return Workload("adult", source, axes, counts, tuple(asked), wanted)
@@ -135,7 +135,7 @@ def _marginals(shape: tuple[int, ...], queries: int, generator: Generator) -> Wo
         for axis in generator.choice(len(shape), 2, replace=False).tolist():
             spots[axis] = int(generator.integers(shape[axis]))
         chosen[tuple(spots)] = 1
-        asked.append(from_weights(chosen.reshape(-1))[0])
+        asked.append(query_from_weights(chosen.reshape(-1))[0])
     counts = generator.poisson(100, prod(shape)).astype(float)
     wanted = tuple(generator.uniform(*WANTED, queries).tolist())
     source = "made up: Poisson counts with mean 100"

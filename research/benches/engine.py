@@ -16,19 +16,19 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from noisebank.account.account import Account
-from noisebank.bank.opening import Rooms, open_account
+from noisebank.bank.opening import BankParts, open_account
 from noisebank.core.digests import keccak
 from noisebank.core.entropy import SystemEntropy
 from noisebank.core.records import Case
-from noisebank.core.units import NOTHING, Precision
+from noisebank.core.units import ZERO_PRECISION, Precision
 from noisebank.engines.mechanism import measure
-from noisebank.ledger.embedded import EmbeddedChain, begin_chain
+from noisebank.ledger.embedded import EmbeddedLedger, create_chain
 from noisebank.ledger.journal import Journal
-from noisebank.ledger.protocol import THE_OWNER, Reservation, Role
+from noisebank.ledger.protocol import OWNER_ANALYST, Reservation, Role
 from noisebank.ledger.signing import Key
 from noisebank.policy.file import parse_policy
-from noisebank.queries.cells import cubes_of
-from noisebank.queries.sensitivity import sensitivity
+from noisebank.queries.cells import policy_cubes
+from noisebank.queries.sensitivity import l2_sensitivity
 from noisebank.vault.sqlite_vault import SqliteVault
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def bench_engine(rows: int = ROWS, quick: bool = False, moved: Moved = lambda do
         account.ledger.close()
         moved(total - 1, total)
         cubed = bench_account(file, rows, CUBE)
-        cells = cubes_of(cubed.policy)[0].cells
+        cells = policy_cubes(cubed.policy)[0].cell_count
         in_cube = median(sorted(measure_seconds(cubed, IN_CUBE) for _ in range(20 * rounds)))
         cubed.ledger.close()
         moved(total, total)
@@ -178,9 +178,11 @@ def scan_ratio(account: Account, scan: Scan, bare: duckdb.DuckDBPyConnection, fi
 def measure_seconds(account: Account, sql: str) -> float:
     """How long the measure step takes. Nothing is charged and nothing is released: the noisy value is dropped."""
     query = account.parse(sql).query
-    moves = sensitivity(query, account.policy)
+    moves = l2_sensitivity(query, account.policy)
     id, paid = keccak(b"bench"), Precision(10**18)
-    reservation = Reservation(account.id, id, id, THE_OWNER, query.about, Case.FIRST, paid, paid, None, NOTHING, 0, 0)
+    reservation = Reservation(
+        account.id, id, id, OWNER_ANALYST, query.category, Case.FIRST, paid, paid, None, ZERO_PRECISION, 0, 0
+    )
     begun = time.perf_counter()
     before = account.engine.identity()
     measure(account.engine, query, moves, reservation, SystemEntropy())
@@ -199,9 +201,11 @@ def group_seconds(account: Account, sql: str, asks: int = 3) -> float:
     return median(taken)
 
 
-def _rooms() -> Rooms:
+def _rooms() -> BankParts:
     entropy = SystemEntropy()
     curator, owner = Key(entropy.token()), Key(entropy.token())
     journal = Journal(":memory:")
-    begin_chain(journal, curator, entropy)
-    return Rooms(EmbeddedChain(journal, {Role.CURATOR: curator, Role.OWNER: owner}), SqliteVault(":memory:"), entropy)
+    create_chain(journal, curator, entropy)
+    return BankParts(
+        EmbeddedLedger(journal, {Role.CURATOR: curator, Role.OWNER: owner}), SqliteVault(":memory:"), entropy
+    )

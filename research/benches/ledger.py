@@ -17,22 +17,22 @@ from pathlib import Path
 from typing import Any
 
 from noisebank.core.digests import keccak
-from noisebank.core.durability import Turn
+from noisebank.core.durability import PendingItem
 from noisebank.core.entropy import SystemEntropy
 from noisebank.core.records import CellRun
 from noisebank.core.units import Precision
 from noisebank.ledger.block import Block, Genesis
-from noisebank.ledger.embedded import Call, EmbeddedChain, begin_chain
-from noisebank.ledger.encoding import publish_call, reserve_call
+from noisebank.ledger.embedded import ContractCall, EmbeddedLedger, create_chain
+from noisebank.ledger.encoding import encode_publish, encode_reserve
 from noisebank.ledger.evm import Log
 from noisebank.ledger.journal import Journal
-from noisebank.ledger.protocol import Claim, Opening, Role, Seal
+from noisebank.ledger.protocol import AccountOpening, Claim, Role, Seal
 from noisebank.ledger.replay import Replay
-from noisebank.ledger.rpc import RpcChain, deploy
+from noisebank.ledger.rpc import ChainLedger, deploy_contract
 from noisebank.ledger.signing import Key
 from noisebank.runtime.settled import settle
 from noisebank.vault.sqlite_vault import SqliteVault
-from noisebank.vault.vault import Sealed
+from noisebank.vault.vault import SealedAnswer
 from noisebank.verifier.verification import verify_chain
 from research.benches.anvil import anvil_binary, fund, running_anvil
 
@@ -97,8 +97,8 @@ def spends_per_s(folder: Path, askers: int, seconds: float) -> float:
     folder.mkdir()
     entropy = SystemEntropy()
     journal, vault = Journal(folder / "journal.sqlite"), SqliteVault(folder / "vault.sqlite")
-    begin_chain(journal, CURATOR, entropy)
-    chain = EmbeddedChain(journal, KEYS)
+    create_chain(journal, CURATOR, entropy)
+    chain = EmbeddedLedger(journal, KEYS)
     account = _account(chain)
     done = [0] * askers
     until = time.perf_counter() + seconds
@@ -107,8 +107,8 @@ def spends_per_s(folder: Path, askers: int, seconds: float) -> float:
         while time.perf_counter() < until:
             id = keccak(b"%d %d" % (asker, done[asker]))
             (reservation,) = chain.reserve(_claim(account, id))
-            body = {"wanted": reservation.wanted.units, "value": [int.from_bytes(id[:4], "big"), 0]}
-            sealed = Sealed(id, account, reservation.query, body, entropy.token())
+            body = {"wanted": reservation.target.units, "value": [int.from_bytes(id[:4], "big"), 0]}
+            sealed = SealedAnswer(id, account, reservation.query, body, entropy.token())
             vault.seal(sealed)
             chain.publish(account, Seal(id, sealed.digest))
             done[asker] += 1
@@ -128,22 +128,22 @@ def spends_per_s(folder: Path, askers: int, seconds: float) -> float:
 def _replay_rates(plain: int, cells: int) -> tuple[float, float]:
     entropy = SystemEntropy()
     journal = Journal(":memory:")
-    begin_chain(journal, CURATOR, entropy)
-    chain = EmbeddedChain(journal, KEYS)
+    create_chain(journal, CURATOR, entropy)
+    chain = EmbeddedLedger(journal, KEYS)
     account = _account(chain)
     chain.add_cube(account, CELLS)
-    opening = len(list(chain.export()))
+    opening = len(list(chain.export_journal()))
     ids = [keccak(b"plain %d" % place) for place in range(plain // 2)]
     for start in range(0, len(ids), 64):  # as a busy bank writes them: reserved together, then published together
         some = ids[start : start + 64]
-        _fill(chain, [reserve_call((_claim(account, id),)) for id in some])
-        _fill(chain, [publish_call(account, (Seal(id, keccak(b"answer", id)),)) for id in some])
-    between = len(list(chain.export()))
+        _fill(chain, [encode_reserve((_claim(account, id),)) for id in some])
+        _fill(chain, [encode_publish(account, (Seal(id, keccak(b"answer", id)),)) for id in some])
+    between = len(list(chain.export_journal()))
     claims = [_claim(account, keccak(b"cell %d" % place), *_run(place)) for place in range(cells)]
     for start in range(0, cells, 64):
-        _fill(chain, [reserve_call((claim,)) for claim in claims[start : start + 64]])
-    lines = list(chain.export())
-    state = Replay(Genesis.read(lines[0]))
+        _fill(chain, [encode_reserve((claim,)) for claim in claims[start : start + 64]])
+    lines = list(chain.export_journal())
+    state = Replay(Genesis.from_canonical_json(lines[0]))
     _apply(state, lines[1:opening], 0)
     plain_rate = plain / _apply(state, lines[opening:between], opening - 1)
     cell_rate = cells / _apply(state, lines[between:], between - 1)
@@ -155,13 +155,15 @@ def _apply(state: Replay, lines: list[str], first: int) -> float:
     """Seconds to read and execute blocks with every check."""
     start = time.perf_counter()
     for number, line in enumerate(lines, first):
-        state.apply(Block.read(line, state.genesis.chain_id, number))
+        state.apply_block(Block.from_canonical_json(line, state.genesis.chain_id, number))
     return time.perf_counter() - start
 
 
-def _fill(chain: EmbeddedChain, calls: Iterable[bytes]) -> None:
+def _fill(chain: EmbeddedLedger, calls: Iterable[bytes]) -> None:
     """One block, as a busy bank makes them, without the threads."""
-    waiting: list[Turn[Call, tuple[Log, ...]]] = [Turn(Call(CURATOR, data)) for data in calls]
+    waiting: list[PendingItem[ContractCall, tuple[Log, ...]]] = [
+        PendingItem(ContractCall(CURATOR, data)) for data in calls
+    ]
     chain._commit_block(waiting)
 
 
@@ -169,8 +171,8 @@ def rpc_rates(records: int) -> tuple[float, float]:
     """Reservations a second in batches over RPC, and the seconds to verify them from the node alone."""
     with running_anvil("--prune-history") as url:
         fund(url, CURATOR.address, OWNER.address)
-        where = deploy(url, CURATOR)
-        chain = RpcChain(where, KEYS, ":memory:", poll=0.002)
+        where = deploy_contract(url, CURATOR)
+        chain = ChainLedger(where, KEYS, ":memory:", poll_seconds=0.002)
         account = _account(chain)
         claims = [_claim(account, keccak(b"rpc %d" % place)) for place in range(records)]
         start = time.perf_counter()
@@ -179,15 +181,15 @@ def rpc_rates(records: int) -> tuple[float, float]:
         rate = records / (time.perf_counter() - start)
         chain.close()
         start = time.perf_counter()
-        report = verify_chain(url, where.contract, first=where.created)
+        report = verify_chain(url, where.contract, first=where.deployment_block)
         seconds = time.perf_counter() - start
         if not report.passed or report.accounts[0].reserved != records:
             raise AssertionError(f"the benchmark's own books do not verify: {report.problem}")
         return rate, seconds
 
 
-def _account(chain: EmbeddedChain | RpcChain) -> bytes:
-    account = chain.open_account(Opening(BUDGET, bytes(32), bytes(32), 0))
+def _account(chain: EmbeddedLedger | ChainLedger) -> bytes:
+    account = chain.open_account(AccountOpening(BUDGET, bytes(32), bytes(32), 0))
     chain.set_limit(account, ANALYST, BUDGET.units)
     return account
 

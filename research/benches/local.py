@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from noisebank.core.entropy import simulation, uniform_words
-from noisebank.federated.ldp.catalogue import mechanism
-from noisebank.federated.ldp.mechanism import CHUNK
-from noisebank.federated.ldp.parameters import NAMES
+from noisebank.core.entropy import simulation_rng, uniform_words
+from noisebank.federated.ldp.catalogue import make_mechanism
+from noisebank.federated.ldp.mechanism import CHUNK_SIZE
+from noisebank.federated.ldp.parameters import MECHANISM_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,12 +26,12 @@ VALUES, ROUNDS, TARGET = 1 << 20, 5, 5e6
 
 def bench_local(epsilon: float = 1.0, values: int = VALUES, rounds: int = ROUNDS) -> dict[str, Any]:
     """Values per second of processor time (the best of `rounds`, taken in turn), and the ratio to plain Laplace."""
-    data = simulation(7).uniform(-1.0, 1.0, values)
+    data = simulation_rng(7).uniform(-1.0, 1.0, values)
     jobs: dict[str, Callable[[NDArray[np.float64]], object]] = {"plain laplace": lambda x: plain_laplace(x, epsilon)}
-    jobs |= {name: mechanism(name, epsilon).perturb for name in NAMES}
+    jobs |= {name: make_mechanism(name, epsilon).perturb for name in MECHANISM_NAMES}
     best = dict.fromkeys(jobs, float("inf"))
     for job in jobs.values():
-        job(data[: 2 * CHUNK])  # tables are built, caches warm
+        job(data[: 2 * CHUNK_SIZE])  # tables are built, caches warm
     for _ in range(rounds):
         for name, job in jobs.items():
             start = time.process_time()
@@ -57,8 +57,10 @@ def bench_local(epsilon: float = 1.0, values: int = VALUES, rounds: int = ROUNDS
 def plain_laplace(values: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
     """Laplace noise of scale 2/epsilon by inversion, in floats. Not private in its low bits: a yardstick."""
     reports, scale = np.empty(len(values)), 2.0 / epsilon
-    for start in range(0, len(values), CHUNK):
-        part = values[start : start + CHUNK]
+    for start in range(0, len(values), CHUNK_SIZE):
+        part = values[start : start + CHUNK_SIZE]
         uniform = (uniform_words(len(part)) >> np.uint64(11)) * 2.0**-53 - 0.5
-        reports[start : start + CHUNK] = part - scale * np.sign(uniform) * np.log1p(-2.0 * np.abs(uniform) + 2.0**-53)
+        reports[start : start + CHUNK_SIZE] = part - scale * np.sign(uniform) * np.log1p(
+            -2.0 * np.abs(uniform) + 2.0**-53
+        )
     return reports

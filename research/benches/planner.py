@@ -18,10 +18,10 @@ from fractions import Fraction
 from math import sqrt
 from typing import Any
 
-from noisebank.core.entropy import simulation
-from noisebank.core.units import NOTHING, Precision
+from noisebank.core.entropy import simulation_rng
+from noisebank.core.units import ZERO_PRECISION, Precision
 from noisebank.planning import inference
-from noisebank.planning.inference import FirstLookRule, Knowledge, Statistic, When
+from noisebank.planning.inference import CubePosterior, CubeStatistic, FirstLookRule, FirstLookTiming
 from noisebank.privacy.calibration import budget_precision
 from research.benches.cell_workloads import make_workload
 from research.benches.reuse import BUDGET, Cells, look_at, wanted_precision
@@ -33,7 +33,7 @@ LIMITS_MS = {"1024": (2.0, 5.0), "8192": (40.0, 150.0), "8192_covariance": (40.0
 TIMED = 120
 THREADS = "1"
 """Of the linear algebra, unless OPENBLAS_NUM_THREADS says otherwise: these products wait for memory, not for cores."""
-RULE = FirstLookRule(When.OPENING)
+RULE = FirstLookRule(FirstLookTiming.OPENING)
 Moved = Callable[[int, int], None]
 
 
@@ -51,9 +51,9 @@ def bench_planner(quick: bool = False, moved: Moved = lambda done, total: None) 
 def time_case(name: str, asked: int, seed: int = 0) -> dict[str, Any]:
     """One size: asks `asked` random ranges under the usual budget, then times some more."""
     cells, form = CASES[name]
-    inference.MOST_DENSE = cells if form == "covariance" else cells - 1
+    inference.MAX_DENSE_CELLS = cells if form == "covariance" else cells - 1
     work, budget = make_workload("range", cells, asked + TIMED, seed), budget_precision(*BUDGET)
-    generator, knowledge = simulation(seed + 1), Knowledge(Statistic(work.axes), budget, RULE)
+    generator, knowledge = simulation_rng(seed + 1), CubePosterior(CubeStatistic(work.axes), budget, RULE)
     books, free, paid, answered, began = Cells(budget, cells), list[float](), list[float](), 0, time.perf_counter()
     for place, (query, stddev) in enumerate(zip(work.queries, work.wanted, strict=True)):
         timed = place >= asked
@@ -61,33 +61,39 @@ def time_case(name: str, asked: int, seed: int = 0) -> dict[str, Any]:
         if place == asked:
             seconds = time.perf_counter() - began
         if timed:  # a quarter shall be paid for, the others free
-            known = max(knowledge.known(query), Precision(10**12))
+            known = max(knowledge.known_precision(query), Precision(10**12))
             wanted = Precision.ceil(known.exact * Fraction(11, 10)) if place % 4 == 0 else Precision(known.units // 2)
-            knowledge._last = None
+            knowledge._last_inferred = None
         start = time.perf_counter()
-        plan = knowledge.plan(query, wanted)
+        plan = knowledge.plan_query(query, wanted)
         spent = time.perf_counter() - start
-        if plan.first is not None and not timed:
-            bought = books.pay(plan.first.charges, plan.first.precision)
-            knowledge.learn_first(look_at(plan.first, work, generator)) if bought else knowledge.decline_first()
-            plan = knowledge.plan(query, wanted)
-        if plan.fresh and not timed and not books.pay(plan.charges, plan.fresh):
+        if plan.first_look is not None and not timed:
+            bought = books.pay(plan.first_look.charges, plan.first_look.precision)
+            knowledge.add_first_look(
+                look_at(plan.first_look, work, generator)
+            ) if bought else knowledge.decline_first_look()
+            plan = knowledge.plan_query(query, wanted)
+        if plan.fresh_precision and not timed and not books.pay(plan.charges, plan.fresh_precision):
             continue
-        noise = float(generator.standard_normal()) * query.peak / sqrt(float(plan.fresh)) if plan.fresh else 0.0
+        noise = (
+            float(generator.standard_normal()) * query.max_weight / sqrt(float(plan.fresh_precision))
+            if plan.fresh_precision
+            else 0.0
+        )
         value = query.dot(work.counts) + noise
         start = time.perf_counter()
-        if plan.fresh:
-            knowledge.learn(plan, value)
-        knowledge.answer(plan)
+        if plan.fresh_precision:
+            knowledge.add_measurement(plan, value)
+        knowledge.estimate_planned(plan)
         spent += time.perf_counter() - start
         answered += not timed
         if timed:
-            (paid if plan.fresh != NOTHING else free).append(1000 * spent)
+            (paid if plan.fresh_precision != ZERO_PRECISION else free).append(1000 * spent)
     limits = LIMITS_MS[name]
     return {
         "form": form,
         "answered": answered,
-        "paid_measurements": len(knowledge.measured),
+        "paid_measurements": len(knowledge.measurements),
         "ms_a_query": round(1000 * seconds / asked, 3),
         "free_ms": round(statistics.median(free), 3),
         "paid_ms": round(statistics.median(paid), 3),

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from noisebank.core.entropy import simulation
+from noisebank.core.entropy import simulation_rng
 from noisebank.core.intervals import normal_quantile
 from noisebank.core.records import WHOLE_WEIGHT, CellRun
-from noisebank.core.units import NOTHING, Precision
-from noisebank.planning.inference import FirstLookRule, Knowledge, Statistic, When
-from noisebank.planning.linear import LinearQuery, enclosing
-from noisebank.planning.prefix import FirstLook, Prefix
+from noisebank.core.units import ZERO_PRECISION, Precision
+from noisebank.planning.inference import CubePosterior, CubeStatistic, FirstLookRule, FirstLookTiming
+from noisebank.planning.linear import LinearQuery, merge_charges
+from noisebank.planning.prefix import TreeEstimate, TreeMeasurement
 from noisebank.privacy.calibration import budget_precision
 from research.benches.cell_workloads import Workload, make_workload
 
@@ -112,7 +112,7 @@ def error_facts(errors: list[float], promised: list[float]) -> dict[str, float]:
 
 def wanted_precision(query: LinearQuery, stddev: float) -> Precision:
     """Rounded up: never less accurate than wanted."""
-    return Precision.ceil(Fraction(query.peak * query.peak) / Fraction(stddev) ** 2)
+    return Precision.ceil(Fraction(query.max_weight * query.max_weight) / Fraction(stddev) ** 2)
 
 
 def answer_plainly(work: Workload, books: Books, reuse: bool, exact: bool = False) -> Outcome:
@@ -120,9 +120,9 @@ def answer_plainly(work: Workload, books: Books, reuse: bool, exact: bool = Fals
     found, best = Outcome(), dict[LinearQuery, Precision]()
     for query, stddev in zip(work.queries, work.wanted, strict=True):
         wanted = wanted_precision(query, stddev)
-        before = best.get(query, NOTHING) if reuse else NOTHING
+        before = best.get(query, ZERO_PRECISION) if reuse else ZERO_PRECISION
         if wanted > before:
-            if not books.pay(query.charges() if exact else enclosing(query.charges()), wanted - before):
+            if not books.pay(query.cell_charges() if exact else merge_charges(query.cell_charges()), wanted - before):
                 continue
             best[query] = wanted
         else:
@@ -136,27 +136,27 @@ def answer_by_inference(
     work: Workload, budget: Precision, books: Books, rule: FirstLookRule, seed: int = 0, exact: bool = False
 ) -> Outcome:
     """Through the planner, with simulated measurements."""
-    generator, found = simulation(seed), Outcome()
-    knowledge = Knowledge(Statistic(work.axes), budget, rule)
+    generator, found = simulation_rng(seed), Outcome()
+    knowledge = CubePosterior(CubeStatistic(work.axes), budget, rule)
     for place, (query, stddev) in enumerate(zip(work.queries, work.wanted, strict=True)):
         wanted = wanted_precision(query, stddev)
-        plan = knowledge.plan(query, wanted)
-        if plan.first is not None:
-            if books.pay(plan.first.charges, plan.first.precision):
-                knowledge.learn_first(look_at(plan.first, work, generator))
+        plan = knowledge.plan_query(query, wanted)
+        if plan.first_look is not None:
+            if books.pay(plan.first_look.charges, plan.first_look.precision):
+                knowledge.add_first_look(look_at(plan.first_look, work, generator))
                 found.first_look_at = place
             else:
-                knowledge.decline_first()
-            plan = knowledge.plan(query, wanted)
+                knowledge.decline_first_look()
+            plan = knowledge.plan_query(query, wanted)
         truth = query.dot(work.counts)
-        if plan.fresh:
-            if not books.pay(query.charges() if exact else plan.charges, plan.fresh):
+        if plan.fresh_precision:
+            if not books.pay(query.cell_charges() if exact else plan.charges, plan.fresh_precision):
                 continue
-            noise = float(generator.standard_normal()) * query.peak / sqrt(float(plan.fresh))
-            knowledge.learn(plan, truth + noise)
+            noise = float(generator.standard_normal()) * query.max_weight / sqrt(float(plan.fresh_precision))
+            knowledge.add_measurement(plan, truth + noise)
         else:
             found.free += 1
-        answer = knowledge.answer(plan)
+        answer = knowledge.estimate_planned(plan)
         found.answered += 1
         found.errors.append((answer.value - truth) / answer.stddev)
         found.promised.append((answer.value - truth) / stddev)
@@ -164,13 +164,13 @@ def answer_by_inference(
     return found
 
 
-def look_at(prefix: Prefix, work: Workload, generator: Generator) -> FirstLook:
+def look_at(prefix: TreeMeasurement, work: Workload, generator: Generator) -> TreeEstimate:
     """A simulated first look."""
     measured = {}
-    for level, precision in prefix.levels.items():
-        nodes = prefix.nodes(work.counts, level)
+    for level, precision in prefix.level_precisions.items():
+        nodes = prefix.node_sums(work.counts, level)
         measured[level] = nodes + generator.standard_normal(nodes.shape) / sqrt(float(precision))
-    return prefix.look(measured)
+    return prefix.estimate_cells(measured)
 
 
 def bench_reuse(
@@ -215,5 +215,5 @@ def compare(work: Workload, epsilon: Fraction, delta: Fraction, seed: int) -> di
     }
 
 
-NO_LOOK = FirstLookRule(When.NEVER)
+NO_LOOK = FirstLookRule(FirstLookTiming.NEVER)
 """Inference from paid answers alone, for comparison."""

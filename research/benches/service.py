@@ -23,10 +23,10 @@ from typing import Any
 
 from noisebank.bank.bank import create_bank, open_bank
 from noisebank.core.entropy import SystemEntropy
-from noisebank.ledger.journal import FILE as FILE_OF_JOURNAL
+from noisebank.ledger.journal import JOURNAL_FILE as FILE_OF_JOURNAL
 from noisebank.ledger.journal import Journal
-from noisebank.service.auth import FILE, Access
-from noisebank.service.roles import Part
+from noisebank.service.auth import ACCESS_FILE, AccessControl
+from noisebank.service.roles import Role
 from noisebank.verifier.verification import verify
 from research.benches import load_generator as load
 from research.benches.ledger import fsync_per_s
@@ -179,7 +179,7 @@ def books_balance(bank: Path) -> bool:
     """Whether an outsider with the journal finds nothing wrong."""
     journal = Journal(bank / FILE_OF_JOURNAL)
     try:
-        return verify(journal.lines()).passed
+        return verify(journal.read_lines()).passed
     finally:
         journal.close()
 
@@ -195,12 +195,12 @@ def make_bank(folder: Path, rows: int = 5_000) -> tuple[str, ...]:
     keys = []
     with open_bank(folder / "bank") as bank:
         account = bank.open_account(folder / "readings.toml")
-        access = Access(folder / "bank" / FILE, SystemEntropy())
+        access = AccessControl(folder / "bank" / ACCESS_FILE, SystemEntropy())
         for number in range(ANALYSTS):
             name = f"analyst-{number}"
             account.ledger.set_limit(account.id, account.analyst(name), account.state.budget.units)
             account.vault.save_analyst(account.id, account.analyst(name), name)
-            access.add_person(name, Part.ANALYST)
+            access.add_person(name, Role.ANALYST)
             keys.append(access.make_key(name)[0])
         access.close()
     return tuple(keys)

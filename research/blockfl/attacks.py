@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from noisebank.core.entropy import simulation
-from noisebank.federated.blockfl.device import Examples, SplitTrainer, accuracy
-from noisebank.federated.blockfl.examples import digits
-from noisebank.federated.blockfl.krum import kept, scores
-from noisebank.federated.blockfl.models import MOST, STEPS, Weights, average, fixed
-from noisebank.federated.blockfl.network import SMALL, initial
-from noisebank.federated.blockfl.terms import Terms
+from noisebank.core.entropy import simulation_rng
+from noisebank.federated.blockfl.device import Examples, SplitTrainer, measure_accuracy
+from noisebank.federated.blockfl.examples import read_digits
+from noisebank.federated.blockfl.krum import compute_scores, select_lowest
+from noisebank.federated.blockfl.models import FIXED_POINT_SCALE, MAX_WEIGHT, Weights, average_weights, to_fixed_point
+from noisebank.federated.blockfl.network import SMALL_SHAPE, initialize_weights
+from noisebank.federated.blockfl.terms import TaskTerms
 
 MEMBERS, ATTACKERS, ROUNDS = 10, 3, 10
-TERMS = Terms("attacks", SMALL, mode="paper", epsilon="10", batch=36, epochs=4)
+TERMS = TaskTerms("attacks", SMALL_SHAPE, mode="paper", epsilon="10", batch=36, epochs=4)
 Attack = Callable[[Weights, Sequence[Weights], Weights], Weights]
 """The round's first model, all honest ones, and what the attacker has trained itself."""
 Progress = Callable[[int, int], None]
@@ -44,7 +44,7 @@ def identical(before: Weights, honest: Sequence[Weights], own: Weights) -> Weigh
     They are each other's closest neighbours at distance 0, so their scores are lower than honest ones.
     """
     spread = np.std(np.stack(honest), axis=0)
-    return _bounded(average(honest) + np.rint(0.9 * spread).astype(np.int64))
+    return _bounded(average_weights(honest) + np.rint(0.9 * spread).astype(np.int64))
 
 
 ATTACKS: dict[str, Attack] = {"sign-flip": sign_flip, "scaled": scaled, "identical": identical}
@@ -69,8 +69,8 @@ class Attacked:
 
 def attacked(attack: Attack, seed: int = 0, rounds: int = ROUNDS) -> Attacked:
     """Ten train, three of them attack, Multi-KRUM decides."""
-    training, testing = digits(seed)
-    source = simulation(seed)
+    training, testing = read_digits(seed)
+    source = simulation_rng(seed)
 
     def words(count: int) -> NDArray[np.uint64]:
         return source.integers(0, 2**64, count, dtype=np.uint64)
@@ -78,16 +78,16 @@ def attacked(attack: Attack, seed: int = 0, rounds: int = ROUNDS) -> Attacked:
     honest_count = MEMBERS - ATTACKERS
     shares = np.arange(len(training))[: len(training) - len(training) % MEMBERS].reshape(MEMBERS, -1)
     members = [SplitTrainer(TERMS, Examples(training.images[own], training.labels[own]), "", words) for own in shares]
-    model = fixed(initial(SMALL, TERMS.norm, source))
+    model = to_fixed_point(initialize_weights(SMALL_SHAPE, TERMS.norm, source))
     selected, found = [], []
     for number in range(rounds):
-        trained = [fixed(member.train(model / STEPS, number)) for member in members]
+        trained = [to_fixed_point(member.train(model / FIXED_POINT_SCALE, number)) for member in members]
         honest = trained[:honest_count]
         everybody = honest + [attack(model, honest, own) for own in trained[honest_count:]]
-        chosen = kept(scores(everybody, ATTACKERS), ATTACKERS)
+        chosen = select_lowest(compute_scores(everybody, ATTACKERS), ATTACKERS)
         selected.append(sum(place >= honest_count for place in chosen))
-        model = average([everybody[place] for place in chosen])
-        found.append(accuracy(TERMS, model / STEPS, testing))
+        model = average_weights([everybody[place] for place in chosen])
+        found.append(measure_accuracy(TERMS, model / FIXED_POINT_SCALE, testing))
     return Attacked(tuple(selected), tuple(found))
 
 
@@ -102,4 +102,4 @@ def attacks(rounds: int = ROUNDS, progress: Progress = lambda done, total: None)
 
 
 def _bounded(weights: Weights) -> Weights:
-    return np.clip(weights, -MOST, MOST)
+    return np.clip(weights, -MAX_WEIGHT, MAX_WEIGHT)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from noisebank.federated.blockfl.reputation import course, printed, repaired
+from noisebank.federated.blockfl.reputation import apply_printed_rule, apply_repaired_rule, simulate_reputation
 from research.blockfl.attacks import Attacked, attacks
 from research.blockfl.figures import FULL, QUICK, WHOLE, Scale, effort, figures, plan, run
 
@@ -62,18 +62,19 @@ class CrowdResult:
         """What must hold."""
         found = {
             "reputations and rewards are those of figures 5.10 and 5.11": all(
-                course(rule, bad) == (reputations, rewards)
-                for bad, reputations, rewards in SEQUENCES.values() for rule in (printed, repaired)
+                simulate_reputation(rule, bad) == (reputations, rewards)
+                for bad, reputations, rewards in SEQUENCES.values()
+                for rule in (apply_printed_rule, apply_repaired_rule)
             ),
             "a permanent attacker gains nothing (repaired), and 1 a round below the average as printed": (
-                course(repaired, range(1, 11))[0] == [5, *[0] * 10]
-                and course(printed, range(1, 11))[0][:4] == [5, 0, 1, 2]
+                simulate_reputation(apply_repaired_rule, range(1, 11))[0] == [5, *[0] * 10]
+                and simulate_reputation(apply_printed_rule, range(1, 11))[0][:4] == [5, 0, 1, 2]
             ),
             "sign-flip and scaled attackers were never selected": all(
                 not any(self.attacks[name].selected) for name in ("sign-flip", "scaled")
             ),
             "identical updates were selected: the known limit of Multi-KRUM": any(self.attacks["identical"].selected),
-        }  # fmt: skip
+        }
         rows = self.figures["5.3"]
         ours, other = rows.get("ours, epsilon 2"), rows.get("batch norm, epsilon 2")
         if ours and other:
@@ -103,7 +104,7 @@ def incentives() -> dict[str, dict[str, list[int]]]:
     found: dict[str, dict[str, list[int]]] = {"no incentive": {"reward": NO_INCENTIVE}}
     cases = {name: bad for name, (bad, _, _) in SEQUENCES.items()} | {"attack in every round": list(range(1, 11))}
     for name, bad in cases.items():
-        for title, rule in (("as printed", printed), ("repaired", repaired)):
-            reputations, rewards = course(rule, bad)
+        for title, rule in (("as printed", apply_printed_rule), ("repaired", apply_repaired_rule)):
+            reputations, rewards = simulate_reputation(rule, bad)
             found[f"{name}, {title}"] = {"reputation": reputations, "reward": rewards}
     return found

@@ -17,8 +17,8 @@ from typing import Any
 
 from noisebank.core.digests import keccak
 from noisebank.federated.blockfl.device import Examples
-from noisebank.federated.blockfl.examples import digits, mnist
-from noisebank.federated.blockfl.network import DIGITS, PAPER, Shape
+from noisebank.federated.blockfl.examples import read_digits, read_mnist
+from noisebank.federated.blockfl.network import DIGITS_SHAPE, PAPER_SHAPE, NetworkShape
 from research.blockfl.training import Setting, Trained, train
 
 Progress = Callable[[int, int], None]
@@ -34,7 +34,7 @@ class Scale:
     """How large an experiment is, beside the paper's."""
 
     name: str
-    shape: Shape
+    shape: NetworkShape
     base: Setting
     seeds: int
     tested: int
@@ -46,15 +46,15 @@ class Scale:
 
     def data(self, seed: int) -> tuple[Examples, Examples]:
         """Images for one run."""
-        return digits(seed) if self.name == "digits" else mnist()
+        return read_digits(seed) if self.name == "digits" else read_mnist()
 
 
 QUICK = Scale(
-    "digits", DIGITS, Setting("bounded", None, members=5, images=288, local_epochs=20), 3, 357, 3,
+    "digits", DIGITS_SHAPE, Setting("bounded", None, members=5, images=288, local_epochs=20), 3, 357, 3,
     {20: 10, 30: 15, 40: 20}, sure=7,
 )  # fmt: skip
 FULL = Scale(
-    "mnist", PAPER, Setting("bounded", None, members=10, images=600, local_epochs=10), 1, 10_000, 4,
+    "mnist", PAPER_SHAPE, Setting("bounded", None, members=10, images=600, local_epochs=10), 1, 10_000, 4,
     {20: 5, 30: 8, 40: 10},
 )  # fmt: skip
 WHOLE = replace(
@@ -171,7 +171,7 @@ def effort(scale: Scale, trained: list[Trained]) -> dict[str, Any]:
         "images_of_a_member": images,
         "cpu_seconds_for_6000_images": median * 6_000 / images,
         "paper_seconds_for_6000_images": PAPERS_SECONDS,
-        "model_bytes": 4 * scale.shape.count,
+        "model_bytes": 4 * scale.shape.weight_count,
         "paper_model_bytes": PAPERS_BYTES,
     }
 

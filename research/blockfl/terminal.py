@@ -7,12 +7,12 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from noisebank.cli.render import facts, out, say
+from noisebank.cli.render import out, print_line, show_facts
 
 
 def show_crowd(plain: dict[str, Any]) -> None:
     """`reproduce crowd`: figures, sequences, attacks."""
-    say(f"{plain['data']}: {plain['setting']}")
+    print_line(f"{plain['data']}: {plain['setting']}")
     for number, figure in plain["figures"].items():
         table = Table(title=f"Figure {number}: test accuracy", title_justify="left")
         for name in ("", "clean features", "noisy features"):
@@ -21,11 +21,11 @@ def show_crowd(plain: dict[str, Any]) -> None:
             if row is not None:
                 table.add_row(escape(name), f"{row['clean']:.3f}", f"{row['noisy']:.3f}")
         out.print(table)
-    facts("Effort", [(name, str(value)) for name, value in plain["effort"].items()])
+    show_facts("Effort", [(name, str(value)) for name, value in plain["effort"].items()])
     for name, rows in plain["incentives"].items():
-        facts(f"Figures 5.10, 5.11: {name}", [(key, str(value)) for key, value in rows.items()])
-    facts("Attackers: 3 of 10", [(name, str(row)) for name, row in plain["attacks"].items()])
+        show_facts(f"Figures 5.10, 5.11: {name}", [(key, str(value)) for key, value in rows.items()])
+    show_facts("Attackers: 3 of 10", [(name, str(row)) for name, row in plain["attacks"].items()])
     for name, passed in plain["checks"].items():
-        say(f"{'yes' if passed else 'NO '}  {name}")
+        print_line(f"{'yes' if passed else 'NO '}  {name}")
     for path in plain["charts"]:
-        say(f"drawn: {path}")
+        print_line(f"drawn: {path}")

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from noisebank.core.entropy import simulation, torch_simulation
+from noisebank.core.entropy import simulation_rng, torch_simulation_rng
 from noisebank.federated.blockfl.device import Examples
-from noisebank.federated.blockfl.models import STEPS, average, fixed
-from noisebank.federated.blockfl.network import Shape, initial
+from noisebank.federated.blockfl.models import FIXED_POINT_SCALE, average_weights, to_fixed_point
+from noisebank.federated.blockfl.network import NetworkShape, initialize_weights
 
 Progress = Callable[[int, int], None]
 
@@ -52,28 +52,30 @@ class Trained:
     model_bytes: int
 
 
-def train(shape: Shape, data: tuple[Examples, Examples], setting: Setting, seed: int, tested: int = 10_000) -> Trained:
+def train(
+    shape: NetworkShape, data: tuple[Examples, Examples], setting: Setting, seed: int, tested: int = 10_000
+) -> Trained:
     """All members, all global epochs."""
     import torch
     from torch.nn import functional
 
-    from noisebank.federated.blockfl.torch_network import Network
+    from noisebank.federated.blockfl.torch_network import TorchNetwork
 
     torch.set_num_threads(1)
-    generator, shuffling = torch_simulation(seed), simulation(seed)
+    generator, shuffling = torch_simulation_rng(seed), simulation_rng(seed)
     bound = float((setting.batch - 1) ** 0.5)
     training, testing = data
     images, labels = torch.as_tensor(training.images)[:, None], torch.as_tensor(training.labels)
     chosen = shuffling.permutation(len(labels))[: setting.members * setting.images].reshape(setting.members, -1)
-    flat = initial(shape, setting.norm, simulation(seed + 1))
+    flat = initialize_weights(shape, setting.norm, simulation_rng(seed + 1))
     clean: list[float] = []
     noisy: list[float] = []
     began = time.process_time()
-    network = Network(shape, setting.norm, bound, setting.epsilon, generator)
+    network = TorchNetwork(shape, setting.norm, bound, setting.epsilon, generator)
     for _ in range(setting.global_epochs):
         parts = []
         for own in chosen:
-            network.load(flat)
+            network.load_weights(flat)
             network.train()
             descent = torch.optim.SGD(network.parameters(), lr=setting.rate, momentum=setting.momentum)
             for _ in range(setting.local_epochs):
@@ -84,17 +86,17 @@ def train(shape: Shape, data: tuple[Examples, Examples], setting: Setting, seed:
                     functional.cross_entropy(network(images[batch]), labels[batch]).backward()
                     torch.nn.utils.clip_grad_norm_(network.parameters(), setting.clip)
                     descent.step()
-            parts.append(fixed(network.flat()))
-        flat = average(parts) / STEPS
+            parts.append(to_fixed_point(network.export_weights()))
+        flat = average_weights(parts) / FIXED_POINT_SCALE
         spent = time.process_time() - began
-        network.load(flat)
+        network.load_weights(flat)
         network.eval()
         for noise, row in ((False, clean), (True, noisy)):
             row.append(_accuracy(network, testing, noise, tested))
         began += time.process_time() - began - spent  # testing is not training
     epochs = setting.global_epochs * setting.members * setting.local_epochs
     return Trained(
-        setting, seed, tuple(clean), tuple(noisy), (time.process_time() - began) / epochs, 4 * shape.count
+        setting, seed, tuple(clean), tuple(noisy), (time.process_time() - began) / epochs, 4 * shape.weight_count
     )  # fmt: skip
 
 

@@ -162,7 +162,7 @@ def thresholds(made: Chained) -> Any:
     for name, (colour, mark, label) in looks.items():
         values = [made.thresholds[users][name]["ours"] for users in SIZES]
         axes.loglog(SIZES, values, color=colour, marker=mark, markersize=5, linewidth=1.8, label=label)
-    printed = collusion.printed_strong(10, 0.1)
+    printed = collusion.printed_strong_chance(10, 0.1)
     axes.text(
         3,
         1.2e-6,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from noisebank.core.entropy import simulation
+from noisebank.core.entropy import simulation_rng
 from noisebank.core.units import Precision
 from noisebank.federated.relay import collusion, game
 from noisebank.federated.relay.remedies import ever_exposed
@@ -19,7 +19,7 @@ DELTA = Fraction(1, 10**5)
 
 def claims(draws: int) -> list[dict[str, Any]]:
     """One row a claim: where it stands, what it says, what holds, and a number for both."""
-    betas = simulation(7).uniform(0.0, 1.3, (draws, 10))
+    betas = simulation_rng(7).uniform(0.0, 1.3, (draws, 10))
     return [
         _nash(), _fairness(betas), _optimum(), _anarchy(betas), _truthful(), _pseudocode(), _sensitivity(), _parallel(),
         _classical(), _collusion(), _failure(), _published(), _stale(), _large_sequences(),
@@ -33,17 +33,22 @@ def _claim(where: str, claimed: str, holds: str, paper: object, ours: object) ->
 def _nash() -> dict[str, Any]:
     betas = [0.5, 1.0]
     printed = game.subgame_perfect(betas)
-    stays, moves = game.costs(betas, printed)[0], game.costs(betas, [game.TOP_UP * 0.5, 0.0])[0]
+    stays, moves = game.relay_costs(betas, printed)[0], game.relay_costs(betas, [game.TOP_UP * 0.5, 0.0])[0]
     return _claim(
-        "Theorem 1", "(m max beta, 0, ..., 0) is a Nash equilibrium",
+        "Theorem 1",
+        "(m max beta, 0, ..., 0) is a Nash equilibrium",
         "it is the outcome of subgame-perfect play; with the others fixed user 1 gains by adding less, and the "
-        "equilibrium is the running maximum", {"user 1 pays": _four(stays), "is Nash": game.is_nash(betas, printed)},
-        {"user 1 could pay": _four(moves), "running maximum is Nash": game.is_nash(betas, game.nash(betas))},
-    )  # fmt: skip
+        "equilibrium is the running maximum",
+        {"user 1 pays": _four(stays), "is Nash": game.is_nash(betas, printed)},
+        {
+            "user 1 could pay": _four(moves),
+            "running maximum is Nash": game.is_nash(betas, game.nash_equilibrium(betas)),
+        },
+    )
 
 
 def _fairness(betas: Any) -> dict[str, Any]:
-    paid = game.costs(betas, game.subgame_perfect(betas))
+    paid = game.relay_costs(betas, game.subgame_perfect(betas))
     return _claim(
         "Theorem 3", "all users' costs are equal", "they differ: the noise is shared, the preference is not",
         1.0, {"largest/smallest cost, mean over draws": _four(float((paid.max(axis=1) / paid.min(axis=1)).mean()))},
@@ -55,8 +60,8 @@ def _optimum() -> dict[str, Any]:
     printed = np.array([game.TOP_UP * betas.mean() ** (2 / 3), 0.0, 0.0])
     return _claim(
         "proof of Theorem 5", "central optimum m (mean beta)^(2/3)", "m (mean beta^(3/2))^(2/3)",
-        {"total cost at beta 2, 6, 13": _four(game.costs(betas, printed).sum())},
-        {"total cost at beta 2, 6, 13": _four(game.costs(betas, game.central_optimum(betas)).sum())},
+        {"total cost at beta 2, 6, 13": _four(game.relay_costs(betas, printed).sum())},
+        {"total cost at beta 2, 6, 13": _four(game.relay_costs(betas, game.central_optimum(betas)).sum())},
     )  # fmt: skip
 
 
@@ -127,8 +132,8 @@ def _classical() -> dict[str, Any]:
 def _collusion() -> dict[str, Any]:
     return _claim(
         "eq. 32", "strong attackers: 1 + q^(K-1) - 2(1 - q^(K-1))/(K q)", "1 + q^(K-1) - 2(1 - q^K)/(K p)",
-        {f"K 10, p {p:g}": _four(collusion.printed_strong(10, p)) for p in (0.1, 0.99)},
-        {f"K 10, p {p:g}": _four(collusion.strong(10, p)) for p in (0.1, 0.99)},
+        {f"K 10, p {p:g}": _four(collusion.printed_strong_chance(10, p)) for p in (0.1, 0.99)},
+        {f"K 10, p {p:g}": _four(collusion.strong_chance(10, p)) for p in (0.1, 0.99)},
     )  # fmt: skip
 
 
@@ -146,13 +151,13 @@ def _published() -> dict[str, Any]:
     return _claim(
         "Section VI", "only the members around a user matter",
         "if the mean is published, user K-1 computes x_K; a curious server and anyone before a user suffice",
-        {"strong, corrected, K 10, p .1": _four(collusion.strong(10, 0.1))},
-        {"chance with the sum known": _four(collusion.published(10, 0.1))},
+        {"strong, corrected, K 10, p .1": _four(collusion.strong_chance(10, 0.1))},
+        {"chance with the sum known": _four(collusion.published_chance(10, 0.1))},
     )  # fmt: skip
 
 
 def _stale() -> dict[str, Any]:
-    chance, skip = collusion.strong(10, 0.1), 0.3
+    chance, skip = collusion.strong_chance(10, 0.1), 0.3
     return _claim(
         "Section VI", "past or zero slices with probability p_p lower the chance of exposure by that share",
         "zeros do; a past slice is exposed a round later instead, and its vector is paid for twice",

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from noisebank.core.entropy import SystemEntropy, simulation
+from noisebank.core.entropy import SystemEntropy, simulation_rng
 from noisebank.core.units import Precision
 from noisebank.federated.relay import collusion, game
-from noisebank.federated.relay.grid import STEPS, noise, scale_of_variance
-from noisebank.federated.relay.split import groups_of, sorted_order, split_error
+from noisebank.federated.relay.grid import STEPS_PER_BOUND, draw_noise, scale_for_variance
+from noisebank.federated.relay.split import order_by_preference, split_error, split_groups
 from noisebank.privacy.calibration import account_epsilon
 from research.chained_dp.claims import claims
 from research.chained_dp.remedies import remedies, repairs
@@ -104,7 +104,7 @@ def chained(quick: bool = False, progress: Progress = lambda done, total: None) 
 
 def preferences(users: int, draws: int, top: float = TOP, seed: int = 1) -> Any:
     """Made-up users."""
-    return simulation(seed).uniform(0.0, top, (draws, users))
+    return simulation_rng(seed).uniform(0.0, top, (draws, users))
 
 
 def errors(draws: int) -> dict[int, dict[str, Row]]:
@@ -123,7 +123,7 @@ def errors(draws: int) -> dict[int, dict[str, Row]]:
 
 def _three(betas: Any) -> dict[str, Any]:
     """Total variance of the sum for each draw."""
-    schemes = (game.local, game.subgame_perfect, game.central_optimum)
+    schemes = (game.local_variances, game.subgame_perfect, game.central_optimum)
     return {kind: scheme(betas).sum(axis=-1) for kind, scheme in zip(KINDS, schemes, strict=True)}
 
 
@@ -173,8 +173,8 @@ def _at_range(top: float, draws: int) -> Row:
 def _costs(betas: Any) -> dict[str, Any]:
     return {
         "LDP": game.local_costs(betas).mean(axis=-1),
-        "Chained": game.costs(betas, game.subgame_perfect(betas)).mean(axis=-1),
-        "Central": game.costs(betas, game.central_optimum(betas)).mean(axis=-1),
+        "Chained": game.relay_costs(betas, game.subgame_perfect(betas)).mean(axis=-1),
+        "Central": game.relay_costs(betas, game.central_optimum(betas)).mean(axis=-1),
     }
 
 
@@ -202,20 +202,20 @@ def anarchy(draws: int) -> Row:
 
 def split(groups: int, runs: int) -> dict[str, Row]:
     """Figure 6: 200 users in groups."""
-    made = simulation(60 + groups)
+    made = simulation_rng(60 + groups)
     rows: dict[str, list[float]] = {"random": [], "sorted": [], "LDP": []}
     for _ in range(runs):
         betas = made.uniform(0.0, TOP, SPLIT_USERS)
-        rows["random"].append(split_error(betas, groups_of(range(SPLIT_USERS), groups)))
-        rows["sorted"].append(split_error(betas, groups_of(sorted_order(betas), groups)))
-        rows["LDP"].append(float(game.local(betas).sum()) / SPLIT_USERS**2)
+        rows["random"].append(split_error(betas, split_groups(range(SPLIT_USERS), groups)))
+        rows["sorted"].append(split_error(betas, split_groups(order_by_preference(betas), groups)))
+        rows["LDP"].append(float(game.local_variances(betas).sum()) / SPLIT_USERS**2)
     expected = REFERENCE["split"].get(groups, (None, None, None))
     return {name: _row(np.array(values), expected[place]) for place, (name, values) in enumerate(rows.items())}
 
 
 def exposures(draws: int) -> dict[str, Row]:
     """Chance that a slice is seen bare at K = 10, p = .1: formula, simulation, print."""
-    made, p = simulation(8), 0.1
+    made, p = simulation_rng(8), 0.1
     place = made.integers(0, USERS, draws)
     bad = made.random((draws, USERS - 1)) < p
     before = np.arange(USERS - 1)[None] < place[:, None]
@@ -224,7 +224,11 @@ def exposures(draws: int) -> dict[str, Row]:
     beside = (place > 0) & bad[rows, np.maximum(place - 1, 0)] & (place < USERS - 1)
     beside &= bad[rows, np.minimum(place, USERS - 2)]
     simulated = {"weak": beside, "strong": left & right, "published": left}
-    paper = {"weak": collusion.weak(USERS, p), "strong": collusion.printed_strong(USERS, p), "published": None}
+    paper = {
+        "weak": collusion.weak_chance(USERS, p),
+        "strong": collusion.printed_strong_chance(USERS, p),
+        "published": None,
+    }
     found = {}
     for name, chance in collusion.CHANCES.items():
         row = _row(simulated[name].astype(float), REFERENCE["collusion"][name], exact=chance(USERS, p))
@@ -236,7 +240,7 @@ def thresholds(users: int) -> dict[str, Row]:
     """Figure 8: the p up to which a slice is exposed with chance 1/K^2 at most."""
     rows = {}
     for name, chance in collusion.CHANCES.items():
-        ours = collusion.threshold(chance, users)
+        ours = collusion.collusion_threshold(chance, users)
         row: Row = {"ours": _rounded(ours), "paper": None}
         if name == "weak":
             row["paper"] = _rounded(sqrt(1.0 / (users * (users - 2))))
@@ -252,7 +256,7 @@ def relay_itself(runs: int) -> Row:
     entropy, ratios = SystemEntropy(), []
     for betas in preferences(USERS, runs, seed=9):
         variance = float(game.subgame_perfect(betas).sum())
-        drawn = noise(scale_of_variance(Fraction(variance)), DIMENSION, entropy).view(np.int64) / STEPS
+        drawn = draw_noise(scale_for_variance(Fraction(variance)), DIMENSION, entropy).view(np.int64) / STEPS_PER_BOUND
         ratios.append(float(np.square(drawn).mean()) / variance)
     return _row(np.array(ratios), 1.0)
 

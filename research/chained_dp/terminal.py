@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.table import Table
 
-from noisebank.cli.render import facts, out, say
+from noisebank.cli.render import out, print_line, show_facts
 
 
 def show_chained(plain: dict[str, Any]) -> None:
@@ -19,7 +19,7 @@ def show_chained(plain: dict[str, Any]) -> None:
         table.add_row(name, *cells, "yes" if row["within"] else "NO")
     out.print(table)
     for claim in plain["claims"]:
-        facts(claim["where"], [("claimed", claim["claimed"]), ("holds", claim["holds"]),
+        show_facts(claim["where"], [("claimed", claim["claimed"]), ("holds", claim["holds"]),
                                ("numbers", f"{_words(claim['paper'])} | {_words(claim['ours'])}")])  # fmt: skip
     repairs = plain["repairs"]
     schemes = [name for name, row in repairs.items() if isinstance(row, dict)]
@@ -32,9 +32,9 @@ def show_chained(plain: dict[str, Any]) -> None:
         shown.add_row(trust, *("the vector" if cell is None else f"{cell:.3g}" for cell in cells))
     out.print(shown)
     for name, row in plain["remedies"].items():
-        facts(f"Remedy: {name}", [(key, _words(value)) for key, value in row.items()])
+        show_facts(f"Remedy: {name}", [(key, _words(value)) for key, value in row.items()])
     for path in plain["charts"]:
-        say(f"drawn: {path}")
+        print_line(f"drawn: {path}")
 
 
 def _rows(value: Any, name: str = "") -> list[tuple[str, dict[str, Any]]]:

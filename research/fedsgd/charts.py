@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from noisebank.federated.fedsgd import model_named
-from noisebank.federated.ldp.parameters import NAMES
+from noisebank.federated.fedsgd import get_model
+from noisebank.federated.ldp.parameters import MECHANISM_NAMES
 from research.fedsgd.figures import EPSILONS, LEVELS, OUTPUT_EPSILON, PANELS, PIECEWISE, FedSgd
 from research.fedsgd.runs import NONE, Errors, Setting
 from research.ldp.charts import COLOURS, LABELS, MARKS
@@ -20,9 +20,9 @@ def draw_charts(found: FedSgd, folder: Path, progress: Progress = lambda done, t
     """All charts into `folder`; returns the files written."""
     folder.mkdir(parents=True, exist_ok=True)
     steps: list[tuple[str, Callable[[], Any]]] = [
-        ("figure_3_8_logistic", lambda: along_epsilon(found, "logistic", NAMES, "3.8")),
-        ("figure_3_9_linear", lambda: along_epsilon(found, "linear", NAMES, "3.9")),
-        ("figure_3_10_svm", lambda: along_epsilon(found, "hinge", NAMES, "3.10")),
+        ("figure_3_8_logistic", lambda: along_epsilon(found, "logistic", MECHANISM_NAMES, "3.8")),
+        ("figure_3_9_linear", lambda: along_epsilon(found, "linear", MECHANISM_NAMES, "3.9")),
+        ("figure_3_10_svm", lambda: along_epsilon(found, "hinge", MECHANISM_NAMES, "3.10")),
         ("figure_3_12_linear_levels", lambda: along_epsilon(found, "linear", PIECEWISE, "3.12", LEVELS)),
         ("figure_3_13_logistic_levels", lambda: along_epsilon(found, "logistic", PIECEWISE, "3.13", LEVELS)),
         ("figure_3_14_outputs_linear", lambda: along_outputs(found, "linear", "3.14")),
@@ -100,7 +100,7 @@ def _plotted(axes: Any, x: list[float], curve: list[Errors], mechanism: str) -> 
 
 def _limit(axes: Any, found: FedSgd, name: str, model: str) -> None:
     """Laplace's errors would flatten all others: what does not fit is said in the corner."""
-    others = [errors.mean for m in NAMES if m != "laplace" for errors in found.curve(name, model, m).values()]
+    others = [errors.mean for m in MECHANISM_NAMES if m != "laplace" for errors in found.curve(name, model, m).values()]
     laplace = found.curve(name, model, "laplace")
     top = 1.6 * max(others)
     beyond = [f"{errors.mean:.3g} at ε {epsilon:g}" for epsilon, errors in laplace.items() if errors.mean > top]
@@ -120,7 +120,7 @@ def _panels(found: FedSgd, model: str) -> tuple[Any, Any]:
         used = found.tables[name]
         axes.set_title(f"{used.title}, d = {used.task(model)[0].shape[1]}", loc="left", fontsize=9.5)
         axes.spines[["top", "right"]].set_visible(False)
-    grid[0].set_ylabel(f"{model_named(model).error_name}" + (" (target in [-1, 1])" if model == "linear" else ""))
+    grid[0].set_ylabel(f"{get_model(model).error_name}" + (" (target in [-1, 1])" if model == "linear" else ""))
     return figure, grid
 
 
@@ -153,7 +153,7 @@ def _headline(found: FedSgd, model: str) -> str:
     worse = []
     for name in PANELS[model]:
         laplace = found.curve(name, model, "laplace")[EPSILONS[0]].mean
-        others = [found.curve(name, model, m)[EPSILONS[0]].mean for m in NAMES if m != "laplace"]
+        others = [found.curve(name, model, m)[EPSILONS[0]].mean for m in MECHANISM_NAMES if m != "laplace"]
         worse.append(laplace / max(others))
     if min(worse) > 1.0:
         said = f"at ε = 0.5 Laplace errs {min(worse):.2g} to {max(worse):.2g} times as much as the worst of the others"

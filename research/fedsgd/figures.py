@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from noisebank.core.entropy import simulation
-from noisebank.federated.ldp.parameters import NAMES
+from noisebank.core.entropy import simulation_rng
+from noisebank.federated.ldp.parameters import MECHANISM_NAMES
 from research.fedsgd.runs import FOLDS, GROUP, NONE, WIDE, Errors, Setting, cross_validated, descend
 from research.fedsgd.tables import LearningTable, table
 
@@ -74,9 +74,9 @@ class FedSgd:
             "rate": "1/sqrt(t); linear: 1.5/(d sqrt(t))",
             "reference": self.reference,
             "figures": {
-                "3.8 logistic regression": self._along_epsilon("logistic", NAMES),
-                "3.9 linear regression": self._along_epsilon("linear", NAMES),
-                "3.10 support vector machine": self._along_epsilon("hinge", NAMES),
+                "3.8 logistic regression": self._along_epsilon("logistic", MECHANISM_NAMES),
+                "3.9 linear regression": self._along_epsilon("linear", MECHANISM_NAMES),
+                "3.10 support vector machine": self._along_epsilon("hinge", MECHANISM_NAMES),
                 "3.12 linear regression, 2001 outputs": self._along_epsilon("linear", PIECEWISE, LEVELS),
                 "3.13 logistic regression, 2001 outputs": self._along_epsilon("logistic", PIECEWISE, LEVELS),
                 "3.14 by number of outputs, epsilon 4": {
@@ -97,7 +97,7 @@ class FedSgd:
                 continue
             for epsilon in (0.5, 1.0):
                 laplace = self.curve(name, model, "laplace")[epsilon]
-                others = {m: self.curve(name, model, m)[epsilon] for m in NAMES if m != "laplace"}
+                others = {m: self.curve(name, model, m)[epsilon] for m in MECHANISM_NAMES if m != "laplace"}
                 worst = max(others.values(), key=lambda errors: errors.mean)
                 gap = laplace.mean - worst.mean
                 spread = sqrt(laplace.standard_error**2 + worst.standard_error**2)
@@ -168,7 +168,7 @@ def fedsgd(quick: bool = False, progress: Progress = lambda done, total: None) -
 
 def _settings(model: str) -> tuple[Setting, ...]:
     """Every point of the model's figures, each once."""
-    found = [Setting(NONE), *(Setting(name, epsilon) for name in NAMES for epsilon in EPSILONS)]
+    found = [Setting(NONE), *(Setting(name, epsilon) for name in MECHANISM_NAMES for epsilon in EPSILONS)]
     if model != "hinge":
         found += [Setting(name, epsilon, LEVELS) for name in PIECEWISE for epsilon in EPSILONS]
     epsilon = OUTPUT_EPSILON[model]
@@ -179,8 +179,8 @@ def _settings(model: str) -> tuple[Setting, ...]:
 def against_reference(seeds: int) -> dict[str, Any]:
     """Logistic accuracy on diamonds over 10 splits (90% of the rows in groups of 1000), beside the ranges."""
     used = table("diamonds")
-    settings = [Setting(NONE), *(Setting(name, epsilon) for epsilon in REFERENCE_EPSILONS for name in NAMES)]
-    orders = [simulation(seed).permutation(len(used.rows)) for seed in range(seeds)]
+    settings = [Setting(NONE), *(Setting(name, epsilon) for epsilon in REFERENCE_EPSILONS for name in MECHANISM_NAMES)]
+    orders = [simulation_rng(seed).permutation(len(used.rows)) for seed in range(seeds)]
     tenth = len(used.rows) // 10
     trains, tests = [order[tenth:] for order in orders], [order[:tenth] for order in orders]
     errors = descend("logistic", settings, used.rows, used.classes, trains, tests)
@@ -191,9 +191,10 @@ def against_reference(seeds: int) -> dict[str, Any]:
     for epsilon in REFERENCE_EPSILONS:
         rows = {}
         pooled = sqrt(
-            np.mean([found[Setting(name, epsilon)].spread ** 2 for name in NAMES if name != "laplace"]) / seeds
+            np.mean([found[Setting(name, epsilon)].spread ** 2 for name in MECHANISM_NAMES if name != "laplace"])
+            / seeds
         )
-        for name in NAMES:
+        for name in MECHANISM_NAMES:
             accuracy, bounds = found[Setting(name, epsilon)], REFERENCE[epsilon]
             theirs = REFERENCE_LAPLACE.get(epsilon) if name == "laplace" else list(bounds)
             rows[name] = {**_shown(accuracy), "reference": theirs, "within": _within(accuracy, name, epsilon, pooled)}

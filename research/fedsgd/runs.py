@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from noisebank.core.entropy import simulation
-from noisebank.federated.fedsgd import Descent, ExactMean, GradientNoise, model_named, published_noise
+from noisebank.core.entropy import simulation_rng
+from noisebank.federated.fedsgd import ExactMean, GradientDescent, GradientNoise, get_model, published_noise
 from research.fedsgd.tables import table
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Errors:
 def run_folds(job: Job) -> list[list[float]]:
     """For each fold, the error of each setting's model on rows that it has not seen."""
     rows, targets = table(job.table, job.quick).task(job.model)
-    order = simulation(3000 + job.repetition).permutation(len(rows))
+    order = simulation_rng(3000 + job.repetition).permutation(len(rows))
     size = len(rows) // FOLDS
     tests = [order[fold * size : (fold + 1) * size] for fold in range(job.folds)]
     trains = [np.concatenate([order[: fold * size], order[(fold + 1) * size :]]) for fold in range(job.folds)]
@@ -99,20 +99,23 @@ def descend(
     tests: Sequence[Places],
 ) -> list[list[float]]:  # fmt: skip
     """One pass over each training set, one participation a device; errors by test set and setting."""
-    kind, dimension, count = model_named(model), rows.shape[1], len(trains)
+    kind, dimension, count = get_model(model), rows.shape[1], len(trains)
     noises = [setting.noise(dimension) for setting in settings]
     groups = min(map(len, trains)) // GROUP
-    descent = Descent(np.zeros((count, len(settings), dimension)), groups, float(kind.usual_rate(dimension)))
+    descent = GradientDescent(np.zeros((count, len(settings), dimension)), groups, float(kind.default_rate(dimension)))
     for group in range(groups):
         chosen = np.stack([train[group * GROUP : (group + 1) * GROUP] for train in trains])
         here = rows[chosen]
-        slopes = kind.slopes(descent.weights @ here.transpose(0, 2, 1), targets[chosen][:, None])
+        slopes = kind.loss_slopes(descent.weights @ here.transpose(0, 2, 1), targets[chosen][:, None])
         flat = here.reshape(-1, dimension)
-        found = [noise.means(slopes[:, place].reshape(-1), flat, count) for place, noise in enumerate(noises)]
+        found = [noise.mean_gradients(slopes[:, place].reshape(-1), flat, count) for place, noise in enumerate(noises)]
         descent.step(np.stack(found, axis=1))
-    weights = descent.model
+    weights = descent.averaged_weights
     return [
-        [float(error) for error in kind.errors(weights[place] @ rows[test].T, targets[test][None]).mean(axis=1)]
+        [
+            float(error)
+            for error in kind.prediction_errors(weights[place] @ rows[test].T, targets[test][None]).mean(axis=1)
+        ]
         for place, test in enumerate(tests)
     ]
 

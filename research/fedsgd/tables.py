@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from noisebank.core.entropy import simulation
+from noisebank.core.entropy import simulation_rng
 from noisebank.federated.fedsgd import Design
 from noisebank.federated.ldp import Category, Number, Schema
 from research.ldp.tables import DATA
@@ -89,7 +89,7 @@ def _diamonds() -> LearningTable | None:
     records = list(csv.DictReader(io.StringIO(text)))
     columns = {name: [float(row[name]) for row in records] for name in (*DIAMOND_RANGES, "price")}
     ranges = tuple(Number(name, *bounds) for name, bounds in DIAMOND_RANGES.items())
-    rows, numbers = Design(Schema((*ranges, Number("price", *PRICES))), "price").rows(columns)
+    rows, numbers = Design(Schema((*ranges, Number("price", *PRICES))), "price").build_rows(columns)
     classes = np.where(np.array(columns["price"]) > MEDIAN_PRICE, 1.0, -1.0)
     return LearningTable(f"diamonds, {len(rows):,} rows", source, True, rows, classes, rows, numbers)
 
@@ -120,8 +120,8 @@ def _adult() -> LearningTable | None:
     columns: dict[str, Sequence[object]] = dict(zip(ADULT_COLUMNS, zip(*records, strict=True), strict=True))
     for name in ADULT_RANGES:
         columns[name] = [float(str(cell)) for cell in columns[name]]
-    rows, classes = _designed(columns, "income").rows(columns)
-    number_rows, numbers = _designed(columns, "age").rows(columns)
+    rows, classes = _designed(columns, "income").build_rows(columns)
+    number_rows, numbers = _designed(columns, "age").build_rows(columns)
     return LearningTable(
         f"Adult, {len(rows):,} rows", f"adult.data in {DATA}", True, rows, classes, number_rows, numbers
     )
@@ -141,7 +141,7 @@ def _designed(columns: Mapping[str, Sequence[object]], target: str) -> Design:
 def _synthetic(kind: str, title: str, numbers: int, categories: Sequence[int], quick: bool) -> LearningTable:
     """Numbers and categories with one hidden cause, which class and number follow with noise."""
     count = SYNTHETIC_ROWS[kind] // (3 if quick else 1)
-    generator = simulation(3800 + sum(kind.encode()))
+    generator = simulation_rng(3800 + sum(kind.encode()))
     hidden = generator.normal(0.0, 1.0, count)
     pull = generator.uniform(0.1, 0.4, numbers) * generator.choice([-1.0, 1.0], numbers)
     plain = 0.3 * generator.normal(0.0, 1.0, (count, numbers)) + hidden[:, None] * pull

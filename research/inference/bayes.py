@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from noisebank.core.entropy import simulation
+from noisebank.core.entropy import simulation_rng
 from noisebank.core.intervals import normal_quantile
-from noisebank.core.units import NOTHING, Precision
-from noisebank.planning.inference import FirstLookRule, Knowledge, Statistic, When
-from noisebank.planning.linear import LinearQuery, Vector, from_weights
+from noisebank.core.units import ZERO_PRECISION, Precision
+from noisebank.planning.inference import CubePosterior, CubeStatistic, FirstLookRule, FirstLookTiming
+from noisebank.planning.linear import LinearQuery, Vector, query_from_weights
 from noisebank.planning.prefix import Axis
 from noisebank.privacy.calibration import budget_precision
 from research.benches.reuse import BUDGET, Cells
@@ -115,7 +115,7 @@ def questions(generator: Generator, cells: int, count: int = 1000) -> Vector:
 
 
 def _setting(seed: int, cells: int, within: tuple[float, float]) -> tuple[Generator, Vector, Vector, Vector]:
-    generator = simulation(seed)
+    generator = simulation_rng(seed)
     counts = np.sort(generator.zipf(1.5, cells).clip(max=50_000))[::-1].astype(float)
     asked = questions(generator, cells)
     return generator, counts, asked, generator.uniform(*within, len(asked))
@@ -159,27 +159,27 @@ def gaussian(budget: Precision, runs: int, cells: int = SMALL) -> dict[str, floa
         for name, reuse in (("naive", False), ("per_type", True)):
             books, best = Cells(budget, cells), dict[LinearQuery, Precision]()
             for query, wanted in wishes:
-                before = best.get(query, NOTHING) if reuse else NOTHING
-                if wanted <= before or books.pay(query.charges(), wanted - before):
+                before = best.get(query, ZERO_PRECISION) if reuse else ZERO_PRECISION
+                if wanted <= before or books.pay(query.cell_charges(), wanted - before):
                     best[query] = max(wanted, before)
                     totals[name] += 1
-        books, knowledge = Cells(budget, cells), Knowledge(Statistic((Axis(cells, False),)), budget, PLAIN)
+        books, knowledge = Cells(budget, cells), CubePosterior(CubeStatistic((Axis(cells, False),)), budget, PLAIN)
         for query, wanted in wishes:
-            plan = knowledge.plan(query, wanted)
-            if not plan.fresh or books.pay(plan.charges, plan.fresh):
-                if plan.fresh:
-                    noise = float(generator.standard_normal()) * query.peak / float(plan.fresh) ** 0.5
-                    knowledge.learn(plan, query.dot(counts) + noise)
+            plan = knowledge.plan_query(query, wanted)
+            if not plan.fresh_precision or books.pay(plan.charges, plan.fresh_precision):
+                if plan.fresh_precision:
+                    noise = float(generator.standard_normal()) * query.max_weight / float(plan.fresh_precision) ** 0.5
+                    knowledge.add_measurement(plan, query.dot(counts) + noise)
                 totals["inference"] += 1
     return {name: round(total / (runs * 1000), 3) for name, total in totals.items()}
 
 
-PLAIN = FirstLookRule(When.NEVER)
+PLAIN = FirstLookRule(FirstLookTiming.NEVER)
 """Section 5.4 starts without a tree."""
 
 
 def _wish(weights: Vector, reach: float) -> tuple[LinearQuery, Precision]:
     """Within `reach` with probability 80%, as a precision: it does not change with the query's common factor."""
-    query, factor = from_weights(weights.astype(np.int64))
+    query, factor = query_from_weights(weights.astype(np.int64))
     stddev = Fraction(reach / normal_quantile(1 - MISS))
-    return query, Precision.ceil((query.peak * factor / stddev) ** 2)
+    return query, Precision.ceil((query.max_weight * factor / stddev) ** 2)

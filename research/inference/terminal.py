@@ -6,14 +6,14 @@ from typing import Any
 
 from rich.table import Table
 
-from noisebank.cli.render import facts, out, say
+from noisebank.cli.render import out, print_line, show_facts
 
 
 def show_bayes(found: dict[str, Any]) -> None:
     """The running example, section 5, and the bank's planner on section 5.4."""
     example = found["example"]
     known = example["posterior"]
-    facts("Running example (equations 10 to 44)", [
+    show_facts("Running example (equations 10 to 44)", [
         ("variances of the observations", ", ".join(f"{one:g}" for one in example["observation_variances"])),
         ("posterior", f"mean {known['mean']}, mode {known['mode']}, 80% in [{known['low']}, {known['high']}]"),
         ("a fresh answer", f"alpha {example['alpha']}; largest cell then {max(example['spent_by_cell'])}"),
@@ -27,16 +27,16 @@ def show_bayes(found: dict[str, Any]) -> None:
         table.add_row(name, *(str(value) for value in row.values()))
     out.print(table)
     for name, row in found["planner_on_5.4"].items():
-        facts(f"Answered of section 5.4 with Gaussian noise, {name.replace('_', ' ')}", [
+        show_facts(f"Answered of section 5.4 with Gaussian noise, {name.replace('_', ' ')}", [
             (way.replace("_", " "), f"{share:.1%}") for way, share in row.items()
         ])  # fmt: skip
     for note in found["notes"]:
-        say(f"- {note}", "dim")
+        print_line(f"- {note}", "dim")
 
 
 def show_reuse(found: dict[str, Any]) -> None:
     """How many requests each way answers."""
-    say(f"{found['workload']}: {found['source']}; {found['cells']:,} cells, {found['queries']:,} requests")
+    print_line(f"{found['workload']}: {found['source']}; {found['cells']:,} cells, {found['queries']:,} requests")
     table = Table(title="Answered", title_justify="left")
     for name in (
         "epsilon",
@@ -67,4 +67,4 @@ def show_planner(found: dict[str, Any]) -> None:
     for name, row in found["cells"].items():
         times = f"free {row['free_ms']} ms, paid {row['paid_ms']} ms, {row['memory_mb']} MB ({row['form']})"
         rows.append((f"{name.split('_')[0]} cells", times + ("" if row["within_limits"] else ", too slow")))
-    facts(f"The planner after {found['queries_asked']:,} requests", rows)
+    show_facts(f"The planner after {found['queries_asked']:,} requests", rows)

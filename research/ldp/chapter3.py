@@ -13,19 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from noisebank.core.entropy import simulation
+from noisebank.core.entropy import simulation_rng
 from noisebank.federated.ldp.audit import exact_ratio
-from noisebank.federated.ldp.catalogue import mechanism
-from noisebank.federated.ldp.law import exp_below
-from noisebank.federated.ldp.levels import Levels
+from noisebank.federated.ldp.catalogue import make_mechanism
+from noisebank.federated.ldp.law import exp_lower_bound
+from noisebank.federated.ldp.levels import QuantizedMixture
 from noisebank.federated.ldp.mixture import Mixture
-from noisebank.federated.ldp.parameters import NAMES, parameters
-from noisebank.federated.ldp.vectors import published_vector_mechanism, vector_mechanism
+from noisebank.federated.ldp.parameters import MECHANISM_NAMES, find_parameters
+from noisebank.federated.ldp.vectors import make_published_vector_mechanism, make_vector_mechanism
 from research.ldp.tables import average_variance
 
 Progress = Callable[[int, int], None]
 EPSILONS = (0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 8.0)
-RIVALS = tuple(name for name in NAMES if name != "best")
+RIVALS = tuple(name for name in MECHANISM_NAMES if name != "best")
 DIMENSION, DEVICES, RUNS = 16, 100_000, 8
 MEANS = ("pm", "three-outputs", "pm-opt", "pm-sub", "hm-tp", "duchi", "best")
 SWEEP = (0.05, 8.0, 200)
@@ -73,7 +73,7 @@ def ldp(quick: bool = False, progress: Progress = lambda done, total: None) -> L
 
     return Ldp(
         step({epsilon: _parameters(epsilon) for epsilon in EPSILONS}),
-        step({epsilon: {name: _rounded(_worst(name, epsilon)) for name in NAMES} for epsilon in EPSILONS}),
+        step({epsilon: {name: _rounded(_worst(name, epsilon)) for name in MECHANISM_NAMES} for epsilon in EPSILONS}),
         step(_crossovers()),
         step(_not_always_best()),
         step(_levels()),
@@ -86,16 +86,16 @@ def ldp(quick: bool = False, progress: Progress = lambda done, total: None) -> L
 
 def _worst(name: str, epsilon: float) -> float:
     """Of the reports as they are drawn, on their grid."""
-    return mechanism(name, epsilon).worst_variance()
+    return make_mechanism(name, epsilon).worst_variance()
 
 
 def _parameters(epsilon: float) -> dict[str, float]:
     """a and C of Three-Outputs, t of PM-OPT, beta of HM-TP, and all three of `best`."""
-    hybrid, best = parameters("hm-tp", epsilon), parameters("best", epsilon)
+    hybrid, best = find_parameters("hm-tp", epsilon), find_parameters("best", epsilon)
     found = {
         "a": hybrid.a,
-        "C": hybrid.size,
-        "t (PM-OPT)": parameters("pm-opt", epsilon).t,
+        "C": hybrid.atom_size,
+        "t (PM-OPT)": find_parameters("pm-opt", epsilon).t,
         "beta (HM-TP)": hybrid.beta,
     }
     found |= {"best a": best.a, "best t": best.t, "best beta": best.beta}
@@ -139,13 +139,13 @@ def _not_always_best() -> dict[str, Any]:
 
 def _levels() -> dict[str, Any]:
     """PM-SUB at eps 4 on 2m + 1 levels, and what A^2 / (6 m^2) foretells."""
-    base = mechanism("pm-sub", 4.0)
+    base = make_mechanism("pm-sub", 4.0)
     assert isinstance(base, Mixture)
-    made = {m: Levels(base, m) for m in (1, 2, 5, 10, 100, 1000)}
+    made = {m: QuantizedMixture(base, m) for m in (1, 2, 5, 10, 100, 1000)}
     rows = {
         m: {
             "worst variance": _rounded(levels.worst_variance()),
-            "base + A^2/(6 m^2)": _rounded(base.worst_variance() + levels.reach**2 / (6 * m * m)),
+            "base + A^2/(6 m^2)": _rounded(base.worst_variance() + levels.output_bound**2 / (6 * m * m)),
         }
         for m, levels in made.items()
     }
@@ -154,27 +154,30 @@ def _levels() -> dict[str, Any]:
 
 def _vectors() -> dict[str, Any]:
     """Worst-case variance of a coordinate, d = 16: k by enumeration, parameters for the sampled objective."""
-    chosen = {epsilon: {name: _both(name, epsilon) for name in NAMES} for epsilon in (1.0, 4.0)}
-    tuned = vector_mechanism("three-outputs", 1.0, DIMENSION)
+    chosen = {epsilon: {name: _both(name, epsilon) for name in MECHANISM_NAMES} for epsilon in (1.0, 4.0)}
+    tuned = make_vector_mechanism("three-outputs", 1.0, DIMENSION)
     return {
         "PM-SUB eps 4 by k": {
-            k: _rounded(vector_mechanism("pm-sub", 4.0, DIMENSION, k).worst_variance()) for k in (1, 2, 3)
+            k: _rounded(make_vector_mechanism("pm-sub", 4.0, DIMENSION, k).worst_variance()) for k in (1, 2, 3)
         },
         "Three-Outputs eps 1": {
-            "a of eq. 3.4": _rounded(published_vector_mechanism("three-outputs", 1.0, DIMENSION).worst_variance()),
+            "a of eq. 3.4": _rounded(make_published_vector_mechanism("three-outputs", 1.0, DIMENSION).worst_variance()),
             "a tuned": _rounded(tuned.worst_variance()),
-            "tuned a": _rounded(tuned.each.a),
+            "tuned a": _rounded(tuned.coordinate_params.a),
         },
         "by mechanism": chosen,
     }
 
 
 def _both(name: str, epsilon: float) -> dict[str, float]:
-    published, tuned = published_vector_mechanism(name, epsilon, DIMENSION), vector_mechanism(name, epsilon, DIMENSION)
+    published, tuned = (
+        make_published_vector_mechanism(name, epsilon, DIMENSION),
+        make_vector_mechanism(name, epsilon, DIMENSION),
+    )
     return {
-        "published k": published.sent,
+        "published k": published.sent_count,
         "published": _rounded(published.worst_variance()),
-        "tuned k": tuned.sent,
+        "tuned k": tuned.sent_count,
         "tuned": _rounded(tuned.worst_variance()),
     }
 
@@ -185,16 +188,16 @@ def mean_estimation(devices: int = DEVICES, runs: int = RUNS) -> dict[str, Any]:
 
     "tuned" is tuned for the worst x in [-1, 1]; on values near 0 the published parameters can do better, and do.
     """
-    table = np.clip(simulation(1).normal(0.0, 0.25, (devices, DIMENSION)), -1.0, 1.0)
+    table = np.clip(simulation_rng(1).normal(0.0, 0.25, (devices, DIMENSION)), -1.0, 1.0)
     truth = table.mean(axis=0)
     found: dict[float, dict[str, dict[str, float]]] = {}
     for epsilon in (1.0, 4.0):
         found[epsilon] = {}
         for name in MEANS:
-            made = published_vector_mechanism(name, epsilon, DIMENSION)
-            errors = [np.square(made.mean(made.draw(table)) - truth).mean() for _ in range(runs)]
+            made = make_published_vector_mechanism(name, epsilon, DIMENSION)
+            errors = [np.square(made.estimate_mean(made.draw_reports(table)) - truth).mean() for _ in range(runs)]
             expected = average_variance(made, table) / devices
-            tuned = average_variance(vector_mechanism(name, epsilon, DIMENSION), table) / devices
+            tuned = average_variance(make_vector_mechanism(name, epsilon, DIMENSION), table) / devices
             found[epsilon][name] = {
                 "measured": _rounded(1e5 * float(np.mean(errors))),
                 "expected": _rounded(1e5 * expected),
@@ -228,14 +231,14 @@ def _exactness(epsilon: float) -> dict[str, float]:
     """1 - (largest likelihood ratio) / e^eps, exactly computed: at least 0 means eps-LDP."""
     inputs = [i / 20 for i in range(-20, 21)]
     rows = {}
-    for name in NAMES:
-        ratio = exact_ratio(mechanism(name, epsilon), inputs if name != "laplace" else (-1.0, 0.0, 1.0))
-        rows[name] = float(1 - ratio / exp_below(epsilon))
+    for name in MECHANISM_NAMES:
+        ratio = exact_ratio(make_mechanism(name, epsilon), inputs if name != "laplace" else (-1.0, 0.0, 1.0))
+        rows[name] = float(1 - ratio / exp_lower_bound(epsilon))
     return rows
 
 
 def _ideal(name: str, epsilon: float) -> float:
-    return parameters(name, epsilon).moments.worst()
+    return find_parameters(name, epsilon).moments.worst_variance()
 
 
 def _bisect(holds: Callable[[float], bool], low: float, high: float) -> float:

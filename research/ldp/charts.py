@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from noisebank.federated.ldp.catalogue import mechanism
-from noisebank.federated.ldp.parameters import NAMES, optimal_a, parameters
-from noisebank.federated.ldp.vectors import published_vector_mechanism
+from noisebank.federated.ldp.catalogue import make_mechanism
+from noisebank.federated.ldp.parameters import MECHANISM_NAMES, find_parameters, optimal_a
+from noisebank.federated.ldp.vectors import make_published_vector_mechanism
 from research.ldp.tables import (
     GAUSSIAN_MEANS,
     Numbers,
@@ -32,7 +32,7 @@ COLOURS = {
     "laplace": "#999999", "duchi": "#E69F00", "pm": "#56B4E9", "hm": "#CC79A7", "three-outputs": "#D55E00",
     "pm-opt": "#332288", "pm-sub": "#0072B2", "hm-tp": "#009E73", "best": "#000000",
 }  # fmt: skip
-MARKS = dict(zip(NAMES, "sovD^PXd*", strict=True))
+MARKS = dict(zip(MECHANISM_NAMES, "sovD^PXd*", strict=True))
 SHOWN = ("laplace", "duchi", "pm", "hm", "three-outputs", "pm-sub", "hm-tp")
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 LEVELS = 1000
@@ -79,7 +79,10 @@ def _axes(axes: Any, title: str, x: str, y: str) -> Any:
 def worst_variance() -> Any:
     """Figure 3.2, and the same divided by `best`, where the differences can be seen."""
     epsilons = np.linspace(0.25, 8.0, 94)
-    curves = {name: np.array([parameters(name, float(e)).moments.worst() for e in epsilons]) for name in NAMES}
+    curves = {
+        name: np.array([find_parameters(name, float(e)).moments.worst_variance() for e in epsilons])
+        for name in MECHANISM_NAMES
+    }
     figure = _figure(11, 4.8)
     left, right = figure.subplots(1, 2)
     for name, curve in curves.items():
@@ -122,18 +125,18 @@ def zero_probability() -> Any:
 
 def density() -> Any:
     """Figure 3.4, from the exact law of the grid."""
-    epsilon, made = 1.0, mechanism("pm-opt", 1.0)
+    epsilon, made = 1.0, make_mechanism("pm-opt", 1.0)
     figure = _figure()
     title = "A piecewise report is likelier near its input, by a factor e^ε and no more (PM-OPT, ε = 1)"
     axes = _axes(figure.subplots(), title, "reported value y (the number lies in [-1, 1])", "probability density of y")
     high = 0.0
     for x, colour, style in ((0.0, "#0072B2", "-"), (0.5, "#D55E00", "--"), (1.0, "#009E73", "-.")):
-        law = made.law(x)
-        step = float(made.value([1])[0] - made.value([0])[0])
+        law = made.output_law(x)
+        step = float(made.to_values([1])[0] - made.to_values([0])[0])
         edges, heights = [], []
-        for start, stop, weight in law.runs():
-            edges += [float(made.value([start])[0]) - step / 2, float(made.value([stop - 1])[0]) + step / 2]
-            heights += [weight / law.total / step] * 2
+        for start, stop, weight in law.iter_runs():
+            edges += [float(made.to_values([start])[0]) - step / 2, float(made.to_values([stop - 1])[0]) + step / 2]
+            heights += [weight / law.total_weight / step] * 2
         axes.plot(edges, heights, color=colour, linestyle=style, linewidth=2, label=f"x = {x:g}")
         high = max(high, *heights)
     axes.axhline(high / np.exp(epsilon), color="#bbbbbb", linewidth=0.8, linestyle=":")
@@ -155,7 +158,8 @@ def window_choice() -> Any:
     """Figure 3.5, as a ratio: the two curves cannot be told apart otherwise."""
     epsilons = np.linspace(0.1, 8.0, 160)
     best, pm, sub = (
-        np.array([parameters(name, float(e)).moments.worst() for e in epsilons]) for name in ("pm-opt", "pm", "pm-sub")
+        np.array([find_parameters(name, float(e)).moments.worst_variance() for e in epsilons])
+        for name in ("pm-opt", "pm", "pm-sub")
     )
     figure = _figure()
     title = (
@@ -230,5 +234,5 @@ def discretised(rows: int, runs: int) -> Any:
 def _cost(table: Numbers, name: str, epsilon: float) -> float:
     """What the levels add, relative to the error without them."""
     dimension = table.rows.shape[1]
-    made = published_vector_mechanism(name, epsilon * dimension / table.attributes, dimension)
+    made = make_published_vector_mechanism(name, epsilon * dimension / table.attributes, dimension)
     return made.scale * added(made, LEVELS) / average_variance(made, table.rows)

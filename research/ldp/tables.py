@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from noisebank.core.entropy import simulation
-from noisebank.federated.ldp.catalogue import built
-from noisebank.federated.ldp.levels import Levels
+from noisebank.core.entropy import simulation_rng
+from noisebank.federated.ldp.catalogue import build_sampler
+from noisebank.federated.ldp.levels import QuantizedMixture
 from noisebank.federated.ldp.mixture import Mixture
-from noisebank.federated.ldp.vectors import VectorMechanism, choose, published_vector_mechanism
+from noisebank.federated.ldp.vectors import VectorMechanism, choose_coordinates, make_published_vector_mechanism
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,7 +49,7 @@ def stand_ins(rows: int) -> list[Numbers]:
 
 
 def _columns(seed: int, rows: int, count: int) -> NDArray[np.float64]:
-    generator = simulation(300 + seed)
+    generator = simulation_rng(300 + seed)
     kinds = (
         lambda: generator.normal(-0.1, 0.2, rows),
         lambda: 2.0 * generator.beta(1.2, 6.0, rows) - 1.0,
@@ -60,7 +60,7 @@ def _columns(seed: int, rows: int, count: int) -> NDArray[np.float64]:
 
 def gaussian(mean: float, rows: int, dimension: int = 16) -> Numbers:
     """Figure 3.7: N(mean, 1/4), clipped to [-1, 1]."""
-    table = np.clip(simulation(370).normal(mean, 0.25, (rows, dimension)), -1.0, 1.0)
+    table = np.clip(simulation_rng(370).normal(mean, 0.25, (rows, dimension)), -1.0, 1.0)
     return Numbers(f"{dimension} numbers, N({mean:.2g}, ¼) clipped", dimension, table)
 
 
@@ -98,7 +98,7 @@ def errors(
     for name in names:
         expected, measured = [], []
         for epsilon in epsilons:
-            made = published_vector_mechanism(name, epsilon * share, dimension)
+            made = make_published_vector_mechanism(name, epsilon * share, dimension)
             squares = [np.square(_mean(made, table.rows, levels) - truth).mean() for _ in range(runs)]
             expected.append((average_variance(made, table.rows) + made.scale * added(made, levels)) / rows)
             measured.append(float(np.mean(squares)))
@@ -108,22 +108,26 @@ def errors(
 
 def average_variance(made: VectorMechanism, rows: NDArray[np.float64]) -> float:
     """Of one device's coordinate, averaged over the table."""
-    moments, square = made.each.moments, float(np.square(rows).mean())
+    moments, square = made.coordinate_params.moments, float(np.square(rows).mean())
     second = moments.constant + moments.linear * float(np.abs(rows).mean()) + moments.quadratic * square
     return made.scale * second - square
 
 
 def added(made: VectorMechanism, levels: int | None) -> float:
     """What rounding to levels adds to the variance of a sent number: beta A^2 / (6 m^2)."""
-    return 0.0 if levels is None else made.each.beta * made.each.reach**2 / (6.0 * levels**2)
+    return (
+        0.0
+        if levels is None
+        else made.coordinate_params.beta * made.coordinate_params.output_bound**2 / (6.0 * levels**2)
+    )
 
 
 def _mean(made: VectorMechanism, rows: NDArray[np.float64], levels: int | None) -> NDArray[np.float64]:
     """The estimated means, each report rounded to 2 levels + 1 outputs if that is asked for."""
-    one: Any = built(made.each)
+    one: Any = build_sampler(made.coordinate_params)
     if levels is None or not isinstance(one, Mixture):
-        return made.mean(made.draw(rows))
-    indices = choose(len(rows), made.dimension, made.sent)
-    values = Levels(one, levels).perturb(np.take_along_axis(rows, indices, axis=1)).reshape(-1)
+        return made.estimate_mean(made.draw_reports(rows))
+    indices = choose_coordinates(len(rows), made.dimension, made.sent_count)
+    values = QuantizedMixture(one, levels).perturb(np.take_along_axis(rows, indices, axis=1)).reshape(-1)
     sums = np.bincount(indices.reshape(-1), weights=values, minlength=made.dimension)
     return np.asarray(made.scale * sums / len(rows))

@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.table import Table
 
-from noisebank.cli.render import facts, out, say
+from noisebank.cli.render import out, print_line, show_facts
 
 
 def show_ldp(plain: dict[str, Any]) -> None:
@@ -19,8 +19,8 @@ def show_ldp(plain: dict[str, Any]) -> None:
     for name in next(iter(variances.values())):
         table.add_row(name, *(f"{row[name]:.4g}" for row in variances.values()))
     out.print(table)
-    facts("Crossovers (epsilon)", [(name, f"{value:.4f}") for name, value in plain["crossovers"].items()])
-    facts("Not always best", [(name, str(value)) for name, value in plain["not_always_best"].items()])
-    facts("A sweep of epsilon", [(name, str(value)) for name, value in plain["best_sweep"].items()])
+    show_facts("Crossovers (epsilon)", [(name, f"{value:.4f}") for name, value in plain["crossovers"].items()])
+    show_facts("Not always best", [(name, str(value)) for name, value in plain["not_always_best"].items()])
+    show_facts("A sweep of epsilon", [(name, str(value)) for name, value in plain["best_sweep"].items()])
     for path in plain["charts"]:
-        say(f"drawn: {path}")
+        print_line(f"drawn: {path}")

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 from noisebank.account.account import Account
 from noisebank.bank.bank import Bank, create_bank
-from noisebank.core.entropy import workload
+from noisebank.core.entropy import workload_rng
 from research.papers.seeded import SeededEntropy
 
 PEOPLE = 32_561
@@ -47,7 +47,7 @@ def rows() -> tuple[list[tuple[int, int]], str]:
     if folder and path.exists():
         fields = [line.split(",") for line in path.read_text().splitlines()]
         return [(int(one[0]), int(one[10])) for one in fields if len(one) == 15], path.name
-    random = workload(4)
+    random = workload_rng(4)
     made = []
     for person in range(PEOPLE):
         gain = (

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from noisebank.core.entropy import simulation
+from noisebank.core.entropy import simulation_rng
 from noisebank.core.intervals import normal_quantile
 from noisebank.planning.inference import FirstLookRule
-from noisebank.planning.linear import LinearQuery, Vector, from_weights
+from noisebank.planning.linear import LinearQuery, Vector, query_from_weights
 from noisebank.planning.prefix import Axis
 from noisebank.privacy.calibration import budget_precision
 from research.accuracy.unsound import Asked, Settings, search
@@ -69,7 +69,7 @@ def _inferred(work: Workload, epsilon: Fraction, seed: int) -> int:
 
 def _bayes(work: Workload, epsilon: Fraction, seed: int) -> int:
     """P1 as printed: Laplace noise, dynamic budgets, Bayesian inference, a budget for each cell; pure epsilon."""
-    system = LaplaceSystem(work.counts, float(epsilon), CONFIDENCE, True, simulation(seed))
+    system = LaplaceSystem(work.counts, float(epsilon), CONFIDENCE, True, simulation_rng(seed))
     reach = normal_quantile(CONFIDENCE)
     pairs = zip(work.queries, work.wanted, strict=True)
     return sum(system.ask(_row(query), reach * stddev) is not None for query, stddev in pairs)
@@ -81,7 +81,7 @@ def _unsound(work: Workload, epsilon: Fraction, seed: int) -> int:
     for query, stddev in zip(work.queries, work.wanted, strict=True):
         truth = max(1.0, query.dot(work.counts))
         users.append(Asked(max(0.0, 1.0 - sqrt(2.0 / pi) * stddev / truth), "Count", 1, truth))
-    return search(users, Settings(min(0.1, float(epsilon)), total=float(epsilon)), simulation(seed)).satisfied
+    return search(users, Settings(min(0.1, float(epsilon)), total=float(epsilon)), simulation_rng(seed)).satisfied
 
 
 ANSWERED: dict[str, Callable[[Workload, Fraction, int], int]] = {
@@ -94,7 +94,7 @@ ANSWERED: dict[str, Callable[[Workload, Fraction, int], int]] = {
 
 
 def _row(query: LinearQuery) -> Vector:
-    row = np.zeros(query.cells)
+    row = np.zeros(query.cell_count)
     for start, stop, weight in query.runs:
         row[start:stop] = weight
     return row
@@ -102,7 +102,7 @@ def _row(query: LinearQuery) -> Vector:
 
 def workload_of(kind: str, asked: int, seed: int) -> Workload:
     """Cubes small enough for P1's inference."""
-    generator = simulation(500 + seed)
+    generator = simulation_rng(500 + seed)
     if kind == "ranges":
         return make_workload("range", CELLS, asked, seed)
     if kind == "repeats":
@@ -142,7 +142,7 @@ def _question(shape: tuple[int, ...], ordered: int, place: int, generator: Gener
         for axis in generator.choice(len(shape), 2, replace=False).tolist():
             spots[axis] = int(generator.integers(shape[axis]))
     chosen[tuple(spots)] = 1
-    return from_weights(chosen.reshape(-1))[0]
+    return query_from_weights(chosen.reshape(-1))[0]
 
 
 def here(found: Found) -> str:

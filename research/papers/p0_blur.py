@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from noisebank.core.entropy import simulation
-from noisebank.core.records import Point
+from noisebank.core.entropy import simulation_rng
+from noisebank.core.records import BridgePoint
 from noisebank.core.units import GridValue, Precision
 from noisebank.planning.linear import Vector
-from noisebank.planning.pricing import NoiseWish, price
-from noisebank.planning.reuse import bridge
-from noisebank.privacy.noise import Law
-from noisebank.privacy.noise import draw as drawn_from
+from noisebank.planning.pricing import NoiseTarget, compute_target
+from noisebank.planning.reuse import bridge_law
+from noisebank.privacy.noise import NormalLaw
+from noisebank.privacy.noise import draw_value as drawn_from
 from research.papers.charts import BLUE, GREY, ORANGE, YELLOW, dress, figure
 from research.papers.exhibit import Exhibit, Found, Moved, Number
 from research.papers.seeded import SeededEntropy
@@ -51,7 +51,7 @@ def run(quick: bool, moved: Moved) -> Found:
 
 
 def _precision(sigma: Fraction) -> Precision:
-    return price(NoiseWish(sigma), ONE)
+    return compute_target(NoiseTarget(sigma), ONE)
 
 
 def _covariance(base: Precision, wanted: Sequence[Precision], seen: Any) -> Vector:
@@ -66,8 +66,8 @@ def _covariance(base: Precision, wanted: Sequence[Precision], seen: Any) -> Vect
         by_precision = sorted(known, key=lambda one: order[one])
         mix = np.zeros(1 + len(wanted))
         for one in by_precision:
-            points = [Point(order[each], GridValue(int(each == one), 0)) for each in by_precision]
-            law = bridge(precision, ONE, points)
+            points = [BridgePoint(order[each], GridValue(int(each == one), 0)) for each in by_precision]
+            law = bridge_law(precision, ONE, points)
             mix += float(law.mean) * mixes[one]
         mix[place] = 1.0
         mixes, order = np.vstack([mixes, mix]), [*order, precision]
@@ -89,7 +89,7 @@ def _best_of_equals(covariance: Vector) -> float:
 
 def _float_leak(draws: int) -> float:
     """Blurs of an exact 0 and an exact 1, in floats: how much better than guessing "a multiple of 2^-53?" is."""
-    generator = simulation(1)
+    generator = simulation_rng(1)
     shares = [np.mean(np.mod((base + generator.normal(size=draws) * sqrt(8)) * FINEST, 1) == 0) for base in (0.0, 1.0)]
     return abs(float(shares[1] - shares[0]))
 
@@ -99,7 +99,7 @@ def _grid_leak(draws: int) -> float:
     shares = []
     for base in (0, 1):
         entropy = SeededEntropy(2 + base)
-        values = [drawn_from(Law(Fraction(base), Fraction(8)), entropy).exact * 2**53 for _ in range(draws)]
+        values = [drawn_from(NormalLaw(Fraction(base), Fraction(8)), entropy).exact * 2**53 for _ in range(draws)]
         shares.append(sum(value.denominator == 1 for value in values) / draws)
     return abs(shares[1] - shares[0])
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from noisebank.account.account import Account
-from noisebank.planning.pricing import wish
-from noisebank.privacy.noise import Law, fresh_variance
-from noisebank.privacy.noise import draw as drawn_from
+from noisebank.planning.pricing import parse_accuracy
+from noisebank.privacy.noise import NormalLaw, fresh_variance
+from noisebank.privacy.noise import draw_value as drawn_from
 from research.benches.anvil import anvil_binary, anvil_process, cpu_seconds
 from research.papers.charts import BLUE, GREY, ORANGE, dress, figure, headline
 from research.papers.exhibit import Exhibit, Found, Moved, Number
@@ -68,10 +68,11 @@ def _direct(account: Account, asked: Sequence[str]) -> None:
     entropy = SeededEntropy(1)
     for sql in asked:
         question = account.parse(sql)
-        moves = account._sensitivity(question.query)
-        wanted = account.price(question, wish(epsilon="0.1", delta="1e-5"))
+        moves = account._sensitivity_of(question.query)
+        wanted = account.price(question, parse_accuracy(epsilon="0.1", delta="1e-5"))
         drawn_from(
-            Law(Fraction(account.engine.statistic(question.query)), fresh_variance(moves * moves, wanted)), entropy
+            NormalLaw(Fraction(account.engine.statistic(question.query)), fresh_variance(moves * moves, wanted)),
+            entropy,
         )
 
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from noisebank.core.entropy import Entropy
-from noisebank.core.records import Case, Point
+from noisebank.core.records import BridgePoint, Case
 from noisebank.core.units import GridValue
-from noisebank.planning.reuse import Plan, bridge, refined
-from noisebank.privacy.noise import Law, fresh_variance
-from noisebank.privacy.noise import draw as drawn_from
+from noisebank.planning.reuse import Plan, bridge_law, refine_answer
+from noisebank.privacy.noise import NormalLaw, fresh_variance
+from noisebank.privacy.noise import draw_value as drawn_from
 from noisebank.queries.query import Question
 from research.papers.charts import BLUE, ORANGE, dress, figure, headline
 from research.papers.exhibit import Exhibit, Found, Moved, Number
@@ -30,27 +30,27 @@ class Known:
 
     def __init__(self, truth: Fraction, sensitivity: Fraction) -> None:
         self.truth, self.sensitivity = truth, sensitivity
-        self.points: list[Point] = []
+        self.points: list[BridgePoint] = []
 
     def answer(self, planned: Plan, entropy: Entropy) -> GridValue:
         """As `steps` makes it, without ledger and vault."""
         if planned.case is Case.REPEAT:
-            return next(point.value for point in self.points if point.precision == planned.wanted)
+            return next(point.value for point in self.points if point.precision == planned.target)
         if planned.case is Case.BLUR:
-            same = [point.value for point in self.points if point.precision == planned.wanted]
-            value = same[0] if same else drawn_from(bridge(planned.wanted, self.sensitivity, self.points), entropy)
+            same = [point.value for point in self.points if point.precision == planned.target]
+            value = same[0] if same else drawn_from(bridge_law(planned.target, self.sensitivity, self.points), entropy)
         else:
             square = self.sensitivity * self.sensitivity
-            value = drawn_from(Law(self.truth, fresh_variance(square, planned.fresh)), entropy)
+            value = drawn_from(NormalLaw(self.truth, fresh_variance(square, planned.fresh_precision)), entropy)
             if planned.case is Case.REFINE:
-                value = refined(planned.wanted, value, self.points[-1])
-        insort(self.points, Point(planned.wanted, value), key=lambda point: point.precision)
+                value = refine_answer(planned.target, value, self.points[-1])
+        insort(self.points, BridgePoint(planned.target, value), key=lambda point: point.precision)
         return value
 
     def anew(self, planned: Plan, entropy: Entropy) -> GridValue:
         """The naive scheme: as wanted, whatever is known."""
         square = self.sensitivity * self.sensitivity
-        return drawn_from(Law(self.truth, fresh_variance(square, planned.wanted)), entropy)
+        return drawn_from(NormalLaw(self.truth, fresh_variance(square, planned.target)), entropy)
 
 
 def run(quick: bool, moved: Moved) -> Found:
@@ -59,7 +59,7 @@ def run(quick: bool, moved: Moved) -> Found:
     with survey_account(0) as account:
         questions = [account.parse(name) for name in NAMES]
         truths = [Fraction(account.engine.statistic(question.query)) for question in questions]
-        moves = [account._sensitivity(question.query) for question in questions]
+        moves = [account._sensitivity_of(question.query) for question in questions]
     sums: dict[str, list[list[float]]] = {"bank": [], "naive": []}
     stated: dict[str, list[float]] = {"bank": [], "naive": []}
     for seed in range(seeds):
@@ -90,7 +90,7 @@ def _both(
     entropy, found = SeededEntropy(seed), dict[str, list[tuple[float, float]]](bank=[], naive=[])
     for kind, planned in planned_requests(seed):
         one = known[kind]
-        promised = float(one.sensitivity) / sqrt(float(planned.wanted))
+        promised = float(one.sensitivity) / sqrt(float(planned.target))
         for way, value in (("bank", one.answer(planned, entropy)), ("naive", one.anew(planned, entropy))):
             error = float(value.exact - one.truth)
             found[way].append((abs(error) / abs(float(one.truth)), error / promised))

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from flint import fmpq, fmpq_mat
 
-from noisebank.core.entropy import simulation
+from noisebank.core.entropy import simulation_rng
 from noisebank.core.units import Precision
-from noisebank.planning.inference import FirstLookRule, Statistic
-from noisebank.planning.linear import cell_range
-from noisebank.planning.posterior import Covariance
+from noisebank.planning.inference import CubeStatistic, FirstLookRule
+from noisebank.planning.linear import range_query
+from noisebank.planning.posterior import CovariancePosterior
 from research.benches.cell_workloads import make_workload
 from research.benches.planner import _apart
 from research.benches.reuse import (
@@ -100,8 +100,8 @@ def _marginals() -> Found:
 def _paid_ms(cells: int) -> float:
     """Milliseconds to plan, learn and answer one paid request with a covariance of this size; the median of a few."""
     work = make_workload("range", cells, 12, 0)
-    prefix = Statistic(work.axes).first_look(ZCDP_BUDGET, Fraction(1, 4))
-    known = Covariance(cells, look_at(prefix, work, simulation(0)))
+    prefix = CubeStatistic(work.axes).plan_first_look(ZCDP_BUDGET, Fraction(1, 4))
+    known = CovariancePosterior(cells, look_at(prefix, work, simulation_rng(0)))
     spent = []
     for query, stddev in zip(work.queries, work.wanted, strict=True):
         began = time.perf_counter()
@@ -114,14 +114,14 @@ def _paid_ms(cells: int) -> float:
 
 def _digits_lost() -> float:
     """How much farther from the exact variance a covariance that starts from a large prior is than the bank's."""
-    cells, generator = 16, simulation(5)
+    cells, generator = 16, simulation_rng(5)
     spots = [tuple(sorted(generator.integers(0, cells, 2).tolist())) for _ in range(60)]
     spots += [(place, place) for place in range(cells)]
     exact = fmpq_mat(cells, cells)
-    ours, diffuse = Covariance(cells), DIFFUSE * np.eye(cells)
+    ours, diffuse = CovariancePosterior(cells), DIFFUSE * np.eye(cells)
     precision = Precision(10**16)
     for low, high in spots:
-        query = cell_range(cells, low, high + 1)
+        query = range_query(cells, low, high + 1)
         weights = np.array([float(low <= place <= high) for place in range(cells)])
         ours.observe(query, 0.0, precision)
         moved = diffuse @ weights
@@ -134,7 +134,7 @@ def _digits_lost() -> float:
         value = (row.transpose() * inverse * row)[0, 0]
         truth = float(Fraction(int(value.p), int(value.q)))
         weights = np.array([float(low <= place <= high) for place in range(cells)])
-        inferred = ours.infer(cell_range(cells, low, high + 1))
+        inferred = ours.infer(range_query(cells, low, high + 1))
         assert inferred is not None
         worst["ours"] = max(worst["ours"], abs(inferred.variance / truth - 1))
         worst["diffuse"] = max(worst["diffuse"], abs(float(weights @ diffuse @ weights) / truth - 1))

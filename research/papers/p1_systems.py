@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from noisebank.core.entropy import simulation
+from noisebank.core.entropy import simulation_rng
 from noisebank.core.intervals import normal_quantile
 from noisebank.core.units import Precision
-from noisebank.planning.inference import FirstLookRule, Knowledge, Statistic
+from noisebank.planning.inference import CubePosterior, CubeStatistic, FirstLookRule
 from noisebank.planning.linear import Vector
 from noisebank.planning.prefix import Axis
 from noisebank.privacy.calibration import account_epsilon, budget_precision
@@ -111,28 +111,30 @@ class Planner:
         self._asking, axes = asking, (Axis(len(asking.counts), True),)
         self._budget = budget_precision(Fraction(setting.budget), DELTA)
         self._work = Workload("p1", "", axes, asking.counts, (), ())
-        self._knowledge = Knowledge(Statistic(axes), self._budget, FirstLookRule())
+        self._knowledge = CubePosterior(CubeStatistic(axes), self._budget, FirstLookRule())
         self._books, self._quantile = Cells(self._budget, len(asking.counts)), normal_quantile(1 - setting.miss)
 
     def ask(self, query: Vector, within: float) -> Reply | None:
         wish, wanted = _wish(query, within)
         known = self._knowledge
-        plan = known.plan(wish, wanted)
-        if plan.first is not None:
-            if self._books.pay(plan.first.charges, plan.first.precision):
-                known.learn_first(look_at(plan.first, self._work, self._asking.generator))
+        plan = known.plan_query(wish, wanted)
+        if plan.first_look is not None:
+            if self._books.pay(plan.first_look.charges, plan.first_look.precision):
+                known.add_first_look(look_at(plan.first_look, self._work, self._asking.generator))
             else:
-                known.decline_first()
-            plan = known.plan(wish, wanted)
-        if plan.fresh:
-            if not self._books.pay(plan.charges, plan.fresh):
+                known.decline_first_look()
+            plan = known.plan_query(wish, wanted)
+        if plan.fresh_precision:
+            if not self._books.pay(plan.charges, plan.fresh_precision):
                 return None
-            noise = float(self._asking.generator.standard_normal()) * wish.peak / float(plan.fresh) ** 0.5
-            known.learn(plan, wish.dot(self._asking.counts) + noise)
-        answer = known.answer(plan)
-        factor = float(query.max()) / wish.peak  # the canonical query leaves a common factor out
+            noise = (
+                float(self._asking.generator.standard_normal()) * wish.max_weight / float(plan.fresh_precision) ** 0.5
+            )
+            known.add_measurement(plan, wish.dot(self._asking.counts) + noise)
+        answer = known.estimate_planned(plan)
+        factor = float(query.max()) / wish.max_weight  # the canonical query leaves a common factor out
         value, reach = answer.value * factor, self._quantile * answer.stddev * factor
-        return Reply(value, value - reach, value + reach, not plan.fresh)
+        return Reply(value, value - reach, value + reach, not plan.fresh_precision)
 
     def spent_epsilon(self) -> float:
         return float(account_epsilon(Precision(self._books.spent), DELTA))
@@ -157,7 +159,7 @@ def histogram(name: str) -> tuple[Vector, str]:
 def asking(name: str, seed: int, setting: Setting) -> Asking:
     """Questions by equations 50 and 51; other seeds for the other histogram."""
     counts, _ = histogram(name)
-    generator = simulation(1000 * HISTOGRAMS.index(name) + seed)
+    generator = simulation_rng(1000 * HISTOGRAMS.index(name) + seed)
     asked = questions(generator, CELLS, setting.requests)
     return Asking(counts, asked, generator.uniform(*setting.within, setting.requests), generator)
 

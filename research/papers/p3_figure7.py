@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from noisebank.core.entropy import simulation
+from noisebank.core.entropy import simulation_rng
 from noisebank.privacy.calibration import account_epsilon
 from research.accuracy.opu import ONE_VALUE
 from research.accuracy.sound import _method, epsilon_of
@@ -35,7 +35,8 @@ def run(quick: bool, moved: Moved) -> Found:
     for function, values in ONE_VALUE.items():
         users = ten_users(function, *values)
         epsilons = [
-            0.0 if reply.reused else reply.epsilon or 0.0 for reply in search(users, SETTINGS, simulation(0)).replies
+            0.0 if reply.reused else reply.epsilon or 0.0
+            for reply in search(users, SETTINGS, simulation_rng(0)).replies
         ]
         found["functions"][function] = {
             "unsound": np.cumsum(epsilons).tolist(),
@@ -48,7 +49,7 @@ def run(quick: bool, moved: Moved) -> Found:
 
 def _relative(truth: float, runs: int) -> Found:
     """Ten different queries of this true value in sensitivities, on the bank's ladder: mean spending after each."""
-    generator = simulation(8)
+    generator = simulation_rng(8)
     spent = np.cumsum([_method(required, truth, True, runs, generator).precision for required in REQUIRED])
     return {"ours": [epsilon_of(float(one)) for one in spent]}
 

@@ -16,10 +16,10 @@ import numpy as np
 from noisebank.core.digests import keccak
 from noisebank.core.entropy import SystemEntropy
 from noisebank.ledger.abi import budget_ledger
-from noisebank.ledger.embedded import EmbeddedChain, begin_chain
+from noisebank.ledger.embedded import EmbeddedLedger, create_chain
 from noisebank.ledger.journal import Journal
 from noisebank.ledger.node import Node
-from noisebank.ledger.rpc import RpcChain, deploy
+from noisebank.ledger.rpc import ChainLedger, deploy_contract
 from research.benches.anvil import anvil_binary, fund, running_anvil
 from research.benches.ledger import CURATOR, KEYS, OWNER, _account, _claim
 from research.papers.charts import BLUE, GREEN, GREY, ORANGE, dress, figure, headline, plain_ticks
@@ -89,33 +89,33 @@ def _ledger(name: str) -> Iterator[tuple[Callable[[int], None], Callable[[int], 
     with TemporaryDirectory(prefix="noisebank-papers-") as room:
         if name == EMBEDDED:
             journal = Journal(Path(room) / "journal.sqlite")
-            begin_chain(journal, CURATOR, entropy)
-            chain: EmbeddedChain | RpcChain = EmbeddedChain(journal, KEYS)
+            create_chain(journal, CURATOR, entropy)
+            chain: EmbeddedLedger | ChainLedger = EmbeddedLedger(journal, KEYS)
             account = _account(chain)
             turn = Lock()  # one machine, one caller: as the bank's own writer
 
             def ask(place: int) -> None:
-                assert isinstance(chain, EmbeddedChain)
+                assert isinstance(chain, EmbeddedLedger)
                 with turn:
-                    chain._state.machine.view(chain._state.contract, "balance_on", account, ABOUT)
+                    chain._replay.evm.call_view(chain._replay.contract, "balance_on", account, ABOUT)
 
             yield _recorder(chain, account, entropy), ask
             chain.close()
             return
         with running_anvil(*(("--block-time", "1") if name == BLOCKS else ())) as url:
             fund(url, CURATOR.address, OWNER.address)
-            where = deploy(url, CURATOR)
-            chain = RpcChain(where, KEYS, Path(room) / "outbox.sqlite", poll=0.01)
+            where = deploy_contract(url, CURATOR)
+            chain = ChainLedger(where, KEYS, Path(room) / "outbox.sqlite", poll_seconds=0.01)
             account, nodes = _account(chain), [Node(url) for _ in range(8)]
             yield _recorder(chain, account, entropy), lambda place: _balance(nodes, where.contract, account, place)
             chain.close()
 
 
 def _balance(nodes: Sequence[Node], contract: str, account: bytes, place: int) -> None:
-    nodes[place % len(nodes)].view(budget_ledger(), contract, "balance_on", account, ABOUT)
+    nodes[place % len(nodes)].call_view(budget_ledger(), contract, "balance_on", account, ABOUT)
 
 
-def _recorder(chain: EmbeddedChain | RpcChain, account: bytes, entropy: SystemEntropy) -> Callable[[int], None]:
+def _recorder(chain: EmbeddedLedger | ChainLedger, account: bytes, entropy: SystemEntropy) -> Callable[[int], None]:
     def record(place: int) -> None:
         chain.reserve(_claim(account, keccak(entropy.token())))
 

@@ -9,10 +9,10 @@ from tempfile import TemporaryDirectory
 
 from noisebank.account.account import Account
 from noisebank.bank.bank import KEYS, Bank, create_bank
-from noisebank.core.entropy import simulation
+from noisebank.core.entropy import simulation_rng
 from noisebank.demo.survey import write_survey
 from noisebank.ledger.protocol import Role
-from noisebank.ledger.rpc import deploy
+from noisebank.ledger.rpc import deploy_contract
 from noisebank.ledger.signing import Key
 from research.benches.anvil import fund
 
@@ -21,7 +21,7 @@ class SeededEntropy:
     """NOT for noise that protects people: rounded normal draws from a seed."""
 
     def __init__(self, seed: int) -> None:
-        self._generator = simulation(seed)
+        self._generator = simulation_rng(seed)
 
     def discrete_gaussian(self, scale: float) -> int:
         """At 2^26 steps and more, rounding is not to be seen."""
@@ -46,7 +46,7 @@ def survey_account(seed: int, budget: str = "8", url: str | None = None) -> Iter
         if url is not None:
             deployer = Key(entropy.token())
             fund(url, deployer.address)
-            where = deploy(url, deployer)
+            where = deploy_contract(url, deployer)
         create_bank(folder / "bank", entropy=entropy, where=where)
         if url is not None:
             fund(

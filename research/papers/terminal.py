@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from noisebank.cli.render import facts, say
+from noisebank.cli.render import print_line, show_facts
 from research.papers.exhibit import Found
 
 
@@ -17,6 +17,6 @@ def show_papers(found: Mapping[str, Found], out: Path) -> None:
         if one["numbers"]:
             rows.append(("numbers", f"{len(one['numbers']) - len(off)} of {len(one['numbers'])} within their spread"))
         rows += [("off", f"{number['name']}: {number['ours']:g}, expected {number['expected']:g}") for number in off]
-        facts(f"{name}: {one['title']} ({one['paper']}, {one['seconds']:.0f} s)", rows)
-        say("")
-    say(f"PNG, SVG and JSON are in {out}", "dim")
+        show_facts(f"{name}: {one['title']} ({one['paper']}, {one['seconds']:.0f} s)", rows)
+        print_line("")
+    print_line(f"PNG, SVG and JSON are in {out}", "dim")

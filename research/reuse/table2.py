@@ -8,16 +8,16 @@ from fractions import Fraction
 from noisebank.core.digests import keccak
 from noisebank.core.entropy import SystemEntropy
 from noisebank.core.records import Case
-from noisebank.core.units import NOTHING, Precision
-from noisebank.ledger.embedded import EmbeddedChain, begin_chain
+from noisebank.core.units import ZERO_PRECISION, Precision
+from noisebank.ledger.embedded import EmbeddedLedger, create_chain
 from noisebank.ledger.journal import Journal
-from noisebank.ledger.protocol import Claim, Opening, Role
+from noisebank.ledger.protocol import AccountOpening, Claim, Role
 from noisebank.ledger.signing import Key
-from noisebank.planning.inference import Knowledge, Statistic
-from noisebank.planning.linear import cell_range
+from noisebank.planning.inference import CubePosterior, CubeStatistic
+from noisebank.planning.linear import range_query
 from noisebank.planning.prefix import Axis
-from noisebank.planning.pricing import NoiseWish, price
-from noisebank.planning.reuse import plan
+from noisebank.planning.pricing import NoiseTarget, compute_target
+from noisebank.planning.reuse import plan_reuse
 
 TYPES = (1, 2, 3, 1, 2, 1, 3, 2, 2, 1, 2, 1, 3)
 SIGMAS = ("1", "3", "2", "2.5", "2", "0.5", "2", "2.5", "1.5", "0.25", "1", "0.75", "1.5")
@@ -47,32 +47,36 @@ def table2() -> Table2:
     entropy = SystemEntropy()
     curator, owner = Key(entropy.token()), Key(entropy.token())
     journal = Journal(":memory:")
-    begin_chain(journal, curator, entropy)
-    chain = EmbeddedChain(journal, {Role.CURATOR: curator, Role.OWNER: owner})
-    account = chain.open_account(Opening(Precision(10**20), bytes(32), bytes(32), 0))
-    cases, reuses, cumulative, naive = [], [], [], NOTHING
-    cells = {kind: Knowledge(Statistic((Axis(1, False),)), NOTHING) for kind in set(TYPES)}
-    inferred, paid = [], NOTHING
+    create_chain(journal, curator, entropy)
+    chain = EmbeddedLedger(journal, {Role.CURATOR: curator, Role.OWNER: owner})
+    account = chain.open_account(AccountOpening(Precision(10**20), bytes(32), bytes(32), 0))
+    cases, reuses, cumulative, naive = [], [], [], ZERO_PRECISION
+    cells = {kind: CubePosterior(CubeStatistic((Axis(1, False),)), ZERO_PRECISION) for kind in set(TYPES)}
+    inferred, paid = [], ZERO_PRECISION
     numbers: dict[bytes, int] = {}
     for number, (kind, sigma) in enumerate(zip(TYPES, SIGMAS, strict=True), start=1):
         query, id = keccak(b"type %d" % kind), keccak(b"request %d" % number)
-        wanted = price(NoiseWish(Fraction(sigma)), Fraction(1))
-        planned = plan(wanted, chain.records(account, query))
-        (decided,) = chain.reserve(Claim(account, id, query, bytes(32), 1, wanted, planned.fresh))
-        reused = planned.reused.id if planned.reused else None
-        if (planned.case, planned.fresh, reused) != (decided.case, decided.fresh, decided.reused):
+        wanted = compute_target(NoiseTarget(Fraction(sigma)), Fraction(1))
+        planned = plan_reuse(wanted, chain.list_records(account, query))
+        (decided,) = chain.reserve(Claim(account, id, query, bytes(32), 1, wanted, planned.fresh_precision))
+        reused = planned.reused_record.id if planned.reused_record else None
+        if (planned.case, planned.fresh_precision, reused) != (
+            decided.case,
+            decided.fresh_precision,
+            decided.reused_id,
+        ):
             raise AssertionError(f"planner and contract disagree on query {number}")
-        known = cells[kind].plan(cell_range(1, 0, 1), wanted)
-        if known.fresh:
-            cells[kind].learn(known, 0.0)
-        paid += known.fresh
+        known = cells[kind].plan_query(range_query(1, 0, 1), wanted)
+        if known.fresh_precision:
+            cells[kind].add_measurement(known, 0.0)
+        paid += known.fresh_precision
         inferred.append(round(float(paid), 6))
-        if known.fresh != decided.fresh:
+        if known.fresh_precision != decided.fresh_precision:
             raise AssertionError(f"inference and contract disagree on query {number}")
         numbers[id] = number
         cases.append(PAPER_NAMES[decided.case])
-        reuses.append(f"Q{numbers[decided.reused]}" if decided.reused else None)
-        cumulative.append(round(float(decided.spent), 6))
+        reuses.append(f"Q{numbers[decided.reused_id]}" if decided.reused_id else None)
+        cumulative.append(round(float(decided.spent_after), 6))
         naive += wanted
     chain.close()
     return Table2(

@@ -35,7 +35,7 @@ from noisebank.ledger.block import Block, Genesis
 from noisebank.ledger.protocol import Reservation
 from noisebank.ledger.replay import Replay
 from noisebank.queries.query import Question
-from noisebank.vault.vault import Sealed
+from noisebank.vault.vault import SealedAnswer
 
 SQL, SIGMA = "SELECT AVG(income) FROM people", "55"
 PR_SET_PTRACER, ANYBODY = 0x59616D61, ctypes.c_ulong(-1)
@@ -49,7 +49,7 @@ def say(out: int, line: dict[str, Any]) -> None:
 def run(job: dict[str, Any], out: int) -> None:
     """Opens the bank, asks everything in the job, closes it."""
     # A job of repeats seals nothing; that the bug has run is seen by the process that kills this one.
-    planted = plant_bug(Account, "_seal", hasty(out), must_run=False) if job.get("planted") else nullcontext()
+    planted = plant_bug(Account, "_seal_answer", hasty(out), must_run=False) if job.get("planted") else nullcontext()
     with planted, Bank(Path(job["folder"])) as bank:
         say(out, {"recovered": {name: asdict(found) for name, found in bank.recovered.items()}})
         account = bank.account()
@@ -66,20 +66,20 @@ def run(job: dict[str, Any], out: int) -> None:
 def books(bank: Bank, account: Account) -> dict[str, Any]:
     """What the ledger says, and what a fresh replay of the exported journal says."""
     lines = bank.export()
-    replay = Replay(Genesis.read(next(lines)))
+    replay = Replay(Genesis.from_canonical_json(next(lines)))
     for number, line in enumerate(lines):
-        replay.apply(Block.read(line, replay.genesis.chain_id, number))
-    state = replay.books.account(account.id)
+        replay.apply_block(Block.from_canonical_json(line, replay.genesis.chain_id, number))
+    state = replay.books.find_account(account.id)
     assert state is not None
-    reservations = account.ledger.reservations(account.id)
+    reservations = account.ledger.list_reservations(account.id)
     return {
         "spent": account.state.spent.units,
         "replayed": state.spent.units,
         "same head": replay.head == bank.head(),
-        "fresh": [reservation.fresh.units for reservation in reservations],
-        "unpublished": sum(not reservation.finished for reservation in reservations),
+        "fresh": [reservation.fresh_precision.units for reservation in reservations],
+        "unpublished": sum(not reservation.is_finished for reservation in reservations),
         "unsealed": sum(
-            (account.vault.answer(reservation.id) is None) != (reservation.case is Case.REPEAT)
+            (account.vault.find_answer(reservation.id) is None) != (reservation.case is Case.REPEAT)
             for reservation in reservations
         ),
     }
@@ -87,14 +87,14 @@ def books(bank: Bank, account: Account) -> dict[str, Any]:
 
 def hasty(out: int) -> Any:
     """The planted bug: the answer is shown before it is sealed and published."""
-    seal = Account._seal
+    seal = Account._seal_answer
 
-    def early(self: Account, reservation: Reservation, question: Question, found: dict[str, Any]) -> Sealed:
+    def early(self: Account, reservation: Reservation, question: Question, found: dict[str, Any]) -> SealedAnswer:
         value = GridValue(*found["value"])
-        request = self.vault.request(reservation.id)
+        request = self.vault.find_request(reservation.id)
         assert request is not None
         shown = {"exact": str(value.exact * question.unit), "case": reservation.case.name}
-        say(out, {"answered": request.key, **shown, "cost": reservation.fresh.units, "receipt": ""})
+        say(out, {"answered": request.key, **shown, "cost": reservation.fresh_precision.units, "receipt": ""})
         time.sleep(0.01)  # as if the disk were slow: a random kill should find this gap
         return seal(self, reservation, question, found)
 

@@ -20,9 +20,9 @@ import numpy as np
 from assurance.planting import plant_bug
 from assurance.report import Finding
 from noisebank.account.account import Account
-from noisebank.account.plain import Steps
+from noisebank.account.plain import PlainSteps
 from noisebank.core.errors import NoisebankError
-from noisebank.core.units import Precision, on_ladder
+from noisebank.core.units import Precision, floor_to_ladder
 from support import memory_account, write_people
 
 GOOD = "SELECT COUNT(*) FROM people WHERE age > 30"
@@ -89,7 +89,7 @@ def trials() -> Iterator[Trial]:
         yield Trial(f"relative = {what}", lambda a, v=value: a.ask(GOOD, relative=v))
         yield Trial(f"relative confidence = {what}", lambda a, v=value: a.ask(GOOD, relative="10%", confidence=v))
     for value in (*NOT_NUMBERS, -1, -1e-300, "-1", -HUGE, HUGE, Fraction(1, HUGE)):
-        yield Trial(f"at_most = {_shown(value)}", lambda a, v=value: a.ask(GOOD, sigma="2", at_most=v))
+        yield Trial(f"max_cost = {_shown(value)}", lambda a, v=value: a.ask(GOOD, sigma="2", max_cost=v))
     for value in (1, 0.9999999, "1", Fraction(1), "0.6"):
         yield Trial(f"delta = {_shown(value)}", lambda a, v=value: a.ask(GOOD, epsilon="1", delta=v))
     for value in BAD_NAMES:
@@ -121,7 +121,7 @@ def _shown(value: object) -> str:
 
 def wrong(account: Account, trial: Trial) -> str | None:
     """What is wrong with how the account took a bad value; None if nothing is."""
-    before = (account.state, account.ledger.head(), account.ledger.reservations(account.id))
+    before = (account.state, account.ledger.head(), account.ledger.list_reservations(account.id))
     try:
         trial.put(account)
     except NoisebankError as error:
@@ -132,7 +132,7 @@ def wrong(account: Account, trial: Trial) -> str | None:
         return f"{trial.what}: unhandled {type(error).__name__}: {str(error)[:60]}"
     else:
         return f"{trial.what}: accepted"
-    if before != (account.state, account.ledger.head(), account.ledger.reservations(account.id)):
+    if before != (account.state, account.ledger.head(), account.ledger.list_reservations(account.id)):
         return f"{trial.what}: refused, but something changed"
     return None
 
@@ -156,13 +156,13 @@ def bad_values(share: float) -> Finding:
     with TemporaryDirectory() as folder:
         account = memory_account(write_people(Path(folder) / "a"))
         found = [problem for trial in tried if (problem := wrong(account, trial))]
-        still = account.ask(GOOD, sigma="2").cost == on_ladder(Precision(25 * 10**16))
+        still = account.ask(GOOD, sigma="2").cost == floor_to_ladder(Precision(25 * 10**16))
         thinned = tried[:: max(1, round(8 * (1 - share)))]
         fresh = memory_account(write_people(Path(folder) / "b", epsilon="50"))
-        with plant_bug("noisebank.planning.pricing", "exact", _forgiving):
+        with plant_bug("noisebank.planning.pricing", "parse_exact", _forgiving):
             slipped = sum(wrong(fresh, trial) is not None for trial in thinned)
         charged = memory_account(write_people(Path(folder) / "c", epsilon="50"))
-        unchecked = plant_bug(Steps, "_check_noise", lambda *_: None)
+        unchecked = plant_bug(PlainSteps, "_check_noise", lambda *_: None)
         with unchecked, plant_bug("noisebank.account.plain", "measure", _overflowing):
             late = wrong(charged, Trial("overflow", lambda a: a.ask(GOOD, sigma="2")))
     return Finding(

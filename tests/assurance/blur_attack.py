@@ -25,10 +25,10 @@ from assurance.mu_audit import PEOPLE, POLICY, most_units, question_number, rich
 from assurance.planting import plant_bug
 from assurance.report import Finding, Progress, worker_count
 from noisebank.account.account import Account
-from noisebank.core.records import Case, Point
+from noisebank.core.records import BridgePoint, Case
 from noisebank.core.units import Precision
-from noisebank.planning.reuse import bridge
-from noisebank.privacy.noise import Law
+from noisebank.planning.reuse import bridge_law
+from noisebank.privacy.noise import NormalLaw
 
 BASE = Fraction(1)
 REQUESTS = tuple(Fraction(350 - step, 100) for step in range(50))
@@ -140,10 +140,10 @@ def _fits(statistic: float, freedom: int) -> bool:
 # -- planted bugs ----------------------------------------------------------------------------------
 
 
-def paper_rule(wanted: Precision, sensitivity: Fraction, points: Sequence[Point]) -> Law:
+def paper_rule(wanted: Precision, sensitivity: Fraction, points: Sequence[BridgePoint]) -> NormalLaw:
     """P0's case 2C: fresh noise on the answer just better."""
     better = min((point for point in points if point.precision > wanted), key=lambda point: point.precision)
-    return Law(better.value.exact, sensitivity**2 * (1 / wanted.exact - 1 / better.precision.exact))
+    return NormalLaw(better.value.exact, sensitivity**2 * (1 / wanted.exact - 1 / better.precision.exact))
 
 
 @contextmanager
@@ -151,20 +151,20 @@ def _stale_neighbours() -> Iterator[None]:
     """No turns: all fifty look at the same released answers before any of them is sealed."""
     barrier = threading.Barrier(len(REQUESTS))
 
-    def late(wanted: Precision, sensitivity: Fraction, points: Sequence[Point]) -> Law:
-        law = bridge(wanted, sensitivity, points)
+    def late(wanted: Precision, sensitivity: Fraction, points: Sequence[BridgePoint]) -> NormalLaw:
+        law = bridge_law(wanted, sensitivity, points)
         barrier.wait(60)
         return law
 
     with (
-        plant_bug("noisebank.account.plain", "bridge", late),
-        plant_bug(Account, "_turns", lambda self, *_: nullcontext()),
+        plant_bug("noisebank.account.plain", "bridge_law", late),
+        plant_bug(Account, "_hold_turns", lambda self, *_: nullcontext()),
     ):
         yield
 
 
 def _paper() -> AbstractContextManager[object]:
-    return plant_bug("noisebank.account.plain", "bridge", paper_rule)
+    return plant_bug("noisebank.account.plain", "bridge_law", paper_rule)
 
 
 PLANTS = {"": nullcontext, "the paper's rule": _paper, "blurs from stale neighbours": _stale_neighbours}

@@ -29,23 +29,23 @@ from assurance.report import Finding, Progress
 from noisebank.account.account import Account
 from noisebank.account.answers import Answer, Receipt
 from noisebank.bank.bank import Bank, create_bank
-from noisebank.core.digests import answer_digest
-from noisebank.core.entropy import SystemEntropy, workload
+from noisebank.core.digests import digest_answer
+from noisebank.core.entropy import SystemEntropy, workload_rng
 from noisebank.core.errors import NoisebankError
 from noisebank.core.records import Case
-from noisebank.core.units import GridValue, Precision, on_ladder
+from noisebank.core.units import GridValue, Precision, floor_to_ladder
 from noisebank.engines.cube_engine import CubedEngine
 from noisebank.engines.engine import Engine
 from noisebank.ledger.abi import budget_ledger
 from noisebank.ledger.block import Block
-from noisebank.ledger.embedded import EmbeddedChain
+from noisebank.ledger.embedded import EmbeddedLedger
 from noisebank.ledger.journal import Journal
 from noisebank.ledger.protocol import Reservation, Role, Seal
 from noisebank.ledger.signing import Key
-from noisebank.planning.serving import look_at
+from noisebank.planning.serving import make_first_look
 from noisebank.queries.query import Function, Query, Question
 from noisebank.vault.sqlite_vault import SqliteVault
-from noisebank.vault.vault import Request, Sealed
+from noisebank.vault.vault import Request, SealedAnswer
 from support import write_people
 
 CRASHES = 10_000
@@ -81,7 +81,7 @@ class Asked:
 
     @property
     def wanted(self) -> int:
-        return on_ladder(Precision.floor(1 / self.factor**2)).units
+        return floor_to_ladder(Precision.floor(1 / self.factor**2)).units
 
     def sql(self, attempt: int) -> str:
         return self.spellings[attempt % len(self.spellings)]
@@ -161,26 +161,26 @@ class Witness:
     def blame(self, what: str) -> None:
         self.wrong.append(what)
 
-    def ledger_opened(self, chain: EmbeddedChain) -> None:
+    def ledger_opened(self, chain: EmbeddedLedger) -> None:
         """What a replayed journal holds: all that was durable, and perhaps what a commit was cut off in."""
-        found = [r for state in chain.books.accounts() for r in chain.reservations(state.account)]
-        published = {r.id: r.answer for r in found if r.answer is not None}
+        found = [r for state in chain.books.list_accounts() for r in chain.list_reservations(state.account)]
+        published = {r.id: r.answer_digest for r in found if r.answer_digest is not None}
         known = self.fresh.keys() | self.repeats
         if known - {r.id for r in found} or self.published.items() - published.items():
             self.blame("what was durable is missing from the ledger")
         self.fresh, self.repeats, self.paid, seen = {}, set(), {}, dict(self.fresh)
         for r in found:
             self.reserved(
-                r.id, r.query, r.wanted.units, (r.cube, *((run.start, run.stop, run.weight) for run in r.runs))
+                r.id, r.query, r.target.units, (r.cube, *((run.start, run.stop, run.weight) for run in r.runs))
             )
-            decided = None if r.case is Case.REPEAT else (r.query, r.fresh.units)
+            decided = None if r.case is Case.REPEAT else (r.query, r.fresh_precision.units)
             if self.fresh.get(r.id) != decided or seen.get(r.id, decided) != decided:
                 self.blame("the ledger decided otherwise than its rules say")
         self.published = published
 
     def vault_opened(self, vault: SqliteVault) -> None:
         """The same for the vault, which is opened after the ledger."""
-        sealed = {id: kept.digest for id in self.fresh if (kept := vault.answer(id)) is not None}
+        sealed = {id: kept.digest for id in self.fresh if (kept := vault.find_answer(id)) is not None}
         if self.sealed.items() - sealed.items():
             self.blame("what was durable is missing from the vault")
         self.sealed = sealed
@@ -205,7 +205,7 @@ class Witness:
                     self.blame("published before it was sealed")
                 self.published[row[0]] = row[1]
 
-    def kept(self, sealed: Sealed) -> None:
+    def kept(self, sealed: SealedAnswer) -> None:
         if sealed.id in self.sealed:
             self.blame("sealed twice")
         self.sealed[sealed.id] = sealed.digest
@@ -222,12 +222,12 @@ class Witness:
 
     def saw(self, key: str, answer: Answer) -> None:
         """The asker of `key` holds this answer now."""
-        digest = answer_digest(answer.receipt.salt, answer.receipt.answer)
+        digest = digest_answer(answer.receipt.salt, answer.receipt.answer)
         if self.sealed.get(answer.receipt.id) != digest:
             self.blame("shown before it was sealed")
         if self.published.get(answer.receipt.id) != digest:
             self.blame("shown before it was published")
-        self.saw_bits(key, (answer.exact, answer.receipt.text(), answer.case, answer.cost))
+        self.saw_bits(key, (answer.exact, answer.receipt.to_canonical_json(), answer.case, answer.cost))
 
     def saw_bits(self, key: str, bits: tuple[Fraction, str, Case, Precision]) -> None:
         if self.shown.setdefault(key, bits) != bits:
@@ -235,9 +235,9 @@ class Witness:
 
     def audit(self, account: Account, requests: list[Asked]) -> None:
         """The books, against the requests alone."""
-        reservations = account.ledger.reservations(account.id)
+        reservations = account.ledger.list_reservations(account.id)
         spent = account.state.spent.units
-        if sum(reservation.fresh.units for reservation in reservations) != spent:
+        if sum(reservation.fresh_precision.units for reservation in reservations) != spent:
             self.blame("the books do not balance: spent is not the sum of what was charged")
         if len(reservations) != len(requests):
             self.blame(f"{len(reservations)} reservations for {len(requests)} requests: charged twice or not at all")
@@ -249,11 +249,11 @@ class Witness:
                 self.blame("a request has no answer")
             elif self.shown[key][2:] != (case, Precision(cost)):
                 self.blame("a request has another case or cost than it should")
-        ids = {made.id: made.answer for made in reservations if made.case is not Case.REPEAT}
+        ids = {made.id: made.answer_digest for made in reservations if made.case is not Case.REPEAT}
         if ids.keys() != self.fresh.keys() or ids != self.published or ids != self.sealed:
             self.blame("what was durable is missing from the ledger")
         repeats = {made.id for made in reservations} - ids.keys()
-        if repeats != self.repeats or any(account.vault.answer(id) is not None for id in repeats):
+        if repeats != self.repeats or any(account.vault.find_answer(id) is not None for id in repeats):
             self.blame("a repeat has an answer of its own, or is missing from the ledger")
 
 
@@ -329,9 +329,9 @@ class Place:
 ON_FILES = Place()
 
 
-class WatchedChain(EmbeddedChain):
+class WatchedChain(EmbeddedLedger):
     def __init__(self, journal: Journal, keys: dict[Role, Key], witness: Witness, fuse: Fuse) -> None:
-        super().__init__(journal, keys, die=fuse.die)
+        super().__init__(journal, keys, on_failure=fuse.die)
         witness.ledger_opened(self)
 
 
@@ -349,7 +349,7 @@ class WatchedJournal(Journal):
 
 class WatchedVault(SqliteVault):
     def __init__(self, path: Path, witness: Witness, fuse: Fuse, place: Place) -> None:
-        super().__init__(place.of(path), place.vfs, die=fuse.die)
+        super().__init__(place.of(path), place.vfs, on_failure=fuse.die)
         self._witness, self._fuse = witness, fuse
         witness.vault_opened(self)
 
@@ -361,7 +361,7 @@ class WatchedVault(SqliteVault):
         with self._fuse.around("save_request"):
             super().save_request(request)
 
-    def seal(self, sealed: Sealed) -> Sealed:
+    def seal(self, sealed: SealedAnswer) -> SealedAnswer:
         with self._fuse.around("seal"):
             kept = super().seal(sealed)
             self._witness.kept(sealed)
@@ -414,9 +414,9 @@ class WatchedCubes(CubedEngine):
     def statistics(self, query: Query) -> tuple[int, ...]:
         return self._seen(query, super().statistics)
 
-    def cells(self, number: int, function: Function, column: str) -> NDArray[np.object_]:
-        look = look_at(self._cubes[number], (function, column))
-        return self._seen(look, lambda _: CubedEngine.cells(self, number, function, column))
+    def cell_totals(self, cube_index: int, function: Function, column: str) -> NDArray[np.object_]:
+        look = make_first_look(self._cubes[cube_index], (function, column))
+        return self._seen(look, lambda _: CubedEngine.cell_totals(self, cube_index, function, column))
 
     def _seen(self, query: Query, look: Callable[[Query], Result]) -> Result:
         with self.fuse.around("measure"):
@@ -433,16 +433,16 @@ def opened(
     def account(*parts: Any) -> Account:
         made = kind(*parts)
         if isinstance(made.engine, WatchedCubes):
-            made.engine.commitment, made.engine.witness, made.engine.fuse = made.secrets.query, witness, fuse
+            made.engine.commitment, made.engine.witness, made.engine.fuse = made.secrets.salted_query, witness, fuse
         else:
-            made.engine = WatchedEngine(made.engine, made.secrets.query, witness, fuse)
+            made.engine = WatchedEngine(made.engine, made.secrets.salted_query, witness, fuse)
         made.witness = witness  # type: ignore[attr-defined]  # for planted bugs
         return made
 
     with (
         patch("noisebank.bank.bank.Journal", partial(WatchedJournal, witness=witness, fuse=fuse, place=place)),
         patch("noisebank.vault.location.SqliteVault", partial(WatchedVault, witness=witness, fuse=fuse, place=place)),
-        patch("noisebank.bank.bank.EmbeddedChain", partial(WatchedChain, witness=witness, fuse=fuse)),
+        patch("noisebank.bank.bank.EmbeddedLedger", partial(WatchedChain, witness=witness, fuse=fuse)),
         patch("noisebank.bank.opening.Account", account),
         patch("noisebank.bank.opening.CubedEngine", WatchedCubes),
         Bank(folder, entropy=WatchedEntropy(witness, fuse)) as bank,
@@ -547,7 +547,7 @@ class Laboratory:
                 wrong += self.open_accounts(after, policy, depth - 1)
             self._open_account(after, witness, Fuse(), policy)
             with opened(after, witness, Fuse()) as bank:
-                if len(bank.ledger.books.accounts()) != 1 or len(bank.accounts()) != 1:
+                if len(bank.ledger.books.list_accounts()) != 1 or len(bank.accounts()) != 1:
                     wrong.append("opening an account again after a crash left two accounts, or none")
                 witness.audit(bank.account(), [])
             shutil.rmtree(after)
@@ -599,30 +599,30 @@ class MeasuresFirst(Account):
     """Looks at the data before the reservation."""
 
     @replaces
-    def plan(self, question: Question, wanted: Precision, plainly: bool = False) -> Any:
+    def plan(self, question: Question, target: Precision, plainly: bool = False) -> Any:
         self.engine.statistic(question.query)
-        return super().plan(question, wanted, plainly)
+        return super().plan(question, target, plainly)
 
 
 class Hasty(Account):
     """Has an answer in hand before it is sealed."""
 
-    def _early(self, reservation: Reservation, values: tuple[GridValue, ...]) -> Sealed:
+    def _early(self, reservation: Reservation, values: tuple[GridValue, ...]) -> SealedAnswer:
         (value,) = values
-        body = {"wanted": reservation.wanted.units, "value": [value.numerator, value.shift]}
-        return Sealed(reservation.id, self.id, reservation.query, body, self._entropy.token())
+        body = {"wanted": reservation.target.units, "value": [value.numerator, value.shift]}
+        return SealedAnswer(reservation.id, self.id, reservation.query, body, self._entropy.token())
 
-    def _show(self, reservation: Reservation, sealed: Sealed, question: Question) -> None:
-        request = self.vault.request(reservation.id)
+    def _show(self, reservation: Reservation, sealed: SealedAnswer, question: Question) -> None:
+        request = self.vault.find_request(reservation.id)
         assert request is not None
-        answer = self._answer(reservation, sealed, question)
+        answer = self._make_answer(reservation, sealed, question)
         self.witness.saw(request.key, answer)  # type: ignore[attr-defined]
 
     @replaces
-    def _receipt(self, reservation: Reservation, sealed: Sealed) -> Receipt:
-        known = self.ledger.reservation(self.id, sealed.id)
-        if known is not None and known.published_in is not None:
-            return super()._receipt(reservation, sealed)
+    def _find_receipt(self, reservation: Reservation, sealed: SealedAnswer) -> Receipt:
+        known = self.ledger.find_reservation(self.id, sealed.id)
+        if known is not None and known.published_block is not None:
+            return super()._find_receipt(reservation, sealed)
         chain = self.ledger
         parts = (self.id, sealed.id, sealed.body, sealed.salt, chain.chain_id, chain.contract)
         return Receipt(*parts, block=0, block_digest=chain.block_digest(0))
@@ -632,17 +632,17 @@ class ShowsUnsealed(Hasty):
     """Shows an answer before it is sealed."""
 
     @replaces
-    def _seal(self, reservation: Reservation, question: Question, found: dict[str, Any]) -> Sealed:
-        self._show(reservation, self._early(reservation, (GridValue(*found["value"]),)), question)
-        return super()._seal(reservation, question, found)
+    def _seal_answer(self, reservation: Reservation, question: Question, contents: dict[str, Any]) -> SealedAnswer:
+        self._show(reservation, self._early(reservation, (GridValue(*contents["value"]),)), question)
+        return super()._seal_answer(reservation, question, contents)
 
 
 class ShowsUnpublished(Hasty):
     """Shows an answer that is sealed, and publishes it afterwards."""
 
     @replaces
-    def _seal(self, reservation: Reservation, question: Question, found: dict[str, Any]) -> Sealed:
-        sealed = super()._seal(reservation, question, found)
+    def _seal_answer(self, reservation: Reservation, question: Question, contents: dict[str, Any]) -> SealedAnswer:
+        sealed = super()._seal_answer(reservation, question, contents)
         self._show(reservation, sealed, question)
         return sealed
 
@@ -651,9 +651,9 @@ class PublishesUnsealed(Hasty):
     """Publishes first, seals afterwards."""
 
     @replaces
-    def complete(self, reservation: Reservation, question: Question) -> Sealed:
-        if self.vault.answer(reservation.id) is None and not reservation.finished:
-            sealed = self._early(reservation, self._obtain(reservation, question))
+    def complete(self, reservation: Reservation, question: Question) -> SealedAnswer:
+        if self.vault.find_answer(reservation.id) is None and not reservation.is_finished:
+            sealed = self._early(reservation, self._obtain_values(reservation, question))
             self.ledger.publish(self.id, Seal(reservation.id, sealed.digest))
             self.vault.seal(sealed)
             return sealed
@@ -664,11 +664,11 @@ class DrawsAgain(Account):
     """Forgets, on a retry, that the answer is sealed."""
 
     @replaces
-    def complete(self, reservation: Reservation, question: Question) -> Sealed:
-        sealed = self.vault.answer(reservation.id)
+    def complete(self, reservation: Reservation, question: Question) -> SealedAnswer:
+        sealed = self.vault.find_answer(reservation.id)
         if sealed is None or reservation.case is Case.REPEAT:
             return super().complete(reservation, question)
-        (value,) = self._obtain(reservation, question)
+        (value,) = self._obtain_values(reservation, question)
         return replace(sealed, body={**sealed.body, "value": [value.numerator, value.shift]})
 
 
@@ -694,7 +694,7 @@ PLANTED: dict[str, tuple[type[Account], str]] = {
 def crashes(share: float) -> Finding:
     """An answer without a record; a record lost after it was acknowledged; a second sample."""
     enough = max(1, round(CRASHES * share))
-    random = workload(1)
+    random = workload_rng(1)
     with room_for("crashes") as name:
         room = Path(name)
         start = bank_with_account(room)
@@ -724,5 +724,5 @@ def _caught(room: Path, start: Path, kind: type[Account], words: str) -> bool:
     laboratory = Laboratory(room / kind.__name__, kind)
     laboratory.room.mkdir()
     with watch_bug(kind):
-        wrong = laboratory.work(start, workload_of(workload(2), "planted", more=0), CRASHES).wrong
+        wrong = laboratory.work(start, workload_of(workload_rng(2), "planted", more=0), CRASHES).wrong
     return any(words in what for what in wrong)

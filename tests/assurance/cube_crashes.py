@@ -19,14 +19,14 @@ from assurance.planting import plant_bug, replaces, watch_bug
 from assurance.report import Finding
 from noisebank.account.account import Account
 from noisebank.bank.bank import Bank, create_bank
-from noisebank.core.entropy import workload
+from noisebank.core.entropy import workload_rng
 from noisebank.core.records import WHOLE_WEIGHT, Case
 from noisebank.core.units import Precision
 from noisebank.ledger.protocol import Reservation
-from noisebank.planning.prefix import Prefix
-from noisebank.planning.serving import Served, serve, statistic_of
+from noisebank.planning.prefix import TreeMeasurement
+from noisebank.planning.serving import CubeQuery, cube_statistic, find_cube_query
 from noisebank.queries.query import Question
-from noisebank.vault.vault import Sealed
+from noisebank.vault.vault import SealedAnswer
 
 CRASHES = 2_000
 POLICY = """\
@@ -85,13 +85,13 @@ class CubeWitness(Witness):
 
     def audit(self, account: Account, requests: list[Asked]) -> None:
         """The books, the looks, and every answer in the vault."""
-        made = account.ledger.reservations(account.id)
+        made = account.ledger.list_reservations(account.id)
         if spend(made) != account.state.spent.units:
             self.blame("the books do not balance: spent is not the largest cell of what was charged")
         looks = [one for one in made if "look" in asked_of(account, one)]
         if len({one.query for one in looks}) < len(looks) or len(made) - len(looks) != len(requests):
             self.blame(f"{len(looks)} looks and {len(made)} reservations for {len(requests)} requests: charged twice")
-        answers = {one.id: one.answer for one in made}
+        answers = {one.id: one.answer_digest for one in made}
         if answers != self.published or answers != self.sealed or answers.keys() != self.fresh.keys():
             self.blame("what was durable is missing from the ledger")
         for asked in requests:
@@ -103,7 +103,7 @@ class CubeWitness(Witness):
 
 
 def asked_of(account: Account, made: Reservation) -> dict[str, Any]:
-    request = account.vault.request(made.id)
+    request = account.vault.find_request(made.id)
     return {} if request is None else request.body
 
 
@@ -113,19 +113,19 @@ def spend(made: tuple[Reservation, ...]) -> int:
     for one in made:
         for run in one.runs:
             for place in range(run.start, run.stop):
-                cells[place] += -(-one.fresh.units * run.weight // WHOLE_WEIGHT)
-    return max(cells) + sum(one.fresh.units for one in made if not one.cube)
+                cells[place] += -(-one.fresh_precision.units * run.weight // WHOLE_WEIGHT)
+    return max(cells) + sum(one.fresh_precision.units for one in made if not one.cube)
 
 
 def check_answers(witness: Witness, account: Account, made: tuple[Reservation, ...]) -> None:
     """Each answer against least squares over all that was sealed up to it, in the ledger's order."""
     information, pooled = np.zeros((8, 8)), np.zeros(8)
     for one in made:
-        sealed, request = account.vault.answer(one.id), account.vault.request(one.id)
+        sealed, request = account.vault.find_answer(one.id), account.vault.find_request(one.id)
         if sealed is None or request is None or not one.cube:
             witness.blame("an answer is missing from the vault, or was asked plainly")
             return
-        served = serve(account.question(request).query, account.policy)
+        served = find_cube_query(account.question(request).query, account.policy)
         assert served is not None
         for row, value, variance in measured(account, served, one, sealed):
             information += np.outer(row, row) / variance
@@ -135,7 +135,7 @@ def check_answers(witness: Witness, account: Account, made: tuple[Reservation, .
             served.groups, sealed.body.get("values", ()), sealed.body.get("variances", ()), strict=True
         ):
             assert group is not None
-            row = group.query.dense * float(group.factor)
+            row = group.query.dense_weights * float(group.factor)
             variance = float(row @ inverse @ row)
             off = abs(float(row @ inverse @ pooled) - value[0] / 2 ** value[1])
             if off > 1e-5 * sqrt(variance) or abs(float(Fraction(stated)) / variance - 1) > 1e-6:
@@ -144,22 +144,26 @@ def check_answers(witness: Witness, account: Account, made: tuple[Reservation, .
 
 
 def measured(
-    account: Account, served: Served, one: Reservation, sealed: Sealed
+    account: Account, served: CubeQuery, one: Reservation, sealed: SealedAnswer
 ) -> list[tuple[np.ndarray, float, float]]:
     """Rows over the cells, values and variances of what a reservation has measured."""
-    if not one.fresh:
+    if not one.fresh_precision:
         return []
     if "levels" in sealed.body:
-        axes = statistic_of(account.policy, served.cube, served.total).axes
-        prefix, rows = Prefix(axes, one.fresh), []
+        axes = cube_statistic(account.policy, served.cube, served.statistic_key).axes
+        prefix, rows = TreeMeasurement(axes, one.fresh_precision), []
         for level, shift, numbers in sealed.body["levels"]:
-            nodes = np.array([prefix.nodes(cell, tuple(level)).ravel() for cell in np.eye(8)]).T
-            noise = 1 / float(prefix.levels[tuple(level)])
+            nodes = np.array([prefix.node_sums(cell, tuple(level)).ravel() for cell in np.eye(8)]).T
+            noise = 1 / float(prefix.level_precisions[tuple(level)])
             rows += [(row, number / 2**shift, noise) for row, number in zip(nodes, numbers, strict=True)]
         return rows
     found = zip(served.groups, sealed.body["measured"], strict=True)
     return [
-        (group.query.dense * float(group.factor), value[0] / 2 ** value[1], float(served.variance(group, one.fresh)))
+        (
+            group.query.dense_weights * float(group.factor),
+            value[0] / 2 ** value[1],
+            float(served.group_variance(group, one.fresh_precision)),
+        )
         for group, value in found
         if group is not None
     ]
@@ -183,7 +187,7 @@ def new_bank(room: Path, at: str = "profit", share: str = "0.004") -> tuple[Path
     """A bank without accounts and a policy with a cube."""
     table = room / "table"
     table.mkdir(parents=True)
-    pick = workload(4)
+    pick = workload_rng(4)
     (table / "people.csv").write_text("\n".join(["age", *(str(pick.randrange(80)) for _ in range(60))]) + "\n")
     policy = table / "people.toml"
     policy.write_text(POLICY.format(at=at, share=share))
@@ -201,7 +205,7 @@ def bank_with_account(room: Path) -> Path:
         for asked in requests():
             answer = account.ask(asked.sql(0), sigma=asked.sigma, key=asked.key)
             REFERENCE.known[asked.key] = (answer.case, answer.cost)
-        looks = [one for one in account.ledger.reservations(account.id) if "look" in asked_of(account, one)]
+        looks = [one for one in account.ledger.list_reservations(account.id) if "look" in asked_of(account, one)]
         assert len(looks) == 1, "the workload must buy a first look"
     return folder
 
@@ -213,18 +217,18 @@ class MeasuresFirst(Account):
     """Looks at the data before the reservation."""
 
     @replaces
-    def plan(self, question: Question, wanted: Precision, plainly: bool = False) -> Any:
+    def plan(self, question: Question, target: Precision, plainly: bool = False) -> Any:
         self.engine.statistics(question.query) if question.query.by else self.engine.statistic(question.query)
-        return super().plan(question, wanted, plainly)
+        return super().plan(question, target, plainly)
 
 
 class Forgets(Account):
     """Does not take in, after a restart, what was measured before."""
 
     @replaces
-    def _learn(self) -> None:
+    def _rebuild_cubes(self) -> None:
         ledger, self.ledger = self.ledger, _Empty(self.ledger)  # type: ignore[assignment]
-        super()._learn()
+        super()._rebuild_cubes()
         self.ledger = self.cubes._ledger = ledger
 
 
@@ -240,9 +244,9 @@ class DrawsAgain(Account):
     """Forgets, on a retry, that the answer is sealed."""
 
     @replaces
-    def complete(self, reservation: Reservation, question: Question) -> Sealed:
-        if reservation.fresh and self.vault.answer(reservation.id) is not None:
-            self._found(reservation, question)
+    def complete(self, reservation: Reservation, question: Question) -> SealedAnswer:
+        if reservation.fresh_precision and self.vault.find_answer(reservation.id) is not None:
+            self._make_answer_body(reservation, question)
         return super().complete(reservation, question)
 
 
@@ -250,16 +254,20 @@ class LooksAgain(Account):
     """Buys a first look a second time, whatever is recorded."""
 
     @replaces
-    def _look_first(self, served: Served, first: Prefix, analyst: str) -> None:
-        super()._look_first(served, Prefix(first.axes, Precision(first.precision.units // 2), first.factor), analyst)
-        with plant_bug(self.ledger, "records", lambda *place: ()):
-            super()._look_first(served, first, analyst)
+    def _buy_first_look(self, cube_query: CubeQuery, first_look: TreeMeasurement, analyst: str) -> None:
+        super()._buy_first_look(
+            cube_query,
+            TreeMeasurement(first_look.axes, Precision(first_look.precision.units // 2), first_look.factor),
+            analyst,
+        )
+        with plant_bug(self.ledger, "list_records", lambda *place: ()):
+            super()._buy_first_look(cube_query, first_look, analyst)
 
 
 class ShowsUnpublished(PLANTED["shows before it publishes"][0]):  # type: ignore[misc]
     """Shows an answer that is sealed, and publishes it afterwards; a look is shown to nobody."""
 
-    def _show(self, reservation: Reservation, sealed: Sealed, question: Question) -> None:
+    def _show(self, reservation: Reservation, sealed: SealedAnswer, question: Question) -> None:
         if "levels" not in sealed.body:
             super()._show(reservation, sealed, question)
 

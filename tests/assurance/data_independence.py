@@ -26,14 +26,14 @@ from noisebank.account.answers import Answer, Quote
 from noisebank.account.derived import DerivedAnswer
 from noisebank.bank.bank import Bank
 from noisebank.core.digests import keccak
-from noisebank.core.entropy import Entropy, SystemEntropy, workload
+from noisebank.core.entropy import Entropy, SystemEntropy, workload_rng
 from noisebank.core.errors import BadTable, NoisebankError
 from noisebank.core.units import GridValue, Precision
 from noisebank.engines.engine import Engine
-from noisebank.planning.pricing import Wish
-from noisebank.privacy.noise import Law, draw
+from noisebank.planning.pricing import AccuracyTarget
+from noisebank.privacy.noise import NormalLaw, draw_value
 from noisebank.queries.query import Function, Query, Question
-from noisebank.service.operations import Desk
+from noisebank.service.operations import Operations
 from support import PEOPLE, memory_account, write_people
 
 LIMITS = {"ann": Precision.floor(Fraction(2)), "bob": Precision.floor(Fraction(1, 4))}
@@ -115,7 +115,7 @@ def requests(random: Random, count: int) -> list[Asking]:
         if random.random() < 0.4:
             rest["key"] = f"key {random.randrange(6)}"
         if random.random() < 0.2:
-            rest["at_most"] = random.choice(["0", "0.1", "-1"])
+            rest["max_cost"] = random.choice(["0", "0.1", "-1"])
         sql = random.choice(ANSWERABLE if random.random() < 0.8 else OTHERS)
         touched = random.random() < 0.05
         found.append(Asking(random.random() < 0.3, sql, wish, rest, touched))
@@ -157,7 +157,7 @@ def outcomes(account: Account, asked: list[Asking], see: Callable[[Answer], obje
     state = asdict(account.state)
     del state["data"]  # the salted commitment to the table itself
     found.append(("state", state))
-    found.append(("what everybody sees", Desk(cast(Bank, None)).dataset(account)))
+    found.append(("what everybody sees", Operations(cast(Bank, None)).describe_dataset(account)))
     return found
 
 
@@ -187,7 +187,7 @@ def all_but_noise(answer: Answer) -> object:
 def reserved(account: Account, with_answers: bool) -> list[Outcome]:
     """The reservations on the ledger; published digests of noisy values only as present or absent."""
     found: list[Outcome] = []
-    for reservation in account.ledger.reservations(account.id):
+    for reservation in account.ledger.list_reservations(account.id):
         plain = asdict(reservation)
         if not with_answers:
             plain["answer"] = plain["answer"] is not None
@@ -205,8 +205,8 @@ class Tape:
         self.values: list[GridValue] = []
         self.next: int | None = None
 
-    def __call__(self, law: Law, entropy: Entropy) -> GridValue:
-        value = draw(law, entropy)
+    def __call__(self, law: NormalLaw, entropy: Entropy) -> GridValue:
+        value = draw_value(law, entropy)
         if self.next is None:
             self.values.append(value)
             return value
@@ -214,8 +214,8 @@ class Tape:
         return self.values[self.next - 1] if self.next <= len(self.values) else value
 
     def many(self, means: Sequence[Fraction], variance: Fraction, entropy: Entropy) -> tuple[GridValue, ...]:
-        """The same for `draw_all`."""
-        return tuple(self(Law(mean, variance), entropy) for mean in means)
+        """The same for `draw_values`."""
+        return tuple(self(NormalLaw(mean, variance), entropy) for mean in means)
 
 
 def limited_account(policy: Path) -> Account:
@@ -230,7 +230,7 @@ def swapped(folder: Path, asked: list[Asking], tables: list[Path], plant: Plant)
     """Differences between two tables whose released answers are the same."""
     tape = Tape()
     seen = []
-    with patch("noisebank.engines.mechanism.draw_all", tape.many), patch("noisebank.account.plain.draw", tape):
+    with patch("noisebank.engines.mechanism.draw_values", tape.many), patch("noisebank.account.plain.draw_value", tape):
         for policy in tables:
             account = limited_account(policy)
             with plant(account):
@@ -321,8 +321,8 @@ class PeekingPrice(Account):
     """Prices an answer by what is in the table."""
 
     @replaces
-    def price(self, question: Question, wished: Wish) -> Precision:
-        wanted = super().price(question, wished)
+    def price(self, question: Question, accuracy: AccuracyTarget) -> Precision:
+        wanted = super().price(question, accuracy)
         return wanted if sum(_peek(self, question.query)) % 2 else Precision(wanted.units * 2)
 
 
@@ -400,7 +400,7 @@ def _run(
     found, progress = 0, Progress(f"sequences, {experiment.__name__}", sequences)
     for seed in range(sequences):
         progress(seed)
-        random = workload(seed)
+        random = workload_rng(seed)
         relation = relations[seed % len(relations)]
         draw_two = drawn or (two_tables, two_crowds)[seed // 2 % 2]
         with TemporaryDirectory() as folder:

@@ -26,7 +26,7 @@ def hostile_host(share: float) -> Finding:
     """The row."""
     count, runs, posters = max(3, int(ORDERS * share)), max(LEAST_RUNS, int(RUNS * share)), max(4, int(POSTERS * share))
     wrong, released = relay_orders(count)
-    plain = private_terms(1).plain()
+    plain = private_terms(1).to_json()
     least, promised = least_epsilon(Order(plain), runs)
     wrong += [f"epsilon at least {least:.3g} where {promised:.3g} was promised"] if least > promised else []
     wrong += crowd_posters(posters) + crashes()

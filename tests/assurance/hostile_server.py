@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from assurance.report import Finding
 from hostile.judging import Party, all_parties, judge_attack
-from noisebank.core.entropy import workload
+from noisebank.core.entropy import workload_rng
 
 CONVERSATIONS, FEWEST = 10_000, 60
 """For each party; and how many, at least, a tiny share plays."""
@@ -42,7 +42,7 @@ def hostile_server(share: float) -> Finding:
 
 def told_apart(party: Party, conversations: int, seed: int = 17) -> list[str]:
     """What told two records apart in so many conversations."""
-    chance = workload(seed)
+    chance = workload_rng(seed)
     return [why for why in (party.play_random(chance) for _ in range(conversations)) if why]
 
 

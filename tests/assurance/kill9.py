@@ -18,7 +18,7 @@ from random import Random
 from assurance.crashes import SPELLINGS, Asked, bank_with_account, room_for
 from assurance.report import Finding
 from assurance.strace_kills import Ended, Notes, Server
-from noisebank.core.entropy import workload
+from noisebank.core.entropy import workload_rng
 
 KILLS = 200
 KILLS_A_BANK = 25
@@ -79,7 +79,7 @@ class Rounds:
 
 def kill9(share: float) -> Finding:
     """A record lost, unbalanced books, or a second sample after kill -9."""
-    enough, random = max(1, round(KILLS * share)), workload(5)
+    enough, random = max(1, round(KILLS * share)), workload_rng(5)
     kills, answers, banks, moments = 0, 0, 0, Counter[str]()
     wrong: list[str] = []
     with room_for("kill9") as name, Server(Path(name)) as server:

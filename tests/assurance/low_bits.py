@@ -21,7 +21,7 @@ from assurance.report import Finding, Progress
 from noisebank.account.answers import Answer
 from noisebank.core.entropy import Entropy, SystemEntropy
 from noisebank.core.units import GridValue
-from noisebank.privacy.noise import Law
+from noisebank.privacy.noise import NormalLaw
 
 LOW_BITS = 3
 FALSE_ALARM = 1e-8
@@ -49,12 +49,12 @@ def public_shifts(answers: list[Answer]) -> list[int]:
     """The grid of each answer to one count, from cases, precisions and costs alone."""
     shifts: list[int] = []
     for place, answer in enumerate(answers):
-        wanted = 1 / answer.wanted.exact
+        wanted = 1 / answer.target.exact
         if answer.cost:
             paid = [s for s, earlier in zip(shifts, answers, strict=False) if earlier.cost]
             shifts.append(max([shift_for(1 / answer.cost.exact), *paid]))
             continue
-        known = sorted(1 / earlier.wanted.exact for earlier in answers[:place])
+        known = sorted(1 / earlier.target.exact for earlier in answers[:place])
         better = max(s for s in known if s < wanted)
         coarser = min((s for s in known if s > wanted), default=None)
         share = 1 if coarser is None else (coarser - wanted) / (coarser - better)
@@ -90,7 +90,7 @@ class Silent(SystemEntropy):
         return 0 if scale < 2**26 * 1.01 else super().discrete_gaussian(scale)
 
 
-def float_draw(law: Law, entropy: Entropy) -> GridValue:
+def float_draw(law: NormalLaw, entropy: Entropy) -> GridValue:
     """The planted bug: numpy's noise, added in floating point."""
     rng = np.random.default_rng(int.from_bytes(entropy.token(16), "big"))
     value = Fraction(float(law.mean) + rng.normal() * float(law.variance) ** 0.5)
@@ -99,7 +99,7 @@ def float_draw(law: Law, entropy: Entropy) -> GridValue:
 
 def float_draws(means: Sequence[Fraction], variance: Fraction, entropy: Entropy) -> tuple[GridValue, ...]:
     """The same for many means."""
-    return tuple(float_draw(Law(mean, variance), entropy) for mean in means)
+    return tuple(float_draw(NormalLaw(mean, variance), entropy) for mean in means)
 
 
 # -- judging ---------------------------------------------------------------------------------------
@@ -164,9 +164,9 @@ def low_bits(share: float) -> Finding:
     honest = both_sides(count, ("1", "0.8", "3", "2"))
     silent = both_sides(planted_count, ("1", "3"), Silent(), last=True)
 
-    with plant_bug("noisebank.engines.mechanism", "draw_all", float_draws):
+    with plant_bug("noisebank.engines.mechanism", "draw_values", float_draws):
         floats = both_sides(planted_count, ("1",))
-    with plant_bug("noisebank.account.plain", "draw", float_draw):
+    with plant_bug("noisebank.account.plain", "draw_value", float_draw):
         blurs = both_sides(planted_count, ("1", "3"), Silent(), last=True)
     return Finding(
         row="float low bits leak",

@@ -18,10 +18,10 @@ from typing import Any
 from unittest.mock import patch
 
 from assurance.report import Finding
-from noisebank.account import cube_state as knowing
+from noisebank.account import cube_state
 from noisebank.account.account import Account
 from noisebank.bank.bank import Bank, create_bank, open_bank
-from noisebank.core.caches import EVERY_CACHE, BoundedCache
+from noisebank.core.caches import ALL_CACHES, BoundedCache
 from noisebank.core.errors import BudgetExhausted
 from noisebank.policy.model import Policy
 from noisebank.queries import cells as cells_module
@@ -77,7 +77,7 @@ class Everything(BoundedCache[Any, Any]):
     """The planted bug: a cache without a bound, as there was for questions served by a cube."""
 
     def put(self, key: Any, value: Any) -> None:
-        self._kept[key] = value, 0
+        self._entries[key] = value, 0
 
 
 class Forgetful(dict[Any, Any]):
@@ -99,8 +99,8 @@ def soak(cells: int, asked: int, free: int, unbounded: bool) -> tuple[int, int]:
     """How much the process grew, and how much its caches say that they hold."""
     with TemporaryDirectory() as name, ExitStack() as planted:
         if unbounded:
-            planted.enter_context(patch.object(knowing, "BoundedCache", Everything))
-            planted.enter_context(patch.object(cells_module, "IN_USE", Forgetful()))
+            planted.enter_context(patch.object(cube_state, "BoundedCache", Everything))
+            planted.enter_context(patch.object(cells_module, "LIVE_CUBES", Forgetful()))
         create_bank(Path(name) / "bank")
         with open_bank(Path(name) / "bank") as bank:
             account = open_wide(bank, Path(name), cells)
@@ -113,7 +113,7 @@ def soak(cells: int, asked: int, free: int, unbounded: bool) -> tuple[int, int]:
                 if account.ask(sql, sigma=4_000, key=f"free {place}").cost:
                     raise AssertionError("this answer follows from what was paid for before")
             gc.collect()
-            return resident() - began, sum(cache.bytes for cache in EVERY_CACHE)
+            return resident() - began, sum(cache.used_bytes for cache in ALL_CACHES)
 
 
 def _ask_all(account: Account, first: int, count: int) -> None:

@@ -163,7 +163,7 @@ def sample(task: Task) -> Samples:
 
 def _beyond(once: Answer, twice: Answer) -> Fraction:
     """The fresh measurement inside a refined answer, which anybody who has both answers can compute."""
-    w, b = twice.wanted.exact, once.wanted.exact
+    w, b = twice.target.exact, once.target.exact
     return (w * twice.exact - b * once.exact) / (w - b)
 
 
@@ -237,9 +237,9 @@ class Undercharging(Account):
     factor = 2
 
     @replaces
-    def _obtain(self, reservation: Reservation, question: Question) -> tuple[GridValue, ...]:
-        better = Precision(reservation.fresh.units * self.factor)
-        return super()._obtain(replace(reservation, fresh=better), question)
+    def _obtain_values(self, reservation: Reservation, question: Question) -> tuple[GridValue, ...]:
+        better = Precision(reservation.fresh_precision.units * self.factor)
+        return super()._obtain_values(replace(reservation, fresh_precision=better), question)
 
 
 class UnderchargingMuch(Undercharging):

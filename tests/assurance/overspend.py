@@ -15,12 +15,12 @@ from threading import Barrier
 
 from assurance.planting import plant_bug
 from assurance.report import Finding
-from noisebank.core.entropy import workload
+from noisebank.core.entropy import workload_rng
 from noisebank.core.errors import BudgetExhausted
 from noisebank.core.units import Precision
 from noisebank.ledger.abi import Contract, budget_ledger
-from noisebank.ledger.embedded import EmbeddedChain
-from noisebank.ledger.protocol import THE_OWNER, Claim, Opening, Reservation
+from noisebank.ledger.embedded import EmbeddedLedger
+from noisebank.ledger.protocol import OWNER_ANALYST, AccountOpening, Claim, Reservation
 from support import memory_rooms
 
 ROW = "spend beyond the budget"
@@ -81,8 +81,8 @@ def overspend(share: float) -> Finding:
     )
 
 
-def _races(count: int, reserving: Callable[[EmbeddedChain], Reserve]) -> Iterator[Race]:
-    chance = workload(count)
+def _races(count: int, reserving: Callable[[EmbeddedLedger], Reserve]) -> Iterator[Race]:
+    chance = workload_rng(count)
     rooms = memory_rooms()
     start = Barrier(THREADS, timeout=60)
     with ThreadPoolExecutor(THREADS) as pool:
@@ -95,7 +95,7 @@ def _races(count: int, reserving: Callable[[EmbeddedChain], Reserve]) -> Iterato
 
 
 def _race(
-    chain: EmbeddedChain,
+    chain: EmbeddedLedger,
     reserve: Reserve,
     pool: ThreadPoolExecutor,
     start: Barrier,
@@ -105,7 +105,7 @@ def _race(
     wishes: list[int],
 ) -> Race:
     """Every wish is more than half of what is left, and for a query of its own."""
-    account = chain.open_account(Opening(Precision(spent + left), _word(1), _word(2), 0))
+    account = chain.open_account(AccountOpening(Precision(spent + left), _word(1), _word(2), 0))
     first = _claim(account, number, THREADS, spent)
     chain.reserve(first)
 
@@ -113,13 +113,13 @@ def _race(
         claim = _claim(account, number, runner, wishes[runner])
         start.wait()
         try:
-            return reserve(claim).fresh.units
+            return reserve(claim).fresh_precision.units
         except BudgetExhausted:
             return 0
 
     charged = list(pool.map(run, range(THREADS)))
-    after = chain._state.machine.view(chain.contract, "money", account)[1]
-    recorded = [made.fresh.units for made in chain.reservations(account) if made.id != first.id]
+    after = chain._replay.evm.call_view(chain.contract, "money", account)[1]
+    recorded = [made.fresh_precision.units for made in chain.list_reservations(account) if made.id != first.id]
     won = tuple(fresh for fresh in charged if fresh)
     assert isinstance(after, int)
     return Race(spent + left, spent, after, won, charged.count(0), tuple(recorded))
@@ -127,29 +127,29 @@ def _race(
 
 def _claim(account: bytes, number: int, runner: int, wanted: int) -> Claim:
     name = _word((number << 16) + runner + 1)
-    return Claim(account, name, name, THE_OWNER, 0, Precision(wanted), Precision(wanted))
+    return Claim(account, name, name, OWNER_ANALYST, 0, Precision(wanted), Precision(wanted))
 
 
 def _word(number: int) -> bytes:
     return number.to_bytes(32, "big")
 
 
-def _plainly(chain: EmbeddedChain) -> Reserve:
+def _plainly(chain: EmbeddedLedger) -> Reserve:
     return lambda claim: chain.reserve(claim)[0]
 
 
 # -- planted bugs ---------------------------------------------------------------------------------
 
 
-def _checking_before_the_transaction(chain: EmbeddedChain) -> Reserve:
+def _checking_before_the_transaction(chain: EmbeddedLedger) -> Reserve:
     """The mistake of many budget servers: look at the balance, and charge later."""
     looked = Barrier(THREADS, timeout=60)
 
     def reserve(claim: Claim) -> Reservation:
-        state = chain.account(claim.account)
+        state = chain.get_account(claim.account)
         looked.wait()
-        if claim.wanted > state.left:
-            raise BudgetExhausted(claim.wanted, state.left)
+        if claim.target > state.remaining_budget:
+            raise BudgetExhausted(claim.target, state.remaining_budget)
         return chain.reserve(claim)[0]
 
     return reserve

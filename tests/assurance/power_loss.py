@@ -31,7 +31,7 @@ from assurance.crashes import (
 from assurance.planting import plant_bug
 from assurance.report import Finding
 from noisebank.core.durability import open_database
-from noisebank.core.entropy import workload
+from noisebank.core.entropy import workload_rng
 
 LOSSES = 1_000
 PLANTED_TRIALS = 300
@@ -283,7 +283,7 @@ def databases(pragma: str, value: str | int) -> Iterator[None]:
 def power_loss(share: float) -> Finding:
     """A record lost after it was acknowledged, when the machine stops at any moment."""
     enough, planted_trials = max(1, round(LOSSES * share)), max(5, round(PLANTED_TRIALS * share))
-    system, random = PowerLossSystem(), workload(3)
+    system, random = PowerLossSystem(), workload_rng(3)
     tally, lost = Tally(), {}
     with room_for("power") as name:
         folder = bank_with_account(Path(name))

@@ -26,16 +26,16 @@ from assurance.planting import plant_class, replaces
 from assurance.report import Finding
 from noisebank.account.account import Account
 from noisebank.account.answers import Answer, RelativeAnswer
-from noisebank.account.plain import Steps
-from noisebank.account.recovery import recover
-from noisebank.core.entropy import workload
+from noisebank.account.plain import PlainSteps
+from noisebank.account.recovery import recover_account
+from noisebank.core.entropy import workload_rng
 from noisebank.core.errors import NoisebankError
 from noisebank.core.units import Precision
-from noisebank.ledger.embedded import EmbeddedChain
-from noisebank.planning.pricing import PrecisionWish, wish
-from noisebank.planning.relative import RelativeWish
-from noisebank.queries.sensitivity import saturation
-from noisebank.service import serializers as shown
+from noisebank.ledger.embedded import EmbeddedLedger
+from noisebank.planning.pricing import PrecisionTarget, parse_accuracy
+from noisebank.planning.relative import RelativeTarget
+from noisebank.queries.sensitivity import saturation_limit
+from noisebank.service import serializers
 from research.accuracy.looks import Goal, next_step
 from support import memory_account, write_people
 
@@ -67,11 +67,14 @@ class Crash(BaseException):
 
 def public_view(account: Account) -> Seen:
     """All entries and the whole journal, a line each, without digests of answers and what follows from them."""
-    assert isinstance(account.ledger, EmbeddedChain)
-    found = account.ledger.reservations(account.id)
-    entries = [json.dumps(shown.entry(place, entry)) for place, entry in enumerate(found)]
-    salted = [account.state.data.hex(), *(entry.answer.hex() for entry in found if entry.answer is not None)]
-    return [_blank(line, salted) for line in (*entries, *map(_unsigned, account.ledger.export()))]
+    assert isinstance(account.ledger, EmbeddedLedger)
+    found = account.ledger.list_reservations(account.id)
+    entries = [json.dumps(serializers.entry_to_json(place, entry)) for place, entry in enumerate(found)]
+    salted = [
+        account.state.data_commitment.hex(),
+        *(entry.answer_digest.hex() for entry in found if entry.answer_digest is not None),
+    ]
+    return [_blank(line, salted) for line in (*entries, *map(_unsigned, account.ledger.export_journal()))]
 
 
 def _unsigned(line: str) -> str:
@@ -109,7 +112,7 @@ class Asking:
             if self.cut:
                 with _cut_off():
                     account.ask(self.sql, **self.wish, **self.rest)
-                recover(account)
+                recover_account(account)
             account.ask(self.sql, **self.wish, **self.rest)
         except NoisebankError as error:
             return f"{type(error).__name__} {error}"
@@ -121,7 +124,7 @@ def _cut_off() -> Iterator[None]:
     def gone(*_: object) -> None:
         raise Crash
 
-    with patch.object(Steps, "_measure", gone), suppress(Crash):
+    with patch.object(PlainSteps, "_measure_values", gone), suppress(Crash):
         yield
 
 
@@ -138,7 +141,7 @@ def requests(random: Random, count: int) -> list[Asking]:
         rest: dict[str, Any] = {"analyst": random.choice(["owner", "ann", "bob"]), "best": random.random() < 0.2}
         rest["key"] = f"key {random.randrange(count)}" if random.random() < 0.2 else f"own {number}"
         if random.random() < 0.2:
-            rest["at_most"] = random.choice(["0.001", "0.1", "2"])
+            rest["max_cost"] = random.choice(["0.001", "0.1", "2"])
         made.append(Asking(random.choice(QUESTIONS), said, rest, random.random() < 0.1))
     return made
 
@@ -183,13 +186,13 @@ class Searching(Account):
 
     @replaces
     def ask(self, sql: str, **said: Any) -> Any:
-        wanted = wish(**{name: said.get(name) for name in ("relative", "confidence", "sigma")})
-        if not isinstance(wanted, RelativeWish):
+        wanted = parse_accuracy(**{name: said.get(name) for name in ("relative", "confidence", "sigma")})
+        if not isinstance(wanted, RelativeTarget):
             return super().ask(sql, **said)
         question, key = self.parse(sql), said.get("key") or "search"
         goal = Goal(wanted.relative, wanted.confidence)
-        moves = self._sensitivity(question.query)
-        power = goal.first_look(float(saturation(question.query, self.policy) / moves))
+        moves = self._sensitivity_of(question.query)
+        power = goal.first_look(float(saturation_limit(question.query, self.policy) / moves))
         for number in range(1, 40):
             look = Precision(2 ** (power + number - 1))
             found = self._look(sql, look, f"{key} / look {number}", said)
@@ -201,7 +204,7 @@ class Searching(Account):
         return found
 
     def _look(self, sql: str, precision: Precision, key: str, said: dict[str, Any]) -> Answer:
-        return self.answer(sql, PrecisionWish(precision), key=key, analyst=said.get("analyst", "owner"))
+        return self.answer(sql, PrecisionTarget(precision), key=key, analyst=said.get("analyst", "owner"))
 
 
 class GoingOn(Account):
@@ -211,7 +214,7 @@ class GoingOn(Account):
     def ask(self, sql: str, **said: Any) -> Any:
         found = super().ask(sql, **said)
         if isinstance(found, RelativeAnswer) and not found.reached and not said["key"].endswith("again"):
-            floor = found.wished.halved().floor
+            floor = found.accuracy.with_half_floor().floor
             return super().ask(sql, **said | {"floor": floor, "key": f"{said['key']} again"})
         return found
 
@@ -236,7 +239,7 @@ PLANTS: dict[str, type[Account]] = {
 
 def read_bound(wanted: list[str], relative: Fraction, confidence: Fraction) -> tuple[float, float]:
     """Between which sizes the search's lower bound was, from the precisions on the ledger alone."""
-    last, before = (float(shown.read_amount(text)) for text in (wanted[-1], wanted[-2]))
+    last, before = (float(serializers.parse_amount(text)) for text in (wanted[-1], wanted[-2]))
     most = Goal(relative, confidence).final_quantile / (float(relative) * sqrt((last - before) / 2))
     return most / sqrt(2), most
 
@@ -248,11 +251,12 @@ def read_search(runs: int) -> tuple[int, int, float]:
     relative, confidence = Fraction(1, 10), Fraction(95, 100)
     for seed in range(runs):
         with TemporaryDirectory() as folder:
-            for account, smokers in zip(two_accounts(Path(folder), workload(seed), False), SMOKERS, strict=True):
+            for account, smokers in zip(two_accounts(Path(folder), workload_rng(seed), False), SMOKERS, strict=True):
                 account.__class__ = Searching
                 account.ask(SMOKING, relative=relative, confidence=confidence, key="k")
                 entries = [
-                    shown.entry(place, each) for place, each in enumerate(account.ledger.reservations(account.id))
+                    serializers.entry_to_json(place, each)
+                    for place, each in enumerate(account.ledger.list_reservations(account.id))
                 ]
                 low, high = read_bound([entry["wanted"] for entry in entries], relative, confidence)
                 assert isinstance(account, Searching)
@@ -291,7 +295,7 @@ def public_ledger(share: float) -> Finding:
 
 
 def _run(seed: int, length: int, plant: Plant) -> int:
-    random = workload(seed)
+    random = workload_rng(seed)
     with TemporaryDirectory() as folder:
         accounts = two_accounts(Path(folder), random, cubes=bool(seed % 2))
         with ExitStack() as planted:

@@ -12,9 +12,9 @@ from unittest.mock import patch
 
 from assurance.report import Finding
 from noisebank.service import auth as access_module
-from noisebank.service.auth import Access
-from noisebank.service.authenticator import COOKIE
-from noisebank.service.roles import Part
+from noisebank.service.auth import AccessControl
+from noisebank.service.authenticator import SESSION_COOKIE
+from noisebank.service.roles import Role
 from service_support import COUNT, Counter, counter
 
 ROW = "a session outlives what made it"
@@ -39,8 +39,8 @@ class Visitor:
 def enter(desk: Counter, number: int) -> Visitor:
     """Somebody new with a limit."""
     name, wallet = f"visitor{number}", f"0x{number + 1:040x}"
-    person = desk.access.add_person(name, Part.ANALYST, wallet)
-    desk.app.state.desk.set_limit("people", person, "1")
+    person = desk.access.add_person(name, Role.ANALYST, wallet)
+    desk.app.state.operations.set_limit("people", person, "1")
     _, key = desk.access.make_key(name)
     by_key, _ = desk.access.make_session(name, 3_600, key=key.id)
     by_wallet, _ = desk.access.make_session(name, 3_600, wallet=wallet)
@@ -67,7 +67,7 @@ def opens(desk: Counter, session: str, name: str) -> int:
     """At how many doors a session is still let in: as a bearer token and as a cookie, to look and to ask."""
     wish = {"sql": COUNT, "epsilon": "0.01", "delta": "1e-6"}
     answers, known = "/v1/datasets/people/answers", 0
-    for headers in ({"authorization": f"Bearer {session}"}, {"cookie": f"{COOKIE}={session}"}):
+    for headers in ({"authorization": f"Bearer {session}"}, {"cookie": f"{SESSION_COOKIE}={session}"}):
         said = [
             desk.client.get("/v1/me", headers=headers),
             desk.client.post("/v1/datasets/people/quotes", json=wish, headers=headers),
@@ -92,15 +92,15 @@ def attempt(folder: Path, people: int) -> Count[str]:
 
 def without_origin(stack: ExitStack) -> None:
     """Sessions as they were: looked up by themselves, and ended by nothing."""
-    real = Access._run
+    real = AccessControl._write_row
 
-    def run(self: Access, sql: str, values: tuple[Any, ...]) -> None:
+    def run(self: AccessControl, sql: str, values: tuple[Any, ...]) -> None:
         if not sql.startswith("DELETE FROM sessions WHERE person"):
             real(self, sql, values)
 
-    stack.enter_context(patch.object(access_module, "LIVE", LIVE_WITHOUT_ORIGIN))
-    stack.enter_context(patch.object(Access, "_run", run))
-    stack.enter_context(patch.object(Access, "_allowed", lambda self, person, limits: True))
+    stack.enter_context(patch.object(access_module, "LIVE_SESSIONS", LIVE_WITHOUT_ORIGIN))
+    stack.enter_context(patch.object(AccessControl, "_write_row", run))
+    stack.enter_context(patch.object(AccessControl, "_limits_still_hold", lambda self, person, limits: True))
 
 
 def revoked_person(share: float) -> Finding:

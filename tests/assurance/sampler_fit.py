@@ -13,7 +13,7 @@ from scipy.special import chdtrc, ndtr
 
 from assurance.report import Finding
 from noisebank.core.entropy import SystemEntropy
-from noisebank.privacy.noise import LEAST_SCALE
+from noisebank.privacy.noise import MIN_SCALE
 
 SMALL_SCALE = 6.0
 CELLS = 41
@@ -25,7 +25,7 @@ POWERFUL = 12_000
 
 def cells(scale: float) -> tuple[np.ndarray, np.ndarray]:
     """Upper ends of the cells (the last is open), and the exact probability of each."""
-    if scale >= LEAST_SCALE:  # here discrete and rounded continuous noise agree to 1e-14
+    if scale >= MIN_SCALE:  # here discrete and rounded continuous noise agree to 1e-14
         ends = np.round(np.linspace(-2.8 * scale, 2.8 * scale, CELLS - 1))
         return ends, np.diff(ndtr((ends + 0.5) / scale), prepend=0.0, append=1.0)
     reach = math.ceil(40 * scale)
@@ -68,7 +68,7 @@ def serial_correlation(draws: np.ndarray) -> float:
 def sampler_fit(share: float) -> Finding:
     """200,000 draws at each of two scales accepted; 0.7x, 0.9x, 1.1x and 1.3x rejected."""
     count = max(POWERFUL, round(200_000 * share))
-    scales = {"scale 6": SMALL_SCALE, "scale 2^26": float(LEAST_SCALE)}
+    scales = {"scale 6": SMALL_SCALE, "scale 2^26": float(MIN_SCALE)}
     accepted: dict[str, float] = {}
     planted: dict[str, bool] = {}
     lags: list[float] = []

@@ -35,13 +35,13 @@ from assurance.report import Finding
 from noisebank.account.account import Account
 from noisebank.account.answers import Answer
 from noisebank.bank.bank import VAULT
-from noisebank.core.digests import canonical
-from noisebank.core.entropy import workload
+from noisebank.core.digests import to_canonical_json
+from noisebank.core.entropy import workload_rng
 from noisebank.core.errors import AnswerLost, KeyReused, NoisebankError, Refused, Tampered
 from noisebank.core.records import Case
 from noisebank.ledger.protocol import Reservation
 from noisebank.queries.query import Query, Question
-from noisebank.vault.vault import Sealed
+from noisebank.vault.vault import SealedAnswer
 
 WORKLOADS = {"crash points": 12, "keys": 30, "races": 30, "backups": 60, "cut off": 60, "altered": 30}
 """At the full count. A workload has about five requests, a request about twelve crash points."""
@@ -277,7 +277,7 @@ def alter(folder: Path, before: Witness, victim: Asked) -> None:
     with database:
         body = json.loads(database.execute("SELECT body FROM answers WHERE id = ?", (id,)).fetchone()[0])
         body["value"][0] += 1
-        database.execute("UPDATE answers SET body = ? WHERE id = ?", (canonical(body), id))
+        database.execute("UPDATE answers SET body = ? WHERE id = ?", (to_canonical_json(body), id))
     database.close()
 
 
@@ -288,19 +288,19 @@ class MeasuresLost(Account):
     """Measures an answer again that was published and lost."""
 
     @replaces
-    def complete(self, reservation: Reservation, question: Question) -> Sealed:
-        if self.vault.answer(reservation.id) is not None or reservation.answer is None:
+    def complete(self, reservation: Reservation, question: Question) -> SealedAnswer:
+        if self.vault.find_answer(reservation.id) is not None or reservation.answer_digest is None:
             return super().complete(reservation, question)
-        return self._seal(reservation, question, self._found(reservation, question))
+        return self._seal_answer(reservation, question, self._make_answer_body(reservation, question))
 
 
 class BlursBesideLost(Account):
     """Draws a new blur although the vault has lost one of the same query."""
 
     @replaces
-    def _obtain(self, reservation: Reservation, question: Question) -> Any:
-        self.lost.clear()
-        return super()._obtain(reservation, question)
+    def _obtain_values(self, reservation: Reservation, question: Question) -> Any:
+        self.lost_queries.clear()
+        return super()._obtain_values(reservation, question)
 
 
 class SpellingCounts(Account):
@@ -317,7 +317,7 @@ class KeyAlone(Account):
     @replaces
     def ask(self, sql: str, *, key: str | None = None, **wished: Any) -> Any:
         row = self.vault._one("SELECT id FROM requests WHERE key = ?", (key,))
-        request = self.vault.request(row[0]) if row else None
+        request = self.vault.find_request(row[0]) if row else None
         if request is not None:
             return super().ask(request.body["sql"], key=key, **request.body["asked"])
         return super().ask(sql, key=key, **wished)
@@ -327,7 +327,7 @@ class NoTurns(Account):
     """Lets two threads into the same query."""
 
     @replaces
-    def _turns(self, queries: Sequence[Query], requests: object = ()) -> AbstractContextManager[Any]:
+    def _hold_turns(self, queries: Sequence[Query], requests: object = ()) -> AbstractContextManager[Any]:
         return nullcontext()
 
 
@@ -344,7 +344,7 @@ BUGS: dict[str, tuple[type[Account], str, str]] = {
 
 def second_sample(share: float) -> Finding:
     """Two noise samples for one charge."""
-    random = workload(6)
+    random = workload_rng(6)
     wrong: list[str] = []
     with room_for("second") as name:
         room = Path(name)

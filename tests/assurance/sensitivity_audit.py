@@ -18,15 +18,15 @@ from types import MappingProxyType
 
 from assurance.planting import plant_bug
 from assurance.report import Finding
-from noisebank.core.entropy import workload
-from noisebank.engines.duckdb_connection import connected
-from noisebank.engines.duckdb_engine import DuckDBEngine, header_of
+from noisebank.core.entropy import workload_rng
+from noisebank.engines.duckdb_connection import open_connection
+from noisebank.engines.duckdb_engine import DuckDBEngine, duckdb_header
 from noisebank.engines.fields import Field
-from noisebank.engines.statement import literal, quoted
+from noisebank.engines.statement import quote_name, quote_text
 from noisebank.policy.model import Column, Kind, Neighbours, Policy
 from noisebank.queries.query import Function, Query
-from noisebank.queries.sensitivity import saturation, sensitivity
-from noisebank.queries.sql import parse
+from noisebank.queries.sensitivity import l2_sensitivity, saturation_limit
+from noisebank.queries.sql import parse_question
 
 HEADER = ("who", "amount", "flag", "town", "note")
 BOUNDS = ((-6, 10), (100, 110), (-20, -4), (0, 7))
@@ -48,7 +48,7 @@ Claim = Callable[[Query, Policy], int]
 def queries_of(policy: Policy) -> list[Query]:
     """The questions as queries."""
     middle = sum(policy.columns["amount"].bounds) / 4
-    return [parse(sql.format(middle=middle), policy).query for sql in QUESTIONS]
+    return [parse_question(sql.format(middle=middle), policy).query for sql in QUESTIONS]
 
 
 def policy_of(
@@ -156,7 +156,7 @@ class Audit:
     """Counts and the worst ratio of difference and claim."""
 
     folder: Path
-    claim: Claim = sensitivity
+    claim: Claim = l2_sensitivity
     engine_policy: Callable[[Policy], Policy] = lambda policy: policy
     pairs: int = 0
     worst: Fraction = Fraction(0)
@@ -165,7 +165,7 @@ class Audit:
     shuffled_apart: int = 0
     parquet_apart: int = 0
     files: int = 0
-    connection: object = field(default_factory=connected)
+    connection: object = field(default_factory=open_connection)
 
     def engine(self, policy: Policy, table: Table, random: Random | None = None) -> DuckDBEngine:
         """An engine over the table, each in a file of its own."""
@@ -175,7 +175,7 @@ class Audit:
         return self._open(policy, path)
 
     def _open(self, policy: Policy, path: Path) -> DuckDBEngine:
-        engine = DuckDBEngine(replace(self.engine_policy(policy), source=path), header_of(path), ROW_KEY)
+        engine = DuckDBEngine(replace(self.engine_policy(policy), source=path), duckdb_header(path), ROW_KEY)
         engine._connection = self.connection  # type: ignore[assignment]
         return engine
 
@@ -196,7 +196,7 @@ class Audit:
 
     def _statistics(self, engine: DuckDBEngine, queries: list[Query], policy: Policy) -> list[int]:
         found = [engine.statistic(query) for query in queries]
-        self.unsaturated += sum(abs(v) > saturation(q, policy) for q, v in zip(queries, found, strict=True))
+        self.unsaturated += sum(abs(v) > saturation_limit(q, policy) for q, v in zip(queries, found, strict=True))
         return found
 
     def parquet(self, random: Random, policy: Policy, typed: bool) -> None:
@@ -205,10 +205,12 @@ class Audit:
         engine = self.engine(policy, table)
         path = self.folder / f"{self.files}.parquet"
         kinds = {"amount": "DOUBLE", "flag": "BOOLEAN"} if typed else {}
-        columns = ", ".join(f"{quoted(name)}::{kinds.get(name, 'VARCHAR')} AS {quoted(name)}" for name in HEADER)
-        source = engine._table()
+        columns = ", ".join(
+            f"{quote_name(name)}::{kinds.get(name, 'VARCHAR')} AS {quote_name(name)}" for name in HEADER
+        )
+        source = engine._table_sql()
         self.connection.execute(  # type: ignore[attr-defined]
-            f"COPY (SELECT {columns} FROM {source}) TO {literal(str(path))} (FORMAT parquet)"
+            f"COPY (SELECT {columns} FROM {source}) TO {quote_text(str(path))} (FORMAT parquet)"
         )
         other = self._open(policy, path)
         queries = queries_of(policy)
@@ -236,23 +238,23 @@ def unclipped(field: Field) -> str:
     return f"coalesce({number}, {'NULL' if field.column.nullable else field.column.bounds[0]})"
 
 
-def null_as_zero(field: Field, step: Callable[[Field], str] = Field.step) -> str:
+def null_as_zero(field: Field, step: Callable[[Field], str] = Field.step_sql) -> str:
     """A missing value where none may be is 0 instead of a value of the column."""
-    return f"CASE WHEN {field.missing} THEN 0 ELSE {step(field)} END"
+    return f"CASE WHEN {field.missing_test} THEN 0 ELSE {step(field)} END"
 
 
 def width(query: Query, policy: Policy) -> int:
     """u - l for every sum."""
     if query.function is Function.COUNT or policy.neighbours is Neighbours.ADD_REMOVE:
-        return sensitivity(query, policy)
+        return l2_sensitivity(query, policy)
     low, high = policy.columns["amount"].bounds
     return high - low
 
 
 def width_times_rows(query: Query, policy: Policy) -> int:
     """k(u - l) for sums of people with several rows."""
-    if query.function is Function.COUNT or query.where.columns():
-        return sensitivity(query, policy)
+    if query.function is Function.COUNT or query.where.column_names():
+        return l2_sensitivity(query, policy)
     low, high = policy.columns["amount"].bounds
     return policy.max_rows * (high - low)
 
@@ -263,11 +265,11 @@ class Plant:
 
     policy: Policy
     step: Callable[[Field], str] | None = None
-    claim: Claim = sensitivity
+    claim: Claim = l2_sensitivity
     engine_policy: Callable[[Policy], Policy] = lambda policy: policy
 
     def planted(self) -> AbstractContextManager[object]:
-        return plant_bug(Field, "step", self.step) if self.step else nullcontext()
+        return plant_bug(Field, "step_sql", self.step) if self.step else nullcontext()
 
 
 REPLACE, ADD = Neighbours.REPLACE_ONE, Neighbours.ADD_REMOVE
@@ -292,10 +294,10 @@ def sensitivity_audit(share: float) -> Finding:
             if share < 0.05 and number % 3:
                 continue
             for again in range(rounds):
-                audit.table(workload(1_000 * number + again), policy)
-            audit.parquet(workload(number), policy, typed=False)
+                audit.table(workload_rng(1_000 * number + again), policy)
+            audit.parquet(workload_rng(number), policy, typed=False)
             if policy.unit == "row":
-                audit.parquet(workload(number), policy, typed=True)
+                audit.parquet(workload_rng(number), policy, typed=True)
         planted = {
             f"{bug} ({float(ratio):.3g})": ratio > 1
             for bug, plant in PLANTS.items()
@@ -319,7 +321,7 @@ def _worst(folder: Path, plant: Plant) -> Fraction:
     audit = Audit(folder, plant.claim, plant.engine_policy)
     with plant.planted():
         for seed in range(60):
-            audit.table(workload(seed), plant.policy)
+            audit.table(workload_rng(seed), plant.policy)
             if audit.worst > 1:
                 break
     return audit.worst

@@ -30,11 +30,11 @@ from noisebank.account.account import Account
 from noisebank.bank.opening import open_account
 from noisebank.core.units import Precision
 from noisebank.ledger.books import Budgets
-from noisebank.planning.pricing import PrecisionWish
+from noisebank.planning.pricing import PrecisionTarget
 from noisebank.policy.file import read_policy
 from noisebank.privacy.calibration import budget_precision
 from noisebank.privacy.odometer import promised_epsilon, raised_epsilon
-from noisebank.service.web.formatting import at_best, within_budget
+from noisebank.service.web.formatting import budget_guess_rate, max_guess_rate
 from support import memory_rooms
 
 FALSE_ALARM = 1e-8
@@ -55,15 +55,15 @@ FURTHEST = 8
 def shown(largest: Precision, fixed: Precision = FIXED) -> float:
     """By the public page now: of what is spent it says nothing."""
     epsilon = float(promised_epsilon(fixed, largest, DELTA))
-    return at_best(Budgets(fixed, fixed, largest), epsilon, DELTA)
+    return max_guess_rate(Budgets(fixed, fixed, largest), epsilon, DELTA)
 
 
 Shown = Callable[[Precision, Precision, Precision], float]
 """From what is spent, the budget now, and the largest that ever held."""
 SHOWN: dict[str, Shown] = {
     "": lambda spent, now, largest: shown(largest),
-    "the fixed-time number of what is spent": lambda spent, now, largest: within_budget(spent),
-    "the fixed-time number of the budget now": lambda spent, now, largest: within_budget(now),
+    "the fixed-time number of what is spent": lambda spent, now, largest: budget_guess_rate(spent),
+    "the fixed-time number of the budget now": lambda spent, now, largest: budget_guess_rate(now),
 }
 
 
@@ -201,11 +201,11 @@ def _guessed(account: Account, secret: int) -> list[int]:
     odds = 0.0
     for number in range(BANK_STEPS):
         sql = question_number("count", 2 * number)[0].replace("FROM people", f"FROM {account.name}")
-        answer = account.answer(sql, PrecisionWish(each))
+        answer = account.answer(sql, PrecisionTarget(each))
         odds += float(each) * (answer.value - 0.5)
         if abs(odds) >= BANK_EXTREME:
             break
-    state, said = account.state, at_best(account.budgets, account.epsilon, account.policy.delta)
+    state, said = account.state, max_guess_rate(account.budgets, account.epsilon, account.policy.delta)
     assert said == shown(BANK_FIXED, BANK_FIXED) and account.budgets.largest == BANK_FIXED == state.budget
     return [state.spent.units, state.budget.units, BANK_FIXED.units, int((odds > 0) == secret)]
 

@@ -24,7 +24,7 @@ from typing import Any
 
 from assurance.crashes import Asked, bank_with_account, model, room_for, workload_of
 from assurance.report import Finding
-from noisebank.core.entropy import workload
+from noisebank.core.entropy import workload_rng
 
 KILLS = 500
 CALLS = ("pwrite64", "fdatasync", "write", "ftruncate", "unlink", "fsync")
@@ -237,7 +237,7 @@ def strace_kills(share: float) -> Finding:
     if not strace_works():
         missing = "strace is not installed, or may not trace here: nothing was tried (apt-get install strace)"
         return Finding(row, missing, "none", violations=1, note=missing)
-    enough, random = max(1, round(KILLS * share)), workload(4)
+    enough, random = max(1, round(KILLS * share)), workload_rng(4)
     with room_for("strace") as name, Server(Path(name)) as server:
         room = Path(name)
         start = bank_with_account(room)

@@ -12,8 +12,8 @@ from typing import Any
 
 from assurance.report import Finding
 from noisebank.account.account import Account
-from noisebank.core.digests import canonical
-from noisebank.core.entropy import workload
+from noisebank.core.digests import to_canonical_json
+from noisebank.core.entropy import workload_rng
 from noisebank.ledger.block import Block, Genesis, results_digest
 from noisebank.ledger.signing import Key
 from noisebank.verifier.verification import UNSEEN_TAIL, verify
@@ -31,8 +31,8 @@ def journal() -> tuple[Account, list[str], list[dict[str, Any]]]:
         sql = f"SELECT COUNT(*) FROM people WHERE age > {25 + 5 * (number % 3)}"
         answer = account.ask(sql, sigma=(4, 3, 5, 3.5)[number % 4], analyst=("owner", "ann")[number % 2])
         receipts.append(json.loads(answer.receipt.text()))
-    account.ledger.pause(account.id)
-    account.ledger.resume(account.id)
+    account.ledger.pause_account(account.id)
+    account.ledger.resume_account(account.id)
     account.ledger.propose_raise(account.id, account.state.budget.units + 10)
     account.ledger.lower_budget(account.id, account.state.budget.units - 10)
     return account, list(account.ledger.export()), receipts
@@ -65,12 +65,12 @@ def changed(line: str, path: tuple[Any, ...], random: Any) -> str:
         spot[path[-1]] = old[:place] + sign + old[place + 1 :]
     else:
         spot[path[-1]] = "00"
-    return canonical(tree)
+    return to_canonical_json(tree)
 
 
 def tampering(share: float) -> Finding:
     """Field by field, block by block, and whole histories signed anew."""
-    random = workload(7)
+    random = workload_rng(7)
     account, lines, receipts = journal()
     trees = [json.loads(line) for line in lines]
     spots = [(number, path) for number, tree in enumerate(trees) for path in leaves(tree)]
@@ -98,8 +98,8 @@ def tampering(share: float) -> Finding:
 def _structural(lines: list[str]) -> dict[str, list[str]]:
     middle = len(lines) // 2
     stranger = Key(b"\x07" * 32)
-    genesis = Genesis.read(lines[0])
-    block = Block.read(lines[middle], genesis.chain_id, middle - 1)
+    genesis = Genesis.from_canonical_json(lines[0])
+    block = Block.from_canonical_json(lines[middle], genesis.chain_id, middle - 1)
     tree = json.loads(lines[middle])
     twice = copy.deepcopy(tree)
     twice["block"]["transactions"] *= 2
@@ -108,17 +108,21 @@ def _structural(lines: list[str]) -> dict[str, list[str]]:
         "two blocks swapped": [*lines[:middle], lines[middle + 1], lines[middle], *lines[middle + 2 :]],
         "a block replayed at the end": [*lines, lines[middle]],
         "a block replayed in place": [*lines[:middle], lines[middle], *lines[middle:]],
-        "a transaction repeated": [*lines[:middle], canonical(twice), *lines[middle + 1 :]],
-        "a block signed by another key": [*lines[:middle], block.sealed(stranger).line(), *lines[middle + 1 :]],
+        "a transaction repeated": [*lines[:middle], to_canonical_json(twice), *lines[middle + 1 :]],
+        "a block signed by another key": [
+            *lines[:middle],
+            block.seal_with(stranger).to_canonical_json(),
+            *lines[middle + 1 :],
+        ],
         "another spelling of the same JSON": [*lines[:middle], json.dumps(tree), *lines[middle + 1 :]],
-        "a field added": [*lines[:middle], canonical({**tree, "note": "x"}), *lines[middle + 1 :]],
+        "a field added": [*lines[:middle], to_canonical_json({**tree, "note": "x"}), *lines[middle + 1 :]],
     }
 
 
 def _sealed_anew(lines: list[str], account: bytes) -> dict[str, list[str]]:
     """What the curator can write with its own keys, as the newest block, and be caught from the journal alone."""
-    genesis = Genesis.read(lines[0])
-    blocks = [Block.read(line, genesis.chain_id, number) for number, line in enumerate(lines[1:])]
+    genesis = Genesis.from_canonical_json(lines[0])
+    blocks = [Block.from_canonical_json(line, genesis.chain_id, number) for number, line in enumerate(lines[1:])]
     owners = next(block for block in blocks[2:] if block.transactions[0].signature)  # a call of the owner's
     curators = next(block for block in blocks[2:] if block.balances and not block.transactions[0].signature)
     (call,), (own,) = owners.transactions, curators.transactions
@@ -132,16 +136,16 @@ def _sealed_anew(lines: list[str], account: bytes) -> dict[str, list[str]]:
             owners, transactions=(replace(call, signature=b"", nonce=nonce),)
         ),
         "an owner's call signed by the curator": replace(
-            owners, transactions=(replace(call, nonce=nonce).signed(CURATOR),)
+            owners, transactions=(replace(call, nonce=nonce).sign_with(CURATOR),)
         ),
         "an owner's call signed by a stranger": replace(
-            owners, transactions=(replace(call, nonce=0).signed(stranger),)
+            owners, transactions=(replace(call, nonce=0).sign_with(stranger),)
         ),
         "an owner's call with another argument": replace(
             owners, transactions=(replace(call, data=call.data[:-1] + bytes([call.data[-1] ^ 1])),)
         ),
         "a curator's call signed by a stranger": replace(
-            curators, transactions=(replace(own, nonce=0).signed(stranger),)
+            curators, transactions=(replace(own, nonce=0).sign_with(stranger),)
         ),
         "a curator's call with another argument": replace(curators, transactions=(replace(own, data=lowered),)),
         "a transaction doubled": replace(curators, transactions=(own, own)),
@@ -155,7 +159,10 @@ def _sealed_anew(lines: list[str], account: bytes) -> dict[str, list[str]]:
         "another account's balance": replace(curators, balances=((bytes(32), budget, spent),)),
     }
     assert name == account and spent, "a block that charges"
-    return {what: [*lines[: block.number + 1], block.sealed(CURATOR).line()] for what, block in cases.items()}
+    return {
+        what: [*lines[: block.number + 1], block.seal_with(CURATOR).to_canonical_json()]
+        for what, block in cases.items()
+    }
 
 
 def _from_outside(account: Account, lines: list[str], receipts: list[dict[str, Any]]) -> dict[str, bool]:
@@ -178,11 +185,11 @@ def _from_outside(account: Account, lines: list[str], receipts: list[dict[str, A
 
 def _rewritten(lines: list[str]) -> list[str]:
     """All but the last two blocks with other times, sealed anew with the curator's own key."""
-    genesis = Genesis.read(lines[0])
+    genesis = Genesis.from_canonical_json(lines[0])
     made, parent = [lines[0]], genesis.digest
     for number, line in enumerate(lines[1:-2]):
-        block = Block.read(line, genesis.chain_id, number)
-        block = replace(block, parent=parent, time=block.time + 60).sealed(CURATOR)
-        made.append(block.line())
+        block = Block.from_canonical_json(line, genesis.chain_id, number)
+        block = replace(block, parent=parent, time=block.time + 60).seal_with(CURATOR)
+        made.append(block.to_canonical_json())
         parent = block.digest
     return made

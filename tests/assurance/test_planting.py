@@ -79,8 +79,8 @@ def test_a_bug_under_a_name_that_does_not_exist() -> None:
 
 
 def test_a_bug_that_nobody_calls() -> None:
-    with pytest.raises(NotPlanted, match=r"nobody called .* noisebank.account.plain.draw"):  # noqa: SIM117
-        with plant_bug("noisebank.account.plain", "draw", lambda *_: None):
+    with pytest.raises(NotPlanted, match=r"nobody called .* noisebank.account.plain.draw_value"):  # noqa: SIM117
+        with plant_bug("noisebank.account.plain", "draw_value", lambda *_: None):
             pass
     with pytest.raises(NotPlanted, match="nobody called discrete_gaussian of Fixed"), watch_bug(Fixed):
         pass
@@ -90,7 +90,7 @@ def test_a_bug_that_nobody_calls() -> None:
         plant_bug(holder, "entropy", Bystander()),
     ):
         pass
-    with plant_bug("noisebank.account.plain", "draw", lambda *_: None, must_run=False):
+    with plant_bug("noisebank.account.plain", "draw_value", lambda *_: None, must_run=False):
         pass
 
 
@@ -113,7 +113,7 @@ def test_bugs_in_classes_and_objects() -> None:
 
 
 def test_an_error_under_a_planted_bug_stays_that_error() -> None:
-    with pytest.raises(ZeroDivisionError), plant_bug("noisebank.account.plain", "draw", lambda *_: None):
+    with pytest.raises(ZeroDivisionError), plant_bug("noisebank.account.plain", "draw_value", lambda *_: None):
         raise ZeroDivisionError
 
 

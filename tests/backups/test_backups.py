@@ -14,16 +14,16 @@ import pytest
 from click.testing import CliRunner
 
 from noisebank.account.account import Account
-from noisebank.bank import backup as making
+from noisebank.bank import backup
 from noisebank.bank.backup import make_backup
 from noisebank.bank.bank import ACCESS, JOURNAL, VAULT, Bank, create_bank, open_bank
-from noisebank.bank.restore import Asked, restore
+from noisebank.bank.restore import RestoreOptions, restore
 from noisebank.cli.main import main
 from noisebank.core.entropy import SystemEntropy
 from noisebank.core.errors import AnswerLost, BadBank, BankInUse, NoisebankError, Tampered
 from noisebank.core.records import Case
-from noisebank.core.units import NOTHING
-from noisebank.service import auth as access
+from noisebank.core.units import ZERO_PRECISION
+from noisebank.service import auth
 
 SMOKERS = "SELECT COUNT(*) FROM people WHERE smoker"
 
@@ -33,7 +33,7 @@ def older(age: int) -> str:
 
 
 def answers(bank: Bank) -> dict[str, Any]:
-    return {id.hex(): bank.rooms.vault.answer(id) for _, id in bank.rooms.vault.sealed_ids()}
+    return {id.hex(): bank.parts.vault.find_answer(id) for _, id in bank.parts.vault.sealed_ids()}
 
 
 # -- what comes back ------------------------------------------------------------------------------
@@ -46,9 +46,13 @@ def test_a_copy_comes_back_as_it_was(folder: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "copy.partial").exists()
     for path in (tmp_path / "copy").rglob("*"):
         assert path.stat().st_mode & 0o077 == 0
-    done = restore(tmp_path / "copy", tmp_path / "again", Asked(head=head.digest.hex()))
-    assert done.checked.answers == len(before) == 3 and done.checked.recomputed == 3 and not done.checked.lost
-    assert done.keys and done.never_measured == 0 and "pinned head" in done.compared_with[0]
+    done = restore(tmp_path / "copy", tmp_path / "again", RestoreOptions(head=head.digest.hex()))
+    assert (
+        done.vault_check.answer_count == len(before) == 3
+        and done.vault_check.recomputed_count == 3
+        and not done.vault_check.lost_ids
+    )
+    assert done.has_keys and done.given_up_count == 0 and "pinned head" in done.compared_with[0]
     assert done.manifest.files == made.manifest.files
     with open_bank(tmp_path / "again") as bank:
         assert (answers(bank), bank.head(), bank.account().state) == (before, head, state)
@@ -62,7 +66,7 @@ def test_keys_are_left_out_unless_asked_for(folder: Path, tmp_path: Path) -> Non
     for path in (tmp_path / "copy").rglob("*"):
         assert not any(secret in path.read_bytes().decode("latin-1") for secret in secrets)
     done = restore(tmp_path / "copy", tmp_path / "again")
-    assert not done.keys and any("No keys" in warning for warning in done.warnings)
+    assert not done.has_keys and any("No keys" in warning for warning in done.warnings)
     with pytest.raises(BadBank, match="key"):
         open_bank(tmp_path / "again")
     shutil.copytree(folder / "keys", tmp_path / "again" / "keys", dirs_exist_ok=True)
@@ -100,24 +104,24 @@ def test_copies_of_a_bank_under_load_are_one_moment(folder: Path, tmp_path: Path
     assert blocks == sorted(blocks) and blocks[-1] > blocks[0], "the load was no load"
     for number in range(3):
         done = restore(tmp_path / f"copy{number}", tmp_path / f"again{number}")
-        assert not done.checked.lost and not done.checked.unknown
+        assert not done.vault_check.lost_ids and not done.vault_check.unknown_ids
     with open_bank(tmp_path / "again2") as bank:
         account, found = bank.account(), 0
         for key, (sql, sigma, exact) in shown.items():
-            request = next(iter(account._asking.requests(
+            request = next(iter(account._request_builder.build_requests(
                 [(account.parse(sql), _wish(sigma))], [account.price(account.parse(sql), _wish(sigma))], key, "owner"
             )))  # fmt: skip
-            reservation = bank.ledger.reservation(account.id, request.id)
-            if reservation is not None and request.id not in bank.rooms.vault.lost:
+            reservation = bank.ledger.find_reservation(account.id, request.id)
+            if reservation is not None and request.id not in bank.parts.vault.lost_ids:
                 assert account.ask(sql, sigma=sigma, key=key).exact == exact
                 found += 1
         assert found > 5
 
 
 def _wish(sigma: str) -> Any:
-    from noisebank.planning.pricing import wish
+    from noisebank.planning.pricing import parse_accuracy
 
-    return wish(sigma=sigma)
+    return parse_accuracy(sigma=sigma)
 
 
 # -- what a copy cannot bring back ------------------------------------------------------------------
@@ -125,7 +129,7 @@ def _wish(sigma: str) -> Any:
 
 def test_the_other_order_would_lose_answers(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted mistake: the vault first. An answer published in between is in the journal and not in the vault."""
-    real = making.copy_database
+    real = backup.copy_database
     with open_bank(folder) as bank:
 
         def in_between(source: Path, target: Path) -> None:
@@ -133,22 +137,22 @@ def test_the_other_order_would_lose_answers(folder: Path, tmp_path: Path, monkey
             if source.name == first:
                 bank.account().ask(older(40 if first == VAULT else 50), sigma="9")
 
-        monkeypatch.setattr(making, "copy_database", in_between)
+        monkeypatch.setattr(backup, "copy_database", in_between)
         first = JOURNAL
         make_backup(folder, tmp_path / "right", with_keys=True)
         done = restore(tmp_path / "right", tmp_path / "again")
-        assert not done.checked.lost and done.checked.answers == 3  # the copy ends with its journal
+        assert not done.vault_check.lost_ids and done.vault_check.answer_count == 3  # the copy ends with its journal
         first = VAULT
         with tmp_path.joinpath("x").open("w"):
             room = tmp_path / "wrong"
             room.mkdir()
             in_between(folder / VAULT, room / VAULT)
             real(folder / JOURNAL, room / JOURNAL)
-        assert making._same_moment(room)["answers"] == 4  # one of five is gone
-        from noisebank.bank.backup_checks import check, journal_lines, replayed, vault_in
+        assert backup._align_vault(room)["answers"] == 4  # one of five is gone
+        from noisebank.bank.backup_checks import check_vault, open_vault_copy, read_journal_file, replay_journal
 
-        with vault_in(room / VAULT) as vault:
-            assert len(check(replayed(journal_lines(room / JOURNAL)), vault).lost) == 1
+        with open_vault_copy(room / VAULT) as vault:
+            assert len(check_vault(replay_journal(read_journal_file(room / JOURNAL)), vault).lost_ids) == 1
 
 
 def test_what_was_reserved_and_not_sealed_is_never_measured_from_a_copy(
@@ -157,16 +161,16 @@ def test_what_was_reserved_and_not_sealed_is_never_measured_from_a_copy(
     """The live bank measured it after the copy was made, and showed it: measured again it would be a second sample."""
     with open_bank(folder) as bank:
         account = bank.account()
-        real = account._found
+        real = account._make_answer_body
 
         def copied_meanwhile(*parts: Any) -> dict[str, Any]:
             make_backup(folder, tmp_path / "copy", with_keys=True)
             return real(*parts)
 
-        monkeypatch.setattr(account, "_found", copied_meanwhile)
+        monkeypatch.setattr(account, "_make_answer_body", copied_meanwhile)
         live = account.ask(older(30), sigma="4", key="k")
     done = restore(tmp_path / "copy", tmp_path / "again")
-    assert done.never_measured == 1 and any("given up" in warning for warning in done.warnings)
+    assert done.given_up_count == 1 and any("given up" in warning for warning in done.warnings)
     with open_bank(tmp_path / "again") as bank:
         assert bank.recovered["people"].lost == 1 and bank.recovered["people"].finished == 0
         spent = bank.account().state.spent
@@ -177,11 +181,11 @@ def test_what_was_reserved_and_not_sealed_is_never_measured_from_a_copy(
         assert bank.account().state.spent == spent
         assert bank.account().ask(SMOKERS, sigma="4").case is Case.REPEAT
     # With the newer journal it is known that the answer was published: lost, and just as little measured.
-    done = restore(tmp_path / "copy", folder, Asked(replace=True))
-    assert len(done.checked.lost) == 1 and done.never_measured == 0
+    done = restore(tmp_path / "copy", folder, RestoreOptions(replace=True))
+    assert len(done.vault_check.lost_ids) == 1 and done.given_up_count == 0
     with open_bank(folder) as bank, pytest.raises(AnswerLost):
         bank.account().ask(older(30), sigma="4", key="k")
-    assert live.cost > NOTHING
+    assert live.cost > ZERO_PRECISION
 
 
 @pytest.mark.parametrize("known", [False, True])
@@ -194,19 +198,19 @@ def test_what_an_exported_journal_shows_without_an_answer_is_never_measured(
         account = bank.account()
         if not known:
             make_backup(folder, tmp_path / "copy", with_keys=True)
-        real, exported = account._found, tmp_path / "journal.jsonl"
+        real, exported = account._make_answer_body, tmp_path / "journal.jsonl"
 
         def exported_meanwhile(*parts: Any) -> dict[str, Any]:
             if known:
                 make_backup(folder, tmp_path / "copy", with_keys=True)
-                bank.rooms.ledger.pause(account.id)  # a newer block
+                bank.parts.ledger.pause_account(account.id)  # a newer block
             exported.write_text("\n".join(bank.export()) + "\n")
             return real(*parts)
 
-        monkeypatch.setattr(account, "_found", exported_meanwhile)
+        monkeypatch.setattr(account, "_make_answer_body", exported_meanwhile)
         account.ask(older(30), sigma="4", key="k")
-    done = restore(tmp_path / "copy", tmp_path / "again", Asked(journal=exported))
-    assert "newer than the backup" in done.journal and done.never_measured == 1
+    done = restore(tmp_path / "copy", tmp_path / "again", RestoreOptions(journal=exported))
+    assert "newer than the backup" in done.journal_origin and done.given_up_count == 1
     assert any("given up" in warning for warning in done.warnings)
     assert any("spent a second time" in warning for warning in done.warnings)
     with open_bank(tmp_path / "again") as bank:
@@ -222,19 +226,19 @@ def test_what_one_restore_has_given_up_the_next_one_does_not_measure(
     the given up reservation is still without an answer there, and the copied vault knows how to measure it."""
     with open_bank(folder) as bank:
         account = bank.account()
-        real = account._found
+        real = account._make_answer_body
 
         def copied_meanwhile(*parts: Any) -> dict[str, Any]:
             make_backup(folder, tmp_path / "copy", with_keys=True)
             return real(*parts)
 
-        monkeypatch.setattr(account, "_found", copied_meanwhile)
+        monkeypatch.setattr(account, "_make_answer_body", copied_meanwhile)
         account.ask(older(30), sigma="4", key="k")
     restore(tmp_path / "copy", tmp_path / "again")
     with open_bank(tmp_path / "again") as bank:
         bank.account().ask(older(50), sigma="4")
-    done = restore(tmp_path / "copy", tmp_path / "again", Asked(replace=True))
-    assert "newer than the backup" in done.journal and done.never_measured == 1
+    done = restore(tmp_path / "copy", tmp_path / "again", RestoreOptions(replace=True))
+    assert "newer than the backup" in done.journal_origin and done.given_up_count == 1
     with open_bank(tmp_path / "again") as bank:
         assert bank.recovered["people"].finished == 0
         with pytest.raises(AnswerLost):
@@ -249,31 +253,36 @@ def test_an_old_copy_over_a_newer_history(folder: Path, tmp_path: Path) -> None:
         exported = tmp_path / "journal.jsonl"
         exported.write_text("\n".join(bank.export()) + "\n")
         with pytest.raises(BankInUse):
-            restore(tmp_path / "copy", folder, Asked(replace=True))
+            restore(tmp_path / "copy", folder, RestoreOptions(replace=True))
     with pytest.raises(BadBank, match="--replace"):
         restore(tmp_path / "copy", folder)
     with pytest.raises(Tampered, match="pinned head"):  # somebody remembers that there was more
-        restore(tmp_path / "copy", tmp_path / "old", Asked(head=head))
+        restore(tmp_path / "copy", tmp_path / "old", RestoreOptions(head=head))
     assert not (tmp_path / "old").exists() and not (tmp_path / "old.partial").exists()
     old = restore(tmp_path / "copy", tmp_path / "old")
     assert any("spent a second time" in warning for warning in old.warnings)
-    for asked, target in ((Asked(journal=exported, head=head), tmp_path / "new"), (Asked(replace=True), folder)):
+    for asked, target in (
+        (RestoreOptions(journal=exported, head=head), tmp_path / "new"),
+        (RestoreOptions(replace=True), folder),
+    ):
         done = restore(tmp_path / "copy", target, asked)
-        assert done.head == head and "newer than the backup" in done.journal and len(done.checked.lost) == 1
+        assert (
+            done.head == head and "newer than the backup" in done.journal_origin and len(done.vault_check.lost_ids) == 1
+        )
         assert not any("spent a second time" in warning for warning in done.warnings)
-    assert done.moved_aside is not None and (done.moved_aside / VAULT).is_file() and done.keys
+    assert done.moved_aside is not None and (done.moved_aside / VAULT).is_file() and done.has_keys
     with open_bank(folder) as bank:
         assert bank.account().state == state and bank.recovered["people"].lost == 1
         with pytest.raises(AnswerLost):
             bank.account().ask(older(30), sigma="4", key="later")
-        assert bank.account().state == state and later.cost > NOTHING
+        assert bank.account().state == state and later.cost > ZERO_PRECISION
 
 
 def test_journals_of_others_and_damaged_ones_are_left_aside(folder: Path, tmp_path: Path) -> None:
     make_backup(folder, tmp_path / "copy")
     create_bank(tmp_path / "stranger")
     with pytest.raises(BadBank, match="another bank"):
-        restore(tmp_path / "copy", tmp_path / "stranger", Asked(replace=True))
+        restore(tmp_path / "copy", tmp_path / "stranger", RestoreOptions(replace=True))
     with open_bank(folder) as bank:
         bank.account().ask(older(30), sigma="4")
     database = apsw.Connection(str(folder / JOURNAL))
@@ -282,39 +291,39 @@ def test_journals_of_others_and_damaged_ones_are_left_aside(folder: Path, tmp_pa
         "WHERE number = (SELECT max(number) FROM lines)"
     )
     database.close()
-    done = restore(tmp_path / "copy", folder, Asked(replace=True))
-    assert done.journal == "the backup" and any("left aside" in warning for warning in done.warnings)
+    done = restore(tmp_path / "copy", folder, RestoreOptions(replace=True))
+    assert done.journal_origin == "the backup" and any("left aside" in warning for warning in done.warnings)
     with open_bank(folder) as bank:
         assert bank.account().ask(SMOKERS, sigma="4").case is Case.REPEAT
     database = apsw.Connection(str(folder / JOURNAL))
     database.execute("UPDATE lines SET line = replace(line, '\"time\":1', '\"time\":2') WHERE number = 1")
     database.close()
     with pytest.raises(Tampered, match="different histories"):
-        restore(tmp_path / "copy", folder, Asked(replace=True))
+        restore(tmp_path / "copy", folder, RestoreOptions(replace=True))
 
 
 # -- who may come in ------------------------------------------------------------------------------------
 
 
 def test_api_keys_are_copied_and_revoked_ones_stay_revoked_where_that_is_known(folder: Path, tmp_path: Path) -> None:
-    from noisebank.service.auth import Access
-    from noisebank.service.roles import Part
+    from noisebank.service.auth import AccessControl
+    from noisebank.service.roles import Role
 
-    assert access.FILE == ACCESS
-    with closing(Access(folder / ACCESS, SystemEntropy())) as doors:
-        doors.add_person("maria", Part.ANALYST)
+    assert auth.ACCESS_FILE == ACCESS
+    with closing(AccessControl(folder / ACCESS, SystemEntropy())) as doors:
+        doors.add_person("maria", Role.ANALYST)
         secret, facts = doors.make_key("maria")
         session, _ = doors.make_session("maria", 3600, key=facts.id)
         make_backup(folder, tmp_path / "copy")
-        doors.revoke("maria", facts.id)
+        doors.revoke_key("maria", facts.id)
     restored = restore(tmp_path / "copy", tmp_path / "again")
     assert any("revoked" in warning for warning in restored.warnings)
-    with closing(Access(tmp_path / "again" / ACCESS, SystemEntropy())) as doors:
-        assert doors.caller(secret) is not None and doors.caller(session) is None
-    replaced = restore(tmp_path / "copy", folder, Asked(replace=True))
+    with closing(AccessControl(tmp_path / "again" / ACCESS, SystemEntropy())) as doors:
+        assert doors.find_caller(secret) is not None and doors.find_caller(session) is None
+    replaced = restore(tmp_path / "copy", folder, RestoreOptions(replace=True))
     assert not any("revoked" in warning for warning in replaced.warnings)
-    with closing(Access(folder / ACCESS, SystemEntropy())) as doors:
-        assert doors.caller(secret) is None
+    with closing(AccessControl(folder / ACCESS, SystemEntropy())) as doors:
+        assert doors.find_caller(secret) is None
 
 
 def test_the_commands_say_what_they_did(folder: Path, tmp_path: Path) -> None:

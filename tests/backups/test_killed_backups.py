@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from noisebank.bank import backup as making
+from noisebank.bank import backup
 from noisebank.bank import restore as restoring
 from noisebank.bank.backup import make_backup
 from noisebank.bank.bank import open_bank
-from noisebank.bank.manifest import FILE as MANIFEST
-from noisebank.bank.restore import Asked, restore
+from noisebank.bank.manifest import MANIFEST_FILE as MANIFEST
+from noisebank.bank.restore import RestoreOptions, restore
 from noisebank.core.errors import BadBank
 
 FORKING = multiprocessing.get_context("forkserver")
@@ -30,10 +30,18 @@ def older(age: int) -> str:
 
 
 STEPS = {
-    "backup": (making, ("copy_database", "_same_moment", "copy_file", "write_manifest", "finish")),
+    "backup": (backup, ("copy_database", "_align_vault", "copy_file", "write_manifest", "move_into_place")),
     "restore": (
         restoring,
-        ("copy_file", "check_bytes", "newest_journal", "check", "_with_keys", "_move_vault", "finish"),
+        (
+            "copy_file",
+            "check_bytes",
+            "find_newest_journal",
+            "check_vault",
+            "_restore_keys",
+            "_move_vault",
+            "move_into_place",
+        ),
     ),
 }
 
@@ -56,7 +64,7 @@ def _killed_at(verb: str, step: int, source: str, target: str) -> None:
     if verb == "backup":
         module.make_backup(Path(source), Path(target), True)
     else:
-        module.restore(Path(source), Path(target), Asked(replace=True))
+        module.restore(Path(source), Path(target), RestoreOptions(replace=True))
 
 
 def _kills(verb: str, source: Path, target: Path) -> Iterator[bool]:

@@ -11,12 +11,12 @@ from typing import Any
 import apsw
 import pytest
 
-from noisebank.bank import backup as making
+from noisebank.bank import backup
 from noisebank.bank.backup import make_backup
 from noisebank.bank.bank import JOURNAL, VAULT
-from noisebank.bank.manifest import FILE as MANIFEST
+from noisebank.bank.manifest import MANIFEST_FILE as MANIFEST
 from noisebank.bank.manifest import read_manifest
-from noisebank.bank.restore import Asked, restore
+from noisebank.bank.restore import RestoreOptions, restore
 from noisebank.core.errors import BadBank, Tampered
 from noisebank.ledger.signing import Key
 
@@ -50,7 +50,7 @@ def _in_vault(sql: str, resign: bool) -> Callable[[Path], None]:
         manifest = read_manifest(copy)
         (copy / MANIFEST).unlink()
         facts = {name: value for name, value in manifest.facts.items() if name not in ("format", "files", "signer")}
-        making.write_manifest(copy, facts, key)
+        backup.write_manifest(copy, facts, key)
 
     return apply
 
@@ -114,7 +114,7 @@ def test_misuse_is_said(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine").touch()
     with pytest.raises(BadBank, match="no bank"):
-        restore(tmp_path / "copy", tmp_path / "full", Asked(replace=True))
+        restore(tmp_path / "copy", tmp_path / "full", RestoreOptions(replace=True))
     (folder / VAULT).unlink()
     with pytest.raises(BadBank, match="no vault"):
         make_backup(folder, tmp_path / "another")

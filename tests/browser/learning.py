@@ -13,11 +13,11 @@ from crowd_played import RULES, Played, own_chain, save_test
 from learning_support import table
 from learning_support import task as sgd_task
 from noisebank.bank.bank import open_bank
-from noisebank.federated.blockfl.network import SMALL
-from noisebank.federated.blockfl.terms import Terms
-from noisebank.federated.fedsgd import learn, open_task
+from noisebank.federated.blockfl.network import SMALL_SHAPE
+from noisebank.federated.blockfl.terms import TaskTerms
+from noisebank.federated.fedsgd import learn_model, open_task
 
-SOUND = Terms("private glyphs", SMALL, norm="fixed", mode="sound", epsilon="2", delta="1e-5", batch=16)
+SOUND = TaskTerms("private glyphs", SMALL_SHAPE, norm="fixed", mode="sound", epsilon="2", delta="1e-5", batch=16)
 CHEATS = {(1, 5): "missing", (1, 6): "flipped", (2, 5): "stolen", (2, 6): "flipped"}
 
 
@@ -47,8 +47,8 @@ def school(folder: Path, **other: Any) -> Iterator[School]:
         second.submit(1)
         second.judge()
         second.submit(2)
-        offers = open_task(bank.rooms, sgd_task(devices=23))
-        learn(offers.task, *table(23), offers)
+        offers = open_task(bank.parts, sgd_task(devices=23))
+        learn_model(offers.task, *table(23), offers)
         settings = replace(
             EASY, learning=str(folder / "chain"), learning_models=folder / "models",
             learning_test=str(save_test(folder / "test.npz")),

@@ -22,7 +22,7 @@ from browser.chrome import DESKTOP, PHONE, browser, sign_in
 from browser.learning import school
 from browser.serving import served
 from noisebank.bank.bank import create_bank, open_bank
-from noisebank.federated.blockfl.task_posting import Rules
+from noisebank.federated.blockfl.task_posting import TaskRules
 
 TARGET = Path(__file__).parents[2] / "docs" / "images"
 OVER_60 = "SELECT COUNT(*) FROM clinic WHERE ward = 'oncology' AND age >= 60"
@@ -136,7 +136,7 @@ def shoot_empty(chrome: Browser, room: Path) -> None:
 def shoot_learning(chrome: Browser, room: Path) -> None:
     """What a crowd of ten learned from made-up images, two of them cheating; a sound task; devices on a ledger."""
     given: dict[str, Any] = {
-        "rules": Rules(rounds=5, byzantine=3, seats=20, patience=600), "count": 10,
+        "rules": TaskRules(round_count=5, byzantine=3, expected_seats=20, patience_seconds=600), "count": 10,
         "conducts": {(2, 8): "missing", (3, 8): "stolen", **{(round, 9): "flipped" for round in range(1, 6)}},
     }  # fmt: skip
     with school(room / "school", **given) as made:

@@ -15,10 +15,10 @@ import uvicorn
 from noisebank.bank.bank import Bank, create_bank, open_bank
 from noisebank.demo.clinic import POLICY, write_clinic
 from noisebank.service.app import make_app
-from noisebank.service.auth import Access
-from noisebank.service.logs import Log
-from noisebank.service.roles import Part
-from noisebank.service.server import configured, listening
+from noisebank.service.auth import AccessControl
+from noisebank.service.logs import RequestLog
+from noisebank.service.roles import Role
+from noisebank.service.server import make_config, open_listener
 from noisebank.service.settings import Settings
 
 EASY = Settings(port=0, rate=1e6, burst=1_000_000, open_rate=1e6, open_burst=1_000_000, stream_seconds=2.0)
@@ -31,7 +31,7 @@ class Served:
 
     address: str
     bank: Bank
-    access: Access
+    access: AccessControl
     keys: dict[str, str]
     log: io.StringIO
 
@@ -57,22 +57,25 @@ def new_bank(folder: Path, epsilon: str = "3", more: str = "") -> Path:
 
 @contextmanager
 def served(
-    bank: Bank, settings: Settings = EASY, limits: str = "2", prepare: Callable[[Access], None] = lambda access: None
+    bank: Bank,
+    settings: Settings = EASY,
+    limits: str = "2",
+    prepare: Callable[[AccessControl], None] = lambda access: None,
 ) -> Iterator[Served]:
     """The bank's pages until the end of the block: owner, curator, auditor, and the analysts maria and noor."""
-    door = listening(settings)
+    door = open_listener(settings)
     settings = replace(settings, bank=bank.folder, port=door.getsockname()[1])
     log = io.StringIO()
-    app = make_app(bank, settings, Log(log))
-    access: Access = app.state.access
+    app = make_app(bank, settings, RequestLog(log))
+    access: AccessControl = app.state.access
     keys = {"owner": access.make_key("owner")[0]}
-    for name, part in (("carl", Part.CURATOR), ("aude", Part.AUDITOR), ("maria", Part.ANALYST), ("noor", Part.ANALYST)):
+    for name, part in (("carl", Role.CURATOR), ("aude", Role.AUDITOR), ("maria", Role.ANALYST), ("noor", Role.ANALYST)):
         person = access.add_person(name, part)
         keys[name] = access.make_key(name)[0]
-        for account in bank.accounts() if part is Part.ANALYST else ():
-            app.state.desk.set_limit(account.name, person, limits)
+        for account in bank.accounts() if part is Role.ANALYST else ():
+            app.state.operations.set_limit(account.name, person, limits)
     prepare(access)
-    server = uvicorn.Server(configured(app, 3))
+    server = uvicorn.Server(make_config(app, 3))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [door]})
     thread.start()
     try:

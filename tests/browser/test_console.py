@@ -14,7 +14,7 @@ import pytest
 from browser.chrome import sign_in
 from browser.serving import Served, new_bank, served
 from noisebank.bank.bank import open_bank
-from noisebank.service.roles import Part
+from noisebank.service.roles import Role
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -131,7 +131,7 @@ def test_within_a_percentage_for_values_from_a_floor_on(page: Page, tmp_path: Pa
         ask(page)
         said = page.locator("#answer")
         assert "Reached: within 0.2 of the true value with 0.9 confidence" in said.locator("#reached").inner_text()
-        (entry,) = bank.ledger.reservations(bank.account("clinic").id)
+        (entry,) = bank.ledger.list_reservations(bank.account("clinic").id)
         assert entry.cost.units == desk.spent
         with page.expect_download() as download:
             said.get_by_role("link", name="Download the receipt").click()
@@ -154,7 +154,7 @@ def test_the_same_form_sent_twice_is_charged_once(page: Page, clinic: Served) ->
     sign_in(page, clinic.address, clinic.keys["maria"])
     page.goto(f"{clinic.address}/d/clinic/console")
     say_sql(page, "SELECT COUNT(*) FROM clinic WHERE days > 11", "0.11")
-    before = clinic.bank.ledger.books.count(clinic.bank.account("clinic").id)
+    before = clinic.bank.ledger.books.count_reservations(clinic.bank.account("clinic").id)
     body = page.evaluate("new URLSearchParams(new FormData(document.querySelector('#ask'))).toString()")
     said = [
         page.request.post(
@@ -164,7 +164,7 @@ def test_the_same_form_sent_twice_is_charged_once(page: Page, clinic: Served) ->
     ]  # fmt: skip
     values = [re.search(r'class="value">([^<]*)', text) for text in said]
     assert values[0] and values[1] and values[0].group(1) == values[1].group(1)
-    assert clinic.bank.ledger.books.count(clinic.bank.account("clinic").id) == before + 1
+    assert clinic.bank.ledger.books.count_reservations(clinic.bank.account("clinic").id) == before + 1
 
 
 def test_the_slider_and_the_distance_follow_each_other(page: Page, clinic: Served) -> None:
@@ -351,7 +351,7 @@ def test_by_keyboard_alone(page: Page, clinic: Served) -> None:
 
 def test_the_owner_ends_sessions_and_shuts_somebody_out_by_clicking(page: Page, clinic: Served) -> None:
     name = "petra"
-    clinic.access.add_person(name, Part.ANALYST)
+    clinic.access.add_person(name, Role.ANALYST)
     secret, facts = clinic.access.make_key(name)
     theirs = [clinic.access.make_session(name, 600, key=facts.id) for _ in range(2)]
     page.goto(f"{clinic.address}/sign-in")
@@ -361,10 +361,10 @@ def test_the_owner_ends_sessions_and_shuts_somebody_out_by_clicking(page: Page, 
     page.wait_for_url("**/sessions")
     page.click(f"button[aria-label='End the session {theirs[0][1].id} of {name}']")
     page.wait_for_selector(f"button[aria-label='End the session {theirs[0][1].id} of {name}']", state="detached")
-    assert clinic.access.caller(theirs[0][0]) is None and clinic.access.caller(theirs[1][0]) is not None
+    assert clinic.access.find_caller(theirs[0][0]) is None and clinic.access.find_caller(theirs[1][0]) is not None
     page.click(f"button[aria-label='Disable {name}']")
     page.wait_for_selector(f"button[aria-label='Enable {name}']")
-    assert clinic.access.caller(theirs[1][0]) is None and clinic.access.caller(secret) is None
+    assert clinic.access.find_caller(theirs[1][0]) is None and clinic.access.find_caller(secret) is None
     page.click(f"button[aria-label='Enable {name}']")
     page.wait_for_selector(f"button[aria-label='Disable {name}']")
-    assert clinic.access.caller(secret) is not None
+    assert clinic.access.find_caller(secret) is not None

@@ -13,18 +13,18 @@ import pytest
 
 from browser.serving import EASY, Served, clinic, new_bank, served
 from contract.node import node_or_skip
-from noisebank.account.statement import statement
+from noisebank.account.statement import make_statement
 from noisebank.bank.bank import Bank, create_bank, open_bank
 from noisebank.core.units import Precision
-from noisebank.ledger.anchors import anchor, deploy_anchors
-from noisebank.ledger.embedded import EmbeddedChain
+from noisebank.ledger.anchors import deploy_anchors, send_anchor
+from noisebank.ledger.embedded import EmbeddedLedger
 from noisebank.ledger.node import Node as RpcNode
 from noisebank.policy.file import parse_policy
-from noisebank.service.auth import Access
+from noisebank.service.auth import AccessControl
 from noisebank.service.roles import Scope
-from noisebank.service.web.formatting import within_budget
-from noisebank.service.web.query_form import Draft, built, fresh, wished
-from noisebank.service.web.spending import MOST_POINTS, Curve, Spending
+from noisebank.service.web.formatting import budget_guess_rate
+from noisebank.service.web.query_form import QueryForm, build_sql, new_form, parse_form
+from noisebank.service.web.spending import MAX_POINTS, AccountSpending, SpendingCurve
 
 ASK = "/d/clinic/console/ask"
 
@@ -32,7 +32,7 @@ ASK = "/d/clinic/console/ask"
 class Visitor:
     """Somebody with cookies and forms, and the bank that they visit."""
 
-    def __init__(self, client: httpx.Client, bank: Bank, access: Access) -> None:
+    def __init__(self, client: httpx.Client, bank: Bank, access: AccessControl) -> None:
         self.client, self.bank, self.access = client, bank, access
 
     def token(self, path: str = "/sign-in") -> str:
@@ -90,7 +90,7 @@ def test_a_session_opens_no_more_than_its_key_and_ends_with_it(visitor: Visitor)
     assert visitor.client.get("/d/clinic/statement").status_code == 200
     assert visitor.client.get("/d/clinic/console").status_code == 403
     assert visitor.client.get("/v1/analysts").status_code == 403
-    visitor.access.revoke("owner", facts.id)
+    visitor.access.revoke_key("owner", facts.id)
     gone = visitor.client.get("/d/clinic/statement", follow_redirects=False)
     assert gone.status_code == 303 and gone.headers["location"].startswith("/sign-in?next=")
 
@@ -99,9 +99,9 @@ def test_sign_out_ends_the_session_in_the_bank_too(visitor: Visitor) -> None:
     secret, _ = visitor.access.make_key("maria")
     visitor.sign_in(secret)
     cookie = visitor.client.cookies["noisebank_session"]
-    assert visitor.access.caller(cookie) is not None
+    assert visitor.access.find_caller(cookie) is not None
     visitor.client.post("/sign-out", data={"token": visitor.token("/d/clinic/console")})
-    assert visitor.access.caller(cookie) is None
+    assert visitor.access.find_caller(cookie) is None
 
 
 @pytest.mark.parametrize("where", ["//evil.example", "/\\evil.example", "https://evil.example", "javascript:alert(1)"])
@@ -137,7 +137,7 @@ def test_hidden_questions_stay_hidden_and_change_no_other_digest(tmp_path: Path)
     text = clinic(tmp_path).read_text()
     plain, hidden = parse_policy(text, tmp_path), parse_policy("hide_questions = true\n" + text, tmp_path)
     said = parse_policy("hide_questions = false\n" + text, tmp_path)
-    assert plain.digest == said.digest != hidden.digest and "hide_questions" not in plain.public()
+    assert plain.digest == said.digest != hidden.digest and "hide_questions" not in plain.to_json()
     (tmp_path / "hidden").mkdir()
     create_bank(tmp_path / "bank")
     with open_bank(tmp_path / "bank") as bank:
@@ -154,21 +154,24 @@ def test_sums_are_those_of_the_statement(visitor: Visitor) -> None:
     account = visitor.bank.account("clinic")
     for number, epsilon in enumerate(("0.05", "0.1", "0.07", "0.05")):
         account.ask("SELECT SUM(days) FROM clinic", epsilon=epsilon, delta="1e-6", key=f"sums {number}")
-        spending, whole = Spending(account).update(), statement(account)
-        assert spending.all.asked == len(whole.entries) and spending.all.naive == whole.naive.units
+        spending, whole = AccountSpending(account).update(), make_statement(account)
+        assert spending.all.requests == len(whole.entries) and spending.all.naive_units == whole.naive.units
         assert spending.all.units == sum(entry.cost.units for entry in whole.entries) == whole.spent.units
-        assert sum(row.units for row in spending.queries.values()) == spending.whole.units + spending.part.units
-        assert {name: count for name, count in spending.cases.items() if count} == {
+        assert (
+            sum(row.units for row in spending.by_query.values())
+            == spending.whole_table.units + spending.part_of_table.units
+        )
+        assert {name: count for name, count in spending.case_counts.items() if count} == {
             case.name: count for case, count in whole.cases.items() if count
         }
-        assert spending.points()[-1][2] == pytest.approx(float(whole.spent))
+        assert spending.curve_points()[-1][2] == pytest.approx(float(whole.spent))
 
 
 def test_a_long_curve_is_thinned_out_evenly() -> None:
-    curve = Curve()
+    curve = SpendingCurve()
     for place in range(10_000):
-        curve.add(place, place, place * 10**15, place * 10**15)
-    assert MOST_POINTS / 2 <= len(curve.points) <= MOST_POINTS
+        curve.add_point(place, place, place * 10**15, place * 10**15)
+    assert MAX_POINTS / 2 <= len(curve.points) <= MAX_POINTS
     steps = {b[0] - a[0] for a, b in zip(curve.points, curve.points[1:], strict=False)}
     assert steps == {curve.every}
 
@@ -176,19 +179,21 @@ def test_a_long_curve_is_thinned_out_evenly() -> None:
 @pytest.mark.parametrize("mu", [0.05, 0.3, 1.0, 2.0, 4.0])
 def test_how_often_a_guess_is_right_is_never_said_too_small(mu: float) -> None:
     """The best test between two Gaussians at distance mu is right in Phi(mu/2) of all cases; a coin in a half."""
-    said = within_budget(Precision(round(mu * mu * 1e18)))
+    said = budget_guess_rate(Precision(round(mu * mu * 1e18)))
     truth = NormalDist().cdf(mu / 2)
     assert truth <= said <= min(1.0, truth + 0.1)  # a limit, and not a useless one
-    assert within_budget(Precision(0)) == 0.5 and said <= within_budget(Precision(round(1.21 * mu * mu * 1e18)))
+    assert budget_guess_rate(Precision(0)) == 0.5 and said <= budget_guess_rate(Precision(round(1.21 * mu * mu * 1e18)))
 
 
 def test_anchors_are_shown_where_the_operator_names_a_node(tmp_path: Path) -> None:
     with node_or_skip() as node, open_bank(new_bank(tmp_path)) as bank:
         chain = bank.ledger
-        assert isinstance(chain, EmbeddedChain)
-        node.rpc("anvil_setBalance", chain.sealer.address, hex(10**20))
+        assert isinstance(chain, EmbeddedLedger)
+        node.rpc("anvil_setBalance", chain.sealing_key.address, hex(10**20))
         asked = RpcNode(node.url)
-        anchor(asked, chain.sealer, deploy_anchors(asked, chain.sealer), chain.genesis.digest, chain.head())
+        send_anchor(
+            asked, chain.sealing_key, deploy_anchors(asked, chain.sealing_key), chain.genesis.digest, chain.head()
+        )
         with served(bank, replace(EASY, anchors=node.url)) as desk:
             page = httpx.get(f"{desk.address}/d/clinic/ledger", trust_env=False, timeout=60).text
         assert "agrees with this ledger" in page and node.url not in page
@@ -211,9 +216,9 @@ def test_anchors_are_shown_where_the_operator_names_a_node(tmp_path: Path) -> No
 )  # fmt: skip
 def test_the_form_builds_sql_that_the_bank_answers(visitor: Visitor, fields: dict[str, str], sql: str) -> None:
     account = visitor.bank.account("clinic")
-    draft = Draft(fresh(account).fields | {"how": "built"} | fields)
-    assert built(draft, account) == sql and not draft.mistakes
-    assert account.quote(sql, epsilon="0.1", delta="1e-6").wanted
+    draft = QueryForm(new_form(account).fields | {"how": "built"} | fields)
+    assert build_sql(draft, account) == sql and not draft.mistakes
+    assert account.quote(sql, epsilon="0.1", delta="1e-6").target
 
 
 @pytest.mark.parametrize(
@@ -234,5 +239,5 @@ def test_the_form_builds_sql_that_the_bank_answers(visitor: Visitor, fields: dic
 )
 def test_what_the_form_cannot_mean_is_said_at_its_field(visitor: Visitor, fields: dict[str, str], field: str) -> None:
     account = visitor.bank.account("clinic")
-    draft = Draft(fresh(account).fields | {"how": "built"} | fields)
-    assert wished(draft, account) is None and field in draft.mistakes
+    draft = QueryForm(new_form(account).fields | {"how": "built"} | fields)
+    assert parse_form(draft, account) is None and field in draft.mistakes

@@ -11,10 +11,10 @@ import pytest
 from browser.chrome import PHONE, serious, sign_in
 from browser.learning import School, school
 from browser.serving import Served
-from noisebank.federated.blockfl.device import accuracy
+from noisebank.federated.blockfl.device import measure_accuracy
 from noisebank.federated.blockfl.examples import read_examples
-from noisebank.federated.blockfl.identifiers import identifier
-from noisebank.federated.blockfl.member import global_model
+from noisebank.federated.blockfl.identifiers import format_cid
+from noisebank.federated.blockfl.member import load_global_model
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,17 +37,19 @@ def test_a_task_with_its_rounds_verdicts_reputations_and_models(page: Page, taug
     page.get_by_role("link", name="glyphs", exact=True).click()
     page.locator(".chart canvas").wait_for()  # after the models were measured, without loading the page again
     assert "Accuracy by round" in str(page.locator(".chart .uplot").get_attribute("aria-label"))
-    books = taught.paper.registry.books(taught.paper.task)
+    books = taught.paper.registry.read_books(taught.paper.task)
     rows = page.locator("#rounds-card .scroll tbody tr")
     assert rows.count() == 3 and rows.first.inner_text().startswith("start")
     terms, examples = taught.paper.terms, read_examples(str(taught.paper.folder / "test.npz"), 8)
     for number, row in enumerate(rows.all()):
-        model = global_model(books, taught.paper.store, number, terms.shape.count)
-        assert row.locator("td, th").nth(6).inner_text() == f"{accuracy(terms, model.floats(), examples):.3f}"
+        model = load_global_model(books, taught.paper.store, number, terms.shape.weight_count)
+        assert (
+            row.locator("td, th").nth(6).inner_text() == f"{measure_accuracy(terms, model.to_floats(), examples):.3f}"
+        )
     assert str(taught.paper.folder) not in page.content()
-    last = books.rounds[-1].model
-    assert last is not None and identifier(last) in page.locator("#stands-card").inner_text()
-    assert rows.last.locator("code[title^=content]").get_attribute("title") == f"content identifier: {identifier(last)}"
+    last = books.rounds[-1].model_digest
+    assert last is not None and format_cid(last) in page.locator("#stands-card").inner_text()
+    assert rows.last.locator("code[title^=content]").get_attribute("title") == f"content identifier: {format_cid(last)}"
 
     verdicts = page.locator("#submissions tbody tr")  # of the newest round, until another is chosen
     assert verdicts.count() == 7 and page.locator("#round").inner_text().startswith("Round 2")
@@ -111,8 +113,8 @@ def test_verify_re_runs_the_rounds_and_a_changed_model_is_red(page: Page, taught
     page.locator("#verdict.good", has_text="every round comes out the same").wait_for()
     assert "2 finished rounds" in page.locator("#verdict").inner_text()
     assert page.evaluate("document.activeElement.closest('#verdict') !== null")
-    first = taught.paper.registry.books(taught.paper.task).rounds[0].submissions[0]
-    path = taught.paper.store.path(first.digest)
+    first = taught.paper.registry.read_books(taught.paper.task).rounds[0].submissions[0]
+    path = taught.paper.store.content_path(first.digest)
     honest = path.read_bytes()
     path.write_bytes(honest[:-4] + b"\1\0\0\0")
     try:

@@ -18,10 +18,10 @@ from browser.serving import clinic as write_policy
 from browser.test_console import ask, quoted, say_sql
 from contract.node import Node, node_or_skip
 from noisebank.bank.bank import Bank, create_bank, open_bank
-from noisebank.ledger.rpc import deploy
+from noisebank.ledger.rpc import deploy_contract
 from noisebank.ledger.signing import Key
-from noisebank.service.auth import Access
-from noisebank.service.roles import Part
+from noisebank.service.auth import AccessControl
+from noisebank.service.roles import Role
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -97,20 +97,20 @@ def test_a_wallet_signs_in_and_agrees_to_each_answer(page: Page, tmp_path: Path)
     with node_or_skip() as node, open_bank(new_bank(tmp_path)) as bank:
         mine = str(node.rpc("eth_accounts")[0])
 
-        def people(access: Access) -> None:
-            access.add_person("wanda", Part.ANALYST)
+        def people(access: AccessControl) -> None:
+            access.add_person("wanda", Role.ANALYST)
 
         with served(bank, prepare=people) as desk, wallet_of(page, node):
             page.goto(f"{desk.address}/sign-in?next=/d/clinic/console")
             page.get_by_role("button", name="Sign in with your wallet").click()
             page.locator("#wallet-said", has_text="nobody here has this wallet").wait_for()
             desk.access.set_wallet("wanda", mine)
-            desk.access._run("UPDATE people SET must_sign = 1 WHERE name = ?", ("wanda",))
-            wanda = desk.access.person("wanda")
+            desk.access._write_row("UPDATE people SET must_sign = 1 WHERE name = ?", ("wanda",))
+            wanda = desk.access.find_person("wanda")
             assert wanda and wanda.must_sign
-            from noisebank.service.operations import Desk
+            from noisebank.service.operations import Operations
 
-            Desk(bank).set_limit("clinic", wanda, "1")
+            Operations(bank).set_limit("clinic", wanda, "1")
             page.get_by_role("button", name="Sign in with your wallet").click()
             page.wait_for_url(lambda url: url.endswith("/d/clinic/console") and "sign-in" not in url)
             assert page.locator(".who .name").inner_text() == "wanda"
@@ -130,7 +130,7 @@ def test_a_ledger_on_a_chain_shows_contract_blocks_and_fees(page: Page, tmp_path
     with node_or_skip() as node:
         payer = Key(b"\x11" * 32)
         node.rpc("anvil_setBalance", payer.address, hex(10**20))
-        where = deploy(node.url, payer)
+        where = deploy_contract(node.url, payer)
         create_bank(tmp_path / "bank", where=where)
         for name in ("owner", "curator"):
             node.rpc("anvil_setBalance", Key.load(tmp_path / "bank" / "keys" / f"{name}.key").address, hex(10**20))
@@ -143,7 +143,7 @@ def test_a_ledger_on_a_chain_shows_contract_blocks_and_fees(page: Page, tmp_path
                 assert where.contract in text and f"{where.chain_id}, through the node" in text
                 fee = page.locator("table.entries tbody tr").first.locator("td").nth(8).inner_text()
                 assert re.fullmatch(r"[0-9.e-]+ ETH \+ [0-9.e-]+ ETH", fee), fee
-                entry = bank.ledger.reservations(bank.account("clinic").id)[0]
+                entry = bank.ledger.list_reservations(bank.account("clinic").id)[0]
                 assert node.url not in page.content()  # a node's address may hold a key
                 receipt = node.rpc(
                     "eth_getTransactionReceipt",
@@ -258,5 +258,5 @@ def test_the_statement_and_the_public_page_say_what_happened(page: Page, busy: S
     assert plain["spent"] and {row["name"] for row in plain["by_analyst"]} >= {"owner", "maria", "noor"}
     with page.expect_download() as download:
         page.get_by_role("link", name="All entries (CSV)").click()
-    count = busy.bank.ledger.books.count(busy.bank.account("clinic").id)
+    count = busy.bank.ledger.books.count_reservations(busy.bank.account("clinic").id)
     assert len(Path(download.value.path()).read_text().splitlines()) == count + 1

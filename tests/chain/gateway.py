@@ -13,9 +13,9 @@ from typing import Any
 from contract.node import Node
 from noisebank.core.records import CellRun
 from noisebank.core.units import Precision
-from noisebank.ledger.chain_config import Where
-from noisebank.ledger.protocol import Claim, Opening, Role, Unit
-from noisebank.ledger.rpc import RpcChain, deploy
+from noisebank.ledger.chain_config import ChainConfig
+from noisebank.ledger.protocol import AccountOpening, Claim, Role, Unit
+from noisebank.ledger.rpc import ChainLedger, deploy_contract
 from noisebank.ledger.signing import Key
 
 CURATOR, OWNER, STRANGER = Key(b"\x01" * 32), Key(b"\x02" * 32), Key(b"\x03" * 32)
@@ -33,19 +33,21 @@ def fund(node: Node, *keys: Key) -> None:
         node.rpc("anvil_setBalance", key.address, hex(10**21))
 
 
-def deployed(node: Node, confirmations: int = 1) -> Where:
+def deployed(node: Node, confirmations: int = 1) -> ChainConfig:
     fund(node)
-    made = deploy(node.url, CURATOR)
-    return Where(made.url, made.contract, made.chain_id, made.created, confirmations)
+    made = deploy_contract(node.url, CURATOR)
+    return ChainConfig(made.url, made.contract, made.chain_id, made.deployment_block, confirmations)
 
 
-def gateway(where: Where, outbox: Path | str = ":memory:", url: str | None = None, patience: float = 20.0) -> RpcChain:
-    there = Where(url or where.url, where.contract, where.chain_id, where.created, where.confirmations)
-    return RpcChain(there, KEYS, outbox, patience=patience, poll=0.01)
+def gateway(
+    where: ChainConfig, outbox: Path | str = ":memory:", url: str | None = None, patience: float = 20.0
+) -> ChainLedger:
+    there = ChainConfig(url or where.url, where.contract, where.chain_id, where.deployment_block, where.confirmations)
+    return ChainLedger(there, KEYS, outbox, patience=patience, poll_seconds=0.01)
 
 
-def opening(budget: int = 1000, delay: int = 0, unit: Unit = Unit.PRECISION) -> Opening:
-    return Opening(Precision(budget), word(1), word(2), delay, unit)
+def opening(budget: int = 1000, delay: int = 0, unit: Unit = Unit.PRECISION) -> AccountOpening:
+    return AccountOpening(Precision(budget), word(1), word(2), delay, unit)
 
 
 def claim(

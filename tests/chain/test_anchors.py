@@ -12,8 +12,8 @@ import pytest
 from chain.gateway import CURATOR, STRANGER, fund
 from contract.node import Node, node_or_skip
 from noisebank.core.errors import BadLedger
-from noisebank.ledger.anchors import anchor, deploy_anchors, find_anchors
-from noisebank.ledger.embedded import EmbeddedChain
+from noisebank.ledger.anchors import deploy_anchors, find_anchors, send_anchor
+from noisebank.ledger.embedded import EmbeddedLedger
 from noisebank.ledger.node import Node as Door
 from noisebank.ledger.protocol import Head
 from noisebank.verifier.verification import verify
@@ -33,24 +33,24 @@ def contract(node: Node) -> str:
     return deploy_anchors(Door(node.url), CURATOR)
 
 
-def history(salt: int, wanted: tuple[int, ...]) -> EmbeddedChain:
+def history(salt: int, wanted: tuple[int, ...]) -> EmbeddedLedger:
     """A journal of CURATOR's with one reservation a block; the same salt begins the same journal."""
     chain = memory_rooms(Fixed(salt)).ledger
-    assert isinstance(chain, EmbeddedChain)
+    assert isinstance(chain, EmbeddedLedger)
     account = chain.open_account(opening(budget=1000))
     for id, units in enumerate(wanted, 1):
         chain.reserve(claim(account, id, units, query=id))
     return chain
 
 
-def pin(node: Node, contract: str, chain: EmbeddedChain, head: Head | None = None) -> None:
-    anchor(Door(node.url), CURATOR, contract, chain.genesis.digest, head or chain.head())
+def pin(node: Node, contract: str, chain: EmbeddedLedger, head: Head | None = None) -> None:
+    send_anchor(Door(node.url), CURATOR, contract, chain.genesis.digest, head or chain.head())
 
 
 def test_an_honest_journal_agrees_with_its_anchors(node: Node, contract: str) -> None:
     chain = history(1, (5, 6, 7))
     pin(node, contract, chain)
-    lines = list(chain.export())
+    lines = list(chain.export_journal())
     for where in (contract, None):
         report = verify(lines, anchors=node.url, anchor_contract=where)
         assert report.passed, report.problem
@@ -62,7 +62,7 @@ def test_a_cut_tail_and_an_old_copy_are_seen(node: Node, contract: str) -> None:
     chain = history(2, (5, 6, 7))
     pin(node, contract, chain)
     for kept in (2, 3, 4):
-        lines = list(chain.export())[: kept + 1]
+        lines = list(chain.export_journal())[: kept + 1]
         assert verify(lines).passed, "from the journal alone it cannot be seen"
         report = verify(lines, anchors=node.url)
         assert not report.passed and "block 4 was anchored" in report.problem
@@ -70,7 +70,7 @@ def test_a_cut_tail_and_an_old_copy_are_seen(node: Node, contract: str) -> None:
 
 def test_a_history_that_the_sealer_has_rewritten_is_seen(node: Node, contract: str) -> None:
     pin(node, contract, history(3, (5, 6, 7)))
-    rewritten = list(history(3, (5, 1, 7, 9)).export())
+    rewritten = list(history(3, (5, 1, 7, 9)).export_journal())
     assert verify(rewritten).passed
     report = verify(rewritten, anchors=node.url, anchor_contract=contract)
     assert not report.passed and "not in this history" in report.problem
@@ -81,33 +81,35 @@ def test_an_anchor_that_nobody_mentions_is_found_too(node: Node, contract: str) 
     pin(node, contract, chain)
     other = deploy_anchors(Door(node.url), CURATOR)
     pin(node, other, chain, Head(3, b"\x07" * 32))
-    assert verify(list(chain.export()), anchors=node.url, anchor_contract=contract).passed
-    assert not verify(list(chain.export()), anchors=node.url).passed, "all contracts are searched unless one is named"
+    assert verify(list(chain.export_journal()), anchors=node.url, anchor_contract=contract).passed
+    assert not verify(list(chain.export_journal()), anchors=node.url).passed, (
+        "all contracts are searched unless one is named"
+    )
 
 
 def test_only_the_sealers_own_anchors_count(node: Node, contract: str) -> None:
     chain = history(5, (5, 6))
     fund(node, STRANGER)
-    anchor(Door(node.url), STRANGER, contract, chain.genesis.digest, Head(2, b"\x07" * 32))
+    send_anchor(Door(node.url), STRANGER, contract, chain.genesis.digest, Head(2, b"\x07" * 32))
     assert find_anchors(Door(node.url), chain.genesis.digest, CURATOR.address) == []
-    report = verify(list(chain.export()), anchors=node.url)
+    report = verify(list(chain.export_journal()), anchors=node.url)
     assert not report.passed and "holds no anchor" in report.problem
     pin(node, contract, chain)
-    assert verify(list(chain.export()), anchors=node.url).passed
+    assert verify(list(chain.export_journal()), anchors=node.url).passed
 
 
 def test_a_wrong_contract_or_an_empty_purse_is_said(node: Node, contract: str) -> None:
     chain = history(6, (5,))
     with pytest.raises(BadLedger, match="no anchors contract"):
-        anchor(Door(node.url), CURATOR, "0x" + "55" * 20, chain.genesis.digest, chain.head())
+        send_anchor(Door(node.url), CURATOR, "0x" + "55" * 20, chain.genesis.digest, chain.head())
     poor = type(CURATOR)(b"\x0b" * 32)
     with pytest.raises(BadLedger, match="has no funds"):
-        anchor(Door(node.url), poor, contract, chain.genesis.digest, chain.head())
+        send_anchor(Door(node.url), poor, contract, chain.genesis.digest, chain.head())
 
 
 def test_the_verifier_alone_loads_nothing_that_sees_data(tmp_path: Path) -> None:
     journal = tmp_path / "journal.jsonl"
-    journal.write_text("\n".join(history(7, (5, 6)).export()) + "\n")
+    journal.write_text("\n".join(history(7, (5, 6)).export_journal()) + "\n")
     seen = (
         "import runpy, sys\n"
         f"sys.argv = ['audit', {str(journal)!r}, '--json']\n"

@@ -8,10 +8,10 @@ import pytest
 from chain.gateway import deployed, gateway
 from contract.node import node_or_skip
 from learning_support import table, task
-from noisebank.bank.opening import Rooms
+from noisebank.bank.opening import BankParts
 from noisebank.core.entropy import SystemEntropy
 from noisebank.core.errors import AlreadyTookPart
-from noisebank.federated.fedsgd import learn, open_or_resume, open_task
+from noisebank.federated.fedsgd import learn_model, open_or_resume_task, open_task
 from noisebank.vault.sqlite_vault import SqliteVault
 from noisebank.verifier.verification import verify_chain
 
@@ -21,14 +21,14 @@ def test_participations_on_a_node_are_charged_once_and_verified() -> None:
     with node_or_skip() as node:
         where, vault = deployed(node), SqliteVault(":memory:")
         first = gateway(where)
-        account = open_task(Rooms(first, vault, SystemEntropy()), task())
-        learned = learn(task(), rows, targets, account)
+        account = open_task(BankParts(first, vault, SystemEntropy()), task())
+        learned = learn_model(task(), rows, targets, account)
         with pytest.raises(AlreadyTookPart):
-            account.charge(3, 9)
+            account.charge_devices(3, 9)
         first.close()
         second = gateway(where)  # another gateway reads the same books from the chain
-        again = open_or_resume(Rooms(second, vault, SystemEntropy()), task())
-        assert np.array_equal(learn(task(), rows, targets, again).weights, learned.weights)
-        assert float(again.state.spent) == 1.0 and len(again.charged()) == 4
+        again = open_or_resume_task(BankParts(second, vault, SystemEntropy()), task())
+        assert np.array_equal(learn_model(task(), rows, targets, again).weights, learned.weights)
+        assert float(again.state.spent) == 1.0 and len(again.charged_ranges()) == 4
         second.close()
         assert verify_chain(where.url, where.contract).passed

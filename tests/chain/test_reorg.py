@@ -11,9 +11,9 @@ import pytest
 from chain.gateway import claim, deployed, gateway, opening, word
 from contract.node import Node, node_or_skip
 from noisebank.core.errors import BadLedger, BudgetExhausted, LedgerHalted, NoisebankError
-from noisebank.ledger.chain_config import Where
+from noisebank.ledger.chain_config import ChainConfig
 from noisebank.ledger.node import Node as Door
-from noisebank.ledger.rpc import RpcChain
+from noisebank.ledger.rpc import ChainLedger
 from noisebank.verifier.verification import verify_chain
 
 CONFIRMATIONS = 12
@@ -35,7 +35,7 @@ def test_a_reorganisation_during_a_stream_of_asks_by_two_gateways(depth: int, tm
         measured: dict[bytes, int] = {}
         problems: list[BaseException] = []
 
-        def ask(number: int, chain: RpcChain) -> None:
+        def ask(number: int, chain: ChainLedger) -> None:
             for id in range(number * 1000, number * 1000 + 8):
                 try:
                     (found,) = chain.reserve(claim(account, id, 9))
@@ -46,11 +46,11 @@ def test_a_reorganisation_during_a_stream_of_asks_by_two_gateways(depth: int, tm
                     return
                 # From here on a bank would look at the data: the reservation must be under enough blocks.
                 on_chain = receipt_block(node, where, word(id))
-                head = Door(where.url).head()
+                head = Door(where.url).block_number()
                 assert on_chain is not None and head - on_chain + 1 >= CONFIRMATIONS, (on_chain, head)
                 measured[word(id)] = found.cost.units
 
-        def guarded(number: int, chain: RpcChain) -> None:
+        def guarded(number: int, chain: ChainLedger) -> None:
             try:
                 ask(number, chain)
             except BaseException as error:
@@ -73,11 +73,11 @@ def test_a_reorganisation_during_a_stream_of_asks_by_two_gateways(depth: int, tm
         time.sleep(1.0)
         for chain in gateways:
             chain.follower.sync()
-            on_chain = {found.id: found.cost.units for found in chain.reservations(account)}
+            on_chain = {found.id: found.cost.units for found in chain.list_reservations(account)}
             assert measured.items() <= on_chain.items(), "something was measured that the chain does not know"
             union = on_chain | measured
             assert sum(union.values()) <= BUDGET
-            assert chain.account(account).spent.units == sum(on_chain.values())
+            assert chain.get_account(account).spent.units == sum(on_chain.values())
         assert sum(measured.values()) > BUDGET - 9, "the budget was there for more"
         report = verify_chain(node.url, where.contract)
         assert report.passed, report.problem
@@ -103,7 +103,7 @@ def test_a_dropped_reservation_is_sent_again_with_its_id(tmp_path: Path) -> None
         miner = Miner(node)
         thread.join(30)
         miner.stop()
-        assert answered == [60] and chain.account(account).spent.units == 60
+        assert answered == [60] and chain.get_account(account).spent.units == 60
         chain.close()
 
 
@@ -124,7 +124,7 @@ def test_a_reorganisation_deeper_than_the_confirmations_halts_and_reopening_remi
         # The chain has forgotten 60 that somebody has seen. They come back before anything else is charged.
         assert receipt_block(node, where, word(1)) is None
         again = gateway(where, tmp_path / "outbox")
-        assert again.account(account).spent.units == 60
+        assert again.get_account(account).spent.units == 60
         with pytest.raises(BudgetExhausted):
             again.reserve(claim(account, 2, 50))
         again.close()
@@ -188,7 +188,7 @@ class Miner:
             door.ask("anvil_mine", "0x1")
 
 
-def receipt_block(node: Node, where: Where, id: bytes) -> int | None:
+def receipt_block(node: Node, where: ChainConfig, id: bytes) -> int | None:
     """The block that logs a reservation, straight from the node."""
     door = Door(where.url)
     logs = door.ask("eth_getLogs", {"fromBlock": "0x0", "toBlock": "latest", "address": where.contract,

@@ -38,10 +38,10 @@ from noisebank.core.errors import (
 )
 from noisebank.core.records import CellRun
 from noisebank.core.units import Precision
-from noisebank.ledger.abi import anchors, budget_ledger
-from noisebank.ledger.chain_config import Where, read_where, write_where
+from noisebank.ledger.abi import anchors_contract, budget_ledger
+from noisebank.ledger.chain_config import ChainConfig, read_chain_config, write_chain_config
 from noisebank.ledger.protocol import Role, Seal
-from noisebank.ledger.rpc import RpcChain, deploy
+from noisebank.ledger.rpc import ChainLedger, deploy_contract
 from noisebank.ledger.signing import Key
 from noisebank.verifier.verification import verify_chain
 from support import memory_rooms
@@ -56,12 +56,12 @@ def node() -> Iterator[Node]:
 
 
 @pytest.fixture(scope="module")
-def where(node: Node) -> Where:
+def where(node: Node) -> ChainConfig:
     return deployed(node)
 
 
 @pytest.fixture
-def chain(where: Where) -> Iterator[RpcChain]:
+def chain(where: ChainConfig) -> Iterator[ChainLedger]:
     made = gateway(where)
     yield made
     made.close()
@@ -70,19 +70,19 @@ def chain(where: Where) -> Iterator[RpcChain]:
 # -- decisions -----------------------------------------------------------------------------------
 
 
-def test_every_case_is_decided_and_published(chain: RpcChain) -> None:
+def test_every_case_is_decided_and_published(chain: ChainLedger) -> None:
     account = chain.open_account(opening())
     wanted = [(1, 30), (2, 30), (3, 50), (4, 40)]
     decided = [chain.reserve(claim(account, id, units, query=7))[0] for id, units in wanted]
     assert [found.case.name for found in decided] == ["FIRST", "REPEAT", "REFINE", "BLUR"]
     assert [found.cost.units for found in decided] == [30, 0, 20, 0]
-    assert decided[3].reused == word(3) and decided[1].reused == word(1)
+    assert decided[3].reused_id == word(3) and decided[1].reused_id == word(1)
     (published,) = chain.publish(account, Seal(word(1), word(5)))
-    assert published.answer == word(5) and published.finished and decided[1].finished
-    assert chain.account(account).spent.units == 50
+    assert published.answer_digest == word(5) and published.is_finished and decided[1].is_finished
+    assert chain.get_account(account).spent.units == 50
 
 
-def test_a_chain_decides_what_the_embedded_one_decides(chain: RpcChain) -> None:
+def test_a_chain_decides_what_the_embedded_one_decides(chain: ChainLedger) -> None:
     dice = random.Random(3)
     embedded = memory_rooms().ledger
     ledgers = [(chain, chain.open_account(opening(200))), (embedded, embedded.open_account(opening(200)))]
@@ -98,14 +98,14 @@ def test_a_chain_decides_what_the_embedded_one_decides(chain: RpcChain) -> None:
         for ledger, account in ledgers:
             try:
                 (found,) = ledger.reserve(claim(account, id, wanted := 1 + id * 7 % 30, **values))
-                seen.append((found.case, found.cost, found.spent, found.used, found.reused))
+                seen.append((found.case, found.cost, found.spent_after, found.used_after, found.reused_id))
             except (BudgetExhausted, ViewExhausted, LedgerRefused) as refusal:
                 seen.append((type(refusal), str(refusal)))
         assert seen[0] == seen[1], (id, wanted, values)
-    assert ledgers[0][0].account(ledgers[0][1]).spent == ledgers[1][0].account(ledgers[1][1]).spent
+    assert ledgers[0][0].get_account(ledgers[0][1]).spent == ledgers[1][0].get_account(ledgers[1][1]).spent
 
 
-def test_who_waits_together_is_sent_together_and_refusals_hurt_nobody_else(chain: RpcChain, node: Node) -> None:
+def test_who_waits_together_is_sent_together_and_refusals_hurt_nobody_else(chain: ChainLedger, node: Node) -> None:
     account = chain.open_account(opening(60))
     before = int(node.rpc("eth_getTransactionCount", CURATOR.address, "latest"), 16)
 
@@ -118,22 +118,22 @@ def test_who_waits_together_is_sent_together_and_refusals_hurt_nobody_else(chain
     with ThreadPoolExecutor(40) as askers:
         found = list(askers.map(ask, range(1, 61)))
     assert found == ["refused" if id % 3 == 0 else "FIRST" for id in range(1, 61)]
-    assert chain.account(account).spent.units == 40
+    assert chain.get_account(account).spent.units == 40
     sent = int(node.rpc("eth_getTransactionCount", CURATOR.address, "latest"), 16) - before
     assert sent < 30, "sixty requests went out nearly one by one"
     assert verify_chain(node.url, chain.contract).passed
 
 
-def test_a_group_is_all_or_nothing(chain: RpcChain) -> None:
+def test_a_group_is_all_or_nothing(chain: ChainLedger) -> None:
     account = chain.open_account(opening(100))
     with pytest.raises(BudgetExhausted) as refused:
         chain.reserve(claim(account, 1, 60), claim(account, 2, 60))
     assert refused.value.asked.units == 120
-    assert chain.account(account).spent.units == 0
+    assert chain.get_account(account).spent.units == 0
     assert [found.cost.units for found in chain.reserve(claim(account, 1, 60), claim(account, 2, 40))] == [60, 40]
 
 
-def test_two_gateways_share_one_account_and_one_key(where: Where, tmp_path: Path) -> None:
+def test_two_gateways_share_one_account_and_one_key(where: ChainConfig, tmp_path: Path) -> None:
     one, other = gateway(where, tmp_path / "one"), gateway(where, tmp_path / "other")
     account = one.open_account(opening(100))
     other.follower.sync()
@@ -153,13 +153,13 @@ def test_two_gateways_share_one_account_and_one_key(where: Where, tmp_path: Path
     other.close()
 
 
-def test_a_restarted_gateway_knows_the_books(where: Where, tmp_path: Path) -> None:
+def test_a_restarted_gateway_knows_the_books(where: ChainConfig, tmp_path: Path) -> None:
     first = gateway(where, tmp_path / "outbox")
     account = first.open_account(opening(100))
     first.reserve(claim(account, 1, 60))
     first.close()
     again = gateway(where, tmp_path / "outbox")
-    assert again.account(account).spent.units == 60
+    assert again.get_account(account).spent.units == 60
     with pytest.raises(LedgerRefused, match="id already used"):
         again.reserve(claim(account, 1, 60))
     again.close()
@@ -168,7 +168,7 @@ def test_a_restarted_gateway_knows_the_books(where: Where, tmp_path: Path) -> No
 # -- bad nodes -----------------------------------------------------------------------------------
 
 
-def test_a_cut_answer_is_charged_once(node: Node, where: Where) -> None:
+def test_a_cut_answer_is_charged_once(node: Node, where: ChainConfig) -> None:
     """The node takes the transaction, the answer never arrives: the gateway finds out what became of it."""
     cuts = iter([True, True, False, True])
 
@@ -183,11 +183,11 @@ def test_a_cut_answer_is_charged_once(node: Node, where: Where) -> None:
         for id in (1, 2, 3):
             chain.follower.sync()
             assert chain.reserve(claim(account, id, 10))[0].cost.units == 10
-        assert chain.account(account).spent.units == 30
+        assert chain.get_account(account).spent.units == 30
         chain.close()
 
 
-def test_a_transaction_that_the_node_drops_is_sent_again(node: Node, where: Where) -> None:
+def test_a_transaction_that_the_node_drops_is_sent_again(node: Node, where: ChainConfig) -> None:
     lost = iter([True])
 
     def twist(method: str, params: list[Any], result: Any) -> Any:
@@ -218,7 +218,7 @@ def test_a_transaction_that_the_node_drops_is_sent_again(node: Node, where: Wher
         chain.close()
 
 
-def test_a_stale_node_is_waited_for_and_then_reported(node: Node, where: Where) -> None:
+def test_a_stale_node_is_waited_for_and_then_reported(node: Node, where: ChainConfig) -> None:
     stale: dict[str, Any] = {}
 
     def twist(method: str, params: list[Any], result: Any) -> Any:
@@ -235,13 +235,13 @@ def test_a_stale_node_is_waited_for_and_then_reported(node: Node, where: Where) 
         stale.clear()
         # Whatever happened meanwhile, the same id is charged at most once.
         chain.follower.sync()
-        if chain.reservation(account, word(1)) is None:
+        if chain.find_reservation(account, word(1)) is None:
             chain.reserve(claim(account, 1, 10))
-        assert chain.account(account).spent.units == 10
+        assert chain.get_account(account).spent.units == 10
         chain.close()
 
 
-def test_a_node_whose_state_contradicts_its_logs_halts_the_ledger(node: Node, where: Where) -> None:
+def test_a_node_whose_state_contradicts_its_logs_halts_the_ledger(node: Node, where: ChainConfig) -> None:
     lying = False
 
     def twist(method: str, params: list[Any], result: Any) -> Any:
@@ -263,7 +263,7 @@ def test_a_node_whose_state_contradicts_its_logs_halts_the_ledger(node: Node, wh
         chain.close()
 
 
-def test_a_node_that_hides_a_log_is_found_out(node: Node, where: Where) -> None:
+def test_a_node_that_hides_a_log_is_found_out(node: Node, where: ChainConfig) -> None:
     chain = gateway(where)
     account = chain.open_account(opening(100))
     chain.reserve(claim(account, 1, 10))
@@ -279,42 +279,42 @@ def test_a_node_that_hides_a_log_is_found_out(node: Node, where: Where) -> None:
     assert verify_chain(node.url, where.contract).passed
 
 
-def test_nobody_there(where: Where) -> None:
-    gone = Where("http://127.0.0.1:9", where.contract, where.chain_id)
+def test_nobody_there(where: ChainConfig) -> None:
+    gone = ChainConfig("http://127.0.0.1:9", where.contract, where.chain_id)
     with pytest.raises(OutcomeUnknown, match="does not answer"):
-        RpcChain(gone, KEYS, ":memory:")
+        ChainLedger(gone, KEYS, ":memory:")
     for url in ("ftp://somewhere", "nonsense", "http://"):
         with pytest.raises(BadLedger):
-            RpcChain(Where(url, where.contract, where.chain_id), KEYS, ":memory:")
+            ChainLedger(ChainConfig(url, where.contract, where.chain_id), KEYS, ":memory:")
 
 
 # -- bad input: each a clear error, nothing spent ------------------------------------------------
 
 
-def test_wrong_chain_id(where: Where) -> None:
+def test_wrong_chain_id(where: ChainConfig) -> None:
     with pytest.raises(BadLedger, match="is on chain 5, not on chain 6"):
-        RpcChain(Where(where.url, where.contract, 6, where.created), KEYS, ":memory:")
+        ChainLedger(ChainConfig(where.url, where.contract, 6, where.deployment_block), KEYS, ":memory:")
 
 
-def test_wrong_code_or_none_at_the_address(node: Node, where: Where) -> None:
+def test_wrong_code_or_none_at_the_address(node: Node, where: ChainConfig) -> None:
     with pytest.raises(BadLedger, match="there is no contract"):
-        RpcChain(Where(where.url, "0x" + "77" * 20, where.chain_id), KEYS, ":memory:")
-    node.rpc("anvil_setCode", "0x" + "78" * 20, "0x" + anchors().runtime.hex())
+        ChainLedger(ChainConfig(where.url, "0x" + "77" * 20, where.chain_id), KEYS, ":memory:")
+    node.rpc("anvil_setCode", "0x" + "78" * 20, "0x" + anchors_contract().runtime.hex())
     with pytest.raises(BadLedger, match="not this version's budget ledger"):
-        RpcChain(Where(where.url, "0x" + "78" * 20, where.chain_id), KEYS, ":memory:")
+        ChainLedger(ChainConfig(where.url, "0x" + "78" * 20, where.chain_id), KEYS, ":memory:")
     for address in ("0x" + "77" * 20, "0x" + "78" * 20):
         with pytest.raises(BadLedger):
             verify_chain(where.url, address)
 
 
-def test_an_unfunded_account(where: Where) -> None:
+def test_an_unfunded_account(where: ChainConfig) -> None:
     with pytest.raises(BadLedger, match="has no funds"):
-        deploy(where.url, STRANGER)
-    chain = RpcChain(where, {Role.CURATOR: STRANGER, Role.OWNER: OWNER}, ":memory:")
+        deploy_contract(where.url, STRANGER)
+    chain = ChainLedger(where, {Role.CURATOR: STRANGER, Role.OWNER: OWNER}, ":memory:")
     account = chain.open_account(opening())
     with pytest.raises(BadLedger, match="has no funds"):
         chain.reserve(claim(account, 1, 10))
-    assert chain.account(account).spent.units == 0
+    assert chain.get_account(account).spent.units == 0
     chain.close()
 
 
@@ -331,18 +331,18 @@ def test_an_unfunded_account(where: Where) -> None:
         ("set_limit", (bytes(32), 5), "no analyst"),
     ],
 )
-def test_the_owners_mistakes(chain: RpcChain, function: str, arguments: tuple[Any, ...], reason: str) -> None:
+def test_the_owners_mistakes(chain: ChainLedger, function: str, arguments: tuple[Any, ...], reason: str) -> None:
     account = chain.open_account(opening())
     with pytest.raises(LedgerRefused, match=reason):
-        chain.manage(function, account, *arguments)
+        chain.call_as_owner(function, account, *arguments)
 
 
-def test_a_budget_of_zero(chain: RpcChain) -> None:
+def test_a_budget_of_zero(chain: ChainLedger) -> None:
     with pytest.raises(LedgerRefused, match="ledger: budget of zero"):
         chain.open_account(opening(0))
 
 
-def test_a_raise_after_its_expiry(chain: RpcChain, node: Node) -> None:
+def test_a_raise_after_its_expiry(chain: ChainLedger, node: Node) -> None:
     account = chain.open_account(opening(100, delay=10))
     chain.propose_raise(account, 200)
     with pytest.raises(LedgerRefused, match="raise not ready"):
@@ -351,7 +351,7 @@ def test_a_raise_after_its_expiry(chain: RpcChain, node: Node) -> None:
     node.mine()
     with pytest.raises(LedgerRefused, match="raise expired"):
         chain.finish_raise(account)
-    assert chain.account(account).budget.units == 100
+    assert chain.get_account(account).budget.units == 100
 
 
 RUNS = {
@@ -365,16 +365,16 @@ RUNS = {
 
 
 @pytest.mark.parametrize("kind", RUNS)
-def test_bad_runs(chain: RpcChain, kind: str) -> None:
+def test_bad_runs(chain: ChainLedger, kind: str) -> None:
     runs, reason = RUNS[kind]
     account = chain.open_account(opening())
     chain.add_cube(account, 8)
     with pytest.raises(LedgerRefused, match=reason):
         chain.reserve(claim(account, 1, 10, cube=1, runs=runs))
-    assert chain.account(account).spent.units == 0
+    assert chain.get_account(account).spent.units == 0
 
 
-def test_other_bad_claims(chain: RpcChain) -> None:
+def test_other_bad_claims(chain: ChainLedger) -> None:
     account = chain.open_account(opening(100))
     for bad, kind, reason in [
         (claim(account, 1, 10, cube=1, runs=(CellRun(0, 1),)), LedgerRefused, "undeclared cube"),
@@ -384,21 +384,23 @@ def test_other_bad_claims(chain: RpcChain) -> None:
     ]:
         with pytest.raises(kind, match=reason):
             chain.reserve(bad)
-    assert chain.account(account).spent.units == 0 and not chain.reservations(account)
+    assert chain.get_account(account).spent.units == 0 and not chain.list_reservations(account)
     chain.reserve(claim(account, 1, 10))
     with pytest.raises(LedgerRefused, match="id already used"):
         chain.reserve(claim(account, 1, 20))
 
 
-def test_the_signature_of_another_key(node: Node, where: Where, chain: RpcChain) -> None:
+def test_the_signature_of_another_key(node: Node, where: ChainConfig, chain: ChainLedger) -> None:
     account = chain.open_account(opening())
     fund(node, STRANGER)
-    thief = RpcChain(where, {Role.CURATOR: STRANGER, Role.OWNER: STRANGER}, ":memory:", patience=5.0, poll=0.01)
+    thief = ChainLedger(
+        where, {Role.CURATOR: STRANGER, Role.OWNER: STRANGER}, ":memory:", patience=5.0, poll_seconds=0.01
+    )
     with pytest.raises(LedgerRefused, match="not the curator"):
         thief.reserve(claim(account, 1, 10))
     with pytest.raises(LedgerRefused, match="not the owner"):
         thief.lower_budget(account, 1)
-    assert thief.account(account).spent.units == 0
+    assert thief.get_account(account).spent.units == 0
     thief.close()
 
 
@@ -406,7 +408,7 @@ def test_the_signature_of_another_key(node: Node, where: Where, chain: RpcChain)
 
 
 def test_keys_come_from_files_or_the_environment_and_never_show(
-    where: Where, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    where: ChainConfig, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     secret = "1f" * 32
     monkeypatch.setenv("NOISEBANK_CURATOR_KEY", "0x" + secret)
@@ -422,7 +424,7 @@ def test_keys_come_from_files_or_the_environment_and_never_show(
     with pytest.raises(BadBank, match="chmod 600"):
         Key.load(path)
     with caplog.at_level(logging.DEBUG):
-        chain = RpcChain(where, {Role.CURATOR: key, Role.OWNER: OWNER}, ":memory:", patience=5.0)
+        chain = ChainLedger(where, {Role.CURATOR: key, Role.OWNER: OWNER}, ":memory:", patience=5.0)
         with pytest.raises(BadLedger) as poor:
             chain.reserve(claim(chain.open_account(opening()), 1, 1))
         chain.close()
@@ -430,14 +432,14 @@ def test_keys_come_from_files_or_the_environment_and_never_show(
 
 
 def test_where_is_kept_for_the_banks_eyes_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    where = Where("http://user:secret@host/key", "0x" + "12" * 20, 5, 7, 3)
-    write_where(tmp_path / "ledger.json", where)
+    where = ChainConfig("http://user:secret@host/key", "0x" + "12" * 20, 5, 7, 3)
+    write_chain_config(tmp_path / "ledger.json", where)
     assert (tmp_path / "ledger.json").stat().st_mode & 0o777 == 0o600
-    assert read_where(tmp_path / "ledger.json") == where and "secret" not in repr(where)
+    assert read_chain_config(tmp_path / "ledger.json") == where and "secret" not in repr(where)
     monkeypatch.setenv("NOISEBANK_RPC", "http://other")
-    assert read_where(tmp_path / "ledger.json").url == "http://other"
+    assert read_chain_config(tmp_path / "ledger.json").url == "http://other"
     for broken in ("", "{}", '{"format":"noisebank ledger 1"}', "[]"):
         (tmp_path / "broken.json").write_text(broken)
         with pytest.raises(BadBank):
-            read_where(tmp_path / "broken.json")
+            read_chain_config(tmp_path / "broken.json")
     assert Precision(1) and where.confirmations == 3

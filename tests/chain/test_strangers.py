@@ -14,9 +14,9 @@ from contract.node import Node, node_or_skip
 from noisebank.bank.bank import VAULT, create_bank, open_bank
 from noisebank.core.errors import BudgetExhausted, Tampered
 from noisebank.federated.enrolment import enrol, local_account
-from noisebank.ledger.chain_config import Where
+from noisebank.ledger.chain_config import ChainConfig
 from noisebank.ledger.protocol import AccountState, Role
-from noisebank.ledger.rpc import RpcChain, deploy
+from noisebank.ledger.rpc import ChainLedger, deploy_contract
 from noisebank.ledger.signing import Key
 from noisebank.policy.file import read_policy
 from support import write_people
@@ -30,8 +30,8 @@ class Town:
 
     def __init__(self, folder: Path, node: Node) -> None:
         fund(node, CURATOR, STRANGER)
-        made = deploy(node.url, CURATOR)
-        self.where = Where(made.url, made.contract, made.chain_id, made.created, 1)
+        made = deploy_contract(node.url, CURATOR)
+        self.where = ChainConfig(made.url, made.contract, made.chain_id, made.deployment_block, 1)
         self.folder, self.policy = folder / "bank", write_people(folder, epsilon="1")
         create_bank(self.folder, where=self.where)
         self.next = Key(b"\x09" * 32)
@@ -41,12 +41,12 @@ class Town:
 
     def copy(self, state: AccountState, curator: str) -> bytes:
         """The stranger opens an account with everything copied but the budget."""
-        return self.open_as_stranger(curator, state.unit.value, state.policy, state.data)
+        return self.open_as_stranger(curator, state.unit.value, state.policy_digest, state.data_commitment)
 
     def open_as_stranger(self, curator: str, unit: int, policy: bytes, data: bytes) -> bytes:
-        chain = RpcChain(self.where, {Role.OWNER: STRANGER, Role.CURATOR: STRANGER}, ":memory:", poll=0.01)
+        chain = ChainLedger(self.where, {Role.OWNER: STRANGER, Role.CURATOR: STRANGER}, ":memory:", poll_seconds=0.01)
         try:
-            opened = chain._transact(Role.OWNER, "open_account", curator, unit, RICH, policy, data, 0)
+            opened = chain._call_contract(Role.OWNER, "open_account", curator, unit, RICH, policy, data, 0)
         finally:
             chain.close()
         found = opened.arguments["account"]
@@ -74,20 +74,20 @@ def test_a_copied_commitment_brings_no_account_and_no_budget(town: Town, names: 
     with open_bank(town.folder) as bank:
         account = bank.open_account(town.policy)
         own, state = account.id, account.state
-        device = enrol(bank.rooms, "phone", "2")
+        device = enrol(bank.parts, "phone", "2")
     curator = town.curator.address if names == "the bank's curator" else STRANGER.address
     copies = [town.copy(state, curator) for _ in range(2)]
     with open_bank(town.folder) as bank:
-        copies.append(town.copy(bank.ledger.account(device.id), curator))
+        copies.append(town.copy(bank.ledger.get_account(device.id), curator))
         bank.ledger.refresh()
-        assert all(bank.ledger.books.account(copy) is not None for copy in copies)
+        assert all(bank.ledger.books.find_account(copy) is not None for copy in copies)
         account = bank.account("people")
         assert account.id == own and len(bank.accounts()) == 1
-        assert local_account(bank.rooms, "phone").id == device.id
+        assert local_account(bank.parts, "phone").id == device.id
         account.ask(OVER_30, epsilon="0.9", delta="1e-6")
         with pytest.raises(BudgetExhausted):  # the budget of the policy, not the stranger's
             account.ask(OVER_30, sigma="0.1")
-        assert not any(bank.ledger.books.count(copy) for copy in copies)
+        assert not any(bank.ledger.books.count_reservations(copy) for copy in copies)
 
 
 def test_strangers_keep_nobody_from_a_new_curator(town: Town) -> None:
@@ -97,7 +97,7 @@ def test_strangers_keep_nobody_from_a_new_curator(town: Town) -> None:
         bank.ledger.refresh()
         address, moved = bank.rotate_curator()
         assert moved == 1 and account.state.curator == address == town.next.address
-        assert [each.owner for each in bank.ledger.books.accounts() if each.curator == town.curator.address] == [
+        assert [each.owner for each in bank.ledger.books.list_accounts() if each.curator == town.curator.address] == [
             STRANGER.address
         ]
 
@@ -106,7 +106,7 @@ def test_a_policy_that_a_stranger_has_used_before_can_still_be_opened(town: Town
     policy = read_policy(town.policy)
     copied = town.open_as_stranger(town.curator.address, 2, policy.digest, b"\x05" * 32)
     with open_bank(town.folder) as bank:
-        assert bank.ledger.books.account(copied) is not None
+        assert bank.ledger.books.find_account(copied) is not None
         assert bank.open_account(town.policy).id != copied
 
 

@@ -23,7 +23,7 @@ from noisebank.service.api import ledger as routes_ledger
 from noisebank.service.api import public as routes_public
 from noisebank.service.api import sessions as routes_sessions
 from noisebank.service.api import sign_in as routes_signing_in
-from noisebank.service.errors import FIELDS, every_problem
+from noisebank.service.errors import ERROR_FIELDS, list_problems
 
 PAGE = (Path(__file__).parents[2] / "docs" / "api.md").read_text()
 ROUTERS = (
@@ -40,10 +40,10 @@ def test_every_route_is_on_the_page_and_nothing_else() -> None:
 
 def test_every_problem_is_in_the_table_as_it_is() -> None:
     rows = {f"| `{row.name}` | {row.status} | {row.title} | {row.spent} | `{ERRORS[row.name].__name__}` |"
-            for row in every_problem()}  # fmt: skip
+            for row in list_problems()}  # fmt: skip
     table = PAGE.split("### Problems")[1].split("## How fast")[0]
     assert {line for line in table.splitlines() if line.startswith("| `")} == rows
-    for names in FIELDS.values():
+    for names in ERROR_FIELDS.values():
         assert all(f"`{name}`" in PAGE for name in names)
 
 

@@ -11,44 +11,44 @@ from pathlib import Path
 
 import pytest
 
-from noisebank.core.durability import GroupCommit, Turn
+from noisebank.core.durability import GroupCommit, PendingItem
 from noisebank.core.entropy import SystemEntropy
 from noisebank.core.records import Case
-from noisebank.service.auth import LOOK_SECONDS, Access
-from noisebank.service.errors import Turned
-from noisebank.service.limits import Room
-from noisebank.service.roles import Part
+from noisebank.service.auth import POLL_SECONDS, AccessControl
+from noisebank.service.errors import ApiError
+from noisebank.service.limits import WorkerPool
+from noisebank.service.roles import Role
 from support import memory_account, write_people
 
 
 def test_a_key_that_another_process_revokes_opens_nothing_soon(tmp_path: Path) -> None:
-    here, there = (Access(tmp_path / "access.sqlite", SystemEntropy()) for _ in range(2))
-    here.add_person("maria", Part.ANALYST)
+    here, there = (AccessControl(tmp_path / "access.sqlite", SystemEntropy()) for _ in range(2))
+    here.add_person("maria", Role.ANALYST)
     secret, facts = here.make_key("maria")
-    assert there.caller(secret) is not None and here.caller(secret) is not None
-    here.revoke("maria", facts.id)
-    assert here.caller(secret) is None  # at once
-    time.sleep(2 * LOOK_SECONDS)
-    assert there.caller(secret) is None
+    assert there.find_caller(secret) is not None and here.find_caller(secret) is not None
+    here.revoke_key("maria", facts.id)
+    assert here.find_caller(secret) is None  # at once
+    time.sleep(2 * POLL_SECONDS)
+    assert there.find_caller(secret) is None
     again, _ = here.make_key("maria")
-    assert there.caller(again) is not None
+    assert there.find_caller(again) is not None
     here.close()
     there.close()
 
 
 def test_an_expired_key_opens_nothing_though_it_was_let_in_before(tmp_path: Path) -> None:
     clock = [1_000.0]
-    access = Access(tmp_path / "access.sqlite", SystemEntropy(), lambda: clock[0])
-    access.add_person("maria", Part.ANALYST)
+    access = AccessControl(tmp_path / "access.sqlite", SystemEntropy(), lambda: clock[0])
+    access.add_person("maria", Role.ANALYST)
     secret, _ = access.make_key("maria", seconds=10)
-    assert access.caller(secret) is not None
+    assert access.find_caller(secret) is not None
     clock[0] += 10
-    assert access.caller(secret) is None
+    assert access.find_caller(secret) is None
     access.close()
 
 
 def test_the_room_is_bounded_and_finishes_what_a_caller_has_left() -> None:
-    room, began, may, finished = Room(1, 1), threading.Event(), threading.Event(), []
+    room, began, may, finished = WorkerPool(1, 1), threading.Event(), threading.Event(), []
 
     def work() -> int:
         began.set()
@@ -61,18 +61,18 @@ def test_the_room_is_bounded_and_finishes_what_a_caller_has_left() -> None:
         await asyncio.to_thread(began.wait, 10)
         second = asyncio.ensure_future(room.run(lambda: 8))
         await asyncio.sleep(0)
-        with pytest.raises(Turned, match="waiting"):
+        with pytest.raises(ApiError, match="waiting"):
             await room.run(lambda: 9)
         first.cancel()
         may.set()
         assert await second == 8 and finished == [1]
         with pytest.raises(ZeroDivisionError):
             await room.run(lambda: 1 // 0)
-        assert room.inside == 0
+        assert room.active_jobs == 0
 
     asyncio.run(run())
     room.close()
-    with pytest.raises(Turned):
+    with pytest.raises(ApiError):
         asyncio.run(room.run(lambda: 1))
 
 
@@ -84,7 +84,7 @@ def test_many_repeats_at_once_are_the_same_bits_and_free(tmp_path: Path) -> None
     with ThreadPoolExecutor(16) as pool:
         again = list(pool.map(lambda place: account.ask(sql, sigma=50, key=f"key {place}"), range(100)))
     assert {(answer.exact, answer.case) for answer in again} == {(first.exact, Case.REPEAT)}
-    assert account.state.spent == spent and account.ledger.books.count(account.id) == 101
+    assert account.state.spent == spent and account.ledger.books.count_reservations(account.id) == 101
 
 
 def test_the_same_repeat_twice_at_once_is_one(tmp_path: Path) -> None:
@@ -95,34 +95,36 @@ def test_the_same_repeat_twice_at_once_is_one(tmp_path: Path) -> None:
         with ThreadPoolExecutor(8) as pool:
             again = list(pool.map(lambda _, key=f"key {turn}": account.ask(sql, sigma=50, key=key), range(8)))
         assert {answer.exact for answer in again} == {first.exact}
-    assert account.ledger.books.count(account.id) == 21
+    assert account.ledger.books.count_reservations(account.id) == 21
 
 
 def test_a_room_where_many_walk_together_loses_nobody() -> None:
     """Each waits twice for a commit that all share; results are told in between, errors are their own."""
     sizes: list[int] = []
 
-    def commit(turns: Sequence[Turn[int, int]]) -> None:
+    def commit(turns: Sequence[PendingItem[int, int]]) -> None:
         sizes.append(len(turns))
         for turn in turns:
             turn.outcome = turn.item + 1
 
     first: GroupCommit[int, int] = GroupCommit(commit)
     second: GroupCommit[int, int] = GroupCommit(commit)
-    room = Room(8, 200)
+    room = WorkerPool(8, 200)
 
     def walk(number: int) -> int:
         found = first(number) if number % 3 else number + 1
         return 1 // 0 if number % 10 == 7 else second(found)
 
     async def many() -> list[object]:
-        room.weave()
-        return await asyncio.gather(*(room.walk(lambda n=n: walk(n)) for n in range(150)), return_exceptions=True)  # type: ignore[misc]
+        room.share_event_loop()
+        return await asyncio.gather(
+            *(room.run_in_loop(lambda n=n: walk(n)) for n in range(150)), return_exceptions=True
+        )  # type: ignore[misc]
 
     found = asyncio.run(asyncio.wait_for(many(), 30))
     assert [each for n, each in enumerate(found) if n % 10 != 7] == [n + 2 for n in range(150) if n % 10 != 7]
     assert all(isinstance(found[n], ZeroDivisionError) for n in range(7, 150, 10))
-    assert (room.inside, max(sizes) > 1) == (0, True)
+    assert (room.active_jobs, max(sizes) > 1) == (0, True)
     room.close()
-    with pytest.raises(Turned):
-        asyncio.run(room.walk(lambda: 1))
+    with pytest.raises(ApiError):
+        asyncio.run(room.run_in_loop(lambda: 1))

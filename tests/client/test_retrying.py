@@ -12,12 +12,12 @@ import httpx
 import pytest
 
 from noisebank.client.async_client import AsyncAccount, AsyncClient
-from noisebank.client.errors import ERRORS, PASSING, error_of
+from noisebank.client.errors import ERRORS, TRANSIENT, error_from_problem
 from noisebank.client.results import Answer, Facts
 from noisebank.client.sync_client import Client, RemoteAccount
 from noisebank.core import errors
 from noisebank.core.units import Precision
-from noisebank.service.errors import OF_THE_BANK, Turned, body_of, every_problem
+from noisebank.service.errors import BANK_PROBLEMS, ApiError, build_problem, list_problems
 
 PLAIN = {
     "kind": "answer", "id": "ab", "sql": "SELECT count(*) FROM t", "value": 12.5, "exact": "25/2", "stddev": 2.0,
@@ -121,11 +121,11 @@ def raised_by(kind: type[errors.NoisebankError]) -> errors.NoisebankError:
     return made.get(kind, lambda: kind("something"))()
 
 
-@pytest.mark.parametrize("kind", list(OF_THE_BANK))
+@pytest.mark.parametrize("kind", list(BANK_PROBLEMS))
 def test_every_error_of_the_bank_arrives_as_itself_with_its_fields(kind: type[errors.NoisebankError]) -> None:
     sent = raised_by(kind)
-    row, body, _ = body_of(sent, "r")
-    got = error_of(row.status, body)
+    row, body, _ = build_problem(sent, "r")
+    got = error_from_problem(row.status, body)
     # What is wrong with a table is for its operator: the SDK learns the kind of the error alone.
     assert type(got) is kind and str(got) == (body["detail"] if kind is errors.BadTable else str(sent))
     for name, value in vars(sent).items():
@@ -135,13 +135,13 @@ def test_every_error_of_the_bank_arrives_as_itself_with_its_fields(kind: type[er
 
 
 def test_every_problem_has_a_class_and_those_of_the_service_spend_nothing() -> None:
-    assert {row.name for row in every_problem()} == set(ERRORS)
-    assert set(ERRORS) >= PASSING
-    row, body, _ = body_of(Turned("not-allowed", "no"), "r")
-    assert isinstance(error_of(row.status, body), errors.NotAllowed)
-    assert isinstance(error_of(500, None), errors.OutcomeUnknown)
-    assert isinstance(error_of(418, {"type": "about:blank"}), errors.OutcomeUnknown)
-    assert isinstance(error_of(418, {"type": 5}), errors.OutcomeUnknown)
+    assert {row.name for row in list_problems()} == set(ERRORS)
+    assert set(ERRORS) >= TRANSIENT
+    row, body, _ = build_problem(ApiError("not-allowed", "no"), "r")
+    assert isinstance(error_from_problem(row.status, body), errors.NotAllowed)
+    assert isinstance(error_from_problem(500, None), errors.OutcomeUnknown)
+    assert isinstance(error_from_problem(418, {"type": "about:blank"}), errors.OutcomeUnknown)
+    assert isinstance(error_from_problem(418, {"type": 5}), errors.OutcomeUnknown)
 
 
 def test_the_async_client_has_the_same_verbs_and_arguments() -> None:

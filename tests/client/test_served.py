@@ -37,7 +37,7 @@ def test_the_verbs_of_an_analyst(server: Server) -> None:
         assert facts.name == "people" and facts.left <= facts.budget and facts.policy["name"] == "people"
         account = client.account()
         quoted = account.quote(COUNT, epsilon="0.5", delta="1e-6")
-        assert quoted.case is Case.FIRST and quoted.affordable and quoted.cost == quoted.wanted
+        assert quoted.case is Case.FIRST and quoted.affordable and quoted.cost == quoted.target
         before = account.balance()
         answer = account.ask(COUNT, epsilon="0.5", delta="1e-6")
         assert answer.case is Case.FIRST and answer.cost == quoted.cost and answer.stddev == quoted.stddev
@@ -57,7 +57,7 @@ def test_the_verbs_of_an_analyst(server: Server) -> None:
         with pytest.raises(errors.BadRequest):
             derived.interval(0.5)
         priced = account.quote(COUNT, relative="0.9", floor=40)
-        relative = account.ask(COUNT, relative="0.9", floor=40, at_most=priced.cost.exact)
+        relative = account.ask(COUNT, relative="0.9", floor=40, max_cost=priced.cost.exact)
         assert relative.kind == "relative" and relative.floor == priced.floor == 40 and relative.cost == priced.cost
         assert relative.message and relative.reached in (True, False) and relative.next_cost
         rows = list(account.history())
@@ -89,7 +89,7 @@ def test_typed_errors_over_the_wire(server: Server) -> None:
         left, right = ("asked", "left") if isinstance(refused.value, errors.BudgetExhausted) else ("limit", "used")
         assert getattr(refused.value, left) > getattr(refused.value, right)
         with pytest.raises(errors.PriceMoved):
-            account.ask("SELECT sum(children) FROM people", epsilon="0.1", delta="1e-6", at_most="0.00001")
+            account.ask("SELECT sum(children) FROM people", epsilon="0.1", delta="1e-6", max_cost="0.00001")
         account.ask(COUNT, sigma=500, key="once")
         with pytest.raises(errors.KeyReused):
             account.ask(COUNT, sigma=600, key="once")
@@ -110,7 +110,7 @@ def test_the_verbs_of_an_owner(server: Server) -> None:
         made = client.make_key("noor", ["quote"], "for tests", 1.0)
         assert {each.name for each in client.analysts()} >= {"owner", "maria", "noor"}
         with noisebank.connect(server.url, made.secret) as other:
-            assert other.account("people").quote(COUNT, sigma=50).wanted
+            assert other.account("people").quote(COUNT, sigma=50).target
             with pytest.raises(errors.NotAllowed):
                 other.account("people").ask(COUNT, sigma=50)
             client.revoke_key("noor", made.id)
@@ -126,7 +126,7 @@ def test_a_wallet_signs_in_and_signs_what_it_spends(server: Server) -> None:
         account = client.account("people")
         answer = account.ask("SELECT count(*) FROM people WHERE age < 40", epsilon="0.3", delta="1e-6")
         assert answer.case is Case.FIRST
-        capped = account.ask("SELECT count(*) FROM people WHERE age < 41", sigma=100, at_most=0.5)
+        capped = account.ask("SELECT count(*) FROM people WHERE age < 41", sigma=100, max_cost=0.5)
         assert capped.cost.exact <= 1
         client._key = "nbs_gone"  # as if the session had ended
         assert account.balance().left == capped.remaining

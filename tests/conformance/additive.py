@@ -26,13 +26,13 @@ from conformance.writers import WRITERS, Rows, Writer
 from noisebank.core.errors import BadQuery, BadTable, UnsupportedQuery
 from noisebank.engines import duckdb_connection, duckdb_engine
 from noisebank.engines.dialect import DuckDBDialect
-from noisebank.engines.registry import columns_of, engine_of
+from noisebank.engines.registry import make_engine, read_header
 from noisebank.engines.sql_engine import SqlEngine
-from noisebank.engines.statement import plain_count
+from noisebank.engines.statement import is_plain_count
 from noisebank.policy.model import Column, Kind, Policy, Source
 from noisebank.queries.cells import Cube
 from noisebank.queries.query import Query
-from noisebank.queries.sql import parse
+from noisebank.queries.sql import parse_question
 
 KEYS = ("a\tb", "negative", "positive", "é", "ω\u2028🎲")
 TEXTS = (
@@ -114,7 +114,7 @@ class Trial:
         random = self.random
         for test in ("a IS NULL", "x IS NULL", "x > 39") if self._directed else ():
             with suppress(BadQuery):  # beyond the bounds
-                yield parse(f"SELECT COUNT(*) FROM t WHERE {test}", self.policy).query
+                yield parse_question(f"SELECT COUNT(*) FROM t WHERE {test}", self.policy).query
         for number in range(count):
             focused = number < count // 2
             column = self.focus if focused and self.focus in NUMBERS else random.choice(NUMBERS)
@@ -125,7 +125,7 @@ class Trial:
             by = random.choice(["a", "b", "x"]) if not focused and random.random() < 0.3 else ""
             groups = (f"{by}, ", f" GROUP BY {by}") if by else ("", "")
             with suppress(BadQuery, UnsupportedQuery):  # no row can meet the condition
-                yield parse(f"SELECT {groups[0]}{head} FROM t{where}{groups[1]}", self.policy).query
+                yield parse_question(f"SELECT {groups[0]}{head} FROM t{where}{groups[1]}", self.policy).query
 
     def _policy(self) -> Policy:
         random = self.random
@@ -186,7 +186,7 @@ class Trial:
 def run(seeds: range, count: int, names: tuple[str, ...] = tuple(WRITERS), plant: str = "") -> Tally:
     """Trials over files of these writers in turn, read by DuckDB; with a planted bug, until it is caught."""
     tally = Tally()
-    with PLANTS[plant]() if plant else nullcontext(), duckdb_connection.connected() as connection:
+    with PLANTS[plant]() if plant else nullcontext(), duckdb_connection.open_connection() as connection:
         connection.execute("SET threads = 1")
         for seed in seeds:
             name = names[seed % len(names)]
@@ -220,12 +220,12 @@ def compare(
     queries = list(trial.questions(count))
     for query in queries:
         _add_up(tally, f"{told}: {query}", [_tried(partial(_statistics, engine, query)) for engine in engines])
-    counts = [query for query in queries if plain_count(query)]
+    counts = [query for query in queries if is_plain_count(query)]
     if counts and isinstance(engines[0], duckdb_engine.DuckDBEngine):
         together = [_tried(partial(_counted, engine, counts)) for engine in engines]
         _add_up(tally, f"{told}: counts at once", together)
     if trial.random.random() < 0.3:
-        cube = Cube.of(("a", "b", "x"), trial.policy.columns)
+        cube = Cube.for_columns(("a", "b", "x"), trial.policy.columns)
         _add_up(tally, f"{told}: cells", [_tried(partial(_cells, engine, cube)) for engine in engines])
 
 
@@ -256,12 +256,12 @@ def _statistics(engine: SqlEngine, query: Query) -> tuple[int, ...]:
 
 
 def _counted(engine: duckdb_engine.DuckDBEngine, queries: list[Query]) -> tuple[int, ...]:
-    return tuple(engine._counts(queries))
+    return tuple(engine._run_counts(queries))
 
 
 def _cells(engine: SqlEngine, cube: Cube) -> tuple[int, ...]:
     found = engine.tabulate(cube)
-    totals = [found.cells(*total) for total in found.totals]
+    totals = [found.cell_totals(*total) for total in found.totals]
     return tuple(int(value) for total in totals for value in np.ravel(total))
 
 
@@ -273,7 +273,7 @@ def _tried(look: Callable[[], Any]) -> Any:
 
 
 def _engine(policy: Policy, source: Source, connection: Any) -> SqlEngine:
-    engine = engine_of(replace(policy, source=source), columns_of(source), "k")
+    engine = make_engine(replace(policy, source=source), read_header(source), "k")
     assert isinstance(engine, SqlEngine)
     if isinstance(engine, duckdb_engine.DuckDBEngine):
         engine._connection = connection  # to connect takes longer than all that is asked
@@ -289,21 +289,24 @@ def _engine(policy: Policy, source: Source, connection: Any) -> SqlEngine:
 def switched_on(*optimisers: str) -> Iterator[None]:
     """DuckDB with these optimisers on again, and trusted all the same."""
     on = dict.fromkeys(optimisers, "planted")
-    with patch.dict(duckdb_connection.ALLOWED, on), patch.object(duckdb_connection, "check_version", lambda: None):
+    with (
+        patch.dict(duckdb_connection.ALLOWED_OPTIMIZERS, on),
+        patch.object(duckdb_connection, "check_version", lambda: None),
+    ):
         yield
 
 
 @contextmanager
 def raising_casts() -> Iterator[None]:
     """A conversion that fails for NaN, once statistics have let NaN reach it."""
-    plain = patch.object(DuckDBDialect, "rounded", lambda self, double: f"round({double})::BIGINT")
+    plain = patch.object(DuckDBDialect, "round_double", lambda self, double: f"round({double})::BIGINT")
     with plain, switched_on("statistics_propagation"):
         yield
 
 
 def unread_lines() -> AbstractContextManager[Any]:
     """CSV files whose lines nobody has looked at."""
-    return patch.object(duckdb_engine, "csv_rows", lambda path, header, blank_rows: None)
+    return patch.object(duckdb_engine, "count_csv_rows", lambda path, header, blank_rows: None)
 
 
 PLANTS: dict[str, Callable[[], AbstractContextManager[Any]]] = {

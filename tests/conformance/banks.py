@@ -9,7 +9,7 @@ from noisebank.account.account import Account
 from noisebank.bank.opening import Confirmed, open_account
 from noisebank.core.entropy import Entropy
 from noisebank.policy.file import read_policy
-from noisebank.policy.model import Keeper, Source, Table
+from noisebank.policy.model import EngineKind, Source, Table
 from support import memory_rooms
 
 
@@ -18,14 +18,14 @@ def settings(source: Source) -> str:
     if not isinstance(source, Table):
         return f"source = {json.dumps(str(source))}\n"
     if source.path is None:
-        where = source.address or source.keeper.value
-        return f"source = {json.dumps(where)}\ntable = {json.dumps('.'.join(source.parts))}\n"
+        where = source.address or source.engine.value
+        return f"source = {json.dumps(where)}\ntable = {json.dumps('.'.join(source.name_parts))}\n"
     if source.column_names:
-        names = f"column_names = {json.dumps(list(source.column_names))}\nengine = {json.dumps(source.keeper.value)}\n"
+        names = f"column_names = {json.dumps(list(source.column_names))}\nengine = {json.dumps(source.engine.value)}\n"
         return f"source = {json.dumps(str(source.path))}\n{names}"
-    if source.keeper is Keeper.SPARK:
+    if source.engine is EngineKind.SPARK:
         return f'source = {json.dumps(str(source.path))}\nengine = "spark"\n'
-    return f"source = {json.dumps(str(source.path))}\ntable = {json.dumps('.'.join(source.parts))}\n"
+    return f"source = {json.dumps(str(source.path))}\ntable = {json.dumps('.'.join(source.name_parts))}\n"
 
 
 def account_over(source: Source, policy: str, folder: Path, entropy: Entropy | None = None) -> Account:

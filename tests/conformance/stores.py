@@ -15,9 +15,9 @@ import psycopg
 
 from conformance.reference import Row
 from conformance.server import Server
-from noisebank.engines.registry import columns_of, engine_of
+from noisebank.engines.registry import make_engine, read_header
 from noisebank.engines.sql_engine import SqlEngine
-from noisebank.policy.model import Keeper, Policy, Source, Table
+from noisebank.policy.model import EngineKind, Policy, Source, Table
 
 KINDS = ("csv", "parquet", "duckdb", "postgresql", "spark", "spark csv", "spark table")
 NUMBERS = count()
@@ -55,19 +55,19 @@ class Store:
             path = self.folder / f"{name}.csv"
             names = tuple(types) if sum(name.encode()) % 2 else ()  # every other table has no header
             _write_csv(path, list(types), rows, header=not names)
-            keeper = Keeper.DUCKDB if self.kind == "csv" else Keeper.SPARK
+            keeper = EngineKind.DUCKDB if self.kind == "csv" else EngineKind.SPARK
             return path if self.kind == "csv" and not names else Table(keeper, path=path, column_names=names)
         if self.kind == "postgresql":
             assert self.server is not None
             _write_postgres(self.server, name, types, rows)
-            return Table(Keeper.POSTGRESQL, (name,))
+            return Table(EngineKind.POSTGRESQL, (name,))
         path = self.folder / f"{name}.{'duckdb' if self.kind == 'duckdb' else 'parquet'}"
         _write_duckdb(path, types, rows)
         if self.kind == "spark table":
             _spark_table(name, path)
-            return Table(Keeper.SPARK, (name,))
-        return {"parquet": path, "duckdb": Table(Keeper.DUCKDB, ("people",), path)}.get(
-            self.kind, Table(Keeper.SPARK, path=path)
+            return Table(EngineKind.SPARK, (name,))
+        return {"parquet": path, "duckdb": Table(EngineKind.DUCKDB, ("people",), path)}.get(
+            self.kind, Table(EngineKind.SPARK, path=path)
         )
 
     def put_csv(self, csv: Path, types: dict[str, str]) -> Source:
@@ -76,7 +76,7 @@ class Store:
         if self.kind == "postgresql":
             assert self.server is not None
             _write_postgres(self.server, name, types, [], csv.read_bytes())
-            return Table(Keeper.POSTGRESQL, (name,))
+            return Table(EngineKind.POSTGRESQL, (name,))
         path = self.folder / f"{name}.{'duckdb' if self.kind == 'duckdb' else 'parquet'}"
         columns = ", ".join(f"{quoted(name)}::{DUCKDB_TYPES[kind]} AS {quoted(name)}" for name, kind in types.items())
         select = f"SELECT {columns} FROM read_csv('{csv}', header = true, all_varchar = true)"
@@ -84,8 +84,8 @@ class Store:
             made = f"CREATE TABLE people AS {select}" if self.kind == "duckdb" else f"COPY ({select}) TO '{path}'"
             connection.execute(made)
         if self.kind == "duckdb":
-            return Table(Keeper.DUCKDB, ("people",), path)
-        return Table(Keeper.SPARK, path=path) if self.kind == "spark" else path
+            return Table(EngineKind.DUCKDB, ("people",), path)
+        return Table(EngineKind.SPARK, path=path) if self.kind == "spark" else path
 
     def replace(self, source: Source, types: dict[str, str], rows: list[Row]) -> None:
         """Another table under the same name."""
@@ -105,7 +105,7 @@ class Store:
     def engine(self, policy: Policy, types: dict[str, str], rows: list[Row], row_key: str = "k") -> SqlEngine:
         """An engine over a new table."""
         source = self.put(types, rows)
-        engine = engine_of(replace(policy, source=source), columns_of(source), row_key)
+        engine = make_engine(replace(policy, source=source), read_header(source), row_key)
         assert isinstance(engine, SqlEngine)
         return engine
 
@@ -153,9 +153,9 @@ def _spark_table(name: str, path: Path) -> None:
 
 
 def _spark() -> Any:
-    from noisebank.engines.spark_engine import _session
+    from noisebank.engines.spark_engine import _make_session
 
-    return _session()
+    return _make_session()
 
 
 def _name(source: Source) -> str:

@@ -101,7 +101,7 @@ class Drawn:
     def _stored(self, column: Column) -> str:
         if self.only_text:
             return "text"
-        if column.numeric:
+        if column.is_numeric:
             return self.random.choice(["text", "bigint", "double", "double", "decimal", "boolean", "real", "date"])
         if column.kind is Kind.BOOLEAN:
             return self.random.choice(["text", "boolean", "boolean", "bigint", "double", "decimal"])
@@ -127,7 +127,7 @@ class Drawn:
             return self._flip()
         if stored == "date":
             return "2020-02-29"
-        if column.numeric:
+        if column.is_numeric:
             return random.choice(NUMBERS)
         if column.kind is Kind.BOOLEAN:
             return random.choice(BOOLEANS)
@@ -171,7 +171,7 @@ class Drawn:
 
     def numeric(self) -> Column:
         """A column to add up."""
-        return self.random.choice([column for column in self.policy.columns.values() if column.numeric])
+        return self.random.choice([column for column in self.policy.columns.values() if column.is_numeric])
 
     def groups(self) -> tuple[str, ...]:
         """One or two columns to group by."""

@@ -21,11 +21,11 @@ from conformance.writers import WRITERS, Rows, by_csv, by_pyarrow
 from noisebank.bank.opening import open_account
 from noisebank.core.errors import BadTable
 from noisebank.engines import duckdb_connection
-from noisebank.engines.csv_lines import csv_rows
-from noisebank.engines.registry import columns_of, engine_of
+from noisebank.engines.csv_lines import count_csv_rows
+from noisebank.engines.registry import make_engine, read_header
 from noisebank.policy.file import read_policy
-from noisebank.policy.model import Column, Keeper, Kind, Source, Table
-from noisebank.queries.sql import parse
+from noisebank.policy.model import Column, EngineKind, Kind, Source, Table
+from noisebank.queries.sql import parse_question
 from support import memory_rooms, write_people
 
 X = Column("x", Kind.NUMBER, Fraction(1), 0, 100, nullable=True)
@@ -74,13 +74,13 @@ def test_answers_add_up_in_spark(small_spark: None, tmp_path: Path, name: str) -
         made = (by_csv if name == "Python's csv" else WRITERS.get(name, by_pyarrow))(path, rows, random)
         assert isinstance(made, Path)
         if name == "Spark":
-            from noisebank.engines.spark_engine import _session
+            from noisebank.engines.spark_engine import _make_session
 
-            frame = _session().read.parquet(str(made))
+            frame = _make_session().read.parquet(str(made))
             made = path.with_suffix(".spark")
             writer = frame.write.option("parquet.block.size", random.choice([64, 1 << 20])).mode("overwrite")
             writer.option("parquet.enable.dictionary", random.choice(["true", "false"])).parquet(str(made))
-        return Table(Keeper.SPARK, path=made)
+        return Table(EngineKind.SPARK, path=made)
 
     tally = Tally()
     for seed in range(3):
@@ -93,7 +93,7 @@ def test_answers_add_up_in_spark(small_spark: None, tmp_path: Path, name: str) -
 
 def asked(source: Source, sql: str, *columns: Column) -> int:
     policy = policy_of(list(columns), source=source, row_cap=100_000, unit="row")
-    return engine_of(policy, columns_of(source), "k").statistic(parse(sql, policy).query)
+    return make_engine(policy, read_header(source), "k").statistic(parse_question(sql, policy).query)
 
 
 def parquet(path: Path, rows: dict[str, list[Any]], **options: Any) -> Path:
@@ -144,7 +144,7 @@ def test_carriage_returns_in_a_text(tmp_path: Path) -> None:
         file.write("1,hello" + "\r120" * 1000 + "\n")
     policy = policy_of([X], source=path, row_cap=100_000, unit="row")
     with pytest.raises(BadTable, match=r"t\.csv, line 102: a carriage return outside of quotes") as refused:
-        engine_of(policy, columns_of(path), "k").inspect()
+        make_engine(policy, read_header(path), "k").inspect()
     assert "hello" not in str(refused.value) and "120" not in str(refused.value)
 
 
@@ -155,25 +155,25 @@ def test_such_a_file_gets_no_account(tmp_path: Path) -> None:
     rooms = memory_rooms()
     with pytest.raises(BadTable, match="line 7: a carriage return"):
         open_account(rooms, read_policy(policy))
-    assert rooms.ledger.books.accounts() == ()
+    assert rooms.ledger.books.list_accounts() == ()
 
 
 @pytest.mark.extras
 def test_nan_in_parquet_with_spark(small_spark: None, tmp_path: Path) -> None:
     for last in ([], [3.0]):
         path = parquet(tmp_path / f"{len(last)}.parquet", {"x": [math.nan] * 1_000 + last})
-        assert asked(Table(Keeper.SPARK, path=path), "SELECT COUNT(*) FROM t WHERE x IS NULL", X) == 1_000
+        assert asked(Table(EngineKind.SPARK, path=path), "SELECT COUNT(*) FROM t WHERE x IS NULL", X) == 1_000
 
 
 # -- the connection and the lines ------------------------------------------------------------------
 
 
 def test_only_the_allowed_optimisers_are_on() -> None:
-    with duckdb_connection.connected() as connection:
+    with duckdb_connection.open_connection() as connection:
         known = {name for (name,) in connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()}
         (off,) = connection.execute("SELECT current_setting('disabled_optimizers')").fetchone() or ("",)
     assert {"filter_pushdown", "statistics_propagation", "type_pushdown", "row_group_pruner"} <= set(off.split(","))
-    assert known - set(off.split(",")) == set(duckdb_connection.ALLOWED)
+    assert known - set(off.split(",")) == set(duckdb_connection.ALLOWED_OPTIMIZERS)
 
 
 @pytest.mark.parametrize("optimiser", ["filter_pushdown", "statistics_propagation"])
@@ -195,7 +195,7 @@ def test_a_duckdb_that_believes_statistics_is_refused(optimiser: str) -> None:
 def test_lines_of_a_csv_file(tmp_path: Path, content: bytes, rows: int) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes(content)
-    assert csv_rows(path, header=True, blank_rows=False) == rows
+    assert count_csv_rows(path, header=True, blank_rows=False) == rows
 
 
 @pytest.mark.parametrize(
@@ -210,4 +210,4 @@ def test_other_lines_are_refused_without_their_values(tmp_path: Path, content: b
     path = tmp_path / "t.csv"
     path.write_bytes(content)
     with pytest.raises(BadTable, match=rf"^t\.csv, line {line}: "):
-        csv_rows(path, header=True, blank_rows=False)
+        count_csv_rows(path, header=True, blank_rows=False)

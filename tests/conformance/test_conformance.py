@@ -15,7 +15,7 @@ from noisebank.policy.model import Column, Kind
 from noisebank.queries.cells import Cube
 from noisebank.queries.predicates import TRUE, Predicate
 from noisebank.queries.query import Function, Query
-from noisebank.queries.sql import parse
+from noisebank.queries.sql import parse_question
 
 SEEDS = {"csv": 20, "parquet": 30, "duckdb": 9, "postgresql": 36, "spark": 6, "spark csv": 3, "spark table": 1}
 KEY = "secret'key"
@@ -34,11 +34,11 @@ class Suite:
     def expect(self, query: Query, added: Callable[[Steps], int], most: int) -> None:
         wanted = answers(self.policy, self.rows, KEY, added, most, query.by)
         found = self.engine.statistics(query) if query.by else (self.engine.statistic(query),)
-        assert list(found) == wanted, self.engine._statement(query)
+        assert list(found) == wanted, self.engine._query_sql(query)
 
     def predicate(self, condition: Condition) -> Predicate:
         """The condition in canonical form; TRUE where the parser says that it is always so."""
-        query = parse(f"SELECT COUNT(*) FROM t WHERE {condition.sql}", self.policy).query
+        query = parse_question(f"SELECT COUNT(*) FROM t WHERE {condition.sql}", self.policy).query
         return query.where
 
     def run(self, questions: int) -> None:
@@ -60,7 +60,7 @@ class Suite:
         def added(row: Steps) -> int:
             return 1 if condition.holds(row) else 0
 
-        self.expect(Query.of(Function.COUNT, None, where, by), added, 1)
+        self.expect(Query.from_predicate(Function.COUNT, None, where, by), added, 1)
 
     def sums(self, column: Column, condition: Condition, where: Predicate, by: tuple[str, ...]) -> None:
         most = max(map(abs, column.bounds))
@@ -68,8 +68,10 @@ class Suite:
         def added(row: Steps) -> int:
             return (row[column.name] or 0) if condition.holds(row) else 0
 
-        self.expect(Query.of(Function.SUM, column.name, where, by), added, most)
-        self.expect(Query.of(Function.SQUARES, column.name, where, by), lambda row: added(row) ** 2, most * most)
+        self.expect(Query.from_predicate(Function.SUM, column.name, where, by), added, most)
+        self.expect(
+            Query.from_predicate(Function.SQUARES, column.name, where, by), lambda row: added(row) ** 2, most * most
+        )
 
     def combinations(self) -> None:
         """Weights that overlap, and a column with a count, as SQL."""
@@ -88,16 +90,16 @@ class Suite:
     def cube(self) -> None:
         """The cells of a cube say what the engine says, group by group and all together."""
         by = self.drawn.groups()
-        table = self.engine.tabulate(Cube.of(by, self.policy.columns))
+        table = self.engine.tabulate(Cube.for_columns(by, self.policy.columns))
         column = self.drawn.numeric().name
         for function, name in ((Function.COUNT, None), (Function.SUM, column), (Function.SQUARES, column)):
-            grouped, whole = Query.of(function, name, TRUE, by), Query.of(function, name, TRUE)
+            grouped, whole = Query.from_predicate(function, name, TRUE, by), Query.from_predicate(function, name, TRUE)
             assert table.statistics(grouped, self.policy) == self.engine.statistics(grouped)
             assert table.statistics(whole, self.policy) == (self.engine.statistic(whole),)
 
     def combined(self, sql: str, added: Callable[[Steps], int]) -> None:
         try:
-            question = parse(f"SELECT {sql} FROM t", self.policy)
+            question = parse_question(f"SELECT {sql} FROM t", self.policy)
         except (BadQuery, UnsupportedQuery):
             return  # all of it cancels out
         if self.policy.row_cap < 1_000:
@@ -105,17 +107,17 @@ class Suite:
         self.expect(question.query, lambda row: int(added(row) / question.unit), 10**18)
 
     def everything(self) -> None:
-        self.expect(Query.of(Function.COUNT, None, TRUE), lambda _: 1, 1)
+        self.expect(Query.from_predicate(Function.COUNT, None, TRUE), lambda _: 1, 1)
         found = self.engine.inspect()
         assert found.rows == len(self.rows)
         for name, column in self.policy.columns.items():
             values = [row[name] for row in self.rows]
-            read = number_of if column.numeric else truth_of if column.kind is Kind.BOOLEAN else text_of
+            read = number_of if column.is_numeric else truth_of if column.kind is Kind.BOOLEAN else text_of
             assert found.missing[name] == sum(read(value) is None for value in values), name
             if column.keys:
                 unkeyed = sum(text_of(value) is not None and text_of(value) not in column.keys for value in values)
                 assert found.unkeyed[name] == unkeyed
-            elif column.numeric:
+            elif column.is_numeric:
                 low, high = (float(bound * column.step) for bound in column.bounds)
                 numbers = [number for value in values if (number := number_of(value)) is not None]
                 assert found.outside[name] == sum(not low <= number <= high for number in numbers)

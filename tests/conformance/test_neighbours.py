@@ -26,7 +26,7 @@ from conformance.banks import account_over
 from conformance.reference import Row
 from conformance.server import Server
 from conformance.stores import Store
-from noisebank.core.entropy import workload
+from noisebank.core.entropy import workload_rng
 from support import PEOPLE
 
 NAMES = ("age", "income", "smoker", "town", "children")
@@ -84,7 +84,7 @@ def seen(
 
 def compared(store: Store, kind: str, folder: Path, plant: Plant, length: int) -> int:
     """How many responses differ."""
-    random = workload(len(kind))
+    random = workload_rng(len(kind))
     types, a, b = tables(kind, random)
     asked = [request for request in requests(random, 2 * length) if not request.touched][:length]
     relation = "replace-one" if kind == "replaced" else "add-remove"

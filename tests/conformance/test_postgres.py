@@ -14,11 +14,11 @@ import pytest
 from conformance.banks import account_over
 from conformance.server import Server
 from noisebank.account.account import Account
-from noisebank.account.recovery import Recovered, recover
+from noisebank.account.recovery import RecoveryCounts, recover_account
 from noisebank.core.errors import BadTable, TableChanged
 from noisebank.engines import postgres_engine
-from noisebank.engines.registry import columns_of
-from noisebank.policy.model import Keeper, Table
+from noisebank.engines.registry import read_header
+from noisebank.policy.model import EngineKind, Table
 
 ENGINES = Path(__file__).parents[2] / "docs" / "engines.md"
 PASSWORD = "choose a long one"
@@ -57,14 +57,14 @@ def survey(server: Server) -> Iterator[Server]:
 def people(survey: Server, monkeypatch: pytest.MonkeyPatch) -> Table:
     """The table, reached as the docs say: address in the policy, password in the environment."""
     monkeypatch.setenv("PGPASSWORD", PASSWORD)
-    return Table(Keeper.POSTGRESQL, ("people",), address=survey.address("reader", "survey"))
+    return Table(EngineKind.POSTGRESQL, ("people",), address=survey.address("reader", "survey"))
 
 
 def test_a_bank_works_with_the_documented_role(people: Table, tmp_path: Path) -> None:
     account = account_over(people, POLICY, tmp_path)
     answer = account.ask(SQL, sigma="1")
     assert abs(answer.value - 50) < 8
-    kept = account.vault.opening(account.state.data)
+    kept = account.vault.find_opening(account.state.data_commitment)
     assert kept is not None and PASSWORD not in str(kept)
 
 
@@ -86,7 +86,7 @@ def test_the_documented_role_can_do_nothing_else(survey: Server, people: Table, 
 
 
 def test_the_banks_own_connection_is_read_only_and_repeatable(people: Table) -> None:
-    with postgres_engine._connected(people.address) as connection:
+    with postgres_engine._connect_server(people.address) as connection:
         for name, value in (("transaction_read_only", "on"), ("transaction_isolation", "repeatable read")):
             assert connection.execute(f"SHOW {name}".encode()).fetchone() == (value,)
 
@@ -96,7 +96,7 @@ SECRETS = (PASSWORD, "wrong-password", "reader", "nobody", "db.invalid", "nowher
 
 def bad_sources(server: Server) -> dict[str, Table]:
     def table(address: str, *parts: str) -> Table:
-        return Table(Keeper.POSTGRESQL, parts or ("people",), address=address)
+        return Table(EngineKind.POSTGRESQL, parts or ("people",), address=address)
 
     return {
         "host": table("postgresql://reader@db.invalid/survey"),
@@ -138,16 +138,16 @@ def test_a_wrong_password_is_not_repeated(people: Table, tmp_path: Path, monkeyp
 
 
 def test_nobody_says_where_the_server_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (postgres_engine.CONNECTION, *postgres_engine.ITS_OWN):
+    for name in (postgres_engine.ADDRESS_VARIABLE, *postgres_engine.CLIENT_VARIABLES):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(BadTable, match="NOISEBANK_POSTGRES"):
-        columns_of(Table(Keeper.POSTGRESQL, ("people",)))
+        read_header(Table(EngineKind.POSTGRESQL, ("people",)))
 
 
 def test_a_bank_without_psycopg_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgres_engine, "installed", lambda: False)
+    monkeypatch.setattr(postgres_engine, "is_installed", lambda: False)
     with pytest.raises(BadTable, match=r"noisebank\[postgres\]"):
-        columns_of(Table(Keeper.POSTGRESQL, ("people",)))
+        read_header(Table(EngineKind.POSTGRESQL, ("people",)))
 
 
 # -- tables that change ----------------------------------------------------------------------------
@@ -195,7 +195,7 @@ def test_a_column_that_vanishes_is_refused_before_anything_is_charged(
 
 def after_reserve(account: Account, act: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
     """`act` happens once, when the reservation is durable and the data not yet touched."""
-    reserve = account._reserve
+    reserve = account._reserve_plans
     done: list[Any] = []
 
     def reserved(*arguments: Any) -> Any:
@@ -204,7 +204,7 @@ def after_reserve(account: Account, act: Callable[[], object], monkeypatch: pyte
             done.append(act())
         return found
 
-    monkeypatch.setattr(account, "_reserve", reserved)
+    monkeypatch.setattr(account, "_reserve_plans", reserved)
 
 
 def test_a_connection_lost_after_reserve_is_made_anew(
@@ -230,17 +230,17 @@ def test_a_server_gone_after_reserve_is_paid_once_and_finished_later(
             account.ask(SQL, sigma="1", key="once")
         assert not [secret for secret in SECRETS if secret in str(raised.value)]
         assert account.state.spent == price
-        assert recover(account) == Recovered(waiting=1)
+        assert recover_account(account) == RecoveryCounts(waiting=1)
     finally:
         survey.start()
     if how == "recovery":
-        assert recover(account) == Recovered(finished=1)
+        assert recover_account(account) == RecoveryCounts(finished=1)
     answer = account.ask(SQL, sigma="1", key="another" if how == "another asker" else "once")
     assert abs(answer.value - 50) < 8
     assert account.state.spent == price
     assert account.ask(SQL, sigma="1").exact == answer.exact
     assert account.state.spent == price
-    assert recover(account) == Recovered()
+    assert recover_account(account) == RecoveryCounts()
 
 
 @pytest.mark.parametrize("kind", ["float8", "numeric"])
@@ -254,7 +254,7 @@ def test_rows_whose_person_is_nan_belong_to_nobody(survey: Server, people: Table
     try:
         unit = POLICY.replace("row_cap", 'unit = "who"\nmax_rows = 1\nrow_cap')
         policy = unit + '[columns.who]\ntype = "number"\nnullable = true\n'
-        account = account_over(replace(people, parts=("visits",)), policy, tmp_path)
+        account = account_over(replace(people, name_parts=("visits",)), policy, tmp_path)
         assert account.engine.statistic(account.parse("SELECT SUM(age) FROM people").query) == 60
     finally:
         survey.execute("DROP TABLE visits", database="survey")

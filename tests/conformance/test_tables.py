@@ -10,9 +10,9 @@ from conformance.stores import Store
 from conformance.tables import policy_of
 from conformance.test_conformance import Suite
 from noisebank.core.errors import BadTable
-from noisebank.engines.dialect import DuckDBDialect, Stored
+from noisebank.engines.dialect import DuckDBDialect, StorageType
 from noisebank.engines.fields import Field
-from noisebank.engines.registry import columns_of, engine_of
+from noisebank.engines.registry import make_engine, read_header
 from noisebank.engines.sql_engine import SqlEngine
 from noisebank.policy.model import Column, Kind, Source
 from noisebank.queries.predicates import TRUE
@@ -21,12 +21,12 @@ from noisebank.queries.query import Function, Query
 TYPES = {"age": "bigint", "town": "text"}
 ROWS: list[dict[str, Any]] = [{"age": 30 + n, "town": "north" if n % 2 else "sécret"} for n in range(6)]
 COLUMNS = [Column("age", Kind.INTEGER, low=0, high=120), Column("town", Kind.TEXT, keys=("north",))]
-TOTAL = Query.of(Function.SUM, "age", TRUE)
+TOTAL = Query.from_predicate(Function.SUM, "age", TRUE)
 SALT, OTHER_SALT = b"s" * 32, b"o" * 32
 
 
 def engine_over(source: Source) -> SqlEngine:
-    engine = engine_of(policy_of(COLUMNS, source=source), columns_of(source), "k")
+    engine = make_engine(policy_of(COLUMNS, source=source), read_header(source), "k")
     assert isinstance(engine, SqlEngine)
     return engine
 
@@ -72,7 +72,7 @@ def test_a_table_that_vanishes(store: Store) -> None:
     source = store.put(TYPES, ROWS)
     engine = engine_over(source)
     store.drop(source)
-    for look in (engine.identity, lambda: engine.statistic(TOTAL), lambda: columns_of(source)):
+    for look in (engine.identity, lambda: engine.statistic(TOTAL), lambda: read_header(source)):
         with pytest.raises(BadTable) as raised:
             look()
         assert "sécret" not in str(raised.value)
@@ -93,18 +93,18 @@ def _first_comes(dialect: DuckDBDialect, text: str) -> str:
     return "'same'"
 
 
-def _any_case(dialect: DuckDBDialect, expression: str, stored: Stored) -> str:
+def _any_case(dialect: DuckDBDialect, expression: str, stored: StorageType) -> str:
     return f"lower({expression}::VARCHAR)"
 
 
 @pytest.mark.parametrize(
     ("owner", "name", "wrong"),
     [
-        (DuckDBDialect, "rounded", _cut_off),
-        (DuckDBDialect, "md5", _first_comes),
-        (DuckDBDialect, "text", _any_case),
-        (Field, "missing", property(_without_nan)),
-        (Field, "in_groups", lambda field: "TRUE"),
+        (DuckDBDialect, "round_double", _cut_off),
+        (DuckDBDialect, "md5_hex", _first_comes),
+        (DuckDBDialect, "cast_text", _any_case),
+        (Field, "missing_test", property(_without_nan)),
+        (Field, "in_groups_test", lambda field: "TRUE"),
     ],
     ids=["cuts instead of rounding", "chooses any rows", "ignores case", "takes NaN for a number", "groups everybody"],
 )

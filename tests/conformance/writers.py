@@ -14,7 +14,7 @@ import polars
 import pyarrow
 import pyarrow.parquet
 
-from noisebank.policy.model import Keeper, Source, Table
+from noisebank.policy.model import EngineKind, Source, Table
 
 TYPES = {
     "x": (pyarrow.float64(), "double", polars.Float64),
@@ -104,7 +104,7 @@ def in_duckdb(path: Path, rows: Rows, random: Random) -> Source:
         if random.random() < 0.5:
             connection.execute("CREATE INDEX by_n ON made.people (n)")
         connection.execute("CHECKPOINT made")
-    return Table(Keeper.DUCKDB, ("people",), path)
+    return Table(EngineKind.DUCKDB, ("people",), path)
 
 
 def by_csv(path: Path, rows: Rows, random: Random) -> Source:

@@ -140,7 +140,7 @@ class Meter:
 
     def send(self, function: str, *arguments: Any) -> dict[str, Any]:
         """The receipt of a call that must succeed."""
-        data = self.chain.contract.call(function, self.account, *arguments)
+        data = self.chain.contract.encode_call(function, self.account, *arguments)
         receipt = self.chain._send(CURATOR, self.chain.address, data)
         assert receipt["status"] == "0x1" and len(receipt["logs"]) == len(arguments[0]), function
         return receipt

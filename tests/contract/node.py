@@ -174,7 +174,7 @@ class OnAnvil(Real):
 
         A transaction tells nobody what it returned, so the same call is first simulated on the same state and time.
         """
-        output, logged = self.execute(sender, self.contract.call(function, *arguments))
+        output, logged = self.execute(sender, self.contract.encode_call(function, *arguments))
         return self.contract.decode_output(function, output), logged
 
     def execute(self, sender: str, data: bytes) -> tuple[bytes, list[Logged]]:
@@ -199,7 +199,7 @@ class OnAnvil(Real):
         return self
 
     def view(self, function: str, *arguments: Value) -> tuple[Value, ...]:
-        data = "0x" + self.contract.call(function, *arguments).hex()
+        data = "0x" + self.contract.encode_call(function, *arguments).hex()
         try:
             output = self.node.rpc("eth_call", {"to": self.address, "data": data, "gas": hex(GAS)}, "latest")
         except RpcError as error:

@@ -14,7 +14,7 @@ from pyrevm import AccountInfo
 from noisebank.core.digests import keccak
 from noisebank.core.errors import LedgerRefused
 from noisebank.ledger.abi import Contract, Value, Word, budget_ledger, load_contract
-from noisebank.ledger.evm import Machine, _reason, events
+from noisebank.ledger.evm import Evm, _revert_reason, decode_events
 
 OWNER, CURATOR, STRANGER, HEIR, DEPUTY = PEOPLE = tuple("0x" + f"{digit}{digit}" * 20 for digit in "abcde")
 THE_OWNER = bytes(32)
@@ -50,11 +50,11 @@ class Real:
     ) -> None:
         """With an `address` the runtime code is put there, as if it had been deployed."""
         self.contract = contract or contract_under_test()
-        self.machine = Machine(self.contract, chain_id)
+        self.machine = Evm(self.contract, chain_id)
         self.machine._evm = self._ear = _Ear(self.machine._evm)
         self.chain_id = chain_id
         self.now = now
-        self.machine.at(0, self.now)
+        self.machine.set_block(0, self.now)
         if address is None:
             self.address = self.machine.deploy(deployer, self.contract.initcode)
         else:
@@ -65,9 +65,9 @@ class Real:
 
     def call(self, sender: str, function: str, *arguments: Value) -> tuple[tuple[Value, ...], list[Logged]]:
         """What a call returns and logs; `LedgerRefused` if it reverts."""
-        logs = self.machine.execute(sender, self.address, self.contract.call(function, *arguments))
+        logs = self.machine.execute(sender, self.address, self.contract.encode_call(function, *arguments))
         returned = self.contract.decode_output(function, self._ear.output)
-        return returned, [(event.name, event.arguments) for event in events(self.contract, logs)]
+        return returned, [(event.name, event.arguments) for event in decode_events(self.contract, logs)]
 
     def with_gas(self, gas: int) -> Real:
         """The same, and the next call has this much gas."""
@@ -77,14 +77,14 @@ class Real:
     def view(self, function: str, *arguments: Value) -> tuple[Value, ...]:
         """What a view answers; `LedgerRefused` if it reverts."""
         try:
-            return self.machine.view(self.address, function, *arguments)
+            return self.machine.call_view(self.address, function, *arguments)
         except RuntimeError as error:
-            raise LedgerRefused(_reason(str(error))) from None
+            raise LedgerRefused(_revert_reason(str(error))) from None
 
     def at(self, now: int) -> None:
         """Sets the time of the next calls."""
         self.now = now
-        self.machine.at(1, now)
+        self.machine.set_block(1, now)
 
     def stored(self, slot: int) -> int:
         return int(self._ear.storage(self.address, slot))

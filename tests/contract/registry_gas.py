@@ -11,13 +11,13 @@ from pathlib import Path
 
 from contract.node import Node, OnAnvil
 from noisebank.core.digests import keccak
-from noisebank.federated.blockfl.sortition import LotKey, priority, seats
+from noisebank.federated.blockfl.sortition import SortitionKey, compute_priority, count_seats
 from noisebank.ledger.abi import model_registry
 
 TABLE = Path(__file__).parents[2] / "docs" / "results" / "crowd-gas.md"
 POSTER = "0x" + "aa" * 20
 PEOPLE = [f"0x{number:040x}" for number in range(0x3001, 0x300B)]
-KEYS = {who: LotKey(int(who, 16).to_bytes(32, "big")) for who in PEOPLE}
+KEYS = {who: SortitionKey(int(who, 16).to_bytes(32, "big")) for who in PEOPLE}
 SECRET = b"s" * 32
 
 
@@ -25,7 +25,7 @@ class Meter(OnAnvil):
     """Remembers the gas of each call."""
 
     def gas(self, sender: str, function: str, *arguments: object) -> int:
-        data = self.contract.call(function, *arguments)  # type: ignore[arg-type]
+        data = self.contract.encode_call(function, *arguments)  # type: ignore[arg-type]
         receipt = self._send(sender, self.address, data)
         assert receipt["status"] == "0x1", function
         return int(receipt["gasUsed"], 16)
@@ -45,7 +45,7 @@ def measured(node: Node) -> list[tuple[str, int]]:
     joins = []
     for who in PEOPLE:
         owned = keccak(word(chain.chain_id), word(int(chain.address, 16)), task, word(int(who, 16)))
-        joins.append(chain.gas(who, "join", task, *KEYS[who].public.words, *KEYS[who].sign(owned)))
+        joins.append(chain.gas(who, "join", task, *KEYS[who].public_key.abi_words, *KEYS[who].sign(owned)))
     rows.append(("join: a key proved by a pairing", max(joins)))
     rows.append(("begin", chain.gas(POSTER, "begin", task, SECRET)))
     submits = [chain.gas(who, "submit", task, 1, keccak(who.encode()), bytes(32)) for who in PEOPLE]
@@ -53,11 +53,11 @@ def measured(node: Node) -> list[tuple[str, int]]:
     (message,) = chain.view("lot_message", task, 1, 1)
     draws = [chain.gas(who, "draw", task, 1, 1, *KEYS[who].sign(message)) for who in PEOPLE]
     rows.append(("draw: a lot checked by a pairing, seats counted", max(draws)))
-    from noisebank.federated.blockfl.sortition import lot_of
+    from noisebank.federated.blockfl.sortition import hash_signature
 
-    lots = {who: lot_of(KEYS[who].sign(message)) for who in PEOPLE}
-    won = {who: seats(lots[who], 5, 25, 50) for who in PEOPLE}
-    order = sorted((who for who in PEOPLE if won[who]), key=lambda who: priority(lots[who], won[who]))
+    lots = {who: hash_signature(KEYS[who].sign(message)) for who in PEOPLE}
+    won = {who: count_seats(lots[who], 5, 25, 50) for who in PEOPLE}
+    order = sorted((who for who in PEOPLE if won[who]), key=lambda who: compute_priority(lots[who], won[who]))
     verdicts = int("2221111111", 16)
     rows.append(("propose", chain.gas(order[0], "propose", task, 1, SECRET, verdicts)))
     (place,) = chain.view("place", task, 1, 1)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from noisebank.core.digests import keccak
-from noisebank.federated.blockfl.sortition import LotKey, lot_of, priority, seats
+from noisebank.federated.blockfl.sortition import SortitionKey, compute_priority, count_seats, hash_signature
 
 JOINING, SUBMITTING, DRAWING, VOTING, FINISHED = 1, 2, 4, 8, 16
 NOTHING = bytes(32)
@@ -37,7 +37,7 @@ class Member:
     reputation: int = 0
     reward: int = 0
     last: int = 0
-    key: LotKey | None = None
+    key: SortitionKey | None = None
 
 
 @dataclass
@@ -91,14 +91,14 @@ class RegistryModel:
     def joined(self) -> list[Member]:
         return [member for member in self.members.values() if member.number]
 
-    def join(self, sender: str, key: LotKey, proved: bool) -> None:
+    def join(self, sender: str, key: SortitionKey, proved: bool) -> None:
         need(self.phase == JOINING, "not joining")
         need(sender in self.members, "not admitted")
         member = self.members[sender]
         need(member.number == 0, "joined before")
         need(proved, "key not proved")
         member.number, member.reputation, member.key = len(self.joined) + 1, 5, key
-        self.seed = keccak(words(self.seed, sender, *key.public.words))
+        self.seed = keccak(words(self.seed, sender, *key.public_key.abi_words))
 
     def begin(self, sender: str, secret: bytes) -> None:
         need(sender == self.poster, "not the poster")
@@ -128,13 +128,13 @@ class RegistryModel:
         drawing = self.drawings[-1]
         need(sender not in drawing.lots, "drawn before")
         need(right, "not its signature")
-        lot = lot_of(signature)
+        lot = hash_signature(signature)
         total = sum(member.coins for member in self.joined)
-        won = seats(lot, self.members[sender].coins, self.wanted, total)
+        won = count_seats(lot, self.members[sender].coins, self.wanted, total)
         drawing.lots[sender], drawing.won[sender] = lot, won
         if won:
             drawing.order.append(sender)
-            drawing.order.sort(key=lambda who: priority(drawing.lots[who], drawing.won[who]))
+            drawing.order.sort(key=lambda who: compute_priority(drawing.lots[who], drawing.won[who]))
         if len(drawing.lots) == len(self.submissions):
             self._seat()
 

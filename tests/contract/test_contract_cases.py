@@ -29,7 +29,7 @@ from contract.real import (
 )  # fmt: skip
 from contract.variants import SOURCES, variant
 from noisebank.core.errors import LedgerRefused
-from noisebank.ledger.evm import NOBODY
+from noisebank.ledger.evm import ZERO_ADDRESS
 
 MAX_BUDGET, YEAR, WEEK = 2**96 - 1, 365 * 86400, 7 * 86400
 MAX_WEIGHT = 2**64
@@ -306,7 +306,7 @@ REFUSALS: list[tuple[str, list[Attempt]]] = [
     *(("not the curator", [propose_deputy, calling(DEPUTY, *call)]) for call in CURATORS_ONLY),
     *(("not the curator", [propose_deputy, accept_deputy, calling(CURATOR, *call)]) for call in CURATORS_ONLY),
     *(("not the curator", [on_no_account(calling(CURATOR, *call))]) for call in CURATORS_ONLY),
-    ("no curator", [opening(curator=NOBODY)]),
+    ("no curator", [opening(curator=ZERO_ADDRESS)]),
     ("no such unit", [opening(unit=0)]),
     ("no such unit", [opening(unit=3)]),
     ("budget of zero", [opening(budget=0)]),
@@ -380,8 +380,8 @@ REFUSALS: list[tuple[str, list[Attempt]]] = [
     ("not proposed", [propose_heir, calling(HEIR, "accept_curator")]),
     ("not proposed", [propose_deputy, calling(DEPUTY, "accept_owner")]),
     ("not proposed", [propose_heir, on_another_account(accept_heir)]),
-    ("not proposed", [propose_heir, calling(OWNER, "propose_owner", NOBODY), accept_heir]),
-    ("not proposed", [propose_deputy, calling(OWNER, "propose_curator", NOBODY), accept_deputy]),
+    ("not proposed", [propose_heir, calling(OWNER, "propose_owner", ZERO_ADDRESS), accept_heir]),
+    ("not proposed", [propose_deputy, calling(OWNER, "propose_curator", ZERO_ADDRESS), accept_deputy]),
     ("not proposed", [propose_deputy, propose_heir, accept_heir, accept_deputy]),
     ("not proposed", [propose_heir, accept_heir, accept_heir]),
     ("not proposed", [propose_deputy, accept_deputy, accept_deputy]),
@@ -518,7 +518,7 @@ def test_hand_over_takes_two_steps_and_old_roles_end(real: Real, account: bytes)
     assert (real.view("accounts", account)[0], real.view("desk", account)[0]) == (HEIR, CURATOR)
     accept_deputy(real, account)
     assert (real.view("accounts", account)[0], real.view("desk", account)) == (HEIR, (DEPUTY, 1, 2, False))
-    assert real.view("pending_owner", account) == real.view("pending_curator", account) == (NOBODY,)
+    assert real.view("pending_owner", account) == real.view("pending_curator", account) == (ZERO_ADDRESS,)
     assert real.reserve(account, 50, 3, 41, sender=DEPUTY) == (REFINE, 1, 1)
     calling(DEPUTY, "publish", (seal(1),))(real, account)
 
@@ -1057,7 +1057,7 @@ def test_contract_takes_no_ether_and_knows_no_other_function(real: Real):
         with pytest.raises(LedgerRefused, match="the call failed"):
             real.machine.execute(OWNER, real.address, calldata)
     real.machine._evm.set_balance(OWNER, 10)
-    opening = real.contract.call("open_account", CURATOR, 1, 1, bytes(32), bytes(32), 0)
+    opening = real.contract.encode_call("open_account", CURATOR, 1, 1, bytes(32), bytes(32), 0)
     with pytest.raises(RuntimeError, match="Revert"):
         real.machine._evm.message_call(OWNER, real.address, opening, value=1)
 
@@ -1074,5 +1074,5 @@ def test_constants_are_what_the_documentation_says(real: Real):
 
 
 def test_deployed_code_is_the_artefacts(real: Real):
-    assert real.machine.code(real.address) == contract_under_test().runtime
+    assert real.machine.get_code(real.address) == contract_under_test().runtime
     assert PLENTY == MAX_BUDGET

@@ -14,12 +14,12 @@ from contract.registry_model import DRAWING, FINISHED, JOINING, SUBMITTING, VOTI
 from contract.registry_variants import registry_variant
 from noisebank.core.digests import keccak
 from noisebank.core.errors import LedgerRefused
-from noisebank.federated.blockfl.sortition import FIELD, LotKey
+from noisebank.federated.blockfl.sortition import FIELD_MODULUS, SortitionKey
 from noisebank.ledger.abi import Contract, model_registry
 
 POSTER = "0x" + "aa" * 20
 PEOPLE = [f"0x{number:040x}" for number in range(0x1001, 0x1008)]
-KEYS = {who: LotKey(number.to_bytes(32, "big")) for number, who in enumerate(PEOPLE, 1)}
+KEYS = {who: SortitionKey(number.to_bytes(32, "big")) for number, who in enumerate(PEOPLE, 1)}
 SECRET = b"s" * 32
 NOTHING = bytes(32)
 anybody = st.sampled_from([*PEOPLE, POSTER, STRANGER])
@@ -79,7 +79,7 @@ class Same(RuleBasedStateMachine):
         message = keccak(words(self.real.chain_id, self.real.address, self.task, who))
         x, y = signed(whose, message)
         claimed = KEYS[who] if who in KEYS else KEYS[other]
-        self.both(who, "join", (*claimed.public.words, x, y), claimed, KEYS[whose] is claimed)
+        self.both(who, "join", (*claimed.public_key.abi_words, x, y), claimed, KEYS[whose] is claimed)
 
     @rule(secret=st.sampled_from([SECRET, SECRET, NOTHING]), who=st.sampled_from([POSTER, POSTER, PEOPLE[0]]))
     def begin(self, secret: bytes, who: str) -> None:
@@ -233,10 +233,10 @@ def test_signature_of_another_field_element_is_refused() -> None:
     )
     who = PEOPLE[0]
     x, y = signed(who, keccak(words(real.chain_id, real.address, task, who)))
-    for bad in ((x, FIELD - y), (x + FIELD, y), (0, 0), (x, y + 1)):
+    for bad in ((x, FIELD_MODULUS - y), (x + FIELD_MODULUS, y), (0, 0), (x, y + 1)):
         with pytest.raises(LedgerRefused, match="key not proved"):
-            real.call(who, "join", task, *KEYS[who].public.words, *bad)
+            real.call(who, "join", task, *KEYS[who].public_key.abi_words, *bad)
     with pytest.raises(LedgerRefused, match="key not proved"):
         real.call(who, "join", task, 0, 0, 0, 0, x, y)
-    real.call(who, "join", task, *KEYS[who].public.words, x, y)
+    real.call(who, "join", task, *KEYS[who].public_key.abi_words, x, y)
     assert real.view("stages", task)[0] == JOINING != FINISHED

@@ -21,13 +21,13 @@ from assurance.power_loss import power_loss
 from assurance.report import Row
 from assurance.second_sample import ask, second_sample
 from assurance.strace_kills import strace_kills, strace_works
-from noisebank.account.recovery import Recovered
+from noisebank.account.recovery import RecoveryCounts
 from noisebank.bank.bank import JOURNAL, KEYS, LOCK, VAULT, Bank, create_bank
-from noisebank.core.durability import GroupCommit, Turn
-from noisebank.core.entropy import workload
+from noisebank.core.durability import GroupCommit, PendingItem
+from noisebank.core.entropy import workload_rng
 from noisebank.core.errors import AnswerLost, BadBank, BadTable, BankInUse, OutcomeUnknown, TableChanged, Tampered
 from noisebank.core.records import Case
-from noisebank.ledger.embedded import EmbeddedChain
+from noisebank.ledger.embedded import EmbeddedLedger
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def requests() -> list[Asked]:
     """FIRST, REFINE, REPEAT, BLUR of one query."""
-    return workload_of(workload(7), "request", more=0)
+    return workload_of(workload_rng(7), "request", more=0)
 
 
 def cut_off(folder: Path, asked: Asked, where: str) -> None:
@@ -82,7 +82,7 @@ def answer_all(folder: Path, requests: list[Asked]) -> None:
             ask(bank.account(), asked)
 
 
-def recovered(folder: Path) -> Recovered:
+def recovered(folder: Path) -> RecoveryCounts:
     with Bank(folder) as bank:
         return bank.recovered["people"]
 
@@ -93,8 +93,8 @@ def recovered(folder: Path) -> Recovered:
 )
 def test_what_was_reserved_is_finished(folder: Path, requests: list[Asked], where: str) -> None:
     cut_off(folder, requests[0], where)
-    assert recovered(folder) == Recovered(finished=1)
-    assert recovered(folder) == Recovered()
+    assert recovered(folder) == RecoveryCounts(finished=1)
+    assert recovered(folder) == RecoveryCounts()
     witness = Witness()
     with opened(folder, witness, Fuse()) as bank:
         ask_all_again(bank, witness, requests[:1])
@@ -104,7 +104,7 @@ def test_what_was_reserved_is_finished(folder: Path, requests: list[Asked], wher
 def test_what_was_never_reserved_is_nothing(folder: Path, requests: list[Asked]) -> None:
     cut_off(folder, requests[0], "after save_request")
     with Bank(folder) as bank:
-        assert bank.recovered["people"] == Recovered()
+        assert bank.recovered["people"] == RecoveryCounts()
         assert not bank.account().state.spent
         assert ask(bank.account(), requests[0]).case is Case.FIRST
 
@@ -116,7 +116,7 @@ def test_without_its_table_a_reservation_waits_and_a_later_ask_finishes_it(folde
     table.rename(elsewhere)
     with Bank(folder) as bank:
         account = bank.account()
-        assert bank.recovered["people"] == Recovered(waiting=1)
+        assert bank.recovered["people"] == RecoveryCounts(waiting=1)
         spent = account.state.spent
         with pytest.raises(BadTable):
             ask(account, requests[1])
@@ -128,7 +128,7 @@ def test_without_its_table_a_reservation_waits_and_a_later_ask_finishes_it(folde
         assert late.case is Case.REFINE
         assert account.state.spent == spent == known.cost + late.cost
         assert ask(account, requests[3]).case is Case.BLUR
-    assert recovered(folder) == Recovered()
+    assert recovered(folder) == RecoveryCounts()
 
 
 def test_a_changed_table_is_not_measured(folder: Path, requests: list[Asked]) -> None:
@@ -137,7 +137,7 @@ def test_a_changed_table_is_not_measured(folder: Path, requests: list[Asked]) ->
     table.write_text(table.read_text() + "1,1,true,north,1\n")
     witness = Witness()
     with opened(folder, witness, Fuse()) as bank:
-        assert bank.recovered["people"] == Recovered(waiting=1)
+        assert bank.recovered["people"] == RecoveryCounts(waiting=1)
         with pytest.raises(TableChanged):
             ask(bank.account(), requests[0])
     assert witness.touches == 0
@@ -150,12 +150,12 @@ def test_a_request_that_the_vault_never_heard_of_is_finished_by_its_key(folder: 
     restore_vault(backup, folder)
     witness = Witness()
     with opened(folder, witness, Fuse()) as bank:
-        assert bank.recovered["people"] == Recovered(unknown=1)
+        assert bank.recovered["people"] == RecoveryCounts(unknown=1)
         assert witness.touches == 0
         first = ask(bank.account(), requests[0])
         assert bank.account().state.spent == first.cost
     assert (witness.wrong, witness.touches) == ([], 1)
-    assert recovered(folder) == Recovered()
+    assert recovered(folder) == RecoveryCounts()
 
 
 def test_what_the_vault_lost_is_lost(folder: Path, requests: list[Asked]) -> None:
@@ -167,7 +167,7 @@ def test_what_the_vault_lost_is_lost(folder: Path, requests: list[Asked]) -> Non
     witness = Witness()
     with opened(folder, witness, Fuse()) as bank:
         account = bank.account()
-        assert bank.recovered["people"] == Recovered(lost=2)  # the repeat never had an answer of its own
+        assert bank.recovered["people"] == RecoveryCounts(lost=2)  # the repeat never had an answer of its own
         spent = account.state.spent
         for asked in requests[1:]:
             if asked.wanted == requests[0].wanted:  # it repeats what is still there
@@ -203,7 +203,7 @@ def test_after_a_failed_commit_nothing_is_committed_again() -> None:
     reasons: list[str] = []
     works = True
 
-    def commit(turns: list[Turn[int, int]]) -> None:
+    def commit(turns: list[PendingItem[int, int]]) -> None:
         for turn in turns:
             turn.outcome = turn.item
         if not works:
@@ -345,10 +345,10 @@ def test_a_row_that_nobody_wrote_is_noticed(folder: Path, requests: list[Asked])
 
 
 def test_a_bank_that_was_cut_off_while_it_was_made_is_no_bank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def cut(*arguments: object) -> EmbeddedChain:
+    def cut(*arguments: object) -> EmbeddedLedger:
         raise Crash
 
-    monkeypatch.setattr("noisebank.bank.bank.begin_chain", cut)
+    monkeypatch.setattr("noisebank.bank.bank.create_chain", cut)
     with pytest.raises(Crash):
         create_bank(tmp_path / "bank")
     with pytest.raises(BadBank, match="empty"):

@@ -9,13 +9,15 @@ from unittest.mock import patch
 import pytest
 
 from noisebank.account.account import Account
-from noisebank.account.plain import Steps
+from noisebank.account.plain import PlainSteps
 from noisebank.bank.bank import create_bank, open_bank
 from support import write_people
 
 SQL = "SELECT COUNT(*) FROM people WHERE age > {}"
 WISH = {"relative": "20%", "confidence": 0.9, "key": "resume"}
-CUTS = ("_remember", "_planned", "_reserve", "_measure", "_seal", "_answer", "_judged")
+CUTS = (
+    "_save_requests", "_plan_questions", "_reserve_plans", "_measure_values", "_seal_answer", "_make_answer", "_add_verdict",
+)  # fmt: skip
 
 
 class Crash(BaseException):
@@ -37,7 +39,13 @@ def test_every_cut_is_resumed_with_the_same_bits_and_one_charge(tmp_path: Path, 
     policy = write_people(tmp_path, rows=2_000)
     for older in (10, 119):
         folder, sql = create_bank(tmp_path / f"bank {older}"), SQL.format(older)
-        owner = Account if cut in Account.__dict__ else Steps if cut not in ("_reserve", "_answer") else Account
+        owner = (
+            Account
+            if cut in Account.__dict__
+            else PlainSteps
+            if cut not in ("_reserve_plans", "_make_answer")
+            else Account
+        )
         with open_bank(folder) as bank:
             account = bank.open_account(policy)
             with patch.object(owner, cut, _after(getattr(owner, cut))), pytest.raises(Crash):
@@ -48,6 +56,6 @@ def test_every_cut_is_resumed_with_the_same_bits_and_one_charge(tmp_path: Path, 
             again = account.ask(sql, **WISH)  # type: ignore[arg-type]
             assert again.exact == answer.exact and account.state.spent == answer.cost
             assert answer.reached is (older == 10)
-            (entry,) = account.ledger.reservations(account.id)
-            shown.append((entry.wanted, entry.cost, entry.case, entry.block, entry.published_in))
+            (entry,) = account.ledger.list_reservations(account.id)
+            shown.append((entry.target, entry.cost, entry.case, entry.block, entry.published_block))
     assert shown[0] == shown[1]

@@ -18,22 +18,22 @@ from crowd_member import glyphs
 from noisebank.cli.main import main
 from noisebank.core.entropy import SystemEntropy, uniform_words
 from noisebank.core.errors import Refused
-from noisebank.core.units import Precision, exact
-from noisebank.federated.blockfl import dp_sgd as sound
-from noisebank.federated.blockfl.dev_chain import HomeChain, begin_home_chain
-from noisebank.federated.blockfl.json_rpc import Door
+from noisebank.core.units import Precision, parse_exact
+from noisebank.federated.blockfl import dp_sgd
+from noisebank.federated.blockfl.dev_chain import DevChain, create_dev_chain
+from noisebank.federated.blockfl.json_rpc import JsonRpcServer
 from noisebank.federated.blockfl.member_book import MemberBook
 from noisebank.federated.blockfl.models import Model
-from noisebank.federated.blockfl.network import SMALL
-from noisebank.federated.blockfl.registry import Registry, own_contract
-from noisebank.federated.blockfl.sortition import LotKey
+from noisebank.federated.blockfl.network import SMALL_SHAPE
+from noisebank.federated.blockfl.registry import ModelRegistry, find_own_contract
+from noisebank.federated.blockfl.sortition import SortitionKey
 from noisebank.federated.blockfl.store import FolderStore
-from noisebank.federated.blockfl.task_posting import Rules, post_task
-from noisebank.federated.blockfl.terms import Terms, read_terms
+from noisebank.federated.blockfl.task_posting import TaskRules, post_task
+from noisebank.federated.blockfl.terms import TaskTerms, read_terms
 from noisebank.ledger.follower import Follower
 from noisebank.ledger.signing import Key
 
-SOUND = Terms("sound", SMALL, norm="fixed", mode="sound", epsilon="2", delta="1e-5", batch=16, epochs=1)
+SOUND = TaskTerms("sound", SMALL_SHAPE, norm="fixed", mode="sound", epsilon="2", delta="1e-5", batch=16, epochs=1)
 
 
 class Killed(BaseException):
@@ -45,7 +45,7 @@ class Noisy:
 
     trained = 0
 
-    def __init__(self, terms: Terms, examples: Any, rounds: int) -> None:
+    def __init__(self, terms: TaskTerms, examples: Any, rounds: int) -> None:
         pass
 
     def train(self, weights: Any, round: int, progress: Any) -> Any:
@@ -58,32 +58,36 @@ class Scene:
     """A chain whose keeper and poster is the adversary, and one member's folder."""
 
     folder: Path
-    chain: HomeChain
+    chain: DevChain
     url: str
     poster: Key = field(default_factory=lambda: Key(SystemEntropy().token()))
 
     def __post_init__(self) -> None:
-        self.registry, self.store = Registry(self.url), FolderStore(self.folder / "models")
-        self.ledger = own_contract(self.registry.node, "budget_ledger")
+        self.registry, self.store = ModelRegistry(self.url), FolderStore(self.folder / "models")
+        self.ledger = find_own_contract(self.registry.node, "budget_ledger")
         self.keys = self.folder / "victim"
-        self.key, self.lot = Key(SystemEntropy().token()), LotKey(SystemEntropy().token())
+        self.key, self.lot = Key(SystemEntropy().token()), SortitionKey(SystemEntropy().token())
         self.key.save(self.keys / "member.key")
         self.lot.save(self.keys / "lot.key")
         examples = glyphs(5, 32)
         np.savez(self.folder / "own.npz", images=examples.images, labels=examples.labels)
 
-    def post(self, terms: Terms = SOUND, rounds: int = 1, **changes: str) -> bytes:
+    def post(self, terms: TaskTerms = SOUND, rounds: int = 1, **changes: str) -> bytes:
         """A task that has begun; two others have joined and stay silent."""
         terms = replace(terms, **{"ledger": self.ledger, **changes})
-        others = [(Key(SystemEntropy().token()), LotKey(SystemEntropy().token())) for _ in range(3)]
+        others = [(Key(SystemEntropy().token()), SortitionKey(SystemEntropy().token())) for _ in range(3)]
         members = [(self.key, self.lot), *others]
         task, secret = post_task(
-            self.registry, self.store, self.poster, terms, Rules(rounds=rounds, byzantine=0, patience=600),
+            self.registry,
+            self.store,
+            self.poster,
+            terms,
+            TaskRules(round_count=rounds, byzantine=0, patience_seconds=600),
             [(key.address, 5) for key, _ in members],
-        )  # fmt: skip
+        )
         for key, lot in members:
-            self.registry.join(key, lot, task)
-        self.registry.send(self.poster, "begin", task, secret)
+            self.registry.join_task(key, lot, task)
+        self.registry.send_call(self.poster, "begin", task, secret)
         return task
 
     def join(self, task: bytes, *more: str, wait: str = "0.1") -> Result:
@@ -93,7 +97,7 @@ class Scene:
             str(self.store.folder), "--keys", str(self.keys), "--data", str(self.folder / "own.npz"), "--wait", wait,
             *more,
         ]  # fmt: skip
-        with patch.object(sound, "SoundTrainer", Noisy):
+        with patch.object(dp_sgd, "DpSgdTrainer", Noisy):
             return CliRunner().invoke(main, words)
 
     def verify(self, task: bytes) -> Result:
@@ -110,12 +114,12 @@ class Scene:
         for ledger in {self.ledger, *ledgers}:
             follower = Follower(self.registry.node, ledger, 0, 1)
             follower.sync()
-            total += sum(float(one.spent) for one in follower.books.accounts() if one.owner == self.key.address)
+            total += sum(float(one.spent) for one in follower.books.list_accounts() if one.owner == self.key.address)
         return total
 
     def submitted(self, task: bytes) -> int:
         """Models of the member on record."""
-        rounds = self.registry.books(task).rounds
+        rounds = self.registry.read_books(task).rounds
         return sum(one.member == self.key.address for each in rounds for one in each.submissions)
 
     def models(self, task: bytes) -> list[bytes]:
@@ -130,19 +134,21 @@ class Scene:
 
     def forge(self, task: bytes) -> None:
         """A second model of the member for round 1, as the first edition could leave one behind."""
-        self.store.put(Model(task.hex(), 1, self.key.address, np.zeros(SMALL.count, dtype=np.int64)).encode())
+        self.store.put(
+            Model(task.hex(), 1, self.key.address, np.zeros(SMALL_SHAPE.weight_count, dtype=np.int64)).to_bytes()
+        )
 
     def crash_and_return(self, task: bytes) -> int:
         """Dies after storing its model and before submitting it, and comes back: how many models there are then."""
-        send, fallen = Registry.send, []
+        send, fallen = ModelRegistry.send_call, []
 
-        def falling(registry: Registry, key: Key, function: str, *arguments: Any, value: int = 0) -> Any:
+        def falling(registry: ModelRegistry, key: Key, function: str, *arguments: Any, value: int = 0) -> Any:
             if function == "submit" and not fallen:
                 fallen.append(function)
                 raise Killed
             return send(registry, key, function, *arguments, value=value)
 
-        with patch.object(Registry, "send", falling):
+        with patch.object(ModelRegistry, "send_call", falling):
             with suppress(Killed):
                 self.join(task, "--budget", "2")
             assert fallen, "it never came to submitting"
@@ -161,21 +167,23 @@ def posted_too_much(folder: Path, chance: random.Random) -> list[str]:
     book.set_budget(budget, "1e-4")
     for number in range(12):
         terms = replace(SOUND, epsilon=f"{chance.randint(1, 200)}e-2", delta=chance.choice(SPELLINGS))
-        price = (exact(terms.epsilon), exact(terms.delta))
+        price = (parse_exact(terms.epsilon), parse_exact(terms.delta))
         with suppress(Refused):
-            book.charge(bytes([number]), terms.encode(), *price)
+            book.charge_task(bytes([number]), terms.to_bytes(), *price)
             paid.append(price)
     book.close()
     epsilon, delta = sum(one for one, _ in paid), sum(one for _, one in paid)
     return (
-        [f"({epsilon}, {delta}) of a budget of ({budget}, 1e-4)"] if epsilon > budget or delta > exact("1e-4") else []
+        [f"({epsilon}, {delta}) of a budget of ({budget}, 1e-4)"]
+        if epsilon > budget or delta > parse_exact("1e-4")
+        else []
     )
 
 
 @contextmanager
 def budgets_by_spelling() -> Iterator[None]:
     """Planted: one budget per spelling of delta, as accounts once were."""
-    honest = MemberBook.charge
+    honest = MemberBook.charge_task
 
     def charge(book: MemberBook, task: bytes, work: bytes, epsilon: Fraction, delta: Fraction) -> Precision:
         spelled, budget = read_terms(work).delta, book.budget
@@ -187,7 +195,7 @@ def budgets_by_spelling() -> Iterator[None]:
         finally:
             other.close()
 
-    with patch.object(MemberBook, "charge", charge):
+    with patch.object(MemberBook, "charge_task", charge):
         yield
 
 
@@ -195,8 +203,8 @@ def budgets_by_spelling() -> Iterator[None]:
 def models_in_memory() -> Iterator[None]:
     """Planted: what was trained is remembered nowhere."""
     with (
-        patch.object(MemberBook, "sealed", lambda book, task, round: None),
-        patch.object(MemberBook, "seal", lambda book, task, round, content: content),
+        patch.object(MemberBook, "find_model", lambda book, task, round: None),
+        patch.object(MemberBook, "seal_model", lambda book, task, round, content: content),
     ):
         yield
 
@@ -204,8 +212,8 @@ def models_in_memory() -> Iterator[None]:
 @contextmanager
 def scene(folder: Path) -> Iterator[Scene]:
     """Everything, on a chain of its own."""
-    chain = begin_home_chain(folder / "chain", SystemEntropy())
-    door = Door(chain)
+    chain = create_dev_chain(folder / "chain", SystemEntropy())
+    door = JsonRpcServer(chain)
     try:
         yield Scene(folder, chain, door.url)
     finally:

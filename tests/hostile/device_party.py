@@ -15,16 +15,16 @@ from unittest.mock import patch
 import numpy as np
 
 from hostile.judging import Attack, Planted, Transcript
-from noisebank.bank.opening import Rooms
+from noisebank.bank.opening import BankParts
 from noisebank.core.errors import BadRequest, NoisebankError
 from noisebank.federated import enrolment
 from noisebank.federated.enrolment import LocalAccount, ReadRecord, RoundOrder, enrol
 from noisebank.federated.fedsgd import Device
 from noisebank.federated.fedsgd import device as device_module
 from noisebank.federated.fedsgd.flower_client import MODEL, ORDER, answer_order
-from noisebank.federated.ldp import NAMES, Category, Number, Schema, Terms
+from noisebank.federated.ldp import MECHANISM_NAMES, Category, Number, ReportTerms, Schema
 from noisebank.federated.ldp import schema as schema_module
-from noisebank.federated.ldp.reports import planned
+from noisebank.federated.ldp.reports import plan_reports
 from support import memory_rooms
 
 NAME = "device"
@@ -40,11 +40,11 @@ class Banks:
     """Fresh devices, in banks without a disk."""
 
     def __init__(self) -> None:
-        self.rooms: Rooms | None = None
+        self.rooms: BankParts | None = None
         self.device: LocalAccount | None = None
         self.used = self.rounds = 0
 
-    def enrol(self) -> tuple[Rooms, LocalAccount]:
+    def enrol(self) -> tuple[BankParts, LocalAccount]:
         if self.rooms is None or self.used == ENROLMENTS:
             self.rooms, self.used = memory_rooms(), 0
         self.used += 1
@@ -81,7 +81,9 @@ def asked(account: LocalAccount, record: Record, parts: Sequence[Any], **terms: 
     def act() -> bytes:
         schema = Schema(tuple(_attribute(part) for part in parts))
         given = {"round": "r", "epsilon": "1", "mechanism": "duchi", "levels": 1, **terms}
-        return account.report(given["round"], record, schema, given["epsilon"], given["mechanism"], given["levels"])
+        return account.make_report(
+            given["round"], record, schema, given["epsilon"], given["mechanism"], given["levels"]
+        )
 
     return said(act)
 
@@ -99,7 +101,7 @@ class _Model:
         return self.arrays
 
 
-def ordered(rooms: Rooms, account: LocalAccount, record: Record, weights: Any, group: Any = 0, **task: Any) -> Any:
+def ordered(rooms: BankParts, account: LocalAccount, record: Record, weights: Any, group: Any = 0, **task: Any) -> Any:
     """A message of a FedSGD server, and what Flower's client would reply to it."""
     given = {
         "name": "t", "model": "logistic", "epsilon": "1", "mechanism": "duchi", "levels": 1, "group": 1, "devices": 1,
@@ -187,7 +189,7 @@ ATTACKS: Sequence[Attack] = (
 TEXTS = ("", "t", "r", "town", "age", "a\nb", "\0", "\ud800", "x" * 3000, "learning t", "0x", None, 7, True, ["t"])
 EPSILONS = ("0.001", "0.5", "1", "2", "20", "21", "0", "-1", "nan", "inf", "1e-400", "1e400", "1e-18", "1/3", "0.1",
             "", "x", "１", "1e1000000000", None, 1, 0.3, float("nan"), 10**400, True)  # fmt: skip
-MECHANISMS = (*NAMES, "no", "", None, 3, ["best"])
+MECHANISMS = (*MECHANISM_NAMES, "no", "", None, 3, ["best"])
 LEVELS = (1, 2, 1000, 1 << 15, (1 << 15) + 1, 1 << 16, 0, -1, True, 1.5, "1", None, 10**30)
 BOUNDS = (0, 100, -1, 1, 50, 1e300, -1e300, 1.7e308, -1.7e308, 5e-324, 1e-300, -0.0, float("nan"), float("inf"),
           10**400, "0", "100", "1e400", "nan", None, True)  # fmt: skip
@@ -219,7 +221,7 @@ def _part(chance: random.Random, field: str, texts: bool) -> list[Any]:
     return ["category", name, *(_usually(chance, value, VALUES) for value in listed)]
 
 
-def _round(chance: random.Random) -> Callable[[Rooms, LocalAccount, Record], Any]:
+def _round(chance: random.Random) -> Callable[[BankParts, LocalAccount, Record], Any]:
     fields = chance.sample(FIELDS, _usually(chance, chance.randint(1, 4), (0,)))
     parts = [_part(chance, field, False) for field in fields]
     terms = {
@@ -231,7 +233,7 @@ def _round(chance: random.Random) -> Callable[[Rooms, LocalAccount, Record], Any
     return lambda rooms, account, record: asked(account, record, parts, **terms)
 
 
-def _order(chance: random.Random) -> Callable[[Rooms, LocalAccount, Record], Any]:
+def _order(chance: random.Random) -> Callable[[BankParts, LocalAccount, Record], Any]:
     kind = chance.choice(["linear", "logistic", "hinge"])
     target = ["number", "income", "0", "1000"] if kind == "linear" else CLASSES
     fields = chance.sample([field for field in FIELDS if field != target[1]], chance.randint(1, 3))
@@ -282,7 +284,7 @@ def play_random(chance: random.Random) -> str:
 
 def _reading_first() -> AbstractContextManager[object]:
     """The record is read, and refused if it does not fit, before anything is charged."""
-    answer = LocalAccount.answer
+    answer = LocalAccount.answer_order
 
     def early(self: LocalAccount, order: RoundOrder, read: ReadRecord) -> bytes:
         values = read()
@@ -290,13 +292,13 @@ def _reading_first() -> AbstractContextManager[object]:
             raise BadRequest("record", "of this device", "does not fit the order")
         return answer(self, order, lambda: values)
 
-    return patch.object(LocalAccount, "answer", early)
+    return patch.object(LocalAccount, "answer_order", early)
 
 
 @contextmanager
 def _strict_rows() -> Iterator[None]:
     """And a row of a gradient refuses a category that is not listed."""
-    place = Category.place
+    place = Category.index_of
 
     def strict(self: Category, value: object) -> int | None:
         found = place(self, value)
@@ -304,14 +306,14 @@ def _strict_rows() -> Iterator[None]:
             raise BadRequest(self.name, "the device's value", "is not listed")
         return found
 
-    with _reading_first(), patch.object(Category, "place", strict):
+    with _reading_first(), patch.object(Category, "index_of", strict):
         yield
 
 
 @contextmanager
 def _any_weights() -> Iterator[None]:
     """Weights are not measured, and the gradient is computed before the charge."""
-    with _reading_first(), patch.object(device_module, "_checked_weights", lambda task, weights: weights):
+    with _reading_first(), patch.object(device_module, "_check_weights", lambda task, weights: weights):
         yield
 
 
@@ -320,7 +322,7 @@ def _unguarded() -> Iterator[None]:
     """A record's value is made a float as it is, and nothing stands between that and the caller."""
 
     def draw(order: RoundOrder, charge: object, read: ReadRecord) -> bytes:
-        return planned(order.schema, order.terms).report(read()).encode(order.schema)
+        return plan_reports(order.schema, order.report_terms).draw_report(read()).encode(order.schema)
 
     with (
         patch.object(enrolment, "draw_report", draw),
@@ -332,19 +334,21 @@ def _unguarded() -> Iterator[None]:
 def _more_than_charged() -> AbstractContextManager[object]:
     """The report gives away 3 where 1 is charged."""
     return patch.object(
-        RoundOrder, "terms", property(lambda self: Terms(3 * float(self.epsilon), self.mechanism, self.levels))
+        RoundOrder,
+        "report_terms",
+        property(lambda self: ReportTerms(3 * float(self.epsilon), self.mechanism, self.levels)),
     )
 
 
 def _fresh_noise() -> AbstractContextManager[object]:
     """A round that was answered is drawn again for whoever asks again."""
-    answer = LocalAccount.answer
+    answer = LocalAccount.answer_order
 
     def again(self: LocalAccount, order: RoundOrder, read: ReadRecord) -> bytes:
         answer(self, order, read)
-        return planned(order.schema, order.terms).report(read()).encode(order.schema)
+        return plan_reports(order.schema, order.report_terms).draw_report(read()).encode(order.schema)
 
-    return patch.object(LocalAccount, "answer", again)
+    return patch.object(LocalAccount, "answer_order", again)
 
 
 PLANTED: Sequence[Planted] = (

@@ -17,14 +17,14 @@ from hypothesis import strategies as st
 
 from noisebank.core.entropy import SystemEntropy
 from noisebank.core.errors import NoisebankError
-from noisebank.federated.relay import Demand, Guarantee, Member, Plan, Terms, Trust
-from noisebank.federated.relay.attempt import MASKED, Attempt, new_attempt, read_entry
+from noisebank.federated.relay import Coalition, Guarantee, Member, RelayPlan, RelayTerms, Requirements
+from noisebank.federated.relay.attempt import MASKED_CHAIN, Attempt, new_attempt, read_entry
 from noisebank.federated.relay.grid import BID_UNITS
-from noisebank.federated.relay.guarantee import guarantee
-from noisebank.federated.relay.messages import Message, Pen, check_answer
-from noisebank.federated.relay.plan import make_plan, plain_entry
-from noisebank.federated.relay.sealing import AttemptKey, masks
-from noisebank.federated.relay.transport import Server, ask
+from noisebank.federated.relay.guarantee import compute_guarantee
+from noisebank.federated.relay.messages import Message, MessageSigner, check_reply
+from noisebank.federated.relay.plan import entry_to_json, make_plan
+from noisebank.federated.relay.sealing import AttemptKey, sum_masks
+from noisebank.federated.relay.transport import MessageServer, ask
 from noisebank.ledger.signing import Key
 
 PATIENCE = 20.0
@@ -68,7 +68,7 @@ class Seen:
     reaches: list[float] = field(default_factory=list)
     """How long each may be at most, in bounds, by the terms."""
     scales: list[float] = field(default_factory=list)
-    plans: list[Plan] = field(default_factory=list)
+    plans: list[RelayPlan] = field(default_factory=list)
 
     @property
     def public(self) -> tuple[list[str], int]:
@@ -83,7 +83,7 @@ class Seen:
     @property
     def promise(self) -> Guarantee:
         """What the member was promised against everybody else together."""
-        return guarantee(self.plans, VICTIM.address, Trust(len(self.plans[-1].members) - 1, True))
+        return compute_guarantee(self.plans, VICTIM.address, Coalition(len(self.plans[-1].members) - 1, True))
 
 
 class HostileHost:
@@ -91,22 +91,22 @@ class HostileHost:
 
     def __init__(self, order: Order) -> None:
         self.order, self.seen = order, Seen()
-        self._pen = Pen(Key(b"\x52" * 32))
+        self._pen = MessageSigner(Key(b"\x52" * 32))
         self._key = AttemptKey(SystemEntropy().token())
         self._round = SystemEntropy().token(16).hex()
-        self._others = [Pen(Key(bytes([number + 1]) * 32)) for number in range(len(order.bids))]
+        self._others = [MessageSigner(Key(bytes([number + 1]) * 32)) for number in range(len(order.bids))]
         self._member = ""
         self._arrived: list[Message] = []
         self._change = threading.Condition()
-        self._server = Server("127.0.0.1:0", self._receive, PATIENCE)
+        self._server = MessageServer("127.0.0.1:0", self._receive, PATIENCE)
 
-    def play(self, vector: Any, silent: bool = False, demand: Demand | None = None) -> Seen:
+    def play(self, vector: Any, silent: bool = False, demand: Requirements | None = None) -> Seen:
         """The whole of it."""
         entropy = Recording(silent)
         with self._server:
             member = Member(
-                VICTIM, vector, 1.0, self._server.endpoint, entropy=entropy, wait=PATIENCE,
-                demand=demand or Demand(unprotected=True), show=lambda plan, found: None,
+                VICTIM, vector, 1.0, self._server.endpoint, entropy=entropy, wait_seconds=PATIENCE,
+                requirements=demand or Requirements(unprotected=True), show=lambda plan, found: None,
             )  # fmt: skip
             try:
                 member.run()
@@ -120,13 +120,13 @@ class HostileHost:
         self.seen.said.append(message.kind)
         if message.kind == "hello":
             body = {"round": self._round, "terms": self.order.terms}
-            return self._pen.answer(message, "terms", body).encode()
+            return self._pen.sign_reply(message, "terms", body).encode()
         if message.kind == "join":
             self._member = message.body["endpoint"]
             threading.Thread(target=self._drive, daemon=True).start()
         if message.kind in ("pass", "complain"):
             self._note(message)
-        return self._pen.answer(message, "receipt").encode()
+        return self._pen.sign_reply(message, "receipt").encode()
 
     def _note(self, message: Message) -> None:
         with self._change:
@@ -140,10 +140,10 @@ class HostileHost:
         with suppress(NoisebankError):
             self._ask(self._pen, "end", 9, {"done": False, "reason": "", "members": 1})
 
-    def _ask(self, pen: Pen, kind: str, attempt: int, body: Any, payload: bytes = b"") -> Message:
-        message = pen.write(self._round, attempt, kind, VICTIM.address, body, payload)
+    def _ask(self, pen: MessageSigner, kind: str, attempt: int, body: Any, payload: bytes = b"") -> Message:
+        message = pen.sign_message(self._round, attempt, kind, VICTIM.address, body, payload)
         try:
-            reply = check_answer(message, ask(self._member, message.encode(), PATIENCE))
+            reply = check_reply(message, ask(self._member, message.encode(), PATIENCE))
         except NoisebankError as error:
             self.seen.said.append(f"{kind}: {type(error).__name__}: {error}")
             raise
@@ -158,11 +158,11 @@ class HostileHost:
                 continue
 
     def _attempt(self, number: int) -> None:
-        terms = Terms.parse(self.order.terms)
+        terms = RelayTerms.from_json(self.order.terms)
         self._extra(number)
         entered = self._ask(self._pen, "open", number, {})
         own = read_entry(entered.encode(), self._round, number)
-        with Server("127.0.0.1:0", self._taken, PATIENCE) as door:
+        with MessageServer("127.0.0.1:0", self._taken, PATIENCE) as door:
             port = door.endpoint.rpartition(":")[2]
             others = [
                 new_attempt(self._round, number, pen.address, f"{alias}:{port}", bid, SystemEntropy())
@@ -170,17 +170,17 @@ class HostileHost:
             ]
             self._run(terms, number, entered, own, others)
 
-    def _run(self, terms: Terms, number: int, entered: Message, own: Any, others: list[Attempt]) -> None:
+    def _run(self, terms: RelayTerms, number: int, entered: Message, own: Any, others: list[Attempt]) -> None:
         signed = [entered.encode()]
         for pen, one in zip(self._others, others, strict=True):
-            body = {name: value for name, value in plain_entry(one.own).items() if name != "address"}
-            signed.append(pen.write(self._round, number, "enter", self._pen.address, body).encode())
+            body = {name: value for name, value in entry_to_json(one.own_entry).items() if name != "address"}
+            signed.append(pen.sign_message(self._round, number, "enter", self._pen.address, body).encode())
         self._extra(number)
-        roster = {"entries": [raw.hex() for raw in signed], "host_key": self._key.public.hex()}
+        roster = {"entries": [raw.hex() for raw in signed], "host_key": self._key.public_key.hex()}
         seed = self._ask(self._pen, "roster", number, roster).body["seed"]
         seeds = [bytes.fromhex(seed), *(one.seed for one in others)]
-        entries = [own, *(one.own for one in others)]
-        plan = make_plan(terms, self._round, number, entries, seeds, self._key.public)
+        entries = [own, *(one.own_entry for one in others)]
+        plan = make_plan(terms, self._round, number, entries, seeds, self._key.public_key)
         self._extra(number)
         reply = self._ask(self._pen, "plan", number, {"seeds": [one.hex() for one in seeds]})
         if reply.kind != "ready":
@@ -189,7 +189,7 @@ class HostileHost:
         with self._change:
             self._arrived.clear()
         self._ask(self._pen, "go", number, {"plan": plan.digest.hex()})
-        keys = {one.own.address: one.key for one in others}
+        keys = {one.own_entry.address: one.key for one in others}
         for place, chain in enumerate(plan.chains):
             at = chain.order.index(VICTIM.address)
             if at:
@@ -202,10 +202,10 @@ class HostileHost:
             if message.kind == "pass":
                 self._open(plan, message, own, others, keys)
 
-    def _pass_on(self, plan: Plan, place: int, chain: Any, sender: str, keys: dict[str, AttemptKey]) -> None:
+    def _pass_on(self, plan: RelayPlan, place: int, chain: Any, sender: str, keys: dict[str, AttemptKey]) -> None:
         total = np.full(chain.size, self.order.before, dtype=np.int64)
         purpose = f"{sender} {VICTIM.address} {place}"
-        sealed = keys[sender].seal(total.tobytes(), plan.entry(VICTIM.address).public_key, purpose, plan.digest)
+        sealed = keys[sender].seal(total.tobytes(), plan.find_entry(VICTIM.address).public_key, purpose, plan.digest)
         pen = next(pen for pen in self._others if pen.address == sender)
         self._ask(pen, "pass", plan.attempt, {"plan": plan.digest.hex(), "chain": place}, sealed)
 
@@ -213,17 +213,19 @@ class HostileHost:
         message = Message.decode(raw)
         self._note(message)
         pen = next(pen for pen in self._others if pen.address == message.to)
-        return pen.answer(message, "receipt").encode()
+        return pen.sign_reply(message, "receipt").encode()
 
-    def _open(self, plan: Plan, message: Message, own: Any, others: list[Attempt], keys: dict[str, AttemptKey]) -> None:
+    def _open(
+        self, plan: RelayPlan, message: Message, own: Any, others: list[Attempt], keys: dict[str, AttemptKey]
+    ) -> None:
         number = message.body["chain"]
         key = keys.get(message.to, self._key)
         raw = key.open(message.payload, own.public_key, f"{VICTIM.address} {message.to} {number}", plan.digest)
         total = np.frombuffer(raw, dtype="<u8").astype(np.uint64)
-        if number == MASKED:
+        if number == MASKED_CHAIN:
             for one in others:  # each other's mask with the victim, with the sign of the other side
-                total = total + masks(
-                    one.key, one.own.address, [(own.address, own.public_key)], len(total), plan.digest
+                total = total + sum_masks(
+                    one.key, one.own_entry.address, [(own.address, own.public_key)], len(total), plan.digest
                 )
             size = float(plan.terms.dimension) ** 0.5
         else:
@@ -245,7 +247,7 @@ HOSTILE = st.one_of(
     st.text(max_size=12),
 )  # fmt: skip
 MODES = st.sampled_from(["masked", "bas", "sar"])
-FIELDS = st.sampled_from(sorted(set(Terms.__slots__) - {"patience_ms"}))
+FIELDS = st.sampled_from(sorted(set(RelayTerms.__slots__) - {"patience_ms"}))
 """All but the clock: a member that runs out of patience on a busy machine says so."""
 
 
@@ -253,7 +255,7 @@ FIELDS = st.sampled_from(sorted(set(Terms.__slots__) - {"patience_ms"}))
 def orders(draw: Any) -> Order:
     """Terms of a good host with some fields replaced, any bids and attempts, and messages of any content."""
     mode = draw(MODES)
-    plain = Terms(4, mode=mode, slices=draw(st.sampled_from([1, 2])) if mode == "sar" else 1).plain()
+    plain = RelayTerms(4, mode=mode, slices=draw(st.sampled_from([1, 2])) if mode == "sar" else 1).to_json()
     plain["patience_ms"] = 20_000
     for name in draw(st.sampled_from([(), (), ("bound",), ("bound", "slice_norm")]) | st.lists(FIELDS, max_size=2)):
         plain[name] = draw(HOSTILE)

@@ -13,8 +13,8 @@ import numpy as np
 from scipy.stats import beta
 
 from hostile.relay_host import VICTIM, HostileHost, Order, Seen
-from noisebank.federated.relay import Terms, attempt, grid, least_variance, member, terms
-from noisebank.federated.relay.grid import STEPS
+from noisebank.federated.relay import RelayTerms, attempt, grid, member, min_variance, terms
+from noisebank.federated.relay.grid import STEPS_PER_BOUND
 
 TWO_RECORDS = ([0.0, 0.0, 1.0, -1.0], [1e300, -5e-324, 0.0, 0.5])
 """Everything that arithmetic may trip over is in one and not in the other."""
@@ -41,9 +41,9 @@ def _too_long(seen: Seen) -> list[str]:
     found = []
     for release, reach in zip(seen.releases, seen.reaches, strict=True):
         plain = [int(number) for number in release]
-        if max(abs(number) for number in plain) > STEPS:
-            found.append(f"a number of {max(map(abs, plain))} steps where {STEPS} are the most")
-        if sum(number**2 for number in plain) > Fraction(reach) ** 2 * STEPS**2 * (1 + Fraction(1, 2**40)):
+        if max(abs(number) for number in plain) > STEPS_PER_BOUND:
+            found.append(f"a number of {max(map(abs, plain))} steps where {STEPS_PER_BOUND} are the most")
+        if sum(number**2 for number in plain) > Fraction(reach) ** 2 * STEPS_PER_BOUND**2 * (1 + Fraction(1, 2**40)):
             found.append("a vector that is longer than the terms allow")
     return found
 
@@ -52,7 +52,7 @@ def _other_noise(seen: Seen) -> list[str]:
     planned: list[float] = []
     for plan in seen.plans:
         if plan.terms.mode == "masked":
-            planned += [float(plan.scale)] * plan.terms.dimension
+            planned += [float(plan.member_scale)] * plan.terms.dimension
             continue
         for chain in plan.chains:
             place = chain.order.index(VICTIM.address)
@@ -60,11 +60,11 @@ def _other_noise(seen: Seen) -> list[str]:
     return [] if sorted(planned) == sorted(seen.scales) else ["noise of another size than was planned"]
 
 
-def private_terms(epsilon: int, dimension: int = 4) -> Terms:
+def private_terms(epsilon: int, dimension: int = 4) -> RelayTerms:
     """Masked; whoever plays all others sees the member's noise alone, which is sized for that."""
-    wanted = least_variance(Fraction(epsilon), Fraction(1, 10**6), dimension, 1)
+    wanted = min_variance(Fraction(epsilon), Fraction(1, 10**6), dimension, 1)
     floor = Fraction(-(-wanted.numerator * 10**6 // wanted.denominator), 10**6)
-    return Terms(dimension, floor=floor, attempts=1)
+    return RelayTerms(dimension, floor=floor, attempts=1)
 
 
 def least_epsilon(order: Order, runs: int, false_alarm: float = 1e-7) -> tuple[float, float]:
@@ -97,14 +97,14 @@ def floats_decide() -> Iterator[None]:
     def contribution(vector: Any, bound: Fraction, dimension: int) -> grid.Contribution:
         with np.errstate(all="ignore"):
             relative = np.asarray(vector, dtype=np.float64) / float(bound)
-            steps = np.trunc(np.clip(relative, -1.0, 1.0) * STEPS).astype(np.int64).view(np.uint64)
+            steps = np.trunc(np.clip(relative, -1.0, 1.0) * STEPS_PER_BOUND).astype(np.int64).view(np.uint64)
         return grid.Contribution(steps, 0)
 
     with (
-        patch.object(terms, "_rational", lambda name, text: Fraction(text)),
+        patch.object(terms, "_parse_rational", lambda name, text: Fraction(text)),
         patch.object(terms, "BOUND_RANGE", (Fraction(0), Fraction(10**12))),
-        patch.object(attempt, "contribution", contribution),
-        patch.object(member, "contribution", contribution),
-        patch.object(attempt, "clipped_steps", lambda steps: steps),
+        patch.object(attempt, "quantize_vector", contribution),
+        patch.object(member, "quantize_vector", contribution),
+        patch.object(attempt, "clip_steps", lambda steps: steps),
     ):
         yield

@@ -16,20 +16,20 @@ from hypothesis import strategies as st
 from crowd_member import glyphs
 from hostile.crowd_poster import SOUND, Noisy, scene
 from noisebank.core.digests import keccak
-from noisebank.core.entropy import simulation
+from noisebank.core.entropy import simulation_rng
 from noisebank.core.errors import BadRequest, Refused
-from noisebank.core.units import Precision, exact
-from noisebank.federated.blockfl.charges import first_policy
+from noisebank.core.units import Precision, parse_exact
+from noisebank.federated.blockfl.charges import first_edition_policy
 from noisebank.federated.blockfl.device import SplitTrainer
 from noisebank.federated.blockfl.edge import EdgeWorker
 from noisebank.federated.blockfl.member_book import MemberBook
-from noisebank.federated.blockfl.network import Shape, initial
-from noisebank.federated.blockfl.registry import own_contract
-from noisebank.federated.blockfl.terms import Terms, read_terms
+from noisebank.federated.blockfl.network import NetworkShape, initialize_weights
+from noisebank.federated.blockfl.registry import find_own_contract
+from noisebank.federated.blockfl.terms import TaskTerms, read_terms
 from noisebank.ledger.abi import budget_ledger, model_registry
-from noisebank.ledger.chain_config import Where
-from noisebank.ledger.protocol import Opening, Role, Unit
-from noisebank.ledger.rpc import RpcChain
+from noisebank.ledger.chain_config import ChainConfig
+from noisebank.ledger.protocol import AccountOpening, Role, Unit
+from noisebank.ledger.rpc import ChainLedger
 from noisebank.ledger.signing import Key, Transaction
 
 SPELLINGS = ("0.01", "1e-2", "10e-3", "1", "1.0", "2", "0.5", "5e-1", "7")
@@ -47,9 +47,9 @@ def test_a_budget_is_one_however_delta_is_spelled(tmp_path: Path):
 def test_a_budget_is_one_whatever_ledger_a_poster_names(tmp_path: Path):
     """Anybody can deploy another budget ledger. A member's folder belongs to one, and its book counts all."""
     with scene(tmp_path) as found:
-        other = found.chain.send(
-            Transaction(found.chain.state.chain_id, 0, "", budget_ledger().initcode).signed(STRANGER).raw
-        ).created
+        other = found.chain.send_transaction(
+            Transaction(found.chain.state.chain_id, 0, "", budget_ledger().initcode).sign_with(STRANGER).raw
+        ).created_contract
         for ledger in (found.ledger, other):
             found.join(found.post(ledger=ledger), "--budget", "2")
         assert 0 < found.charged(other) <= 2
@@ -94,7 +94,7 @@ def test_a_task_that_protects_nobody_is_not_trained_by_a_member_with_a_budget(tm
         found.join(found.post(), "--budget", "4")
         task = found.post(SOUND, mode="none", norm="bounded", ledger="")
         worker = EdgeWorker()
-        threading.Thread(target=worker.serve, daemon=True).start()
+        threading.Thread(target=worker.serve_devices, daemon=True).start()
         found.join(task, "--edge", worker.endpoint)
         worker.close()
         assert found.submitted(task) == 0 and not found.models(task)
@@ -104,43 +104,63 @@ def test_a_task_that_protects_nobody_is_not_trained_by_a_member_with_a_budget(tm
 def test_a_strangers_contract_is_not_the_chains_own(tmp_path: Path, name: str):
     """Whoever deployed the same code last was taken for the chain's own contract."""
     with scene(tmp_path) as found:
-        before = own_contract(found.registry.node, name)
+        before = find_own_contract(found.registry.node, name)
         code = {"budget_ledger": budget_ledger(), "model_registry": model_registry()}[name].initcode
-        made = found.chain.send(Transaction(found.chain.state.chain_id, 0, "", code).signed(STRANGER).raw).created
-        assert made and own_contract(found.registry.node, name) == before
+        made = found.chain.send_transaction(
+            Transaction(found.chain.state.chain_id, 0, "", code).sign_with(STRANGER).raw
+        ).created_contract
+        assert made and find_own_contract(found.registry.node, name) == before
 
 
 def test_labels_that_a_task_does_not_list_are_no_error():
     """A poster's number of classes decided whether a member could train at all: a question that nothing charged."""
-    shape = Shape(8, (4, 8), (16,), classes=2)
-    terms = Terms("two classes", shape, mode="none", batch=16, epochs=1)
-    weights = initial(shape, "bounded", simulation(1))
-    assert len(SplitTrainer(terms, glyphs(3, 32), "").train(weights, 1)) == shape.count
+    shape = NetworkShape(8, (4, 8), (16,), classes=2)
+    terms = TaskTerms("two classes", shape, mode="none", batch=16, epochs=1)
+    weights = initialize_weights(shape, "bounded", simulation_rng(1))
+    assert len(SplitTrainer(terms, glyphs(3, 32), "").train(weights, 1)) == shape.weight_count
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        {"clip": "1e-400"}, {"clip": "1e38"}, {"rate": "1e30"}, {"rate": "0"}, {"epsilon": "1e-400"}, {"delta": "0.9"},
-        {"momentum": "1"}, {"batch": 1}, {"batch": True}, {"batch": 2.5}, {"epochs": 0}, {"ledger": "0x1"},
-        {"delta": "1E-5"}, {"delta": " 1e-5"}, {"rate": "1_0"}, {"clip": "1/3"}, {"name": 7},
-        {"shape": Shape(8, (4, 8), (16,), classes=1)}, {"shape": Shape(8, (4, 8), (1,) * 40)},
-        {"shape": Shape(8, (4, 8), (16,), classes="4")}, {"batch": 4096, "shape": Shape(8, (8, 80), (600,))},
+        {"clip": "1e-400"},
+        {"clip": "1e38"},
+        {"rate": "1e30"},
+        {"rate": "0"},
+        {"epsilon": "1e-400"},
+        {"delta": "0.9"},
+        {"momentum": "1"},
+        {"batch": 1},
+        {"batch": True},
+        {"batch": 2.5},
+        {"epochs": 0},
+        {"ledger": "0x1"},
+        {"delta": "1E-5"},
+        {"delta": " 1e-5"},
+        {"rate": "1_0"},
+        {"clip": "1/3"},
+        {"name": 7},
+        {"shape": NetworkShape(8, (4, 8), (16,), classes=1)},
+        {"shape": NetworkShape(8, (4, 8), (1,) * 40)},
+        {"shape": NetworkShape(8, (4, 8), (16,), classes="4")},
+        {"batch": 4096, "shape": NetworkShape(8, (8, 80), (600,))},
     ],
-)  # fmt: skip
+)
 def test_a_posters_numbers_have_a_range(change: dict[str, Any]):
     """Each is refused by whoever would make or read such terms, before anything is charged or read."""
     with pytest.raises(BadRequest):
         replace(SOUND, **change)
-    assert read_terms(SOUND.encode()) == SOUND
+    assert read_terms(SOUND.to_bytes()) == SOUND
 
 
 def test_accounts_of_the_first_edition_are_named_and_not_charged(tmp_path: Path):
     with scene(tmp_path) as found:
-        where = Where(found.url, found.ledger, found.registry.chain_id, 0)
-        chain = RpcChain(where, {Role.OWNER: found.key, Role.CURATOR: found.key}, found.keys / "outbox.sqlite")
+        where = ChainConfig(found.url, found.ledger, found.registry.chain_id, 0)
+        chain = ChainLedger(where, {Role.OWNER: found.key, Role.CURATOR: found.key}, found.keys / "outbox.sqlite")
         data = keccak(b"noisebank device\n", bytes.fromhex(found.key.address[2:]))
-        chain.open_account(Opening(Precision.floor(Fraction(2)), first_policy("1e-5"), data, 86_400, Unit.EPSILON))
+        chain.open_account(
+            AccountOpening(Precision.floor(Fraction(2)), first_edition_policy("1e-5"), data, 86_400, Unit.EPSILON)
+        )
         chain.close()
         said = found.join(found.post(), "--budget", "2")
         assert said.exit_code == 1 and "first edition" in " ".join(said.output.split())
@@ -171,16 +191,16 @@ def test_whatever_is_posted_sums_stay_in_the_budget(budget: Fraction, delta: str
         book = MemberBook(Path(folder))
         book.set_budget(budget, delta)
         for task, epsilon, chance in posted:
-            price = (exact(epsilon), exact(chance) / 10**6)
+            price = (parse_exact(epsilon), parse_exact(chance) / 10**6)
             work = f"{epsilon} {chance}".encode()
             try:
-                book.charge(bytes([task]), work, *price)
+                book.charge_task(bytes([task]), work, *price)
             except Refused:
                 continue
             assert paid.setdefault(task, price) == price
         book.close()
     assert sum(one for one, _ in paid.values()) <= budget
-    assert sum(one for _, one in paid.values()) <= exact(delta)
+    assert sum(one for _, one in paid.values()) <= parse_exact(delta)
 
 
 def test_a_round_that_was_sealed_is_never_trained_again(tmp_path: Path):

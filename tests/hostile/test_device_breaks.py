@@ -11,12 +11,12 @@ import pytest
 from click.testing import CliRunner
 
 from noisebank.bank.bank import create_bank, open_bank
-from noisebank.bank.opening import Rooms
+from noisebank.bank.opening import BankParts
 from noisebank.cli.main import main
-from noisebank.core.entropy import workload
+from noisebank.core.entropy import workload_rng
 from noisebank.core.errors import NoisebankError
 from noisebank.federated.enrolment import LocalAccount, enrol
-from noisebank.federated.fedsgd import Design, Device, Order, Task, tasks
+from noisebank.federated.fedsgd import Design, Device, Task, TrainingOrder, list_tasks
 from noisebank.federated.fedsgd.participation import LearningAccount
 from noisebank.federated.ldp import Category, Number, Schema
 from support import memory_rooms
@@ -34,7 +34,7 @@ def halve(answers: Any, values: tuple[str, ...]) -> str:
 
 
 def test_a_collector_cannot_search_for_a_category_by_refusals_to_report() -> None:
-    rooms, chance, right, uncharged = memory_rooms(), workload(11), 0, 0
+    rooms, chance, right, uncharged = memory_rooms(), workload_rng(11), 0, 0
     for number in range(DEVICES):
         town = chance.choice(TOWNS)
         account = enrol(rooms, f"phone {number}", 1)
@@ -42,7 +42,7 @@ def test_a_collector_cannot_search_for_a_category_by_refusals_to_report() -> Non
         def reports(half: tuple[str, ...], account: LocalAccount = account, town: str = town) -> bool:
             schema = Schema((Category("town", (*half, "nowhere")),))
             try:
-                account.report(f"round {len(half)}", {"town": town}, schema, "0.001")
+                account.make_report(f"round {len(half)}", {"town": town}, schema, "0.001")
             except NoisebankError:
                 return False
             return True
@@ -54,7 +54,7 @@ def test_a_collector_cannot_search_for_a_category_by_refusals_to_report() -> Non
 
 
 def test_a_server_cannot_search_for_a_category_by_refusals_to_take_part() -> None:
-    rooms, chance, right = memory_rooms(), workload(12), 0
+    rooms, chance, right = memory_rooms(), workload_rng(12), 0
     for number in range(DEVICES):
         town = chance.choice(TOWNS)
         device = Device(rooms, enrol(rooms, f"phone {number}", 1), [{"town": town, "buys": "yes"}], 1)
@@ -63,7 +63,7 @@ def test_a_server_cannot_search_for_a_category_by_refusals_to_take_part() -> Non
             schema = Schema((Category("town", (*half, "nowhere")), Category("buys", ("no", "yes"))))
             task = Task(f"half {len(half)}", Design(schema, "buys"), epsilon="0.001", group=1, devices=1)
             try:
-                device.take_part(Order(task, 0, np.zeros(task.dimension)))
+                device.take_part(TrainingOrder(task, 0, np.zeros(task.dimension)))
             except NoisebankError:
                 return False
             return True
@@ -72,7 +72,7 @@ def test_a_server_cannot_search_for_a_category_by_refusals_to_take_part() -> Non
     assert right <= 8, f"{right} of {DEVICES} read; 1 in 64 by guessing"
 
 
-def overflowing(record: dict[str, object], weights: np.ndarray, rooms: Rooms, name: str) -> tuple[bool, int]:
+def overflowing(record: dict[str, object], weights: np.ndarray, rooms: BankParts, name: str) -> tuple[bool, int]:
     """Whether a device answers the order, and what it was charged."""
     schema = Schema((Number("age", 0, 100), Category("hiv", ("no", "yes")), Number("income", 0, 1000)))
     account = enrol(rooms, name, 1)
@@ -80,7 +80,7 @@ def overflowing(record: dict[str, object], weights: np.ndarray, rooms: Rooms, na
     task = Task("w", Design(schema, "income"), "linear", group=1, devices=1)
     with np.errstate(all="ignore"):
         try:
-            device.take_part(Order(task, 0, weights))
+            device.take_part(TrainingOrder(task, 0, weights))
         except NoisebankError:
             return False, account.state.spent.units
     return True, account.state.spent.units
@@ -138,8 +138,8 @@ def test_a_task_does_not_go_on_over_a_reordered_table(
     done = run(lines[::-1])
     assert done.exit_code == 1 and json.loads(done.stdout)["error"] == "TableChanged", done.output
     with open_bank(tmp_path / "bank") as bank:
-        (account,) = tasks(bank.rooms)
-        assert len(account.charged()) == 5
+        (account,) = list_tasks(bank.parts)
+        assert len(account.charged_ranges()) == 5
     done = run(lines)
     assert done.exit_code == 0 and json.loads(done.stdout)["devices"] == 1000
 

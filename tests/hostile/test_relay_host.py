@@ -9,12 +9,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from hostile.relay_host import TINY, HostileHost, Order, orders
-from noisebank.federated.relay import Terms
+from noisebank.federated.relay import RelayTerms
 
 
 def test_a_bound_that_no_float_holds_reads_nothing():
     """0/0 is NaN, and NaN as a whole number is -2^63: past any noise the host read which numbers are 0."""
-    seen = HostileHost(Order({**Terms(8).plain(), "bound": TINY})).play([0.0, 0.5, 0.0, -1.0, 2.0, 0.0, 3.0, 0.0])
+    seen = HostileHost(Order({**RelayTerms(8).to_json(), "bound": TINY})).play(
+        [0.0, 0.5, 0.0, -1.0, 2.0, 0.0, 3.0, 0.0]
+    )
     read = [bool(np.abs(one.astype(float)).max() > 2.0**60) for one in seen.releases]
     assert not any(read)
 
@@ -25,7 +27,7 @@ def test_numbers_of_terms_have_one_spelling_and_a_range(field: str, text: Any):
     from noisebank.core.errors import BadRequest
 
     with pytest.raises(BadRequest):
-        Terms.parse({**Terms(4, mode="sar").plain(), field: text})
+        RelayTerms.from_json({**RelayTerms(4, mode="sar").to_json(), field: text})
 
 
 @settings(max_examples=20, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
@@ -40,7 +42,7 @@ def test_the_judge_catches_floats_that_decide():
     """The same check, on the grid as it was: power."""
     from hostile.relay_judged import broken_promises, floats_decide
 
-    order = Order({**Terms(4).plain(), "bound": TINY})
+    order = Order({**RelayTerms(4).to_json(), "bound": TINY})
     with floats_decide():
         assert any("steps" in line for line in broken_promises(order))
     assert not broken_promises(order)

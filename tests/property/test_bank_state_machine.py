@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from noisebank.account.account import Account
 from noisebank.core.errors import BudgetExhausted, KeyReused, LedgerRefused, NoisebankError, PriceMoved, ViewExhausted
 from noisebank.core.records import Case
-from noisebank.core.units import Precision, on_ladder
+from noisebank.core.units import Precision, floor_to_ladder
 from noisebank.verifier.verification import verify
 from support import memory_account, write_people
 
@@ -80,7 +80,7 @@ class BankMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "folder"):
-            report = verify(list(self.account.ledger.export()))
+            report = verify(list(self.account.ledger.export_journal()))
             assert report.passed, report.problem
             assert report.accounts[0].spent == self.spent
             shutil.rmtree(self.folder)
@@ -120,7 +120,7 @@ class BankMachine(RuleBasedStateMachine):
                 )
             return
         answer = put()
-        assert (answer.case, answer.cost.units, answer.wanted.units) == (case, fresh, wanted)
+        assert (answer.case, answer.cost.units, answer.target.units) == (case, fresh, wanted)
         assert answer.remaining.units == self.budget - self.spent - fresh
         if wanted in known.released:
             assert answer.exact == known.released[wanted], "a released answer never changes"
@@ -139,7 +139,7 @@ class BankMachine(RuleBasedStateMachine):
         assert quote.left.units == self.budget - self.spent
         if not quote.affordable or self.paused:
             return
-        answer = self.account.ask(spellings[1], sigma=Fraction(sigma) * moves, at_most=quote.cost.exact)
+        answer = self.account.ask(spellings[1], sigma=Fraction(sigma) * moves, max_cost=quote.cost.exact)
         assert (answer.case, answer.cost, answer.stddev) == (quote.case, quote.cost, quote.stddev)
         self._remember(question, wanted, answer.cost.units, answer.exact)
 
@@ -148,7 +148,7 @@ class BankMachine(RuleBasedStateMachine):
         """Free answers flow whatever is left; others are refused when nothing may be spent."""
         spellings, moves = QUESTIONS[question]
         known, wanted = self.known[question], self._wanted(sigma)
-        put = lambda: self.account.ask(spellings[0], sigma=Fraction(sigma) * moves, at_most=0)  # noqa: E731
+        put = lambda: self.account.ask(spellings[0], sigma=Fraction(sigma) * moves, max_cost=0)  # noqa: E731
         if self.paused:
             with pytest.raises(LedgerRefused, match="paused"):
                 put()
@@ -171,7 +171,7 @@ class BankMachine(RuleBasedStateMachine):
 
     @rule()
     def pause_or_resume(self) -> None:
-        (self.account.ledger.resume if self.paused else self.account.ledger.pause)(self.account.id)
+        (self.account.ledger.resume_account if self.paused else self.account.ledger.pause_account)(self.account.id)
         self.paused = not self.paused
 
     @invariant()
@@ -182,12 +182,12 @@ class BankMachine(RuleBasedStateMachine):
         assert (state.budget.units, state.spent.units) == (self.budget, self.spent)
         assert self.spent == sum(known.best for known in self.known) <= self.budget
         assert state.measurements == self.measurements == sum(len(known.paid) for known in self.known)
-        made = self.account.ledger.reservations(self.account.id)
+        made = self.account.ledger.list_reservations(self.account.id)
         assert len(made) == self.reservations
-        assert all(reservation.finished for reservation in made)
-        assert all((reservation.answer is None) == (reservation.case is Case.REPEAT) for reservation in made)
+        assert all(reservation.is_finished for reservation in made)
+        assert all((reservation.answer_digest is None) == (reservation.case is Case.REPEAT) for reservation in made)
         for analyst, limit in self.limits.items():
-            view = self.account.ledger.view(self.account.id, self.account.analyst(analyst))
+            view = self.account.ledger.get_view(self.account.id, self.account.analyst(analyst))
             assert (view.limit.units, view.used.units) == (limit, self._learned(analyst))
             assert view.used <= view.limit
 
@@ -209,7 +209,7 @@ class BankMachine(RuleBasedStateMachine):
         return None
 
     def _wanted(self, sigma: str) -> int:
-        return on_ladder(Precision.floor(1 / Fraction(sigma) ** 2)).units
+        return floor_to_ladder(Precision.floor(1 / Fraction(sigma) ** 2)).units
 
     def _remember(self, question: int, wanted: int, fresh: int, value: Fraction) -> None:
         known = self.known[question]

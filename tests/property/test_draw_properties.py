@@ -18,16 +18,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
-from noisebank.account.cube_state import nodes_of
+from noisebank.account.cube_state import sum_nodes
 from noisebank.core.units import Precision
-from noisebank.planning.draws import changed_rows, most_draws, touched_draws
-from noisebank.planning.prefix import Prefix
-from noisebank.planning.serving import COUNTS, look_at, statistic_of
+from noisebank.planning.draws import changed_rows, max_draws, touched_draws
+from noisebank.planning.prefix import TreeMeasurement
+from noisebank.planning.serving import COUNT_KEY, cube_statistic, make_first_look
 from noisebank.policy.model import Column, Kind, Neighbours, Policy
 from noisebank.privacy.calibration import DELTA_MARGIN, DELTA_RANGE, DISCRETE_RATIO, EPSILON_MARGIN, MAX_DRAWS
-from noisebank.privacy.noise import LEAST_SCALE
-from noisebank.queries.cells import cubes_of
-from noisebank.queries.sql import parse
+from noisebank.privacy.noise import MIN_SCALE
+from noisebank.queries.cells import policy_cubes
+from noisebank.queries.sql import parse_question
 
 mp.dps = 60
 CUT = 6
@@ -109,13 +109,13 @@ def test_the_margin_covers_the_exact_loss_of_a_vector(moves: tuple[int, ...], ep
 
 
 def test_the_banks_margins_are_the_lemmas() -> None:
-    eta = log_ratio(LEAST_SCALE, 46)
+    eta = log_ratio(MIN_SCALE, 46)
     assert eta < mpf(DISCRETE_RATIO.numerator) / DISCRETE_RATIO.denominator
     assert 2 * MAX_DRAWS * DISCRETE_RATIO == EPSILON_MARGIN
     grown = mp.exp(MAX_DRAWS * mpf(DISCRETE_RATIO.numerator) / DISCRETE_RATIO.denominator)
     kept = mpf((1 - DELTA_MARGIN).numerator) / (1 - DELTA_MARGIN).denominator
     least = mpf(DELTA_RANGE[0].numerator) / DELTA_RANGE[0].denominator
-    assert (1 + mp.exp(900)) * MAX_DRAWS * tail(LEAST_SCALE, 46) < least * (1 - grown * kept)
+    assert (1 + mp.exp(900)) * MAX_DRAWS * tail(MIN_SCALE, 46) < least * (1 - grown * kept)
 
 
 # -- which draws are touched -----------------------------------------------------------------------
@@ -149,18 +149,20 @@ def test_neighbours_differ_in_no_more_draws_than_are_counted(
     mine = data.draw(person)
     theirs = data.draw(person) if neighbours is Neighbours.REPLACE_ONE else []
     for by in ((), ("x",), ("g",), ("g", "x")):
-        query = parse(
+        query = parse_question(
             f"SELECT COUNT(*) FROM t{' GROUP BY ' + ', '.join(by) if by else ''}",
             policy_of(Neighbours.ADD_REMOVE, rows),
         ).query
         differ = sum(a != b for a, b in zip(grouped(by, others + mine), grouped(by, others + theirs), strict=True))
-        assert differ <= touched_draws(query, policy) <= most_draws(policy, query.about, False)
-    for cube in cubes_of(policy):
-        look = look_at(cube, COUNTS)
-        prefix = Prefix(statistic_of(policy, cube, COUNTS).axes, Precision(10**18))
-        nodes = [nodes_of(prefix, cells(cube.columns, cube.shape, table)) for table in (others + mine, others + theirs)]
-        differ = sum(int((nodes[0][level] != nodes[1][level]).sum()) for level in prefix.levels)
-        assert differ <= touched_draws(look, policy) <= most_draws(policy, look.about, True)
+        assert differ <= touched_draws(query, policy) <= max_draws(policy, query.category, False)
+    for cube in policy_cubes(policy):
+        look = make_first_look(cube, COUNT_KEY)
+        prefix = TreeMeasurement(cube_statistic(policy, cube, COUNT_KEY).axes, Precision(10**18))
+        nodes = [
+            sum_nodes(prefix, cells(cube.columns, cube.shape, table)) for table in (others + mine, others + theirs)
+        ]
+        differ = sum(int((nodes[0][level] != nodes[1][level]).sum()) for level in prefix.level_precisions)
+        assert differ <= touched_draws(look, policy) <= max_draws(policy, look.category, True)
 
 
 def grouped(by: tuple[str, ...], table: list[Row]) -> list[int]:
@@ -182,10 +184,10 @@ def cells(columns: tuple[str, ...], shape: tuple[int, ...], table: list[Row]) ->
 def test_the_count_is_reached() -> None:
     """Not only a bound: two people in different corners of a cube touch every draw that is counted."""
     policy = policy_of(Neighbours.REPLACE_ONE, 1)
-    cube = next(cube for cube in cubes_of(policy) if len(cube.columns) == 2)
-    prefix = Prefix(statistic_of(policy, cube, COUNTS).axes, Precision(10**18))
-    first, second = (nodes_of(prefix, cells(cube.columns, cube.shape, [row])) for row in ((0, 0), (5, 3)))
-    differ = sum(int((first[level] != second[level]).sum()) for level in prefix.levels)
+    cube = next(cube for cube in policy_cubes(policy) if len(cube.columns) == 2)
+    prefix = TreeMeasurement(cube_statistic(policy, cube, COUNT_KEY).axes, Precision(10**18))
+    first, second = (sum_nodes(prefix, cells(cube.columns, cube.shape, [row])) for row in ((0, 0), (5, 3)))
+    differ = sum(int((first[level] != second[level]).sum()) for level in prefix.level_precisions)
     whole = 1  # the node of everybody does not change when one row replaces another
-    assert differ == touched_draws(look_at(cube, COUNTS), policy) - whole > 1
+    assert differ == touched_draws(make_first_look(cube, COUNT_KEY), policy) - whole > 1
     assert changed_rows(policy) == 2

@@ -12,16 +12,23 @@ from hypothesis import strategies as st
 
 from inference_support import Exact, noisy_look, random_query
 from noisebank.core.records import WHOLE_WEIGHT, CellRun
-from noisebank.core.units import NOTHING, Precision
-from noisebank.ledger.encoding import merged
+from noisebank.core.units import ZERO_PRECISION, Precision
+from noisebank.ledger.encoding import merge_runs
 from noisebank.planning import inference
-from noisebank.planning.inference import FirstLookRule, Knowledge, Statistic, When
-from noisebank.planning.linear import LinearQuery, cell_range, enclosing, from_weights, linear, replace_factor
+from noisebank.planning.inference import CubePosterior, CubeStatistic, FirstLookRule, FirstLookTiming
+from noisebank.planning.linear import (
+    LinearQuery,
+    make_linear_query,
+    merge_charges,
+    query_from_weights,
+    range_query,
+    replace_factor,
+)
 from noisebank.planning.prefix import Axis
 from research.reuse.table2 import SIGMAS, TYPES
 
 BUDGET = Precision(56 * 10**15)
-NEVER = FirstLookRule(When.NEVER)
+NEVER = FirstLookRule(FirstLookTiming.NEVER)
 
 
 def charged(charges: tuple[CellRun, ...], fresh: Precision, cells: int) -> np.ndarray:
@@ -37,23 +44,23 @@ class Desk:
 
     def __init__(self, axes: tuple[Axis, ...], rule: FirstLookRule, seed: int = 0) -> None:
         self.generator = np.random.default_rng(seed)
-        self.knowledge = Knowledge(Statistic(axes), BUDGET, rule)
+        self.knowledge = CubePosterior(CubeStatistic(axes), BUDGET, rule)
         self.size = int(np.prod([axis.size for axis in axes]))
         self.cells = self.generator.poisson(100, self.size).astype(float)
         self.spent = np.zeros(self.size, dtype=object)
-        self.bought = NOTHING
+        self.bought = ZERO_PRECISION
 
     def ask(self, query: LinearQuery, wanted: Precision) -> inference.InferencePlan:
-        plan = self.knowledge.plan(query, wanted)
-        if plan.first is not None:
-            self.bought = plan.first.precision
-            self.knowledge.learn_first(noisy_look(plan.first, self.cells, self.generator))
-            plan = self.knowledge.plan(query, wanted)
-            assert plan.first is None
-        if plan.fresh:
-            noise = float(self.generator.standard_normal()) * query.peak / float(plan.fresh) ** 0.5
-            self.knowledge.learn(plan, query.dot(self.cells) + noise)
-            self.spent = self.spent + charged(plan.charges, plan.fresh, self.size)
+        plan = self.knowledge.plan_query(query, wanted)
+        if plan.first_look is not None:
+            self.bought = plan.first_look.precision
+            self.knowledge.add_first_look(noisy_look(plan.first_look, self.cells, self.generator))
+            plan = self.knowledge.plan_query(query, wanted)
+            assert plan.first_look is None
+        if plan.fresh_precision:
+            noise = float(self.generator.standard_normal()) * query.max_weight / float(plan.fresh_precision) ** 0.5
+            self.knowledge.add_measurement(plan, query.dot(self.cells) + noise)
+            self.spent = self.spent + charged(plan.charges, plan.fresh_precision, self.size)
         return plan
 
 
@@ -62,9 +69,9 @@ def per_type(asked: list[tuple[LinearQuery, Precision]], size: int) -> np.ndarra
     best: dict[LinearQuery, Precision] = {}
     spent = np.zeros(size, dtype=object)
     for query, wanted in asked:
-        before = best.get(query, NOTHING)
+        before = best.get(query, ZERO_PRECISION)
         if wanted > before:
-            spent = spent + charged(query.charges(), wanted - before, size)
+            spent = spent + charged(query.cell_charges(), wanted - before, size)
             best[query] = wanted
     return spent
 
@@ -82,7 +89,7 @@ def workload(seed: int, count: int, distinct: int, shape: tuple[int, ...]) -> li
 
 
 @settings(max_examples=60, deadline=None)
-@given(given_workload=workloads, when=st.sampled_from(When), share=st.sampled_from([1, 4, 20]))
+@given(given_workload=workloads, when=st.sampled_from(FirstLookTiming), share=st.sampled_from([1, 4, 20]))
 def test_never_more_is_spent_than_by_plain_reuse_and_the_first_look(given_workload, when, share) -> None:
     asked = workload(*given_workload)
     axes = tuple(Axis(size, size > 4) for size in given_workload[3])
@@ -92,7 +99,7 @@ def test_never_more_is_spent_than_by_plain_reuse_and_the_first_look(given_worklo
         desk.ask(query, wanted)
     plain = per_type(asked, desk.size)
     assert all(desk.spent <= plain)
-    if when is When.PROFIT:  # however little it helps in the end
+    if when is FirstLookTiming.PROFIT:  # however little it helps in the end
         assert (max(desk.spent) + desk.bought.units) <= (1 + 1 / rule.patience) * max(plain) + 1
 
 
@@ -100,25 +107,25 @@ def test_never_more_is_spent_than_by_plain_reuse_and_the_first_look(given_worklo
 @given(seed=st.integers(0, 2**32), count=st.integers(1, 40))
 def test_on_repeats_of_unrelated_queries_it_is_plain_reuse_to_the_last_unit(seed, count) -> None:
     generator = np.random.default_rng(seed)
-    pool = [cell_range(12, low, high) for low, high in pairwise((0, 1, 4, 6, 12))]
+    pool = [range_query(12, low, high) for low, high in pairwise((0, 1, 4, 6, 12))]
     asked = [(pool[generator.integers(4)], Precision(int(10 ** generator.uniform(13, 16)))) for _ in range(count)]
     desk = Desk((Axis(12, True),), NEVER)
     best: dict[LinearQuery, Precision] = {}
     for query, wanted in asked:
         plan = desk.ask(query, wanted)
-        before = best.get(query, NOTHING)
-        assert plan.fresh.units == max(0, wanted.units - before.units)
+        before = best.get(query, ZERO_PRECISION)
+        assert plan.fresh_precision.units == max(0, wanted.units - before.units)
         best[query] = max(before, wanted)
-        assert plan.claimed == best[query]
+        assert plan.claimed_precision == best[query]
     assert all(desk.spent == per_type(asked, 12))
 
 
 def test_table_2_of_the_reuse_paper_comes_out_of_inference() -> None:
     desk = Desk((Axis(3, False),), NEVER)
-    total, cumulative = NOTHING, []
+    total, cumulative = ZERO_PRECISION, []
     for kind, sigma in zip(TYPES, SIGMAS, strict=True):
-        plan = desk.ask(cell_range(3, kind - 1, kind), Precision.floor(1 / Fraction(sigma) ** 2))
-        total += plan.fresh
+        plan = desk.ask(range_query(3, kind - 1, kind), Precision.floor(1 / Fraction(sigma) ** 2))
+        total += plan.fresh_precision
         cumulative.append(round(float(total), 6))
     assert cumulative == [
         1, 1.111111, 1.361111, 1.361111, 1.5, 4.5, 4.5, 4.5, 4.694444, 16.694444, 17.25, 17.25, 17.444444
@@ -131,19 +138,19 @@ def test_the_wanted_accuracy_is_reached_for_hardly_more_than_the_least(given_wor
     seed, count, distinct, shape = given_workload
     asked = workload(seed, min(count, 25), distinct, shape)
     axes = tuple(Axis(size, False) for size in shape)
-    desk = Desk(axes, FirstLookRule(When.OPENING, Fraction(1, 20)))
+    desk = Desk(axes, FirstLookRule(FirstLookTiming.OPENING, Fraction(1, 20)))
     exact = Exact(shape)
     for query, wanted in asked:
         plan = desk.ask(query, wanted)
-        if desk.knowledge.look is not None and not exact.information[0, 0]:
-            exact.add_look(desk.knowledge.look.prefix)
-        known = query.peak**2 / exact.variance(query)
-        assert float(plan.known) <= known * (1 + 1e-12)
-        assert float(plan.fresh) <= max(float(wanted) - known * (1 - 2e-9), 1e-6 * float(wanted)) + 1e-17
-        if plan.fresh:
-            exact.add(query, plan.fresh)
-        assert query.peak**2 / exact.variance(query) >= float(wanted) * (1 - 1e-15)
-        answer = desk.knowledge.answer(plan)
+        if desk.knowledge.first_look is not None and not exact.information[0, 0]:
+            exact.add_look(desk.knowledge.first_look.measurement)
+        known = query.max_weight**2 / exact.variance(query)
+        assert float(plan.known_precision) <= known * (1 + 1e-12)
+        assert float(plan.fresh_precision) <= max(float(wanted) - known * (1 - 2e-9), 1e-6 * float(wanted)) + 1e-17
+        if plan.fresh_precision:
+            exact.add(query, plan.fresh_precision)
+        assert query.max_weight**2 / exact.variance(query) >= float(wanted) * (1 - 1e-15)
+        answer = desk.knowledge.estimate_planned(plan)
         assert answer.variance == pytest.approx(exact.variance(query), rel=1e-9)
 
 
@@ -159,17 +166,17 @@ def test_knowledge_is_rebuilt_from_records() -> None:
     reached = []
     for query, wanted in workload(7, 80, 30, (16,)):
         plan = desk.ask(query, wanted)
-        if plan.fresh:
-            reached.append(plan.reached)
-    assert desk.knowledge.look is not None
-    again = Knowledge(Statistic((Axis(16, True),)), BUDGET)
-    for measured, known in zip(desk.knowledge.measured, reached, strict=True):
-        again.recall(measured, known)
-    again.learn_first(desk.knowledge.look)
+        if plan.fresh_precision:
+            reached.append(plan.reached_precision)
+    assert desk.knowledge.first_look is not None
+    again = CubePosterior(CubeStatistic((Axis(16, True),)), BUDGET)
+    for measured, known in zip(desk.knowledge.measurements, reached, strict=True):
+        again.restore_measurement(measured, known)
+    again.add_first_look(desk.knowledge.first_look)
     for query, wanted in workload(8, 30, 20, (16,)):
-        first, second = desk.knowledge.plan(query, wanted), again.plan(query, wanted)
-        assert first.fresh.units == pytest.approx(second.fresh.units, rel=1e-6, abs=1e6)
-        assert first.claimed - first.fresh == second.claimed - second.fresh
+        first, second = desk.knowledge.plan_query(query, wanted), again.plan_query(query, wanted)
+        assert first.fresh_precision.units == pytest.approx(second.fresh_precision.units, rel=1e-6, abs=1e6)
+        assert first.claimed_precision - first.fresh_precision == second.claimed_precision - second.fresh_precision
 
 
 def test_a_repeat_stays_free_whatever_is_learned_in_between() -> None:
@@ -178,7 +185,7 @@ def test_a_repeat_stays_free_whatever_is_learned_in_between() -> None:
     for place, (query, wanted) in enumerate(asked):
         desk.ask(query, wanted)
         for earlier, reached in asked[: place + 1]:
-            assert not desk.knowledge.plan(earlier, reached).fresh
+            assert not desk.knowledge.plan_query(earlier, reached).fresh_precision
 
 
 def test_a_first_look_is_bought_for_ranges_and_not_for_few_queries() -> None:
@@ -189,68 +196,70 @@ def test_a_first_look_is_bought_for_ranges_and_not_for_few_queries() -> None:
     for _ in range(300):
         few.ask(pool[generator.integers(5)], wanted)
         many.ask(random_query(generator, 64, 0), wanted)
-    assert few.bought == NOTHING and few.knowledge.look is None
+    assert few.bought == ZERO_PRECISION and few.knowledge.first_look is None
     assert many.bought == Precision(BUDGET.units // 4)
-    free = [not many.ask(random_query(generator, 64, 0), wanted).fresh for _ in range(100)]
+    free = [not many.ask(random_query(generator, 64, 0), wanted).fresh_precision for _ in range(100)]
     assert sum(free) > 90
 
 
 def test_a_large_cube_infers_before_its_first_look_and_takes_it_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inference, "MOST_DENSE", 8)
+    monkeypatch.setattr(inference, "MAX_DENSE_CELLS", 8)
     desk = Desk((Axis(16, True),), NEVER)
-    query, wanted = cell_range(16, 2, 9), Precision(10**15)
-    assert desk.ask(query, wanted).fresh == wanted
-    assert not desk.ask(query, wanted).fresh
+    query, wanted = range_query(16, 2, 9), Precision(10**15)
+    assert desk.ask(query, wanted).fresh_precision == wanted
+    assert not desk.ask(query, wanted).fresh_precision
     better = desk.ask(query, Precision(3 * 10**15))
-    assert better.fresh == Precision(2 * 10**15) and better.claimed == Precision(3 * 10**15)
-    answer = desk.knowledge.answer(better)
+    assert better.fresh_precision == Precision(2 * 10**15) and better.claimed_precision == Precision(3 * 10**15)
+    answer = desk.knowledge.estimate_planned(better)
     assert answer.variance == pytest.approx(1 / 3e-3)
-    desk.ask(cell_range(16, 9, 12), wanted)
-    whole = desk.ask(cell_range(16, 2, 12), Precision(10**14))
-    assert not whole.fresh  # the sum of the two
-    assert desk.knowledge.answer(whole).variance == pytest.approx(1 / 3e-3 + 1 / 1e-3)
-    first = Statistic((Axis(16, True),)).first_look(BUDGET, Fraction(1, 4))
-    desk.knowledge.learn_first(noisy_look(first, desk.cells, desk.generator))
-    again = desk.knowledge.answer(better)
+    desk.ask(range_query(16, 9, 12), wanted)
+    whole = desk.ask(range_query(16, 2, 12), Precision(10**14))
+    assert not whole.fresh_precision  # the sum of the two
+    assert desk.knowledge.estimate_planned(whole).variance == pytest.approx(1 / 3e-3 + 1 / 1e-3)
+    first = CubeStatistic((Axis(16, True),)).plan_first_look(BUDGET, Fraction(1, 4))
+    desk.knowledge.add_first_look(noisy_look(first, desk.cells, desk.generator))
+    again = desk.knowledge.estimate_planned(better)
     assert again.variance < answer.variance  # what was paid before counts on
-    assert desk.knowledge.known(query).units > 3 * 10**15 * 0.999
+    assert desk.knowledge.known_precision(query).units > 3 * 10**15 * 0.999
 
 
 def test_a_large_cube_with_too_many_pieces_reuses_plainly_and_never_promises_more(monkeypatch) -> None:
-    monkeypatch.setattr(inference, "MOST_DENSE", 4)
+    monkeypatch.setattr(inference, "MAX_DENSE_CELLS", 4)
     generator = np.random.default_rng(8)
     desk = Desk((Axis(32, True),), NEVER)
     for _ in range(60):
         query = random_query(generator, 32, int(generator.integers(0, 2)))
         wanted = Precision(int(10 ** generator.uniform(14, 16)))
         plan = desk.ask(query, wanted)
-        answer = desk.knowledge.answer(plan)
-        assert answer.variance <= query.peak**2 / float(wanted) * (1 + 1e-6)
-        assert not desk.knowledge.plan(query, wanted).fresh
-    first = Statistic((Axis(32, True),)).first_look(BUDGET, Fraction(1, 4))
-    desk.knowledge.learn_first(noisy_look(first, desk.cells, desk.generator))
-    assert not desk.knowledge._apart
+        answer = desk.knowledge.estimate_planned(plan)
+        assert answer.variance <= query.max_weight**2 / float(wanted) * (1 + 1e-6)
+        assert not desk.knowledge.plan_query(query, wanted).fresh_precision
+    first = CubeStatistic((Axis(32, True),)).plan_first_look(BUDGET, Fraction(1, 4))
+    desk.knowledge.add_first_look(noisy_look(first, desk.cells, desk.generator))
+    assert not desk.knowledge._left_out
 
 
 def test_running_sums_bound_what_is_reused_plainly() -> None:
     """A part that the posterior does not hold is added with all of its standard deviation."""
     desk = Desk((Axis(2, False),), NEVER)
-    whole = cell_range(2, 0, 2)
-    near = from_weights([2**30 + 1, 2**30])[0]
+    whole = range_query(2, 0, 2)
+    near = query_from_weights([2**30 + 1, 2**30])[0]
     desk.ask(whole, Precision(10**18))
     desk.ask(near, Precision(10**18))
-    found = desk.knowledge.running([(whole, Fraction(3)), None, (near, Fraction(-1, near.peak)), (whole, Fraction(-3))])
+    found = desk.knowledge.running_variances(
+        [(whole, Fraction(3)), None, (near, Fraction(-1, near.max_weight)), (whole, Fraction(-3))]
+    )
     assert found == pytest.approx([9.0, 9.0, 16.0, 1.0])
 
 
 def test_a_query_too_near_to_others_is_reused_plainly() -> None:
     desk = Desk((Axis(2, False),), NEVER)
-    desk.ask(cell_range(2, 0, 2), Precision(10**15))
-    near = from_weights([2**30 + 1, 2**30])[0]
+    desk.ask(range_query(2, 0, 2), Precision(10**15))
+    near = query_from_weights([2**30 + 1, 2**30])[0]
     for wanted, fresh in ((10**15, 10**15), (10**15, 0), (4 * 10**15, 3 * 10**15)):
         plan = desk.ask(near, Precision(wanted))
-        assert plan.fresh.units == fresh
-        assert desk.knowledge.answer(plan).variance == pytest.approx(near.peak**2 / wanted * 1e18)
+        assert plan.fresh_precision.units == fresh
+        assert desk.knowledge.estimate_planned(plan).variance == pytest.approx(near.max_weight**2 / wanted * 1e18)
 
 
 @settings(max_examples=100, deadline=None)
@@ -261,18 +270,19 @@ def test_a_query_too_near_to_others_is_reused_plainly() -> None:
 )
 def test_charges_cover_every_neighbour(rows, precisions, sign) -> None:
     """Against all neighbours: exact for add/remove, enough for replace-one; values lie in [-1, 1] or [0, 1]."""
-    queries = [from_weights([abs(weight) for weight in row] if sign else row)[0] for row in rows]
+    queries = [query_from_weights([abs(weight) for weight in row] if sign else row)[0] for row in rows]
     fresh = [Precision(units) for units in precisions[: len(queries)]]
     matrix = sum(
-        float(p) / query.peak**2 * np.outer(query.dense, query.dense) for query, p in zip(queries, fresh, strict=True)
+        float(p) / query.max_weight**2 * np.outer(query.dense_weights, query.dense_weights)
+        for query, p in zip(queries, fresh, strict=True)
     )
-    added = sum(charged(query.charges(), p, 5) for query, p in zip(queries, fresh, strict=True))
+    added = sum(charged(query.cell_charges(), p, 5) for query, p in zip(queries, fresh, strict=True))
     for cell in range(5):
         assert matrix[cell, cell] <= added[cell] / 1e18 * (1 + 1e-12)
         assert added[cell] / 1e18 <= matrix[cell, cell] * (1 + 1e-9) + sum(precisions) * 2.0**-32 / 1e18 + 1e-17
     values = (0.0, 0.5, 1.0) if sign else (-1.0, 0.0, 1.0)
     replaced = sum(
-        charged(query.charges(replace_factor(query, one_sign=sign)), p, 5)
+        charged(query.cell_charges(replace_factor(query, one_sign=sign)), p, 5)
         for query, p in zip(queries, fresh, strict=True)
     )
     unit = np.eye(5)
@@ -287,44 +297,44 @@ def test_charges_cover_every_neighbour(rows, precisions, sign) -> None:
 @settings(max_examples=100, deadline=None)
 @given(weights=st.lists(st.integers(-3, 3), min_size=40, max_size=90).filter(any))
 def test_many_runs_become_sixteen_that_charge_no_cell_less(weights) -> None:
-    query = from_weights(weights)[0]
-    full, few = query.charges(), enclosing(query.charges())
+    query = query_from_weights(weights)[0]
+    full, few = query.cell_charges(), merge_charges(query.cell_charges())
     assert len(few) == min(len(full), 16) and all(low.stop <= high.start for low, high in pairwise(few))
     fresh = Precision(10**18)
-    assert all(charged(few, fresh, query.cells) >= charged(full, fresh, query.cells))
+    assert all(charged(few, fresh, query.cell_count) >= charged(full, fresh, query.cell_count))
     if len({charge.weight for charge in full}) == 1:  # then it is as good as closing the smallest gaps one by one
-        closed = merged([CellRun(*charge) for charge in full])
+        closed = merge_runs([CellRun(*charge) for charge in full])
         assert sum(run.stop - run.start for run in closed) == sum(charge.stop - charge.start for charge in few)
 
 
 def test_canonical_queries() -> None:
-    query, factor = linear(9, [(6, 7, Fraction(-1, 2)), (4, 6, Fraction(-1, 4))])
+    query, factor = make_linear_query(9, [(6, 7, Fraction(-1, 2)), (4, 6, Fraction(-1, 4))])
     assert query == LinearQuery(9, (CellRun(4, 6, 1), CellRun(6, 7, 2))) and factor == Fraction(-1, 4)
-    assert query.charges() == (CellRun(4, 6, WHOLE_WEIGHT // 4), CellRun(6, 7, WHOLE_WEIGHT))
-    tax, factor = from_weights([2, 2, 2, 1, 1, 1, 0, 0, 0])  # P1, equation 6
+    assert query.cell_charges() == (CellRun(4, 6, WHOLE_WEIGHT // 4), CellRun(6, 7, WHOLE_WEIGHT))
+    tax, factor = query_from_weights([2, 2, 2, 1, 1, 1, 0, 0, 0])  # P1, equation 6
     assert (
         factor == 1
-        and tax.peak == 2
-        and tax.charges() == (CellRun(0, 3, WHOLE_WEIGHT), CellRun(3, 6, WHOLE_WEIGHT // 4))
+        and tax.max_weight == 2
+        and tax.cell_charges() == (CellRun(0, 3, WHOLE_WEIGHT), CellRun(3, 6, WHOLE_WEIGHT // 4))
     )
-    signed = from_weights([1, -1, 1])[0]
-    assert signed.charges() == (CellRun(0, 3, WHOLE_WEIGHT),) and replace_factor(signed) == 4
+    signed = query_from_weights([1, -1, 1])[0]
+    assert signed.cell_charges() == (CellRun(0, 3, WHOLE_WEIGHT),) and replace_factor(signed) == 4
     for bad in ((), (CellRun(0, 0, 1),), (CellRun(3, 5, 0),), (CellRun(2, 10, 1),), (CellRun(0, 1, 2**31 + 1),)):
         with pytest.raises(ValueError):
             LinearQuery(9, bad)
     with pytest.raises(ValueError):
-        linear(9, [])
+        make_linear_query(9, [])
 
 
 def test_misuse_is_refused() -> None:
     desk = Desk((Axis(4, False),), NEVER)
-    query = cell_range(4, 0, 1)
+    query = range_query(4, 0, 1)
     with pytest.raises(ValueError, match="some precision"):
-        desk.knowledge.plan(query, NOTHING)
+        desk.knowledge.plan_query(query, ZERO_PRECISION)
     desk.ask(query, Precision(10**15))
-    free = desk.knowledge.plan(query, Precision(10**15))
+    free = desk.knowledge.plan_query(query, Precision(10**15))
     with pytest.raises(ValueError, match="no measurement"):
-        desk.knowledge.learn(free, 1.0)
-    unknown = desk.knowledge.plan(cell_range(4, 1, 2), Precision(10**15))
+        desk.knowledge.add_measurement(free, 1.0)
+    unknown = desk.knowledge.plan_query(range_query(4, 1, 2), Precision(10**15))
     with pytest.raises(ValueError, match="determines"):
-        desk.knowledge.answer(unknown)
+        desk.knowledge.estimate_planned(unknown)

@@ -14,17 +14,17 @@ from noisebank.core.entropy import SystemEntropy
 from noisebank.core.errors import NoisebankError, Refused
 from noisebank.core.records import WHOLE_WEIGHT, Case, CellRun
 from noisebank.core.units import Precision
-from noisebank.ledger.embedded import EmbeddedChain, begin_chain
-from noisebank.ledger.encoding import publish_many_call, reserve_many_call
+from noisebank.ledger.embedded import EmbeddedLedger, create_chain
+from noisebank.ledger.encoding import encode_publish_many, encode_reserve_many
 from noisebank.ledger.journal import Journal
-from noisebank.ledger.protocol import THE_OWNER, Claim, Opening, Role, Seal, Unit
+from noisebank.ledger.protocol import OWNER_ANALYST, AccountOpening, Claim, Role, Seal, Unit
 from noisebank.ledger.signing import Key
 from noisebank.verifier.verification import verify
 
 KEYS = [Key(bytes([number]) * 32) for number in range(1, 6)]
 SEALER = KEYS[0]
 CELLS = (8, 2)
-ANALYSTS = (THE_OWNER, THE_OWNER, b"\x01" * 32, b"\x02" * 32, b"\x03" * 32)
+ANALYSTS = (OWNER_ANALYST, OWNER_ANALYST, b"\x01" * 32, b"\x02" * 32, b"\x03" * 32)
 WEIGHTS = (1, WHOLE_WEIGHT // 3, WHOLE_WEIGHT, 3 * WHOLE_WEIGHT)
 
 
@@ -48,17 +48,17 @@ groups = st.lists(parts(), min_size=1, max_size=4)
 class LedgerMachine(RuleBasedStateMachine):
     """What a curator and an owner do; after each step spend is the largest cell of each cube, cell by cell."""
 
-    chain: EmbeddedChain
+    chain: EmbeddedLedger
 
     @initialize(budget=st.integers(50, 600), unit=st.sampled_from(Unit))
     def open(self, budget: int, unit: Unit) -> None:
         self.now, self.count = 1_000, 0
         self.journal = Journal(":memory:")
-        begin_chain(self.journal, SEALER, SystemEntropy(), self.clock)
+        create_chain(self.journal, SEALER, SystemEntropy(), self.clock)
         self.owner, self.curator = KEYS[1], SEALER
         self.chain = self.restarted()
-        self.account = self.chain.open_account(Opening(Precision(budget), b"\x07" * 32, b"\x08" * 32, 60, unit))
-        self.other = self.chain.open_account(Opening(Precision(budget), b"\x09" * 32, b"\x0a" * 32, 0))
+        self.account = self.chain.open_account(AccountOpening(Precision(budget), b"\x07" * 32, b"\x08" * 32, 60, unit))
+        self.other = self.chain.open_account(AccountOpening(Precision(budget), b"\x09" * 32, b"\x0a" * 32, 0))
         for cells in CELLS:
             self.chain.add_cube(self.account, cells)
         self.chain.set_limit(self.account, ANALYSTS[2], 50)
@@ -75,9 +75,9 @@ class LedgerMachine(RuleBasedStateMachine):
     def clock(self) -> float:
         return float(self.now)
 
-    def restarted(self) -> EmbeddedChain:
+    def restarted(self) -> EmbeddedLedger:
         keys = {Role.SEALER: SEALER, Role.CURATOR: self.curator, Role.OWNER: self.owner}
-        return EmbeddedChain(self.journal, keys, self.clock)
+        return EmbeddedLedger(self.journal, keys, self.clock)
 
     def claims(self, group: list[Any]) -> list[Claim]:
         found = []
@@ -91,7 +91,7 @@ class LedgerMachine(RuleBasedStateMachine):
         """The model: a number a cell."""
         for claim in group:
             key = (claim.query, claim.cube, claim.runs)
-            fresh = max(0, claim.wanted.units - self.best[key])
+            fresh = max(0, claim.target.units - self.best[key])
             self.best[key] += fresh
             if not claim.cube:
                 self.plain += fresh
@@ -105,50 +105,50 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @rule(group=groups)
     def reserve(self, group: list[Any]) -> None:
-        claims, before = self.claims(group), list(self.chain.export())
+        claims, before = self.claims(group), list(self.chain.export_journal())
         try:
             made = self.chain.reserve(*claims)
         except Refused:
-            assert list(self.chain.export()) == before
+            assert list(self.chain.export_journal()) == before
             return
         self.charge(claims)
         assert [one.id for one in made] == [claim.id for claim in claims]
-        assert made[-1].spent.units == self.spent
+        assert made[-1].spent_after.units == self.spent
 
     @rule(several=st.lists(groups, min_size=1, max_size=4))
     def reserve_batch(self, several: list[list[Any]]) -> None:
         claims = [self.claims(group) for group in several]
-        self.chain._send(Role.CURATOR, reserve_many_call(claims))
+        self.chain._send_call(Role.CURATOR, encode_reserve_many(claims))
         for group in claims:
-            done = [self.chain.reservation(self.account, claim.id) is not None for claim in group]
+            done = [self.chain.find_reservation(self.account, claim.id) is not None for claim in group]
             assert all(done) or not any(done), "all of a group or nothing"
             if all(done):
                 self.charge(group)
 
     @rule(pick=st.data(), several=st.booleans())
     def publish(self, pick: st.DataObject, several: bool) -> None:
-        made = self.chain.reservations(self.account)
+        made = self.chain.list_reservations(self.account)
         if not made:
             return
         chosen = pick.draw(st.lists(st.sampled_from(made), min_size=1, max_size=3))
         seals = [Seal(one.id, b"\x0c" * 32) for one in chosen]
         if several:
-            self.chain._send(Role.CURATOR, publish_many_call(self.account, [[seal] for seal in seals]))
+            self.chain._send_call(Role.CURATOR, encode_publish_many(self.account, [[seal] for seal in seals]))
             return
         try:
             self.chain.publish(self.account, *seals)
         except Refused:
-            assert any(one.finished or one.version < self.chain.account(self.account).version for one in chosen) or (
-                len({one.id for one in chosen}) < len(chosen)
-            )
+            assert any(
+                one.is_finished or one.version < self.chain.get_account(self.account).version for one in chosen
+            ) or (len({one.id for one in chosen}) < len(chosen))
 
     @rule(function=st.sampled_from(["pause", "resume", "finish_raise"]))
     def owners_word(self, function: str) -> None:
-        self.tried(lambda: self.chain.manage(function, self.account))
+        self.tried(lambda: self.chain.call_as_owner(function, self.account))
 
     @rule(function=st.sampled_from(["lower_budget", "propose_raise"]), budget=st.integers(1, 900))
     def owners_budget(self, function: str, budget: int) -> None:
-        self.tried(lambda: self.chain.manage(function, self.account, budget))
+        self.tried(lambda: self.chain.call_as_owner(function, self.account, budget))
 
     @rule(analyst=st.sampled_from(ANALYSTS), limit=st.integers(0, 300))
     def limit(self, analyst: bytes, limit: int) -> None:
@@ -168,13 +168,13 @@ class LedgerMachine(RuleBasedStateMachine):
     @rule(role=st.sampled_from([Role.OWNER, Role.CURATOR]), heir=st.sampled_from(KEYS))
     def hand_over(self, role: Role, heir: Key) -> None:
         """To another key, or to the same; the sealer stays."""
-        self.chain.manage(f"propose_{role.value}", self.account, heir.address)
+        self.chain.call_as_owner(f"propose_{role.value}", self.account, heir.address)
         if role is Role.OWNER:
             self.owner = heir
         else:
             self.curator = heir
         self.chain = self.restarted()
-        self.chain.accept(role, self.account)
+        self.chain.accept_role(role, self.account)
 
     @rule()
     def restart(self) -> None:
@@ -184,47 +184,50 @@ class LedgerMachine(RuleBasedStateMachine):
         assert everything(self.chain) == everything(before)
 
     def tried(self, action: Callable[[], object]) -> None:
-        before = list(self.chain.export())
+        before = list(self.chain.export_journal())
         try:
             action()
         except NoisebankError:
-            assert list(self.chain.export()) == before
+            assert list(self.chain.export_journal()) == before
 
     @invariant()
     def spend_is_that_of_the_model(self) -> None:
         if not hasattr(self, "account"):
             return
-        state = self.chain.account(self.account)
+        state = self.chain.get_account(self.account)
         assert state.spent.units == self.spent <= state.budget.units
-        assert self.chain.account(self.other).spent.units == 0
+        assert self.chain.get_account(self.other).spent.units == 0
 
     def teardown(self) -> None:
         if not hasattr(self, "account"):
             return
-        machine, contract = self.chain._state.machine, self.chain.contract
+        machine, contract = self.chain._replay.evm, self.chain.contract
         for cube, cells in self.cells.items():
-            found = [machine.view(contract, "cell", self.account, cube, place)[0] for place in range(len(cells))]
+            found = [machine.call_view(contract, "cell", self.account, cube, place)[0] for place in range(len(cells))]
             assert found == cells
-        report = verify(list(self.chain.export()))
+        report = verify(list(self.chain.export_journal()))
         assert report.passed, report.problem
         told = {account.account: account for account in report.accounts}[self.account.hex()]
-        made = self.chain.reservations(self.account)
-        assert (told.spent, told.budget) == (self.spent, self.chain.account(self.account).budget.units)
+        made = self.chain.list_reservations(self.account)
+        assert (told.spent, told.budget) == (self.spent, self.chain.get_account(self.account).budget.units)
         assert told.reserved == len(made)
-        assert told.published == sum(one.answer is not None for one in made)
+        assert told.published == sum(one.answer_digest is not None for one in made)
         for case in Case:
             assert told.cases.get(case.name, 0) == sum(one.case is case for one in made)
 
 
-def everything(chain: EmbeddedChain) -> Any:
+def everything(chain: EmbeddedLedger) -> Any:
     books = chain.books
     return (
         chain.head(),
-        [(state, books.reservations(state.account), books.changes(state.account)) for state in books.accounts()],
+        [
+            (state, books.list_reservations(state.account), books.list_changes(state.account))
+            for state in books.list_accounts()
+        ],
         {place: kept for place, kept in books._records.items() if kept},
         books._views,
         {place: units for place, units in books._spent_on.items() if units},
-        [chain._state.nonce(key.address) for key in KEYS],
+        [chain._replay.next_nonce(key.address) for key in KEYS],
     )
 
 

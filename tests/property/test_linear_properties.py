@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from noisebank.core.errors import BadQuery, UnsupportedQuery
 from noisebank.policy.model import Column, Kind, Neighbours, Policy
-from noisebank.queries.groups import group_labels, parts_of
+from noisebank.queries.groups import column_groups, group_labels
 from noisebank.queries.query import Function, Query, Question
-from noisebank.queries.sql import parse
+from noisebank.queries.sql import parse_question
 
 Row = dict[str, int | None]
 N = 7
@@ -203,7 +203,7 @@ class Speller:
 
 
 def question(text: str, of: Policy = REPLACE, rest: str = "") -> Question:
-    return parse(f"SELECT {text} FROM t {rest}", of)
+    return parse_question(f"SELECT {text} FROM t {rest}", of)
 
 
 def answered(text: str, of: Policy = REPLACE, rest: str = "") -> Question | None:
@@ -223,7 +223,7 @@ def row_of(query: Query, row: Row) -> int:
     for part in query.parts:
         value = 1 if part.column is None else row[part.column]
         value = 0 if value is None else value * value if part.function is Function.SQUARES else value
-        held = [weight for weight, predicate in part.weights if predicate.holds(row)]
+        held = [weight for weight, predicate in part.weights if predicate.holds_for(row)]
         assert len(held) <= 1
         total += sum(held) * value
     return total
@@ -371,9 +371,9 @@ def test_groups_are_the_same_statistic_on_each_part(given_, names, size, data):
         asked.query.digest, asked.unit, asked.offset,
     )  # fmt: skip
     assert asked.query.digest != plain.query.digest
-    assert [part.canonical for part in asked.query.parts] == [part.canonical for part in plain.query.parts]
+    assert [part.canonical_form for part in asked.query.parts] == [part.canonical_form for part in plain.query.parts]
     assert asked.query.by == tuple(sorted(by))
-    assert len(group_labels(asked.query, ADD)) == len(list(product(*(parts_of(COLUMNS[name]) for name in by))))
+    assert len(group_labels(asked.query, ADD)) == len(list(product(*(column_groups(COLUMNS[name]) for name in by))))
 
 
 def test_the_generator_reaches_what_it_should():
@@ -381,7 +381,7 @@ def test_the_generator_reaches_what_it_should():
     for spellings, rule in CONDITIONS:
         for spelling in spellings:
             weights = question(f"SUM(n * n) + 2 * SUM(n * n) FILTER (WHERE {spelling})", ADD).query.parts[0].weights
-            held = [any(weight != 1 and p.holds(row) for weight, p in weights) for row in ROWS]
+            held = [any(weight != 1 and p.holds_for(row) for weight, p in weights) for row in ROWS]
             everywhere = len(weights) == 1
             assert everywhere or held == [rule(row) for row in ROWS], spelling
     assert ratio((Fraction(1), Fraction(0)), (Fraction(2), Fraction(0))) == Fraction(1, 2)

@@ -17,7 +17,7 @@ from noisebank.core.errors import BadQuery
 from noisebank.policy.model import Column, Kind, Neighbours, Policy
 from noisebank.queries.predicates import FALSE, Predicate
 from noisebank.queries.query import Function, Query
-from noisebank.queries.sql import parse
+from noisebank.queries.sql import parse_question
 
 COLUMNS = {
     "a": Column("a", Kind.INTEGER, low=-1, high=2, nullable=True),
@@ -159,18 +159,18 @@ def selected(sql: str) -> set[int]:
 
 def predicate_of(sql: str) -> Predicate:
     try:
-        return parse(f"SELECT SUM(n) FROM t WHERE {sql}", POLICY).query.where
+        return parse_question(f"SELECT SUM(n) FROM t WHERE {sql}", POLICY).query.where
     except BadQuery as error:
         assert "no row can meet" in str(error)
         return FALSE
 
 
 def digest_of(sql: str) -> bytes:
-    return Query.of(Function.SUM, "n", predicate_of(sql)).digest
+    return Query.from_predicate(Function.SUM, "n", predicate_of(sql)).digest
 
 
 def holds_in(predicate: Predicate) -> set[int]:
-    return {number for number, row in enumerate(ROWS) if predicate.holds(row)}
+    return {number for number, row in enumerate(ROWS) if predicate.holds_for(row)}
 
 
 @settings(max_examples=100, deadline=None)
@@ -218,7 +218,7 @@ def test_a_contradiction_or_certainty_is_recognised(condition):
     rows = selected(sql)
     assert (predicate_of(sql) is FALSE) == (not rows)
     if len(rows) == len(ROWS):
-        assert parse(f"SELECT SUM(n) FROM t WHERE {sql}", POLICY).query.whole_table
+        assert parse_question(f"SELECT SUM(n) FROM t WHERE {sql}", POLICY).query.is_whole_table
 
 
 @settings(max_examples=40, deadline=None)
@@ -227,8 +227,8 @@ def test_count_of_a_column_is_a_count_where_it_is_present(condition):
     sql = sql_of(condition)
     if not selected(f"{sql} AND k IS NOT NULL"):
         return
-    counted = parse(f"SELECT COUNT(k) FROM t WHERE {sql}", POLICY).query
-    assert counted == parse(f"SELECT COUNT(*) FROM t WHERE {sql} AND k IS NOT NULL", POLICY).query
+    counted = parse_question(f"SELECT COUNT(k) FROM t WHERE {sql}", POLICY).query
+    assert counted == parse_question(f"SELECT COUNT(*) FROM t WHERE {sql} AND k IS NOT NULL", POLICY).query
     (found,) = table().execute(f"SELECT COUNT(k) FROM t WHERE {sql}").fetchone()
     assert len(holds_in(counted.where)) == found
 

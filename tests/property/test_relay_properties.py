@@ -10,24 +10,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from noisebank.core.errors import NoisebankError, Tampered
-from noisebank.federated.relay import Terms, Trust, game
-from noisebank.federated.relay.grid import STEPS, contribution, plausible, restored
-from noisebank.federated.relay.guarantee import loss
-from noisebank.federated.relay.messages import Message, Pen
-from noisebank.federated.relay.sealing import AttemptKey, masks
-from noisebank.federated.relay.split import groups_of, sorted_order, split_error
+from noisebank.federated.relay import Coalition, RelayTerms, game
+from noisebank.federated.relay.grid import STEPS_PER_BOUND, dequantize_sum, is_plausible, quantize_vector
+from noisebank.federated.relay.guarantee import attempt_loss
+from noisebank.federated.relay.messages import Message, MessageSigner
+from noisebank.federated.relay.sealing import AttemptKey, sum_masks
+from noisebank.federated.relay.split import order_by_preference, split_error, split_groups
 from noisebank.ledger.signing import Key
 from relay_support import made_plan
 
 BETAS = st.lists(st.floats(0.001, 100.0), min_size=2, max_size=12)
-PEN = Pen(Key(b"\x05" * 32))
+PEN = MessageSigner(Key(b"\x05" * 32))
 
 
 @given(BETAS)
 def test_equilibria(betas):
-    assert game.is_nash(betas, game.nash(betas), tolerance=1e-9 * max(betas))
+    assert game.is_nash(betas, game.nash_equilibrium(betas), tolerance=1e-9 * max(betas))
     top = game.TOP_UP * max(betas)
-    assert float(game.nash(betas).sum()) == pytest.approx(top)
+    assert float(game.nash_equilibrium(betas).sum()) == pytest.approx(top)
     assert float(game.subgame_perfect(betas).sum()) == pytest.approx(top)
     price = float(game.price_of_anarchy(betas))
     assert 1.0 - 1e-12 <= price <= min(game.anarchy_limit(len(betas)), max(betas) / min(betas)) * (1 + 1e-12)
@@ -47,11 +47,11 @@ def test_sorted_groups_of_equal_size_have_the_least_noise(betas, size, mixer):
     betas = betas[: groups * (len(betas) // groups)]
     order = list(range(len(betas)))
     mixer.shuffle(order)
-    best = split_error(betas, groups_of(sorted_order(betas), groups))
-    assert best <= split_error(betas, groups_of(order, groups)) * (1 + 1e-12)
-    assert split_error(betas, groups_of(order, groups)) <= float(game.local(betas).sum()) / len(betas) ** 2 * (
-        1 + 1e-12
-    )
+    best = split_error(betas, split_groups(order_by_preference(betas), groups))
+    assert best <= split_error(betas, split_groups(order, groups)) * (1 + 1e-12)
+    assert split_error(betas, split_groups(order, groups)) <= float(game.local_variances(betas).sum()) / len(
+        betas
+    ) ** 2 * (1 + 1e-12)
 
 
 @given(BETAS, st.sampled_from(["bas", "sar", "masked"]), st.integers(1, 30), st.integers(0, 3), st.booleans())
@@ -59,37 +59,37 @@ def test_sorted_groups_of_equal_size_have_the_least_noise(betas, size, mixer):
 def test_a_larger_coalition_never_learns_less_and_a_floor_bounds_it(betas, mode, dimension, salt, publish):
     slices = min(4, dimension) if mode == "sar" else 1
     floor = Fraction(1, 16)
-    plain = Terms(dimension, mode=mode, slices=slices, publish=publish)
-    floored = Terms(dimension, mode=mode, slices=slices, publish=publish, floor=floor)
+    plain = RelayTerms(dimension, mode=mode, slices=slices, publish=publish)
+    floored = RelayTerms(dimension, mode=mode, slices=slices, publish=publish, floor=floor)
     for terms in (plain, floored):
         plan = made_plan(terms, betas, salt=salt)
         for member in plan.members:
             for server in (False, True):
-                found = [loss(plan, member.address, Trust(n, server)) for n in range(len(betas))]
+                found = [attempt_loss(plan, member.address, Coalition(n, server)) for n in range(len(betas))]
                 sizes = [float("inf") if one is None else float(one) for one in found]
                 assert sizes == sorted(sizes)
-            least = [loss(plan, member.address, Trust(n, True)) for n in range(len(betas))]
+            least = [attempt_loss(plan, member.address, Coalition(n, True)) for n in range(len(betas))]
             if terms is floored:
                 assert all(one is not None and float(one) <= 4 * dimension / float(floor) * 1.001 for one in least)
 
 
 @given(BETAS, st.integers(0, 50))
 def test_every_relay_has_the_noise_that_the_largest_bid_asks_for(betas, salt):
-    plan = made_plan(Terms(3, mode="bas"), betas, salt=salt)
+    plan = made_plan(RelayTerms(3, mode="bas"), betas, salt=salt)
     chain = plan.chains[0]
-    assert chain.variance() / STEPS**2 >= game.TOP_UP * max(betas) * (1 - 1e-8)
+    assert chain.variance() / STEPS_PER_BOUND**2 >= game.TOP_UP * max(betas) * (1 - 1e-8)
     largest = max(plan.members, key=lambda member: (member.bid, member.address))
     assert chain.order[0] != largest.address and len(set(chain.order)) == len(betas)
 
 
 @given(st.lists(st.floats(-5.0, 5.0), min_size=1, max_size=20), st.fractions(Fraction(1, 100), 100))
 def test_numbers_stay_inside_their_bound(vector, bound):
-    made = contribution(vector, bound, len(vector))
-    assert np.abs(made.steps.view(np.int64)).max() <= STEPS
-    back = restored(made.steps, bound, 1)
+    made = quantize_vector(vector, bound, len(vector))
+    assert np.abs(made.steps.view(np.int64)).max() <= STEPS_PER_BOUND
+    back = dequantize_sum(made.steps, bound, 1)
     wanted = np.clip(vector, -float(bound), float(bound))
     assert np.allclose(back, wanted, atol=float(bound) * 2**-39)
-    assert plausible(made.steps, 1, 0)
+    assert is_plausible(made.steps, 1, 0)
 
 
 @given(st.binary(max_size=300))
@@ -106,7 +106,7 @@ JSON = st.recursive(
 @given(st.dictionaries(st.text(max_size=5), JSON, max_size=4), st.binary(max_size=50), st.data())
 @settings(max_examples=50)
 def test_messages_come_back_as_sent_or_not_at_all(body, payload, data):
-    sent = PEN.write("r", 1, "pass", "0x0", body, payload)
+    sent = PEN.sign_message("r", 1, "pass", "0x0", body, payload)
     raw = sent.encode()
     assert Message.decode(raw) == sent
     place = data.draw(st.integers(0, len(raw) - 1))
@@ -121,5 +121,5 @@ def test_masks_add_up_to_nothing(members, size, salt):
     keys = {f"0x{n:02d}": AttemptKey(bytes([n + 1]) * 32) for n in range(members)}
     total = np.zeros(size, dtype=np.uint64)
     for who, key in keys.items():
-        total += masks(key, who, [(other, k.public) for other, k in keys.items() if other != who], size, salt)
+        total += sum_masks(key, who, [(other, k.public_key) for other, k in keys.items() if other != who], size, salt)
     assert not total.any()

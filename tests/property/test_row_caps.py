@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 
 from noisebank.bank.bank import Bank
 from noisebank.bank.opening import Confirmed, open_account
-from noisebank.engines.registry import columns_of, engine_of
+from noisebank.engines.registry import make_engine, read_header
 from noisebank.policy.file import parse_policy
 from noisebank.policy.model import Policy
-from noisebank.queries.derived import Derivation, items
-from noisebank.queries.sensitivity import sensitivity, sensitivity_squared
-from noisebank.queries.sql import parse
-from noisebank.service.operations import Desk
+from noisebank.queries.derived import Derivation, parse_select_items
+from noisebank.queries.sensitivity import l2_sensitivity, sensitivity_squared
+from noisebank.queries.sql import parse_question
+from noisebank.service.operations import Operations
 from support import memory_rooms
 
 POLICY = """\
@@ -68,8 +68,8 @@ def table(folder: Path, crowd: dict[str, Person]) -> None:
 
 
 def measured(policy: Policy, statistics: tuple[str, ...]) -> list[tuple[int, ...]]:
-    engine = engine_of(policy, columns_of(policy.source), "key")
-    asked = [parse(f"SELECT {statistic}", policy).query for statistic in statistics]
+    engine = make_engine(policy, read_header(policy.source), "key")
+    asked = [parse_question(f"SELECT {statistic}", policy).query for statistic in statistics]
     return [engine.statistics(query) if query.by else (engine.statistic(query),) for query in asked]
 
 
@@ -90,7 +90,7 @@ def test_no_statistic_moves_by_more_than_its_sensitivity(tmp_path_factory, other
     after = measured(policy, asked)
     for statistic, a, b in zip(asked, before, after, strict=True):
         moved = sum((x - y) ** 2 for x, y in zip(a, b, strict=True))
-        assert moved <= sensitivity_squared(parse(f"SELECT {statistic}", policy).query, policy), statistic
+        assert moved <= sensitivity_squared(parse_question(f"SELECT {statistic}", policy).query, policy), statistic
 
 
 @settings(max_examples=4, deadline=None)
@@ -103,7 +103,7 @@ def test_both_open_and_what_is_public_is_the_same(tmp_path_factory, others, gone
     for crowd in (rest | {"gone": gone}, rest | {"come": come}):
         table(folder, crowd)
         account, _ = open_account(memory_rooms(), policy, confirmed=Confirmed(policy=True))
-        facts = Desk(cast(Bank, None)).dataset(account)
+        facts = Operations(cast(Bank, None)).describe_dataset(account)
         del facts["account"]
         seen.append((facts, account.quote("SELECT SUM(x) FROM t", sigma="40"), account.state.cubes))
     assert seen[0] == seen[1]
@@ -115,7 +115,7 @@ def test_no_public_number_of_rows_is_used(tmp_path: Path, most: int) -> None:
     policy = parse_policy(POLICY.format(most=most, low=100, high=110), tmp_path)
     assert policy.public_rows is None
     for asked, parts in (("AVG(x)", 2), ("VARIANCE(x)", 3)):
-        (item,) = items(f"SELECT {asked} FROM t", policy)
-        assert item.how is not Derivation.LINEAR and item.rows is None and len(item.questions) == parts
-    moved = sensitivity(parse("SELECT SUM(x) FROM t", policy).query, policy)
+        (item,) = parse_select_items(f"SELECT {asked} FROM t", policy)
+        assert item.derivation is not Derivation.LINEAR and item.public_rows is None and len(item.questions) == parts
+    moved = l2_sensitivity(parse_question("SELECT SUM(x) FROM t", policy).query, policy)
     assert moved == most * 110 - 100  # somebody with k rows of 110 becomes somebody with one of 100

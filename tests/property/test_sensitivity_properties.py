@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from noisebank.policy.model import Column, Kind, Neighbours, Policy
-from noisebank.queries.sensitivity import sensitivity
-from noisebank.queries.sql import parse
+from noisebank.queries.sensitivity import l2_sensitivity
+from noisebank.queries.sql import parse_question
 
 Row = tuple[int | None, bool]  # the summed value in steps, and what the predicate asks for
 Person = tuple[Row, ...]
@@ -46,7 +46,7 @@ class World:
             "t", Path("/t"), self.neighbours, 100, MappingProxyType(columns), Fraction(1), Fraction(1, 10**6), unit,
             self.rows,
         )  # fmt: skip
-        return sensitivity(parse(f"SELECT {self.statistic}", policy).query, policy)
+        return l2_sensitivity(parse_question(f"SELECT {self.statistic}", policy).query, policy)
 
     def people(self) -> list[Person]:
         """Everybody who could be in the table: one row at least, `rows` at most."""

@@ -14,14 +14,14 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from noisebank.core.entropy import workload
+from noisebank.core.entropy import workload_rng
 from noisebank.core.errors import BadQuery, Tampered, UnsupportedQuery
-from noisebank.engines.cells import COUNT, Tabulation
+from noisebank.engines.cells import COUNT_KEY, Tabulation
 from noisebank.engines.cube_engine import CubedEngine
-from noisebank.engines.duckdb_engine import DuckDBEngine, header_of
+from noisebank.engines.duckdb_engine import DuckDBEngine, duckdb_header
 from noisebank.policy.model import Column, Kind, Neighbours, Policy
-from noisebank.queries.cells import Cube, CutsCells, cubes_of, pieces_of
-from noisebank.queries.sql import parse
+from noisebank.queries.cells import Cube, NotCellAligned, partition_domain, policy_cubes
+from noisebank.queries.sql import parse_question
 
 HUGE = 2**31 - 1
 COLUMNS = {
@@ -55,7 +55,7 @@ DEBTS = ["0", "-0.01", "-21474836.47", "-1e30", "5", "", "inf"]
 
 
 def rows(count: int, seed: int) -> list[list[str]]:
-    pick = workload(seed)
+    pick = workload_rng(seed)
     lists = [TOWNS, JOBS, TRUTHS, TRUTHS, AGES, VISITS, DEBTS, list("abcd")]
     return [[pick.choice(options) for options in lists] for _ in range(count)]
 
@@ -80,14 +80,18 @@ def engine_over(found: list[Any], unit: str, folder: str) -> tuple[Policy, DuckD
     with path.open("w", newline="") as file:
         csv.writer(file).writerows([list(COLUMNS), *found])
     rules = policy(path, unit)
-    return rules, DuckDBEngine(rules, header_of(path), "key")
+    return rules, DuckDBEngine(rules, duckdb_header(path), "key")
 
 
 @pytest.fixture(scope="module", params=[("row", 0), ("row", 30), ("who", 30), ("row", 2_000)], ids=str)
 def opened(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory):
     unit, count = request.param
     rules, engine = engine_over(rows(count, count), unit, str(tmp_path_factory.mktemp("cubes")))
-    return rules, engine, [Tabulation.unpacked(cube, engine.tabulate(cube).packed()) for cube in cubes_of(rules)]
+    return (
+        rules,
+        engine,
+        [Tabulation.from_bytes(cube, engine.tabulate(cube).to_bytes()) for cube in policy_cubes(rules)],
+    )
 
 
 @given(aggregate=aggregates, condition=conditions, by=groupings)
@@ -95,24 +99,28 @@ def opened(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 def test_cells_say_what_a_scan_says(opened: Any, aggregate: str, condition: str, by: str):
     rules, engine, tables = opened
     try:
-        query = parse(f"SELECT {aggregate} FROM t WHERE {condition}" + (f" GROUP BY {by}" if by else ""), rules).query
+        query = parse_question(
+            f"SELECT {aggregate} FROM t WHERE {condition}" + (f" GROUP BY {by}" if by else ""), rules
+        ).query
     except (BadQuery, UnsupportedQuery):  # about nobody, or everything cancels out
         reject()
-    needed = set(query.by).union(*(p.columns() for part in query.parts for _, p in part.weights))
+    needed = set(query.by).union(*(p.column_names() for part in query.parts for _, p in part.weights))
     able = [table for table in tables if needed <= set(table.cube.columns)]
     if able:
         scan = engine.statistics(query) if by else (engine.statistic(query),)
         assert {table.statistics(query, rules) for table in able} == {scan}
     for table in tables:
         if table not in able and set(query.by) <= set(table.cube.columns):
-            with pytest.raises(CutsCells):
+            with pytest.raises(NotCellAligned):
                 table.statistics(query, rules)
 
 
 def test_every_row_lies_in_one_cell(opened: Any):
     rules, engine, tables = opened
     for table in tables:
-        assert int(table.totals[COUNT].sum()) == engine.statistic(parse("SELECT COUNT(*) FROM t", rules).query)
+        assert int(table.totals[COUNT_KEY].sum()) == engine.statistic(
+            parse_question("SELECT COUNT(*) FROM t", rules).query
+        )
 
 
 class Scanned(Exception):
@@ -138,9 +146,9 @@ class Blind:
 )  # fmt: skip
 def test_what_cuts_through_cells_is_scanned(tmp_path: Path, condition: str, cells: bool):
     rules, engine = engine_over([["north", "baker", "true", "true", "20", "1", "-5", "a"]], "row", str(tmp_path))
-    packed = [engine.tabulate(cube).packed() for cube in cubes_of(rules)]
+    packed = [engine.tabulate(cube).to_bytes() for cube in policy_cubes(rules)]
     cubed = CubedEngine(rules, Blind(), packed.__getitem__)  # type: ignore[arg-type]
-    query = parse(f"SELECT COUNT(*) FROM t WHERE {condition}", rules).query
+    query = parse_question(f"SELECT COUNT(*) FROM t WHERE {condition}", rules).query
     if cells:
         assert cubed.statistic(query) == engine.statistic(query)
     else:
@@ -154,42 +162,42 @@ def test_the_smallest_cube_answers(tmp_path: Path):
 
     def load(number: int) -> bytes:
         loaded.append(number)
-        return engine.tabulate(cubes_of(rules)[number]).packed()
+        return engine.tabulate(policy_cubes(rules)[number]).to_bytes()
 
     cubed = CubedEngine(rules, Blind(), load)  # type: ignore[arg-type]
     assert not loaded  # nothing is opened before it is needed
     for _ in range(2):
-        cubed.statistic(parse("SELECT COUNT(*) FROM t WHERE ill", rules).query)
-    assert [cubes_of(rules)[number].columns for number in loaded] == [("town", "ill")]
+        cubed.statistic(parse_question("SELECT COUNT(*) FROM t WHERE ill", rules).query)
+    assert [policy_cubes(rules)[number].columns for number in loaded] == [("town", "ill")]
 
 
 def test_saturation_is_the_same(tmp_path: Path):
     found = [["north", "baker", "true", "true", "99", "3", "-1e9", str(number)] for number in range(60)]
     rules, engine = engine_over(found, "row", str(tmp_path))
     rules = replace(rules, row_cap=10)
-    engine = DuckDBEngine(rules, header_of(rules.source), "key")
-    (cube,) = (cube for cube in cubes_of(rules) if cube.columns == ("age",))
+    engine = DuckDBEngine(rules, duckdb_header(rules.source), "key")
+    (cube,) = (cube for cube in policy_cubes(rules) if cube.columns == ("age",))
     for sql in ("SELECT COUNT(*) FROM t", "SELECT SUM(debt) FROM t", "SELECT SUM(debt * debt) FROM t WHERE age > 17"):
-        query = parse(sql, rules).query
+        query = parse_question(sql, rules).query
         assert engine.tabulate(cube).statistics(query, rules) == (engine.statistic(query),)
 
 
 @pytest.mark.parametrize("change", [lambda body: b"", lambda body: body[:-30], lambda body: b"PK\x03\x04" + body[9:]])
 def test_a_damaged_cube_is_no_cube(tmp_path: Path, change: Any):
     rules, engine = engine_over([], "row", str(tmp_path))
-    cube = cubes_of(rules)[0]
+    cube = policy_cubes(rules)[0]
     with pytest.raises(Tampered):
-        Tabulation.unpacked(cube, change(engine.tabulate(cube).packed()))
+        Tabulation.from_bytes(cube, change(engine.tabulate(cube).to_bytes()))
     with pytest.raises(Tampered, match="shape"):
-        Tabulation.unpacked(cubes_of(rules)[1], engine.tabulate(cube).packed())
+        Tabulation.from_bytes(policy_cubes(rules)[1], engine.tabulate(cube).to_bytes())
 
 
 def test_masks_broadcast_to_the_shape(tmp_path: Path):
     rules = policy(tmp_path, "row")
-    cube = Cube.of(("town", "ill"), COLUMNS)
-    assert cube.shape == (5, 3) and cube.cells == 15
+    cube = Cube.for_columns(("town", "ill"), COLUMNS)
+    assert cube.shape == (5, 3) and cube.cell_count == 15
     mask = np.broadcast_to(
-        cube.mask(parse("SELECT COUNT(*) FROM t WHERE town = 'south'", rules).query.where), cube.shape
+        cube.cell_mask(parse_question("SELECT COUNT(*) FROM t WHERE town = 'south'", rules).query.where), cube.shape
     )
     assert mask.sum() == 3 and mask[1].all()
 
@@ -197,6 +205,6 @@ def test_masks_broadcast_to_the_shape(tmp_path: Path):
 def test_the_policy_counts_pieces_as_the_cube_does():
     for name, column in COLUMNS.items():
         if name in ("who", "debt"):
-            assert column.pieces == 0
+            assert column.piece_count == 0
         else:
-            assert column.pieces == len(pieces_of(column))
+            assert column.piece_count == len(partition_domain(column))

@@ -21,12 +21,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assurance.planting import plant_bug
-from noisebank.core.entropy import workload
+from noisebank.core.entropy import workload_rng
 from noisebank.policy.model import Column, Kind, Neighbours, Policy
 from noisebank.queries import sensitivity as module
-from noisebank.queries.query import Part, Query, Question
-from noisebank.queries.sensitivity import sensitivity, sensitivity_squared
-from noisebank.queries.sql import parse
+from noisebank.queries.query import Query, QueryPart, Question
+from noisebank.queries.sensitivity import l2_sensitivity, sensitivity_squared
+from noisebank.queries.sql import parse_question
 
 ADD, REPLACE = Neighbours.ADD_REMOVE, Neighbours.REPLACE_ONE
 Value = int | None
@@ -108,7 +108,7 @@ class World:
     @cache  # noqa: B019 (worlds are few and live as long as the tests)
     def question(self) -> Question:
         group = f" GROUP BY {', '.join(self.by)}" if self.by else ""
-        return parse(f"SELECT {self.statistic.format(m=self.middle)} FROM t{group}", self.policy)
+        return parse_question(f"SELECT {self.statistic.format(m=self.middle)} FROM t{group}", self.policy)
 
     @property
     def public(self) -> bool:
@@ -174,7 +174,7 @@ def true_square(world: World) -> Fraction:
 
 def battery() -> list[World]:
     """Small domains, all relations: some thousand times fewer worlds than one could try, but every kind of them."""
-    found, random = [], workload(6)
+    found, random = [], workload_rng(6)
     for number, (statistic, neighbours, by) in enumerate(product(STATISTICS, (ADD, REPLACE), GROUPS)):
         bounds = [(-1, 1), (2, 3), (-3, -2), (-3, 2), (0, 2), (-2, 3)]
         for again in range(3):
@@ -282,20 +282,20 @@ def test_the_counterexample_of_the_table():
 def test_averages_by_a_public_number_of_rows():
     world = World(REPLACE, "SUM(x)", -3, 2)
     for sql, square in (("AVG(x)", Fraction(25, 100**2)), ("AVG(b)", Fraction(1, 100**2))):
-        question = parse(f"SELECT {sql} FROM t", world.policy)
+        question = parse_question(f"SELECT {sql} FROM t", world.policy)
         assert sensitivity_squared(question.query, world.policy) * question.unit**2 == square
 
 
 def test_the_root_is_never_rounded_down():
     for world in cached_battery():
         query, square = world.question().query, sensitivity_squared(world.question().query, world.policy)
-        root = sensitivity(query, world.policy)
+        root = l2_sensitivity(query, world.policy)
         assert square <= root**2 <= square * (1 + Fraction(1, 2**38))
 
 
 def test_many_weights_are_bounded_by_their_extremes():
     """Beyond the limit of combinations the bound is coarser, and never smaller."""
-    with patch.object(module, "MOST_COMBINATIONS", 1):
+    with patch.object(module, "MAX_COMBINATIONS", 1):
         coarse = {world: claimed(world) for world in cached_battery()}
     assert all(coarse[world] >= claimed(world) for world in coarse)
     assert any(coarse[world] > claimed(world) for world in coarse)
@@ -337,20 +337,20 @@ def rows_forgotten(query: Query, policy: Policy) -> tuple[int, int]:
     return (min(low, 0), max(high, 0)) if query.by else (low, high)
 
 
-def hidden_zero_forgotten(part: Part, policy: Policy):
+def hidden_zero_forgotten(part: QueryPart, policy: Policy):
     """Rows that the predicate leaves out add 0: not so here."""
     names = {id(predicate) for _, predicate in part.weights}
     return [one for one in RIGHT_PARTS(part, policy) if id(one[0]) in names]
 
 
-def weights_forgotten(part: Part, policy: Policy):
+def weights_forgotten(part: QueryPart, policy: Policy):
     weights = {id(predicate): abs(weight) for weight, predicate in part.weights}
     return [
         (p, low // weights.get(id(p), 1), high // weights.get(id(p), 1)) for p, low, high in RIGHT_PARTS(part, policy)
     ]
 
 
-def root_of_weights(part: Part, policy: Policy):
+def root_of_weights(part: QueryPart, policy: Policy):
     """As if the squared sensitivity grew with the weight, not with its square."""
     weights = {id(predicate): abs(weight) for weight, predicate in part.weights}
     return [
@@ -359,11 +359,11 @@ def root_of_weights(part: Part, policy: Policy):
     ]
 
 
-def negative_weights_forgotten(part: Part, policy: Policy):
+def negative_weights_forgotten(part: QueryPart, policy: Policy):
     return [(p, max(low, 0), max(high, 0)) for p, low, high in RIGHT_PARTS(part, policy)]
 
 
-def squares_of_the_ends(part: Part, policy: Policy):
+def squares_of_the_ends(part: QueryPart, policy: Policy):
     """l^2 and u^2 as the ends of squares, though 0 lies between bounds of both signs."""
     if part.function is not module.Function.SQUARES or part.column is None:
         return RIGHT_PARTS(part, policy)
@@ -372,7 +372,7 @@ def squares_of_the_ends(part: Part, policy: Policy):
     return kept + [one for one in RIGHT_PARTS(part, policy) if one[1:] == (0, 0)]
 
 
-def squares_of_the_upper_bound(part: Part, policy: Policy):
+def squares_of_the_upper_bound(part: QueryPart, policy: Policy):
     if part.function is not module.Function.SQUARES or part.column is None:
         return RIGHT_PARTS(part, policy)
     high = policy.columns[part.column].bounds[1] ** 2

@@ -9,7 +9,7 @@ from math import floor, log2, sqrt, tanh
 
 import pytest
 
-from noisebank.core.entropy import simulation
+from noisebank.core.entropy import simulation_rng
 from noisebank.core.units import Precision
 from research.accuracy.looks import Goal, next_step
 from research.accuracy.opu import BY_TYPE, DEFAULTS, ONE_VALUE, Opu, cut, opu, published, satisfied_row
@@ -120,34 +120,34 @@ def test_the_search_stops_at_the_first_step_within_tolerance() -> None:
 
 
 def test_queries_that_the_default_cannot_serve_are_skipped() -> None:
-    outcome = search(COUNT, Settings(0.1), simulation(0))
+    outcome = search(COUNT, Settings(0.1), simulation_rng(0))
     assert outcome.replies[0].epsilon is None and not outcome.replies[0].satisfied
     assert suitable_epsilon(Asked(0.5, "Max", 1, 1e6), Settings(0.1, eta=0.05)) is None  # eta jumps over the tolerance
 
 
 def test_draws_scatter_around_the_expectation() -> None:
-    generator = simulation(1)
+    generator = simulation_rng(1)
     totals = [search(COUNT, Settings(0.5), generator, drawn_accuracy(generator)).total for _ in range(20)]
-    assert search(COUNT, Settings(0.5), simulation(0)).total == pytest.approx(3.183)
+    assert search(COUNT, Settings(0.5), simulation_rng(0)).total == pytest.approx(3.183)
     assert min(totals) > 3.18 and max(totals) < 3.24  # a lucky draw ends the search a little early
 
 
 def test_the_search_ends_when_less_than_the_default_is_left() -> None:
-    outcome = search(COUNT, Settings(0.5, total=1.2), simulation(0))
+    outcome = search(COUNT, Settings(0.5, total=1.2), simulation_rng(0))
     assert [reply.satisfied for reply in outcome.replies[:4]] == [True, True, False, False]
 
 
 def test_algorithm_3_gives_one_querys_answer_to_another() -> None:
     north, south = Asked(0.95, "Count", 1, 200), Asked(0.95, "Count", 1, 9000)
-    first, second = search((north, south), Settings(), simulation(0)).replies
+    first, second = search((north, south), Settings(), simulation_rng(0)).replies
     assert second.reused and second.answer == first.answer  # "9000" is answered with about 200
 
 
 def test_algorithm_2_raises_the_default_until_enough_users_are_satisfied() -> None:
-    outcomes = choose_settings(COUNT, Settings(0.1, eta=0.005), rho=10, noise=simulation(0))
+    outcomes = choose_settings(COUNT, Settings(0.1, eta=0.005), rho=10, noise=simulation_rng(0))
     assert [outcome.satisfied for outcome in outcomes] == [6, 10]
     assert outcomes[-1].settings.eps_def == pytest.approx(0.2) and outcomes[-1].settings.eta == pytest.approx(0.0005)
-    hopeless = choose_settings(ten_users("Count", 2, 2), Settings(0.8, eta=0.05), rho=1, noise=simulation(0))
+    hopeless = choose_settings(ten_users("Count", 2, 2), Settings(0.8, eta=0.05), rho=1, noise=simulation_rng(0))
     assert [outcome.satisfied for outcome in hopeless] == [0, 0, 0]
 
 
@@ -178,7 +178,7 @@ def test_a_finer_eta_gives_larger_counts_away() -> None:
 
 def test_averaging_a_thousand_draws_does_not_hide_it() -> None:
     """Neighbours are told apart far more often than the published epsilon would permit."""
-    generator = simulation(2)
+    generator = simulation_rng(2)
     accuracy = drawn_accuracy(generator)
     shown = {
         count: [suitable_epsilon(Asked(0.95, "Count", 1, count), Settings(1.0), accuracy) or 0.0 for _ in range(800)]

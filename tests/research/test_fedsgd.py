@@ -14,8 +14,8 @@ from click.testing import CliRunner
 from learning_support import people
 from noisebank.bank.bank import create_bank, open_bank
 from noisebank.cli.main import main
-from noisebank.core.entropy import simulation
-from noisebank.federated.fedsgd import tasks
+from noisebank.core.entropy import simulation_rng
+from noisebank.federated.fedsgd import list_tasks
 from research.fedsgd import figures as experiment
 from research.fedsgd.charts import draw_charts
 from research.fedsgd.figures import PANELS, FedSgd, _settings, against_reference
@@ -67,7 +67,7 @@ def test_learn_sgd_charges_each_device_once_and_goes_on_with_the_same_bits(folde
     assert json.loads((folder / "model.json").read_text())["weights"] == first["weights"]
     assert "other terms" in sgd(folder, "--epsilon", "1", code=2)["message"]
     with open_bank(folder / "bank") as bank:
-        assert [account.task.name for account in tasks(bank.rooms)] == ["offers"] and bank.accounts() == ()
+        assert [account.task.name for account in list_tasks(bank.parts)] == ["offers"] and bank.accounts() == ()
 
 
 def test_learn_sgd_rehearses_without_a_bank_and_reads_parquet(folder: Path) -> None:
@@ -101,7 +101,7 @@ def test_learn_sgd_refuses_tables_that_are_not_as_the_schema_says(folder: Path, 
 
 
 def small(model: str = "logistic", rows: int = 2200) -> LearningTable:
-    generator = simulation(5)
+    generator = simulation_rng(5)
     hidden = generator.normal(0, 1, rows)
     numbers = np.clip(np.stack([0.5 * hidden, generator.normal(0, 0.3, rows)], axis=1), -1, 1)
     design = np.concatenate([numbers, np.ones((rows, 1))], axis=1)
@@ -130,7 +130,7 @@ def test_stand_ins_have_the_shapes_that_are_said(monkeypatch: pytest.MonkeyPatch
 
 def made_up_runs() -> FedSgd:
     """Errors that fall with epsilon, Laplace's far above the others."""
-    generator, runs = simulation(9), {}
+    generator, runs = simulation_rng(9), {}
     for model, names in PANELS.items():
         for name in names:
             runs[name, model] = {
@@ -164,7 +164,7 @@ def test_figures_follow_from_the_runs_and_are_drawn(tmp_path: Path) -> None:
 def test_the_reference_is_compared_and_a_worse_learner_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     def errors(level: float) -> Any:
         def made(model: str, settings: list[Setting], *_: object) -> list[list[float]]:
-            generator = simulation(2)
+            generator = simulation_rng(2)
             laplace = {0.5: 0.25, 1.0: 0.15}
             means = [laplace.get(s.epsilon, level) if s.mechanism == "laplace" else level for s in settings]
             return [[mean + generator.normal(0, 0.001) for mean in means] for _ in range(10)]

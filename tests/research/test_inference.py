@@ -87,7 +87,7 @@ def test_the_papers_system_infers_and_keeps_its_budget() -> None:
 
 
 def test_the_planner_is_timed_in_both_forms(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inference, "MOST_DENSE", inference.MOST_DENSE)  # put back afterwards
+    monkeypatch.setattr(inference, "MAX_DENSE_CELLS", inference.MAX_DENSE_CELLS)  # put back afterwards
     for name in ("1024", "131072"):
         found = time_case(name, 60)
         assert found["free_ms"] > 0 and found["paid_ms"] > 0 and found["answered"] == 60

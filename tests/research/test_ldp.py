@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from noisebank.federated.ldp import NAMES
+from noisebank.federated.ldp import MECHANISM_NAMES
 from research.benches.local import bench_local
 from research.ldp.chapter3 import REFERENCE, best_sweep, ldp
 from research.ldp.tables import adult, errors, gaussian, stand_ins
@@ -57,7 +57,7 @@ def test_the_whole_sweep():
 
 def test_bench_has_every_mechanism():
     found = bench_local(values=1 << 14, rounds=1)
-    assert set(found["mechanisms"]) == set(NAMES)
+    assert set(found["mechanisms"]) == set(MECHANISM_NAMES)
     assert all(row["values_per_second"] > 0 for row in found["mechanisms"].values())
 
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noisebank.core.entropy import simulation
-from noisebank.core.units import Precision, on_ladder
+from noisebank.core.entropy import simulation_rng
+from noisebank.core.units import Precision, floor_to_ladder
 from research.accuracy.looks import LEAST_LOOK, REACH, SEARCH_SHARE, Goal, Step, next_step
 from research.accuracy.sound import look_until_decided
 
@@ -36,7 +36,7 @@ def test_a_target_is_a_power_of_two_and_never_below_what_is_needed(
     assert units & (units - 1) == 0
     assert step.target.exact >= Fraction(step.needed)
     assert units == 2**LEAST_LOOK or step.target.exact < 2 * Fraction(step.needed)
-    assert on_ladder(step.target) == step.target
+    assert floor_to_ladder(step.target) == step.target
 
 
 @given(goals, relatives, numbers, looks, estimates, signs)
@@ -103,7 +103,7 @@ def test_the_first_look_is_not_already_more_than_the_largest_value_needs(wanted:
 
 def _failures(wanted: Goal, truth: float, nonnegative: bool, runs: int, depth: int) -> int:
     """Runs of `depth` looks in which any lower bound was above the true size."""
-    generator, failures = simulation(3), 0
+    generator, failures = simulation_rng(3), 0
     for _ in range(runs):
         walk, before, failed = 0.0, 0.0, False
         for number in range(1, depth + 1):
@@ -139,7 +139,7 @@ def test_that_check_catches_looks_that_do_not_share_their_error(monkeypatch: pyt
 def test_the_fresh_increment_covers_and_an_interval_from_all_data_does_not() -> None:
     """The last look was selected for being high, so averaging it in shifts the answer: .55 becomes .52."""
     wanted, truth, runs = Goal(Fraction(9, 10), Fraction(1, 2)), 200.0, 6000
-    generator, z = simulation(4), wanted.final_quantile
+    generator, z = simulation_rng(4), wanted.final_quantile
     fresh = pooled = 0
     for _ in range(runs):
         walk, before, number, look = 0.0, 0.0, 1, Precision(2**36)
@@ -168,7 +168,7 @@ def test_deciding_by_the_estimate_instead_of_its_lower_bound_is_caught(monkeypat
 
 
 def _coverage(wanted: Goal, truth: float, runs: int) -> float:
-    generator, covered = simulation(5), 0
+    generator, covered = simulation_rng(5), 0
     for _ in range(runs):
         _, step = look_until_decided(wanted, truth, Precision(2**LEAST_LOOK), generator)
         error = float(generator.standard_normal()) / sqrt(_target(step))

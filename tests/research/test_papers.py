@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from noisebank.core.errors import BadRequest
 from noisebank.core.units import Precision
-from noisebank.planning.pricing import PrivacyWish, price
+from noisebank.planning.pricing import PrivacyTarget, compute_target
 from noisebank.privacy.calibration import Calibration
 from research.__main__ import main
 from research.papers import p0_blur, p0_figure5, p0_requests, p1_systems, page
@@ -145,8 +145,8 @@ def test_p1_systems_on_a_short_run() -> None:
 
 def test_wrong_noise_and_wrong_rules_are_off(monkeypatch: pytest.MonkeyPatch) -> None:
     def louder(request: p0_requests.Request) -> Precision:  # epsilon taken 5% too large
-        wished = PrivacyWish(request.epsilon * 21 / 20, request.delta, Calibration.CLASSICAL)
-        return price(wished, p0_blur.ONE)
+        wished = PrivacyTarget(request.epsilon * 21 / 20, request.delta, Calibration.CLASSICAL)
+        return compute_target(wished, p0_blur.ONE)
 
     monkeypatch.setattr(p0_requests.Request, "wanted", property(louder))
     scale = p0_figure5.classical_epsilon(Precision(10**18), p0_requests.BUDGET[1])

@@ -41,15 +41,15 @@ def desk(tmp_path):
 
 
 def test_twenty_spellings_by_twenty_analysts_cost_once(desk):
-    from noisebank.service.roles import Part
+    from noisebank.service.roles import Role
 
     assert len(set(TWENTY)) == 20
     app = desk.app
     values, costs = set(), []
     for number, sql in enumerate(TWENTY):
         name = f"analyst{number}"
-        desk.access.add_person(name, Part.ANALYST)
-        app.state.desk.set_limit("people", desk.access.person(name), "1")
+        desk.access.add_person(name, Role.ANALYST)
+        app.state.operations.set_limit("people", desk.access.find_person(name), "1")
         desk.keys[name] = desk.access.make_key(name)[0]
         said = desk.ask(name, "mine", sql)
         assert said.status_code == 200, (sql, said.text)

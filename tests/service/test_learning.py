@@ -16,17 +16,17 @@ from crowd_played import RULES, Played, own_chain, save_test
 from learning_support import table
 from learning_support import task as sgd_task
 from noisebank.bank.bank import Bank, create_bank, open_bank
-from noisebank.federated.blockfl.dev_chain import FILE
-from noisebank.federated.blockfl.identifiers import identifier
-from noisebank.federated.blockfl.network import SMALL
-from noisebank.federated.blockfl.registry import Registry, deploy_registry, own_contract
+from noisebank.federated.blockfl.dev_chain import DATABASE_FILE
+from noisebank.federated.blockfl.identifiers import format_cid
+from noisebank.federated.blockfl.network import SMALL_SHAPE
+from noisebank.federated.blockfl.registry import ModelRegistry, deploy_registry, find_own_contract
 from noisebank.federated.blockfl.store import FolderStore
 from noisebank.federated.blockfl.task_posting import post_task
-from noisebank.federated.blockfl.terms import Terms
-from noisebank.federated.fedsgd import learn, open_task
-from noisebank.ledger.chain_config import Where
+from noisebank.federated.blockfl.terms import TaskTerms
+from noisebank.federated.fedsgd import learn_model, open_task
+from noisebank.ledger.chain_config import ChainConfig
 from noisebank.ledger.node import Node
-from noisebank.ledger.rpc import deploy
+from noisebank.ledger.rpc import deploy_contract
 from noisebank.ledger.signing import Key
 from noisebank.service.app import make_app
 from noisebank.service.blockfl_tasks import CrowdTasks
@@ -35,7 +35,7 @@ from noisebank.service.settings import Settings
 from service_support import EASY, make_bank, running
 
 NASTY = "</h1><script>alert(1)</script>"
-SOUND = Terms(NASTY, SMALL, norm="fixed", mode="sound", epsilon="2", delta="1e-5", batch=16)
+SOUND = TaskTerms(NASTY, SMALL_SHAPE, norm="fixed", mode="sound", epsilon="2", delta="1e-5", batch=16)
 
 
 @dataclass
@@ -54,7 +54,9 @@ class Town:
 def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
     folder = tmp_path_factory.mktemp("town")
     with own_chain(folder) as url:
-        paper = Played(folder, url, rules=replace(RULES, rounds=1), conducts={(1, 5): "missing", (1, 6): "flipped"})
+        paper = Played(
+            folder, url, rules=replace(RULES, round_count=1), conducts={(1, 5): "missing", (1, 6): "flipped"}
+        )
         paper.play()
         sound = Played(folder, url, terms=SOUND)
         sound.begin()
@@ -75,19 +77,19 @@ def _same_as_the_books(town: Town, said: list[httpx.Response]) -> None:
     assert [task.id for task in listed.tasks[:2]] == [town.sound.task.hex(), town.paper.task.hex()]
     assert not listed.trouble
     task = CrowdTask.model_validate(paper.json())
-    books = town.paper.registry.books(town.paper.task)
+    books = town.paper.registry.read_books(town.paper.task)
     assert (task.phase, task.rounds_finished, task.mode, task.contract) == (
         "finished", 1, "paper", town.paper.registry.contract,
     )  # fmt: skip
-    assert task.model == identifier(books.rounds[0].model or b"") and task.spending is None
+    assert task.model == format_cid(books.rounds[0].model_digest or b"") and task.spending is None
     assert {each.member: (each.reputation, each.reward) for each in task.members_now} == {
         address: (member.reputation, member.reward) for address, member in books.members.items()
     }
     assert task.privacy and task.privacy.epsilon_of_an_example is None
     found = RoundOut.model_validate(round.json())
     assert [(one.member, one.verdict, one.model) for one in found.submissions] == [
-        (one.member, judged.verdict.name.lower(), identifier(one.digest))
-        for one, judged in zip(books.rounds[0].submissions, books.rounds[0].judged, strict=True)
+        (one.member, judged.verdict.name.lower(), format_cid(one.digest))
+        for one, judged in zip(books.rounds[0].submissions, books.rounds[0].verdicts, strict=True)
     ]
     assert [one.verdict for one in found.submissions][5:] == ["missing", "outlier"]
     assert sum(seat.seats for seat in found.committee) == found.seats and sum(s.leads for s in found.committee) == 1
@@ -120,7 +122,9 @@ def test_from_a_folder_and_from_a_node_it_is_what_the_books_say(town: Town, tmp_
 
 def test_on_the_banks_own_chain_nothing_has_to_be_configured(town: Town, tmp_path: Path) -> None:
     node = Node(town.url)
-    create_bank(tmp_path / "bank", where=Where(town.url, own_contract(node, "budget_ledger"), node.chain_id(), 0))
+    create_bank(
+        tmp_path / "bank", where=ChainConfig(town.url, find_own_contract(node, "budget_ledger"), node.chain_id(), 0)
+    )
     with Bank(tmp_path / "bank") as bank:
         _same_as_the_books(town, _asked(bank, replace(EASY, learning_models=town.folder / "models"), *_paths(town)))
 
@@ -129,11 +133,11 @@ def test_on_anvil_the_registry_is_named_and_the_banks_own_node_is_asked(tmp_path
     with node_or_skip() as node:
         payer = Key(b"\x11" * 32)
         node.rpc("anvil_setBalance", payer.address, hex(10**20))
-        where, contract = deploy(node.url, payer), deploy_registry(node.url, payer)
+        where, contract = deploy_contract(node.url, payer), deploy_registry(node.url, payer)
         create_bank(tmp_path / "bank", where=where)
         members = [(Key(bytes([number]) * 32).address, 5) for number in range(21, 28)]
         task, _ = post_task(
-            Registry(node.url, contract), FolderStore(tmp_path / "models"), payer, SOUND, RULES, members
+            ModelRegistry(node.url, contract), FolderStore(tmp_path / "models"), payer, SOUND, RULES, members
         )
         with Bank(tmp_path / "bank") as bank:
             settings = replace(EASY, learning_models=tmp_path / "models")
@@ -150,12 +154,12 @@ def test_on_anvil_the_registry_is_named_and_the_banks_own_node_is_asked(tmp_path
 
 def test_devices_charged_on_the_banks_own_ledger(tmp_path: Path) -> None:
     with open_bank(make_bank(tmp_path)) as bank:
-        account = open_task(bank.rooms, sgd_task(devices=23))
+        account = open_task(bank.parts, sgd_task(devices=23))
         id = account.id.hex()
         before, fresh = _asked(bank, EASY, "/v1/learning", f"/v1/learning/{id}")
         assert LearningTasks.model_validate(before.json()).tasks[0].phase == "submitting"
         assert SgdTask.model_validate(fresh.json()).spent == "0"
-        learn(account.task, *table(23), account)
+        learn_model(account.task, *table(23), account)
         said, private = _asked(bank, EASY, f"/v1/learning/{id}", f"/learning/{id}")
         task = SgdTask.model_validate(said.json())
         assert (task.phase, task.devices, task.never_asked, task.spent, task.budget) == ("finished", 20, 3, "1", "1")
@@ -176,7 +180,7 @@ def test_a_posters_words_never_become_markup_and_pages_keep_their_policy(town: T
 
 def test_a_tampered_chain_is_named_and_a_node_that_is_gone_leaves_what_was_known(town: Town, tmp_path: Path) -> None:
     shutil.copytree(town.folder / "chain", tmp_path / "chain")
-    other = apsw.Connection(str(tmp_path / "chain" / FILE))
+    other = apsw.Connection(str(tmp_path / "chain" / DATABASE_FILE))
     line = next(other.execute("SELECT line FROM lines WHERE number = 9"))[0]
     place = line.index('"results":"') + 20
     other.execute(
@@ -185,45 +189,47 @@ def test_a_tampered_chain_is_named_and_a_node_that_is_gone_leaves_what_was_known
     )
     other.close()
     tasks = CrowdTasks(replace(town.settings, learning=str(tmp_path / "chain")), "")
-    assert tasks.briefs() == [] and "block 9" in tasks.trouble
+    assert tasks.list_tasks() == [] and "block 9" in tasks.trouble
     tasks.close()
     with own_chain(tmp_path / "other") as url:
         left = CrowdTasks(replace(town.settings, learning=url), "")
         played = Played(tmp_path / "other", url)
         played.begin()
-        assert len(left.briefs()) == 1 and not left.trouble
+        assert len(left.list_tasks()) == 1 and not left.trouble
     assert left._registry is not None
-    left._registry.node, left._next = Node("http://127.0.0.1:1"), 0.0
-    assert len(left.briefs()) == 1  # the page does not wait for a node that is away
-    assert left._errand is not None and left._errand.wait(60)
-    assert "does not answer" in left.trouble and len(left.briefs()) == 1
+    left._registry.node, left._next_refresh = Node("http://127.0.0.1:1"), 0.0
+    assert len(left.list_tasks()) == 1  # the page does not wait for a node that is away
+    assert left._refresh is not None and left._refresh.wait(60)
+    assert "does not answer" in left.trouble and len(left.list_tasks()) == 1
     left.close()
 
 
 def test_a_chain_that_was_rolled_back_is_read_anew(town: Town) -> None:
-    registry = Registry(town.url)
-    first = list(registry.follow())
+    registry = ModelRegistry(town.url)
+    first = list(registry.follow_tasks())
     assert first == [town.paper.task, town.sound.task]
-    registry.known[town.paper.task].rounds.clear()  # as if its blocks had gone
-    assert not registry.follow()[town.paper.task].rounds  # nothing new: nothing is read again
-    registry._hash = b"of a block that is no longer there"
-    assert list(registry.follow(most=15)) == first[:1] and registry.behind  # a long chain is read in pieces
-    while registry.behind:
-        registry.follow(most=15)
-    assert list(registry.known) == first and len(registry.follow()[town.paper.task].rounds) == 1
+    registry.followed_books[town.paper.task].rounds.clear()  # as if its blocks had gone
+    assert not registry.follow_tasks()[town.paper.task].rounds  # nothing new: nothing is read again
+    registry._followed_hash = b"of a block that is no longer there"
+    assert (
+        list(registry.follow_tasks(max_blocks=15)) == first[:1] and registry.blocks_behind
+    )  # a long chain is read in pieces
+    while registry.blocks_behind:
+        registry.follow_tasks(max_blocks=15)
+    assert list(registry.followed_books) == first and len(registry.follow_tasks()[town.paper.task].rounds) == 1
 
 
 def test_models_are_measured_once_and_what_cannot_be_is_said(town: Town) -> None:
     tasks = CrowdTasks(replace(town.settings, learning_test=str(town.folder / "test.npz")), "")
-    first = tasks.task(town.paper.task)
+    first = tasks.find_task(town.paper.task)
     assert first and first["measuring"] and first["test"] == "test.npz"
-    tasks.scores._thread.submit(lambda: None).result(60)
-    second = tasks.task(town.paper.task)
+    tasks.scores._executor.submit(lambda: None).result(60)
+    second = tasks.find_task(town.paper.task)
     assert second and not second["measuring"] and 0 <= second["rounds"][0]["accuracy"] <= 1
     tasks.close()
     absent = CrowdTasks(replace(town.settings, learning_test=str(town.folder / "absent.npz")), "")
-    absent.task(town.paper.task)
-    absent.scores._thread.submit(lambda: None).result(60)
-    said = absent.task(town.paper.task)
+    absent.find_task(town.paper.task)
+    absent.scores._executor.submit(lambda: None).result(60)
+    said = absent.find_task(town.paper.task)
     assert said and "absent.npz cannot be read" in said["test_trouble"] and str(town.folder) not in said["test_trouble"]
     absent.close()

@@ -11,7 +11,7 @@ import httpx
 
 from noisebank.bank.bank import create_bank, open_bank
 from noisebank.service.app import make_app
-from noisebank.service.logs import Log
+from noisebank.service.logs import RequestLog
 from service_support import EASY, running
 from support import write_people
 
@@ -25,7 +25,7 @@ def public_view(folder: Path, smokers: int) -> dict[str, Any]:
     policy = write_people(folder, lines=people, epsilon="20")
     with open_bank(create_bank(folder / "bank")) as bank:
         bank.open_account(policy)
-        app = make_app(bank, replace(EASY, bank=bank.folder, origin="http://testserver"), Log(io.StringIO()))
+        app = make_app(bank, replace(EASY, bank=bank.folder, origin="http://testserver"), RequestLog(io.StringIO()))
         key = app.state.access.make_key("owner")[0]
         with running(app) as address, httpx.Client(base_url=address, timeout=60) as client:
             statuses = [

@@ -26,7 +26,7 @@ def _race(tmp_path, races: int) -> None:
         ):
             for race in range(races):
                 # more than half of what is left: two of these can never both be paid
-                units = account.state.left.units * 6 // 10
+                units = account.state.remaining_budget.units * 6 // 10
                 sigma = (10**18 / units) ** 0.5
 
                 def ask(number: int, race: int = race, sigma: float = sigma) -> httpx.Response:
@@ -101,15 +101,15 @@ def test_a_shutdown_finishes_what_is_reserved(tmp_path):
 
     with open_bank(bank) as opened:
         assert not any(found.finished for found in opened.recovered.values()), "something was left in the middle"
-        reserved = {each.id.hex() for each in opened.ledger.reservations(opened.account("people").id)}
+        reserved = {each.id.hex() for each in opened.ledger.list_reservations(opened.account("people").id)}
         assert {each["id"] for each in acknowledged} <= reserved
 
 
 def _owner_key(bank) -> str:
     from noisebank.core.entropy import SystemEntropy
-    from noisebank.service.auth import FILE, Access
+    from noisebank.service.auth import ACCESS_FILE, AccessControl
 
-    access = Access(bank / FILE, SystemEntropy())
+    access = AccessControl(bank / ACCESS_FILE, SystemEntropy())
     secret, _ = access.make_key("owner")
     access.close()
     return secret

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from noisebank.service.server import KEPT_OPEN
+from noisebank.service.server import KEEP_ALIVE_SECONDS
 from service_support import Counter, counter
 
 PATIENCE = 30
@@ -25,7 +25,7 @@ def _slow_table(desk: Counter, gate: threading.Event) -> None:
 
 
 def _slow_vault(desk: Counter, gate: threading.Event) -> None:
-    vault: Any = desk.bank.rooms.vault
+    vault: Any = desk.bank.parts.vault
     real = vault._add
     vault._add = lambda statements: gate.wait(PATIENCE) and real(statements)
 
@@ -55,7 +55,7 @@ def test_others_are_answered_while_one_waits(tmp_path: Path, slow: Callable[[Cou
         ]
         try:
             until = time.monotonic() + PATIENCE
-            while desk.app.state.room.inside < 4 and time.monotonic() < until:
+            while desk.app.state.workers.active_jobs < 4 and time.monotonic() < until:
                 time.sleep(0.01)
             for path in ("/v1/health", "/v1/datasets/people", "/v1/datasets/people/balance", "/v1/ledger/head"):
                 headers = {"authorization": f"Bearer {desk.keys['noor']}"}
@@ -77,4 +77,4 @@ def test_an_idle_connection_outlives_that_of_clients(tmp_path: Path) -> None:
             link.request("GET", "/v1/health")
             assert link.getresponse().read()
         link.close()
-    assert KEPT_OPEN > 60  # what proxies are set to
+    assert KEEP_ALIVE_SECONDS > 60  # what proxies are set to

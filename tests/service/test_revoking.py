@@ -19,9 +19,9 @@ from eth_account.messages import encode_defunct
 from assurance.revoked_person import revoked_person
 from noisebank.cli.main import main
 from noisebank.core.entropy import SystemEntropy
-from noisebank.service.auth import FILE, MOST_SESSIONS, Access
-from noisebank.service.errors import Turned
-from noisebank.service.roles import Part
+from noisebank.service.auth import ACCESS_FILE, MAX_SESSIONS, AccessControl
+from noisebank.service.errors import ApiError
+from noisebank.service.roles import Role
 from service_support import COUNT, EASY, Counter, counter
 
 LONG = COUNT + " " * 1_000
@@ -153,7 +153,7 @@ def test_a_page_of_another_origin_cannot_use_the_owners_cookie(desk, wanda, site
             f"{path}/{way}", headers=cookie | {"sec-fetch-site": site, "content-type": "text/plain"}
         )
         assert said.status_code == 403, said.text
-    assert desk.access.person(wanda.name).disabled is None
+    assert desk.access.find_person(wanda.name).disabled_since is None
     assert desk.client.get("/v1/me", headers=cookie | {"sec-fetch-site": site}).status_code == 200
     assert desk.client.post(f"{path}/disable", headers=cookie | {"sec-fetch-site": "same-origin"}).status_code == 200
     bearer = desk.headers("owner") | {"sec-fetch-site": site}  # a page that knows a key is let in by it
@@ -192,7 +192,7 @@ def test_an_open_stream_ends_with_the_session(desk, wanda):
 
 def test_what_is_under_way_is_finished_for_the_owner_and_what_waits_is_not_begun(desk, monkeypatch):
     wanda, charged_both, let_go, queued = Wanda(desk), threading.Barrier(3), threading.Event(), threading.Event()
-    real, admitted, order = desk.app.state.desk.ask, desk.app.state.gate.still_open, []
+    real, admitted, order = desk.app.state.operations.ask, desk.app.state.authenticator.guard_work, []
 
     def slow(name, caller, asked, key, clock):
         made = real(name, caller, asked, key, clock)
@@ -206,8 +206,8 @@ def test_what_is_under_way_is_finished_for_the_owner_and_what_waits_is_not_begun
             queued.set()  # and in the queue before the loop takes the next request
         return admitted(request, work)
 
-    monkeypatch.setattr(desk.app.state.desk, "ask", slow)
-    monkeypatch.setattr(desk.app.state.gate, "still_open", noticed)
+    monkeypatch.setattr(desk.app.state.operations, "ask", slow)
+    monkeypatch.setattr(desk.app.state.authenticator, "guard_work", noticed)
     headers, before = {"authorization": f"Bearer {wanda.key}"}, desk.spent
 
     def ask(key: str, epsilon: str) -> httpx.Response:
@@ -268,17 +268,17 @@ def test_the_command_line_ends_them_in_a_service_that_runs(desk, wanda):
 
 def test_a_session_ends_when_its_key_expires_and_never_outlives_itself(tmp_path):
     clock = [1_000.0]
-    with closing(Access(tmp_path / FILE, SystemEntropy(), lambda: clock[0])) as access:
-        access.add_person("maria", Part.ANALYST)
+    with closing(AccessControl(tmp_path / ACCESS_FILE, SystemEntropy(), lambda: clock[0])) as access:
+        access.add_person("maria", Role.ANALYST)
         _, key = access.make_key("maria", seconds=50)
         session, facts = access.make_session("maria", 100, key=key.id)
-        assert access.caller(session).session == facts.id
+        assert access.find_caller(session).session_id == facts.id
         clock[0] += 50
-        assert access.caller(session) is None and access.sessions() == ()
-        with pytest.raises(Turned):
+        assert access.find_caller(session) is None and access.list_sessions() == ()
+        with pytest.raises(ApiError):
             access.make_session("maria", 100, key=key.id)
         _, owners = access.make_key("owner")
-        with pytest.raises(Turned):
+        with pytest.raises(ApiError):
             access.make_session("maria", 100, key=owners.id)  # somebody else's
         with pytest.raises(apsw.ConstraintError):
             access.make_session("maria", 100)  # of no origin
@@ -286,36 +286,36 @@ def test_a_session_ends_when_its_key_expires_and_never_outlives_itself(tmp_path)
 
 def test_two_processes_see_each_others_endings(tmp_path):
     with (
-        closing(Access(tmp_path / FILE, SystemEntropy())) as here,
-        closing(Access(tmp_path / FILE, SystemEntropy())) as there,
+        closing(AccessControl(tmp_path / ACCESS_FILE, SystemEntropy())) as here,
+        closing(AccessControl(tmp_path / ACCESS_FILE, SystemEntropy())) as there,
     ):
-        here.add_person("maria", Part.ANALYST, "0x" + "11" * 20)
+        here.add_person("maria", Role.ANALYST, "0x" + "11" * 20)
         session, facts = here.make_session("maria", 100, wallet="0x" + "11" * 20)
-        assert there.caller(session) is not None
-        there.end_session_of("maria", facts.id)
-        assert here.caller(session) is None
+        assert there.find_caller(session) is not None
+        there.end_session_by_id("maria", facts.id)
+        assert here.find_caller(session) is None
         session, _ = here.make_session("maria", 100, wallet="0x" + "11" * 20)
-        there.disable("maria")
-        assert here.caller(session) is None
-        with pytest.raises(Turned):
+        there.disable_person("maria")
+        assert here.find_caller(session) is None
+        with pytest.raises(ApiError):
             here.make_session("maria", 100, wallet="0x" + "11" * 20)
 
 
 def test_sessions_of_one_person_are_few_and_the_oldest_ends(tmp_path):
-    with closing(Access(tmp_path / FILE, SystemEntropy())) as access:
-        access.add_person("maria", Part.ANALYST)
+    with closing(AccessControl(tmp_path / ACCESS_FILE, SystemEntropy())) as access:
+        access.add_person("maria", Role.ANALYST)
         _, key = access.make_key("maria")
         _, owners = access.make_key("owner")
         kept, _ = access.make_session("owner", 100, key=owners.id)
         first, _ = access.make_session("maria", 100, key=key.id)
-        for _ in range(MOST_SESSIONS):
+        for _ in range(MAX_SESSIONS):
             last, _ = access.make_session("maria", 100, key=key.id)
-        assert access.caller(first) is None and access.caller(last) and access.caller(kept)
-        assert len(access.sessions("maria")) == MOST_SESSIONS
+        assert access.find_caller(first) is None and access.find_caller(last) and access.find_caller(kept)
+        assert len(access.list_sessions("maria")) == MAX_SESSIONS
 
 
 def test_a_file_of_the_first_version_is_read_and_its_sessions_end(tmp_path):
-    old = apsw.Connection(str(tmp_path / FILE))
+    old = apsw.Connection(str(tmp_path / ACCESS_FILE))
     old.execute(
         "CREATE TABLE people (name TEXT PRIMARY KEY, role TEXT NOT NULL, wallet TEXT UNIQUE, "
         "must_sign INTEGER NOT NULL, made INTEGER NOT NULL) STRICT; "
@@ -326,9 +326,9 @@ def test_a_file_of_the_first_version_is_read_and_its_sessions_end(tmp_path):
     )
     old.close()
     for _ in range(2):
-        with closing(Access(tmp_path / FILE, SystemEntropy())) as access:
-            assert access.person("maria").disabled is None and access.sessions() == ()
-            assert [each.name for each in access.people()] == ["maria", "owner"]
+        with closing(AccessControl(tmp_path / ACCESS_FILE, SystemEntropy())) as access:
+            assert access.find_person("maria").disabled_since is None and access.list_sessions() == ()
+            assert [each.name for each in access.list_people()] == ["maria", "owner"]
 
 
 def test_the_row_of_the_assurance_table_at_a_small_share():

@@ -16,7 +16,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from learning_support import table, task
-from noisebank.federated.fedsgd import learn, open_task, tasks
+from noisebank.federated.fedsgd import learn_model, list_tasks, open_task
 from service_support import EASY, counter
 
 FEW, MANY = 12, 800
@@ -26,14 +26,14 @@ FEW, MANY = 12, 800
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory):
     with counter(tmp_path_factory.mktemp("schema"), replace(EASY, stream_seconds=0.01), epsilon="8") as made:
-        account = open_task(made.bank.rooms, task())
-        learn(account.task, *table(20), account)
+        account = open_task(made.bank.parts, task())
+        learn_model(account.task, *table(20), account)
         yield made
 
 
 def _try(desk, cases: int) -> int:
     schema = schemathesis.openapi.from_url(f"{desk.client.base_url}/v1/openapi.json")
-    done, seen, learned = 0, Counted[int](), tasks(desk.bank.rooms)[0].id.hex()
+    done, seen, learned = 0, Counted[int](), list_tasks(desk.bank.parts)[0].id.hex()
     for found in schema.get_all_operations():
         operation = found.ok()
 

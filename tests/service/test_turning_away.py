@@ -11,8 +11,8 @@ from dataclasses import replace
 import pytest
 
 from noisebank.runtime.gathering import apart
-from noisebank.service import errors as problems
-from noisebank.service.wallet import message_to_sign
+from noisebank.service import errors
+from noisebank.service.wallet import make_sign_in_message
 from service_support import COUNT, EASY, WALLET, counter
 
 WISH = {"sql": COUNT, "epsilon": "0.5", "delta": "1e-6"}
@@ -28,7 +28,7 @@ def desk(tmp_path_factory):
 def _turned(said, name):
     assert said.headers["content-type"] == "application/problem+json", said.text
     body = said.json()
-    assert body["type"] == problems.TYPE + name and body["status"] == said.status_code, body
+    assert body["type"] == errors.TYPE_PREFIX + name and body["status"] == said.status_code, body
     assert body["detail"] and body["title"] and body["request"] == said.headers["x-request-id"]
     assert "Traceback" not in said.text
     return body
@@ -128,10 +128,10 @@ def _signed(text: str) -> str:
 
 @pytest.fixture(scope="module")
 def wallet(desk):
-    from noisebank.service.roles import Part
+    from noisebank.service.roles import Role
 
-    desk.access.add_person("wanda", Part.ANALYST, _account().address)
-    desk.app.state.desk.set_limit("people", desk.access.person("wanda"), "1")
+    desk.access.add_person("wanda", Role.ANALYST, _account().address)
+    desk.app.state.operations.set_limit("people", desk.access.find_person("wanda"), "1")
     return _account().address
 
 
@@ -160,7 +160,7 @@ def test_messages_that_do_not_hold(desk, wallet):
 
     def message(domain=settings.domain, uri=settings.address, address=wallet, chain=chain, when=0.0, nonce=None):
         nonce = nonce or _nonce(desk, wallet)["nonce"]
-        return message_to_sign(domain, uri, address, chain, nonce, time.time() + when)
+        return make_sign_in_message(domain, uri, address, chain, nonce, time.time() + when)
 
     assert _sign_in(desk, message()).status_code == 200
     for wrong in (
@@ -197,12 +197,12 @@ def test_a_wallet_that_nobody_has(desk, wallet):
 def _agreed(desk, key, max_cost, deadline, sql=COUNT, signer=WALLET):
     from eth_account import Account
 
-    from noisebank.service.operations import wish_text
+    from noisebank.service.operations import signed_accuracy
     from noisebank.service.schemas import WishIn
     from noisebank.service.wallet import Spend, typed_spend
 
     account = desk.bank.account("people")
-    spend = Spend(account.id, sql, wish_text(WishIn(**{**WISH, "sql": sql})), key, max_cost, deadline)
+    spend = Spend(account.id, sql, signed_accuracy(WishIn(**{**WISH, "sql": sql})), key, max_cost, deadline)
     typed = typed_spend(spend, account.ledger.chain_id, account.ledger.contract)
     signature = "0x" + bytes(Account.sign_typed_data(signer, full_message=typed).signature).hex()
     return {"max_cost_units": str(max_cost), "deadline": deadline, "signature": signature}
@@ -226,7 +226,7 @@ def test_spending_agreed_to_by_a_wallet(desk, wallet):
     _turned(ask("f", _agreed(desk, "f", 10**18, soon), epsilon="0.6"), "bad-signature")
     assert desk.spent == spent
     assert ask("g", _agreed(desk, "g", 10**18, soon)).status_code == 200
-    desk.access._run("UPDATE people SET must_sign = 1 WHERE name = ?", ("wanda",))
+    desk.access._write_row("UPDATE people SET must_sign = 1 WHERE name = ?", ("wanda",))
     headers = {"authorization": f"Bearer {secret}", "idempotency-key": "h"}
     _turned(desk.client.post(ASK, json=WISH, headers=headers), "bad-signature")
 

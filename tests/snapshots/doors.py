@@ -18,20 +18,36 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from noisebank.cli import render as terminal
-from noisebank.federated.blockfl.identifiers import identifier
-from noisebank.federated.blockfl.network import Shape
-from noisebank.federated.blockfl.terms import Terms as CrowdTerms
+from noisebank.cli import render
+from noisebank.federated.blockfl.identifiers import format_cid
+from noisebank.federated.blockfl.network import NetworkShape
+from noisebank.federated.blockfl.terms import TaskTerms as CrowdTerms
 from noisebank.federated.blockfl.terms import read_terms as read_crowd_terms
 from noisebank.federated.fedsgd import Design, Task
 from noisebank.federated.ldp import Category, Number, Schema
-from noisebank.federated.relay.terms import Terms as RelayTerms
-from noisebank.ledger.chain_config import Where, read_where, write_where
+from noisebank.federated.relay.terms import RelayTerms as RelayTerms
+from noisebank.ledger.chain_config import ChainConfig, read_chain_config, write_chain_config
 from snapshots.comparing import DATA
 
 __all__ = [
-    "Category", "CrowdTerms", "Design", "Done", "Number", "RelayTerms", "Schema", "Shape", "Shell", "Task", "Where",
-    "copy_bank", "identifier", "read_crowd_terms", "read_where", "run_module", "served", "write_where",
+    "Category",
+    "ChainConfig",
+    "CrowdTerms",
+    "Design",
+    "Done",
+    "NetworkShape",
+    "Number",
+    "RelayTerms",
+    "Schema",
+    "Shell",
+    "Task",
+    "copy_bank",
+    "format_cid",
+    "read_chain_config",
+    "read_crowd_terms",
+    "run_module",
+    "served",
+    "write_chain_config",
 ]  # fmt: skip
 
 PLAIN = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "LANG": "C.UTF-8", "TZ": "UTC"}
@@ -50,7 +66,7 @@ class Done:
 def _terminal(width: int) -> Iterator[None]:
     """The width of all output, whenever and wherever the terminal's module was imported."""
     with ExitStack() as stack:
-        for console in (terminal.out, terminal.err):
+        for console in (render.out, render.err):
             stack.enter_context(patch.object(console, "_width", width))
             stack.enter_context(patch.object(console, "_height", 25))
         yield

@@ -117,7 +117,7 @@ def facts_of(answer: Any) -> Any:
     if parts := getattr(answer, "parts", ()) or getattr(answer, "items", ()):
         return [facts_of(part) for part in parts]
     groups = [str(group.exact) for group in getattr(answer, "groups", ())]
-    query = json.loads(answer.receipt.text())["answer"]["query"]
+    query = json.loads(answer.receipt.to_canonical_json())["answer"]["query"]
     return {
         "query": query,
         "exact": groups or str(answer.exact),

@@ -87,7 +87,7 @@ BAD: list[tuple[str, ...]] = [
         ("-r", "5%", "-f", "-2"), ("--within", "3", "--confidence", "1"),
     )),
     ("ask", "SELECT SUM(income) FROM people", "-e", "4", "-d", "1e-6", *P),
-    ("ask", COUNT, *W, *P, "--at-most", "0.000001"), ("ask", COUNT, *W, *P, "--at-most", "-1"),
+    ("ask", COUNT, *W, *P, "--max-cost", "0.000001"), ("ask", COUNT, *W, *P, "--max-cost", "-1"),
     ("ask", COUNT, *W, *P, "--analyst", "maria", "--key", "monday"),
     ("ask", COUNT, "-e", "3", "-d", "1e-6", *P, "--analyst", "maria"),
     ("ask", COUNT, *W, *P, "--analyst", "stranger"),

@@ -10,18 +10,18 @@ from pathlib import Path
 from snapshots.comparing import hold_json, hold_text
 from snapshots.doors import (
     Category,
+    ChainConfig,
     CrowdTerms,
     Design,
+    NetworkShape,
     Number,
     RelayTerms,
     Schema,
-    Shape,
     Task,
-    Where,
-    identifier,
+    format_cid,
+    read_chain_config,
     read_crowd_terms,
-    read_where,
-    write_where,
+    write_chain_config,
 )  # fmt: skip
 
 MIXED = Schema((Number("age", 0, 100), Number("unit"), Number("heat", -0.5, 41.25), Category("town", ("n", "s", "é"))))
@@ -47,21 +47,21 @@ def test_task_digests() -> None:
         Task("prices", Design(MIXED, "heat"), "linear"),
     ]
     for task in tasks:
-        assert Task.from_public(json.loads(json.dumps(task.public()))) == task
-    hold_json("formats/tasks.json", [[task.digest.hex(), task.public(), task.guarantee] for task in tasks])
+        assert Task.from_json(json.loads(json.dumps(task.to_json()))) == task
+    hold_json("formats/tasks.json", [[task.digest.hex(), task.to_json(), task.guarantee] for task in tasks])
 
 
 def test_terms_of_a_crowd() -> None:
-    shape = Shape(8, (4, 4), (16,), 3)
+    shape = NetworkShape(8, (4, 4), (16,), 3)
     terms = [
         CrowdTerms("digits", shape),
         CrowdTerms("digits", shape, "fixed", "sound", "2.5", "1e-6", 16, 3, "0.1", "0", "1", "0x" + "11" * 20),
     ]
     for made in terms:
-        assert read_crowd_terms(made.encode()) == made
+        assert read_crowd_terms(made.to_bytes()) == made
     hold_json(
         "formats/crowd-terms.json",
-        [[identifier(hashlib.sha256(made.encode()).digest()), made.encode().decode()] for made in terms],
+        [[format_cid(hashlib.sha256(made.to_bytes()).digest()), made.to_bytes().decode()] for made in terms],
     )
 
 
@@ -74,13 +74,13 @@ def test_terms_of_a_relay() -> None:
         RelayTerms(4, mode="bas", groups=2, least=Fraction(5), publish=True, attempts=3, patience_ms=500),
     ]
     for made in terms:
-        assert RelayTerms.parse(json.loads(json.dumps(made.plain()))) == made
-    hold_json("formats/relay-terms.json", [made.plain() for made in terms])
+        assert RelayTerms.from_json(json.loads(json.dumps(made.to_json()))) == made
+    hold_json("formats/relay-terms.json", [made.to_json() for made in terms])
 
 
 def test_where_a_chain_is(tmp_path: Path) -> None:
-    where = Where("http://127.0.0.1:8545", "0x" + "22" * 20, 31337, 7, 3)
-    write_where(tmp_path / "ledger.json", where)
+    where = ChainConfig("http://127.0.0.1:8545", "0x" + "22" * 20, 31337, 7, 3)
+    write_chain_config(tmp_path / "ledger.json", where)
     hold_text("formats/ledger.json", (tmp_path / "ledger.json").read_text())
-    assert read_where(tmp_path / "ledger.json") == where
+    assert read_chain_config(tmp_path / "ledger.json") == where
     assert (tmp_path / "ledger.json").stat().st_mode & 0o777 == 0o600

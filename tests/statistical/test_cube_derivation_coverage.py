@@ -16,23 +16,30 @@ import numpy as np
 import pytest
 
 from noisebank.account.answers import Answer, Group, GroupedAnswer, Inference
-from noisebank.account.derived import estimates, ratio
-from noisebank.core.entropy import simulation
-from noisebank.core.units import NOTHING, Precision
-from noisebank.planning.inference import FirstLookRule, InferencePlan, Knowledge, Measured, Statistic, When
-from noisebank.planning.linear import LinearQuery, cell_range, from_weights
-from noisebank.planning.posterior import Inferred
-from noisebank.planning.prefix import Axis, Prefix
+from noisebank.account.derived import derive_estimates, ratio_interval
+from noisebank.core.entropy import simulation_rng
+from noisebank.core.units import ZERO_PRECISION, Precision
+from noisebank.planning.inference import (
+    CubePosterior,
+    CubeStatistic,
+    FirstLookRule,
+    FirstLookTiming,
+    InferencePlan,
+    QueryMeasurement,
+)
+from noisebank.planning.linear import LinearQuery, query_from_weights, range_query
+from noisebank.planning.posterior import LinearEstimate
+from noisebank.planning.prefix import Axis, TreeMeasurement
 from statistical.test_derivation_coverage import COLUMNS, CONFIDENCE, RANKS, data_of, histogram, item, part
 
 BINS = 10
 FINE, ROUGH = Precision(10**18), Precision(4 * 10**16)
 """Noise of standard deviation 1, and of 5."""
-FROM = Inference(("x",), 1, False, NOTHING)
+FROM = Inference(("x",), 1, False, ZERO_PRECISION)
 
 
 def cell(place: int) -> LinearQuery:
-    return cell_range(BINS, place, place + 1)
+    return range_query(BINS, place, place + 1)
 
 
 def apart() -> list[tuple[LinearQuery, Precision]]:
@@ -42,53 +49,59 @@ def apart() -> list[tuple[LinearQuery, Precision]]:
 
 def ladder() -> list[tuple[LinearQuery, Precision]]:
     """The first bins, and their differences: neighbours err in opposite directions."""
-    return [(cell_range(BINS, 0, place + 1), ROUGH) for place in range(BINS)]
+    return [(range_query(BINS, 0, place + 1), ROUGH) for place in range(BINS)]
 
 
 def together() -> list[tuple[LinearQuery, Precision]]:
     """One bin roughly, and how the others differ from it: all share one error, so sums of k err k times as much."""
     one = [0] * BINS
     rows = [[*one[:place], 1, *one[place + 1 :]] for place in range(1, BINS)]
-    return [(cell(0), ROUGH), *((from_weights([-1, *row[1:]])[0], FINE) for row in rows)]
+    return [(cell(0), ROUGH), *((query_from_weights([-1, *row[1:]])[0], FINE) for row in rows)]
 
 
 def opposed() -> list[tuple[LinearQuery, Precision]]:
     """The lower half shares one error, the upper half has its negative: what is below the median is known least."""
     signs = [-1] * (BINS // 2) + [1] * (BINS // 2)
     rows = [[signs[place], *(int(n == place) for n in range(1, BINS))] for place in range(1, BINS)]
-    return [(cell(0), ROUGH), *((from_weights(row)[0], FINE) for row in rows)]
+    return [(cell(0), ROUGH), *((query_from_weights(row)[0], FINE) for row in rows)]
 
 
 def mixed() -> list[tuple[LinearQuery, Precision]]:
     """Ranges and weights after a first look."""
-    draw = simulation(3)
+    draw = simulation_rng(3)
     ranges = [sorted(draw.choice(BINS + 1, 2, replace=False).tolist()) for _ in range(6)]
-    return [*((cell_range(BINS, low, high), ROUGH) for low, high in ranges), *together()[3:6]]
+    return [*((range_query(BINS, low, high), ROUGH) for low, high in ranges), *together()[3:6]]
 
 
 DESIGNS = {"apart": apart, "ladder": ladder, "together": together, "opposed": opposed, "mixed": mixed}
 
 
-def learned(design: str, values: Sequence[float]) -> Knowledge:
+def learned(design: str, values: Sequence[float]) -> CubePosterior:
     """After all measurements of the design came out like this; `mixed` begins with a first look."""
-    knowledge, rest = Knowledge(Statistic((Axis(BINS, True),)), FINE, FirstLookRule(When.NEVER)), list(values)
+    knowledge, rest = (
+        CubePosterior(CubeStatistic((Axis(BINS, True),)), FINE, FirstLookRule(FirstLookTiming.NEVER)),
+        list(values),
+    )
     if design == "mixed":
         prefix, looked = first_look(), {}
-        for level in prefix.levels:
-            shape = prefix.nodes(np.zeros(BINS), level).shape
+        for level in prefix.level_precisions:
+            shape = prefix.node_sums(np.zeros(BINS), level).shape
             looked[level] = np.array([rest.pop(0) for _ in range(int(np.prod(shape)))]).reshape(shape)
-        knowledge.learn_first(prefix.look(looked))
+        knowledge.add_first_look(prefix.estimate_cells(looked))
     for (query, precision), value in zip(DESIGNS[design](), rest, strict=True):
-        knowledge.recall(Measured(query, value, precision), precision)
+        knowledge.restore_measurement(QueryMeasurement(query, value, precision), precision)
     return knowledge
 
 
-def first_look() -> Prefix:
-    return Statistic((Axis(BINS, True),)).first_look(Precision(4 * ROUGH.units), Fraction(1, 2))
+def first_look() -> TreeMeasurement:
+    return CubeStatistic((Axis(BINS, True),)).plan_first_look(Precision(4 * ROUGH.units), Fraction(1, 2))
 
 
-def bins_of(knowledge: Knowledge) -> list[Inferred]:
-    return [knowledge.answer(InferencePlan(cell(n), FINE, NOTHING, NOTHING, NOTHING, ())) for n in range(BINS)]
+def bins_of(knowledge: CubePosterior) -> list[LinearEstimate]:
+    return [
+        knowledge.estimate_planned(InferencePlan(cell(n), FINE, ZERO_PRECISION, ZERO_PRECISION, ZERO_PRECISION, ()))
+        for n in range(BINS)
+    ]
 
 
 @dataclass(frozen=True)
@@ -110,7 +123,7 @@ class Bench:
         groups = tuple(Group((str(n),), float(v), Fraction(float(v))) for n, v in enumerate(self.draw(bins, noise)))
         common = {name: getattr(part(0.0, self.stddev), name) for name in Answer.__slots__}
         return GroupedAnswer(
-            **{**common, "inferred": FROM}, by=("x",), groups=groups, running=tuple(self.running.tolist())
+            **{**common, "inferred": FROM}, by=("x",), groups=groups, running_stddevs=tuple(self.running.tolist())
         )
 
 
@@ -119,17 +132,17 @@ def bench(design: str) -> Bench:
     rows, noise = [], []
     if design == "mixed":
         prefix = first_look()
-        for level, precision in prefix.levels.items():
-            looked = np.array([prefix.nodes(one, level).ravel() for one in np.eye(BINS)]).T
+        for level, precision in prefix.level_precisions.items():
+            looked = np.array([prefix.node_sums(one, level).ravel() for one in np.eye(BINS)]).T
             rows.extend(looked)
             noise.extend([1 / sqrt(float(precision))] * len(looked))
     for query, precision in DESIGNS[design]():
-        rows.append(query.dense)
-        noise.append(query.peak / sqrt(float(precision)))
+        rows.append(query.dense_weights)
+        noise.append(query.max_weight / sqrt(float(precision)))
     units = np.eye(len(rows))
     found = np.array([[bin.value for bin in bins_of(learned(design, unit))] for unit in units.tolist()]).T
     knowledge = learned(design, [0.0] * len(rows))
-    running = np.sqrt(knowledge.running([(cell(place), Fraction(1)) for place in range(BINS)]))
+    running = np.sqrt(knowledge.running_variances([(cell(place), Fraction(1)) for place in range(BINS)]))
     stddev = max(bin.stddev for bin in bins_of(knowledge))
     return Bench(np.array(rows), np.array(noise), found, running, stddev)
 
@@ -137,7 +150,7 @@ def bench(design: str) -> Bench:
 @pytest.mark.parametrize("design", DESIGNS)
 def test_running_sums_err_as_they_say(design: str) -> None:
     """Each of them, over runs: the true scale is accepted, 1.3 and 0.7 times it are not."""
-    bins, noise, runs = histogram(data_of("normal")), simulation(21), 2_000
+    bins, noise, runs = histogram(data_of("normal")), simulation_rng(21), 2_000
     scores = []
     for _ in range(runs):
         scores.append((np.cumsum(bench(design).draw(bins, noise)) - np.cumsum(bins)) / bench(design).running)
@@ -150,22 +163,22 @@ def test_running_sums_err_as_they_say(design: str) -> None:
 @pytest.mark.parametrize("design", ["ladder", "together", "opposed"])
 def test_the_formula_for_independent_noise_would_be_seen(design: str) -> None:
     """The square roots of 1, 2, ... are for bins that err by themselves."""
-    bins, noise, runs = histogram(data_of("normal")), simulation(21), 2_000
+    bins, noise, runs = histogram(data_of("normal")), simulation_rng(21), 2_000
     answer = bench(design).counts(bins, noise)
-    wrong = np.array(replace(answer, running=(), inferred=None).spread)
+    wrong = np.array(replace(answer, running_stddevs=(), inferred=None).max_running_stddevs)
     scores = [(np.cumsum(bench(design).draw(bins, noise)) - np.cumsum(bins)) / wrong for _ in range(runs)]
     assert np.any(np.abs(np.mean(np.square(scores), axis=0) - 1) > 5 * sqrt(2 / runs))
 
 
 def covered(design: str, kind: str, change: Callable[[GroupedAnswer], GroupedAnswer], runs: int) -> dict[str, int]:
     """How often each rank's interval holds its true value."""
-    data, noise = data_of(kind), simulation(22)
+    data, noise = data_of(kind), simulation_rng(22)
     bins = histogram(data)
     held = dict.fromkeys((rank.sql for rank in RANKS), 0)
     for _ in range(runs):
         answer = change(bench(design).counts(bins, noise))
         for rank in RANKS:
-            (found,), true = estimates(item(rank.sql), [answer], CONFIDENCE), rank.true(data)
+            (found,), true = derive_estimates(item(rank.sql), [answer], CONFIDENCE), rank.true(data)
             held[rank.sql] += found.low <= true[0] and true[1] <= found.high
     return held
 
@@ -183,7 +196,9 @@ def test_ranks_cover_however_the_bins_share_noise(design: str, kind: str) -> Non
 
 def too_small(answer: GroupedAnswer) -> GroupedAnswer:
     """Planted: standard deviations that are a fifth of the true ones."""
-    return replace(answer, running=tuple(stddev / 5 for stddev in answer.running), stddev=answer.stddev / 5)
+    return replace(
+        answer, running_stddevs=tuple(stddev / 5 for stddev in answer.running_stddevs), stddev=answer.stddev / 5
+    )
 
 
 def test_a_variance_that_is_too_small_would_be_seen() -> None:
@@ -196,17 +211,17 @@ def test_without_running_sums_standard_deviations_add_up() -> None:
     """An answer that was sealed before they were: what it says holds however its noise is shared."""
     runs = 60
     for design in DESIGNS:
-        found = covered(design, "normal", lambda answer: replace(answer, running=()), runs)
+        found = covered(design, "normal", lambda answer: replace(answer, running_stddevs=()), runs)
         assert min(found.values()) >= least(runs)
 
 
 def most_frequent(design: str, scale: float, runs: int) -> int:
     """How often the largest count's interval holds its bin's true count, all bins being alike."""
-    bins, noise = np.full(BINS, 100.0), simulation(23)
+    bins, noise = np.full(BINS, 100.0), simulation_rng(23)
     held = 0
     for _ in range(runs):
         answer = bench(design).counts(bins, noise)
-        (found,) = estimates(item("MODE(k)"), [replace(answer, stddev=scale * answer.stddev)], CONFIDENCE)
+        (found,) = derive_estimates(item("MODE(k)"), [replace(answer, stddev=scale * answer.stddev)], CONFIDENCE)
         held += found.low <= 100.0 <= found.high
     return held
 
@@ -220,18 +235,21 @@ def test_the_most_frequent_count_is_covered(design: str) -> None:
 
 def frequency(top: float, rest: float, shared: bool, runs: int = 600) -> int:
     """Two counts of one cube of which one is known as a sum less the other: they err in opposite directions."""
-    noise, held = simulation(24), 0
+    noise, held = simulation_rng(24), 0
     bins = np.array([top, rest])
-    both, first = from_weights([2, 1])[0], cell_range(2, 0, 1)
-    whole = cell_range(2, 0, 2)
+    both, first = query_from_weights([2, 1])[0], range_query(2, 0, 1)
+    whole = range_query(2, 0, 2)
     for _ in range(runs):
-        knowledge = Knowledge(Statistic((Axis(2, False),)), FINE, FirstLookRule(When.NEVER))
+        knowledge = CubePosterior(CubeStatistic((Axis(2, False),)), FINE, FirstLookRule(FirstLookTiming.NEVER))
         for query, precision in ((first, ROUGH), (both, Precision(4 * 10**20))):
-            value = query.dot(bins) + noise.standard_normal() * query.peak / sqrt(float(precision))
-            knowledge.recall(Measured(query, value, precision), precision)
-        found = [knowledge.answer(InferencePlan(q, FINE, NOTHING, NOTHING, NOTHING, ())) for q in (first, whole)]
+            value = query.dot(bins) + noise.standard_normal() * query.max_weight / sqrt(float(precision))
+            knowledge.restore_measurement(QueryMeasurement(query, value, precision), precision)
+        found = [
+            knowledge.estimate_planned(InferencePlan(q, FINE, ZERO_PRECISION, ZERO_PRECISION, ZERO_PRECISION, ()))
+            for q in (first, whole)
+        ]
         ends = [number for one in found for number in (one.value, one.stddev)]
-        low, high = ratio(ends[0], ends[1], ends[2], ends[3], CONFIDENCE, shared)
+        low, high = ratio_interval(ends[0], ends[1], ends[2], ends[3], CONFIDENCE, shared)
         held += low <= top / (top + rest) <= high
     return held
 
@@ -246,16 +264,16 @@ def test_fieller_for_independent_noise_would_be_seen() -> None:
 
 
 def test_both_kinds_of_ratios_agree_where_only_the_top_is_noisy() -> None:
-    assert ratio(30.0, 2.0, 10.0, 0.0, 0.9, True) == pytest.approx(ratio(30.0, 2.0, 10.0, 0.0, 0.9))
-    assert ratio(-30.0, 2.0, 10.0, 0.0, 0.9, True) == pytest.approx(ratio(-30.0, 2.0, 10.0, 0.0, 0.9))
-    assert ratio(1.0, 1.0, 3.0, 2.0, 0.95, True) == (-np.inf, np.inf)
+    assert ratio_interval(30.0, 2.0, 10.0, 0.0, 0.9, True) == pytest.approx(ratio_interval(30.0, 2.0, 10.0, 0.0, 0.9))
+    assert ratio_interval(-30.0, 2.0, 10.0, 0.0, 0.9, True) == pytest.approx(ratio_interval(-30.0, 2.0, 10.0, 0.0, 0.9))
+    assert ratio_interval(1.0, 1.0, 3.0, 2.0, 0.95, True) == (-np.inf, np.inf)
 
 
 @pytest.mark.parametrize("sql", ["VARIANCE(x)", "STDDEV(x)"])
 @pytest.mark.parametrize("scale", [1.0, 0.2])
 def test_variances_cover_with_sums_and_counts_from_a_cube(sql: str, scale: float) -> None:
     """Squares are measured plainly; the sum and the count come from two posteriors. Planted: a fifth of the noise."""
-    data, noise, runs, held = data_of("normal"), simulation(25), 200, 0
+    data, noise, runs, held = data_of("normal"), simulation_rng(25), 200, 0
     places = np.digitize(data, COLUMNS["x"].bins)
     sums = np.bincount(places, weights=data, minlength=BINS)
     true = float(np.var(data)) if sql.startswith("VAR") else float(np.std(data))
@@ -264,6 +282,6 @@ def test_variances_cover_with_sums_and_counts_from_a_cube(sql: str, scale: float
         for bins, reach in ((sums, 120.0), (histogram(data), 1.0)):
             found, stddev = bench("together").draw(bins / reach, noise).sum(), bench("together").running[-1]
             parts.append(replace(part(reach * float(found), scale * reach * float(stddev)), inferred=FROM))
-        (estimate,) = estimates(item(sql), parts, CONFIDENCE)
+        (estimate,) = derive_estimates(item(sql), parts, CONFIDENCE)
         held += estimate.low - 1e-9 <= true <= estimate.high + 1e-9
     assert (held >= least(runs)) == (scale == 1.0)

@@ -21,12 +21,12 @@ import pytest
 
 from noisebank.account.account import Account
 from noisebank.account.answers import Answer, Group, GroupedAnswer, Receipt
-from noisebank.account.derived import Estimate, estimates, ratio
-from noisebank.core.entropy import simulation
+from noisebank.account.derived import Estimate, derive_estimates, ratio_interval
+from noisebank.core.entropy import simulation_rng
 from noisebank.core.records import Case
-from noisebank.core.units import NOTHING
+from noisebank.core.units import ZERO_PRECISION
 from noisebank.policy.model import Column, Kind, Neighbours, Policy
-from noisebank.queries.derived import Item, items
+from noisebank.queries.derived import SelectItem, parse_select_items
 from support import memory_account, write_people
 
 RUNS, CONFIDENCE = 1_200, 0.9
@@ -44,13 +44,13 @@ RECEIPT = Receipt(b"", b"", {}, b"", 1, "", 1, b"")
 
 
 @cache
-def item(sql: str) -> Item:
-    (found,) = items(f"SELECT {sql} FROM t", ADD)
+def item(sql: str) -> SelectItem:
+    (found,) = parse_select_items(f"SELECT {sql} FROM t", ADD)
     return found
 
 
 def part(value: float, stddev: float) -> Answer:
-    return Answer(value, stddev, Case.FIRST, NOTHING, NOTHING, NOTHING, "", Fraction(0), RECEIPT)
+    return Answer(value, stddev, Case.FIRST, ZERO_PRECISION, ZERO_PRECISION, ZERO_PRECISION, "", Fraction(0), RECEIPT)
 
 
 def counts(values: Sequence[float], stddev: float) -> GroupedAnswer:
@@ -61,7 +61,7 @@ def counts(values: Sequence[float], stddev: float) -> GroupedAnswer:
 
 def held(runs: Callable[[np.random.Generator], tuple[float, float, float]], seed: int, count: int = RUNS) -> int:
     """How often (low, true, high) are in this order."""
-    noise = simulation(seed)
+    noise = simulation_rng(seed)
     return sum(low <= true <= high for low, true, high in (runs(noise) for _ in range(count)))
 
 
@@ -83,7 +83,7 @@ def fieller(case: tuple[float, float, float, float], scale: float = 1.0, seed: i
 
     def run(noise: np.random.Generator) -> tuple[float, float, float]:
         a, b = scale * noise.standard_normal(2)
-        low, high = ratio(top + a * top_sd, top_sd, bottom + b * bottom_sd, bottom_sd, CONFIDENCE)
+        low, high = ratio_interval(top + a * top_sd, top_sd, bottom + b * bottom_sd, bottom_sd, CONFIDENCE)
         return low, top / bottom, high
 
     return held(run, seed)
@@ -105,7 +105,7 @@ def test_the_plain_interval_of_a_ratio_would_be_seen():
 
     def run(noise: np.random.Generator) -> tuple[float, float, float]:
         top, bottom = 5000 + noise.standard_normal(), 100 + 12 * noise.standard_normal()
-        low, high = ratio(top, 1.0, bottom, 0.0, CONFIDENCE)
+        low, high = ratio_interval(top, 1.0, bottom, 0.0, CONFIDENCE)
         return low, 50.0, high
 
     assert held(run, 2) < LEAST / 2
@@ -121,7 +121,7 @@ def test_averages_of_few_or_nobody_cover(top, bottom):
 
     def run(noise: np.random.Generator) -> tuple[float, float, float]:
         a, b = noise.standard_normal(2)
-        (found,) = estimates(asked, [part(top + 30 * a, 30.0), part(bottom + b, 1.0)], CONFIDENCE)
+        (found,) = derive_estimates(asked, [part(top + 30 * a, 30.0), part(bottom + b, 1.0)], CONFIDENCE)
         return found.low, mean, found.high
 
     assert held(run, 3) >= LEAST
@@ -133,7 +133,7 @@ def test_frequencies_near_the_ends_cover():
 
         def run(noise: np.random.Generator, share: float = share) -> tuple[float, float, float]:
             a, b = noise.standard_normal(2)
-            (found,) = estimates(asked, [part(100 * share + 5 * a, 5.0), part(100 + 5 * b, 5.0)], CONFIDENCE)
+            (found,) = derive_estimates(asked, [part(100 * share + 5 * a, 5.0), part(100 + 5 * b, 5.0)], CONFIDENCE)
             return found.low, share, found.high
 
         assert held(run, 4) >= LEAST
@@ -143,7 +143,7 @@ def test_frequencies_near_the_ends_cover():
 
 
 def data_of(kind: str, size: int = 400) -> np.ndarray:
-    draw = simulation(7)
+    draw = simulation_rng(7)
     made = {
         "uniform": draw.uniform(-80, 120, size),
         "normal": draw.normal(30, 20, size),
@@ -169,7 +169,9 @@ def test_variances_cover(sql, kind, noise_sd):
 
     def run(noise: np.random.Generator) -> tuple[float, float, float]:
         draws = noise.standard_normal(3)
-        (found,) = estimates(asked, [part(v + sd * z, sd) for (v, sd), z in zip(facts, draws, strict=True)], CONFIDENCE)
+        (found,) = derive_estimates(
+            asked, [part(v + sd * z, sd) for (v, sd), z in zip(facts, draws, strict=True)], CONFIDENCE
+        )
         return found.low - 1e-9, true, found.high + 1e-9
 
     assert held(run, 5, 500) >= 500 * CONFIDENCE - 5 * sqrt(500 * 0.09)
@@ -182,7 +184,7 @@ def test_variances_of_far_more_noise_would_be_seen():
     def run(noise: np.random.Generator) -> tuple[float, float, float]:
         a, b, c = 4 * noise.standard_normal(3)
         parts = [part(float(np.sum(data**2)) + 14_400 * a, 14_400.0), part(float(np.sum(data)) + 120 * b, 120.0)]
-        (found,) = estimates(asked, [*parts, part(len(data) + c, 1.0)], CONFIDENCE)
+        (found,) = derive_estimates(asked, [*parts, part(len(data) + c, 1.0)], CONFIDENCE)
         return found.low, true, found.high
 
     assert held(run, 6, 500) < 500 * CONFIDENCE - 5 * sqrt(500 * 0.09)
@@ -223,11 +225,11 @@ def histogram(data: np.ndarray) -> np.ndarray:
 
 def ranked(rank: Rank, kind: str, noise_sd: float, scale: float = 1.0, runs: int = 200) -> int:
     data, asked = data_of(kind), item(rank.sql)
-    true, bins, noise = rank.true(data), histogram(data_of(kind)), simulation(8)
+    true, bins, noise = rank.true(data), histogram(data_of(kind)), simulation_rng(8)
     covered = 0
     for _ in range(runs):
         noisy = bins + scale * noise_sd * noise.standard_normal(len(bins))
-        (found,) = estimates(asked, [counts(noisy, noise_sd)], CONFIDENCE)
+        (found,) = derive_estimates(asked, [counts(noisy, noise_sd)], CONFIDENCE)
         covered += found.low <= true[0] and true[1] <= found.high
     return covered
 
@@ -249,10 +251,12 @@ def test_ranks_of_far_more_noise_would_be_seen():
 
 def test_ranks_of_many_people_are_told_to_a_bin():
     """Coverage alone would allow to say nothing: little noise gives one bin, or the two beside an edge."""
-    noise = simulation(9)
+    noise = simulation_rng(9)
     for kind in ("uniform", "normal", "constant", "skewed"):
         bins = 100 * histogram(data_of(kind))
-        (found,) = estimates(item("MEDIAN(x)"), [counts(bins + noise.standard_normal(len(bins)), 1.0)], CONFIDENCE)
+        (found,) = derive_estimates(
+            item("MEDIAN(x)"), [counts(bins + noise.standard_normal(len(bins)), 1.0)], CONFIDENCE
+        )
         assert found.high - found.low <= 40
 
 
@@ -262,14 +266,14 @@ def test_the_most_frequent_count_is_covered(size):
     asked = item("MODE(k)")
 
     def run(noise: np.random.Generator) -> tuple[float, float, float]:
-        (found,) = estimates(asked, [counts(100 + 7 * noise.standard_normal(size), 7.0)], CONFIDENCE)
+        (found,) = derive_estimates(asked, [counts(100 + 7 * noise.standard_normal(size), 7.0)], CONFIDENCE)
         return found.low, 100.0, found.high
 
     assert held(run, 10) >= LEAST
 
 
 def test_the_most_frequent_key_is_found():
-    noise, right = simulation(11), 0
+    noise, right = simulation_rng(11), 0
     for _ in range(200):
         values = 50 + 5 * noise.standard_normal(50)
         values[17] += 60
@@ -333,7 +337,7 @@ def test_too_much_noise_in_the_bank_would_be_seen(tmp_path):
 
 def grouped_estimates(account: Account) -> list[Estimate]:
     answer = account.ask("SELECT town, AVG(age) FROM people GROUP BY town", epsilon="1", delta="1e-6")
-    return estimates(answer.item, answer.parts, 0.999)
+    return derive_estimates(answer.item, answer.parts, 0.999)
 
 
 def test_averages_of_groups_cover(tmp_path):

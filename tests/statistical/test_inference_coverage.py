@@ -9,8 +9,8 @@ import pytest
 
 from noisebank.core.units import Precision
 from noisebank.planning import inference
-from noisebank.planning.inference import FirstLookRule, Knowledge, Statistic, When
-from noisebank.planning.linear import cell_range
+from noisebank.planning.inference import CubePosterior, CubeStatistic, FirstLookRule, FirstLookTiming
+from noisebank.planning.linear import range_query
 from noisebank.planning.prefix import Axis
 from noisebank.privacy.calibration import budget_precision
 from research.benches.cell_workloads import make_workload
@@ -22,28 +22,30 @@ from research.benches.reuse import (
 )
 
 RUNS = 400
-RULE = FirstLookRule(share=Fraction(1, 50))  # bought after a few questions
+RULE = FirstLookRule(budget_share=Fraction(1, 50))  # bought after a few questions
 
 
 @pytest.mark.parametrize("most_dense", [4096, 8], ids=["covariance", "dual"])
 def test_each_query_is_covered_as_promised(monkeypatch: pytest.MonkeyPatch, most_dense: int) -> None:
-    monkeypatch.setattr(inference, "MOST_DENSE", most_dense)
+    monkeypatch.setattr(inference, "MAX_DENSE_CELLS", most_dense)
     work = make_workload("range", 16, 12, 3)
     budget = budget_precision(Fraction(1), Fraction(1, 10**6))
     errors = []
     for seed in range(RUNS):
         generator = np.random.default_rng(seed)
-        knowledge = Knowledge(Statistic(work.axes), budget, RULE)
+        knowledge = CubePosterior(CubeStatistic(work.axes), budget, RULE)
         row = []
         for query, stddev in zip(work.queries, work.wanted, strict=True):
-            plan = knowledge.plan(query, wanted_precision(query, stddev))
-            if plan.first is not None:
-                knowledge.learn_first(look_at(plan.first, work, generator))
-                plan = knowledge.plan(query, wanted_precision(query, stddev))
+            plan = knowledge.plan_query(query, wanted_precision(query, stddev))
+            if plan.first_look is not None:
+                knowledge.add_first_look(look_at(plan.first_look, work, generator))
+                plan = knowledge.plan_query(query, wanted_precision(query, stddev))
             truth = query.dot(work.counts)
-            if plan.fresh:
-                knowledge.learn(plan, truth + generator.standard_normal() * query.peak / float(plan.fresh) ** 0.5)
-            answer = knowledge.answer(plan)
+            if plan.fresh_precision:
+                knowledge.add_measurement(
+                    plan, truth + generator.standard_normal() * query.max_weight / float(plan.fresh_precision) ** 0.5
+                )
+            answer = knowledge.estimate_planned(plan)
             assert answer.stddev <= stddev * (1 + 1e-9)
             row.append((answer.value - truth) / answer.stddev)
         errors.append(row)
@@ -72,21 +74,23 @@ def test_why_relative_requests_are_plain() -> None:
     query's bridge that belongs to its precision, which is what it was before anybody refined."""
     runs, truth = 1_000, 50.0
     generator = np.random.default_rng(11)
-    query, coarse = cell_range(2, 0, 1), Precision(10**15)
+    query, coarse = range_query(2, 0, 1), Precision(10**15)
     in_cube = plainly = 0
     for _ in range(runs):
-        knowledge = Knowledge(Statistic((Axis(2, False),)), Precision(10**20), FirstLookRule(When.NEVER))
+        knowledge = CubePosterior(
+            CubeStatistic((Axis(2, False),)), Precision(10**20), FirstLookRule(FirstLookTiming.NEVER)
+        )
         bridge = None
         for step in range(12):
-            plan = knowledge.plan(query, Precision(coarse.units << step))
-            knowledge.learn(plan, truth + generator.standard_normal() / float(plan.fresh) ** 0.5)
-            seen = knowledge.answer(plan)
+            plan = knowledge.plan_query(query, Precision(coarse.units << step))
+            knowledge.add_measurement(plan, truth + generator.standard_normal() / float(plan.fresh_precision) ** 0.5)
+            seen = knowledge.estimate_planned(plan)
             bridge = seen if bridge is None else bridge
             if seen.value - 2 * seen.stddev > truth:
                 break
-        again = knowledge.plan(query, coarse)
-        assert not again.fresh and bridge is not None
-        found = knowledge.answer(again)
+        again = knowledge.plan_query(query, coarse)
+        assert not again.fresh_precision and bridge is not None
+        found = knowledge.estimate_planned(again)
         in_cube += found.value - 2 * found.stddev > truth
         plainly += bridge.value - 2 * bridge.stddev > truth
     nominal, reach = 0.02275, 4.5 * np.sqrt(0.02275 / runs)

@@ -13,20 +13,20 @@ import pytest
 from scipy import stats
 
 from noisebank.federated.ldp import (
-    NAMES,
+    MECHANISM_NAMES,
     Category,
-    Levels,
+    FrequencyOracle,
     Number,
-    Oracle,
+    QuantizedMixture,
     Schema,
-    audit,
-    collect,
-    estimate,
-    mechanism,
-    published_vector_mechanism,
-    vector_mechanism,
+    audit_epsilon,
+    estimate_attributes,
+    make_mechanism,
+    make_published_vector_mechanism,
+    make_report,
+    make_vector_mechanism,
 )
-from noisebank.federated.ldp.vectors import choose
+from noisebank.federated.ldp.vectors import choose_coordinates
 
 CHANCE = 1e-8
 SIGMAS = 6.0
@@ -36,7 +36,7 @@ X = 0.37
 
 @cache
 def sample(name: str, epsilon: float = 1.0, x: float = X) -> np.ndarray:
-    return mechanism(name, epsilon).perturb(np.full(DRAWS, x))
+    return make_mechanism(name, epsilon).perturb(np.full(DRAWS, x))
 
 
 def fits_law(codes: np.ndarray, probabilities: np.ndarray, cells: int = 60) -> float:
@@ -62,19 +62,19 @@ def variance_error(values: np.ndarray, mean: float, variance: float) -> float:
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 4.0])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", MECHANISM_NAMES)
 def test_codes_follow_the_exact_law(name, epsilon):
-    made = mechanism(name, epsilon)
-    codes = made.draw(np.full(DRAWS, X))
-    assert fits_law(codes, np.array(made.law(X).probabilities())) > CHANCE
-    if made.codes > 3 or epsilon == 4.0:
-        assert fits_law(codes, np.array(made.law(X - 0.1).probabilities())) < CHANCE
+    made = make_mechanism(name, epsilon)
+    codes = made.draw_codes(np.full(DRAWS, X))
+    assert fits_law(codes, np.array(made.output_law(X).to_probabilities())) > CHANCE
+    if made.code_count > 3 or epsilon == 4.0:
+        assert fits_law(codes, np.array(made.output_law(X - 0.1).to_probabilities())) < CHANCE
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", MECHANISM_NAMES)
 @pytest.mark.parametrize("x", [X, 1.0])
 def test_reports_are_unbiased_with_the_promised_variance(name, x):
-    made, values = mechanism(name, 1.0), sample(name, 1.0, x)
+    made, values = make_mechanism(name, 1.0), sample(name, 1.0, x)
     assert mean_error(values, x) < SIGMAS
     assert variance_error(values, x, made.variance(x)) < SIGMAS
     assert mean_error(values * 1.1, x) > SIGMAS or x == X
@@ -85,40 +85,40 @@ def test_reports_are_unbiased_with_the_promised_variance(name, x):
 
 @pytest.mark.parametrize("m", [1, 10])
 def test_levels_follow_their_law(m):
-    levels = Levels(mechanism("hm-tp", 2.0), m)
-    codes = levels.draw(np.full(DRAWS, X))
-    assert fits_law(codes, np.array(levels.law(X).probabilities())) > CHANCE
-    assert fits_law(codes, np.array(levels.law(-X).probabilities())) < CHANCE
-    values = levels.value(codes)
+    levels = QuantizedMixture(make_mechanism("hm-tp", 2.0), m)
+    codes = levels.draw_codes(np.full(DRAWS, X))
+    assert fits_law(codes, np.array(levels.output_law(X).to_probabilities())) > CHANCE
+    assert fits_law(codes, np.array(levels.output_law(-X).to_probabilities())) < CHANCE
+    values = levels.to_values(codes)
     assert mean_error(values, X) < SIGMAS
     assert variance_error(values, X, levels.variance(X)) < SIGMAS
     assert variance_error(1.1 * (values - X) + X, X, levels.variance(X)) > SIGMAS
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", MECHANISM_NAMES)
 def test_the_audit_accepts_the_truth_and_rejects_ten_percent_less(name):
-    perturb = mechanism(name, 1.0).perturb
-    assert not audit(perturb, 1.0, samples=600_000).refuted
-    assert audit(perturb, 0.9, samples=600_000).refuted
+    perturb = make_mechanism(name, 1.0).perturb
+    assert not audit_epsilon(perturb, 1.0, samples=600_000).is_refuted
+    assert audit_epsilon(perturb, 0.9, samples=600_000).is_refuted
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", MECHANISM_NAMES)
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 4.0])
 def test_the_audit_at_other_epsilons(name, epsilon):
-    perturb = mechanism(name, epsilon).perturb
-    assert not audit(perturb, epsilon, samples=4_000_000).refuted
-    assert audit(perturb, 0.9 * epsilon, samples=4_000_000).refuted
+    perturb = make_mechanism(name, epsilon).perturb
+    assert not audit_epsilon(perturb, epsilon, samples=4_000_000).is_refuted
+    assert audit_epsilon(perturb, 0.9 * epsilon, samples=4_000_000).is_refuted
 
 
 def test_the_audit_rejects_a_mechanism_run_with_more_epsilon_than_it_says():
-    assert audit(mechanism("best", 1.0 / 0.9).perturb, 1.0, samples=600_000).refuted
+    assert audit_epsilon(make_mechanism("best", 1.0 / 0.9).perturb, 1.0, samples=600_000).is_refuted
 
 
 @pytest.mark.parametrize("size", [3, 40])
 def test_oracles_are_unbiased_with_the_promised_variance(size):
-    oracle = Oracle(1.0, size)
-    values = oracle.value(oracle.draw(np.full(60_000, 1)))
+    oracle = FrequencyOracle(1.0, size)
+    values = oracle.to_indicators(oracle.draw_flags(np.full(60_000, 1)))
     for place, share in ((0, 0.0), (1, 1.0), (size - 1, 0.0)):
         assert mean_error(values[:, place], share) < SIGMAS
         assert variance_error(values[:, place], share, oracle.variance(share)) < SIGMAS
@@ -127,7 +127,7 @@ def test_oracles_are_unbiased_with_the_promised_variance(size):
 
 
 def test_every_set_of_coordinates_is_equally_likely():
-    chosen = np.sort(choose(150_000, 5, 2), axis=1)
+    chosen = np.sort(choose_coordinates(150_000, 5, 2), axis=1)
     counts = np.bincount(chosen[:, 0] * 5 + chosen[:, 1], minlength=25)
     found = counts[[a * 5 + b for a in range(5) for b in range(a + 1, 5)]]
     assert found.sum() == 150_000
@@ -139,7 +139,7 @@ def test_every_set_of_coordinates_is_equally_likely():
 @pytest.mark.parametrize("name", ["pm", "three-outputs", "best"])
 def test_vectors_are_unbiased_with_the_promised_variance(name):
     truth = np.array([-1.0, -0.2, 0.0, 0.5, 0.9])
-    for made in (vector_mechanism(name, 3.0, 5, 2), published_vector_mechanism(name, 3.0, 5)):
+    for made in (make_vector_mechanism(name, 3.0, 5, 2), make_published_vector_mechanism(name, 3.0, 5)):
         rows = made.perturb(np.tile(truth, (120_000, 1)))
         for place, x in enumerate(truth):
             assert mean_error(rows[:, place], x) < SIGMAS
@@ -152,7 +152,7 @@ def test_intervals_cover_and_are_not_too_wide():
     hits, tight, rounds = 0, 0, 120
     for turn in range(rounds):
         people = [{"x": (turn + i) % 11, "c": "abbcccdddd"[i % 10]} for i in range(220)]
-        found = estimate([collect(person, schema, 3.0) for person in people], schema)
+        found = estimate_attributes([make_report(person, schema, 3.0) for person in people], schema)
         truths = [(found["x"], float(np.mean([person["x"] for person in people])))]
         truths += [(found["c"][value], share) for value, share in zip("abcd", (0.1, 0.2, 0.3, 0.4), strict=True)]
         for got, truth in truths:

@@ -34,7 +34,7 @@ def outcomes(answers: list[RelativeAnswer], noise: Fraction = Fraction(1)) -> tu
     for answer in answers:
         value = TRUTH + noise * (answer.exact - TRUTH)
         close = abs(value - TRUTH) <= RELATIVE * TRUTH
-        claimed = answer.wished.reached(value, answer.stddev)
+        claimed = answer.accuracy.is_reached(value, answer.stddev)
         assert noise != 1 or claimed is answer.reached
         near, reached, wrong = near + close, reached + claimed, wrong + (claimed and not close)
     return near, reached, wrong

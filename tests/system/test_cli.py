@@ -160,7 +160,7 @@ def test_the_same_key_is_safe_for_the_same_question_only(shell: Shell) -> None:
 
 
 def test_at_most_is_honoured(shell: Shell) -> None:
-    done = shell.run("ask", OVER_30, "-e", "1", "-d", "1e-6", "--at-most", "0.000001")
+    done = shell.run("ask", OVER_30, "-e", "1", "-d", "1e-6", "--max-cost", "0.000001")
     assert done.exit_code == 1 and shell.balance() == 0
 
 
@@ -376,7 +376,7 @@ def test_an_empty_group_is_not_reached_and_costs_the_same(crowd: Shell) -> None:
 
 
 def test_more_than_the_most_that_a_relative_request_may_cost_is_refused(crowd: Shell) -> None:
-    done = crowd.run("ask", OVER_30, "--relative", "10%", "--at-most", "1e-15")
+    done = crowd.run("ask", OVER_30, "--relative", "10%", "--max-cost", "1e-15")
     assert done.exit_code == 1 and "costs more" in done.stderr and crowd.balance() == 0
 
 

@@ -12,13 +12,13 @@ from contract.node import node_or_skip
 from crowd_support import Crowd, served
 from noisebank.cli.main import main
 from noisebank.federated.blockfl.books import Phase
-from noisebank.federated.blockfl.dev_chain import HomeChain
+from noisebank.federated.blockfl.dev_chain import DevChain
 from noisebank.federated.blockfl.registry import deploy_registry
-from noisebank.federated.blockfl.task_posting import Rules
+from noisebank.federated.blockfl.task_posting import TaskRules
 from noisebank.federated.blockfl.verification import verify_task
 from noisebank.ledger.signing import Key
 
-RULES = Rules(rounds=3, byzantine=3, seats=25, patience=45)
+RULES = TaskRules(round_count=3, byzantine=3, expected_seats=25, patience_seconds=45)
 CHEATS = ["honest"] * 6 + ["wrong_cid", "forged", "killed", "honest"]
 
 
@@ -31,15 +31,15 @@ def test_cheats_are_caught_and_named_and_the_task_completes(tmp_path: Path) -> N
             task = crowd.run(RULES)
         finally:
             crowd.end()
-        books = crowd.registry.books(task)
+        books = crowd.registry.read_books(task)
         assert books.phase is Phase.FINISHED and len(books.rounds) == 3
-        second = {judged.member: judged.verdict.name for judged in books.rounds[1].judged}
+        second = {judged.member: judged.verdict.name for judged in books.rounds[1].verdicts}
         wrong_cid, forged, killed = crowd.addresses[6:9]
         assert second[wrong_cid] == "MISSING" and second[forged] == "MALFORMED"
         assert killed not in second and crowd.codes[8] == -9
         assert len([verdict for verdict in second.values() if verdict == "ACCEPTED"]) == 6  # 9 - 2 caught - 1 left of f
         report = verify_task(crowd.registry, crowd.store, task)
-        assert report.passed, report.plain()
+        assert report.passed, report.to_json()
         assert "nothing is stored under" in report.rounds[1].reasons[wrong_cid]
         assert "not who submitted it" in report.rounds[1].reasons[forged]
         assert crowd.seconds < 300
@@ -58,12 +58,12 @@ def _anyone_can_verify(crowd: Crowd, task: bytes) -> None:
     )
     plain = json.loads(shown.stdout)
     assert plain["privacy"]["epsilon_of_an_example"] is None and len(plain["rounds"]) == 3
-    accepted = crowd.registry.books(task).rounds[0]
+    accepted = crowd.registry.read_books(task).rounds[0]
     digest = next(
-        one.digest for one, judged in zip(accepted.submissions, accepted.judged, strict=True)
+        one.digest for one, judged in zip(accepted.submissions, accepted.verdicts, strict=True)
         if judged.verdict.name == "ACCEPTED"
     )  # fmt: skip
-    path = crowd.store.path(digest)
+    path = crowd.store.content_path(digest)
     path.write_bytes(path.read_bytes()[:-4] + b"\1\0\0\0")
     found = CliRunner().invoke(main, [*arguments, "--round", "1"])
     assert found.exit_code == 1 and "the average is" in found.stdout
@@ -76,8 +76,8 @@ def _edge_saw_features_and_labels_only(record: Path) -> None:
 
 def _replay_is_the_same(folder: Path) -> None:
     """Started again, the chain checks every block and ends where it was."""
-    chain = HomeChain(folder)
-    assert len(chain.state.digests) > 60
+    chain = DevChain(folder)
+    assert len(chain.state.block_digests) > 60
     chain.close()
 
 
@@ -93,22 +93,24 @@ def test_leader_with_a_wrong_average_is_outvoted_on_anvil(tmp_path: Path) -> Non
         for address in (*crowd.addresses, crowd.poster.address):
             node.rpc("anvil_setBalance", address, hex(10**20))
         try:
-            task = crowd.run(Rules(rounds=3, byzantine=3, seats=30, patience=45, stake=10**15))
+            task = crowd.run(
+                TaskRules(round_count=3, byzantine=3, expected_seats=30, patience_seconds=45, stake_wei=10**15)
+            )
         finally:
             crowd.end()
-        books = crowd.registry.books(task)
+        books = crowd.registry.read_books(task)
         assert books.phase is Phase.FINISHED
         report = verify_task(crowd.registry, crowd.store, task)
-        assert report.passed, report.plain()
+        assert report.passed, report.to_json()
         liar, *_, right = books.rounds[0].proposals
-        assert liar.fate == "outvoted" and right.fate == "agreed" and liar.leader != right.leader
-        assert any(liar.leader in line and "were wrong" in line for line in report.rounds[0].deposed)
+        assert liar.outcome == "outvoted" and right.outcome == "agreed" and liar.leader != right.leader
+        assert any(liar.leader in line and "were wrong" in line for line in report.rounds[0].deposed_leaders)
         flipped = crowd.addresses[3]
-        assert all({one.member: one.verdict.name for one in row.judged}[flipped] == "OUTLIER" for row in books.rounds)
+        assert all({one.member: one.verdict.name for one in row.verdicts}[flipped] == "OUTLIER" for row in books.rounds)
         assert books.members[flipped].reputation == 0
         for address in (flipped, crowd.addresses[4]):  # no reputation left: the stake is the poster's
-            crowd.registry.send(crowd.poster, "settle", task, address)
-        settled = {member: to for member, to, _ in crowd.registry.books(task).settled}
+            crowd.registry.send_call(crowd.poster, "settle", task, address)
+        settled = {member: to for member, to, _ in crowd.registry.read_books(task).settled_stakes}
         standing = books.members[crowd.addresses[4]].reputation
         assert settled[flipped] == crowd.poster.address
         assert settled[crowd.addresses[4]] == (crowd.addresses[4] if standing else crowd.poster.address)

@@ -15,7 +15,7 @@ from noisebank.cli.main import main
 from noisebank.core import errors
 from noisebank.policy.columns import COLUMN_KEYS
 from noisebank.policy.file import TOP_KEYS, parse_policy
-from noisebank.service.settings import settings_table
+from noisebank.service.settings import list_settings
 from research.__main__ import main as research
 
 ROOT = Path(__file__).parents[2]
@@ -58,7 +58,7 @@ def test_every_setting_is_in_the_guide() -> None:
 
 
 def test_every_setting_of_the_service_is_in_the_guide() -> None:
-    for name, default, text in settings_table():
+    for name, default, text in list_settings():
         shown = f"`{default}`" if default else "(empty)"
         assert f"| `{name}` | {shown} | {text} |" in GUIDE, name
 

@@ -21,9 +21,9 @@ import pytest
 
 from learning_support import RECORD, task
 from noisebank.bank.bank import open_bank
-from noisebank.bank.opening import Rooms
+from noisebank.bank.opening import BankParts
 from noisebank.core.errors import Refused
-from noisebank.federated.enrolment import enrol, enrolled
+from noisebank.federated.enrolment import enrol, list_enrolled
 from noisebank.federated.fedsgd import Device
 from support import memory_rooms
 
@@ -82,7 +82,7 @@ def from_node(reply: Any, number: int) -> Any:
     return reply
 
 
-def phones(rooms: Rooms, count: int) -> dict[int, Answer]:
+def phones(rooms: BankParts, count: int) -> dict[int, Answer]:
     return {i: node(Device(rooms, enrol(rooms, f"p{i}", 1), [RECORD], 1), i) for i in range(1, count + 1)}
 
 
@@ -92,9 +92,9 @@ def test_every_node_reports_once_and_the_model_moves(flower: Any) -> None:
     rooms = memory_rooms()
     hall, strategy = Hall(phones(rooms, 20)), LdpFedSgd(task(), patience=0)
     result = strategy.start(hall)
-    assert sorted(hall.sent) == list(range(1, 21)) and strategy.counted == 20 and not strategy.left_out
-    assert strategy.learned.groups == 4 and np.any(result.arrays.to_numpy_ndarrays()[0])
-    assert all(float(account.state.spent) == 1.0 for account in enrolled(rooms))
+    assert sorted(hall.sent) == list(range(1, 21)) and strategy.report_count == 20 and not strategy.left_out
+    assert strategy.learned_model.group_count == 4 and np.any(result.arrays.to_numpy_ndarrays()[0])
+    assert all(float(account.state.spent) == 1.0 for account in list_enrolled(rooms))
     with pytest.raises(Refused, match="have not taken part"):
         strategy.start(hall)
 
@@ -107,7 +107,7 @@ def test_a_second_task_server_gets_nothing_more_from_devices_that_took_part(flow
     other = LdpFedSgd(task(), patience=0)  # forgets whom it has asked
     other.descent.weights = np.full(4, 0.5)
     other.start(hall)
-    assert other.counted == 0 and len(other.left_out) == 20
+    assert other.report_count == 0 and len(other.left_out) == 20
     assert all("AlreadyTookPart" in why for why in other.left_out.values())
 
 
@@ -144,24 +144,24 @@ def test_nodes_that_fail_lie_or_answer_for_others_are_left_out_by_name(flower: A
     reasons = strategy.left_out
     assert set(reasons) == {"1", "2", "3", "4", "5", "6", "7", "99"}
     assert "power" in reasons["1"] and reasons["2"] == reasons["7"] == "did not reply" and "twice" in reasons["6"]
-    assert strategy.counted == 6, "of the node that answered twice one report counts"
+    assert strategy.report_count == 6, "of the node that answered twice one report counts"
 
 
 def test_orders_that_are_no_orders_are_refused(flower: Any) -> None:
     from flwr.app import ArrayRecord, ConfigRecord, Message, RecordDict
 
-    from noisebank.federated.fedsgd.device import Order
-    from noisebank.federated.fedsgd.flower_client import read_order, read_reply, written_order
+    from noisebank.federated.fedsgd.device import TrainingOrder
+    from noisebank.federated.fedsgd.flower_client import read_order, read_reply, write_order
 
-    good = Order(task(), 1, np.arange(4.0))
-    again = read_order(written_order(good))
+    good = TrainingOrder(task(), 1, np.arange(4.0))
+    again = read_order(write_order(good))
     assert again.digest == good.digest
     phone = phones(memory_rooms(), 1)[1]
     for content in (
         RecordDict(),
         RecordDict({"order": ConfigRecord({"task": "{}", "group": 0}), "model": ArrayRecord([np.zeros(4)])}),
         RecordDict({"order": ConfigRecord({"task": "[" * 9999, "group": 0}), "model": ArrayRecord([np.zeros(4)])}),
-        RecordDict({"order": written_order(good)["order"], "model": ArrayRecord([np.zeros(3)])}),
+        RecordDict({"order": write_order(good)["order"], "model": ArrayRecord([np.zeros(3)])}),
     ):
         report, why = read_reply(phone(Message(content, dst_node_id=1, message_type="train")).content)
         assert report is None and why.startswith("BadRequest")
@@ -236,5 +236,5 @@ def test_four_nodes_over_flowers_own_network(flower: Any, tmp_path: Path) -> Non
     assert found["counted"] == 4 and found["groups"] == 2 and not found["left_out"] and any(found["model"])
     for place in range(4):
         with open_bank(tmp_path / f"bank{place}") as bank:
-            (account,) = enrolled(bank.rooms)
-            assert float(account.state.spent) == 2.0 and len(bank.ledger.reservations(account.id)) == 1
+            (account,) = list_enrolled(bank.parts)
+            assert float(account.state.spent) == 2.0 and len(bank.ledger.list_reservations(account.id)) == 1

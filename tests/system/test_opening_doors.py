@@ -23,7 +23,7 @@ from noisebank.bank.opening import Confirmed
 from noisebank.cli.main import main
 from noisebank.core.errors import BadPolicy, BadTable
 from noisebank.service.app import make_app
-from noisebank.service.logs import Log
+from noisebank.service.logs import RequestLog
 from noisebank.service.settings import Settings
 from service_support import running
 
@@ -80,7 +80,7 @@ def opened(folder: Path, policy: Path, *words: str) -> Result:
 def served(folder: Path, log: TextIO | None = None) -> Iterator[tuple[str, str]]:
     """The bank over HTTP: its address, and the owner's key."""
     with open_bank(folder / "bank") as bank:
-        app = make_app(bank, Settings(bank=bank.folder, origin="http://testserver"), Log(log or io.StringIO()))
+        app = make_app(bank, Settings(bank=bank.folder, origin="http://testserver"), RequestLog(log or io.StringIO()))
         with running(app) as address:
             yield address, app.state.access.make_key("owner")[0]
 
@@ -261,7 +261,7 @@ def test_keys_that_most_values_are_none_of_do_not_open(tmp_path: Path, keys: str
         assert "more than half" in done.stderr and accounts(tmp_path) == []
         with open_bank(tmp_path / "bank") as bank:
             assert bank.open_account(policy, Confirmed(policy=True)).name == "people"
-            kept = bank.rooms.vault.opening(bank.account("people").state.data)
+            kept = bank.parts.vault.find_opening(bank.account("people").state.data_commitment)
             assert kept is not None and set(kept) == KEPT
 
 

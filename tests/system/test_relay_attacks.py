@@ -14,15 +14,14 @@ import pytest
 from noisebank.core.digests import keccak
 from noisebank.core.entropy import SystemEntropy
 from noisebank.core.errors import NoisebankError, Refused, Tampered
-from noisebank.federated.relay import Host, Member, Terms, transport
-from noisebank.federated.relay import collection as collecting
+from noisebank.federated.relay import Host, Member, RelayTerms, collection, transport
 from noisebank.federated.relay.attempt import new_attempt
-from noisebank.federated.relay.blame import State
-from noisebank.federated.relay.collection import Collecting
-from noisebank.federated.relay.messages import Message, Pen, plain_words
-from noisebank.federated.relay.plan import plain_entry
+from noisebank.federated.relay.blame import MemberState
+from noisebank.federated.relay.collection import AttemptCollector
+from noisebank.federated.relay.messages import Message, MessageSigner, to_printable
+from noisebank.federated.relay.plan import entry_to_json
 from noisebank.federated.relay.sealing import AttemptKey
-from noisebank.federated.relay.transport import Server, ask, endpoint
+from noisebank.federated.relay.transport import MessageServer, ask, parse_endpoint
 from noisebank.ledger.signing import Key
 from relay_support import check_wire, made_plan, play
 
@@ -31,7 +30,7 @@ QUICK = 3_000
 
 @pytest.fixture(autouse=True)
 def quick_probes(monkeypatch):
-    monkeypatch.setattr(collecting, "PROBE", 0.1)
+    monkeypatch.setattr(collection, "POLL_SECONDS", 0.1)
 
 
 def new_key() -> Key:
@@ -98,9 +97,9 @@ def test_an_answer_without_end_costs_no_more_than_patience():
     ids=lambda said: repr(said[:30]),
 )  # fmt: skip
 def test_any_answer_is_an_error_of_ours_or_a_message(said):
-    pen = Pen(new_key())
+    pen = MessageSigner(new_key())
     with pytest.raises(NoisebankError):
-        Message.decode(ask(answering(said), pen.write("r", 1, "open", "0x").encode(), 1.0))
+        Message.decode(ask(answering(said), pen.sign_message("r", 1, "open", "0x").encode(), 1.0))
 
 
 def signed(header: str, key: Key) -> bytes:
@@ -143,11 +142,11 @@ def test_odd_numbers_in_a_header_are_refused(value):
 
 
 def test_a_crowd_that_says_nothing_is_turned_away_in_time(monkeypatch):
-    monkeypatch.setattr(transport, "LINKS", 8)
-    monkeypatch.setattr(transport, "HEADERS_IN", 0.5)
+    monkeypatch.setattr(transport, "MAX_CONNECTIONS", 8)
+    monkeypatch.setattr(transport, "HEADER_SECONDS", 0.5)
     before = threading.active_count()
-    with Server("127.0.0.1:0", lambda raw: raw, patience=20.0) as server:
-        where = endpoint(server.endpoint)
+    with MessageServer("127.0.0.1:0", lambda raw: raw, patience=20.0) as server:
+        where = parse_endpoint(server.endpoint)
         crowd = [socket.create_connection(where, timeout=5.0) for _ in range(30)]
         for link in crowd[:8]:
             link.sendall(b"POST /rel")  # begins, and does not go on
@@ -172,25 +171,31 @@ def test_bytes_from_strangers_do_not_stop_a_round():
     refused: list[str] = []
 
     def meddle(host: Host, members: list[Member]) -> None:
-        pen, other = Pen(new_key()), Pen(new_key())
-        forged = pen.write(host._round, 1, "join", host.address, {"endpoint": "127.0.0.1:9"})
+        pen, other = MessageSigner(new_key()), MessageSigner(new_key())
+        forged = pen.sign_message(host._round, 1, "join", host.address, {"endpoint": "127.0.0.1:9"})
         stolen = Message(forged.round, 1, 1, "join", other.address, host.address, forged.body, b"", forged.signature)
-        old = other.write("an old round", 1, "join", host.address, {"endpoint": "127.0.0.1:9"})
+        old = other.sign_message("an old round", 1, "join", host.address, {"endpoint": "127.0.0.1:9"})
         for raw in (
-            b"", b"{}", b"\xff" * 100, b"\x00\x00\x00\x02{}" + bytes(65), json.dumps({"kind": "join"}).encode(),
-            stolen.encode(), old.encode(), pen.write(host._round, 1, "end", host.address, {"done": True}).encode(),
-            pen.write(host._round, 1, "pass", host.address, {"chain": 0}).encode(),
-            pen.write(host._round, 1, "join", host.address, {"endpoint": "file:///etc/passwd"}).encode(),
-            pen.write(host._round, 1, "join", host.address, {"endpoint": ["127.0.0.1:1"]}).encode(),
-            pen.write(host._round, 1, "join", members[0].address, {"endpoint": "127.0.0.1:9"}).encode(),
-        ):  # fmt: skip
+            b"",
+            b"{}",
+            b"\xff" * 100,
+            b"\x00\x00\x00\x02{}" + bytes(65),
+            json.dumps({"kind": "join"}).encode(),
+            stolen.encode(),
+            old.encode(),
+            pen.sign_message(host._round, 1, "end", host.address, {"done": True}).encode(),
+            pen.sign_message(host._round, 1, "pass", host.address, {"chain": 0}).encode(),
+            pen.sign_message(host._round, 1, "join", host.address, {"endpoint": "file:///etc/passwd"}).encode(),
+            pen.sign_message(host._round, 1, "join", host.address, {"endpoint": ["127.0.0.1:1"]}).encode(),
+            pen.sign_message(host._round, 1, "join", members[0].address, {"endpoint": "127.0.0.1:9"}).encode(),
+        ):
             with pytest.raises(Refused) as reason:
                 ask(host.endpoint, raw, 5.0)
             refused.append(str(reason.value))
-        assert not set(host._inbox._seen) - {member.address for member in members}, "strangers leave no trace"
+        assert not set(host._replay_guard._seen) - {member.address for member in members}, "strangers leave no trace"
 
-    played = play(Terms(20, mode="bas"), users=3, meddle=meddle)
-    assert played.round.done and played.round.members == 3 and len(refused) == 12
+    played = play(RelayTerms(20, mode="bas"), users=3, meddle=meddle)
+    assert played.round.done and played.round.member_count == 3 and len(refused) == 12
     assert any("not signed by its sender" in reason for reason in refused)
     assert any("another round" in reason for reason in refused)
 
@@ -203,21 +208,21 @@ class Accusing(Member):
 
     refusals: list[str]
 
-    def _forward(self, attempt, number, before):
+    def _forward_sum(self, attempt, chain_number, before):
         self.refusals = []
         others = [entry.address for entry in attempt.agreed.members if entry != attempt.own]
         for about in [*others, *others, "0xnobody"]:
             try:
                 self._ask_host(
-                    "complain", {"chain": number, "about": about, "why": "\x1b[2J lies"}, attempt=attempt.number
+                    "complain", {"chain": chain_number, "about": about, "why": "\x1b[2J lies"}, attempt=attempt.number
                 )
             except Refused as reason:
                 self.refusals.append(str(reason))
-        super()._forward(attempt, number, before)
+        super()._forward_sum(attempt, chain_number, before)
 
 
 def test_one_accuser_takes_one_neighbour_with_it_at_most():
-    played = play(Terms(20, mode="bas", patience_ms=QUICK), users=6, kinds={2: Accusing})
+    played = play(RelayTerms(20, mode="bas", patience_ms=QUICK), users=6, kinds={2: Accusing})
     accuser = played.keys[2].address
     assert played.round.done, played.round.reason
     assert accuser in played.round.left_out and len(played.round.left_out) <= 2
@@ -227,22 +232,22 @@ def test_one_accuser_takes_one_neighbour_with_it_at_most():
 class Short(Member):
     """Sends a sum of another length."""
 
-    def _forward(self, attempt, number, before):
+    def _forward_sum(self, attempt, chain_number, before):
         sealed, attempt_sealed = attempt, type(attempt).sealed
-        total = attempt.outgoing(number, before, self._steps, self._entropy)[:-1]
-        receiver = attempt.following(number)
+        total = attempt.add_contribution(chain_number, before, self._steps, self._entropy)[:-1]
+        receiver = attempt.next_member(chain_number)
         to, public = (receiver.address, receiver.public_key) if receiver else (self._host_address, attempt.host_key)
-        body = {"plan": attempt.agreed.digest.hex(), "chain": number}
-        message = self._pen.write(
-            self._round, attempt.number, "pass", to, body, attempt_sealed(sealed, total, number, to, public)
+        body = {"plan": attempt.agreed.digest.hex(), "chain": chain_number}
+        message = self._signer.sign_message(
+            self._round, attempt.number, "pass", to, body, attempt_sealed(sealed, total, chain_number, to, public)
         )
         with pytest.raises(Refused):
-            ask(receiver.endpoint if receiver else self._host, message.encode(), 5.0)
+            ask(receiver.endpoint if receiver else self._host_endpoint, message.encode(), 5.0)
 
 
 @pytest.mark.parametrize("mode", ["bas", "masked"])
 def test_a_sum_of_another_length_is_refused_and_its_sender_left_out(mode):
-    played = play(Terms(20, mode=mode, patience_ms=1_000), users=4, kinds={1: Short})
+    played = play(RelayTerms(20, mode=mode, patience_ms=1_000), users=4, kinds={1: Short})
     assert played.round.done and list(played.round.left_out) == [played.keys[1].address]
 
 
@@ -251,7 +256,7 @@ class Nested(Member):
 
     answer = b""
 
-    def _roster(self, message):
+    def _handle_roster(self, message):
         class Raw:
             def encode(self) -> bytes:
                 return b"\x00\x00\x00\x02[]" + bytes(70)
@@ -260,7 +265,7 @@ class Nested(Member):
 
 
 def test_an_unreadable_answer_leaves_out_its_sender_only():
-    played = play(Terms(20, mode="bas", patience_ms=QUICK), users=4, kinds={0: Nested})
+    played = play(RelayTerms(20, mode="bas", patience_ms=QUICK), users=4, kinds={0: Nested})
     assert played.round.done and list(played.round.left_out) == [played.keys[0].address]
 
 
@@ -269,57 +274,60 @@ class Claiming(Member):
 
     told = 0
 
-    def _forward(self, attempt, number, before):
+    def _forward_sum(self, attempt, chain_number, before):
         while self._attempt is attempt and attempt.number == 1 and not self._ended.is_set():
             time.sleep(0.05)
-        super()._forward(attempt, number, before)
+        super()._forward_sum(attempt, chain_number, before)
 
-    def _status(self, message):
+    def _handle_status(self, message):
         self.told += 1
         number = self.told
         body = {"received": [number], "sent": [number, number % 2 - 1], "receipts": {}}
-        return self._pen.answer(message, "state", body)
+        return self._signer.sign_reply(message, "state", body)
 
 
 def test_claims_do_not_buy_time_for_ever():
     began = time.monotonic()
-    played = play(Terms(20, mode="bas", patience_ms=1_000), users=4, kinds={0: Claiming})
+    played = play(RelayTerms(20, mode="bas", patience_ms=1_000), users=4, kinds={0: Claiming})
     assert time.monotonic() - began < 15.0
     assert played.round.done and played.keys[0].address in played.round.left_out
 
 
 def test_states_only_grow_and_only_about_ones_own_chains():
-    one, two = State(frozenset({0}), frozenset(), {}), State(frozenset(), frozenset({0, 7}), {7: "x", 0: "y"})
-    both = one.with_more(two.within({0}))
-    assert both == State(frozenset({0}), frozenset({0}), {0: "y"})
+    one, two = (
+        MemberState(frozenset({0}), frozenset(), {}),
+        MemberState(frozenset(), frozenset({0, 7}), {7: "x", 0: "y"}),
+    )
+    both = one.merge_with(two.restrict_to({0}))
+    assert both == MemberState(frozenset({0}), frozenset({0}), {0: "y"})
 
 
 def test_a_repeated_vector_does_not_hold_up_the_host():
-    plan = made_plan(Terms(4), [1.0, 1.0, 1.0])
+    plan = made_plan(RelayTerms(4), [1.0, 1.0, 1.0])
     key = AttemptKey(b"\x09" * 32)
-    made = Collecting(plan, key, "0xhost", "test")
-    before = made._moved
-    pen = Pen(Key(b"\x01" * 32))
+    made = AttemptCollector(plan, key, "0xhost", "test")
+    before = made._last_progress
+    pen = MessageSigner(Key(b"\x01" * 32))
     with pytest.raises(NoisebankError):
-        made.take(pen.write("test", 1, "pass", "0xhost", {"chain": -1, "plan": plan.digest.hex()}))
-    assert made._moved == before
+        made.accept_message(pen.sign_message("test", 1, "pass", "0xhost", {"chain": -1, "plan": plan.digest.hex()}))
+    assert made._last_progress == before
 
 
 def test_strangers_cannot_fill_a_members_memory():
-    stranger = Pen(new_key())
+    stranger = MessageSigner(new_key())
     reasons: list[str] = []
 
     class Watched(Member):
-        def _forward(self, attempt, number, before):
+        def _forward_sum(self, attempt, chain_number, before):
             for _ in range(3):
-                message = stranger.write(self._round, attempt.number, "pass", self.address, {"chain": 0})
+                message = stranger.sign_message(self._round, attempt.number, "pass", self.address, {"chain": 0})
                 with pytest.raises(Refused) as reason:
                     ask(self._endpoint, message.encode(), 5.0)
                 reasons.append(str(reason.value))
-            assert stranger.address not in self._inbox._seen
-            super()._forward(attempt, number, before)
+            assert stranger.address not in self._replay_guard._seen
+            super()._forward_sum(attempt, chain_number, before)
 
-    played = play(Terms(20, mode="bas"), users=3, kinds={0: Watched})
+    played = play(RelayTerms(20, mode="bas"), users=3, kinds={0: Watched})
     assert played.round.done and len(reasons) == 3
 
 
@@ -336,7 +344,7 @@ class Lying(Host):
 
 
 def test_a_host_that_hides_a_member_from_itself_gets_no_agreement():
-    host = Lying(new_key(), Terms(20, mode="bas", patience_ms=1_000), 4)
+    host = Lying(new_key(), RelayTerms(20, mode="bas", patience_ms=1_000), 4)
     members = [Member(new_key(), np.zeros(20), 1.0, host.endpoint) for _ in range(4)]
     sent: list[bytes] = []
     for member in members:
@@ -358,26 +366,33 @@ def _quietly(member: Member) -> None:
 
 @pytest.mark.parametrize(
     "terms",
-    [None, [], {"dimension": 4}, "all", {**Terms(2).plain(), "bound": {}}, {**Terms(2).plain(), "attempts": None}],
+    [
+        None,
+        [],
+        {"dimension": 4},
+        "all",
+        {**RelayTerms(2).to_json(), "bound": {}},
+        {**RelayTerms(2).to_json(), "attempts": None},
+    ],
     ids=str,
 )
 def test_terms_that_cannot_be_understood_are_an_error_of_ours(terms):
-    pen = Pen(new_key())
+    pen = MessageSigner(new_key())
 
     def handle(raw: bytes) -> bytes:
-        return pen.answer(Message.decode(raw), "terms", {"round": "r", "terms": terms}).encode()
+        return pen.sign_reply(Message.decode(raw), "terms", {"round": "r", "terms": terms}).encode()
 
-    with Server("127.0.0.1:0", handle, patience=5.0) as server, pytest.raises(NoisebankError):
+    with MessageServer("127.0.0.1:0", handle, patience=5.0) as server, pytest.raises(NoisebankError):
         Member(new_key(), [0.0, 0.0], 1.0, server.endpoint).run()
 
 
 @pytest.mark.parametrize("members", [0, -3, "many", None, True, 10**30])
 def test_an_end_that_makes_no_sense_gives_no_mean(members):
     body = {"done": True, "reason": "", "members": members}
-    member, pen = Member(new_key(), [0.0, 0.0], 1.0, "127.0.0.1:1"), Pen(new_key())
-    member._host_address, member._round, member._terms = pen.address, "r", Terms(2, publish=True)
+    member, pen = Member(new_key(), [0.0, 0.0], 1.0, "127.0.0.1:1"), MessageSigner(new_key())
+    member._host_address, member._round, member._terms = pen.address, "r", RelayTerms(2, publish=True)
     try:
-        member._receive(pen.write("r", 1, "end", member.address, body, bytes(16)).encode())
+        member._handle_message(pen.sign_message("r", 1, "end", member.address, body, bytes(16)).encode())
     except NoisebankError:
         return
     assert members == 0 and member._outcome is not None and member._outcome.mean is None
@@ -385,36 +400,41 @@ def test_an_end_that_makes_no_sense_gives_no_mean(members):
 
 def test_different_lists_for_different_members_end_in_refusals():
     """A host that tells one member of two others and another of three: their plans differ, no sum is taken."""
-    pens = [Pen(Key(bytes([number + 1]) * 32)) for number in range(3)]
+    pens = [MessageSigner(Key(bytes([number + 1]) * 32)) for number in range(3)]
     made = [new_attempt("r", 1, pen.address, f"h:{n}", 10**9 + n, SystemEntropy()) for n, pen in enumerate(pens)]
     signed_entries = []
     for pen, attempt in zip(pens, made, strict=True):
-        body = {name: value for name, value in plain_entry(attempt.own).items() if name != "address"}
-        signed_entries.append(pen.write("r", 1, "enter", "0xhost", body).encode().hex())
-    terms = Terms(4, mode="bas")
+        body = {name: value for name, value in entry_to_json(attempt.own_entry).items() if name != "address"}
+        signed_entries.append(pen.sign_message("r", 1, "enter", "0xhost", body).encode().hex())
+    terms = RelayTerms(4, mode="bas")
     for attempt, count in zip(made, (2, 3, 3), strict=True):
         attempt.take_roster(
-            {"entries": signed_entries[:count], "host_key": AttemptKey(bytes(31) + b"\x07").public.hex()}
+            {"entries": signed_entries[:count], "host_key": AttemptKey(bytes(31) + b"\x07").public_key.hex()}
         )
-        attempt.plan = attempt.proposed(terms, [one.seed.hex() for one in made[:count]])
+        attempt.plan = attempt.derive_plan(terms, [one.seed.hex() for one in made[:count]])
     one, other = made[0], made[1]
-    assert one.agreed.digest != other.agreed.digest
-    sealed = one.sealed(np.zeros(4, dtype=np.uint64), 0, other.own.address, other.own.public_key)
-    for digest in (one.agreed.digest, other.agreed.digest):  # under its own plan, or pretending to be under the other's
-        message = pens[0].write("r", 1, "pass", other.own.address, {"plan": digest.hex(), "chain": 0}, sealed)
+    assert one.agreed_plan.digest != other.agreed_plan.digest
+    sealed = one.seal_sum(np.zeros(4, dtype=np.uint64), 0, other.own_entry.address, other.own_entry.public_key)
+    for digest in (
+        one.agreed_plan.digest,
+        other.agreed_plan.digest,
+    ):  # under its own plan, or pretending to be under the other's
+        message = pens[0].sign_message(
+            "r", 1, "pass", other.own_entry.address, {"plan": digest.hex(), "chain": 0}, sealed
+        )
         with pytest.raises((Refused, Tampered)):
             other.take_sum(message)
 
 
 def test_what_others_write_cannot_drive_a_terminal():
-    assert plain_words("a\x1b[31mb\nc\u202ed" + "x" * 900) == "a?[31mb?c?d" + "x" * 489
-    member, pen = Member(new_key(), [0.0, 0.0], 1.0, "127.0.0.1:1"), Pen(new_key())
+    assert to_printable("a\x1b[31mb\nc\u202ed" + "x" * 900) == "a?[31mb?c?d" + "x" * 489
+    member, pen = Member(new_key(), [0.0, 0.0], 1.0, "127.0.0.1:1"), MessageSigner(new_key())
     member._host_address, member._round = pen.address, "r"
     body = {"done": False, "reason": "\x1b]0;owned\x07", "members": 3}
-    member._receive(pen.write("r", 1, "end", member.address, body).encode())
+    member._handle_message(pen.sign_message("r", 1, "end", member.address, body).encode())
     assert member._outcome is not None and member._outcome.reason == "?]0;owned?"
 
 
 def test_a_round_with_all_of_it_still_has_the_promised_noise():
-    played = play(Terms(300, mode="bas", patience_ms=QUICK), users=5, kinds={2: Accusing})
+    played = play(RelayTerms(300, mode="bas", patience_ms=QUICK), users=5, kinds={2: Accusing})
     check_wire(played)

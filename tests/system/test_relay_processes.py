@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from noisebank.core.entropy import SystemEntropy, simulation
-from noisebank.federated.relay.grid import contribution
+from noisebank.core.entropy import SystemEntropy, simulation_rng
+from noisebank.federated.relay.grid import quantize_vector
 from noisebank.federated.relay.messages import Message
 from noisebank.ledger.signing import Key
 
@@ -37,7 +37,7 @@ def host(members: int, dimension: int, *more: str) -> tuple[subprocess.Popen[str
 
 
 def vectors(folder: Path, members: int, dimension: int) -> np.ndarray:
-    made = simulation(members).uniform(-1.0, 1.0, (members, dimension))
+    made = simulation_rng(members).uniform(-1.0, 1.0, (members, dimension))
     for number, vector in enumerate(made):
         np.save(folder / f"{number}.npy", vector)
     return made
@@ -83,7 +83,7 @@ def test_ten_processes_finish_a_round_of_ten_thousand_numbers(tmp_path, mode, re
     everything = b"".join(raw)
     for vector in x:
         assert vector[:2].tobytes() not in everything
-        assert contribution(vector, 1, 10_000).steps[:2].tobytes() not in everything
+        assert quantize_vector(vector, 1, 10_000).steps[:2].tobytes() not in everything
 
 
 @pytest.mark.parametrize(("mode", "delay"), [("bas", 0.3), ("masked", 0.35)])
@@ -107,7 +107,7 @@ def test_sigkill_ends_in_a_mean_of_the_others(tmp_path, mode, delay):
         code, told, _ = ended(members[number])
         assert code == 0 and told["attempts_sent"] <= 2
     everything = b"".join(sent(tmp_path))
-    assert all(contribution(vector, 1, 1_000).steps[:2].tobytes() not in everything for vector in x)
+    assert all(quantize_vector(vector, 1, 1_000).steps[:2].tobytes() not in everything for vector in x)
 
 
 @pytest.mark.parametrize(
@@ -135,21 +135,23 @@ def test_sigkill_ends_in_a_mean_of_the_others(tmp_path, mode, delay):
 def test_misuse_is_told_before_anything_happens(tmp_path, words, said):
     from click.testing import CliRunner
 
-    from noisebank.cli.relay import relay
+    from noisebank.cli.relay import relay_group
 
     good = tmp_path / "good.json"
     good.write_text("[0, 0.5, -1, 1]")
-    found = CliRunner().invoke(relay, [word.replace("{good}", str(good)) for word in words])
+    found = CliRunner().invoke(relay_group, [word.replace("{good}", str(good)) for word in words])
     assert found.exit_code == 2 and said in found.output, found.output
 
 
 def test_nobody_there_is_not_misuse(tmp_path):
     from click.testing import CliRunner
 
-    from noisebank.cli.relay import relay
+    from noisebank.cli.relay import relay_group
 
     (tmp_path / "v.txt").write_text("0.5, 0.25")
-    found = CliRunner().invoke(relay, ["join", "127.0.0.1:1", "--vector", str(tmp_path / "v.txt"), "-b", "1", "--json"])
+    found = CliRunner().invoke(
+        relay_group, ["join", "127.0.0.1:1", "--vector", str(tmp_path / "v.txt"), "-b", "1", "--json"]
+    )
     assert found.exit_code == 1 and "nobody listens" in found.output
 
 
@@ -201,8 +203,8 @@ def test_the_same_key_twice_and_a_place_that_is_taken_are_refused(tmp_path):
 
 
 def test_every_command_helps_with_an_example():
-    from noisebank.cli.relay import relay
+    from noisebank.cli.relay import relay_group
 
-    for command in relay.commands.values():
+    for command in relay_group.commands.values():
         assert "Example:" in (command.help or "")
         assert any(option.name == "as_json" for option in command.params)

@@ -202,7 +202,7 @@ def test_a_changed_opening_of_a_group_does_not_verify(shell: Shell) -> None:
 
 def test_a_group_that_is_too_dear_changes_nothing(shell: Shell) -> None:
     before = shell.run("statement", "--json").stdout
-    for words in (("-e", "9", "-d", "1e-6"), ("-e", "1", "-d", "1e-6", "--at-most", "0.001")):
+    for words in (("-e", "9", "-d", "1e-6"), ("-e", "1", "-d", "1e-6", "--max-cost", "0.001")):
         done = shell.run("ask", SEVERAL, *words)
         assert done.exit_code == 1 and done.stderr.startswith("refused")
     assert shell.run("statement", "--json").stdout == before

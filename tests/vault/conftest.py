@@ -13,7 +13,7 @@ from conformance.server import Server, binaries, running_server
 from contract.node import node_or_skip
 from noisebank.bank.bank import Bank, create_bank
 from noisebank.ledger.signing import Key
-from noisebank.vault.postgres_vault import PostgresVault, make_postgres_vault
+from noisebank.vault.postgres_vault import PostgresVault, create_postgres_vault
 from noisebank.vault.sqlite_vault import SqliteVault
 from noisebank.vault.vault import Vault
 from vault.town import DATABASE, Town
@@ -50,7 +50,7 @@ def opens(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opens]:
 
     else:
         address = request.getfixturevalue("database")
-        make_postgres_vault(address, "a name")
+        create_postgres_vault(address, "a name")
 
         def another() -> Vault:
             opened.append(PostgresVault(address, "a name"))

@@ -13,7 +13,7 @@ import pytest
 from noisebank.bank.bank import Bank, open_bank
 from noisebank.core.errors import BankInUse, KeyReused, TableChanged, VaultUnreachable
 from noisebank.core.records import Case
-from noisebank.core.units import NOTHING
+from noisebank.core.units import ZERO_PRECISION
 from vault.gateways import Gateway
 from vault.town import Town
 
@@ -112,14 +112,14 @@ def _killed_between_reserve_and_seal(town: Town, dying: Gateway, other: Gateway)
 def _books_balance(town: Town) -> None:
     with town.bank() as bank:
         for account in bank.accounts():
-            reservations = bank.ledger.reservations(account.id)
-            paid = sum((found.fresh for found in reservations), NOTHING)
+            reservations = bank.ledger.list_reservations(account.id)
+            paid = sum((found.fresh_precision for found in reservations), ZERO_PRECISION)
             assert account.state.spent == paid <= account.state.budget
-            assert all(found.finished for found in reservations)
+            assert all(found.is_finished for found in reservations)
             for found in reservations:
-                sealed = account.vault.answer(found.id)
+                sealed = account.vault.find_answer(found.id)
                 assert (sealed is None) == (found.case is Case.REPEAT)
-                assert sealed is None or sealed.digest == found.answer
+                assert sealed is None or sealed.digest == found.answer_digest
 
 
 # -- two gateways in one process --------------------------------------------------------------------
@@ -132,21 +132,21 @@ def test_what_one_measures_in_a_cube_the_other_infers_from(town: Town, pair: tup
     assert asked.case is Case.FIRST
     # Never asked, known from the other's measurement; the second gateway has not even seen the account before.
     inferred = two.account("cubed").ask("SELECT COUNT(*) FROM cubed WHERE smoker AND town = 'north'", sigma="3")
-    assert inferred.case is Case.INFER and inferred.cost == NOTHING
+    assert inferred.case is Case.INFER and inferred.cost == ZERO_PRECISION
     better = two.account("cubed").ask("SELECT COUNT(*) FROM cubed WHERE smoker", sigma="1.7")
-    assert better.cost > NOTHING
+    assert better.cost > ZERO_PRECISION
     back = one.account("cubed").ask("SELECT COUNT(*) FROM cubed WHERE smoker", sigma="1.7", key="back")
-    assert back.case is Case.INFER and back.cost == NOTHING
+    assert back.case is Case.INFER and back.cost == ZERO_PRECISION
     # Learned once: who learns twice believes too much, and says so by a smaller deviation.
     mine, theirs = (bank.account("cubed").cubes for bank in pair)
     for bank in pair:
-        with bank.account("cubed")._turns(
+        with bank.account("cubed")._hold_turns(
             [bank.account("cubed").parse("SELECT COUNT(*) FROM cubed WHERE smoker").query]
         ):
             pass
-    served = mine.serving(one.account("cubed").parse("SELECT COUNT(*) FROM cubed WHERE smoker").query)
+    served = mine.find_cube_query(one.account("cubed").parse("SELECT COUNT(*) FROM cubed WHERE smoker").query)
     assert served is not None
-    assert mine._known.measurements(served) == theirs._known.measurements(served)
+    assert mine._state.count_measurements(served) == theirs._state.count_measurements(served)
 
 
 def test_a_version_opened_by_one_is_noticed_by_the_other(town: Town, pair: tuple[Bank, Bank]) -> None:
@@ -189,7 +189,7 @@ def test_a_lost_database_shows_nothing_that_is_not_sealed(town: Town, pair: tupl
     one.open_account(town.policy("lost"))
     account = one.account("lost")
     draws: list[bytes] = []
-    real = account._found
+    real = account._make_answer_body
 
     def cut_off(*parts: Any) -> dict[str, Any]:
         found = real(*parts)
@@ -197,16 +197,20 @@ def test_a_lost_database_shows_nothing_that_is_not_sealed(town: Town, pair: tupl
         draws.append(parts[0].id)
         return found
 
-    account._found = cut_off  # type: ignore[method-assign]
+    account._make_answer_body = cut_off  # type: ignore[method-assign]
     with pytest.raises(VaultUnreachable, match="ask again with the same key"):
         account.ask(SMOKERS.format("lost"), sigma="4", key="k")
     assert town.rows("SELECT 1 FROM answers WHERE id = %s", draws[0]) == []
-    reservation = account.ledger.reservation(account.id, draws[0])
-    assert reservation is not None and reservation.answer is None and account.state.spent == reservation.fresh
+    reservation = account.ledger.find_reservation(account.id, draws[0])
+    assert (
+        reservation is not None
+        and reservation.answer_digest is None
+        and account.state.spent == reservation.fresh_precision
+    )
     answer = two.account("lost").ask(SMOKERS.format("lost"), sigma="4", key="k")  # the other one finishes it
-    account._found = real  # type: ignore[method-assign]
+    account._make_answer_body = real  # type: ignore[method-assign]
     assert account.ask(SMOKERS.format("lost"), sigma="4", key="k").exact == answer.exact
-    assert account.state.spent == reservation.fresh
+    assert account.state.spent == reservation.fresh_precision
     town.server.stop()
     try:
         for bank in pair:

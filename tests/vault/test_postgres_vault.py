@@ -13,9 +13,9 @@ import pytest
 from conformance.server import Server
 from noisebank.bank.bank import create_bank
 from noisebank.core.errors import BadBank, BadRequest, OutcomeUnknown, VaultUnreachable
-from noisebank.vault import postgres_sessions as sessions
-from noisebank.vault.location import PLACE, make_vault, open_vault
-from noisebank.vault.postgres_vault import PostgresVault, make_postgres_vault
+from noisebank.vault import postgres_sessions
+from noisebank.vault.location import CONFIG_FILE, create_vault, open_vault
+from noisebank.vault.postgres_vault import PostgresVault, create_postgres_vault
 from vault.test_vaults import QUERY, request, sealed
 
 OPERATIONS = Path(__file__).parents[2] / "docs" / "operations.md"
@@ -23,21 +23,21 @@ OPERATIONS = Path(__file__).parents[2] / "docs" / "operations.md"
 
 @pytest.fixture
 def vault(database: str) -> PostgresVault:
-    make_postgres_vault(database, "a name")
+    create_postgres_vault(database, "a name")
     return PostgresVault(database, "a name")
 
 
 def test_who_has_lost_the_turn_cannot_seal(vault: PostgresVault, server: Server) -> None:
     """The seal goes through the session that holds the turn: a turn that somebody else may have now is no turn."""
-    with vault.turns([QUERY]):
+    with vault.acquire_locks([QUERY]):
         server.cut()
         with pytest.raises(VaultUnreachable, match="ask again with the same key") as said:
             vault.seal(sealed(1, 10))
         assert str(server.folder) not in str(said.value) and said.value.__suppress_context__
-    assert vault.answer(sealed(1, 0).id) is None  # the next session is a new one
+    assert vault.find_answer(sealed(1, 0).id) is None  # the next session is a new one
     with pytest.raises(RuntimeError, match="turn"):
         vault.seal(sealed(1, 10))
-    with vault.turns([QUERY]), pytest.raises(RuntimeError, match="inside"), vault.turns([b"another"]):
+    with vault.acquire_locks([QUERY]), pytest.raises(RuntimeError, match="inside"), vault.acquire_locks([b"another"]):
         pass
     vault.close()
 
@@ -45,47 +45,47 @@ def test_who_has_lost_the_turn_cannot_seal(vault: PostgresVault, server: Server)
 def test_idle_sessions_that_died_are_replaced(vault: PostgresVault, server: Server) -> None:
     vault.save_request(request(1))
     server.cut()
-    assert vault.request(request(1).id) == request(1)
+    assert vault.find_request(request(1).id) == request(1)
     server.cut()
-    with vault.turns([QUERY]):
+    with vault.acquire_locks([QUERY]):
         vault.seal(sealed(1, 10))
     server.stop()
     try:
         with pytest.raises(VaultUnreachable):
-            vault.answer(sealed(1, 0).id)
-        with pytest.raises(VaultUnreachable), vault.turns([QUERY]):
+            vault.find_answer(sealed(1, 0).id)
+        with pytest.raises(VaultUnreachable), vault.acquire_locks([QUERY]):
             raise AssertionError("nobody can have a turn")
     finally:
         server.start()
-    assert vault.answer(sealed(1, 0).id) == sealed(1, 10)
+    assert vault.find_answer(sealed(1, 0).id) == sealed(1, 10)
     vault.close()
     with pytest.raises(BadBank, match="closed"):
-        vault.answer(sealed(1, 0).id)
+        vault.find_answer(sealed(1, 0).id)
 
 
 def test_two_processes_worth_of_vaults_take_turns(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two vault objects share no lock in memory: only the server's tells them apart."""
-    monkeypatch.setitem(sessions.SETTINGS, "lock_timeout", "200ms")
-    make_postgres_vault(database, "n")
+    monkeypatch.setitem(postgres_sessions.SETTINGS, "lock_timeout", "200ms")
+    create_postgres_vault(database, "n")
     one, two = PostgresVault(database, "n"), PostgresVault(database, "n")
-    with one.turns([b"x", b"y"]):
-        with pytest.raises(OutcomeUnknown, match="another gateway"), two.turns([b"y"]):
+    with one.acquire_locks([b"x", b"y"]):
+        with pytest.raises(OutcomeUnknown, match="another gateway"), two.acquire_locks([b"y"]):
             raise AssertionError("the turn was given twice")
-        with two.turns([b"z"]):
+        with two.acquire_locks([b"z"]):
             pass
-    with two.turns([b"y"]):
+    with two.acquire_locks([b"y"]):
         pass
     one.close()
     two.close()
 
 
 def test_many_at_once_seal_one_answer(database: str) -> None:
-    make_postgres_vault(database, "n")
+    create_postgres_vault(database, "n")
     vaults = [PostgresVault(database, "n") for _ in range(4)]
     kept = []
 
     def race(place: int) -> None:
-        with vaults[place].turns([bytes([place])]):  # a planted mistake: each has a turn of its own
+        with vaults[place].acquire_locks([bytes([place])]):  # a planted mistake: each has a turn of its own
             kept.append(vaults[place].seal(sealed(1, place, salt=bytes([place]) * 32)))
 
     threads = [threading.Thread(target=race, args=(place,)) for place in range(4)]
@@ -95,19 +95,19 @@ def test_many_at_once_seal_one_answer(database: str) -> None:
         thread.join(30)
     assert len(kept) == 4 and len({found.digest for found in kept}) == 1
     for vault in vaults:
-        assert vault.answer(sealed(1, 0).id) == kept[0]
+        assert vault.find_answer(sealed(1, 0).id) == kept[0]
         vault.close()
 
 
 def test_more_threads_than_sessions(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "MOST_SESSIONS", 2)
-    make_postgres_vault(database, "n")
+    monkeypatch.setattr(postgres_sessions, "MAX_SESSIONS", 2)
+    create_postgres_vault(database, "n")
     vault = PostgresVault(database, "n")
     done = []
 
     def work(place: int) -> None:
         vault.save_request(request(place, key=f"{place}"))
-        with vault.turns([bytes([place % 3])]):
+        with vault.acquire_locks([bytes([place % 3])]):
             vault.seal(sealed(place, place, wanted=place))
         done.append(place)
 
@@ -116,29 +116,29 @@ def test_more_threads_than_sessions(database: str, monkeypatch: pytest.MonkeyPat
         thread.start()
     for thread in threads:
         thread.join(60)
-    assert sorted(done) == list(range(1, 13)) and len(vault.points(b"a" * 32, QUERY)) == 12
+    assert sorted(done) == list(range(1, 13)) and len(vault.list_points(b"a" * 32, QUERY)) == 12
     vault.close()
 
 
 def test_only_the_right_database_is_a_vault(database: str, tmp_path: Path, server: Server) -> None:
     with pytest.raises(BadBank, match="holds no vault"):
         PostgresVault(database, "n")
-    assert make_postgres_vault(database, "n") == "n"
-    assert make_postgres_vault(database, "another") == "n"  # joined, not made anew
+    assert create_postgres_vault(database, "n") == "n"
+    assert create_postgres_vault(database, "another") == "n"  # joined, not made anew
     with pytest.raises(BadBank, match="another vault"):
         PostgresVault(database, "another")
     vault = PostgresVault(database, "n")
-    vault.bind("5 0x00")
-    vault.bind("5 0x00")
+    vault.bind_ledger("5 0x00")
+    vault.bind_ledger("5 0x00")
     with pytest.raises(BadBank, match="another ledger"):
-        vault.bind("6 0x00")
+        vault.bind_ledger("6 0x00")
     vault.close()
     server.execute("ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
     try:
         with pytest.raises(BadBank, match="fsync"):
             for _ in range(100):  # the server reads it within a moment
                 time.sleep(0.05)
-                make_postgres_vault(database, "n")
+                create_postgres_vault(database, "n")
     finally:
         server.execute("ALTER SYSTEM RESET fsync", "SELECT pg_reload_conf()")
 
@@ -150,17 +150,17 @@ def test_the_address_is_kept_for_the_banks_eyes_and_never_shown(
     wrong = f"postgresql://postgres:{secret}@127.0.0.1:9/nowhere?connect_timeout=1"
     for address in (wrong, f"mysql://{secret}", f"host={secret}", f"postgresql://x:{secret}@/?nonsense={secret}"):
         with pytest.raises((VaultUnreachable, BadRequest, BadBank)) as said:
-            make_vault(tmp_path, address, "n")
+            create_vault(tmp_path, address, "n")
         assert secret not in str(said.value) and said.value.__cause__ is None
-    make_vault(tmp_path, database, "n")
-    assert (tmp_path / PLACE).stat().st_mode & 0o777 == 0o600
-    (tmp_path / PLACE).chmod(0o644)
+    create_vault(tmp_path, database, "n")
+    assert (tmp_path / CONFIG_FILE).stat().st_mode & 0o777 == 0o600
+    (tmp_path / CONFIG_FILE).chmod(0o644)
     with pytest.raises(BadBank, match="chmod 600"):
         open_vault(tmp_path)
-    (tmp_path / PLACE).unlink()
+    (tmp_path / CONFIG_FILE).unlink()
     monkeypatch.setenv("NOISEBANK_VAULT", database)
-    make_vault(tmp_path, None, "n")
-    assert database not in (tmp_path / PLACE).read_text()
+    create_vault(tmp_path, None, "n")
+    assert database not in (tmp_path / CONFIG_FILE).read_text()
     open_vault(tmp_path).close()
     monkeypatch.delenv("NOISEBANK_VAULT")
     with pytest.raises(BadBank, match="NOISEBANK_VAULT"):
@@ -187,19 +187,19 @@ def test_an_embedded_ledger_may_have_its_vault_there_and_stays_alone(database: s
 def test_the_documented_role_can_only_add(database: str, server: Server, tmp_path: Path) -> None:
     found = re.search(r"```sql\n(CREATE ROLE.*?)```", OPERATIONS.read_text(), re.DOTALL)
     assert found is not None
-    make_postgres_vault(database, "n")
+    create_postgres_vault(database, "n")
     server.execute(*filter(str.strip, found.group(1).split(";")))
     try:
         address = server.address("gateway")
         vault = PostgresVault(address, "n")
-        vault.bind("5 0x00")
+        vault.bind_ledger("5 0x00")
         vault.save_opening(b"d" * 32, {"identity": "x"})
         vault.save_identity(b"d" * 32, "y", None)
         vault.save_analyst(b"a" * 32, b"m" * 32, "maria")
         vault.save_request(request(1))
-        with vault.turns([QUERY]):
+        with vault.acquire_locks([QUERY]):
             vault.seal(sealed(1, 10))
-        assert vault.answer(sealed(1, 0).id) is not None and vault.cube(vault.save_cube(b"cells")) == b"cells"
+        assert vault.find_answer(sealed(1, 0).id) is not None and vault.read_cube(vault.save_cube(b"cells")) == b"cells"
         vault.close()
         for statement in (
             "UPDATE answers SET body = ''", "DELETE FROM answers", "TRUNCATE answers", "DROP TABLE answers",
@@ -215,20 +215,20 @@ def test_the_documented_role_can_only_add(database: str, server: Server, tmp_pat
 
 
 def test_a_session_whose_process_is_gone_gives_its_turn_back(database: str, server: Server) -> None:
-    make_postgres_vault(database, "n")
+    create_postgres_vault(database, "n")
     one, two = PostgresVault(database, "n"), PostgresVault(database, "n")
     got = threading.Event()
 
     def wait() -> None:
-        with two.turns([QUERY]):
+        with two.acquire_locks([QUERY]):
             got.set()
 
     thread = threading.Thread(target=wait)
-    with one.turns([QUERY]):
+    with one.acquire_locks([QUERY]):
         thread.start()
         time.sleep(0.2)
         assert not got.is_set()
-        one._sessions._mine.session.close()  # what the kernel does for a killed process
+        one._sessions._of_thread.session.close()  # what the kernel does for a killed process
         assert got.wait(20)
         with pytest.raises(VaultUnreachable):
             one.seal(sealed(1, 10))
@@ -238,6 +238,6 @@ def test_a_session_whose_process_is_gone_gives_its_turn_back(database: str, serv
 
 
 def test_without_psycopg_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "installed", lambda: False)
+    monkeypatch.setattr(postgres_sessions, "is_installed", lambda: False)
     with pytest.raises(BadBank, match=r"noisebank\[postgres\]"):
         PostgresVault("postgresql://nobody@nowhere/nothing", "n")

@@ -11,7 +11,7 @@ import pytest
 
 from noisebank.bank.bank import ACCESS
 from noisebank.core.entropy import SystemEntropy
-from noisebank.service.auth import Access
+from noisebank.service.auth import AccessControl
 from service_support import served
 from vault.town import Town
 
@@ -20,7 +20,7 @@ from vault.town import Town
 def test_two_servers_and_one_budget(town: Town) -> None:
     with town.bank() as bank:
         bank.open_account(town.policy("doors", epsilon="1"))
-    with closing(Access(town.folder / ACCESS, SystemEntropy())) as doors:
+    with closing(AccessControl(town.folder / ACCESS, SystemEntropy())) as doors:
         key = doors.make_key("owner")[0]
     with served(town.folder) as one, served(town.folder) as two, httpx.Client(timeout=200) as client:
 

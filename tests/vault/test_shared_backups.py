@@ -12,7 +12,7 @@ from conformance.server import Server
 from contract.node import node_or_skip
 from noisebank.bank.backup import make_backup
 from noisebank.bank.bank import Bank, create_bank, open_bank
-from noisebank.bank.restore import Asked, restore
+from noisebank.bank.restore import RestoreOptions, restore
 from noisebank.core.errors import AnswerLost, BadBank, BadLedger, BadRequest
 from noisebank.core.records import Case
 from support import write_people
@@ -30,21 +30,23 @@ def test_a_shared_bank_is_copied_while_two_gateways_use_it(town: Town, pair: tup
     assert town.node.url not in text and str(town.server.folder) not in text and made.manifest.on_chain
     later = two.account("kept").ask("SELECT COUNT(*) FROM kept WHERE age > 30", sigma="4", key="later")
     with pytest.raises(BadRequest, match="rpc"):
-        restore(tmp_path / "copy", tmp_path / "again", Asked(vault="file"))
+        restore(tmp_path / "copy", tmp_path / "again", RestoreOptions(vault="file"))
     with pytest.raises(BadRequest, match="vault"):
-        restore(tmp_path / "copy", tmp_path / "again", Asked(rpc=town.node.url))
+        restore(tmp_path / "copy", tmp_path / "again", RestoreOptions(rpc=town.node.url))
     with pytest.raises(BadBank, match="not empty"):
         address = town.server.address("postgres", DATABASE)
-        restore(tmp_path / "copy", tmp_path / "again", Asked(rpc=town.node.url, vault=address))
+        restore(tmp_path / "copy", tmp_path / "again", RestoreOptions(rpc=town.node.url, vault=address))
     with node_or_skip() as other, pytest.raises(BadLedger):
-        restore(tmp_path / "copy", tmp_path / "again", Asked(rpc=other.url, vault="file"))
+        restore(tmp_path / "copy", tmp_path / "again", RestoreOptions(rpc=other.url, vault="file"))
     assert not (tmp_path / "again").exists()
     town.server.execute("CREATE DATABASE spare")
     try:
         for name, vault in (("file", "file"), ("database", town.server.address("postgres", "spare"))):
-            done = restore(tmp_path / "copy", tmp_path / name, Asked(rpc=town.node.url, vault=vault))
-            assert len(done.checked.lost) == 1 + (name == "database")  # what the first of the two publishes below
-            assert done.checked.recomputed >= 1 and not done.keys
+            done = restore(tmp_path / "copy", tmp_path / name, RestoreOptions(rpc=town.node.url, vault=vault))
+            assert len(done.vault_check.lost_ids) == 1 + (
+                name == "database"
+            )  # what the first of the two publishes below
+            assert done.vault_check.recomputed_count >= 1 and not done.has_keys
             shutil.copytree(town.folder / "keys", tmp_path / name / "keys", dirs_exist_ok=True)
             with open_bank(tmp_path / name) as bank:
                 account = bank.account("kept")
@@ -64,7 +66,7 @@ def test_a_vault_moves_from_a_file_to_a_database(tmp_path: Path, database: str, 
     with open_bank(create_bank(tmp_path / "bank")) as bank:
         first = bank.open_account(policy).ask(sql, sigma="4", key="k")
     make_backup(tmp_path / "bank", tmp_path / "copy", with_keys=True)
-    restore(tmp_path / "copy", tmp_path / "moved", Asked(vault=database))
+    restore(tmp_path / "copy", tmp_path / "moved", RestoreOptions(vault=database))
     assert not (tmp_path / "moved" / "vault.sqlite").exists()
     assert json.loads((tmp_path / "moved" / "vault.json").read_text())["address"] == database
     with open_bank(tmp_path / "moved") as bank:

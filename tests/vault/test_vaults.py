@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from noisebank.core.digests import keccak
 from noisebank.core.errors import KeyReused, Tampered
 from noisebank.core.units import GridValue, Precision
-from noisebank.vault.vault import Request, Sealed
+from noisebank.vault.vault import Request, SealedAnswer
 from vault.conftest import Opens
 
 ACCOUNT, OTHER, QUERY = b"a" * 32, b"o" * 32, b"q" * 32
@@ -22,15 +22,17 @@ def request(number: int, key: str = "k", analyst: str = "owner", account: bytes 
     return Request(number.to_bytes(32, "big"), account, analyst, key, {"sql": f"SELECT {number}", "wanted": number})
 
 
-def sealed(number: int, value: int, wanted: int = 1, salt: bytes = b"s" * 32, **body: Any) -> Sealed:
-    return Sealed(number.to_bytes(32, "big"), ACCOUNT, QUERY, {"wanted": wanted, "value": [value, 0], **body}, salt)
+def sealed(number: int, value: int, wanted: int = 1, salt: bytes = b"s" * 32, **body: Any) -> SealedAnswer:
+    return SealedAnswer(
+        number.to_bytes(32, "big"), ACCOUNT, QUERY, {"wanted": wanted, "value": [value, 0], **body}, salt
+    )
 
 
 def test_openings_cubes_analysts_and_identities_are_kept(opens: Opens) -> None:
     vault = opens()
     vault.save_opening(b"d" * 32, {"policy": {"name": "äöü \u2603"}, "identity": "first", "source": 1})
     vault.save_opening(b"d" * 32, {"policy": "another"})  # the first stays
-    assert vault.opening(b"x" * 32) is None
+    assert vault.find_opening(b"x" * 32) is None
     vault.save_identity(b"d" * 32, "second", {"path": "p"})
     vault.save_identity(b"d" * 32, "third", {"path": "q"})
     body = bytes(range(256)) * 10
@@ -39,12 +41,16 @@ def test_openings_cubes_analysts_and_identities_are_kept(opens: Opens) -> None:
     for name in ("zoe", "anna", "zoe"):
         vault.save_analyst(ACCOUNT, keccak(name.encode()), name)
     again = opens()
-    assert again.opening(b"d" * 32) == {
+    assert again.find_opening(b"d" * 32) == {
         "policy": {"name": "äöü \u2603"}, "identity": "third", "source": {"path": "q"}
     }  # fmt: skip
-    assert again.cube(digest) == body and again.analysts(ACCOUNT) == ("zoe", "anna") and not again.analysts(OTHER)
+    assert (
+        again.read_cube(digest) == body
+        and again.list_analysts(ACCOUNT) == ("zoe", "anna")
+        and not again.list_analysts(OTHER)
+    )
     with pytest.raises(Tampered, match="lost a cube"):
-        again.cube(b"n" * 32)
+        again.read_cube(b"n" * 32)
 
 
 def test_a_key_belongs_to_one_request_whoever_comes_second(opens: Opens) -> None:
@@ -56,47 +62,47 @@ def test_a_key_belongs_to_one_request_whoever_comes_second(opens: Opens) -> None
     second.save_request(request(3, key="another"))
     second.save_request(request(4, analyst="maria"))
     second.save_request(request(5, account=OTHER))
-    assert first.request(request(3).id) == request(3, key="another")
-    assert first.request(request(2).id) is None
-    assert first.request_under(ACCOUNT, "maria", "k") == request(4, analyst="maria")
-    assert first.request_under(ACCOUNT, "maria", "none") is None
+    assert first.find_request(request(3).id) == request(3, key="another")
+    assert first.find_request(request(2).id) is None
+    assert first.find_request_by_key(ACCOUNT, "maria", "k") == request(4, analyst="maria")
+    assert first.find_request_by_key(ACCOUNT, "maria", "none") is None
 
 
 def test_the_first_answer_that_is_sealed_stays(opens: Opens) -> None:
     vault = opens()
-    with vault.turns([QUERY]):
+    with vault.acquire_locks([QUERY]):
         assert vault.seal(sealed(1, 10)) == sealed(1, 10)
         kept = vault.seal(sealed(1, 11, salt=b"t" * 32))
     assert kept == sealed(1, 10) and kept.digest == sealed(1, 10).digest
-    assert opens().answer(sealed(1, 0).id) == sealed(1, 10)
-    assert vault.released(ACCOUNT, QUERY) == ((Precision(1), (GridValue(10, 0),)),)
+    assert opens().find_answer(sealed(1, 0).id) == sealed(1, 10)
+    assert vault.list_released(ACCOUNT, QUERY) == ((Precision(1), (GridValue(10, 0),)),)
     assert vault.sealed_ids() == ((ACCOUNT, sealed(1, 0).id),)
-    assert list(vault.answers(ACCOUNT)) == [sealed(1, 10)] and not list(vault.answers(OTHER))
+    assert list(vault.list_answers(ACCOUNT)) == [sealed(1, 10)] and not list(vault.list_answers(OTHER))
 
 
 def test_points_rise_and_those_of_cubes_are_none(opens: Opens) -> None:
     vault = opens()
-    with vault.turns([QUERY]):
+    with vault.acquire_locks([QUERY]):
         for number, wanted in enumerate((5, 2, 9), 1):
             body = {"values": [[number, 0], [-number, 3]]}
             vault.seal(sealed(number, 0, wanted, **body))
-            assert [point.precision.units for point in vault.points(ACCOUNT, QUERY)] == sorted((5, 2, 9)[:number])
+            assert [point.precision.units for point in vault.list_points(ACCOUNT, QUERY)] == sorted((5, 2, 9)[:number])
         vault.seal(sealed(4, 0, 7, cube=1))
     other = opens()
     for each in (vault, other):
-        assert [point.value for point in each.points(ACCOUNT, QUERY, 1)] == [
+        assert [point.value for point in each.list_points(ACCOUNT, QUERY, 1)] == [
             GridValue(-2, 3), GridValue(-1, 3), GridValue(-3, 3)
         ]  # fmt: skip
-        assert each.points(OTHER, QUERY) == each.points(ACCOUNT, OTHER) == ()
+        assert each.list_points(OTHER, QUERY) == each.list_points(ACCOUNT, OTHER) == ()
 
 
 def test_two_answers_of_one_precision_are_noticed(opens: Opens) -> None:
     with pytest.raises(Tampered, match="same precision"):
         vault = opens()
-        with vault.turns([QUERY]):
+        with vault.acquire_locks([QUERY]):
             vault.seal(sealed(1, 10, 4))
             vault.seal(sealed(2, 11, 4))
-            vault.points(ACCOUNT, QUERY)
+            vault.list_points(ACCOUNT, QUERY)
 
 
 def test_turns_are_taken_one_at_a_time_and_given_back_after_an_error(opens: Opens) -> None:
@@ -105,7 +111,7 @@ def test_turns_are_taken_one_at_a_time_and_given_back_after_an_error(opens: Open
 
     def work(names: tuple[int, ...]) -> None:
         for _ in range(rounds):
-            with vault.turns([bytes([name]) for name in names]):
+            with vault.acquire_locks([bytes([name]) for name in names]):
                 for name in names:
                     busy[name] += 1
                     most[name] = max(most[name], busy[name])
@@ -120,9 +126,9 @@ def test_turns_are_taken_one_at_a_time_and_given_back_after_an_error(opens: Open
         thread.join(60)
         assert not thread.is_alive()
     assert most == [1, 1]
-    with pytest.raises(ZeroDivisionError), vault.turns([b"x"]):
+    with pytest.raises(ZeroDivisionError), vault.acquire_locks([b"x"]):
         _ = 1 / 0
-    with vault.turns([b"x"]):
+    with vault.acquire_locks([b"x"]):
         pass
 
 

@@ -8,70 +8,70 @@ from math import prod
 from noisebank.account.account import Account
 from noisebank.core.errors import NoisebankError
 from noisebank.policy.model import MAX_CELLS
-from noisebank.queries.cells import Cube, CutsCells
+from noisebank.queries.cells import Cube, NotCellAligned
 from noisebank.queries.query import Function, Query
 
 
-def why(account: Account, query: Query) -> str:
+def explain_cube(account: Account, query: Query) -> str:
     """Returns a sentence that says which cube answers a query, or why none does."""
-    cube_query = account.cubes.serving(query)
+    cube_query = account.cubes.find_cube_query(query)
     if cube_query is not None:
-        over, cells = ", ".join(cube_query.cube.columns), cube_query.cube.cells
+        over, cells = ", ".join(cube_query.cube.columns), cube_query.cube.cell_count
         return f"the cube over {over} ({cells} cells): charged by cells, inferred from all answers there"
     if len(query.parts) > 1 or query.parts[0].function is Function.SQUARES:
         return "plain reuse: cubes hold counts, and sums of one column"
-    names = needed(query)
+    names = needed_columns(query)
     if not names:
         return (
             "plain reuse: it is about everybody, and the policy has no cube"
             if not account.policy.cubes
             else ("plain reuse: this account's cubes are not declared on the ledger")
         )
-    without = [name for name in names if not account.policy.columns[name].pieces]
+    without = [name for name in names if not account.policy.columns[name].piece_count]
     if without:
         return f"plain reuse: {', '.join(without)} has no keys or bins, so no cube can have it"
-    if prod(account.policy.columns[name].pieces for name in names) > MAX_CELLS:
+    if prod(account.policy.columns[name].piece_count for name in names) > MAX_CELLS:
         return f"plain reuse: a cube over {', '.join(names)} would have more than {MAX_CELLS} cells"
-    if not _whole_cells(account, query, names):
+    if not _has_whole_cells(account, query, names):
         return f"plain reuse: its condition cuts through a bin of {', '.join(names)}"
     return f"plain reuse: no cube has {', '.join(names)}; cubes = [{list(names)}] in the policy would serve it"
 
 
-def needed(query: Query) -> tuple[str, ...]:
+def needed_columns(query: Query) -> tuple[str, ...]:
     """Returns the columns that a cube must have to answer a query."""
-    return tuple(sorted(set(query.by).union(*(p.columns() for part in query.parts for _, p in part.weights))))
+    return tuple(sorted(set(query.by).union(*(p.column_names() for part in query.parts for _, p in part.weights))))
 
 
-def suggested(account: Account, most: int = 3) -> list[tuple[tuple[str, ...], int, int]]:
+def suggest_cubes(account: Account, max_count: int = 3) -> list[tuple[tuple[str, ...], int, int]]:
     """Returns cubes that would have answered questions of plain reuse: columns, cells, number of questions; best first.
 
     Reads the questions only, never an answer or the table.
     """
     counts: Counter[tuple[str, ...]] = Counter()
-    for reservation in account.ledger.reservations(account.id):
-        request = account.vault.request(reservation.id)
+    for reservation in account.ledger.list_reservations(account.id):
+        request = account.vault.find_request(reservation.id)
         if request is None or reservation.cube or reservation.version != account.secrets.version:
             continue
         try:
             query = account.question(request).query
         except NoisebankError:
             continue
-        names = needed(query)
+        names = needed_columns(query)
         simple = len(query.parts) == 1 and query.parts[0].function is not Function.SQUARES
-        if names and simple and account.cubes.serving(query) is None:
-            pieces = [account.policy.columns[name].pieces for name in names]
-            if 0 < prod(pieces) <= MAX_CELLS and _whole_cells(account, query, names):
+        if names and simple and account.cubes.find_cube_query(query) is None:
+            pieces = [account.policy.columns[name].piece_count for name in names]
+            if 0 < prod(pieces) <= MAX_CELLS and _has_whole_cells(account, query, names):
                 counts[names] += 1
-    best = counts.most_common(most)
-    return [(names, prod(account.policy.columns[name].pieces for name in names), count) for names, count in best]
+    best = counts.most_common(max_count)
+    return [(names, prod(account.policy.columns[name].piece_count for name in names), count) for names, count in best]
 
 
-def _whole_cells(account: Account, query: Query, names: tuple[str, ...]) -> bool:
-    cube = Cube.of(names, account.policy.columns)
+def _has_whole_cells(account: Account, query: Query, names: tuple[str, ...]) -> bool:
+    cube = Cube.for_columns(names, account.policy.columns)
     try:
         for part in query.parts:
             for _, predicate in part.weights:
-                cube.mask(predicate)
-    except CutsCells:
+                cube.cell_mask(predicate)
+    except NotCellAligned:
         return False
     return True

@@ -11,15 +11,15 @@ from fractions import Fraction
 from math import nan, sqrt
 from typing import Any
 
-from noisebank.core.digests import canonical
-from noisebank.core.intervals import interval
+from noisebank.core.digests import to_canonical_json
+from noisebank.core.intervals import confidence_interval
 from noisebank.core.records import Case
-from noisebank.core.units import NOTHING, GridValue, Precision
-from noisebank.planning.relative import RelativeWish
+from noisebank.core.units import ZERO_PRECISION, GridValue, Precision
+from noisebank.planning.relative import RelativeTarget
 
 RECEIPT_FORMAT = "noisebank receipt 1"
 
-IN_WORDS = {
+CASE_DESCRIPTIONS = {
     Case.FIRST: "first answer to this query: all of it is paid for",
     Case.REPEAT: "the recorded answer, same bits, nothing spent",
     Case.REFINE: "an earlier answer was improved, only the difference is paid for",
@@ -34,7 +34,7 @@ class Quote:
 
     sql: str
     case: Case
-    wanted: Precision
+    target: Precision
     cost: Precision
     left: Precision
     stddev: float
@@ -47,7 +47,7 @@ class Quote:
     """The columns of the cube that would answer; none for plain reuse."""
     cell_factor: int = 1
     """What the largest weight costs in a cell, in multiples of the fresh precision: 1 for add-remove."""
-    first_look: Precision = NOTHING
+    first_look: Precision = ZERO_PRECISION
     """What a first look at the cube would cost before, if one is bought; it makes later answers cheaper."""
     parts: tuple[Quote, ...] = ()
     """Of an answer that is computed from several: the quote of each. Its own error depends on the data."""
@@ -67,11 +67,11 @@ class Quote:
     @property
     def how_many(self) -> int:
         """How many *new* questions of this precision the account could still pay for afterwards."""
-        return self.remains.units // self.wanted.units
+        return self.remains.units // self.target.units
 
     def interval_half_width(self, confidence: float = 0.95) -> float:
         """Returns how far the answer may be off at this confidence, in the answer's unit."""
-        return interval(0.0, self.stddev, confidence)[1]
+        return confidence_interval(0.0, self.stddev, confidence)[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Receipt:
         """By id: an answer has one receipt."""
         return hash(self.id)
 
-    def plain(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Returns the receipt as a JSON object."""
         return {
             "format": RECEIPT_FORMAT,
@@ -105,9 +105,9 @@ class Receipt:
             "block_digest": self.block_digest.hex(),
         }
 
-    def text(self) -> str:
+    def to_canonical_json(self) -> str:
         """Returns the receipt as one line of canonical JSON, to keep."""
-        return canonical(self.plain())
+        return to_canonical_json(self.to_json())
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class Answer:
     case: Case
     cost: Precision
     remaining: Precision
-    wanted: Precision
+    target: Precision
     sql: str
     exact: Fraction
     """The released value as a rational; `value` is its nearest float."""
@@ -148,12 +148,12 @@ class Answer:
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Returns the interval that holds the true value with this confidence."""
-        return interval(self.value, self.stddev, confidence)
+        return confidence_interval(self.value, self.stddev, confidence)
 
     @property
     def in_words(self) -> str:
         """What its case means."""
-        return IN_WORDS[self.case]
+        return CASE_DESCRIPTIONS[self.case]
 
     def __repr__(self) -> str:
         return (
@@ -166,7 +166,7 @@ class Answer:
 class RelativeAnswer(Answer):
     """An answer to a relative request. Its interval says whether it is as close to the true value as requested."""
 
-    wished: RelativeWish
+    accuracy: RelativeTarget
     reached: bool
     """Wrong with probability at most 1 - confidence, for every true value; True with at least confidence above the
     floor."""
@@ -176,12 +176,12 @@ class RelativeAnswer(Answer):
     @property
     def floor(self) -> float:
         """The smallest true value for which the accuracy was promised, in the answer's unit."""
-        return float(self.wished.floor or 0)
+        return float(self.accuracy.floor or 0)
 
     @property
     def message(self) -> str:
         """Says what holds, or what a smaller floor would cost."""
-        share, sure = f"{float(self.wished.relative):.3g}", f"{float(self.wished.confidence):.3g}"
+        share, sure = f"{float(self.accuracy.relative):.3g}", f"{float(self.accuracy.confidence):.3g}"
         if self.reached:
             return f"within {share} of the true value with {sure} confidence"
         price = "more than any account has" if self.next_cost is None else f"{self.next_cost} precision"
@@ -192,7 +192,7 @@ class RelativeAnswer(Answer):
 
     def __repr__(self) -> str:
         verdict = "reached" if self.reached else "not reached"
-        share = float(self.wished.relative)
+        share = float(self.accuracy.relative)
         return f"RelativeAnswer({self.value:.6g} ± {self.stddev:.3g}, {share:.3g} {verdict}, cost {self.cost})"
 
 
@@ -215,14 +215,14 @@ class GroupedAnswer(Answer):
 
     by: tuple[str, ...] = ()
     groups: tuple[Group, ...] = ()
-    running: tuple[float, ...] = ()
+    running_stddevs: tuple[float, ...] = ()
     """From a cube, along an ordered column: the standard deviations of the sums of the first 1, 2, ... groups."""
 
     @property
-    def spread(self) -> tuple[float, ...]:
+    def max_running_stddevs(self) -> tuple[float, ...]:
         """Upper bounds of the standard deviations of sums of the first 1, 2, ... groups, whatever noise they share."""
-        if self.running:
-            return self.running
+        if self.running_stddevs:
+            return self.running_stddevs
         if self.inferred is not None:  # standard deviations add up at most
             return tuple(self.stddev * count for count in range(1, len(self.groups) + 1))
         return tuple(self.stddev * sqrt(count) for count in range(1, len(self.groups) + 1))
@@ -231,7 +231,7 @@ class GroupedAnswer(Answer):
         """Returns the group with the largest noisy number. Free: it uses released numbers only."""
         return max(self.groups, key=lambda group: group.exact)
 
-    def csv(self) -> str:
+    def to_csv(self) -> str:
         """Returns CSV text: the keys, the value, its standard deviation."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
@@ -245,7 +245,7 @@ class GroupedAnswer(Answer):
         return f"GroupedAnswer({first}{more}; each ± {self.stddev:.3g}, {self.case.name}, cost {self.cost})"
 
 
-def grouped(
+def add_groups(
     answer: Answer, by: tuple[str, ...], labels: Sequence[tuple[str, ...]], values: Sequence[Fraction]
 ) -> Answer:
     """Returns the same answer with its groups, if it has any."""
@@ -256,7 +256,7 @@ def grouped(
     return GroupedAnswer(**{**common, "value": nan, "exact": Fraction(0)}, by=by, groups=groups)
 
 
-def released(value: GridValue, unit: Fraction, offset: Fraction = Fraction(0)) -> Fraction:
+def convert_to_unit(value: GridValue, unit: Fraction, offset: Fraction = Fraction(0)) -> Fraction:
     """Converts a released value from steps to the question's unit."""
     return value.exact if unit == 1 and not offset else value.exact * unit + offset
 

@@ -12,13 +12,13 @@ from fractions import Fraction
 from math import inf, isfinite, nan, sqrt
 
 from noisebank.account.answers import Answer, Group, GroupedAnswer, Quote, Receipt
-from noisebank.core.intervals import interval, quantile_bound
+from noisebank.core.intervals import confidence_interval, quantile_bound
 from noisebank.core.records import Case
-from noisebank.core.units import NOTHING, Precision
-from noisebank.queries.derived import Derivation, Item
-from noisebank.queries.groups import parts_of
+from noisebank.core.units import ZERO_PRECISION, Precision
+from noisebank.queries.derived import Derivation, SelectItem
+from noisebank.queries.groups import column_groups
 
-RANKING = (Case.FIRST, Case.REFINE, Case.INFER, Case.BLUR, Case.REPEAT)
+CASE_RANKING = (Case.FIRST, Case.REFINE, Case.INFER, Case.BLUR, Case.REPEAT)
 """The case of a group of answers is the first of these that one of its parts has."""
 
 
@@ -39,24 +39,24 @@ class DerivedAnswer:
     how: Derivation
     sql: str
     parts: tuple[Answer, ...]
-    item: Item
+    item: SelectItem
 
     @property
     def value(self) -> float:
         """The best estimate; NaN for a grouped answer, see `groups`."""
-        return nan if self.by else self._estimates(0.95)[0].value
+        return nan if self.by else self._derive_estimates(0.95)[0].value
 
     @property
     def stddev(self) -> float:
         """Half the width of the 68% interval: near the standard deviation where the noise is small."""
-        estimate = self._estimates(0.6827)[0]
+        estimate = self._derive_estimates(0.6827)[0]
         return (estimate.high - estimate.low) / 2
 
     @property
     def by(self) -> tuple[str, ...]:
         """The columns that it is grouped by."""
         first = self.parts[0]
-        return first.by if isinstance(first, GroupedAnswer) and self.how not in COUNTED else ()
+        return first.by if isinstance(first, GroupedAnswer) and self.how not in FROM_COUNTS else ()
 
     @property
     def groups(self) -> tuple[Group, ...]:
@@ -64,7 +64,7 @@ class DerivedAnswer:
         first = self.parts[0]
         if not self.by or not isinstance(first, GroupedAnswer):
             return ()
-        pairs = zip(first.groups, self._estimates(0.95), strict=True)
+        pairs = zip(first.groups, self._derive_estimates(0.95), strict=True)
         return tuple(Group(group.keys, estimate.value, Fraction(0)) for group, estimate in pairs)
 
     @property
@@ -77,12 +77,12 @@ class DerivedAnswer:
     @property
     def case(self) -> Case:
         """The most expensive case among the parts."""
-        return min((part.case for part in self.parts), key=RANKING.index)
+        return min((part.case for part in self.parts), key=CASE_RANKING.index)
 
     @property
     def cost(self) -> Precision:
         """The cost of all parts together; one that is used twice is paid once."""
-        return sum({id(part): part.cost for part in self.parts}.values(), NOTHING)
+        return sum({id(part): part.cost for part in self.parts}.values(), ZERO_PRECISION)
 
     @property
     def remaining(self) -> Precision:
@@ -96,22 +96,22 @@ class DerivedAnswer:
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Returns the interval that holds the true value with at least this confidence."""
-        estimate = self._estimates(confidence)[0]
+        estimate = self._derive_estimates(confidence)[0]
         return estimate.low, estimate.high
 
     def intervals(self, confidence: float = 0.95) -> tuple[tuple[float, float], ...]:
         """Returns such an interval for each group by itself."""
-        return tuple((estimate.low, estimate.high) for estimate in self._estimates(confidence))
+        return tuple((estimate.low, estimate.high) for estimate in self._derive_estimates(confidence))
 
     def __repr__(self) -> str:
         low, high = self.interval()
         return f"DerivedAnswer({self.name} = {self.value:.6g}, 95% in [{low:.6g}, {high:.6g}], cost {self.cost})"
 
-    def _estimates(self, confidence: float) -> list[Estimate]:
-        return estimates(self.item, self.parts, confidence)
+    def _derive_estimates(self, confidence: float) -> list[Estimate]:
+        return derive_estimates(self.item, self.parts, confidence)
 
 
-COUNTED = (Derivation.QUANTILE, Derivation.MINIMUM, Derivation.MAXIMUM, Derivation.MODE)
+FROM_COUNTS = (Derivation.QUANTILE, Derivation.MINIMUM, Derivation.MAXIMUM, Derivation.MODE)
 """Derivations from the counts of one column's bins or keys."""
 
 
@@ -138,13 +138,13 @@ class Answers:
         return f"Answers({', '.join(values)}; cost {self.cost})"
 
 
-def together(sql: str, parts: Sequence[Quote], cost: Precision, share_after: float) -> Quote:
+def combine_quotes(sql: str, parts: Sequence[Quote], cost: Precision, share_after: float) -> Quote:
     """Returns one quote for an answer that is computed from several."""
     first = parts[0]
     return Quote(
         sql=sql,
-        case=min((part.case for part in parts), key=RANKING.index),
-        wanted=sum((part.wanted for part in parts), NOTHING),
+        case=min((part.case for part in parts), key=CASE_RANKING.index),
+        target=sum((part.target for part in parts), ZERO_PRECISION),
         cost=cost,
         left=first.left,
         stddev=nan,
@@ -155,15 +155,15 @@ def together(sql: str, parts: Sequence[Quote], cost: Precision, share_after: flo
     )
 
 
-def estimates(item: Item, parts: Sequence[Answer], confidence: float) -> list[Estimate]:
+def derive_estimates(item: SelectItem, parts: Sequence[Answer], confidence: float) -> list[Estimate]:
     """Returns the derived number (of each group), with an interval that holds for the noise of all parts together."""
-    if item.how in COUNTED:
-        return [_ranked(item, parts[0], confidence)]
-    groups = [_numbers(part) for part in parts]
-    return [_made(item, parts, numbers, confidence) for numbers in zip(*groups, strict=True)]
+    if item.derivation in FROM_COUNTS:
+        return [_estimate_from_counts(item, parts[0], confidence)]
+    groups = [_group_values(part) for part in parts]
+    return [_derive_estimate(item, parts, numbers, confidence) for numbers in zip(*groups, strict=True)]
 
 
-def ratio(
+def ratio_interval(
     top: float, top_sd: float, bottom: float, bottom_sd: float, confidence: float, shared: bool = False
 ) -> tuple[float, float]:
     """Returns Fieller's interval for a ratio of two normal means; infinite where the bottom may be zero.
@@ -179,7 +179,7 @@ def ratio(
     scale = max(abs(top), top_sd) or 1.0
     top, top_sd = top / scale, top_sd / scale
     if shared:
-        return _related(top, z * top_sd, bottom, z * bottom_sd, scale)
+        return _shared_noise_interval(top, z * top_sd, bottom, z * bottom_sd, scale)
     square = bottom * bottom - z * z * bottom_sd * bottom_sd
     if square <= 0:
         return -inf, inf
@@ -189,7 +189,9 @@ def ratio(
     return scale * ((middle - root) / square), scale * ((middle + root) / square)
 
 
-def _related(top: float, top_off: float, bottom: float, bottom_off: float, scale: float) -> tuple[float, float]:
+def _shared_noise_interval(
+    top: float, top_off: float, bottom: float, bottom_off: float, scale: float
+) -> tuple[float, float]:
     """Returns the ratios r with |top - r bottom| <= top_off + |r| bottom_off, times the scale."""
     if bottom <= bottom_off:
         return -inf, inf
@@ -200,36 +202,38 @@ def _related(top: float, top_off: float, bottom: float, bottom_off: float, scale
     )
 
 
-def _made(item: Item, parts: Sequence[Answer], numbers: Sequence[float], confidence: float) -> Estimate:
-    low, high = _bounds(item)
-    if item.how is Derivation.RATIO:
+def _derive_estimate(
+    item: SelectItem, parts: Sequence[Answer], numbers: Sequence[float], confidence: float
+) -> Estimate:
+    low, high = _public_bounds(item)
+    if item.derivation is Derivation.RATIO:
         # Two counts of one cube may share noise; sums and counts are measured apart.
-        shared = item.column is None and _of_one_cube(parts)
-        ends = ratio(numbers[0], parts[0].stddev, numbers[1], parts[1].stddev, confidence, shared)
-        return _quotient(numbers[0], numbers[1], ends, low, high)
+        shared = item.column is None and _share_one_cube(parts)
+        ends = ratio_interval(numbers[0], parts[0].stddev, numbers[1], parts[1].stddev, confidence, shared)
+        return _bound_ratio(numbers[0], numbers[1], ends, low, high)
     squares, total = numbers[0], numbers[1]
-    rows, rows_sd = (float(item.rows), 0.0) if item.rows is not None else (numbers[2], parts[2].stddev)
+    rows, rows_sd = (float(item.public_rows), 0.0) if item.public_rows is not None else (numbers[2], parts[2].stddev)
     # Both ratios hold together with the requested confidence (Bonferroni), so whatever follows from them does.
     single = 1 - (1 - confidence) / 2
     top = max(low * low, high * high)
-    square = _quotient(squares, rows, ratio(squares, parts[0].stddev, rows, rows_sd, single), 0.0, top)
-    mean = _quotient(total, rows, ratio(total, parts[1].stddev, rows, rows_sd, single), low, high)
+    square = _bound_ratio(squares, rows, ratio_interval(squares, parts[0].stddev, rows, rows_sd, single), 0.0, top)
+    mean = _bound_ratio(total, rows, ratio_interval(total, parts[1].stddev, rows, rows_sd, single), low, high)
     least = 0.0 if mean.low <= 0 <= mean.high else min(mean.low**2, mean.high**2)
     most = (high - low) ** 2 / 4  # Popoviciu: no variance of bounded values is larger
-    variance = _within(
+    variance = _clip_estimate(
         square.value - mean.value**2, square.low - max(mean.low**2, mean.high**2), square.high - least, 0.0, most
     )
-    if item.how is Derivation.VARIANCE:
+    if item.derivation is Derivation.VARIANCE:
         return variance
     return Estimate(sqrt(variance.value), sqrt(variance.low), sqrt(variance.high))
 
 
-def _quotient(top: float, bottom: float, ends: tuple[float, float], least: float, most: float) -> Estimate:
+def _bound_ratio(top: float, bottom: float, ends: tuple[float, float], least: float, most: float) -> Estimate:
     """Clips a ratio and its interval to the public bounds; their middle if nothing is known."""
-    return _within(top / bottom if bottom > 0 else (least + most) / 2, *ends, least, most)
+    return _clip_estimate(top / bottom if bottom > 0 else (least + most) / 2, *ends, least, most)
 
 
-def _within(value: float, low: float, high: float, least: float, most: float) -> Estimate:
+def _clip_estimate(value: float, low: float, high: float, least: float, most: float) -> Estimate:
     """Clips to the bounds. An interval that lies outside of them shows unusual noise and says nothing about the value:
     clipped it would have no width, so it becomes the whole range."""
     if not isfinite(low) or not isfinite(high) or high <= least or low >= most:
@@ -237,42 +241,42 @@ def _within(value: float, low: float, high: float, least: float, most: float) ->
     return Estimate(*(min(max(number, least), most) for number in (value, low, high)))
 
 
-def _ranked(item: Item, counts: Answer, confidence: float) -> Estimate:
+def _estimate_from_counts(item: SelectItem, counts: Answer, confidence: float) -> Estimate:
     """Estimates a mode from noisy counts, or a quantile from cumulative ones, linear inside a bin."""
     assert isinstance(counts, GroupedAnswer) and item.column is not None
-    if item.how is Derivation.MODE:
+    if item.derivation is Derivation.MODE:
         best = counts.most_frequent()
         # The winner is one of many: its interval holds only if all hold together (Bonferroni).
         single = 1 - (1 - confidence) / len(counts.groups)
-        return Estimate(best.value, *interval(best.value, counts.stddev, single))
-    edges = _edges(item)
+        return Estimate(best.value, *confidence_interval(best.value, counts.stddev, single))
+    edges = _bin_edges(item)
     sums, total = [0.0], 0.0
     for group in counts.groups:
         total += group.value
         sums.append(total)
-    rank = {Derivation.MINIMUM: Fraction(0), Derivation.MAXIMUM: Fraction(1)}.get(item.how, item.rank)
+    rank = {Derivation.MINIMUM: Fraction(0), Derivation.MAXIMUM: Fraction(1)}.get(item.derivation, item.rank)
     target = float(rank) * total
     # All cumulative counts at once: Bonferroni over the bins, valid however their noise is related.
     single = 1 - (1 - confidence) / len(counts.groups)
     z = float(quantile_bound(Fraction(single).limit_denominator(10**12)))
-    spread = [0.0, *(z * stddev for stddev in counts.spread)]
+    spread = [0.0, *(z * stddev for stddev in counts.max_running_stddevs)]
     slack = float(rank) * spread[-1]
     margin = z * counts.stddev
-    if item.how is Derivation.MINIMUM:
+    if item.derivation is Derivation.MINIMUM:
         target = margin
-    elif item.how is Derivation.MAXIMUM:
+    elif item.derivation is Derivation.MAXIMUM:
         target = total - margin
-    crossed, share = _crossing(sums, target)
+    crossed, share = _find_crossing(sums, target)
     value = edges[crossed] + share * (edges[crossed + 1] - edges[crossed])
     # Where in a bin the values lie is unknown: the ends of the interval are ends of bins.
-    first, _ = _crossing([total + extra for total, extra in zip(sums, spread, strict=True)], target - slack)
-    last, _ = _crossing([total - extra for total, extra in zip(sums, spread, strict=True)], target + slack)
-    low = edges[0] if item.how is Derivation.MINIMUM else edges[min(first, crossed)]
-    high = edges[-1] if item.how is Derivation.MAXIMUM else edges[max(last, crossed) + 1]
+    first, _ = _find_crossing([total + extra for total, extra in zip(sums, spread, strict=True)], target - slack)
+    last, _ = _find_crossing([total - extra for total, extra in zip(sums, spread, strict=True)], target + slack)
+    low = edges[0] if item.derivation is Derivation.MINIMUM else edges[min(first, crossed)]
+    high = edges[-1] if item.derivation is Derivation.MAXIMUM else edges[max(last, crossed) + 1]
     return Estimate(value, low, high)
 
 
-def _crossing(sums: Sequence[float], target: float) -> tuple[int, float]:
+def _find_crossing(sums: Sequence[float], target: float) -> tuple[int, float]:
     """Returns the bin in which cumulative counts first reach the target, and how far in, from 0 to 1.
 
     Noisy sums may fall; their running maximum is used instead.
@@ -286,31 +290,31 @@ def _crossing(sums: Sequence[float], target: float) -> tuple[int, float]:
     return len(sums) - 2, 1.0
 
 
-def _edges(item: Item) -> list[float]:
+def _bin_edges(item: SelectItem) -> list[float]:
     assert item.column is not None
-    starts = [float(part.runs[0][0] * item.column.step) for part in parts_of(item.column)]
+    starts = [float(part.ranges[0][0] * item.column.step) for part in column_groups(item.column)]
     return [*starts, float(item.column.bounds[1] * item.column.step)]
 
 
 def _bin_label(answer: DerivedAnswer) -> str:
     first = answer.parts[0]
     assert isinstance(first, GroupedAnswer)
-    edges = _edges(answer.item)
+    edges = _bin_edges(answer.item)
     index = next((number for number in range(len(edges) - 1) if answer.value <= edges[number + 1]), len(edges) - 2)
     return first.groups[index].keys[0]
 
 
-def _bounds(item: Item) -> tuple[float, float]:
+def _public_bounds(item: SelectItem) -> tuple[float, float]:
     if item.column is None:
         return 0.0, 1.0
     low, high = item.column.bounds
     return float(low * item.column.step), float(high * item.column.step)
 
 
-def _of_one_cube(parts: Sequence[Answer]) -> bool:
+def _share_one_cube(parts: Sequence[Answer]) -> bool:
     cubes = {None if part.inferred is None else part.inferred.cube for part in parts}
     return len(cubes) == 1 and None not in cubes
 
 
-def _numbers(answer: Answer) -> list[float]:
+def _group_values(answer: Answer) -> list[float]:
     return [group.value for group in answer.groups] if isinstance(answer, GroupedAnswer) else [answer.value]

@@ -9,27 +9,27 @@ from pathlib import Path
 from typing import Any
 
 from noisebank.account.account import Account
-from noisebank.account.advice import why
+from noisebank.account.advice import explain_cube
 from noisebank.account.answers import Quote, standard_deviation
 from noisebank.core.errors import BadRequest, UnsupportedQuery
-from noisebank.core.intervals import interval
-from noisebank.core.units import LEAST_PRECISION, Precision, on_ladder
-from noisebank.planning.pricing import PrecisionWish, PrivacyWish
-from noisebank.queries.derived import items
-from noisebank.queries.sensitivity import sensitivity
+from noisebank.core.intervals import confidence_interval
+from noisebank.core.units import MIN_PRECISION, Precision, floor_to_ladder
+from noisebank.planning.pricing import PrecisionTarget, PrivacyTarget
+from noisebank.queries.derived import parse_select_items
+from noisebank.queries.sensitivity import l2_sensitivity
 
 EPSILONS = tuple(Fraction(number) for number in ("0.05", "0.1", "0.25", "0.5", "1", "2", "4"))
 CURVE_STEPS = (-4, -3, -2, -1, 0, 1, 2, 3, 4)
 """Octaves of precision around the chosen quote."""
 
 
-def curve(account: Account, sql: str, chosen: Quote) -> tuple[Quote, ...]:
+def quote_curve(account: Account, sql: str, chosen: Quote) -> tuple[Quote, ...]:
     """Returns quotes for more and less precise answers to the same question, from coarse to fine."""
     if chosen.parts:
         raise UnsupportedQuery("a curve for a derived answer", "its error depends on the data: look at its parts")
     question = account.parse(sql)
-    targets = (_shifted(chosen.wanted, octaves) for octaves in CURVE_STEPS)
-    return tuple(account.quoted(question, PrecisionWish(target)) for target in targets if target >= LEAST_PRECISION)
+    targets = (_shift_octaves(chosen.target, octaves) for octaves in CURVE_STEPS)
+    return tuple(account.quoted(question, PrecisionTarget(target)) for target in targets if target >= MIN_PRECISION)
 
 
 def draw_curve(sql: str, points: Sequence[Quote], target: Path) -> None:
@@ -58,7 +58,7 @@ def draw_curve(sql: str, points: Sequence[Quote], target: Path) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
+class QueryExplanation:
     """One query: the error of an answer at each epsilon, and what is known already."""
 
     name: str
@@ -70,7 +70,7 @@ class Explained:
     where: str
     """Which cube answers it, or why none does."""
 
-    def plain(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Returns a JSON object, for --json."""
         table = [{"epsilon": epsilon, "error_at_95": error} for epsilon, error in self.errors]
         return {
@@ -83,29 +83,33 @@ class Explained:
         }
 
 
-def explained(account: Account, names: Sequence[str]) -> list[Explained]:
+def explain_queries(account: Account, names: Sequence[str]) -> list[QueryExplanation]:
     """Explains each question of the named queries, at the account's delta. Errors follow from the policy alone."""
     rows = []
-    results = [(name, item) for name in names for item in items(account.named(name), account.policy)]
+    results = [(name, item) for name in names for item in parse_select_items(account.named(name), account.policy)]
     for label, question in [(name, question) for name, item in results for question in item.questions]:
         name = label if account.named(label).strip() == question.sql else f"{label}: {question.sql}"
-        query_sensitivity = Fraction(sensitivity(question.query, account.policy))
+        query_sensitivity = Fraction(l2_sensitivity(question.query, account.policy))
         errors = []
         for epsilon in EPSILONS:
-            target = account.price(question, PrivacyWish(epsilon, account.policy.delta))
+            target = account.price(question, PrivacyTarget(epsilon, account.policy.delta))
             stddev = standard_deviation(query_sensitivity, question.unit, target)
-            errors.append((float(epsilon), interval(0.0, stddev)[1]))
-        records = account.ledger.records(account.id, account.secrets.query(question.query))
+            errors.append((float(epsilon), confidence_interval(0.0, stddev)[1]))
+        records = account.ledger.list_records(account.id, account.secrets.salted_query(question.query))
         known = "nothing yet: the first answer pays in full"
         if records:
-            best = interval(0.0, standard_deviation(query_sensitivity, question.unit, records[-1].precision))[1]
+            best = confidence_interval(
+                0.0, standard_deviation(query_sensitivity, question.unit, records[-1].precision)
+            )[1]
             known = f"an answer within ± {best:.3g} (95%) is paid for: anything coarser is free"
         change = f"one person can change it by {float(query_sensitivity * abs(question.unit)):g}"
-        rows.append(Explained(name, question.sql, change, tuple(errors), known, why(account, question.query)))
+        rows.append(
+            QueryExplanation(name, question.sql, change, tuple(errors), known, explain_cube(account, question.query))
+        )
     return rows
 
 
-def _shifted(precision: Precision, octaves: int) -> Precision:
+def _shift_octaves(precision: Precision, octaves: int) -> Precision:
     """Multiplies by a power of two and rounds to the ladder of precisions."""
     units = precision.units << octaves if octaves >= 0 else precision.units >> -octaves
-    return on_ladder(Precision(units))
+    return floor_to_ladder(Precision(units))

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from noisebank.account.account import Account
 from noisebank.core.errors import BadTable, NoisebankError, OutcomeUnknown, TableChanged, Tampered, VaultUnreachable
 from noisebank.core.records import Case
-from noisebank.ledger.chain import Chain
+from noisebank.ledger.chain import Ledger
 from noisebank.vault.vault import Vault
 
-LOOKS = 4
+MAX_ATTEMPTS = 4
 """To find on a chain what the vault has sealed; then its absence is a contradiction."""
 
 
 @dataclass(frozen=True, slots=True)
-class Recovered:
+class RecoveryCounts:
     """How many reservations of one account recovery has finished, or could not finish."""
 
     finished: int = 0
@@ -30,16 +30,16 @@ class Recovered:
     never measured again."""
 
 
-def check_history(ledger: Chain, vault: Vault) -> None:
+def check_history(ledger: Ledger, vault: Vault) -> None:
     """Refuses a journal that is older than the vault: going on from it would spend the budget twice.
 
     What is sealed was final on the ledger before, so the ledger is read after the vault. Waits for a node that lags.
     """
     sealed = vault.sealed_ids()
-    for attempt in range(LOOKS if ledger.shared else 1):
+    for attempt in range(MAX_ATTEMPTS if ledger.is_shared else 1):
         time.sleep(attempt)
         ledger.refresh()
-        sealed = tuple(ids for ids in sealed if ledger.reservation(*ids) is None)
+        sealed = tuple(ids for ids in sealed if ledger.find_reservation(*ids) is None)
         if not sealed:
             return
     raise Tampered(
@@ -48,7 +48,7 @@ def check_history(ledger: Chain, vault: Vault) -> None:
     )
 
 
-def recover(account: Account) -> Recovered:
+def recover_account(account: Account) -> RecoveryCounts:
     """Completes every reservation that can be completed, and buys missing first looks.
 
     Raises `Tampered` if the vault holds another answer than the published one: whatever reuses it
@@ -57,25 +57,27 @@ def recover(account: Account) -> Recovered:
     finished = waiting = unknown = lost = 0
     unpublished = []
     version = account.state.version
-    reservations = account.ledger.reservations(account.id)  # before the vault: what is published there is sealed here
-    answers = {sealed.id: (sealed.digest, sealed.query) for sealed in account.vault.answers(account.id)}
+    reservations = account.ledger.list_reservations(
+        account.id
+    )  # before the vault: what is published there is sealed here
+    answers = {sealed.id: (sealed.digest, sealed.query) for sealed in account.vault.list_answers(account.id)}
     for reservation in reservations:
         if reservation.case is Case.REPEAT:
             continue  # its answer is that of the recorded reservation
         sealed = answers.get(reservation.id)
-        if reservation.answer is None:
-            if sealed is None and reservation.id in account.vault.lost:
-                account.lost.add(reservation.query)
+        if reservation.answer_digest is None:
+            if sealed is None and reservation.id in account.vault.lost_ids:
+                account.lost_queries.add(reservation.query)
                 lost += 1
             elif reservation.version == version:  # of an earlier version the table is gone: spent, never answered
                 unpublished.append(reservation)
         elif sealed is None:
-            account.lost.add(reservation.query)
+            account.lost_queries.add(reservation.query)
             lost += 1
-        elif sealed != (reservation.answer, reservation.query):
+        elif sealed != (reservation.answer_digest, reservation.query):
             raise Tampered(f"the vault's answer {reservation.id.hex()[:12]} is not the one on the ledger")
     for reservation in unpublished:
-        request = account.vault.request(reservation.id)
+        request = account.vault.find_request(reservation.id)
         if request is None:
             unknown += 1
             continue
@@ -94,4 +96,4 @@ def recover(account: Account) -> Recovered:
         raise
     except NoisebankError:
         waiting += 1
-    return Recovered(finished, waiting, unknown, lost)
+    return RecoveryCounts(finished, waiting, unknown, lost)

@@ -8,19 +8,19 @@ from typing import Any
 
 from noisebank.account.account import Account
 from noisebank.core.records import Case
-from noisebank.core.units import NOTHING, Precision
+from noisebank.core.units import ZERO_PRECISION, Precision
 from noisebank.ledger.books import Books
 from noisebank.ledger.protocol import AccountState
-from noisebank.planning.serving import named_look
+from noisebank.planning.serving import parse_first_look
 from noisebank.policy.model import Policy
-from noisebank.queries.sql import parse
-from noisebank.vault.secrets import Secrets
+from noisebank.queries.sql import parse_question
+from noisebank.vault.secrets import AccountSecrets
 from noisebank.vault.vault import Vault
 from noisebank.verifier.openings import FORMAT, opening_entry
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class StatementEntry:
     """One line of the history."""
 
     id: str
@@ -55,27 +55,27 @@ class Statement:
     """Whether it was lowered after answers were given: the promise stays that of the larger budget."""
     measurements: int
     cases: dict[Case, int]
-    entries: tuple[Entry, ...]
+    entries: tuple[StatementEntry, ...]
     changes: tuple[str, ...]
 
 
-def statement(account: Account) -> Statement:
+def make_statement(account: Account) -> Statement:
     """Returns the account's statement as of now."""
     state, budgets = account.state, account.budgets
-    reservations = account.ledger.reservations(account.id)
+    reservations = account.ledger.list_reservations(account.id)
     entries = []
     for reservation in reservations:
-        request = account.vault.request(reservation.id)
+        request = account.vault.find_request(reservation.id)
         entries.append(
-            Entry(
+            StatementEntry(
                 id=reservation.id.hex(),
                 time=reservation.time,
                 analyst=request.analyst if request else "(not in this vault)",
                 sql=request.body["sql"] if request else "(not in this vault)",
                 case=reservation.case,
                 cost=reservation.cost,
-                spent=reservation.spent,
-                published=reservation.finished,
+                spent=reservation.spent_after,
+                published=reservation.is_finished,
             )
         )
     cases = Counter(reservation.case for reservation in reservations)
@@ -84,8 +84,8 @@ def statement(account: Account) -> Statement:
         account=account.id.hex(),
         budget=state.budget,
         spent=state.spent,
-        left=state.left,
-        naive=sum((reservation.wanted for reservation in reservations), NOTHING),
+        left=state.remaining_budget,
+        naive=sum((reservation.target for reservation in reservations), ZERO_PRECISION),
         share=account.share(state.spent),
         epsilon=account.epsilon,
         delta=float(account.policy.delta),
@@ -95,39 +95,43 @@ def statement(account: Account) -> Statement:
         cases={case: cases[case] for case in Case},
         entries=tuple(entries),
         changes=tuple(
-            f"block {change.block}: {change.event.name}" for change in account.ledger.books.changes(account.id)
+            f"block {change.block}: {change.event.name}" for change in account.ledger.books.list_changes(account.id)
         ),
     )
 
 
-def openings(account: Account, with_answers: bool = True) -> dict[str, Any]:
+def make_openings(account: Account, with_answers: bool = True) -> dict[str, Any]:
     """Returns policy, questions and salts: with them anybody can recompute every charge from the policy.
 
     They reveal what was asked, and with `with_answers` what was answered. Each salt opens one
     query and no other.
     """
-    return opened_records(
+    return collect_openings(
         account.state, account.policy, account.secrets, account.ledger.books, account.vault, with_answers
     )
 
 
-def opened_records(
-    state: AccountState, policy: Policy, secrets: Secrets, books: Books, vault: Vault, with_answers: bool = True
+def collect_openings(
+    state: AccountState, policy: Policy, secrets: AccountSecrets, books: Books, vault: Vault, with_answers: bool = True
 ) -> dict[str, Any]:
     """As `make_openings`, from parts of an account that need no open table."""
     records: dict[str, Any] = {}
-    for reservation in books.reservations(state.account):
+    for reservation in books.list_reservations(state.account):
         if reservation.version != state.version:
             continue  # from an earlier version of the table, with another policy
-        request, sealed = vault.request(reservation.id), vault.answer(reservation.id)
+        request, sealed = vault.find_request(reservation.id), vault.find_answer(reservation.id)
         if request is None:
             continue
         look, sql = request.body.get("look"), request.body["sql"]
-        question = parse(policy.queries.get(sql.strip(), sql), policy) if look is None else named_look(look, policy)
+        question = (
+            parse_question(policy.queries.get(sql.strip(), sql), policy)
+            if look is None
+            else parse_first_look(look, policy)
+        )
         entry = opening_entry(sql, request.body["asked"], secrets.query_salt(question.query))
         if look is not None:
             entry["look"] = look
-        if with_answers and sealed is not None and reservation.answer is not None:
+        if with_answers and sealed is not None and reservation.answer_digest is not None:
             entry |= {"answer": sealed.body, "answer_salt": sealed.salt.hex()}
         records[reservation.id.hex()] = entry
-    return {"format": FORMAT, "account": state.account.hex(), "policy": policy.public(), "records": records}
+    return {"format": FORMAT, "account": state.account.hex(), "policy": policy.to_json(), "records": records}

@@ -14,15 +14,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from noisebank.bank.backup_checks import check, journal_lines, one_file, replayed, vault_in
-from noisebank.bank.backup_copy import change, copy_database, copy_vault
-from noisebank.bank.backup_folder import LOCK, copy_file, finish, room_for
-from noisebank.bank.bank import ACCESS, JOURNAL, KEYS, LEDGER, OUTBOX, VAULT, sealing_key
-from noisebank.bank.manifest import FILE as MANIFEST
-from noisebank.bank.manifest import Manifest, digest, write_manifest
+from noisebank.bank.backup_checks import check_vault, merge_wal, open_vault_copy, read_journal_file, replay_journal
+from noisebank.bank.backup_copy import copy_database, copy_vault, run_statement
+from noisebank.bank.backup_folder import LOCK, copy_file, move_into_place, stage_folder
+from noisebank.bank.bank import ACCESS, JOURNAL, KEYS, LEDGER, OUTBOX, VAULT, load_sealing_key
+from noisebank.bank.manifest import MANIFEST_FILE as MANIFEST
+from noisebank.bank.manifest import Manifest, digest_file, write_manifest
 from noisebank.core.errors import BadBank
-from noisebank.ledger.chain_config import read_where, write_where
-from noisebank.vault.location import on_postgres, open_postgres_vault
+from noisebank.ledger.chain_config import read_chain_config, write_chain_config
+from noisebank.vault.location import is_on_postgres, open_postgres_vault
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Backup:
 
     folder: Path
     manifest: Manifest
-    digest: str
+    manifest_digest: str
     """SHA-256 of the manifest: kept elsewhere, it identifies this backup."""
 
 
@@ -46,13 +46,13 @@ def make_backup(folder: Path, target: Path, with_keys: bool = False) -> Backup:
         raise BadBank(f"{folder} is no bank")
     if target.exists():
         raise BadBank(f"{target} exists already; a backup gets a folder of its own")
-    key = sealing_key(folder)
+    key = load_sealing_key(folder)
     facts: dict[str, Any] = {
         "made": int(time.time()),
         "keys": with_keys,
-        "vault": "postgresql" if on_postgres(folder) else "file",
+        "vault": "postgresql" if is_on_postgres(folder) else "file",
     }
-    with room_for(target) as staging:
+    with stage_folder(target) as staging:
         if on_chain:
             # The chain is not copied and does not go back. The vault first: whatever it has sealed is in the outbox
             # that is copied after it, and can be sent again should the chain forget it.
@@ -61,22 +61,22 @@ def make_backup(folder: Path, target: Path, with_keys: bool = False) -> Backup:
         else:
             copy_database(folder / JOURNAL, staging / JOURNAL)
             _copy_vault(folder, staging / VAULT)
-            facts |= _same_moment(staging)
+            facts |= _align_vault(staging)
         if (folder / ACCESS).is_file():
             copy_database(folder / ACCESS, staging / ACCESS)
             for table in ("sessions", "nonces"):  # sign-ins are not restored
-                change(staging / ACCESS, f"DELETE FROM {table} WHERE true", [()])
+                run_statement(staging / ACCESS, f"DELETE FROM {table} WHERE true", [()])
         if with_keys:
             for path in sorted((folder / KEYS).glob("*.key")):
                 copy_file(path, staging / KEYS / path.name)
         manifest = write_manifest(staging, facts, key)
-        finish(staging, target)
+        move_into_place(staging, target)
         (target / LOCK).unlink()
-    return Backup(target, manifest, digest(target / MANIFEST))
+    return Backup(target, manifest, digest_file(target / MANIFEST))
 
 
 def _copy_vault(folder: Path, target: Path) -> None:
-    if not on_postgres(folder):
+    if not is_on_postgres(folder):
         if not (folder / VAULT).is_file():
             raise BadBank(f"{folder} has no vault")
         copy_database(folder / VAULT, target)
@@ -88,26 +88,26 @@ def _copy_vault(folder: Path, target: Path) -> None:
         vault.close()
 
 
-def _copy_chain(folder: Path, room: Path, with_keys: bool) -> dict[str, Any]:
-    where = read_where(folder / LEDGER)
-    write_where(room / LEDGER, where if with_keys else replace(where, url=""))
+def _copy_chain(folder: Path, staging: Path, with_keys: bool) -> dict[str, Any]:
+    where = read_chain_config(folder / LEDGER)
+    write_chain_config(staging / LEDGER, where if with_keys else replace(where, url=""))
     if (folder / OUTBOX).is_file():
-        copy_database(folder / OUTBOX, room / OUTBOX)
-    with vault_in(room / VAULT) as vault:
+        copy_database(folder / OUTBOX, staging / OUTBOX)
+    with open_vault_copy(staging / VAULT) as vault:
         answers = len(vault.sealed_ids())
     return {"ledger": {"kind": "chain", "chain_id": where.chain_id, "contract": where.contract}, "answers": answers}
 
 
-def _same_moment(room: Path) -> dict[str, Any]:
+def _align_vault(staging: Path) -> dict[str, Any]:
     """Deletes answers from the vault's copy that the journal's copy does not know, and checks one against the other.
     Returns the facts of the ledger for the manifest."""
-    history = replayed(journal_lines(room / JOURNAL))
-    one_file(room / JOURNAL)
-    with vault_in(room / VAULT) as vault:
-        later = check(history, vault).unknown
-    change(room / VAULT, "DELETE FROM answers WHERE id = ?", ((id,) for id in later))
-    with vault_in(room / VAULT) as vault:
-        checked = check(history, vault)
+    history = replay_journal(read_journal_file(staging / JOURNAL))
+    merge_wal(staging / JOURNAL)
+    with open_vault_copy(staging / VAULT) as vault:
+        later = check_vault(history, vault).unknown_ids
+    run_statement(staging / VAULT, "DELETE FROM answers WHERE id = ?", ((id,) for id in later))
+    with open_vault_copy(staging / VAULT) as vault:
+        checked = check_vault(history, vault)
     head = history.replay.head
     ledger = {
         "kind": "journal",
@@ -116,4 +116,4 @@ def _same_moment(room: Path) -> dict[str, Any]:
         "head": head.digest.hex(),
         "time": history.replay.time,
     }
-    return {"ledger": ledger, "answers": checked.answers, "recomputed": checked.recomputed}
+    return {"ledger": ledger, "answers": checked.answer_count, "recomputed": checked.recomputed_count}

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import apsw
 
-from noisebank.account.statement import opened_records
-from noisebank.bank.opening import read_row
-from noisebank.bank.own_accounts import OPENED_BY, opened_as
+from noisebank.account.statement import collect_openings
+from noisebank.bank.opening import parse_opening
+from noisebank.bank.own_accounts import OPENED_BY, find_opener
 from noisebank.core.errors import BadBank, NoisebankError, Tampered, kind_of
 from noisebank.core.records import Case
 from noisebank.ledger.journal import Journal
@@ -23,64 +23,66 @@ from noisebank.verifier.verification import JournalHistory
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class VaultCheck:
     """Result of checking a vault against the books."""
 
-    accounts: int
+    account_count: int
     """Accounts that both know."""
-    answers: int
+    answer_count: int
     """Sealed answers; the published ones have the digest that is on the ledger."""
-    recomputed: int
+    recomputed_count: int
     """Records whose question, sensitivity and price were recomputed from the policy and agree with the ledger."""
-    lost: tuple[bytes, ...]
+    lost_ids: tuple[bytes, ...]
     """Reservations whose answer is published and missing from the vault."""
-    unfinished: tuple[bytes, ...]
+    unfinished_ids: tuple[bytes, ...]
     """Reservations whose answer is neither sealed nor published."""
-    unknown: tuple[bytes, ...]
+    unknown_ids: tuple[bytes, ...]
     """Reservations whose answer is sealed but which the books do not have: the books end earlier."""
 
 
-def check(history: History, vault: Vault) -> Checked:
+def check_vault(history: History, vault: Vault) -> VaultCheck:
     """Compares every answer with the ledger and recomputes every record; `Tampered` at the first that disagrees."""
     books = history.books
     lost, unfinished, recomputed, accounts = [], [], 0, 0
     sealed_ids = vault.sealed_ids()
     ours = {account for account, _ in sealed_ids}
-    for state in books.accounts():
-        row = vault.opening(state.data)
-        if row is not None and row.get(OPENED_BY, opened_as(books, state.account)) != opened_as(books, state.account):
+    for state in books.list_accounts():
+        row = vault.find_opening(state.data_commitment)
+        if row is not None and row.get(OPENED_BY, find_opener(books, state.account)) != find_opener(
+            books, state.account
+        ):
             row = None  # somebody else's account with a copy of our data commitment
         if row is None and state.account not in ours:
             continue  # another bank's on the same chain
         accounts += 1
-        for reservation in books.reservations(state.account):
+        for reservation in books.list_reservations(state.account):
             if reservation.case is Case.REPEAT:
                 continue
-            sealed = vault.answer(reservation.id)
-            if sealed is None and reservation.answer is not None:
+            sealed = vault.find_answer(reservation.id)
+            if sealed is None and reservation.answer_digest is not None:
                 lost.append(reservation.id)
             elif sealed is None and reservation.version == state.version:
                 unfinished.append(reservation.id)
             elif sealed is not None and (
-                sealed.query != reservation.query or reservation.answer not in (None, sealed.digest)
+                sealed.query != reservation.query or reservation.answer_digest not in (None, sealed.digest)
             ):
                 raise Tampered(f"the vault's answer {reservation.id.hex()[:12]} is not the one on the ledger")
         try:
-            opening = None if row is None else read_row(row, state)
+            opening = None if row is None else parse_opening(row, state)
             if opening is not None:
                 _, policy, secrets = opening
-                fields = opened_records(state, policy, secrets, books, vault)
-                recomputed += check_openings(fields, books).opened
+                fields = collect_openings(state, policy, secrets, books, vault)
+                recomputed += check_openings(fields, books).opened_count
         except Tampered:
             raise
         except (NoisebankError, KeyError, TypeError, ValueError, AttributeError) as error:
             what = f"the vault's records of the account {state.account.hex()[:12]} make no sense"
             raise Tampered(f"{what} ({kind_of(error)})") from None
-    unknown = tuple(id for account, id in sealed_ids if books.reservation(account, id) is None)
-    return Checked(accounts, len(sealed_ids), recomputed, tuple(lost), tuple(unfinished), unknown)
+    unknown = tuple(id for account, id in sealed_ids if books.find_reservation(account, id) is None)
+    return VaultCheck(accounts, len(sealed_ids), recomputed, tuple(lost), tuple(unfinished), unknown)
 
 
-def replayed(lines: Iterable[str]) -> JournalHistory:
+def replay_journal(lines: Iterable[str]) -> JournalHistory:
     """Executes and recounts a journal block by block; `Tampered` at the first block that is wrong."""
     remaining = iter(lines)
     first = next(remaining, None)
@@ -88,31 +90,31 @@ def replayed(lines: Iterable[str]) -> JournalHistory:
         raise BadBank("the journal is empty")
     history = JournalHistory(first)
     for line in remaining:
-        history.add(line)
+        history.add_line(line)
     return history
 
 
-def journal_lines(path: Path) -> list[str]:
+def read_journal_file(path: Path) -> list[str]:
     """Returns the lines of a journal's SQLite file."""
     journal = Journal(path)
     try:
-        return list(journal.lines())
+        return list(journal.read_lines())
     finally:
         journal.close()
 
 
 @contextmanager
-def vault_in(path: Path) -> Iterator[SqliteVault]:
+def open_vault_copy(path: Path) -> Iterator[SqliteVault]:
     """Opens the vault in a copy that nobody else uses; afterwards the copy is one file again."""
     vault = SqliteVault(path)
     try:
         yield vault
     finally:
         vault.close()
-    one_file(path)
+    merge_wal(path)
 
 
-def one_file(path: Path) -> None:
+def merge_wal(path: Path) -> None:
     """Merges a database's write-ahead log into it, so that it is a single file."""
     database = apsw.Connection(str(path))
     try:

@@ -22,7 +22,7 @@ def copy_database(source: Path, target: Path) -> None:
     """Copies an SQLite file by its online backup: all pages of one snapshot. It blocks no writer (WAL)."""
     os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     try:
-        with _connection(source) as reading, _connection(target) as writing:
+        with _open_existing(source) as reading, _open_existing(target) as writing:
             with writing.backup("main", reading, "main") as copy:
                 while not copy.done:
                     copy.step()
@@ -36,24 +36,24 @@ def copy_vault(vault: PostgresVault, target: Path) -> None:
     database = open_database(target, VAULT_SCHEMA)
     try:
         with database:
-            for table, rows in vault.copied():
-                _insert(database, table, rows)
+            for table, rows in vault.copy_tables():
+                _insert_rows(database, table, rows)
         database.pragma("journal_mode", "DELETE")
     finally:
         database.close()
 
 
-def rows_of(path: Path) -> Iterator[tuple[str, list[Any]]]:
+def read_tables(path: Path) -> Iterator[tuple[str, list[Any]]]:
     """Yields each table of a vault in a file, with its rows."""
-    with _connection(path) as database:
+    with _open_existing(path) as database:
         for table, columns in TABLES.items():
             order = "" if table == "lost" else " ORDER BY rowid"
             yield table, list(database.execute(f"SELECT {', '.join(columns)} FROM {table}{order}"))
 
 
-def change(path: Path, statement: str, rows: Iterable[tuple[Any, ...]]) -> None:
+def run_statement(path: Path, statement: str, rows: Iterable[tuple[Any, ...]]) -> None:
     """Runs one statement for many rows, in a copy that nobody uses yet."""
-    with _connection(path) as database, database:
+    with _open_existing(path) as database, database:
         database.executemany(statement, rows)
 
 
@@ -68,13 +68,13 @@ def write_journal(target: Path, lines: Iterable[str]) -> None:
         database.close()
 
 
-def _insert(database: apsw.Connection, table: str, rows: Iterable[Any]) -> None:
+def _insert_rows(database: apsw.Connection, table: str, rows: Iterable[Any]) -> None:
     placeholders = ", ".join("?" * len(TABLES[table]))
     database.executemany(f"INSERT INTO {table} VALUES ({placeholders})", (tuple(row) for row in rows))
 
 
 @contextmanager
-def _connection(path: Path) -> Iterator[apsw.Connection]:
+def _open_existing(path: Path) -> Iterator[apsw.Connection]:
     """Opens a database that must exist already; closes it at the end."""
     database = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     try:

@@ -9,24 +9,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from noisebank.core.durability import sync_folder
+from noisebank.core.durability import fsync_path
 from noisebank.core.errors import BadBank, BankInUse
 
 LOCK = "lock"
 
 
-def beside(folder: Path, how: str) -> Path:
+def sibling_folder(folder: Path, suffix: str) -> Path:
     """Returns the path beside a folder with a suffix added to its name."""
-    return folder.parent / f"{folder.name}.{how}"
+    return folder.parent / f"{folder.name}.{suffix}"
 
 
 @contextmanager
-def room_for(folder: Path) -> Iterator[Path]:
+def stage_folder(folder: Path) -> Iterator[Path]:
     """Yields an empty, locked staging folder beside `folder`. Removes what a killed process left there.
 
     If the body fails, the staging folder is removed, too.
     """
-    staging = beside(folder, "partial")
+    staging = sibling_folder(folder, "partial")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         staging.mkdir(mode=0o700, exist_ok=True)
@@ -38,7 +38,7 @@ def room_for(folder: Path) -> Iterator[Path]:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise BankInUse(f"another process is writing {staging}") from None
-        empty(staging)
+        clear_folder(staging)
         try:
             yield staging
         except BaseException:
@@ -48,22 +48,22 @@ def room_for(folder: Path) -> Iterator[Path]:
         os.close(handle)
 
 
-def empty(room: Path) -> None:
+def clear_folder(staging: Path) -> None:
     """Removes everything from a staging folder but its lock."""
-    for path in room.iterdir():
+    for path in staging.iterdir():
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
         elif path.name != LOCK:
             path.unlink()
 
 
-def finish(room: Path, folder: Path) -> None:
+def move_into_place(staging: Path, folder: Path) -> None:
     """Syncs everything in the staging folder to disk, then gives it its final name. The lock file moves with it."""
-    for path in room.rglob("*"):
-        sync_folder(path)
-    sync_folder(room)
-    room.rename(folder)
-    sync_folder(folder.parent)
+    for path in staging.rglob("*"):
+        fsync_path(path)
+    fsync_path(staging)
+    staging.rename(folder)
+    fsync_path(folder.parent)
 
 
 def copy_file(source: Path, target: Path) -> None:

@@ -6,45 +6,51 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from noisebank.bank.backup_checks import journal_lines, one_file, replayed
+from noisebank.bank.backup_checks import merge_wal, read_journal_file, replay_journal
 from noisebank.core.errors import BadBank, NoisebankError, Tampered
-from noisebank.ledger.journal import FILE, read_lines
+from noisebank.ledger.journal import JOURNAL_FILE, read_exported_lines
 from noisebank.verifier.bundle import read_bundle
 from noisebank.verifier.verification import JournalHistory
 
 
 @dataclass(frozen=True, slots=True)
-class Newest:
+class NewestJournal:
     """The journal to restore."""
 
     lines: Sequence[str]
     history: JournalHistory
     origin: str
-    newer: bool
+    is_newer: bool
     """Whether it is newer than the backup's own."""
-    replaced: bool
+    is_replaced_banks: bool
     """Whether it is that of the bank that is replaced: no other bank can have gone on from it."""
     warnings: tuple[str, ...]
 
 
-def newest_journal(copied: Path, old: Path | None, given: Path | None) -> Newest:
+def find_newest_journal(
+    backup_journal: Path, replaced_bank: Path | None, exported_journal: Path | None
+) -> NewestJournal:
     """Returns the longest of the backup's journal, that of the bank that is replaced, and an exported one.
 
     The backup's must verify. A longer one is used if it verifies, too; a damaged one is left aside, with a warning.
     `Tampered` if two of them tell different histories.
     """
-    own = journal_lines(copied)
-    one_file(copied)
+    own = read_journal_file(backup_journal)
+    merge_wal(backup_journal)
     warnings = []
     candidates: list[tuple[str, Sequence[str], bool]] = []
-    if old is not None and (old / FILE).is_file():
+    if replaced_bank is not None and (replaced_bank / JOURNAL_FILE).is_file():
         try:
-            candidates.append((f"the bank in {old}", journal_lines(old / FILE), True))
+            candidates.append((f"the bank in {replaced_bank}", read_journal_file(replaced_bank / JOURNAL_FILE), True))
         except NoisebankError as error:
-            warnings.append(f"The journal in {old} was left aside: {error}")
-    if given is not None:
-        exported = read_bundle(given).lines if given.suffix == ".zip" else read_lines(given)
-        candidates.append((f"the journal {given.name}", list(exported), False))
+            warnings.append(f"The journal in {replaced_bank} was left aside: {error}")
+    if exported_journal is not None:
+        exported = (
+            read_bundle(exported_journal).journal_lines
+            if exported_journal.suffix == ".zip"
+            else read_exported_lines(exported_journal)
+        )
+        candidates.append((f"the journal {exported_journal.name}", list(exported), False))
     for origin, lines, replaced in sorted(candidates, key=lambda candidate: -len(candidate[1])):
         shared = min(len(own), len(lines))
         if list(lines[:shared]) != own[:shared]:
@@ -54,10 +60,10 @@ def newest_journal(copied: Path, old: Path | None, given: Path | None) -> Newest
         if len(lines) <= len(own):
             continue
         try:
-            history = replayed(lines)
+            history = replay_journal(lines)
         except Tampered as error:
             warnings.append(f"{origin[0].upper()}{origin[1:]} was left aside: {error}")
             continue
         described = f"{origin}, {len(lines) - len(own)} blocks newer than the backup"
-        return Newest(lines, history, described, True, replaced, tuple(warnings))
-    return Newest(own, replayed(own), "the backup", False, False, tuple(warnings))
+        return NewestJournal(lines, history, described, True, replaced, tuple(warnings))
+    return NewestJournal(own, replay_journal(own), "the backup", False, False, tuple(warnings))

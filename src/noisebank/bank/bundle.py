@@ -6,15 +6,17 @@ import json
 import zipfile
 from pathlib import Path
 
-from noisebank.account.statement import openings
+from noisebank.account.statement import make_openings
 from noisebank.bank.bank import Bank
-from noisebank.verifier.bundle import HEAD, JOURNAL, OPENINGS
+from noisebank.verifier.bundle import HEAD_FILE, JOURNAL_FILE, OPENINGS_FOLDER
 
 
 def write_bundle(path: Path, bank: Bank) -> None:
     """Writes journal, head and the openings of every account. Openings reveal questions and answers."""
     with zipfile.ZipFile(path, "x", zipfile.ZIP_DEFLATED) as bundle:
-        bundle.writestr(JOURNAL, "\n".join(bank.export()) + "\n")
-        bundle.writestr(HEAD, bank.head().digest.hex() + "\n")
+        bundle.writestr(JOURNAL_FILE, "\n".join(bank.export()) + "\n")
+        bundle.writestr(HEAD_FILE, bank.head().digest.hex() + "\n")
         for account in bank.accounts():
-            bundle.writestr(f"{OPENINGS}{account.id.hex()}.json", json.dumps(openings(account), indent=1) + "\n")
+            bundle.writestr(
+                f"{OPENINGS_FOLDER}{account.id.hex()}.json", json.dumps(make_openings(account), indent=1) + "\n"
+            )

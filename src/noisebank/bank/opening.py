@@ -11,31 +11,31 @@ from types import MappingProxyType
 from typing import Any
 
 from noisebank.account.account import Account
-from noisebank.bank.own_accounts import OPENED_BY, opened_as, opened_by, own_row
-from noisebank.core.digests import commitment
+from noisebank.bank.own_accounts import OPENED_BY, find_opener, find_own_opening, opener_entry
+from noisebank.core.digests import make_commitment
 from noisebank.core.entropy import Entropy
 from noisebank.core.errors import BadBank, BadRequest, BadTable
 from noisebank.engines.cube_engine import CubedEngine
 from noisebank.engines.engine import Inspection
 from noisebank.engines.headers import check_header
-from noisebank.engines.registry import columns_of, engine_of
-from noisebank.ledger.chain import Chain
-from noisebank.ledger.protocol import AccountState, Opening, Role
+from noisebank.engines.registry import make_engine, read_header
+from noisebank.ledger.chain import Ledger
+from noisebank.ledger.protocol import AccountOpening, AccountState, Role
 from noisebank.policy.file import check_filled
-from noisebank.policy.model import Policy, kept_source, policy_from_public, source_from_kept
+from noisebank.policy.model import Policy, policy_from_json, source_from_json, source_to_json
 from noisebank.privacy.calibration import budget_precision
-from noisebank.queries.cells import cubes_of
-from noisebank.queries.derived import check_queries
-from noisebank.vault.secrets import Secrets
+from noisebank.queries.cells import policy_cubes
+from noisebank.queries.derived import check_named_queries
+from noisebank.vault.secrets import AccountSecrets
 from noisebank.vault.vault import Vault
 
-FIXED = ("name", "epsilon", "delta", "neighbours", "unit", "raise_delay")
+FIXED_FIELDS = ("name", "epsilon", "delta", "neighbours", "unit", "raise_delay")
 """Fields of a policy that all versions of a table have in common; `noisebank budget` changes a budget."""
 Moved = Callable[[int, int], None]
 """Reports progress: how many passes over the table are done, of how many."""
 
 
-def unseen(done: int, total: int) -> None:
+def ignore_progress(done: int, total: int) -> None:
     """Ignores progress."""
 
 
@@ -52,10 +52,10 @@ class Confirmed:
 
 
 @dataclass(frozen=True, slots=True)
-class Rooms:
+class BankParts:
     """The parts of a bank that its accounts share."""
 
-    ledger: Chain
+    ledger: Ledger
     vault: Vault
     entropy: Entropy
 
@@ -64,30 +64,34 @@ UNCONFIRMED = Confirmed()
 
 
 def open_account(
-    rooms: Rooms, policy: Policy, moved: Moved = unseen, confirmed: Confirmed = UNCONFIRMED
+    parts: BankParts, policy: Policy, progress: Moved = ignore_progress, confirmed: Confirmed = UNCONFIRMED
 ) -> tuple[Account, Inspection]:
     """Checks the table against its policy, then opens its account on the ledger. Returns what was found in the table.
 
     The vault saves salts and policy first, under the data commitment; the ledger's account names
     that commitment. So a crash in between leaves an unused row and no half-open account.
     """
-    if any(account.name == policy.name for account in known_accounts(rooms)):
+    if any(account.name == policy.name for account in load_accounts(parts)):
         raise BadRequest(
             "name", policy.name, "is already an account of this bank; if its table changed, open the next version of it"
         )
-    _check_unknown(rooms, policy)
-    _check_meant(policy, confirmed)
+    _check_not_forgotten(parts, policy)
+    _check_intended(policy, confirmed)
     budget = budget_precision(policy.epsilon, policy.delta)
-    opener = opened_by(rooms.ledger)[OPENED_BY]
-    secrets = Secrets(rooms.entropy.token(), rooms.entropy.token())
-    data, inspection = _kept(rooms, policy, secrets, opener, moved, confirmed)
-    id = rooms.ledger.open_account(Opening(budget, policy.digest, data, policy.raise_delay))
-    _add_cubes(rooms, id, policy)
-    return _looked(rooms, id), inspection
+    opener = opener_entry(parts.ledger)[OPENED_BY]
+    secrets = AccountSecrets(parts.entropy.token(), parts.entropy.token())
+    data, inspection = _save_opening(parts, policy, secrets, opener, progress, confirmed)
+    id = parts.ledger.open_account(AccountOpening(budget, policy.digest, data, policy.raise_delay))
+    _declare_cubes(parts, id, policy)
+    return _take_first_looks(parts, id), inspection
 
 
-def open_next(
-    rooms: Rooms, account: Account, policy: Policy, moved: Moved = unseen, confirmed: Confirmed = UNCONFIRMED
+def open_next_version(
+    parts: BankParts,
+    account: Account,
+    policy: Policy,
+    progress: Moved = ignore_progress,
+    confirmed: Confirmed = UNCONFIRMED,
 ) -> tuple[Account, Inspection]:
     """Opens the next version of an account whose table has changed. Returns what was found in the table.
 
@@ -97,88 +101,88 @@ def open_next(
     Versions are public. So whether there is a new one depends on what the owner says and not on the rows: a version
     that is opened only if rows have changed would tell everybody whether the one person who might have changed has.
     """
-    for part in FIXED:
+    for part in FIXED_FIELDS:
         both = getattr(account.policy, part), getattr(policy, part)
         was, new = (str(getattr(value, "value", value)) for value in both)
         if was != new:
             raise BadRequest(part, new, f"is {was} in this account, for all versions")
-    _check_meant(policy, confirmed)
+    _check_intended(policy, confirmed)
     state = account.state
     if confirmed.same_rows:
-        if policy.public() != account.policy.public():
+        if policy.to_json() != account.policy.to_json():
             raise BadRequest("policy", policy.name, "is another one than the account's: open its next version")
-        engine = engine_of(policy, columns_of(policy.source), account.secrets.row_key)
+        engine = make_engine(policy, read_header(policy.source), account.secrets.row_key)
         identity, inspection, salt = engine.identity(), engine.inspect(), account.secrets.data_salt
-        if commitment(salt, engine.fingerprint(salt)) != state.data:
+        if make_commitment(salt, engine.fingerprint(salt)) != state.data_commitment:
             raise BadTable(f"{policy.source.name} has other rows than were opened: open the account's next version")
-        rooms.vault.save_identity(state.data, identity, kept_source(policy.source))
-        _add_cubes(rooms, account.id, policy)  # a crash may have come before all were declared
-        return _looked(rooms, account.id), inspection
-    secrets = Secrets(account.secrets.secret, rooms.entropy.token(), state.version + 1)
-    opener = opened_as(rooms.ledger.books, account.id)
-    data, inspection = _kept(rooms, policy, secrets, opener, moved, confirmed)
-    rooms.ledger.open_version(account.id, policy.digest, data)
-    _add_cubes(rooms, account.id, policy)
-    return _looked(rooms, account.id), inspection
+        parts.vault.save_identity(state.data_commitment, identity, source_to_json(policy.source))
+        _declare_cubes(parts, account.id, policy)  # a crash may have come before all were declared
+        return _take_first_looks(parts, account.id), inspection
+    secrets = AccountSecrets(account.secrets.secret, parts.entropy.token(), state.version + 1)
+    opener = find_opener(parts.ledger.books, account.id)
+    data, inspection = _save_opening(parts, policy, secrets, opener, progress, confirmed)
+    parts.ledger.open_version(account.id, policy.digest, data)
+    _declare_cubes(parts, account.id, policy)
+    return _take_first_looks(parts, account.id), inspection
 
 
-def _kept(
-    rooms: Rooms, policy: Policy, secrets: Secrets, opener: list[str], moved: Moved, confirmed: Confirmed
+def _save_opening(
+    parts: BankParts, policy: Policy, secrets: AccountSecrets, opener: list[str], progress: Moved, confirmed: Confirmed
 ) -> tuple[bytes, Inspection]:
     """Reads the whole table and saves what its account needs; returns the data commitment under which it is saved."""
-    check_queries(policy)
-    header = columns_of(policy.source)
-    engine = engine_of(policy, header, secrets.row_key)
+    check_named_queries(policy)
+    header = read_header(policy.source)
+    engine = make_engine(policy, header, secrets.row_key)
     identity = engine.identity()
     looks = 2 + len(policy.cubes)
     inspection = engine.inspect()
     _check_table(policy, inspection)
     if not confirmed.policy:
         _check_keys(policy, inspection)
-    moved(1, looks)
+    progress(1, looks)
     cubes = []
-    for number, cube in enumerate(cubes_of(policy), 1):
-        cubes.append(rooms.vault.save_cube(engine.tabulate(cube).packed()).hex())
-        moved(1 + number, looks)
-    data = commitment(secrets.data_salt, engine.fingerprint(secrets.data_salt))
-    moved(looks, looks)
+    for number, cube in enumerate(policy_cubes(policy), 1):
+        cubes.append(parts.vault.save_cube(engine.tabulate(cube).to_bytes()).hex())
+        progress(1 + number, looks)
+    data = make_commitment(secrets.data_salt, engine.fingerprint(secrets.data_salt))
+    progress(looks, looks)
     if engine.identity() != identity:
         raise BadTable(f"{policy.source.name} changed while it was being opened")
     row: dict[str, Any] = {
         OPENED_BY: opener,
-        "policy": policy.public(),
-        "source": kept_source(policy.source),
+        "policy": policy.to_json(),
+        "source": source_to_json(policy.source),
         "header": list(header),
         "identity": identity,
         "secret": secrets.secret.hex(),
         "data_salt": secrets.data_salt.hex(),
     }
-    rooms.vault.save_opening(data, row | ({"cubes": cubes} if cubes else {}))
+    parts.vault.save_opening(data, row | ({"cubes": cubes} if cubes else {}))
     return data, inspection
 
 
-def _add_cubes(rooms: Rooms, id: bytes, policy: Policy) -> None:
+def _declare_cubes(parts: BankParts, id: bytes, policy: Policy) -> None:
     """Declares the cubes of a policy on the ledger, but for those that earlier versions have declared."""
-    while len(_numbers(policy, rooms.ledger.account(id).cubes)) < len(policy.cubes):
-        have = list(rooms.ledger.account(id).cubes)
-        for size in _sizes(policy):
+    while len(_match_cubes(policy, parts.ledger.get_account(id).cubes)) < len(policy.cubes):
+        have = list(parts.ledger.get_account(id).cubes)
+        for size in _cube_sizes(policy):
             if size not in have:
-                rooms.ledger.add_cube(id, size)
+                parts.ledger.add_cube(id, size)
                 break
             have.remove(size)
 
 
-def _sizes(policy: Policy) -> list[int]:
+def _cube_sizes(policy: Policy) -> list[int]:
     """Returns the number of cells on the ledger of each cube: a power of two."""
-    return [1 << (cube.cells - 1).bit_length() for cube in cubes_of(policy)]
+    return [1 << (cube.cell_count - 1).bit_length() for cube in policy_cubes(policy)]
 
 
-def _numbers(policy: Policy, declared: tuple[int, ...]) -> tuple[int, ...]:
+def _match_cubes(policy: Policy, declared: tuple[int, ...]) -> tuple[int, ...]:
     """Returns the numbers of the ledger's cubes for those of a policy: for each the first unused one of its size. Every
     version starts all cubes at zero, so any of the right size will do. Stops at the first that is not declared yet."""
     free = list(enumerate(declared, 1))
     numbers = []
-    for size in _sizes(policy):
+    for size in _cube_sizes(policy):
         entry = next((entry for entry in free if entry[1] == size), None)
         if entry is None:
             break
@@ -187,63 +191,63 @@ def _numbers(policy: Policy, declared: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def _looked(rooms: Rooms, id: bytes) -> Account:
+def _take_first_looks(parts: BankParts, id: bytes) -> Account:
     """Returns the open account after the first looks that its policy asks for; recovery buys those that a crash has
     prevented."""
-    account = known_account(rooms, rooms.ledger.account(id))
+    account = load_account(parts, parts.ledger.get_account(id))
     assert account is not None
     account.look_at_opening()
     return account
 
 
-def known_accounts(rooms: Rooms) -> list[Account]:
+def load_accounts(parts: BankParts) -> list[Account]:
     """Returns the accounts that this bank has opened: those of the ledger whose opening is in the vault."""
-    accounts = (known_account(rooms, state) for state in rooms.ledger.books.accounts())
+    accounts = (load_account(parts, state) for state in parts.ledger.books.list_accounts())
     return [account for account in accounts if account is not None]
 
 
-def known_account(rooms: Rooms, state: AccountState) -> Account | None:
+def load_account(parts: BankParts, state: AccountState) -> Account | None:
     """Returns an account as the vault has saved it; None if this bank never opened it."""
-    saved = own_row(rooms.ledger, rooms.vault, state)
-    opening = None if saved is None else read_row(saved, state)
+    saved = find_own_opening(parts.ledger, parts.vault, state)
+    opening = None if saved is None else parse_opening(saved, state)
     if opening is None:
         return None
     row, policy, secrets = opening
-    engine = engine_of(policy, tuple(row["header"]), secrets.row_key)
+    engine = make_engine(policy, tuple(row["header"]), secrets.row_key)
     if policy.cubes:
         digests = [bytes.fromhex(digest) for digest in row["cubes"]]
-        engine = CubedEngine(policy, engine, lambda number: rooms.vault.cube(digests[number]))
-    cubes = _numbers(policy, state.cubes)
+        engine = CubedEngine(policy, engine, lambda number: parts.vault.read_cube(digests[number]))
+    cubes = _match_cubes(policy, state.cubes)
     if len(cubes) < len(policy.cubes):  # a crash came before all were declared
         cubes = ()
     return Account(
-        state.account, policy, secrets, row["identity"], engine, rooms.ledger, rooms.vault, rooms.entropy, cubes
+        state.account, policy, secrets, row["identity"], engine, parts.ledger, parts.vault, parts.entropy, cubes
     )
 
 
-def read_row(kept: dict[str, Any], state: AccountState) -> tuple[dict[str, Any], Policy, Secrets] | None:
+def parse_opening(row: dict[str, Any], state: AccountState) -> tuple[dict[str, Any], Policy, AccountSecrets] | None:
     """Parses what the vault has saved for an account; returns the row, its policy and its secrets. None if the account
     is not one of a table."""
-    if "policy" not in kept:  # a device's account: see federated.enrolment
+    if "policy" not in row:  # a device's account: see federated.enrolment
         return None
-    policy = policy_from_public(MappingProxyType(kept["policy"]), source_from_kept(kept["source"]))
-    return kept, policy, Secrets(bytes.fromhex(kept["secret"]), bytes.fromhex(kept["data_salt"]), state.version)
+    policy = policy_from_json(MappingProxyType(row["policy"]), source_from_json(row["source"]))
+    return row, policy, AccountSecrets(bytes.fromhex(row["secret"]), bytes.fromhex(row["data_salt"]), state.version)
 
 
-def _check_unknown(rooms: Rooms, policy: Policy) -> None:
+def _check_not_forgotten(parts: BankParts, policy: Policy) -> None:
     """Refuses a policy whose account is on the ledger but not in the vault: with an old vault its budget would be given
     out twice. On a chain, accounts that others have opened do not count, whatever their policy is."""
-    owner = rooms.ledger.address(Role.OWNER)
-    for state in rooms.ledger.books.accounts():
-        ours = not rooms.ledger.shared or opened_as(rooms.ledger.books, state.account)[0] == owner
-        if ours and state.policy == policy.digest and rooms.vault.opening(state.data) is None:
+    owner = parts.ledger.key_address(Role.OWNER)
+    for state in parts.ledger.books.list_accounts():
+        ours = not parts.ledger.is_shared or find_opener(parts.ledger.books, state.account)[0] == owner
+        if ours and state.policy_digest == policy.digest and parts.vault.find_opening(state.data_commitment) is None:
             raise BadBank(
                 f"the ledger has an account with this very policy ({state.account.hex()[:12]}) that the vault does "
                 "not know: put the newest vault back, or its budget would be given out twice"
             )
 
 
-def _check_meant(policy: Policy, confirmed: Confirmed) -> None:
+def _check_intended(policy: Policy, confirmed: Confirmed) -> None:
     """Before the table is read: checks that no mark of a draft is left in the policy, and that the table's header is
     not a row of data."""
     if not confirmed.policy:

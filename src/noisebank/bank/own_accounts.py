@@ -11,42 +11,42 @@ from typing import Any
 
 from noisebank.core.errors import Tampered
 from noisebank.ledger.books import Books
-from noisebank.ledger.chain import Chain
+from noisebank.ledger.chain import Ledger
 from noisebank.ledger.protocol import AccountState, Role
 from noisebank.vault.vault import Vault
 
 OPENED_BY = "opened_by"
 
 
-def opened_by(ledger: Chain) -> dict[str, Any]:
+def opener_entry(ledger: Ledger) -> dict[str, Any]:
     """Returns the entry that the vault saves, with everything else, for an account that is about to be opened."""
-    return {OPENED_BY: [ledger.address(Role.OWNER), ledger.address(Role.CURATOR)]}
+    return {OPENED_BY: [ledger.key_address(Role.OWNER), ledger.key_address(Role.CURATOR)]}
 
 
-def opened_as(books: Books, account: bytes) -> list[str]:
+def find_opener(books: Books, account: bytes) -> list[str]:
     """Returns who opened an account, and the curator that they named. Roles may change later; this does not."""
-    first = books.changes(account)[0].event.arguments
+    first = books.list_changes(account)[0].event.arguments
     return [str(first["owner"]), str(first["curator"])]
 
 
-def own_row(ledger: Chain, vault: Vault, state: AccountState) -> dict[str, Any] | None:
+def find_own_opening(ledger: Ledger, vault: Vault, state: AccountState) -> dict[str, Any] | None:
     """Returns what the vault has saved for an account that this bank has opened; None for accounts of others."""
-    row = vault.opening(state.data)
-    if row is None or not ledger.shared:
+    row = vault.find_opening(state.data_commitment)
+    if row is None or not ledger.is_shared:
         return row
     if OPENED_BY in row:
-        return row if row[OPENED_BY] == opened_as(ledger.books, state.account) else None
+        return row if row[OPENED_BY] == find_opener(ledger.books, state.account) else None
     return row if _is_likely_ours(ledger, vault, state) else None
 
 
-def _is_likely_ours(ledger: Chain, vault: Vault, state: AccountState) -> bool:
+def _is_likely_ours(ledger: Ledger, vault: Vault, state: AccountState) -> bool:
     """Whether an account is this bank's, for rows of older vaults, which do not say who opened it: decided by the keys
     on this machine and by what was sent and sealed. `Tampered` if that leaves two accounts for one row."""
-    rivals = [rival for rival in ledger.books.accounts() if rival.data == state.data]
+    rivals = [rival for rival in ledger.books.list_accounts() if rival.data_commitment == state.data_commitment]
     if len(rivals) == 1:
-        return state.curator == ledger.address(Role.CURATOR) or _has_answers(ledger, vault, state)
+        return state.curator == ledger.key_address(Role.CURATOR) or _has_answers(ledger, vault, state)
     used = [rival for rival in rivals if _has_answers(ledger, vault, rival)]
-    owned = [rival for rival in rivals if ledger.has_key(Role.OWNER) and rival.owner == ledger.address(Role.OWNER)]
+    owned = [rival for rival in rivals if ledger.has_key(Role.OWNER) and rival.owner == ledger.key_address(Role.OWNER)]
     ours = used or owned
     if len(ours) != 1:
         raise Tampered(
@@ -56,7 +56,7 @@ def _is_likely_ours(ledger: Chain, vault: Vault, state: AccountState) -> bool:
     return ours[0].account == state.account
 
 
-def _has_answers(ledger: Chain, vault: Vault, state: AccountState) -> bool:
+def _has_answers(ledger: Ledger, vault: Vault, state: AccountState) -> bool:
     """Whether this bank has charged the account: its outbox has claims on it, or its vault has sealed answers of it."""
     return state.account in ledger.charged_accounts() or any(
         account == state.account for account, _ in vault.sealed_ids()

@@ -12,12 +12,12 @@ from pathlib import Path
 from noisebank.core.errors import BadTable
 from noisebank.engines.duckdb_engine import csv_header
 from noisebank.engines.headers import check_header
-from noisebank.policy.file import NAME
+from noisebank.policy.file import NAME_PATTERN
 
 INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
 NUMBERS = ("DOUBLE", "FLOAT", "DECIMAL", "REAL")
 
-HEAD = """\
+HEADER_TEMPLATE = """\
 # A draft, made from the names and types of {file} alone: no value is in it.
 # Fill in what is marked. Use what is publicly known, never what the table happens to contain:
 # this policy is public, and every price and guarantee follows from it. That goes for types, too, if
@@ -48,7 +48,7 @@ def draft_policy(
     `folder` is where the policy file will be: its source is relative to it. `column_names` are for a CSV file without a
     header. A header that looks like a row is refused, unless `header` says that it is one.
     """
-    columns = _schema(source, column_names)
+    columns = _read_schema(source, column_names)
     if not header and not column_names:
         check_header(source)
     names = [name for name, _ in columns]
@@ -56,22 +56,22 @@ def draft_policy(
         raise BadTable(f"{source.name}: its columns need names, all different")
     where = source.name if folder is None else os.path.relpath(source.resolve(), folder.resolve())
     name = source.stem.lower()
-    if not NAME.fullmatch(name):
+    if not NAME_PATTERN.fullmatch(name):
         name = "table_1"
     text = [
-        HEAD.format(
-            source=_text(where),
+        HEADER_TEMPLATE.format(
+            source=_toml_string(where),
             file=source.name if source.name.isprintable() else "a table",
             name=name,
-            names=f"column_names = [{', '.join(map(_text, column_names))}]\n" if column_names else "",
+            names=f"column_names = [{', '.join(map(_toml_string, column_names))}]\n" if column_names else "",
         )
     ]
-    text += [_column(column, kind) for column, kind in columns]
+    text += [_column_section(column, kind) for column, kind in columns]
     text.append('[queries]\n# over_60 = "SELECT COUNT(*) FROM ' + name + ' WHERE age > 60"\n')
     return "\n".join(text)
 
 
-def _schema(source: Path, column_names: tuple[str, ...]) -> list[tuple[str, str]]:
+def _read_schema(source: Path, column_names: tuple[str, ...]) -> list[tuple[str, str]]:
     """Returns names and types; empty types for a CSV file: none are guessed from its rows."""
     if not source.is_file():
         raise BadTable(f"there is no file {source}")
@@ -79,10 +79,10 @@ def _schema(source: Path, column_names: tuple[str, ...]) -> list[tuple[str, str]
         return [(name, "") for name in csv_header(source, column_names)]
     if column_names:
         raise BadTable(f"{source.name} has names of its own: column names are for CSV files without a header")
-    return _parquet_schema(source)
+    return _read_parquet_schema(source)
 
 
-def _parquet_schema(source: Path) -> list[tuple[str, str]]:
+def _read_parquet_schema(source: Path) -> list[tuple[str, str]]:
     import duckdb
 
     try:
@@ -93,14 +93,14 @@ def _parquet_schema(source: Path) -> list[tuple[str, str]]:
     return [(str(row[0]), str(row[1])) for row in rows]
 
 
-def _text(text: str) -> str:
+def _toml_string(text: str) -> str:
     """Returns a TOML string: JSON's escapes are TOML's, if all but ASCII is escaped and nothing is a surrogate."""
     return json.dumps(text.encode("utf-8", "replace").decode()).replace("\x7f", "\\u007f")
 
 
-def _column(name: str, kind: str) -> str:
+def _column_section(name: str, kind: str) -> str:
     """Returns one column's section, with marks at what must be filled in."""
-    title = name if NAME.fullmatch(name) else _text(name)
+    title = name if NAME_PATTERN.fullmatch(name) else _toml_string(name)
     base = kind.split("(")[0].upper()
     if base in INTEGERS or base in NUMBERS:
         integer = base in INTEGERS

@@ -12,29 +12,29 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from noisebank.bank.backup_checks import Checked, check, vault_in
-from noisebank.bank.backup_copy import change, copy_database, rows_of, write_journal
-from noisebank.bank.backup_folder import beside, copy_file, finish, room_for
-from noisebank.bank.backup_journals import newest_journal
+from noisebank.bank.backup_checks import VaultCheck, check_vault, open_vault_copy
+from noisebank.bank.backup_copy import copy_database, read_tables, run_statement, write_journal
+from noisebank.bank.backup_folder import copy_file, move_into_place, sibling_folder, stage_folder
+from noisebank.bank.backup_journals import find_newest_journal
 from noisebank.bank.bank import ACCESS, JOURNAL, KEYS, LEDGER, VAULT, lock_bank
 from noisebank.bank.manifest import Manifest, check_bytes, check_names, read_manifest
 from noisebank.core.entropy import SystemEntropy
 from noisebank.core.errors import BadBank, BadLedger, BadRequest, Tampered
 from noisebank.ledger.anchors import find_anchors
-from noisebank.ledger.chain_config import Where, read_where, write_where
+from noisebank.ledger.chain_config import ChainConfig, read_chain_config, write_chain_config
 from noisebank.ledger.node import Node
-from noisebank.vault.location import VARIABLE, make_vault, open_postgres_vault
-from noisebank.verifier.comparison import Compared, History
-from noisebank.verifier.on_chain import OnChain
+from noisebank.vault.location import ADDRESS_VARIABLE, create_vault, open_postgres_vault
+from noisebank.verifier.comparison import Comparison, History
+from noisebank.verifier.on_chain import ChainHistory
 from noisebank.verifier.verification import JournalHistory
 
-OURS = re.compile(r"journal\.sqlite|access\.sqlite|vault\.sqlite|outbox\.sqlite|ledger\.json|keys/[a-z-]+\.key")
+BACKUP_FILES = re.compile(r"journal\.sqlite|access\.sqlite|vault\.sqlite|outbox\.sqlite|ledger\.json|keys/[a-z-]+\.key")
 """Files that a backup may have; a manifest with any other is refused."""
-IN_A_FILE = "file"
+FILE_VAULT = "file"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RestoreOptions:
     """How to restore a backup."""
 
     replace: bool = False
@@ -50,51 +50,51 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
+class RestoreResult:
     """What was restored, and what was not."""
 
     folder: Path
     manifest: Manifest
-    checked: Checked
-    newest: int
+    vault_check: VaultCheck
+    newest_block: int
     head: str
-    journal: str
+    journal_origin: str
     """Where the journal came from."""
-    never_measured: int
+    given_up_count: int
     """Reservations without an answer. Somebody may have seen one after the backup, so they are given up."""
     compared_with: tuple[str, ...]
-    keys: bool
+    has_keys: bool
     moved_aside: Path | None
     warnings: tuple[str, ...]
 
 
-def restore(source: Path, folder: Path, asked: Asked | None = None) -> Restored:
+def restore(source: Path, folder: Path, options: RestoreOptions | None = None) -> RestoreResult:
     """Restores the backup in `source` as the bank in `folder`, which appears when everything is checked.
 
     `Tampered` if a byte of the backup was changed, if its journal does not replay, if its vault contradicts it, or if
     evidence that the caller holds from outside is not in it. Until the last step nothing in `folder` is touched.
     """
-    asked = asked or Asked()
+    options = options or RestoreOptions()
     manifest = read_manifest(source)
     check_names(source, manifest)
-    if any(not OURS.fullmatch(name) for name in manifest.files):
+    if any(not BACKUP_FILES.fullmatch(name) for name in manifest.files):
         raise Tampered("the backup names files that no bank has")
-    with _taken(folder, asked.replace) as old, room_for(folder) as staging:
+    with _lock_replaced(folder, options.replace) as old, stage_folder(folder) as staging:
         for name in manifest.files:
             copy_file(source / name, staging / name)
         check_bytes(staging, manifest)
         (staging / KEYS).mkdir(mode=0o700, exist_ok=True)
-        restore_books = _from_chain if manifest.on_chain else _from_journal
-        done = restore_books(staging, manifest, asked, old)
-        done = replace(done, folder=folder, keys=_with_keys(staging, old))
-        done = _with_access(staging, old, done)
-        _move_vault(staging, manifest, asked)
+        restore_books = _restore_chain if manifest.on_chain else _restore_journal
+        done = restore_books(staging, manifest, options, old)
+        done = replace(done, folder=folder, has_keys=_restore_keys(staging, old))
+        done = _restore_access(staging, old, done)
+        _move_vault(staging, manifest, options)
         if old is not None:
-            aside = _free(folder)
+            aside = _unused_sibling(folder)
             done = replace(done, moved_aside=aside)
             folder.rename(aside)
-        finish(staging, folder)
-    if not done.keys:
+        move_into_place(staging, folder)
+    if not done.has_keys:
         what = "put curator.key (and sealer.key, if there is one) into its folder keys, or set NOISEBANK_CURATOR_KEY"
         done = replace(done, warnings=(*done.warnings, f"No keys were restored: {what}."))
     return done
@@ -103,39 +103,41 @@ def restore(source: Path, folder: Path, asked: Asked | None = None) -> Restored:
 # -- the two kinds of ledger ----------------------------------------------------------------------
 
 
-def _from_journal(room: Path, manifest: Manifest, asked: Asked, old: Path | None) -> Restored:
+def _restore_journal(staging: Path, manifest: Manifest, options: RestoreOptions, old: Path | None) -> RestoreResult:
     """Restores the newest journal that there is, and the backup's vault."""
-    newest = newest_journal(room / JOURNAL, old, asked.journal)
+    newest = find_newest_journal(staging / JOURNAL, old, options.journal)
     history, warnings = newest.history, list(newest.warnings)
     if manifest.signer != history.genesis.sealer:
         raise Tampered("the backup was not signed by the key that seals its journal")
-    compared = _compared(history, asked)
-    if asked.anchors is not None:
-        node = Node(asked.anchors)
-        anchors = find_anchors(node, history.genesis.digest, history.genesis.sealer, asked.anchor_contract)
-        compared.anchors(anchors, f"chain {node.chain_id()}", history)
-    with vault_in(room / VAULT) as vault:
-        checked = check(history, vault)
-    if checked.unknown:
-        raise Tampered(f"the backup's vault is newer than its journal: {len(checked.unknown)} answers without a charge")
+    compared = _compare_head(history, options)
+    if options.anchors is not None:
+        node = Node(options.anchors)
+        anchors = find_anchors(node, history.genesis.digest, history.genesis.sealer, options.anchor_contract)
+        compared.compare_anchors(anchors, f"chain {node.chain_id()}", history)
+    with open_vault_copy(staging / VAULT) as vault:
+        checked = check_vault(history, vault)
+    if checked.unknown_ids:
+        raise Tampered(
+            f"the backup's vault is newer than its journal: {len(checked.unknown_ids)} answers without a charge"
+        )
     # Whichever journal this is, a bank may have gone on from it and shown answers to these, with other noise: the bank
     # that was copied or exported, or one that an earlier restore has made.
-    given_up = checked.unfinished
-    change(room / VAULT, "INSERT OR IGNORE INTO lost VALUES (?)", ((id,) for id in given_up))
-    if newest.newer:
-        (room / JOURNAL).unlink()
-        write_journal(room / JOURNAL, newest.lines)
-    if not newest.replaced and not (newest.newer and asked.head == history.replay.head.digest.hex()):
+    given_up = checked.unfinished_ids
+    run_statement(staging / VAULT, "INSERT OR IGNORE INTO lost VALUES (?)", ((id,) for id in given_up))
+    if newest.is_newer:
+        (staging / JOURNAL).unlink()
+        write_journal(staging / JOURNAL, newest.lines)
+    if not newest.is_replaced_banks and not (newest.is_newer and options.head == history.replay.head.digest.hex()):
         ended = datetime.fromtimestamp(history.replay.time, UTC)
         warnings.append(
-            f"The books end with block {history.newest} of {ended:%Y-%m-%d %H:%M} UTC. What was answered after "
+            f"The books end with block {history.newest_block} of {ended:%Y-%m-%d %H:%M} UTC. What was answered after "
             "that is not in them: its budget can be spent a second time. If a newer journal exists anywhere, give it "
             "with --journal; compare with a pinned head (--head) or anchors (--anchors); otherwise lower the budget by "
             "what may have been spent since"
         )
-    if checked.lost:
+    if checked.lost_ids:
         warnings.append(
-            f"{len(checked.lost)} answers were published after the vault was copied. They are lost and will never "
+            f"{len(checked.lost_ids)} answers were published after the vault was copied. They are lost and will never "
             "be measured again: their budget stays spent"
         )
     if given_up:
@@ -143,47 +145,47 @@ def _from_journal(room: Path, manifest: Manifest, asked: Asked, old: Path | None
             f"{len(given_up)} reservations have no answer in these books. They may have been answered since, so they "
             "are given up: never measured, their budget stays spent"
         )
-    return _restored(manifest, checked, history, compared, newest.origin, len(given_up), warnings)
+    return _make_result(manifest, checked, history, compared, newest.origin, len(given_up), warnings)
 
 
-def _from_chain(room: Path, manifest: Manifest, asked: Asked, old: Path | None) -> Restored:
+def _restore_chain(staging: Path, manifest: Manifest, options: RestoreOptions, old: Path | None) -> RestoreResult:
     """Restores a vault beside a chain. The chain does not go back: answers that it shows as published and that the
     vault does not have are lost."""
-    if asked.journal is not None or asked.anchors is not None:
+    if options.journal is not None or options.anchors is not None:
         raise BadRequest("journal", "given", "this bank's ledger is on a chain: only --head can be compared")
-    where = _where(room, asked, old)
-    chain = OnChain(where.url, where.contract)
+    where = _complete_config(staging, options, old)
+    chain = ChainHistory(where.url, where.contract)
     if chain.chain_id != where.chain_id:
         raise BadLedger(f"the node is on chain {chain.chain_id}, not on chain {where.chain_id}")
-    chain.read(where.created)
-    compared = _compared(chain, asked)
-    with vault_in(room / VAULT) as vault:
-        checked = check(chain, vault)
-    if checked.unknown:
+    chain.read_logs(where.deployment_block)
+    compared = _compare_head(chain, options)
+    with open_vault_copy(staging / VAULT) as vault:
+        checked = check_vault(chain, vault)
+    if checked.unknown_ids:
         raise Tampered(
             "the chain does not know a sealed answer of this backup: it is another chain, or was rolled back"
         )
     curators = {
         change.event.arguments.get("curator")
-        for state in chain.books.accounts()
-        for change in chain.books.changes(state.account)
+        for state in chain.books.list_accounts()
+        for change in chain.books.list_changes(state.account)
     }
-    if checked.accounts and manifest.signer not in curators:
+    if checked.account_count and manifest.signer not in curators:
         raise Tampered("the backup was not signed by a curator of this ledger")
     warnings = []
-    if checked.lost:
+    if checked.lost_ids:
         warnings.append(
-            f"{len(checked.lost)} answers were published after this copy was made. They are lost and will never be "
+            f"{len(checked.lost_ids)} answers were published after this copy was made. They are lost and will never be "
             "measured again: their budget stays spent"
         )
-    return _restored(manifest, checked, chain, compared, f"contract {where.contract}", 0, warnings)
+    return _make_result(manifest, checked, chain, compared, f"contract {where.contract}", 0, warnings)
 
 
 # -- parts ------------------------------------------------------------------------------------------
 
 
 @contextmanager
-def _taken(folder: Path, replace: bool) -> Iterator[Path | None]:
+def _lock_replaced(folder: Path, replace: bool) -> Iterator[Path | None]:
     """Locks the bank that is in the folder already, so that nobody opens it meanwhile; None if there is none."""
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         yield None
@@ -202,59 +204,59 @@ def _taken(folder: Path, replace: bool) -> Iterator[Path | None]:
         os.close(handle)
 
 
-def _compared(history: History, asked: Asked) -> Compared:
-    compared = Compared()
-    if asked.head is not None:
-        compared.head(asked.head, history)
+def _compare_head(history: History, options: RestoreOptions) -> Comparison:
+    compared = Comparison()
+    if options.head is not None:
+        compared.compare_head(options.head, history)
     return compared
 
 
-def _restored(
+def _make_result(
     manifest: Manifest,
-    checked: Checked,
-    history: JournalHistory | OnChain,
-    compared: Compared,
+    vault_check: VaultCheck,
+    history: JournalHistory | ChainHistory,
+    compared: Comparison,
     origin: str,
     given_up: int,
     warnings: list[str],
-) -> Restored:
+) -> RestoreResult:
     head = (history.replay.head if isinstance(history, JournalHistory) else history.head).digest.hex()
-    held = tuple(compared.with_what)
-    return Restored(
-        Path(), manifest, checked, history.newest, head, origin, given_up, held, False, None, tuple(warnings)
+    held = tuple(compared.compared_with)
+    return RestoreResult(
+        Path(), manifest, vault_check, history.newest_block, head, origin, given_up, held, False, None, tuple(warnings)
     )
 
 
-def _where(room: Path, asked: Asked, old: Path | None) -> Where:
+def _complete_config(staging: Path, options: RestoreOptions, old: Path | None) -> ChainConfig:
     """Returns where the ledger is. The node's address comes from the options, the backup, or the replaced bank."""
-    where = read_where(room / LEDGER)
-    url = asked.rpc or where.url
+    where = read_chain_config(staging / LEDGER)
+    url = options.rpc or where.url
     if not url and old is not None and (old / LEDGER).is_file():
-        known = read_where(old / LEDGER)
+        known = read_chain_config(old / LEDGER)
         url = known.url if (known.chain_id, known.contract) == (where.chain_id, where.contract) else ""
     if not url:
         raise BadRequest("rpc", "nothing", "the node's address is not in the backup: say --rpc, or set NOISEBANK_RPC")
     if url != where.url:
-        (room / LEDGER).unlink()
+        (staging / LEDGER).unlink()
         where = replace(where, url=url)
-        write_where(room / LEDGER, where)
+        write_chain_config(staging / LEDGER, where)
     return where
 
 
-def _with_keys(room: Path, old: Path | None) -> bool:
+def _restore_keys(staging: Path, old: Path | None) -> bool:
     """Uses the keys of the backup, or those of the bank that is replaced; returns whether there is a curator's key."""
-    if not any((room / KEYS).iterdir()) and old is not None:
+    if not any((staging / KEYS).iterdir()) and old is not None:
         for path in sorted((old / KEYS).glob("*.key")):
-            copy_file(path, room / KEYS / path.name)
-    return (room / KEYS / "curator.key").is_file()
+            copy_file(path, staging / KEYS / path.name)
+    return (staging / KEYS / "curator.key").is_file()
 
 
-def _with_access(room: Path, old: Path | None, done: Restored) -> Restored:
+def _restore_access(staging: Path, old: Path | None, done: RestoreResult) -> RestoreResult:
     """Keeps the API keys and people of the bank that is replaced: some may have been revoked after the copy."""
     if old is not None and (old / ACCESS).is_file():
-        (room / ACCESS).unlink(missing_ok=True)
-        copy_database(old / ACCESS, room / ACCESS)
-    elif (room / ACCESS).is_file():
+        (staging / ACCESS).unlink(missing_ok=True)
+        copy_database(old / ACCESS, staging / ACCESS)
+    elif (staging / ACCESS).is_file():
         what = (
             "API keys revoked and people disabled after this copy was made may come in again: see `noisebank key list`"
         )
@@ -262,28 +264,28 @@ def _with_access(room: Path, old: Path | None, done: Restored) -> Restored:
     return done
 
 
-def _move_vault(room: Path, manifest: Manifest, asked: Asked) -> None:
+def _move_vault(staging: Path, manifest: Manifest, options: RestoreOptions) -> None:
     """Moves the vault into a database, if it came from one or the options name one. Comes last, since only an empty
     database can be filled."""
-    target = asked.vault or (IN_A_FILE if manifest.facts["vault"] == "file" else os.environ.get(VARIABLE))
+    target = options.vault or (FILE_VAULT if manifest.facts["vault"] == "file" else os.environ.get(ADDRESS_VARIABLE))
     if target is None:
-        choices = f"say which empty one with --vault or {VARIABLE}, or --vault {IN_A_FILE}"
+        choices = f"say which empty one with --vault or {ADDRESS_VARIABLE}, or --vault {FILE_VAULT}"
         what = f"this vault was in a database: {choices}"
         raise BadRequest("vault", "nothing", what)
-    if target == IN_A_FILE:
+    if target == FILE_VAULT:
         return
-    make_vault(room, asked.vault, SystemEntropy().token().hex())
-    vault = open_postgres_vault(room)
+    create_vault(staging, options.vault, SystemEntropy().token().hex())
+    vault = open_postgres_vault(staging)
     try:
-        vault.fill(dict(rows_of(room / VAULT)))
+        vault.fill_tables(dict(read_tables(staging / VAULT)))
     finally:
         vault.close()
-    (room / VAULT).unlink()
+    (staging / VAULT).unlink()
 
 
-def _free(folder: Path) -> Path:
+def _unused_sibling(folder: Path) -> Path:
     """Returns an unused name beside the folder: there may be two restores within one second."""
     now, number = int(time.time()), 0
-    while (aside := beside(folder, f"replaced-{now}" + (f"-{number}" if number else ""))).exists():
+    while (aside := sibling_folder(folder, f"replaced-{now}" + (f"-{number}" if number else ""))).exists():
         number += 1
     return aside

@@ -12,11 +12,11 @@ PATIENCE = 5.0
 """Seconds to wait for a call that is under way when the task is stopped."""
 
 
-class Watch:
+class PeriodicTask:
     """Calls `task` every `seconds`. Ignores errors of this package: whoever acts on what was read meets them again."""
 
-    def __init__(self, look: Callable[[], None], seconds: float) -> None:
-        self._look, self._seconds = look, seconds
+    def __init__(self, task: Callable[[], None], seconds: float) -> None:
+        self._task, self._seconds = task, seconds
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="noisebank watch", daemon=True)
         self._thread.start()
@@ -29,4 +29,4 @@ class Watch:
     def _run(self) -> None:
         while not self._stop.wait(self._seconds):
             with suppress(NoisebankError):
-                self._look()
+                self._task()

@@ -7,16 +7,16 @@ from typing import Any
 
 import click
 
-from noisebank.cli.options import as_json, guarded
+from noisebank.cli.options import handle_errors, json_option
 
 
 @click.command("backup")
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.argument("target", type=click.Path(path_type=Path))
 @click.option("--with-keys", is_flag=True, help="Copy the keys and the address of a chain's node as well.")
-@as_json
-@guarded
-def backup(folder: Path, target: Path, with_keys: bool, as_json: bool) -> None:
+@json_option
+@handle_errors
+def back_up_bank(folder: Path, target: Path, with_keys: bool, as_json: bool) -> None:
     """Copy the bank in FOLDER to the new folder TARGET, also while it is in use.
 
     The copy is one moment of the bank: replayed, held against its vault and signed before TARGET
@@ -26,15 +26,21 @@ def backup(folder: Path, target: Path, with_keys: bool, as_json: bool) -> None:
     Example:  noisebank backup bank /media/backup/2026-11-16
     """
     from noisebank.bank.backup import make_backup
-    from noisebank.cli import render as console
+    from noisebank.cli import render
 
     copied = make_backup(folder, target, with_keys)
     facts = copied.manifest.facts
-    result: dict[str, Any] = {"backup": str(target), "manifest": copied.digest, "signer": copied.manifest.signer,
-             "answers": facts["answers"], "keys": with_keys, "files": sorted(copied.manifest.files),
-             "ledger": copied.manifest.ledger}  # fmt: skip
+    result: dict[str, Any] = {
+        "backup": str(target),
+        "manifest": copied.manifest_digest,
+        "signer": copied.manifest.signer,
+        "answers": facts["answers"],
+        "keys": with_keys,
+        "files": sorted(copied.manifest.files),
+        "ledger": copied.manifest.ledger,
+    }
     if as_json:
-        console.show_json(result)
+        render.show_json(result)
         return
     ledger = copied.manifest.ledger
     books = (
@@ -42,9 +48,9 @@ def backup(folder: Path, target: Path, with_keys: bool, as_json: bool) -> None:
         if ledger["kind"] == "journal"
         else f"on chain {ledger['chain_id']}: not copied"
     )
-    console.facts(f"A backup of {folder}", [
+    render.show_facts(f"A backup of {folder}", [
         ("books", books), ("answers", str(facts["answers"])), ("keys", "copied" if with_keys else "not copied"),
-        ("signed by", copied.manifest.signer), ("manifest", f"{copied.digest} (keep this elsewhere)"),
+        ("signed by", copied.manifest.signer), ("manifest", f"{copied.manifest_digest} (keep this elsewhere)"),
     ])  # fmt: skip
 
 
@@ -62,9 +68,9 @@ def backup(folder: Path, target: Path, with_keys: bool, as_json: bool) -> None:
 @click.option("--anchor-contract", metavar="ADDRESS", help="With --anchors: where.")
 @click.option("--vault", metavar="ADDRESS", help="An empty PostgreSQL database for the vault, or `file`.")
 @click.option("--rpc", metavar="URL", help="A node of the chain that holds the ledger; or set NOISEBANK_RPC.")
-@as_json
-@guarded
-def restore(
+@json_option
+@handle_errors
+def restore_bank(
     source: Path,
     folder: Path,
     replace: bool,
@@ -84,27 +90,37 @@ def restore(
 
     Example:  noisebank restore /media/backup/2026-11-16 bank --head 5f1c...
     """
-    from noisebank import console
-    from noisebank.bank.restore import Asked
+    from noisebank.bank.restore import RestoreOptions
     from noisebank.bank.restore import restore as restore_backup
+    from noisebank.cli import render
 
-    done = restore_backup(source, folder, Asked(replace, journal, head, anchors, anchor_contract, vault, rpc))
-    checked = done.checked
+    done = restore_backup(source, folder, RestoreOptions(replace, journal, head, anchors, anchor_contract, vault, rpc))
+    checked = done.vault_check
     for warning in done.warnings:
         click.secho(f"warning: {warning}", err=True, fg="yellow")
-    result: dict[str, Any] = {"bank": str(folder), "block": done.newest, "head": done.head, "journal": done.journal,
-             "signer": done.manifest.signer, "accounts": checked.accounts, "answers": checked.answers,
-             "recomputed": checked.recomputed, "lost": len(checked.lost), "never_measured": done.never_measured,
-             "compared_with": list(done.compared_with), "keys": done.keys,
-             "moved_aside": str(done.moved_aside) if done.moved_aside else None,
-             "warnings": list(done.warnings)}  # fmt: skip
+    result: dict[str, Any] = {
+        "bank": str(folder),
+        "block": done.newest_block,
+        "head": done.head,
+        "journal": done.journal_origin,
+        "signer": done.manifest.signer,
+        "accounts": checked.account_count,
+        "answers": checked.answer_count,
+        "recomputed": checked.recomputed_count,
+        "lost": len(checked.lost_ids),
+        "never_measured": done.given_up_count,
+        "compared_with": list(done.compared_with),
+        "keys": done.has_keys,
+        "moved_aside": str(done.moved_aside) if done.moved_aside else None,
+        "warnings": list(done.warnings),
+    }
     if as_json:
-        console.show_json(result)
+        render.show_json(result)
         return
-    console.facts(f"Restored {folder}", [
-        ("books", f"from {done.journal}; they end with block {done.newest}, head {done.head[:16]}"),
-        ("checked", f"{checked.answers} answers, {checked.recomputed} records recomputed from the policy"),
-        ("lost", f"{len(checked.lost)} answers; {done.never_measured} reservations given up"),
+    render.show_facts(f"Restored {folder}", [
+        ("books", f"from {done.journal_origin}; they end with block {done.newest_block}, head {done.head[:16]}"),
+        ("checked", f"{checked.answer_count} answers, {checked.recomputed_count} records recomputed from the policy"),
+        ("lost", f"{len(checked.lost_ids)} answers; {done.given_up_count} reservations given up"),
         ("compared with", "; ".join(done.compared_with) or "nothing besides the books themselves"),
         *([("moved aside", str(done.moved_aside))] if done.moved_aside else []),
     ])  # fmt: skip

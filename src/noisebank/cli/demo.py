@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from noisebank.cli.options import as_json, guarded
+from noisebank.cli.options import handle_errors, json_option
 
 if TYPE_CHECKING:
     from noisebank.service.settings import Settings
@@ -30,36 +30,36 @@ if TYPE_CHECKING:
 @click.option("--serve", is_flag=True, help="Then serve the bank with a clinic besides, and print keys to it.")
 @click.option("--port", "-p", help="With --serve: the port; 8410 unless said otherwise, 0 for any.")
 @click.option("--open", "browse", is_flag=True, help="With --serve: open a browser there.")
-@as_json
-@guarded
-def demo(folder: Path, seed: int, serve: bool, port: str | None, browse: bool, as_json: bool) -> None:
+@json_option
+@handle_errors
+def run_demo(folder: Path, seed: int, serve: bool, port: str | None, browse: bool, as_json: bool) -> None:
     """Make a survey and a bank, ask 150 questions, verify the books; with --serve, look at it in a browser.
 
     Example:  noisebank demo --folder /tmp/demo
     Example:  noisebank demo --serve --open
     """
-    from noisebank.cli import render as console
+    from noisebank.cli import render
     from noisebank.cli.demo_result import show_demo
-    from noisebank.demo.survey_demo import demonstrate, free_folder
+    from noisebank.demo.survey_demo import find_free_folder, run_demonstration
 
-    with console.progress("asking", quiet=as_json) as moved:
-        result = demonstrate(free_folder(folder), seed, moved)
+    with render.show_progress("asking", quiet=as_json) as moved:
+        result = run_demonstration(find_free_folder(folder), seed, moved)
     if serve and result.report.passed:
         from noisebank.demo.served_demo import serve_demo
 
-        serve_demo(result, port, lambda settings, keys: _announce(settings, keys, browse, as_json))
+        serve_demo(result, port, lambda settings, keys: _announce_address(settings, keys, browse, as_json))
         return
-    console.show_json(result.plain()) if as_json else show_demo(result)
+    render.show_json(result.to_json()) if as_json else show_demo(result)
     sys.exit(0 if result.report.passed else 1)
 
 
-def _announce(settings: Settings, keys: dict[str, str], browse: bool, as_json: bool) -> None:
-    from noisebank.cli import render as console
+def _announce_address(settings: Settings, keys: dict[str, str], browse: bool, as_json: bool) -> None:
+    from noisebank.cli import render
 
     if as_json:
-        console.show_json({"address": settings.address, "keys": keys, "folder": str(settings.bank.parent)})
+        render.show_json({"address": settings.address, "keys": keys, "folder": str(settings.bank.parent)})
     else:
         rows = [("address", settings.address), *((f"key of {name}", key) for name, key in keys.items())]
-        console.facts("The demonstration, served; stop it with Ctrl-C", rows)
+        render.show_facts("The demonstration, served; stop it with Ctrl-C", rows)
     if browse:
         threading.Timer(0.5, webbrowser.open, [settings.address]).start()

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from noisebank.cli.options import as_json, guarded, in_bank
+from noisebank.cli.options import bank_option, handle_errors, json_option
 
 if TYPE_CHECKING:
-    from noisebank.service.auth import Access
+    from noisebank.service.auth import AccessControl
 
 
 @click.group("key")
-def key() -> None:
+def key_group() -> None:
     """Who may come in: keys for the HTTP API, sessions, people shut out."""
 
 
-@key.command("make")
+@key_group.command("make")
 @click.argument("name")
 @click.option("--role", type=click.Choice(["analyst", "curator", "auditor"]),
               help="Of somebody new: analyst, unless said. The owner is there from the start.")  # fmt: skip
@@ -28,10 +28,10 @@ def key() -> None:
 @click.option("--days", type=float, help="Until it expires; never, unless said.")
 @click.option("--label", default="", help="What it is for.")
 @click.option("--wallet", help="The address that signs in; somebody who is there already must have it.")
-@in_bank
-@as_json
-@guarded
-def make(
+@bank_option
+@json_option
+@handle_errors
+def make_key(
     name: str, role: str | None, scopes: tuple[str, ...], days: float | None, label: str, wallet: str | None,
     folder: Path, as_json: bool,
 ) -> None:  # fmt: skip
@@ -42,149 +42,149 @@ def make(
     Example:  noisebank key make owner
     Example:  noisebank key make maria --days 90
     """
-    from noisebank.cli import render as console
+    from noisebank.cli import render
     from noisebank.core.errors import BadRequest
-    from noisebank.service.roles import Part, Scope
+    from noisebank.service.roles import Role, Scope
 
     if days is not None and not 0 < days <= 3650:
         raise BadRequest("days", days, "must lie above 0, at most 3650")
-    with closing(_access(folder)) as access:
-        person = access.person(name) or access.add_person(name, Part(role or "analyst"), wallet)
-        if role is not None and person.part is not Part(role):
-            raise BadRequest("role", role, f"{name} is there already, as {person.part.value}")
+    with closing(_open_access(folder)) as access:
+        person = access.find_person(name) or access.add_person(name, Role(role or "analyst"), wallet)
+        if role is not None and person.role is not Role(role):
+            raise BadRequest("role", role, f"{name} is there already, as {person.role.value}")
         if wallet is not None and person.wallet != wallet.lower():
             raise BadRequest("wallet", wallet, f"{name} is there already, with another wallet or none; the API sets it")
         key_scopes = [Scope(scope) for scope in scopes] or None
         secret, entry = access.make_key(name, key_scopes, label, None if days is None else days * 86_400)
     facts = {"name": name, "id": entry.id, "scopes": list(entry.scopes), "expires": entry.expires, "secret": secret}
     rows = [("for", name), ("may", ", ".join(entry.scopes) or "read what is public"), ("secret", secret)]
-    console.show_json(facts) if as_json else console.facts("A new key, shown this once", rows)
+    render.show_json(facts) if as_json else render.show_facts("A new key, shown this once", rows)
 
 
-@key.command("list")
+@key_group.command("list")
 @click.argument("name")
-@in_bank
-@as_json
-@guarded
-def list_(name: str, folder: Path, as_json: bool) -> None:
+@bank_option
+@json_option
+@handle_errors
+def list_keys(name: str, folder: Path, as_json: bool) -> None:
     """Show NAME's keys, without their secrets.
 
     Example:  noisebank key list maria
     """
-    from noisebank.cli import render as console
+    from noisebank.cli import render
 
-    with closing(_access(folder)) as access:
-        keys = access.keys(name)
+    with closing(_open_access(folder)) as access:
+        keys = access.list_keys(name)
     rows = [{"id": row.id, "label": row.label, "scopes": list(row.scopes), "expires": row.expires,
              "revoked": row.revoked} for row in keys]  # fmt: skip
     if as_json:
-        console.show_json({"keys": rows})
+        render.show_json({"keys": rows})
         return
     lines = [(row.id, ("revoked" if row.revoked else ", ".join(row.scopes)) + f"  {row.label}") for row in keys]
-    console.facts(f"Keys of {name}", lines or [("none", "make one with `noisebank key make`")])
+    render.show_facts(f"Keys of {name}", lines or [("none", "make one with `noisebank key make`")])
 
 
-@key.command("revoke")
+@key_group.command("revoke")
 @click.argument("name")
 @click.argument("id")
-@in_bank
-@as_json
-@guarded
-def revoke(name: str, id: str, folder: Path, as_json: bool) -> None:
+@bank_option
+@json_option
+@handle_errors
+def revoke_key(name: str, id: str, folder: Path, as_json: bool) -> None:
     """Take a key away, at once, also from a service that runs.
 
     Example:  noisebank key revoke maria 0FJx2mYp3aBd
     """
-    from noisebank.cli import render as console
+    from noisebank.cli import render
 
-    with closing(_access(folder)) as access:
-        access.revoke(name, id)
-    console.show_json({"revoked": id}) if as_json else console.say(f"the key {id} opens nothing any more")
+    with closing(_open_access(folder)) as access:
+        access.revoke_key(name, id)
+    render.show_json({"revoked": id}) if as_json else render.print_line(f"the key {id} opens nothing any more")
 
 
-@key.command("disable")
+@key_group.command("disable")
 @click.argument("name")
-@in_bank
-@as_json
-@guarded
-def disable(name: str, folder: Path, as_json: bool) -> None:
+@bank_option
+@json_option
+@handle_errors
+def disable_person(name: str, folder: Path, as_json: bool) -> None:
     """Shut NAME out, at once, also from a service that runs: keys open nothing, sessions end.
 
     What NAME was charged before is finished and can be read by the owner.
 
     Example:  noisebank key disable maria
     """
-    from noisebank.cli import render as console
+    from noisebank.cli import render
 
-    with closing(_access(folder)) as access:
-        access.disable(name)
-    console.show_json({"disabled": name}) if as_json else console.say(f"nothing of {name} opens anything any more")
+    with closing(_open_access(folder)) as access:
+        access.disable_person(name)
+    render.show_json({"disabled": name}) if as_json else render.print_line(f"nothing of {name} opens anything any more")
 
 
-@key.command("enable")
+@key_group.command("enable")
 @click.argument("name")
-@in_bank
-@as_json
-@guarded
-def enable(name: str, folder: Path, as_json: bool) -> None:
+@bank_option
+@json_option
+@handle_errors
+def enable_person(name: str, folder: Path, as_json: bool) -> None:
     """Let NAME in again, with the keys that are not revoked or by a new sign-in.
 
     Example:  noisebank key enable maria
     """
-    from noisebank.cli import render as console
+    from noisebank.cli import render
 
-    with closing(_access(folder)) as access:
-        access.enable(name)
-    console.show_json({"enabled": name}) if as_json else console.say(f"{name} may come in again")
+    with closing(_open_access(folder)) as access:
+        access.enable_person(name)
+    render.show_json({"enabled": name}) if as_json else render.print_line(f"{name} may come in again")
 
 
-@key.command("sessions")
+@key_group.command("sessions")
 @click.argument("name", required=False)
-@in_bank
-@as_json
-@guarded
-def sessions(name: str | None, folder: Path, as_json: bool) -> None:
+@bank_option
+@json_option
+@handle_errors
+def list_sessions(name: str | None, folder: Path, as_json: bool) -> None:
     """Show the sessions that are open, of NAME or of everybody.
 
     Example:  noisebank key sessions maria
     """
-    from noisebank.cli import render as console
+    from noisebank.cli import render
 
-    with closing(_access(folder)) as access:
-        open_sessions = access.sessions(name)
+    with closing(_open_access(folder)) as access:
+        open_sessions = access.list_sessions(name)
     if as_json:
-        console.show_json({"sessions": [session.to_json() for session in open_sessions]})
+        render.show_json({"sessions": [session.to_json() for session in open_sessions]})
         return
     rows = [
         (row.id, f"{row.person}, by " + (f"the key {row.key}" if row.key else f"the wallet {row.wallet}"))
         for row in open_sessions
     ]
-    console.facts("Open sessions", rows or [("none", "nobody is signed in")])
+    render.show_facts("Open sessions", rows or [("none", "nobody is signed in")])
 
 
-@key.command("end")
+@key_group.command("end")
 @click.argument("id")
-@in_bank
-@as_json
-@guarded
-def end(id: str, folder: Path, as_json: bool) -> None:
+@bank_option
+@json_option
+@handle_errors
+def end_session(id: str, folder: Path, as_json: bool) -> None:
     """End a session, at once, also in a service that runs.
 
     Example:  noisebank key end 0FJx2mYp3aBd
     """
-    from noisebank.cli import render as console
+    from noisebank.cli import render
 
-    with closing(_access(folder)) as access:
-        access.end_session_of(None, id)
-    console.show_json({"ended": id}) if as_json else console.say(f"the session {id} is over")
+    with closing(_open_access(folder)) as access:
+        access.end_session_by_id(None, id)
+    render.show_json({"ended": id}) if as_json else render.print_line(f"the session {id} is over")
 
 
-def _access(folder: Path) -> Access:
+def _open_access(folder: Path) -> AccessControl:
     from noisebank.bank.bank import VAULT
     from noisebank.core.entropy import SystemEntropy
     from noisebank.core.errors import BadBank
-    from noisebank.service.auth import FILE, Access
+    from noisebank.service.auth import ACCESS_FILE, AccessControl
 
     if not (folder / "keys").is_dir() and not (folder / VAULT).is_file():
         raise BadBank(f"{folder} is no bank; make one with `noisebank init {folder}`")
-    return Access(folder / FILE, SystemEntropy())
+    return AccessControl(folder / ACCESS_FILE, SystemEntropy())

@@ -6,5 +6,5 @@ import click
 
 
 @click.group("learn")
-def learn() -> None:
+def learn_group() -> None:
     """Learn a model from devices that keep their data; what each gives away is on the ledger."""

@@ -11,53 +11,55 @@ import click
 from noisebank.core.errors import BadRequest
 
 if TYPE_CHECKING:
-    from noisebank.federated.blockfl.registry import Registry
-    from noisebank.federated.blockfl.sortition import LotKey
+    from noisebank.federated.blockfl.registry import ModelRegistry
+    from noisebank.federated.blockfl.sortition import SortitionKey
     from noisebank.federated.blockfl.store import FolderStore
     from noisebank.ledger.signing import Key
 
-MEMBER, LOT = "member.key", "lot.key"
-to_chain = click.option(
+MEMBER_KEY_FILE, LOT_KEY_FILE = "member.key", "lot.key"
+rpc_option = click.option(
     "--rpc", metavar="URL", required=True, envvar="NOISEBANK_RPC", help="A node of the chain, or the door of one's own."
 )
-at_contract = click.option("--contract", metavar="ADDRESS", help="The registry; not needed on a chain of one's own.")
-in_store = click.option(
+contract_option = click.option(
+    "--contract", metavar="ADDRESS", help="The registry; not needed on a chain of one's own."
+)
+store_option = click.option(
     "--store", type=click.Path(path_type=Path), default=Path("models"), show_default=True,
     help="Folder of stored models, named by content identifier.",
 )  # fmt: skip
-with_keys = click.option(
+keys_option = click.option(
     "--keys", type=click.Path(path_type=Path), required=True, help="Folder with member.key and lot.key."
 )
-listen_at = click.option(
+listen_option = click.option(
     "--listen", metavar="HOST:PORT", default="127.0.0.1:0", show_default=True, help="Where to listen; port 0 picks one."
 )
 
 
-def opened_registry(rpc: str, contract: str | None) -> Registry:
+def open_registry(rpc: str, contract: str | None) -> ModelRegistry:
     """Opens the registry on a chain."""
-    from noisebank.federated.blockfl.registry import Registry
+    from noisebank.federated.blockfl.registry import ModelRegistry
 
-    return Registry(rpc, contract)
+    return ModelRegistry(rpc, contract)
 
 
-def opened_store(folder: Path) -> FolderStore:
+def open_store(folder: Path) -> FolderStore:
     """Opens the folder of models."""
     from noisebank.federated.blockfl.store import FolderStore
 
     return FolderStore(folder)
 
 
-def member_keys(folder: Path) -> tuple[Key, LotKey]:
+def load_member_keys(folder: Path) -> tuple[Key, SortitionKey]:
     """Loads a member's two keys: for transactions, and for lots."""
-    from noisebank.federated.blockfl.sortition import LotKey
+    from noisebank.federated.blockfl.sortition import SortitionKey
     from noisebank.ledger.signing import Key
 
-    return Key.load(folder / MEMBER), LotKey.load(folder / LOT)
+    return Key.load(folder / MEMBER_KEY_FILE), SortitionKey.load(folder / LOT_KEY_FILE)
 
 
-def task_id(registry: Registry, text: str | None) -> bytes:
+def find_task(registry: ModelRegistry, text: str | None) -> bytes:
     """Returns the task with this id or beginning of an id; the only one if there is no text."""
-    tasks = registry.tasks()
+    tasks = registry.list_tasks()
     matches = [task for task in tasks if text is None or task.hex().startswith(text.lower().removeprefix("0x"))]
     if len(matches) != 1:
         known = ", ".join(task.hex()[:12] for task in tasks) or "none"
@@ -65,7 +67,7 @@ def task_id(registry: Registry, text: str | None) -> bytes:
     return matches[0]
 
 
-def host_and_port(text: str) -> tuple[str, int]:
+def parse_endpoint(text: str) -> tuple[str, int]:
     """Parses HOST:PORT."""
     match = re.fullmatch(r"([A-Za-z0-9_.\-]+):([0-9]{1,5})", text)
     if not match or int(match[2]) > 65535:
@@ -73,13 +75,13 @@ def host_and_port(text: str) -> tuple[str, int]:
     return match[1], int(match[2])
 
 
-def note(line: str) -> None:
+def print_note(line: str) -> None:
     """Prints a line on standard error, without buffering."""
     click.echo(line, err=True)
 
 
-def plain_guarantee(terms: Any, rounds: int) -> dict[str, Any]:
+def guarantee_to_json(terms: Any, rounds: int) -> dict[str, Any]:
     """Returns what a task promises a member, as a JSON object."""
-    from noisebank.federated.blockfl.guarantee import promised
+    from noisebank.federated.blockfl.guarantee import describe_guarantee
 
-    return promised(terms, rounds).plain()
+    return describe_guarantee(terms, rounds).to_json()

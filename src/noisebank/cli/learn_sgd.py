@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from noisebank.cli.options import as_json, guarded, in_bank, opened_bank, owner_key
+from noisebank.cli.options import bank_option, handle_errors, json_option, open_recovered_bank, owner_key_option
 
 if TYPE_CHECKING:
-    from noisebank.federated.fedsgd import Learned, LearningAccount, Task
+    from noisebank.federated.fedsgd import LearnedModel, LearningAccount, Task
 
 
 @click.command("sgd")
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 @click.option("--test", type=click.Path(path_type=Path), help="A table of the server's own, to measure the model on.")
 @click.option("--out", type=click.Path(path_type=Path), help="Write the model to this JSON file.")
 @click.option("--rehearse", is_flag=True, help="No bank, nothing charged: for data that needs no protection.")
-@in_bank
-@owner_key
-@as_json
-@guarded
-def sgd(
+@bank_option
+@owner_key_option
+@json_option
+@handle_errors
+def learn_sgd(
     table: Path, schema: Path, target: str, test: Path | None, out: Path | None, rehearse: bool, folder: Path,
     owner_key: Path | None, as_json: bool, **terms: Any,
 ) -> None:  # fmt: skip
@@ -48,63 +48,66 @@ def sgd(
 
     Example:  noisebank learn sgd people.csv --schema schema.toml --target buys --task offers --epsilon 1
     """
-    from noisebank.cli import render as console
+    from noisebank.cli import render
     from noisebank.core.errors import TableChanged
-    from noisebank.federated.fedsgd import Design, open_or_resume
-    from noisebank.federated.fedsgd import learn as run
+    from noisebank.federated.fedsgd import Design, open_or_resume_task
+    from noisebank.federated.fedsgd import learn_model as run
     from noisebank.federated.fedsgd.table_file import file_digest, read_columns
     from noisebank.federated.schema_file import read_schema
 
     design = Design(read_schema(schema), target)
     source = file_digest(table)
-    rows, targets = design.rows(read_columns(table, design))
+    rows, targets = design.build_rows(read_columns(table, design))
     if file_digest(table) != source:
         raise TableChanged(f"{table.name} was written while it was read; try again. Nothing was charged")
-    task = _task(design, len(rows), **terms)
-    with console.progress("learning", quiet=as_json) as moved:
+    task = _make_task(design, len(rows), **terms)
+    with render.show_progress("learning", quiet=as_json) as moved:
         if rehearse:
             learned, books = run(task, rows, targets, None, moved), {}
         else:
-            with opened_bank(folder, owner_key) as bank:
-                account = open_or_resume(bank.rooms, task)
+            with open_recovered_bank(folder, owner_key) as bank:
+                account = open_or_resume_task(bank.parts, task)
                 learned = run(task, rows, targets, account, moved, source)
-                books = _books(account)
-    plain = {**learned.plain(), **_described(task), **books}
+                books = _books_to_json(account)
+    plain = {**learned.to_json(), **_task_to_json(task), **books}
     if test is not None:
-        plain["test"] = {task.kind.error_name: learned.error(*design.rows(read_columns(test, design)))}
+        plain["test"] = {task.model_kind.error_name: learned.mean_error(*design.build_rows(read_columns(test, design)))}
     if out is not None:
-        out.write_text(json.dumps({**learned.plain(), "task": task.public()}, indent=2) + "\n")
-    console.show_json(plain) if as_json else _show(task, learned, plain)
+        out.write_text(json.dumps({**learned.to_json(), "task": task.to_json()}, indent=2) + "\n")
+    render.show_json(plain) if as_json else _show_learned(task, learned, plain)
 
 
-def _task(design: Any, devices: int, name: str, rate: str | None, group: int, **terms: Any) -> Task:
-    from noisebank.federated.fedsgd import Task, model_named
+def _make_task(design: Any, devices: int, name: str, rate: str | None, group: int, **terms: Any) -> Task:
+    from noisebank.federated.fedsgd import Task, get_model
 
-    usual = rate or model_named(terms["model"]).usual_rate(design.dimension)
+    usual = rate or get_model(terms["model"]).default_rate(design.dimension)
     return Task(name, design, rate=usual, group=min(group, devices), devices=devices, **terms)
 
 
-def _described(task: Task) -> dict[str, Any]:
+def _task_to_json(task: Task) -> dict[str, Any]:
     return {
         "task": task.name, "digest": task.digest.hex(), "guarantee": task.guarantee,
-        "epsilon": task.epsilon, "delta": 0, "never_asked": task.devices - task.groups * task.group,
+        "epsilon": task.epsilon, "delta": 0, "never_asked": task.devices - task.group_count * task.group,
     }  # fmt: skip
 
 
-def _books(account: LearningAccount) -> dict[str, Any]:
+def _books_to_json(account: LearningAccount) -> dict[str, Any]:
     state = account.state
     return {
         "account": account.id.hex(),
         "spent_per_device": {"units": state.spent.units, "epsilon": float(state.spent)},
-        "groups_on_the_ledger": len(account.charged()),
+        "groups_on_the_ledger": len(account.charged_ranges()),
     }
 
 
-def _show(task: Task, learned: Learned, plain: dict[str, Any]) -> None:
-    from noisebank.cli import render as console
+def _show_learned(task: Task, learned: LearnedModel, plain: dict[str, Any]) -> None:
+    from noisebank.cli import render
 
     rows = [
-        ("devices", f"{learned.devices:,} in {learned.groups} groups; {plain['never_asked']:,} were never asked"),
+        (
+            "devices",
+            f"{learned.device_count:,} in {learned.group_count} groups; {plain['never_asked']:,} were never asked",
+        ),
         ("guarantee", task.guarantee),
     ]
     if "account" in plain:
@@ -115,5 +118,5 @@ def _show(task: Task, learned: Learned, plain: dict[str, Any]) -> None:
     else:
         rows.append(("ledger", "none: a rehearsal, nothing was charged"))
     rows += [(f"test: {name}", f"{value:.4f}") for name, value in plain.get("test", {}).items()]
-    console.facts(f"{task.model} model of {task.design.target}", rows)
-    console.facts("Weights", [(name, f"{weight:+.4f}") for name, weight in plain["weights"].items()])
+    render.show_facts(f"{task.model} model of {task.design.target}", rows)
+    render.show_facts("Weights", [(name, f"{weight:+.4f}") for name, weight in plain["weights"].items()])

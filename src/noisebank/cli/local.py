@@ -7,49 +7,49 @@ from typing import TYPE_CHECKING
 
 import click
 
-from noisebank.cli.options import as_json, guarded, in_bank, opened_bank, owner_key
+from noisebank.cli.options import bank_option, handle_errors, json_option, open_recovered_bank, owner_key_option
 
 if TYPE_CHECKING:
     from noisebank.federated.ldp import Estimate
 
 
 @click.group("local")
-def local() -> None:
+def local_group() -> None:
     """Report without a trusted bank: each device adds its own noise, its budget is on the ledger."""
 
 
-@local.command("enrol")
+@local_group.command("enrol")
 @click.argument("name")
 @click.option("--epsilon", "-e", required=True, metavar="E", help="Pure epsilon for all rounds together.")
-@in_bank
-@owner_key
-@as_json
-@guarded
-def enrol(name: str, epsilon: str, folder: Path, owner_key: Path | None, as_json: bool) -> None:
+@bank_option
+@owner_key_option
+@json_option
+@handle_errors
+def enrol_device(name: str, epsilon: str, folder: Path, owner_key: Path | None, as_json: bool) -> None:
     """Open a budget for a device or group NAME.
 
     Example:  noisebank local enrol phone-7 --epsilon 4
     """
-    from noisebank.cli import render as console
+    from noisebank.cli import render
     from noisebank.federated.enrolment import enrol as open_budget
 
-    with opened_bank(folder, owner_key) as bank:
-        account = open_budget(bank.rooms, name, epsilon)
+    with open_recovered_bank(folder, owner_key) as bank:
+        account = open_budget(bank.parts, name, epsilon)
         facts = {"name": name, "account": account.id.hex(), "epsilon": str(account.state.budget)}
-    console.show_json(facts) if as_json else console.facts("Enrolled", list(facts.items()))
+    render.show_json(facts) if as_json else render.show_facts("Enrolled", list(facts.items()))
 
 
-@local.command("report")
+@local_group.command("report")
 @click.argument("name")
 @click.argument("record", type=click.Path(path_type=Path))
 @click.option("--schema", type=click.Path(path_type=Path), required=True, help="What is asked for (TOML).")
 @click.option("--round", "round_", required=True, metavar="R", help="Which round; each is charged once.")
 @click.option("--epsilon", "-e", required=True, metavar="E", help="Epsilon of this round.")
 @click.option("--mechanism", default="best", show_default=True, help="One of the local mechanisms.")
-@in_bank
-@as_json
-@guarded
-def report(
+@bank_option
+@json_option
+@handle_errors
+def report_record(
     name: str, record: Path, schema: Path, round_: str, epsilon: str, mechanism: str, folder: Path, as_json: bool
 ) -> None:
     """Report RECORD (one JSON object) for device NAME: charged first, then read and noised.
@@ -59,59 +59,59 @@ def report(
 
     Example:  noisebank local report phone-7 record.json --schema schema.toml --round monday --epsilon 1
     """
-    from noisebank.cli import render as console
-    from noisebank.core.units import exact
+    from noisebank.cli import render
+    from noisebank.core.units import parse_exact
     from noisebank.federated.enrolment import RoundOrder, local_account
-    from noisebank.federated.record_file import find_record, read_record
+    from noisebank.federated.record_file import check_record_path, read_record
     from noisebank.federated.schema_file import read_schema
 
-    order = RoundOrder(round_, read_schema(schema), exact(epsilon, "epsilon"), mechanism)
-    path = find_record(record)
-    with opened_bank(folder) as bank:
-        account = local_account(bank.rooms, name)
-        noisy = account.answer(order, lambda: order.schema.read(read_record(path) or {}))
+    order = RoundOrder(round_, read_schema(schema), parse_exact(epsilon, "epsilon"), mechanism)
+    path = check_record_path(record)
+    with open_recovered_bank(folder) as bank:
+        account = local_account(bank.parts, name)
+        noisy = account.answer_order(order, lambda: order.schema.encode_record(read_record(path) or {}))
         state = account.state
-    facts = {"report": noisy.hex(), "spent": str(state.spent), "left": str(state.left)}
-    console.show_json(facts) if as_json else console.facts(f"Round {round_} of {name}", list(facts.items()))
+    facts = {"report": noisy.hex(), "spent": str(state.spent), "left": str(state.remaining_budget)}
+    render.show_json(facts) if as_json else render.show_facts(f"Round {round_} of {name}", list(facts.items()))
 
 
-@local.command("check")
+@local_group.command("check")
 @click.argument("record", type=click.Path(path_type=Path))
 @click.option("--schema", type=click.Path(path_type=Path), required=True, help="What is asked for (TOML).")
-@as_json
-@guarded
-def check(record: Path, schema: Path, as_json: bool) -> None:
+@json_option
+@handle_errors
+def check_record(record: Path, schema: Path, as_json: bool) -> None:
     """Say which values of RECORD a report would replace. For you alone: do not pass it on.
 
     Example:  noisebank local check record.json --schema schema.toml
     """
-    from noisebank.cli import render as console
+    from noisebank.cli import render
     from noisebank.core.errors import BadRequest
-    from noisebank.federated.record_file import find_record, read_record
+    from noisebank.federated.record_file import check_record_path, read_record
     from noisebank.federated.schema_file import read_schema
 
-    expected, values = read_schema(schema), read_record(find_record(record))
+    expected, values = read_schema(schema), read_record(check_record_path(record))
     if values is None:
         raise BadRequest("record", record, "holds no JSON object: a report would replace every value")
-    replaced = expected.misfits(values)
+    replaced = expected.find_misfits(values)
     facts = {part.name: "would be replaced" if part.name in replaced else "fits" for part in expected.attributes}
-    console.show_json({"replaced": list(replaced)}) if as_json else console.facts("Values", list(facts.items()))
+    render.show_json({"replaced": list(replaced)}) if as_json else render.show_facts("Values", list(facts.items()))
 
 
-@local.command("estimate")
+@local_group.command("estimate")
 @click.argument("reports", type=click.Path(path_type=Path))
 @click.option("--schema", type=click.Path(path_type=Path), required=True, help="What was asked for (TOML).")
 @click.option("--confidence", default=0.95, show_default=True, help="Of the intervals.")
-@as_json
-@guarded
-def estimate(reports: Path, schema: Path, confidence: float, as_json: bool) -> None:
+@json_option
+@handle_errors
+def estimate_reports(reports: Path, schema: Path, confidence: float, as_json: bool) -> None:
     """Estimate means and shares from REPORTS, one hexadecimal report a line.
 
     Example:  noisebank local estimate reports.txt --schema schema.toml
     """
-    from noisebank import console
+    from noisebank.cli import render
     from noisebank.core.errors import BadRequest
-    from noisebank.federated.ldp import estimate as estimate_all
+    from noisebank.federated.ldp import estimate_attributes as estimate_all
     from noisebank.federated.schema_file import read_schema
 
     try:
@@ -124,44 +124,44 @@ def estimate(reports: Path, schema: Path, confidence: float, as_json: bool) -> N
         f"{name} = {value}" if value else name: part for name, parts in flat.items() for value, part in parts.items()
     }
     if as_json:
-        console.show_json({name: _plain(row) for name, row in rows.items()})
+        render.show_json({name: _estimate_to_json(row) for name, row in rows.items()})
         return
-    console.facts(f"{len(raw)} reports", [
+    render.show_facts(f"{len(raw)} reports", [
         (name, f"{row.value:.6g} ± {row.stddev:.3g}  ({row.interval[0]:.6g} to {row.interval[1]:.6g})")
         for name, row in rows.items()
     ])  # fmt: skip
 
 
-def _plain(found: Estimate) -> dict[str, float]:
-    low, high = found.interval
-    return {"value": found.value, "stddev": found.stddev, "low": low, "high": high, "reports": found.reports}
+def _estimate_to_json(result: Estimate) -> dict[str, float]:
+    low, high = result.interval
+    return {"value": result.value, "stddev": result.stddev, "low": low, "high": high, "reports": result.report_count}
 
 
-@local.command("status")
-@in_bank
-@as_json
-@guarded
-def status(folder: Path, as_json: bool) -> None:
+@local_group.command("status")
+@bank_option
+@json_option
+@handle_errors
+def show_budgets(folder: Path, as_json: bool) -> None:
     """Show every device's and group's budget.
 
     Example:  noisebank local status
     """
-    from noisebank.cli import render as console
-    from noisebank.federated.enrolment import enrolled
+    from noisebank.cli import render
+    from noisebank.federated.enrolment import list_enrolled
 
-    with opened_bank(folder) as bank:
+    with open_recovered_bank(folder) as bank:
         rows = [
             {
                 "name": account.name,
                 "epsilon": str(account.state.budget),
                 "spent": str(account.state.spent),
-                "rounds": len(bank.ledger.reservations(account.id)),
+                "rounds": len(bank.ledger.list_reservations(account.id)),
             }
-            for account in enrolled(bank.rooms)
+            for account in list_enrolled(bank.parts)
         ]
     if as_json:
-        console.show_json({"enrolled": rows})
+        render.show_json({"enrolled": rows})
         return
     nobody = [("nobody", "enrol somebody with `noisebank local enrol NAME --epsilon E`")]
     lines = [(str(r["name"]), f"spent {r['spent']} of epsilon {r['epsilon']} in {r['rounds']} rounds") for r in rows]
-    console.facts("Local budgets", lines or nobody)
+    render.show_facts("Local budgets", lines or nobody)

@@ -71,12 +71,31 @@ def main() -> None:
 
 
 # Commands of these two modules join the group `learn` when they are imported.
-assert {crowd_hosting.host.name, crowding.post.name} <= learn_group.learn.commands.keys()
-learn_group.learn.add_command(learning.sgd)
+assert {crowd_hosting.host_chain.name, crowding.post_learning_task.name} <= learn_group.learn_group.commands.keys()
+learn_group.learn_group.add_command(learning.learn_sgd)
 for command in (
-    showing.demo, owning.init, drafting.policy, owning.open_, asking.quote, asking.ask, asking.explain, books.statement,
-    verifying.verify, owning.budget, ruling.analyst, ruling.roles, ruling.pause, ruling.resume, chaining.deploy,
-    chaining.anchor, serving.serve, admitting.key, keeping.backup, keeping.restore, localising.local, relaying.relay,
-    learn_group.learn,
-):  # fmt: skip
+    showing.run_demo,
+    owning.init_bank,
+    drafting.policy_group,
+    owning.open_account,
+    asking.quote_question,
+    asking.ask_question,
+    asking.explain_questions,
+    books.show_statement,
+    verifying.verify_books,
+    owning.budget_group,
+    ruling.analyst_group,
+    ruling.roles_group,
+    ruling.pause_account,
+    ruling.resume_account,
+    chaining.deploy_contract,
+    chaining.anchor_journal,
+    serving.serve_bank,
+    admitting.key_group,
+    keeping.back_up_bank,
+    keeping.restore_bank,
+    localising.local_group,
+    relaying.relay_group,
+    learn_group.learn_group,
+):
     main.add_command(command)

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 Command = Callable[..., None]
 
 
-def guarded(command: Command) -> Command:
+def handle_errors(command: Command) -> Command:
     """Turns errors of this package into one message and an exit code: 1 refused, 2 misuse."""
 
     @functools.wraps(command)
-    def run(*arguments: Any, **options: Any) -> None:
+    def run_command(*arguments: Any, **options: Any) -> None:
         try:
             command(*arguments, **options)
         except NoisebankError as error:
@@ -34,29 +34,31 @@ def guarded(command: Command) -> Command:
             click.secho(f"{'refused' if code == 1 else 'error'}: {error}", err=True, fg="red")
             sys.exit(code)
 
-    return run
+    return run_command
 
 
-def options(*decorators: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    def apply(command: Command) -> Command:
+def combine_options(*decorators: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    def apply_all(command: Command) -> Command:
         for decorate in reversed(decorators):
             command = decorate(command)
         return command
 
-    return apply
+    return apply_all
 
 
-as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
-in_bank = click.option(
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
+bank_option = click.option(
     "--bank", "-b", "folder", type=click.Path(path_type=Path), default=Path("bank"), show_default=True,
     envvar="NOISEBANK_BANK", help="The bank's folder.",
 )  # fmt: skip
-of_account = click.option("--account", "-a", help="The account's name; not needed if there is only one.")
-owner_key = click.option("--owner-key", type=click.Path(path_type=Path), help="The owner's key, if moved off the bank.")
-header = click.option(
+account_option = click.option("--account", "-a", help="The account's name; not needed if there is only one.")
+owner_key_option = click.option(
+    "--owner-key", type=click.Path(path_type=Path), help="The owner's key, if moved off the bank."
+)
+header_option = click.option(
     "--header", type=click.Choice(["yes"]), help="The file's first line are names, though it looks like a row."
 )
-wished = options(
+accuracy_options = combine_options(
     click.option("--epsilon", "-e", metavar="E", help="Epsilon of this answer alone (with --delta)."),
     click.option("--delta", "-d", metavar="D", help="Delta of this answer alone."),
     click.option("--within", "-w", metavar="H", help="Or: within this distance of the truth, at --confidence."),
@@ -71,7 +73,7 @@ wished = options(
 )  # fmt: skip
 
 
-def opened_bank(folder: Path, key: Path | None = None) -> Bank:
+def open_recovered_bank(folder: Path, key: Path | None = None) -> Bank:
     """Opens the bank at `folder`; prints what recovery did after a crash."""
     from noisebank.bank.bank import open_bank
 

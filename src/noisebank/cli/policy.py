@@ -6,22 +6,22 @@ from pathlib import Path
 
 import click
 
-from noisebank.cli.options import as_json, guarded, header
+from noisebank.cli.options import handle_errors, header_option, json_option
 
 
 @click.group("policy")
-def policy() -> None:
+def policy_group() -> None:
     """Draft and check policies."""
 
 
-@policy.command("draft")
+@policy_group.command("draft")
 @click.argument("table", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path), help="Write it here instead of showing it; never overwrites.")
 @click.option("--column-names", metavar="NAMES", help="Of a CSV file without a header: its columns, comma-separated.")
-@header
-@as_json
-@guarded
-def draft(table: Path, out: Path | None, column_names: str | None, header: str | None, as_json: bool) -> None:
+@header_option
+@json_option
+@handle_errors
+def write_draft(table: Path, out: Path | None, column_names: str | None, header: str | None, as_json: bool) -> None:
     """Write a commented policy for TABLE from its schema: names and types, never values.
 
     It stops at a file whose first line looks like a row and not like a header.
@@ -30,7 +30,7 @@ def draft(table: Path, out: Path | None, column_names: str | None, header: str |
     Example:  noisebank policy draft survey.csv --column-names age,town,income
     """
     from noisebank.bank.policy_draft import draft_policy
-    from noisebank.cli import render as console
+    from noisebank.cli import render
     from noisebank.core.errors import BadRequest
 
     names = () if column_names is None else tuple(name.strip() for name in column_names.split(","))
@@ -42,32 +42,34 @@ def draft(table: Path, out: Path | None, column_names: str | None, header: str |
         except OSError as error:
             raise BadRequest("out", out, f"cannot be written ({error.strerror})") from None
     if as_json:
-        console.show_json({"policy": text, "written": None if out is None else str(out)})
+        render.show_json({"policy": text, "written": None if out is None else str(out)})
     else:
-        console.say(f"written to {out}: fill in what is marked, then: noisebank policy check {out}" if out else text)
+        render.print_line(
+            f"written to {out}: fill in what is marked, then: noisebank policy check {out}" if out else text
+        )
 
 
-@policy.command("check")
+@policy_group.command("check")
 @click.argument("path", type=click.Path(path_type=Path))
-@header
-@as_json
-@guarded
-def check(path: Path, header: str | None, as_json: bool) -> None:
+@header_option
+@json_option
+@handle_errors
+def check_policy_file(path: Path, header: str | None, as_json: bool) -> None:
     """Check the policy at PATH and its named queries, and that nothing is left to fill in.
 
     The table need not be there. If it is a file, its first line must not look like a row.
 
     Example:  noisebank policy check survey.toml
     """
-    from noisebank.cli import render as console
+    from noisebank.cli import render
     from noisebank.engines.headers import check_header
     from noisebank.policy.file import check_filled, read_policy
     from noisebank.policy.model import Table
     from noisebank.privacy.calibration import budget_precision
-    from noisebank.queries.derived import check_queries
+    from noisebank.queries.derived import check_named_queries
 
     checked = read_policy(path)
-    check_queries(checked)
+    check_named_queries(checked)
     check_filled(checked)
     file = checked.source.path if isinstance(checked.source, Table) else checked.source
     if header is None and file is not None and file.exists():
@@ -79,6 +81,6 @@ def check(path: Path, header: str | None, as_json: bool) -> None:
         "budget": str(budget_precision(checked.epsilon, checked.delta)),
         "digest": checked.digest.hex(),
     }
-    console.show_json(facts) if as_json else console.facts(
+    render.show_json(facts) if as_json else render.show_facts(
         f"{path} is a valid policy", [(k, str(v)) for k, v in facts.items()]
     )

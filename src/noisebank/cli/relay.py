@@ -11,31 +11,31 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from noisebank.cli.options import as_json, guarded
+from noisebank.cli.options import handle_errors, json_option
 from noisebank.core.errors import BadRequest
 
 if TYPE_CHECKING:
     from noisebank.federated.relay.guarantee import Guarantee
-    from noisebank.federated.relay.plan import Plan
+    from noisebank.federated.relay.plan import RelayPlan
     from noisebank.ledger.signing import Key
 
-key_file = click.option(
+key_option = click.option(
     "--key", type=click.Path(path_type=Path), help="Signing key; a fresh one for this round if absent."
 )
-listen_at = click.option(
+listen_option = click.option(
     "--listen", metavar="HOST:PORT", default="127.0.0.1:0", show_default=True, help="Where to listen; port 0 picks one."
 )
-record = click.option(
+record_option = click.option(
     "--record", type=click.Path(path_type=Path), help="Append everything sent to this file, as JSON lines."
 )
 
 
 @click.group("relay")
-def relay() -> None:
+def relay_group() -> None:
     """A mean over members who trust nobody in particular: by relay (Chained-DP) or under masks."""
 
 
-@relay.command("host")
+@relay_group.command("host")
 @click.option("--members", "-k", type=int, required=True, help="How many members to wait for.")
 @click.option("--dimension", "-d", type=int, required=True, help="Numbers in a vector.")
 @click.option("--bound", metavar="D", default="1", show_default=True, help="Numbers are clipped to [-D, D].")
@@ -64,14 +64,14 @@ def relay() -> None:
 @click.option("--wait", type=float, default=60.0, show_default=True, help="Seconds to wait for members.")
 @click.option("--patience", type=float, default=10.0, show_default=True, help="Seconds to wait for one step.")
 @click.option("--out", type=click.Path(path_type=Path), help="Write the mean to this JSON file.")
-@key_file
-@listen_at
-@record
-@as_json
-@guarded
-def host(
+@key_option
+@listen_option
+@record_option
+@json_option
+@handle_errors
+def host_round(
     members: int, allowed: tuple[str, ...], wait: float, out: Path | None, key: Path | None, listen: str,
-    record: Path | None, as_json: bool, **agreed: Any,
+    record: Path | None, as_json: bool, **options: Any,
 ) -> None:  # fmt: skip
     """Gather members, agree on a plan, collect the sum; go on without who fails.
 
@@ -82,21 +82,33 @@ def host(
     from noisebank.federated.relay.host import Host
 
     server = Host(
-        _key(key), _terms(**agreed), members, listen=listen, allowed=frozenset(who.lower() for who in allowed),
-        wait=wait, tap=_tap(record), show=_shown("Promised to the member that is worst off"), say=_note,
-    )  # fmt: skip
-    _note(f"listening on {server.endpoint} as {server.address}")
+        _load_key(key),
+        _make_terms(**options),
+        members,
+        listen=listen,
+        allowed_addresses=frozenset(who.lower() for who in allowed),
+        wait_seconds=wait,
+        tap=_make_tap(record),
+        show=_make_printer("Promised to the member that is worst off"),
+        say=_print_note,
+    )
+    _print_note(f"listening on {server.endpoint} as {server.address}")
     outcome = server.run()
     mean = None if outcome.mean is None else [float(number) for number in outcome.mean]
     if out is not None and mean is not None:
         out.write_text(json.dumps(mean) + "\n")
     plain = {
-        "done": outcome.done, "reason": outcome.reason, "members": outcome.members, "attempts": outcome.attempts,
-        "stddev": outcome.stddev, "seconds": outcome.seconds, "left_out": outcome.left_out,
-        "guarantees": [row.plain() for row in outcome.guarantees],
-    }  # fmt: skip
+        "done": outcome.done,
+        "reason": outcome.reason,
+        "members": outcome.member_count,
+        "attempts": outcome.attempt_count,
+        "stddev": outcome.stddev,
+        "seconds": outcome.seconds,
+        "left_out": outcome.left_out,
+        "guarantees": [row.to_json() for row in outcome.guarantees],
+    }
     if as_json:
-        _print(plain if out is not None else {**plain, "mean": mean})
+        _print_json(plain if out is not None else {**plain, "mean": mean})
     else:
         from noisebank.cli import (
             render as console,  # after the round: ten members on one machine start sooner without it
@@ -105,15 +117,15 @@ def host(
         first = "" if mean is None else ", ".join(f"{number:.4g}" for number in mean[:6])
         rows = [
             ("ended", outcome.reason),
-            ("members", f"{outcome.members}, {len(outcome.left_out)} left out, {outcome.attempts} attempts"),
+            ("members", f"{outcome.member_count}, {len(outcome.left_out)} left out, {outcome.attempt_count} attempts"),
             ("mean", f"{first}{' ...' if mean and len(mean) > 6 else ''} (each ± {outcome.stddev:.3g})"),
             ("time", f"{outcome.seconds:.2f} s after the last had joined"),
         ]
-        console.facts("Relay", rows if mean else rows[:2])
+        console.show_facts("Relay", rows if mean else rows[:2])
     sys.exit(0 if outcome.done else 1)
 
 
-@relay.command("join")
+@relay_group.command("join")
 @click.argument("host_endpoint", metavar="HOST:PORT")
 @click.option("--vector", type=click.Path(path_type=Path), required=True,
               help="The numbers: a JSON list, a .npy file, or text.")  # fmt: skip
@@ -134,15 +146,15 @@ def host(
 @click.option("--peer", "peers", multiple=True, metavar="ADDRESS", help="All other members must be among these.")
 @click.option("--wait", type=float, default=600.0, show_default=True, help="Seconds to wait for the round to begin.")
 @click.option("--advertise", metavar="HOST:PORT", help="Where others reach this member, if not where it listens.")
-@key_file
-@listen_at
-@record
-@as_json
-@guarded
-def join(
+@key_option
+@listen_option
+@record_option
+@json_option
+@handle_errors
+def join_round(
     host_endpoint: str, vector: Path, past: Path | None, preference: float, max_epsilon: float | None, max_delta: str,
     trust: str, host_key: str, peers: tuple[str, ...], wait: float, advertise: str | None, key: Path | None,
-    listen: str, record: Path | None, as_json: bool, **demanded: Any,
+    listen: str, record: Path | None, as_json: bool, **demands: Any,
 ) -> None:  # fmt: skip
     """Take part with one vector, if the promise is good enough.
 
@@ -150,76 +162,86 @@ def join(
 
     Example:  noisebank relay join 127.0.0.1:7000 --vector mine.json --preference 1 --max-epsilon 4
     """
-    from noisebank.core.units import exact
+    from noisebank.core.units import parse_exact
     from noisebank.federated.relay.member import Member
-    from noisebank.federated.relay.requirements import Demand
+    from noisebank.federated.relay.requirements import Requirements
 
-    demand = Demand(
-        _trust(trust), inf if max_epsilon is None else max_epsilon, peers=frozenset(who.lower() for who in peers),
-        delta=exact(max_delta, "delta"), **demanded,
+    demand = Requirements(
+        _parse_trust(trust), inf if max_epsilon is None else max_epsilon, peers=frozenset(who.lower() for who in peers),
+        max_delta=parse_exact(max_delta, "delta"), **demands,
     )  # fmt: skip
     member = Member(
-        _key(key), _numbers(vector), preference, host_endpoint, past=None if past is None else _numbers(past),
-        listen=listen, advertise=advertise, demand=demand, host_address=host_key.lower(), tap=_tap(record),
-        show=_shown("Promised to this member"), say=_note, wait=wait,
-    )  # fmt: skip
+        _load_key(key),
+        _read_vector(vector),
+        preference,
+        host_endpoint,
+        past_vector=None if past is None else _read_vector(past),
+        listen=listen,
+        advertise=advertise,
+        requirements=demand,
+        host_address=host_key.lower(),
+        tap=_make_tap(record),
+        show=_make_printer("Promised to this member"),
+        say=_print_note,
+        wait_seconds=wait,
+    )
     outcome = member.run()
     plain = {
-        "done": outcome.done, "reason": outcome.reason, "address": member.address, "members": outcome.members,
-        "attempts_sent": outcome.attempts_sent, "clipped": outcome.clipped,
+        "done": outcome.done, "reason": outcome.reason, "address": member.address, "members": outcome.member_count,
+        "attempts_sent": outcome.attempts_sent, "clipped": outcome.clipped_count,
         "mean": None if outcome.mean is None else [float(number) for number in outcome.mean],
-        "guarantees": [row.plain() for row in outcome.guarantees],
+        "guarantees": [row.to_json() for row in outcome.guarantees],
     }  # fmt: skip
     if as_json:
-        _print(plain)
+        _print_json(plain)
     else:
         from noisebank.cli import render as console  # see above
 
         rows = [("ended", outcome.reason), ("sent", f"in {outcome.attempts_sent} attempts"),
-                ("clipped", f"{outcome.clipped} numbers")]  # fmt: skip
-        console.facts("Relay", rows + [(str(row.trust), str(row)) for row in outcome.guarantees])
+                ("clipped", f"{outcome.clipped_count} numbers")]  # fmt: skip
+        console.show_facts("Relay", rows + [(str(row.coalition), str(row)) for row in outcome.guarantees])
     sys.exit(0 if outcome.done else 1)
 
 
-def _terms(epsilon: str | None, patience: float, slice_norm: str | None, **agreed: Any) -> Any:
-    from noisebank.core.units import exact
-    from noisebank.federated.relay.terms import Terms, least_variance
+def _make_terms(epsilon: str | None, patience: float, slice_norm: str | None, **options: Any) -> Any:
+    from noisebank.core.units import parse_exact
+    from noisebank.federated.relay.terms import RelayTerms, min_variance
 
     for name in ("bound", "floor", "delta", "skip"):
-        agreed[name] = exact(agreed[name], name)
-    norm = None if slice_norm is None else exact(slice_norm, "slice norm")
-    terms = Terms(**agreed, slice_norm=norm, patience_ms=_milliseconds(patience))
+        options[name] = parse_exact(options[name], name)
+    norm = None if slice_norm is None else parse_exact(slice_norm, "slice norm")
+    terms = RelayTerms(**options, slice_norm=norm, patience_ms=_to_milliseconds(patience))
     if epsilon is None:
         return terms
-    variance = least_variance(exact(epsilon, "epsilon"), terms.delta, terms.dimension, terms.attempts)
-    return Terms(
-        **agreed, slice_norm=norm, patience_ms=terms.patience_ms, least=Fraction(ceil(variance * 10**9), 10**9)
+    variance = min_variance(parse_exact(epsilon, "epsilon"), terms.delta, terms.dimension, terms.attempts)
+    return RelayTerms(
+        **options, slice_norm=norm, patience_ms=terms.patience_ms, least=Fraction(ceil(variance * 10**9), 10**9)
     )
 
 
-def _milliseconds(seconds: float) -> int:
+def _to_milliseconds(seconds: float) -> int:
     if not 0.1 <= seconds <= 600.0:
         raise BadRequest("patience", seconds, "must lie in 0.1 .. 600 seconds")
     return round(seconds * 1000)
 
 
-def _trust(text: str) -> Any:
-    from noisebank.federated.relay.guarantee import Trust
+def _parse_trust(text: str) -> Any:
+    from noisebank.federated.relay.guarantee import Coalition
 
     number = text.removesuffix("+server")
     if not number.isdecimal() or len(number) > 4:
         raise BadRequest("trust", text[:40], "must be a number of members, with +server if the server is among them")
-    return Trust(int(number), text.endswith("+server"))
+    return Coalition(int(number), text.endswith("+server"))
 
 
-def _key(path: Path | None) -> Key:
+def _load_key(path: Path | None) -> Key:
     from noisebank.core.entropy import SystemEntropy
     from noisebank.ledger.signing import Key
 
     return Key(SystemEntropy().token()) if path is None else Key.load(path)
 
 
-def _numbers(path: Path) -> Any:
+def _read_vector(path: Path) -> Any:
     """Reads numbers from a file; the member checks them."""
     import numpy as np
 
@@ -232,36 +254,36 @@ def _numbers(path: Path) -> Any:
         raise BadRequest("vector", path, "cannot be read as a list of numbers") from None
 
 
-def _tap(path: Path | None) -> Any:
+def _make_tap(path: Path | None) -> Any:
     """Returns a function that appends what is sent to a file; the numbers in it are encrypted."""
     if path is None:
         return lambda to, raw: None
 
-    def write(to: str, raw: bytes) -> None:
+    def write_message(to: str, raw: bytes) -> None:
         with path.open("a") as file:
             file.write(json.dumps({"to": to, "bytes": raw.hex()}) + "\n")
 
-    return write
+    return write_message
 
 
-def _print(plain: dict[str, Any]) -> None:
+def _print_json(plain: dict[str, Any]) -> None:
     """Like `show_json`, without 0.1 seconds of imports: they matter to ten processes on two cores."""
     click.echo(json.dumps(plain, indent=2, ensure_ascii=False))
 
 
-def _note(line: str) -> None:
+def _print_note(line: str) -> None:
     click.echo(line, err=True)
 
 
-def _shown(title: str) -> Any:
+def _make_printer(title: str) -> Any:
     """Returns a function that prints guarantees on standard error, before anything is sent."""
 
-    def show(plan: Plan, found: list[Guarantee]) -> None:
+    def print_guarantees(plan: RelayPlan, guarantees: list[Guarantee]) -> None:
         delta = float(plan.terms.delta)
-        _note(f"{title} (attempt {plan.attempt}, {len(plan.members)} members, whole vector, delta {delta:g}):")
-        for row in found:
-            _note(f"  {row.trust!s:<44} {row}")
+        _print_note(f"{title} (attempt {plan.attempt}, {len(plan.members)} members, whole vector, delta {delta:g}):")
+        for row in guarantees:
+            _print_note(f"  {row.coalition!s:<44} {row}")
         if plan.chains:
-            _note("  for members who follow the protocol; against cheats read the row of two colluding members")
+            _print_note("  for members who follow the protocol; against cheats read the row of two colluding members")
 
-    return show
+    return print_guarantees

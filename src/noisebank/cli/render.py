@@ -17,13 +17,13 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from noisebank.account.answers import IN_WORDS, RelativeAnswer
+from noisebank.account.answers import CASE_DESCRIPTIONS, RelativeAnswer
 from noisebank.core.units import Precision
 
 if TYPE_CHECKING:
     from noisebank.account.answers import Answer, Quote
-    from noisebank.account.quotes import Explained
-    from noisebank.account.statement import Entry, Statement
+    from noisebank.account.quotes import QueryExplanation
+    from noisebank.account.statement import Statement, StatementEntry
     from noisebank.verifier.report import Report
 
 out = Console(highlight=False, soft_wrap=True)
@@ -32,16 +32,16 @@ err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 def show_json(value: dict[str, Any]) -> None:
     """Prints one JSON object on standard output."""
-    sys.stdout.write(json.dumps(value, default=_plain, indent=2, ensure_ascii=False) + "\n")
+    sys.stdout.write(json.dumps(value, default=_encode_value, indent=2, ensure_ascii=False) + "\n")
     sys.stdout.flush()  # a pipe's reader waits for the address of `serve`
 
 
-def say(text: str, style: str = "") -> None:
+def print_line(text: str, style: str = "") -> None:
     """Prints a line; square brackets are text, not markup."""
     out.print(text, style=style, markup=False)
 
 
-def facts(title: str, rows: list[tuple[str, str]]) -> None:
+def show_facts(title: str, rows: list[tuple[str, str]]) -> None:
     """Prints a small two-column table; square brackets in it are text, not markup."""
     table = Table(title=escape(title), title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
     table.add_column(style="dim", no_wrap=True)
@@ -52,7 +52,7 @@ def facts(title: str, rows: list[tuple[str, str]]) -> None:
 
 
 @contextmanager
-def progress(label: str, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+def show_progress(label: str, quiet: bool) -> Iterator[Callable[[int, int], None]]:
     """Shows a progress bar on standard error; a `total` of 0 means unknown."""
     if quiet:
         yield lambda done, total: None
@@ -67,10 +67,10 @@ def show_quote(quote: Quote) -> None:
     """Prints a quote."""
     reused = f"; reuses an answer of standard deviation {quote.reused_stddev:.6g}" if quote.reused_stddev else ""
     rows = [
-        ("case", f"{quote.case.name}: {IN_WORDS[quote.case]}{reused}"),
+        ("case", f"{quote.case.name}: {CASE_DESCRIPTIONS[quote.case]}{reused}"),
         ("price", f"{quote.cost} precision of {quote.left} left{'' if quote.affordable else '  (not affordable)'}"),
         ("of the budget", f"{quote.share_now:.2%} is spent, {quote.share_after:.2%} after it"),
-        ("expected error", _expected(quote)),
+        ("expected error", _describe_error(quote)),
         ("remains after", f"{quote.remains} precision: {quote.how_many:,} new questions as good as this one"),
     ]
     if quote.cube:
@@ -80,22 +80,22 @@ def show_quote(quote: Quote) -> None:
         rows.insert(4, ("promised", f"for true values of {quote.floor:.6g} or more (--floor)"))
     if quote.first_look:
         rows.insert(2, ("first look", f"{quote.first_look} precision, bought before: later answers build on it"))
-    facts(quote.sql, rows)
+    show_facts(quote.sql, rows)
 
 
-def _expected(quote: Quote) -> str:
+def _describe_error(quote: Quote) -> str:
     if quote.parts:
         return f"made of {len(quote.parts)} queries: its error depends on the data"
     return f"± {quote.interval_half_width():.6g} at 95% (standard deviation {quote.stddev:.6g})"
 
 
-def plain_quote(quote: Quote) -> dict[str, Any]:
+def quote_to_json(quote: Quote) -> dict[str, Any]:
     """Returns a JSON object, for --json."""
-    parts = {"parts": [plain_quote(part) for part in quote.parts]} if quote.parts else {}
+    parts = {"parts": [quote_to_json(part) for part in quote.parts]} if quote.parts else {}
     return {
         "sql": quote.sql,
         "case": quote.case.name,
-        "wanted": quote.wanted,
+        "wanted": quote.target,
         "cost": quote.cost,
         "left": quote.left,
         "stddev": None if parts else quote.stddev,
@@ -124,7 +124,7 @@ def show_curve(points: Sequence[Quote], chosen: Quote) -> None:
     highest = max((float(point.cost) for point in points if point.affordable), default=0.0) or 1.0
     for point in points:
         bar = "█" * round(16 * float(point.cost) / highest) if point.affordable else "too dear"
-        style = "bold" if point.wanted == chosen.wanted else ""
+        style = "bold" if point.target == chosen.target else ""
         error = f"± {point.interval_half_width():.4g}"
         table.add_row(
             error,
@@ -138,12 +138,12 @@ def show_curve(points: Sequence[Quote], chosen: Quote) -> None:
     out.print(table)
 
 
-def show_explained(rows: Sequence[Explained], delta: float) -> None:
+def show_explanations(rows: Sequence[QueryExplanation], delta: float) -> None:
     """Prints the error at each epsilon, one block per query."""
-    say(f"How far off (95%) is a first answer that spends this epsilon, at delta {delta:g}?")
+    print_line(f"How far off (95%) is a first answer that spends this epsilon, at delta {delta:g}?")
     for row in rows:
-        errors = "   ".join(f"{epsilon:g}: ± {_short(error)}" for epsilon, error in row.errors)
-        facts(
+        errors = "   ".join(f"{epsilon:g}: ± {_format_number(error)}" for epsilon, error in row.errors)
+        show_facts(
             row.name,
             [
                 ("SQL", row.sql),
@@ -161,7 +161,7 @@ def show_answer(answer: Answer) -> None:
     rows = [
         ("answer", f"{answer.value:.8g} ± {answer.stddev:.4g}"),
         ("95% interval", f"{low:.8g} to {high:.8g}"),
-        ("case", f"{answer.case.name}: {IN_WORDS[answer.case]}"),
+        ("case", f"{answer.case.name}: {CASE_DESCRIPTIONS[answer.case]}"),
         ("cost", f"{answer.cost} precision; {answer.remaining} left"),
         ("receipt", f"block {answer.receipt.block}, {answer.receipt.id.hex()[:16]}"),
     ]
@@ -169,10 +169,10 @@ def show_answer(answer: Answer) -> None:
         rows.insert(3, ("from", answer.inferred.in_words))
     if isinstance(answer, RelativeAnswer):
         rows.append(("reached" if answer.reached else "not reached", answer.message))
-    facts(answer.sql, rows)
+    show_facts(answer.sql, rows)
 
 
-def plain_answer(answer: Answer) -> dict[str, Any]:
+def answer_to_json(answer: Answer) -> dict[str, Any]:
     """Returns a JSON object, for --json."""
     fields: dict[str, Any] = {
         "sql": answer.sql,
@@ -184,7 +184,7 @@ def plain_answer(answer: Answer) -> dict[str, Any]:
         "case": answer.case.name,
         "cost": answer.cost,
         "remaining": answer.remaining,
-        "receipt": json.loads(answer.receipt.text()),
+        "receipt": json.loads(answer.receipt.to_canonical_json()),
     }
     inferred = answer.inferred
     if inferred is not None:
@@ -197,16 +197,16 @@ def plain_answer(answer: Answer) -> dict[str, Any]:
     if isinstance(answer, RelativeAnswer):
         fields |= {
             "reached": answer.reached,
-            "relative": float(answer.wished.relative),
+            "relative": float(answer.accuracy.relative),
             "floor": answer.floor,
-            "confidence_asked": float(answer.wished.confidence),
+            "confidence_asked": float(answer.accuracy.confidence),
             "message": answer.message,
             "next_cost": answer.next_cost,
         }
     return fields
 
 
-def _whence(statement: Statement) -> str:
+def _describe_promise(statement: Statement) -> str:
     if statement.raised:
         return ", at every moment; the budget was raised after answers were given"
     if statement.lowered:
@@ -219,7 +219,7 @@ def show_statement(statement: Statement, last: int) -> None:
     rows = [
         ("account", statement.account[:16]),
         ("budget", f"{statement.budget} precision, of which {statement.share:.1%} is spent"),
-        ("promise", f"epsilon {statement.epsilon:.6g} at delta {statement.delta:g}{_whence(statement)}"),
+        ("promise", f"epsilon {statement.epsilon:.6g} at delta {statement.delta:g}{_describe_promise(statement)}"),
         ("spent", f"{statement.spent}"),
         ("left", f"{statement.left}"),
         ("without reuse", f"{statement.naive} would have been spent"),
@@ -227,7 +227,7 @@ def show_statement(statement: Statement, last: int) -> None:
         ("cases", ", ".join(f"{case.name} {count}" for case, count in statement.cases.items())),
         ("changes", "; ".join(statement.changes)),
     ]
-    facts(f"Statement of {statement.name}", rows)
+    show_facts(f"Statement of {statement.name}", rows)
     if not statement.entries or not last:
         return
     table = Table(title=f"newest {min(last, len(statement.entries))} entries", title_justify="left")
@@ -240,7 +240,7 @@ def show_statement(statement: Statement, last: int) -> None:
     out.print(table)
 
 
-def plain_statement(statement: Statement) -> dict[str, Any]:
+def statement_to_json(statement: Statement) -> dict[str, Any]:
     """Returns a JSON object, for --json."""
     return {
         "name": statement.name,
@@ -256,12 +256,12 @@ def plain_statement(statement: Statement) -> dict[str, Any]:
         "lowered": statement.lowered,
         "measurements": statement.measurements,
         "cases": {case.name: count for case, count in statement.cases.items()},
-        "entries": [_plain_entry(entry) for entry in statement.entries],
+        "entries": [_entry_to_json(entry) for entry in statement.entries],
         "changes": statement.changes,
     }
 
 
-def _plain_entry(entry: Entry) -> dict[str, Any]:
+def _entry_to_json(entry: StatementEntry) -> dict[str, Any]:
     return {
         "id": entry.id,
         "time": entry.time,
@@ -280,26 +280,26 @@ def show_report(report: Report) -> None:
         out.print(f"[bold green]verified[/bold green]  {report.blocks} blocks, {report.transactions} transactions")
     else:
         out.print("[bold red]NOT VERIFIED[/bold red]", end="  ")
-        say(report.problem)
+        print_line(report.problem)
     rows = [("head", report.head), ("records", report.level)]
     for account in report.accounts:
         cases = ", ".join(f"{name} {count}" for name, count in account.cases.items()) or "nothing asked"
         spent, budget = Precision(account.spent), Precision(account.budget)
         rows.append((f"account {account.account[:12]}", f"spent {spent} of {budget} ({cases})"))
-    facts("", rows)
+    show_facts("", rows)
     for title, lines in (
         ("proves", report.proves), ("compared with", report.compared_with), ("cannot see", report.cannot_see)
     ):  # fmt: skip
         for number, line in enumerate(lines):
             out.print(f"[dim]{title if not number else '':>14}[/dim]", end="  ")
-            say(line)
+            print_line(line)
 
 
-def _short(number: float) -> str:
+def _format_number(number: float) -> str:
     return f"{number:,.0f}" if number >= 1000 else f"{number:.3g}"
 
 
-def _plain(value: object) -> object:
+def _encode_value(value: object) -> object:
     if isinstance(value, Precision):
         return {"units": value.units, "precision": float(value)}
     if hasattr(value, "name"):

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
-from noisebank.cli.options import as_json, guarded, in_bank, of_account, opened_bank
+from noisebank.cli.options import account_option, bank_option, handle_errors, json_option, open_recovered_bank
 
 
 @click.command("statement")
-@in_bank
-@of_account
+@bank_option
+@account_option
 @click.option("--last", type=int, default=10, show_default=True, help="How many entries to show.")
 @click.option("--journal", type=click.Path(path_type=Path), help="Write the journal: all that a verifier needs.")
 @click.option(
@@ -23,9 +23,9 @@ from noisebank.cli.options import as_json, guarded, in_bank, of_account, opened_
 @click.option(
     "--bundle", type=click.Path(path_type=Path), help="Write journal, head and openings of all accounts, as one zip."
 )
-@as_json
-@guarded
-def statement(
+@json_option
+@handle_errors
+def show_statement(
     folder: Path,
     account: str | None,
     last: int,
@@ -40,23 +40,23 @@ def statement(
     """
     import json
 
-    from noisebank import console
-    from noisebank.account.statement import openings
-    from noisebank.account.statement import statement as make_statement
+    from noisebank.account.statement import make_openings
+    from noisebank.account.statement import make_statement as make_statement
     from noisebank.bank.bundle import write_bundle
+    from noisebank.cli import render
 
-    with opened_bank(folder) as bank:
+    with open_recovered_bank(folder) as bank:
         selected = bank.account(account)
         current = make_statement(selected)
         if journal is not None:
             journal.write_text("\n".join(bank.export()) + "\n")
         if opened is not None:
-            opened.write_text(json.dumps(openings(selected), indent=1) + "\n")
+            opened.write_text(json.dumps(make_openings(selected), indent=1) + "\n")
         if bundle is not None:
             write_bundle(bundle, bank)
         head = bank.head()
     if as_json:
-        console.show_json({**console.plain_statement(current), "head": head.digest.hex()})
+        render.show_json({**render.statement_to_json(current), "head": head.digest.hex()})
         return
-    console.show_statement(current, last)
-    console.say(f"head of the journal: {head.digest.hex()} (block {head.number}); keep it somewhere else")
+    render.show_statement(current, last)
+    render.print_line(f"head of the journal: {head.digest.hex()} (block {head.number}); keep it somewhere else")

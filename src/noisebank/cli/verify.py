@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from noisebank.cli.options import as_json, guarded
+from noisebank.cli.options import handle_errors, json_option
 
 
 @click.command("verify")
@@ -24,9 +24,9 @@ from noisebank.cli.options import as_json, guarded
 @click.option(
     "--openings", "opened", multiple=True, type=click.Path(path_type=Path), help="Records opened by the owner."
 )
-@as_json
-@guarded
-def verify(
+@json_option
+@handle_errors
+def verify_books(
     journal: Path | None,
     rpc: str | None,
     contract: str | None,
@@ -45,7 +45,7 @@ def verify(
 
     Example:  noisebank verify journal.jsonl --head 5f1c... --receipt receipt.json
     """
-    from noisebank import console
+    from noisebank.cli import render
     from noisebank.core.errors import BadRequest
     from noisebank.verifier.openings import read_openings
     from noisebank.verifier.verification import verify as verify_lines
@@ -55,9 +55,9 @@ def verify(
         raise BadRequest("journal", journal or "nothing", "name a journal, or a chain with --rpc and --contract")
     if rpc is not None and (contract is None or anchors is not None):
         raise BadRequest("contract", contract or "nothing", "--rpc needs --contract, and no --anchors")
-    held = [_receipt(path) for path in receipts]
+    held = [_load_receipt(path) for path in receipts]
     records = [read_openings(path) for path in opened]
-    with console.progress("verifying", quiet=as_json) as moved:
+    with render.show_progress("verifying", quiet=as_json) as moved:
         if rpc is not None and contract is not None:
             report = verify_chain(
                 rpc, contract, first=from_block, head=head, receipts=held, openings=records,
@@ -65,16 +65,16 @@ def verify(
             )  # fmt: skip
         else:
             assert journal is not None
-            lines, bundled = _lines(journal)
+            lines, bundled = _load_journal(journal)
             report = verify_lines(
                 lines, head=head, receipts=held, openings=[*bundled, *records], anchors=anchors,
                 anchor_contract=anchor_contract, progress=lambda done: moved(done, len(lines) - 1),
             )  # fmt: skip
-    console.show_json(report.plain()) if as_json else console.show_report(report)
+    render.show_json(report.to_json()) if as_json else render.show_report(report)
     sys.exit(0 if report.passed else 1)
 
 
-def _receipt(path: Path) -> dict[str, object]:
+def _load_receipt(path: Path) -> dict[str, object]:
     from noisebank.account.answers import read_receipt
     from noisebank.core.errors import BadBank
 
@@ -84,21 +84,21 @@ def _receipt(path: Path) -> dict[str, object]:
     return fields
 
 
-def _lines(source: Path) -> tuple[list[str], list[dict[str, object]]]:
+def _load_journal(source: Path) -> tuple[list[str], list[dict[str, object]]]:
     """Reads a journal's lines and openings: from an export or a bundle, or from a bank's folder without opening it."""
     from noisebank.core.errors import BadBank
-    from noisebank.ledger.journal import FILE, Journal, read_lines
+    from noisebank.ledger.journal import JOURNAL_FILE, Journal, read_exported_lines
     from noisebank.verifier.bundle import read_bundle
 
     if source.is_dir():
-        if not (source / FILE).is_file():
+        if not (source / JOURNAL_FILE).is_file():
             raise BadBank(f"{source} is no bank with a journal; a ledger on a chain is verified with --rpc")
-        journal = Journal(source / FILE)
+        journal = Journal(source / JOURNAL_FILE)
         try:
-            return list(journal.lines()), []
+            return list(journal.read_lines()), []
         finally:
             journal.close()
     if source.suffix == ".zip":
         bundle = read_bundle(source)
-        return list(bundle.lines), list(bundle.openings)
-    return list(read_lines(source)), []
+        return list(bundle.journal_lines), list(bundle.openings)
+    return list(read_exported_lines(source)), []

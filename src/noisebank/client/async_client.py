@@ -13,8 +13,8 @@ import httpx
 
 from noisebank.client import verbs
 from noisebank.client.results import Answer, Facts, Quote
-from noisebank.client.retries import Patience
-from noisebank.client.sync_client import PAGE, PATIENCE, TIMEOUT
+from noisebank.client.retries import RetrySchedule
+from noisebank.client.sync_client import PAGE_SIZE, PATIENCE, TIMEOUT
 from noisebank.client.verbs import Call, Flow
 from noisebank.client.wallets import load_wallet
 from noisebank.core.errors import NotSignedIn
@@ -22,7 +22,7 @@ from noisebank.ledger.signing import Key
 
 if TYPE_CHECKING:
     from noisebank.core.units import Exact
-    from noisebank.planning.pricing import Wished
+    from noisebank.planning.pricing import AccuracyOptions
 
 Result = TypeVar("Result")
 
@@ -63,78 +63,78 @@ class AsyncClient:
 
     async def datasets(self) -> tuple[Facts, ...]:
         """Returns all data sets: policy, budget, what is left."""
-        return await self._run(verbs.datasets())
+        return await self._run_flow(verbs.list_datasets())
 
     async def account(self, name: str | None = None) -> AsyncAccount:
         """Returns a data set's account by name; the only one if no name is given."""
-        return AsyncAccount(self, name if name is not None else verbs.only(await self.datasets()))
+        return AsyncAccount(self, name if name is not None else verbs.single_dataset(await self.datasets()))
 
     async def me(self) -> Facts:
         """Returns whose key this is, and what it may do."""
-        return await self._run(verbs.facts("Me", "me"))
+        return await self._run_flow(verbs.get_facts("Me", "me"))
 
     async def ready(self) -> Facts:
         """Returns whether the bank is open."""
-        return await self._run(verbs.facts("Ready", "ready"))
+        return await self._run_flow(verbs.get_facts("Ready", "ready"))
 
     async def head(self) -> Facts:
         """Returns the newest block. Pin it to detect a history that is cut or rewritten."""
-        return await self._run(verbs.facts("Head", "ledger", "head"))
+        return await self._run_flow(verbs.get_facts("Head", "ledger", "head"))
 
     async def journal(self) -> AsyncIterator[str]:
         """Yields the journal's lines: collect them for `noisebank.verify`."""
-        async with self._http.stream("GET", "/v1/ledger/journal", headers=self._headers()) as response:
+        async with self._http.stream("GET", "/v1/ledger/journal", headers=self._auth_headers()) as response:
             if response.status_code != 200:
                 await response.aread()
-                Patience(0.0, False).after(response)
+                RetrySchedule(0.0, False).wait_after_response(response)
             async for line in response.aiter_lines():
                 yield line
 
     async def check(self, receipt: dict[str, Any]) -> Facts:
         """Returns whether a receipt is on this service's ledger, according to the service."""
-        return await self._run(verbs.check(receipt))
+        return await self._run_flow(verbs.check_receipt(receipt))
 
     # -- for the owner -------------------------------------------------------------------------
 
     async def analysts(self) -> tuple[Facts, ...]:
         """Returns everybody that the bank knows."""
-        return await self._run(verbs.analysts())
+        return await self._run_flow(verbs.list_analysts())
 
     async def add_analyst(
         self, name: str, role: str = "analyst", wallet: str | None = None, must_sign: bool = False
     ) -> Facts:
         """Adds a person, who may ask once there is a limit."""
-        return await self._run(verbs.add_analyst(name, role, wallet, must_sign))
+        return await self._run_flow(verbs.add_analyst(name, role, wallet, must_sign))
 
     async def set_limit(self, name: str, dataset: str, epsilon: Exact) -> Facts:
         """Sets how much a person may learn from a data set, at its delta."""
-        return await self._run(verbs.set_limit(name, dataset, epsilon))
+        return await self._run_flow(verbs.set_limit(name, dataset, epsilon))
 
     async def make_key(
         self, name: str, scopes: list[str] | None = None, label: str = "", days: float | None = None
     ) -> Facts:
         """Makes a key for a person; `.secret` is returned this once."""
-        return await self._run(verbs.make_key(name, scopes, label, days))
+        return await self._run_flow(verbs.make_key(name, scopes, label, days))
 
     async def revoke_key(self, name: str, id: str) -> None:
         """Revokes a key, at once."""
-        await self._run(verbs.revoke_key(name, id))
+        await self._run_flow(verbs.revoke_key(name, id))
 
     async def disable(self, name: str) -> Facts:
         """Shuts a person out: their keys are invalid until enabled again, every session ends."""
-        return await self._run(verbs.disable(name, True))
+        return await self._run_flow(verbs.set_disabled(name, True))
 
     async def enable(self, name: str) -> Facts:
         """Lets a person in again, with the keys that are not revoked."""
-        return await self._run(verbs.disable(name, False))
+        return await self._run_flow(verbs.set_disabled(name, False))
 
     async def sessions(self) -> tuple[Facts, ...]:
         """Returns the open sessions: your own; the owner sees all."""
-        return await self._run(verbs.sessions())
+        return await self._run_flow(verbs.list_sessions())
 
     async def end_session(self, id: str) -> None:
         """Ends a session, at once."""
-        await self._run(verbs.end_session(id))
+        await self._run_flow(verbs.end_session(id))
 
     async def close(self) -> None:
         """Closes the connections."""
@@ -153,42 +153,46 @@ class AsyncClient:
 
     # -- sending -------------------------------------------------------------------------------
 
-    async def _run(self, flow: Flow[Result]) -> Result:
+    async def _run_flow(self, flow: Flow[Result]) -> Result:
         try:
             call = next(flow)
             while True:
-                call = flow.send(await self._send(call))
+                call = flow.send(await self._send_call(call))
         except StopIteration as done:
             result: Result = done.value
             return result
 
-    async def _send(self, call: Call) -> Any:
+    async def _send_call(self, call: Call) -> Any:
         if self._signs_in and self._key is None and "sign-in" not in call.path:
-            self._key = await self._run(verbs.sign_in(self._wallet_key()))
+            self._key = await self._run_flow(verbs.sign_in(self._wallet_key()))
         try:
-            return await self._attempts(call)
+            return await self._send_with_retries(call)
         except NotSignedIn:
             if not self._signs_in or "sign-in" in call.path:
                 raise
             self._key = None  # the session has ended
-            self._key = await self._run(verbs.sign_in(self._wallet_key()))
-            return await self._attempts(call)
+            self._key = await self._run_flow(verbs.sign_in(self._wallet_key()))
+            return await self._send_with_retries(call)
 
-    async def _attempts(self, call: Call) -> Any:
-        patience = Patience(self._patience, call.repeatable)
+    async def _send_with_retries(self, call: Call) -> Any:
+        patience = RetrySchedule(self._patience, call.repeatable)
         while True:
             try:
                 response = await self._http.request(
-                    call.method, call.path, json=call.body, params=call.params, headers=self._headers() | call.headers
+                    call.method,
+                    call.path,
+                    json=call.body,
+                    params=call.params,
+                    headers=self._auth_headers() | call.headers,
                 )
-                wait = patience.after(response)
+                wait = patience.wait_after_response(response)
                 if wait is None:
                     return response.json() if response.content else None
             except httpx.TransportError as error:
-                wait = patience.after_loss(error)
+                wait = patience.wait_after_loss(error)
             await self._sleep(wait)
 
-    def _headers(self) -> dict[str, str]:
+    def _auth_headers(self) -> dict[str, str]:
         return {} if self._key is None else {"authorization": f"Bearer {self._key}"}
 
     def _wallet_key(self) -> Key:
@@ -204,32 +208,32 @@ class AsyncAccount:
 
     async def policy(self) -> Facts:
         """Returns the public facts: columns, bounds, keys, budget, named queries."""
-        return await self._client._run(verbs.facts("Dataset", "datasets", self.name))
+        return await self._client._run_flow(verbs.get_facts("Dataset", "datasets", self.name))
 
-    async def quote(self, sql: str, **wished: Unpack[Wished]) -> Quote:
+    async def quote(self, sql: str, **options: Unpack[AccuracyOptions]) -> Quote:
         """Returns what an answer would cost now. Spends nothing, opens no data."""
-        return await self._client._run(verbs.quote(self.name, sql, wished))
+        return await self._client._run_flow(verbs.quote_question(self.name, sql, options))
 
     async def ask(
         self,
         sql: str,
         *,
-        at_most: Exact | None = None,
+        max_cost: Exact | None = None,
         key: str | None = None,
         best: bool = False,
-        **wished: Unpack[Wished],
+        **options: Unpack[AccuracyOptions],
     ) -> Answer:
         """Answers a question, as `Account.ask` does for a bank on this machine.
 
         `key` is the idempotency key; one is made if none is given. `max_cost` is the most precision to spend. With
         `best`, a more precise answer is given if it is free.
         """
-        flow = verbs.ask(self.name, sql, at_most, key, best, self._client._wallet, wished)
-        return await self._client._run(flow)
+        flow = verbs.ask_question(self.name, sql, max_cost, key, best, self._client._wallet, options)
+        return await self._client._run_flow(flow)
 
     async def recall(self, id: str) -> Answer:
         """Returns one of your own answers again, with its receipt. Nothing is spent."""
-        return await self._client._run(verbs.recall(self.name, id))
+        return await self._client._run_flow(verbs.recall_answer(self.name, id))
 
     async def receipt(self, id: str) -> dict[str, Any]:
         """Returns the receipt of one of your own answers."""
@@ -237,28 +241,28 @@ class AsyncAccount:
 
     async def balance(self) -> Facts:
         """Returns what is left in the account, and in your own view."""
-        return await self._client._run(verbs.facts("Balance", "datasets", self.name, "balance"))
+        return await self._client._run_flow(verbs.get_facts("Balance", "datasets", self.name, "balance"))
 
-    async def statement(self, cursor: str | None = None, limit: int = PAGE) -> Facts:
+    async def statement(self, cursor: str | None = None, limit: int = PAGE_SIZE) -> Facts:
         """Returns the account's balance and history, with the questions: for its owner and its curator."""
         params = {"limit": str(limit)} | ({} if cursor is None else {"cursor": cursor})
-        return await self._client._run(verbs.facts("Statement", "datasets", self.name, "statement", **params))
+        return await self._client._run_flow(verbs.get_facts("Statement", "datasets", self.name, "statement", **params))
 
     def history(self) -> AsyncIterator[Facts]:
         """Yields your own answers, newest first."""
-        return self._pages("answers", "answers")
+        return self._read_pages("answers", "answers")
 
     def entries(self) -> AsyncIterator[Facts]:
         """Yields the public ledger's entries, newest first."""
-        return self._pages("entries", "entries")
+        return self._read_pages("entries", "entries")
 
     async def watch(self) -> AsyncIterator[Facts]:
         """Yields the balance now and whenever it changes, until the service ends the stream."""
-        path, headers = verbs.part("datasets", self.name, "events"), self._client._headers()
+        path, headers = verbs.api_path("datasets", self.name, "events"), self._client._auth_headers()
         async with self._client._http.stream("GET", path, headers=headers, timeout=None) as response:
             if response.status_code != 200:
                 await response.aread()
-                Patience(0.0, False).after(response)
+                RetrySchedule(0.0, False).wait_after_response(response)
             async for line in response.aiter_lines():
                 if line.startswith("data:"):
                     yield Facts("Balance", json.loads(line[5:]))
@@ -266,10 +270,12 @@ class AsyncAccount:
     def __repr__(self) -> str:
         return f"AsyncAccount({self.name} at {self._client.url})"
 
-    async def _pages(self, rows: str, path: str) -> AsyncIterator[Facts]:
+    async def _read_pages(self, rows: str, path: str) -> AsyncIterator[Facts]:
         cursor: str | None = None
         while True:
-            page, cursor = await self._client._run(verbs.page(rows, cursor, PAGE, "datasets", self.name, path))
+            page, cursor = await self._client._run_flow(
+                verbs.get_page(rows, cursor, PAGE_SIZE, "datasets", self.name, path)
+            )
             for row in page:
                 yield row
             if cursor is None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from noisebank.core import errors
-from noisebank.core.units import exact
-from noisebank.service.errors import FIELDS, OF_THE_BANK, OF_THE_SERVICE, TYPE
+from noisebank.core.units import parse_exact
+from noisebank.service.errors import BANK_PROBLEMS, ERROR_FIELDS, SERVICE_PROBLEMS, TYPE_PREFIX
 
 ERRORS: dict[str, type[errors.NoisebankError]] = {
-    **{problem.name: kind for kind, problem in OF_THE_BANK.items()},
-    **dict.fromkeys(OF_THE_SERVICE, errors.TurnedAway),
+    **{problem.name: kind for kind, problem in BANK_PROBLEMS.items()},
+    **dict.fromkeys(SERVICE_PROBLEMS, errors.TurnedAway),
     "not-signed-in": errors.NotSignedIn,
     "access-ended": errors.NotSignedIn,
     "bad-signature": errors.NotSignedIn,
@@ -22,20 +22,20 @@ ERRORS: dict[str, type[errors.NoisebankError]] = {
 }
 """Error classes by the problem's name."""
 
-PASSING = frozenset({"too-many-requests", "overloaded", "outcome-unknown", "bank-in-use", "bad-table"})
+TRANSIENT = frozenset({"too-many-requests", "overloaded", "outcome-unknown", "bank-in-use", "bad-table"})
 """Problems that may be gone when the same request is sent again."""
 AMOUNTS = ("asked", "left", "limit", "used")
 
 
-def name_of(body: Any) -> str:
+def problem_name(body: Any) -> str:
     """Returns a problem's name, or an empty text if this is no problem of the service."""
     kind = body.get("type") if isinstance(body, dict) else None
-    return kind.removeprefix(TYPE) if isinstance(kind, str) and kind.startswith(TYPE) else ""
+    return kind.removeprefix(TYPE_PREFIX) if isinstance(kind, str) and kind.startswith(TYPE_PREFIX) else ""
 
 
-def error_of(status: int, body: Any) -> errors.NoisebankError:
+def error_from_problem(status: int, body: Any) -> errors.NoisebankError:
     """Returns the error that a response stands for, with the service's message and the error's own fields."""
-    name = name_of(body)
+    name = problem_name(body)
     if name not in ERRORS:
         return errors.OutcomeUnknown(
             f"the service answered with status {status} and no problem that this version knows"
@@ -53,13 +53,13 @@ def error_of(status: int, body: Any) -> errors.NoisebankError:
         error.key = ""
     if isinstance(error, errors.Tampered):
         error.what, error.block = detail, None
-    for field in FIELDS.get(name, ()):
-        setattr(error, field, _field(field, body.get(field)))
+    for field in ERROR_FIELDS.get(name, ()):
+        setattr(error, field, _parse_field(field, body.get(field)))
     return error
 
 
-def _field(name: str, text: Any) -> Any:
+def _parse_field(name: str, text: Any) -> Any:
     """Returns amounts as exact numbers, everything else as it came."""
     if text is None or name not in AMOUNTS:
         return text
-    return exact(str(text), name)
+    return parse_exact(str(text), name)

@@ -7,11 +7,11 @@ from fractions import Fraction
 from math import nan
 from typing import TYPE_CHECKING, Any
 
-from noisebank.client import rendering as shown
+from noisebank.client import rendering
 from noisebank.core.errors import BadRequest
-from noisebank.core.intervals import interval
+from noisebank.core.intervals import confidence_interval
 from noisebank.core.records import Case
-from noisebank.core.units import NOTHING, UNITS_PER_PRECISION, Precision
+from noisebank.core.units import UNITS_PER_PRECISION, ZERO_PRECISION, Precision
 
 if TYPE_CHECKING:
     import pandas
@@ -21,10 +21,10 @@ AMOUNTS = frozenset({"budget", "spent", "left", "cost", "wanted", "remaining", "
                      "view_left", "first_look", "limit", "used"})  # fmt: skip
 
 
-def precision_of(text: str) -> Precision:
+def parse_precision(text: str) -> Precision:
     """Parses an exact decimal of the HTTP API.
 
-    >>> precision_of("1.5"), precision_of("0.000000000000000001")
+    >>> parse_precision("1.5"), parse_precision("0.000000000000000001")
     (Precision(units=1500000000000000000), Precision(units=1))
     """
     whole, _, rest = text.partition(".")
@@ -87,8 +87,8 @@ class Answer:
         return cls(
             kind=raw["kind"],
             sql=raw["sql"],
-            cost=precision_of(raw["cost"]),
-            remaining=precision_of(raw["remaining"]),
+            cost=parse_precision(raw["cost"]),
+            remaining=parse_precision(raw["remaining"]),
             id=raw.get("id"),
             name=raw.get("name"),
             value=nan if value is None else value,
@@ -105,7 +105,7 @@ class Answer:
             reached=raw.get("reached"),
             message=raw.get("message"),
             floor=raw.get("floor"),
-            next_cost=None if raw.get("next_cost") is None else precision_of(raw["next_cost"]),
+            next_cost=None if raw.get("next_cost") is None else parse_precision(raw["next_cost"]),
             inferred=raw.get("inferred"),
             parts=tuple(cls.read(part) for part in raw.get("parts", ())),
             receipts=tuple(raw.get("receipts", ())),
@@ -125,7 +125,7 @@ class Answer:
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Returns the interval that holds the true value with this confidence; derived answers have one at 95% only."""
         if self.kind in ("answer", "relative"):
-            return interval(self.value, self.stddev, confidence)
+            return confidence_interval(self.value, self.stddev, confidence)
         if self.bounds is None or confidence != self.confidence:
             raise BadRequest(
                 "confidence", confidence, f"a {self.kind} answer has an interval at {self.confidence} only"
@@ -134,17 +134,17 @@ class Answer:
 
     def to_pandas(self) -> pandas.DataFrame:
         """Returns one row per group, with the keys as columns; or one row per result."""
-        pd = shown.optional("pandas")
-        frame: pandas.DataFrame = pd.DataFrame(self._columns())
+        pd = rendering.import_optional("pandas")
+        frame: pandas.DataFrame = pd.DataFrame(self._table_columns())
         return frame
 
     def to_arrow(self) -> pyarrow.Table:
         """Returns the same as an Arrow table."""
-        pa = shown.optional("pyarrow")
-        table: pyarrow.Table = pa.table(self._columns())
+        pa = rendering.import_optional("pyarrow")
+        table: pyarrow.Table = pa.table(self._table_columns())
         return table
 
-    def _columns(self) -> dict[str, list[Any]]:
+    def _table_columns(self) -> dict[str, list[Any]]:
         if self.groups:
             keys = {name: [group.keys[index] for group in self.groups] for index, name in enumerate(self.by)}
             values = [group.value for group in self.groups]
@@ -161,10 +161,10 @@ class Answer:
         return self.value
 
     def __repr__(self) -> str:
-        return shown.answer_text(self)
+        return rendering.answer_text(self)
 
     def _repr_html_(self) -> str:
-        return shown.answer_html(self)
+        return rendering.answer_html(self)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -179,16 +179,16 @@ class Facts:
             value = self.raw[name]
         except KeyError:
             raise AttributeError(f"{self.what} has no {name}; it has {', '.join(self.raw)}") from None
-        return _read(name, value)
+        return _parse_fact(name, value)
 
     def __dir__(self) -> list[str]:
         return [*object.__dir__(self), *self.raw]
 
     def __repr__(self) -> str:
-        return shown.facts_text(self.what, {name: _read(name, value) for name, value in self.raw.items()})
+        return rendering.facts_text(self.what, {name: _parse_fact(name, value) for name, value in self.raw.items()})
 
     def _repr_html_(self) -> str:
-        return shown.facts_html(self.what, {name: _read(name, value) for name, value in self.raw.items()})
+        return rendering.facts_html(self.what, {name: _parse_fact(name, value) for name, value in self.raw.items()})
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -198,14 +198,14 @@ class Quote:
     sql: str
     case: Case
     cost: Precision
-    wanted: Precision
+    target: Precision
     left: Precision
     stddev: float
     share_now: float
     share_after: float
     affordable: bool
     how_many: int
-    first_look: Precision = NOTHING
+    first_look: Precision = ZERO_PRECISION
     view_left: Precision | None = None
     in_words: str = ""
     parts: tuple[Quote, ...] = ()
@@ -220,16 +220,16 @@ class Quote:
         return cls(
             sql=raw["sql"],
             case=Case[raw["case"]],
-            cost=precision_of(raw["cost"]),
-            wanted=precision_of(raw["wanted"]),
-            left=precision_of(raw["left"]),
+            cost=parse_precision(raw["cost"]),
+            target=parse_precision(raw["wanted"]),
+            left=parse_precision(raw["left"]),
             stddev=nan if raw["stddev"] is None else raw["stddev"],
             share_now=raw["share_now"],
             share_after=raw["share_after"],
             affordable=raw["affordable"],
             how_many=raw["how_many"],
-            first_look=precision_of(raw["first_look"]) if "first_look" in raw else NOTHING,
-            view_left=None if view_left is None else precision_of(view_left),
+            first_look=parse_precision(raw["first_look"]) if "first_look" in raw else ZERO_PRECISION,
+            view_left=None if view_left is None else parse_precision(view_left),
             in_words=raw.get("in_words", ""),
             parts=tuple(cls.read(part) for part in raw["parts"]),
             floor=raw.get("floor"),
@@ -238,18 +238,18 @@ class Quote:
 
     def interval_half_width(self, confidence: float = 0.95) -> float:
         """Returns how far the answer may be off at this confidence, in the answer's unit."""
-        return interval(0.0, self.stddev, confidence)[1]
+        return confidence_interval(0.0, self.stddev, confidence)[1]
 
     def __repr__(self) -> str:
-        return shown.quote_text(self)
+        return rendering.quote_text(self)
 
     def _repr_html_(self) -> str:
-        return shown.quote_html(self)
+        return rendering.quote_html(self)
 
 
-def _read(name: str, value: Any) -> Any:
+def _parse_fact(name: str, value: Any) -> Any:
     if name in AMOUNTS and isinstance(value, str):
-        return precision_of(value)
+        return parse_precision(value)
     if name == "case" and isinstance(value, str):
         return Case[value]
     if isinstance(value, list):

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote as percent_encode
 
 from noisebank.client.results import Answer, Facts, Quote
-from noisebank.client.wallets import DEADLINE, signed_message, signed_spend
-from noisebank.core.digests import canonical
+from noisebank.client.wallets import SIGNATURE_SECONDS, sign_message, sign_spend
+from noisebank.core.digests import to_canonical_json
 from noisebank.core.entropy import SystemEntropy
 from noisebank.core.errors import BadRequest
-from noisebank.core.units import Exact, Precision, exact
+from noisebank.core.units import Exact, Precision, parse_exact
 from noisebank.ledger.signing import Key
 from noisebank.service.wallet import Spend
 
 if TYPE_CHECKING:
-    from noisebank.planning.pricing import Wished
+    from noisebank.planning.pricing import AccuracyOptions
 
 Result = TypeVar("Result")
-NAMES = ("epsilon", "delta", "within", "relative", "floor", "confidence", "sigma", "calibration")
+ACCURACY_OPTIONS = ("epsilon", "delta", "within", "relative", "floor", "confidence", "sigma", "calibration")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,162 +43,168 @@ class Call:
 Flow = Generator[Call, Any, Result]
 
 
-def part(*names: str) -> str:
+def api_path(*names: str) -> str:
     """Returns a path below /v1, with its parts percent-encoded."""
     return "/v1/" + "/".join(percent_encode(name, safe="") for name in names)
 
 
-def datasets() -> Flow[tuple[Facts, ...]]:
+def list_datasets() -> Flow[tuple[Facts, ...]]:
     """Returns all data sets with their public facts."""
-    response = yield Call("GET", part("datasets"))
+    response = yield Call("GET", api_path("datasets"))
     return tuple(Facts("Dataset", row) for row in response["datasets"])
 
 
-def facts(what: str, *names: str, **params: str) -> Flow[Facts]:
+def get_facts(what: str, *names: str, **params: str) -> Flow[Facts]:
     """Returns the JSON object at a path, as facts called `what`."""
-    response = yield Call("GET", part(*names), params=params)
+    response = yield Call("GET", api_path(*names), params=params)
     return Facts(what, response)
 
 
-def only(found: tuple[Facts, ...]) -> str:
+def single_dataset(candidates: tuple[Facts, ...]) -> str:
     """Returns the name of the only data set; raises if there are none or several."""
-    if len(found) != 1:
-        names = ", ".join(sorted(dataset.name for dataset in found))
+    if len(candidates) != 1:
+        names = ", ".join(sorted(dataset.name for dataset in candidates))
         raise BadRequest("account", "nothing", f"say which: {names}" if names else "this bank has none yet")
-    return str(found[0].name)
+    return str(candidates[0].name)
 
 
-def check(receipt: dict[str, Any]) -> Flow[Facts]:
+def check_receipt(receipt: dict[str, Any]) -> Flow[Facts]:
     """Returns whether a receipt is on the service's ledger; `noisebank.verify` checks without trusting the service."""
-    response = yield Call("POST", part("receipts", "check"), {"receipt": receipt})
+    response = yield Call("POST", api_path("receipts", "check"), {"receipt": receipt})
     return Facts("Checked", response)
 
 
-def quote(dataset: str, sql: str, wished: Wished) -> Flow[Quote]:
+def quote_question(dataset: str, sql: str, options: AccuracyOptions) -> Flow[Quote]:
     """Returns what an answer would cost now."""
-    response = yield Call("POST", part("datasets", dataset, "quotes"), _wish(sql, wished))
+    response = yield Call("POST", api_path("datasets", dataset, "quotes"), _accuracy_body(sql, options))
     return Quote.read(response)
 
 
-def ask(
+def ask_question(
     dataset: str,
     sql: str,
-    at_most: Exact | None,
+    max_cost: Exact | None,
     key: str | None,
     best: bool,
     wallet: Key | None,
-    wished: Wished,
+    options: AccuracyOptions,
 ) -> Flow[Answer]:
     """Returns an answer. The idempotency key is made here, once: however often it is sent, it is charged once."""
     key = SystemEntropy().token(16).hex() if key is None else key
-    body = _wish(sql, wished)
+    body = _accuracy_body(sql, options)
     if wallet is not None:
-        signed = at_most
+        signed = max_cost
         if signed is None:
-            price = yield from quote(dataset, sql, wished)
+            price = yield from quote_question(dataset, sql, options)
             signed = price.cost.exact
-        body["agreed"] = yield from _agreed(dataset, body, key, Precision.floor(exact(signed, "at_most")), wallet)
+        body["agreed"] = yield from _sign_max_cost(
+            dataset, body, key, Precision.floor(parse_exact(signed, "max_cost")), wallet
+        )
     if best:
         body["mode"] = "best"
-    if at_most is not None:
-        body["max_cost"] = str(exact(at_most, "at_most"))
-    response = yield Call("POST", part("datasets", dataset, "answers"), body, headers={"idempotency-key": key})
+    if max_cost is not None:
+        body["max_cost"] = str(parse_exact(max_cost, "max_cost"))
+    response = yield Call("POST", api_path("datasets", dataset, "answers"), body, headers={"idempotency-key": key})
     return Answer.read(response)
 
 
-def recall(dataset: str, id: str) -> Flow[Answer]:
+def recall_answer(dataset: str, id: str) -> Flow[Answer]:
     """Returns one of the caller's own published answers again, with its receipt."""
-    response = yield Call("GET", part("datasets", dataset, "answers", id))
+    response = yield Call("GET", api_path("datasets", dataset, "answers", id))
     return Answer.read(response)
 
 
-def page(rows: str, cursor: str | None, limit: int, *names: str) -> Flow[tuple[tuple[Facts, ...], str | None]]:
+def get_page(rows: str, cursor: str | None, limit: int, *names: str) -> Flow[tuple[tuple[Facts, ...], str | None]]:
     """Returns a page of rows, newest first, and the cursor of the next page."""
     params = {"limit": str(limit)} | ({} if cursor is None else {"cursor": cursor})
-    response = yield Call("GET", part(*names), params=params)
+    response = yield Call("GET", api_path(*names), params=params)
     return tuple(Facts("Entry", row) for row in response[rows]), response["next"]
 
 
 def sign_in(wallet: Key) -> Flow[str]:
     """Signs in with a wallet and returns the session's token."""
-    challenge = yield Call("POST", part("sign-in", "nonce"), {"address": wallet.address})
-    signature = signed_message(wallet, challenge["message"])
+    challenge = yield Call("POST", api_path("sign-in", "nonce"), {"address": wallet.address})
+    signature = sign_message(wallet, challenge["message"])
     body = {"message": challenge["message"], "signature": signature}
-    session = yield Call("POST", part("sign-in"), body, repeatable=False)
+    session = yield Call("POST", api_path("sign-in"), body, repeatable=False)
     return str(session["token"])
 
 
-def analysts() -> Flow[tuple[Facts, ...]]:
+def list_analysts() -> Flow[tuple[Facts, ...]]:
     """Returns everybody that the bank knows; for its owner."""
-    response = yield Call("GET", part("analysts"))
+    response = yield Call("GET", api_path("analysts"))
     return tuple(Facts("Person", row) for row in response["analysts"])
 
 
 def add_analyst(name: str, role: str, wallet: str | None, must_sign: bool) -> Flow[Facts]:
     """Adds a person."""
     body = {"name": name, "role": role, "wallet": wallet, "must_sign": must_sign}
-    response = yield Call("POST", part("analysts"), body, repeatable=False)
+    response = yield Call("POST", api_path("analysts"), body, repeatable=False)
     return Facts("Person", response)
 
 
 def set_limit(name: str, dataset: str, epsilon: Exact) -> Flow[Facts]:
     """Sets how much a person may learn from a data set."""
-    body = {"epsilon": str(exact(epsilon, "epsilon"))}
-    response = yield Call("PUT", part("analysts", name, "limits", dataset), body)
+    body = {"epsilon": str(parse_exact(epsilon, "epsilon"))}
+    response = yield Call("PUT", api_path("analysts", name, "limits", dataset), body)
     return Facts("View", response)
 
 
 def make_key(name: str, scopes: list[str] | None, label: str, days: float | None) -> Flow[Facts]:
     """Makes a key; its secret is in the result and nowhere else."""
     body = {"scopes": scopes, "label": label, "days": days}
-    response = yield Call("POST", part("analysts", name, "keys"), body, repeatable=False)
+    response = yield Call("POST", api_path("analysts", name, "keys"), body, repeatable=False)
     return Facts("Key", response)
 
 
 def revoke_key(name: str, id: str) -> Flow[None]:
     """Revokes a key, at once."""
-    yield Call("DELETE", part("analysts", name, "keys", id))
+    yield Call("DELETE", api_path("analysts", name, "keys", id))
 
 
-def disable(name: str, disabled: bool) -> Flow[Facts]:
+def set_disabled(name: str, disabled: bool) -> Flow[Facts]:
     """Shuts a person out, or lets them in again."""
-    response = yield Call("POST", part("analysts", name, "disable" if disabled else "enable"))
+    response = yield Call("POST", api_path("analysts", name, "disable" if disabled else "enable"))
     return Facts("Analyst", response)
 
 
-def sessions() -> Flow[tuple[Facts, ...]]:
+def list_sessions() -> Flow[tuple[Facts, ...]]:
     """Returns the open sessions."""
-    response = yield Call("GET", part("sessions"))
+    response = yield Call("GET", api_path("sessions"))
     return tuple(Facts("Session", row) for row in response["sessions"])
 
 
 def end_session(id: str) -> Flow[None]:
     """Ends a session."""
-    yield Call("DELETE", part("sessions", id))
+    yield Call("DELETE", api_path("sessions", id))
 
 
-def _wish(sql: str, wished: Wished) -> dict[str, Any]:
+def _accuracy_body(sql: str, options: AccuracyOptions) -> dict[str, Any]:
     """Returns a request's body. Numbers go as text: exactly what was meant, and exactly what a wallet signs."""
-    unknown = set(wished) - set(NAMES)
+    unknown = set(options) - set(ACCURACY_OPTIONS)
     if unknown:
-        raise BadRequest(min(unknown), "given", f"is no way to say how good an answer shall be; there are {NAMES}")
+        raise BadRequest(
+            min(unknown), "given", f"is no way to say how good an answer shall be; there are {ACCURACY_OPTIONS}"
+        )
     body: dict[str, Any] = {"sql": sql}
-    for name, value in wished.items():
+    for name, value in options.items():
         if value is not None:
-            body[name] = value if name == "calibration" else _text(value, name)
+            body[name] = value if name == "calibration" else _exact_text(value, name)
     return body
 
 
-def _text(value: Any, name: str) -> str:
-    exact(value, name)
+def _exact_text(value: Any, name: str) -> str:
+    parse_exact(value, name)
     return value if isinstance(value, str) else repr(value) if isinstance(value, float) else str(value)
 
 
-def _agreed(dataset: str, body: dict[str, Any], key: str, most: Precision, wallet: Key) -> Flow[dict[str, object]]:
+def _sign_max_cost(
+    dataset: str, body: dict[str, Any], key: str, max_cost: Precision, wallet: Key
+) -> Flow[dict[str, object]]:
     """Signs question, accuracy, idempotency key and maximal cost with the wallet."""
-    account = yield Call("GET", part("datasets", dataset))
-    head = yield Call("GET", part("ledger", "head"))
-    accuracy = canonical({name: value for name, value in body.items() if name != "sql"})
-    deadline = int(time.time()) + DEADLINE
-    spend = Spend(bytes.fromhex(account["account"]), body["sql"], accuracy, key, most.units, deadline)
-    return signed_spend(wallet, spend, head["chain_id"], head["contract"])
+    account = yield Call("GET", api_path("datasets", dataset))
+    head = yield Call("GET", api_path("ledger", "head"))
+    accuracy = to_canonical_json({name: value for name, value in body.items() if name != "sql"})
+    deadline = int(time.time()) + SIGNATURE_SECONDS
+    spend = Spend(bytes.fromhex(account["account"]), body["sql"], accuracy, key, max_cost.units, deadline)
+    return sign_spend(wallet, spend, head["chain_id"], head["contract"])

@@ -8,7 +8,7 @@ from noisebank.core.digests import keccak
 from noisebank.ledger.signing import Key
 from noisebank.service.wallet import Spend, spend_digest
 
-DEADLINE = 600
+SIGNATURE_SECONDS = 600
 """Seconds that a signature is valid: longer than requests are retried, so that a retry carries the same one."""
 
 
@@ -17,18 +17,18 @@ def load_wallet(wallet: Path | str | Key) -> Key:
     return wallet if isinstance(wallet, Key) else Key.load(Path(wallet))
 
 
-def signed_message(key: Key, message: str) -> str:
+def sign_message(key: Key, message: str) -> str:
     """Signs a text as `personal_sign` does."""
     text = message.encode()
-    return _hex(key.sign(keccak(b"\x19Ethereum Signed Message:\n%d" % len(text) + text)))
+    return _signature_hex(key.sign(keccak(b"\x19Ethereum Signed Message:\n%d" % len(text) + text)))
 
 
-def signed_spend(key: Key, spend: Spend, chain_id: int, contract: str) -> dict[str, object]:
+def sign_spend(key: Key, spend: Spend, chain_id: int, contract: str) -> dict[str, object]:
     """Returns what goes with a request: its maximal cost, its deadline, and the signature over all of it."""
-    signature = _hex(key.sign(spend_digest(spend, chain_id, contract)))
+    signature = _signature_hex(key.sign(spend_digest(spend, chain_id, contract)))
     return {"max_cost_units": str(spend.max_cost), "deadline": spend.deadline, "signature": signature}
 
 
-def _hex(signature: bytes) -> str:
+def _signature_hex(signature: bytes) -> str:
     """Returns a signature with the parity as Ethereum's wallets write it."""
     return "0x" + signature[:64].hex() + bytes([signature[64] + 27]).hex()

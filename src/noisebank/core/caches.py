@@ -21,11 +21,11 @@ Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 Result = TypeVar("Result")
 Parameters = ParamSpec("Parameters")
-OVERHEAD = 200
+ENTRY_BYTES = 200
 """Bytes of an entry in the cache's own table."""
-FIELDS = 128
+FIELD_TABLE_BYTES = 128
 """Bytes of the dictionary of an object's fields."""
-ELSEWHERE = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType, Enum)
+UNCOUNTED_TYPES = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType, Enum)
 """Types whose objects are not counted: they exist once, whatever is cached."""
 
 
@@ -37,54 +37,54 @@ class BoundedCache(Generic[Key, Value]):
 
     def __init__(self, max_bytes: int, size_of: Callable[[Key, Value], int] | None = None) -> None:
         self.max_bytes, self._size_of = max_bytes, size_of or (lambda key, value: deep_size((key, value)))
-        self._kept: OrderedDict[Key, tuple[Value, int]] = OrderedDict()
-        self._access = threading.Lock()
-        self.bytes = 0
-        EVERY_CACHE.add(self)
+        self._entries: OrderedDict[Key, tuple[Value, int]] = OrderedDict()
+        self._lock = threading.Lock()
+        self.used_bytes = 0
+        ALL_CACHES.add(self)
 
     def get(self, key: Key) -> Value | None:
         """Returns the value of a key, and marks it as used; None if it is not cached."""
-        entry = self._kept.get(key)
+        entry = self._entries.get(key)
         if entry is None:
             return None
         try:
-            self._kept.move_to_end(key)
+            self._entries.move_to_end(key)
         except KeyError:  # another thread has just dropped it
             return entry[0]
         return entry[0]
 
     def put(self, key: Key, value: Value) -> None:
         """Caches a value, and drops the least recently used ones beyond the bound."""
-        size = OVERHEAD + self._size_of(key, value)
-        with self._access:
+        size = ENTRY_BYTES + self._size_of(key, value)
+        with self._lock:
             self._drop(key)
             if size > self.max_bytes:
                 return
-            self._kept[key] = value, size
-            self.bytes += size
-            while self.bytes > self.max_bytes:
-                self._drop(next(iter(self._kept)))
+            self._entries[key] = value, size
+            self.used_bytes += size
+            while self.used_bytes > self.max_bytes:
+                self._drop(next(iter(self._entries)))
 
     def clear(self) -> None:
         """Drops all values."""
-        with self._access:
-            self._kept.clear()
-            self.bytes = 0
+        with self._lock:
+            self._entries.clear()
+            self.used_bytes = 0
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._entries)
 
     def _drop(self, key: Key) -> None:
-        entry = self._kept.pop(key, None)
+        entry = self._entries.pop(key, None)
         if entry is not None:
-            self.bytes -= entry[1]
+            self.used_bytes -= entry[1]
 
 
-EVERY_CACHE: WeakSet[BoundedCache[Any, Any]] = WeakSet()
+ALL_CACHES: WeakSet[BoundedCache[Any, Any]] = WeakSet()
 """All caches of this process, for measurements of memory."""
 
 
-def remembering(
+def cache_results(
     max_bytes: int, size_of: Callable[[Any, Any], int] | None = None, typed: bool = False
 ) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]:
     """Returns a decorator that caches a function's results for the arguments used last, in at most `max_bytes`.
@@ -92,11 +92,11 @@ def remembering(
     `typed` distinguishes 1 from True. Exceptions are not cached.
     """
 
-    def wrapped(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    def decorate(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
         cache: BoundedCache[Any, tuple[Result]] = BoundedCache(max_bytes, size_of)
 
         @wraps(function)
-        def remembered(*arguments: Parameters.args, **keywords: Parameters.kwargs) -> Result:
+        def cached_function(*arguments: Parameters.args, **keywords: Parameters.kwargs) -> Result:
             key: tuple[Any, ...] = (*arguments, *map(type, arguments)) if typed else arguments
             if keywords:
                 key = (*key, *keywords.items())
@@ -106,16 +106,16 @@ def remembering(
                 cache.put(key, entry)
             return entry[0]
 
-        remembered.cache = cache  # type: ignore[attr-defined]
-        return remembered
+        cached_function.cache = cache  # type: ignore[attr-defined]
+        return cached_function
 
-    return wrapped
+    return decorate
 
 
-def deep_size(value: object, elsewhere: tuple[type, ...] = ()) -> int:
+def deep_size(value: object, excluded: tuple[type, ...] = ()) -> int:
     """Returns the bytes of a value and of all that it refers to, without objects of the types in `excluded`, which
     others hold anyway."""
-    uncounted = ELSEWHERE + elsewhere
+    uncounted = UNCOUNTED_TYPES + excluded
     seen: set[int] = set()
     waiting = [value]
     total = 0
@@ -124,6 +124,8 @@ def deep_size(value: object, elsewhere: tuple[type, ...] = ()) -> int:
         if id(part) in seen or isinstance(part, uncounted):
             continue
         seen.add(id(part))
-        total += max(sys.getsizeof(part), getattr(part, "nbytes", 0)) + (FIELDS if type(part).__dictoffset__ else 0)
+        total += max(sys.getsizeof(part), getattr(part, "nbytes", 0)) + (
+            FIELD_TABLE_BYTES if type(part).__dictoffset__ else 0
+        )
         waiting += gc.get_referents(part)
     return total

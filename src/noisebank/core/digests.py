@@ -10,18 +10,18 @@ from typing import Any
 from Crypto.Hash import keccak as _keccak
 
 try:
-    from sha3 import keccak_256 as _quick
+    from sha3 import keccak_256 as _fast_keccak
 except ImportError:  # no wheel for this system
-    _quick = None
+    _fast_keccak = None
 
 
-_spelled = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode
+_encode_json = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode
 
 
 def keccak(*parts: bytes) -> bytes:
     """Returns Ethereum's hash of the joined parts, 32 bytes. Callers make sure that parts cannot be confused."""
     text = b"".join(parts)
-    return _quick(text).digest() if _quick else slow_keccak(text)
+    return _fast_keccak(text).digest() if _fast_keccak else slow_keccak(text)
 
 
 def slow_keccak(text: bytes) -> bytes:
@@ -29,42 +29,42 @@ def slow_keccak(text: bytes) -> bytes:
     return _keccak.new(digest_bits=256, data=text).digest()
 
 
-def canonical(value: Any) -> str:
+def to_canonical_json(value: Any) -> str:
     """Returns the canonical JSON of `value`: sorted keys, no spaces, ASCII, no floats."""
     _refuse_floats(value)
-    return _spelled(value)
+    return _encode_json(value)
 
 
-def tagged(tag: str, value: Any) -> bytes:
+def digest_tagged(tag: str, value: Any) -> bytes:
     """Returns keccak of the canonical JSON under a tag, so that values of different kinds never collide."""
-    return tagged_text(tag, canonical(value))
+    return digest_tagged_text(tag, to_canonical_json(value))
 
 
-def tagged_text(tag: str, text: str) -> bytes:
+def digest_tagged_text(tag: str, text: str) -> bytes:
     """The same for a value that is encoded already."""
     return keccak(f"noisebank {tag}\n".encode(), text.encode())
 
 
-def derived_salt(secret: bytes, purpose: str, subject: bytes) -> bytes:
+def derive_salt(secret: bytes, purpose: str, subject: bytes) -> bytes:
     """Returns a salt for one subject that reveals nothing about those of others (HMAC-SHA256)."""
     return hmac.new(secret, purpose.encode() + b"\n" + subject, sha256).digest()
 
 
-def commitment(salt: bytes, digest: bytes) -> bytes:
+def make_commitment(salt: bytes, digest: bytes) -> bytes:
     """Returns a commitment to `digest`: hides it until the salt is revealed, and binds whoever made it."""
     if len(salt) != 32:
         raise ValueError("a salt has 32 bytes")
     return keccak(b"noisebank commitment\n", salt, digest)
 
 
-def answer_digest(salt: bytes, body: dict[str, Any]) -> bytes:
+def digest_answer(salt: bytes, body: dict[str, Any]) -> bytes:
     """Returns what the ledger shows of an answer: salted, so that nobody can guess the answer from it."""
-    return answer_text_digest(salt, canonical(body))
+    return digest_answer_text(salt, to_canonical_json(body))
 
 
-def answer_text_digest(salt: bytes, text: str) -> bytes:
+def digest_answer_text(salt: bytes, text: str) -> bytes:
     """The same for an answer that is encoded already."""
-    return commitment(salt, tagged_text("answer 1", text))
+    return make_commitment(salt, digest_tagged_text("answer 1", text))
 
 
 def _refuse_floats(value: Any) -> None:

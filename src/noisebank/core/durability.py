@@ -44,7 +44,7 @@ def open_database(path: Path | str, schema: str, vfs: str | None = None) -> apsw
 
 
 @contextmanager
-def reading(database: apsw.Connection) -> Iterator[None]:
+def translate_errors(database: apsw.Connection) -> Iterator[None]:
     """Translates errors of reading: `BadBank` if SQLite fails, `Tampered` if a row cannot be parsed."""
     try:
         yield
@@ -54,16 +54,16 @@ def reading(database: apsw.Connection) -> Iterator[None]:
         raise Tampered(f"{database.filename} holds a row that nobody here has written") from None
 
 
-def sync_folder(folder: Path) -> None:
+def fsync_path(path: Path) -> None:
     """Syncs a folder or file to disk. A new file survives a crash only if its folder was synced, too."""
-    handle = os.open(folder, os.O_RDONLY)
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:
         os.close(handle)
 
 
-def write_once(path: Path, text: str) -> None:
+def write_new_file(path: Path, text: str) -> None:
     """Writes a new small file that only its owner may read; never overwrites. On disk on return, but for its folder."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "w") as file:
@@ -80,14 +80,14 @@ def end_process(reason: str) -> None:
 
 
 @dataclass(slots=True, eq=False)
-class Turn(Generic[Item, Outcome]):
+class PendingItem(Generic[Item, Outcome]):
     """One caller's item and, once its group is durable, its outcome or refusal."""
 
     item: Item
     outcome: Outcome | None = None
     refusal: Exception | None = None
-    committed: bool = field(default=False)
-    done: bool = field(default=False)
+    is_committed: bool = field(default=False)
+    is_done: bool = field(default=False)
     sleep: Sleep = field(default_factory=Sleep)
 
 
@@ -103,45 +103,47 @@ class GroupCommit(Generic[Item, Outcome]):
     """
 
     def __init__(
-        self, commit: Callable[[Sequence[Turn[Item, Outcome]]], None], die: Callable[[str], None] = end_process
+        self,
+        commit: Callable[[Sequence[PendingItem[Item, Outcome]]], None],
+        on_failure: Callable[[str], None] = end_process,
     ) -> None:
-        self._commit, self._die = commit, die
-        self._waiting: list[Turn[Item, Outcome]] = []
-        self._leader: Turn[Item, Outcome] | None = None
-        self._access = threading.Lock()
-        self._broken = False
+        self._commit, self._on_failure = commit, on_failure
+        self._waiting: list[PendingItem[Item, Outcome]] = []
+        self._leader: PendingItem[Item, Outcome] | None = None
+        self._lock = threading.Lock()
+        self._is_broken = False
 
     def __call__(self, item: Item) -> Outcome:
-        turn: Turn[Item, Outcome] = Turn(item)
-        group: list[Turn[Item, Outcome]] = []
+        turn: PendingItem[Item, Outcome] = PendingItem(item)
+        group: list[PendingItem[Item, Outcome]] = []
         try:
-            with self._access:
+            with self._lock:
                 self._waiting.append(turn)
                 leads = self._leader is None
                 if leads:
                     self._leader = turn
             if not leads:
                 turn.sleep.wait()
-            if not turn.done:
+            if not turn.is_done:
                 let_others()
-                with self._access:
+                with self._lock:
                     group, self._waiting = self._waiting, []
                 self._commit_group(group)
         finally:  # also when interrupted: the others must get an outcome, if only an unknown one, and a new leader
-            self._hand_over(turn, group)
+            self._wake_others(turn, group)
         if turn.refusal is not None:
             raise turn.refusal
-        if not turn.committed:
+        if not turn.is_committed:
             raise OutcomeUnknown("the commit was interrupted")
         return turn.outcome  # type: ignore[return-value]  # set by commit when there is no refusal
 
-    def _hand_over(self, turn: Turn[Item, Outcome], group: list[Turn[Item, Outcome]]) -> None:
+    def _wake_others(self, turn: PendingItem[Item, Outcome], group: list[PendingItem[Item, Outcome]]) -> None:
         """Wakes the other callers of a committed group and, if this one was the leader, the next leader."""
-        with self._access:
+        with self._lock:
             if turn in self._waiting:  # interrupted before a leader took it: it is never committed
                 self._waiting.remove(turn)
             for member in group:
-                member.done = True
+                member.is_done = True
             woken = [member for member in group if member is not turn]
             if self._leader is turn:
                 self._leader = self._waiting[0] if self._waiting else None
@@ -150,15 +152,15 @@ class GroupCommit(Generic[Item, Outcome]):
         for member in woken:
             member.sleep.wake()
 
-    def _commit_group(self, group: list[Turn[Item, Outcome]]) -> None:
+    def _commit_group(self, group: list[PendingItem[Item, Outcome]]) -> None:
         try:
-            if self._broken:
+            if self._is_broken:
                 raise OutcomeUnknown("an earlier commit failed")
             self._commit(group)
             for turn in group:
-                turn.committed = True
+                turn.is_committed = True
         except BaseException as error:
-            self._broken = True
+            self._is_broken = True
             for turn in group:
                 turn.refusal, turn.outcome = OutcomeUnknown(f"the commit failed: {error}"), None
-            self._die(f"a commit failed ({error})")
+            self._on_failure(f"a commit failed ({error})")

@@ -50,29 +50,29 @@ class SystemEntropy:
     """Real randomness: OpenDP's sampler and the operating system's generator."""
 
     def discrete_gaussian(self, scale: float) -> int:
-        return _sampler(_checked(scale))(0)
+        return _scalar_sampler(_check_scale(scale))(0)
 
     def discrete_gaussians(self, scale: float, count: int) -> list[int]:
         """Many draws in one call of the same sampler: eight times faster."""
-        return _gathered((_checked(scale), count)) if count else []
+        return _draw_gathered((_check_scale(scale), count)) if count else []
 
     def token(self, size: int = 32) -> bytes:
         return secrets.token_bytes(size)
 
 
-def _draws(wanted: Sequence[tuple[float, int]]) -> list[list[int]]:
+def _draw_batch(requests: Sequence[tuple[float, int]]) -> list[list[int]]:
     """Returns the draws for each (scale, count). One call of the sampler per scale; each draw is handed out once."""
     counts: dict[float, int] = defaultdict(int)
-    for scale, count in wanted:
+    for scale, count in requests:
         counts[scale] += count
-    drawn = {scale: iter(_many_sampler(scale)([0] * count)) for scale, count in counts.items()}
-    return [list(islice(drawn[scale], count)) for scale, count in wanted]
+    drawn = {scale: iter(_vector_sampler(scale)([0] * count)) for scale, count in counts.items()}
+    return [list(islice(drawn[scale], count)) for scale, count in requests]
 
 
-_gathered: Gather[tuple[float, int], list[int]] = Gather(_draws)
+_draw_gathered: Gather[tuple[float, int], list[int]] = Gather(_draw_batch)
 
 
-def _checked(scale: float) -> float:
+def _check_scale(scale: float) -> float:
     """Returns the scale; ValueError for 0 and infinities, which OpenDP would accept."""
     if not (math.isfinite(scale) and 0.0 < scale <= MAX_NOISE_SCALE):
         raise ValueError(f"noise scale {scale!r} is outside (0, 2^57]")
@@ -80,7 +80,7 @@ def _checked(scale: float) -> float:
 
 
 @lru_cache(maxsize=256)
-def _sampler(scale: float) -> Callable[[int], int]:
+def _scalar_sampler(scale: float) -> Callable[[int], int]:
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
@@ -91,7 +91,7 @@ def _sampler(scale: float) -> Callable[[int], int]:
 
 
 @lru_cache(maxsize=64)
-def _many_sampler(scale: float) -> Callable[[list[int]], list[int]]:
+def _vector_sampler(scale: float) -> Callable[[list[int]], list[int]]:
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
@@ -101,19 +101,19 @@ def _many_sampler(scale: float) -> Callable[[list[int]], list[int]]:
     return sampler
 
 
-def workload(seed: int) -> random.Random:
+def workload_rng(seed: int) -> random.Random:
     """Returns a seeded generator for made-up tables and requests. Never for noise."""
     return random.Random(seed)
 
 
-def simulation(seed: int) -> Generator:
+def simulation_rng(seed: int) -> Generator:
     """Returns a fast seeded generator for simulations. Never for noise that protects people."""
     from numpy.random import default_rng
 
     return default_rng(seed)
 
 
-def torch_simulation(seed: int) -> Any:
+def torch_simulation_rng(seed: int) -> Any:
     """The same for torch (extra `[federated]`): seeded, never for noise that protects people."""
     import torch
 

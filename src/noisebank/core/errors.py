@@ -161,9 +161,9 @@ class BudgetExhausted(Refused):
 
     kind = "BudgetExhausted"
 
-    def __init__(self, asked: Precision, left: Precision) -> None:
-        super().__init__(f"this answer costs {asked} precision; {left} is left. Nothing was spent")
-        self.asked, self.left = asked, left
+    def __init__(self, cost: Precision, left: Precision) -> None:
+        super().__init__(f"this answer costs {cost} precision; {left} is left. Nothing was spent")
+        self.asked, self.left = cost, left
 
 
 class ViewExhausted(Refused):

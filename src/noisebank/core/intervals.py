@@ -8,7 +8,7 @@ from statistics import NormalDist
 
 from flint import arb, fmpq
 
-from noisebank.core.caches import remembering
+from noisebank.core.caches import cache_results
 from noisebank.core.errors import BadRequest
 
 
@@ -20,15 +20,15 @@ def normal_quantile(confidence: float) -> float:
     """
     if not 0.0 < confidence < 1.0:
         raise BadRequest("confidence", confidence, "must lie in (0, 1)")
-    return _quantile(confidence)
+    return _cached_quantile(confidence)
 
 
 @lru_cache(256)
-def _quantile(confidence: float) -> float:
+def _cached_quantile(confidence: float) -> float:
     return NormalDist().inv_cdf((1.0 + confidence) / 2.0)
 
 
-@remembering(1 << 18)  # a confidence may be any number in (0, 1)
+@cache_results(1 << 18)  # a confidence may be any number in (0, 1)
 def quantile_bound(confidence: Fraction) -> Fraction:
     """Returns the same quantile, proven not too small (ball arithmetic): for promises, not for display."""
     exact = arb(2).sqrt() * arb(fmpq(confidence.numerator, confidence.denominator)).erfinv()
@@ -38,7 +38,7 @@ def quantile_bound(confidence: Fraction) -> Fraction:
     return Fraction(int(upper), 2**64)
 
 
-def interval(value: float, stddev: float, confidence: float = 0.95) -> tuple[float, float]:
+def confidence_interval(value: float, stddev: float, confidence: float = 0.95) -> tuple[float, float]:
     """Returns the two-sided interval for Gaussian noise."""
     half_width = normal_quantile(confidence) * stddev
     return (value - half_width, value + half_width)

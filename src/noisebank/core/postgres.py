@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import psycopg
 
-PATIENCE = 10
+CONNECT_SECONDS = 10
 """Seconds to wait for a server that does not answer."""
-ALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 4, "tcp_user_timeout": 30_000}
+KEEPALIVES = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 4, "tcp_user_timeout": 30_000}
 """A server that fell off the network is noticed within half a minute; the system's defaults take hours."""
-REASONS = (
+FAILURE_REASONS = (
     ("password", "it refuses the password"),
     ("does not exist", "it does not know the role or the database"),
     ("pg_hba.conf", "it lets nobody in this way"),
@@ -26,15 +26,15 @@ REASONS = (
 """A part of the server's message, and what we report for it."""
 
 
-def installed() -> bool:
+def is_installed() -> bool:
     """Whether the extra `[postgres]` is installed."""
     return find_spec("psycopg") is not None
 
 
-def reason(error: Exception) -> str:
+def explain_failure(error: Exception) -> str:
     """Returns why there is no connection, without telling where the server is."""
     message = str(error)
-    return next((reported for part, reported in REASONS if part in message), "no connection")
+    return next((reported for part, reported in FAILURE_REASONS if part in message), "no connection")
 
 
 def connect(address: str, settings: Mapping[str, str]) -> psycopg.Connection[Any]:
@@ -43,7 +43,12 @@ def connect(address: str, settings: Mapping[str, str]) -> psycopg.Connection[Any
     import psycopg
     from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-    known = {"connect_timeout": PATIENCE, "application_name": "noisebank", **ALIVE, **conninfo_to_dict(address)}
+    known = {
+        "connect_timeout": CONNECT_SECONDS,
+        "application_name": "noisebank",
+        **KEEPALIVES,
+        **conninfo_to_dict(address),
+    }
     connection = psycopg.connect(make_conninfo("", **known), autocommit=True)
     try:
         for name, value in settings.items():

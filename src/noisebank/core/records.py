@@ -42,7 +42,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class BridgePoint:
     """One released answer to a query, in steps: a point of the query's bridge."""
 
     precision: Precision

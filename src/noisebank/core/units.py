@@ -22,26 +22,26 @@ Exact = int | str | float | Decimal | Fraction
 """What callers may pass as an exact number. A float stands for the decimal that it prints as."""
 
 
-def exact(value: Exact, parameter: str = "value") -> Fraction:
+def parse_exact(value: Exact, parameter: str = "value") -> Fraction:
     """Returns the rational that `value` is written as: 0.1 is 1/10, not the nearest binary fraction.
 
-    >>> exact(0.1), exact("1e-6"), exact("1/3")
+    >>> parse_exact(0.1), parse_exact("1e-6"), parse_exact("1/3")
     (Fraction(1, 10), Fraction(1, 1000000), Fraction(1, 3))
     """
     if isinstance(value, bool):
         raise BadRequest(parameter, value, "must be a number")
     if isinstance(value, (int, Fraction)):
-        return _ordinary(Fraction(value), parameter)
+        return _check_size(Fraction(value), parameter)
     text = float.__repr__(value) if isinstance(value, float) else str(value)
     if text.isascii() and text.isdigit() and len(text) < 40:  # what people write most
         return Fraction(int(text))
     try:
         if "/" in text:
-            return _ordinary(Fraction(text), parameter)
+            return _check_size(Fraction(text), parameter)
         number = Decimal(text)
         if not number.is_finite() or abs(number.adjusted()) > 400:
             raise BadRequest(parameter, text[:40], "must be a finite number of ordinary size")
-        return _ordinary(Fraction(number), parameter)
+        return _check_size(Fraction(number), parameter)
     except (InvalidOperation, ValueError, ZeroDivisionError):
         raise BadRequest(parameter, text[:40], "must be a number") from None
 
@@ -65,12 +65,12 @@ class Precision:
     @classmethod
     def ceil(cls, value: Fraction) -> Precision:
         """Rounds up: for charges, never below the true loss."""
-        return cls(ceil(_rational(value) * UNITS_PER_PRECISION))
+        return cls(ceil(_require_rational(value) * UNITS_PER_PRECISION))
 
     @classmethod
     def floor(cls, value: Fraction) -> Precision:
         """Rounds down: for budgets and targets, never above what was granted."""
-        return cls(floor(_rational(value) * UNITS_PER_PRECISION))
+        return cls(floor(_require_rational(value) * UNITS_PER_PRECISION))
 
     @property
     def exact(self) -> Fraction:
@@ -93,39 +93,39 @@ class Precision:
         return f"{float(self):.6g}"
 
 
-NOTHING = Precision(0)
+ZERO_PRECISION = Precision(0)
 
 LADDER_BITS = 32
-LEAST_PRECISION = Precision(10**9)
+MIN_PRECISION = Precision(10**9)
 """1e-9: a count with noise of 31,623. Below it, noise might not fit 64 bits (see privacy.noise)."""
-MOST_PRECISION = Precision(2**96 - 2**64)
+MAX_PRECISION = Precision(2**96 - 2**64)
 """The largest ladder step below the contract's MAX_BUDGET of 2^96 - 1: no account can ever pay for more."""
 
 
-def on_ladder(precision: Precision) -> Precision:
+def floor_to_ladder(precision: Precision) -> Precision:
     """Returns the largest ladder step not above `precision`. Ladder steps are integers of at most 32 significant bits.
 
     Two different steps differ by at least 2^-32 of themselves. So the noise of a bridge or of a
     refinement is within a factor of about 2^16 of the noise that was asked for.
 
-    >>> on_ladder(Precision(2**40 + 1)) == Precision(2**40)
+    >>> floor_to_ladder(Precision(2**40 + 1)) == Precision(2**40)
     True
     """
     spare = max(0, precision.units.bit_length() - LADDER_BITS)
     return Precision(precision.units >> spare << spare)
 
 
-def up_ladder(precision: Precision) -> Precision:
+def ceil_to_ladder(precision: Precision) -> Precision:
     """Returns the smallest ladder step not below `precision`.
 
-    >>> up_ladder(Precision(2**40 + 1)) == Precision(2**40 + 2**9)
+    >>> ceil_to_ladder(Precision(2**40 + 1)) == Precision(2**40 + 2**9)
     True
     """
-    below = on_ladder(precision)
+    below = floor_to_ladder(precision)
     if below == precision:
         return below
     spare = precision.units.bit_length() - LADDER_BITS
-    return on_ladder(Precision(below.units + (1 << spare)))
+    return floor_to_ladder(Precision(below.units + (1 << spare)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,17 +143,17 @@ class GridValue:
     @classmethod
     def nearest(cls, value: Fraction, shift: int) -> GridValue:
         """Rounds `value` to the grid of spacing 2^-shift; halves go to the even neighbour."""
-        return cls(round(_rational(value) * (1 << shift)), shift)
+        return cls(round(_require_rational(value) * (1 << shift)), shift)
 
 
-def _ordinary(value: Fraction, parameter: str) -> Fraction:
+def _check_size(value: Fraction, parameter: str) -> Fraction:
     """Returns the value; refuses numbers of thousands of digits, which attack the arithmetic and cannot be printed."""
     if max(value.numerator.bit_length(), value.denominator.bit_length()) > MAX_BITS:
         raise BadRequest(parameter, "a number of thousands of bits", "must be a finite number of ordinary size")
     return value
 
 
-def _rational(value: Fraction) -> Fraction:
+def _require_rational(value: Fraction) -> Fraction:
     if not isinstance(value, (int, Fraction)):
         raise TypeError(f"an exact rational is needed here, not {value!r}")
     return Fraction(value)

@@ -6,9 +6,9 @@ import csv
 from pathlib import Path
 
 from noisebank.account.account import Account
-from noisebank.core.entropy import workload
+from noisebank.core.entropy import workload_rng
 
-STAYS = 4_000
+STAY_COUNT = 4_000
 WARDS = ("cardiology", "maternity", "oncology", "paediatrics", "surgery")
 
 POLICY = """\
@@ -49,7 +49,7 @@ readmitted = "SELECT AVG(readmitted) FROM clinic"
 days = "SELECT AVG(days) FROM clinic"
 """
 
-ASKED = (
+CLINIC_REQUESTS = (
     ("maria", "smokers", "0.1"), ("maria", "days", "0.15"), ("noor", "smokers", "0.1"), ("noor", "smokers", "0.2"),
     ("maria", "SELECT COUNT(*) FROM clinic WHERE ward = 'oncology'", "0.15"),
     ("noor", "SELECT COUNT(*) FROM clinic WHERE ward = 'oncology' AND age >= 60", "0.15"),
@@ -64,11 +64,11 @@ ASKED = (
 
 def write_clinic(folder: Path, seed: int = 0) -> Path:
     """Write clinic.csv and its policy into `folder`; return the policy's path."""
-    random = workload(seed)
+    random = workload_rng(seed)
     with (folder / "clinic.csv").open("w", newline="") as file:
         rows = csv.writer(file, lineterminator="\n")
         rows.writerow(["ward", "age", "days", "smoker", "readmitted"])
-        for _ in range(STAYS):
+        for _ in range(STAY_COUNT):
             ward = random.choices(WARDS, (24, 18, 17, 15, 26))[0]
             middle = {"maternity": 31, "paediatrics": 8}.get(ward, 62)
             age = min(99, max(0, int(random.gauss(middle, 6 if middle < 40 else 15))))
@@ -82,5 +82,5 @@ def write_clinic(folder: Path, seed: int = 0) -> Path:
 
 def ask_clinic(account: Account) -> None:
     """Ask the requests of two analysts."""
-    for number, (analyst, sql, epsilon) in enumerate(ASKED):
+    for number, (analyst, sql, epsilon) in enumerate(CLINIC_REQUESTS):
         account.ask(sql, epsilon=epsilon, delta="1e-6", analyst=analyst, key=f"demo {number}")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-from noisebank.core.entropy import workload
+from noisebank.core.entropy import workload_rng
 
-PEOPLE = 5_000
+PERSON_COUNT = 5_000
 RACES = ("white", "black", "asian", "native", "other")
 STATUSES = ("citizen", "naturalized", "not a citizen")
 
@@ -53,12 +53,12 @@ over_60 = "SELECT AVG(age > 60) FROM survey"
 
 def write_survey(folder: Path, seed: int = 0) -> Path:
     """Write survey.csv and its policy into `folder`; return the policy's path."""
-    random = workload(seed)
+    random = workload_rng(seed)
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "survey.csv").open("w", newline="") as file:
         rows = csv.writer(file, lineterminator="\n")
         rows.writerow(["personal_income", "family_income", "age", "race", "citizenship"])
-        for person in range(PEOPLE):
+        for person in range(PERSON_COUNT):
             income = int(random.lognormvariate(10.3, 0.9)) if random.random() < 0.85 else 0
             others = int(random.lognormvariate(10.1, 1.0)) if random.random() < 0.6 else 0
             income, others = min(income, 700_000), min(others, 679_500)

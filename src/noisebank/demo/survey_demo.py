@@ -13,17 +13,17 @@ from typing import Any
 
 from noisebank.account.account import Account
 from noisebank.account.answers import Answer
-from noisebank.account.statement import openings
+from noisebank.account.statement import make_openings
 from noisebank.bank.bank import Bank, create_bank
-from noisebank.core.entropy import workload
+from noisebank.core.entropy import workload_rng
 from noisebank.core.records import Case
-from noisebank.core.units import NOTHING, Precision
+from noisebank.core.units import ZERO_PRECISION, Precision
 from noisebank.demo.survey import write_survey
 from noisebank.privacy.calibration import account_epsilon, classical_epsilon
 from noisebank.verifier.verification import Report, verify
 
-REQUESTS = 150
-SEED = 5
+REQUEST_COUNT = 150
+DEMO_SEED = 5
 """A typical one of the seeds 0 to 6, which gave 15 to 28 data accesses and savings of .69 to .72."""
 Progress = Callable[[int, int], None]
 
@@ -50,27 +50,27 @@ class Demonstration:
     seconds: float
 
     @property
-    def cases(self) -> dict[str, int]:
+    def case_counts(self) -> dict[str, int]:
         """Number of requests by case."""
         counts = Counter(answer.case for answer in self.answers)
         return {case.name: counts[case] for case in Case}
 
     @property
-    def saving(self) -> float:
+    def epsilon_saving(self) -> float:
         """Share of epsilon saved, by the paper's formula."""
         return 1.0 - self.bank_curve[-1] / self.naive_curve[-1]
 
-    def plain(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the result as the JSON object of --json."""
         return {
-            "queries": REQUESTS,
+            "queries": REQUEST_COUNT,
             "answered": len(self.answers),
             "epsilon_paper": round(self.bank_curve[-1], 6),
             "epsilon_naive_paper": round(self.naive_curve[-1], 6),
-            "saving": round(self.saving, 4),
+            "saving": round(self.epsilon_saving, 4),
             "epsilon_exact": round(self.epsilon_exact, 6),
             "epsilon_naive_exact": round(self.epsilon_naive_exact, 6),
-            "cases": self.cases,
+            "cases": self.case_counts,
             "data_accesses": self.data_accesses,
             "remaining_epsilon": round(self.budget_epsilon - self.epsilon_exact, 6),
             "remaining_precision": float(self.left),
@@ -83,27 +83,29 @@ class Demonstration:
         }
 
 
-def free_folder(wanted: Path) -> Path:
+def find_free_folder(folder: Path) -> Path:
     """Return `folder`, or the first numbered neighbour that does not exist yet: nothing is overwritten."""
-    candidate, number = wanted, 2
+    candidate, number = folder, 2
     while candidate.exists():
-        candidate, number = wanted.with_name(f"{wanted.name}-{number}"), number + 1
+        candidate, number = folder.with_name(f"{folder.name}-{number}"), number + 1
     return candidate
 
 
-def demonstrate(folder: Path, seed: int = SEED, progress: Progress = lambda done, total: None) -> Demonstration:
+def run_demonstration(
+    folder: Path, seed: int = DEMO_SEED, progress: Progress = lambda done, total: None
+) -> Demonstration:
     """Create table, bank and account in `folder`, ask all requests, verify the journal, draw the chart."""
     started = time.perf_counter()
     policy = write_survey(folder, seed)
     create_bank(folder / "bank")
     with Bank(folder / "bank") as bank:
         account = bank.open_account(policy)
-        answers, naive_curve, bank_curve, naive = _ask(account, seed, progress)
-        truths = {answer.sql: _truth(account, answer.sql) for answer in answers}
+        answers, naive_curve, bank_curve, naive = _ask_requests(account, seed, progress)
+        truths = {answer.sql: _compute_truth(account, answer.sql) for answer in answers}
         errors = [(answer.value - truths[answer.sql]) / answer.stddev for answer in answers]
         relative = [abs(answer.value - truths[answer.sql]) / abs(truths[answer.sql]) for answer in answers]
         (folder / "journal.jsonl").write_text("\n".join(bank.export()) + "\n")
-        report = verify(folder / "journal.jsonl", head=bank.head().digest.hex(), openings=[openings(account)])
+        report = verify(folder / "journal.jsonl", head=bank.head().digest.hex(), openings=[make_openings(account)])
         state, delta = account.state, account.policy.delta
         demo = Demonstration(
             folder=folder,
@@ -114,7 +116,7 @@ def demonstrate(folder: Path, seed: int = SEED, progress: Progress = lambda done
             epsilon_naive_exact=float(account_epsilon(naive, delta)),
             budget_epsilon=float(account.policy.epsilon),
             spent=state.spent,
-            left=state.left,
+            left=state.remaining_budget,
             data_accesses=state.measurements,
             rms_error=sqrt(sum(error * error for error in errors) / len(errors)),
             relative_error=sum(relative) / len(relative),
@@ -125,17 +127,17 @@ def demonstrate(folder: Path, seed: int = SEED, progress: Progress = lambda done
     return demo
 
 
-def _ask(
+def _ask_requests(
     account: Account, seed: int, progress: Progress
 ) -> tuple[tuple[Answer, ...], tuple[float, ...], tuple[float, ...], Precision]:
     """Ask the requests; return answers, naive curve, bank curve and the naive cost.
 
     The paper's set-up: queries uniform, epsilon ~ U[.1, 1.1], delta ~ U[1e-5, 1e-4], classical calibration.
     """
-    random = workload(seed + 1)
+    random = workload_rng(seed + 1)
     names, delta = list(account.policy.queries), account.policy.delta
-    answers, naive_curve, bank_curve, naive = [], [], [], NOTHING
-    for number in range(REQUESTS):
+    answers, naive_curve, bank_curve, naive = [], [], [], ZERO_PRECISION
+    for number in range(REQUEST_COUNT):
         answer = account.ask(
             random.choice(names),
             epsilon=round(random.uniform(0.1, 1.1), 6),
@@ -147,41 +149,43 @@ def _ask(
         naive += answer.wanted
         naive_curve.append(classical_epsilon(naive, delta))
         bank_curve.append(classical_epsilon(account.state.spent, delta))
-        progress(number + 1, REQUESTS)
+        progress(number + 1, REQUEST_COUNT)
     return tuple(answers), tuple(naive_curve), tuple(bank_curve), naive
 
 
-def _truth(account: Account, sql: str) -> float:
+def _compute_truth(account: Account, sql: str) -> float:
     """Return the true value. Only a demonstration on synthetic people may look at it."""
     question = account.parse(sql)
     return float(Fraction(account.engine.statistic(question.query)) * question.unit)
 
 
-def draw_chart(shown: Demonstration) -> None:
+def draw_chart(demo: Demonstration) -> None:
     """Draw epsilon spent against number of requests, with and without reuse, as PNG and SVG."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 4.8), layout="constrained")
     axes = figure.subplots()
-    requests = range(1, REQUESTS + 1)
-    axes.plot(requests, shown.naive_curve, color="#D55E00", linewidth=2)
-    axes.plot(requests, shown.bank_curve, color="#0072B2", linewidth=2)
-    axes.axhline(shown.budget_epsilon, color="#444444", linestyle="--", linewidth=1)
-    axes.text(2, shown.budget_epsilon + 0.12, f"budget: epsilon {shown.budget_epsilon:g}", color="#444444")
-    end = REQUESTS
+    requests = range(1, REQUEST_COUNT + 1)
+    axes.plot(requests, demo.naive_curve, color="#D55E00", linewidth=2)
+    axes.plot(requests, demo.bank_curve, color="#0072B2", linewidth=2)
+    axes.axhline(demo.budget_epsilon, color="#444444", linestyle="--", linewidth=1)
+    axes.text(2, demo.budget_epsilon + 0.12, f"budget: epsilon {demo.budget_epsilon:g}", color="#444444")
+    end = REQUEST_COUNT
     axes.text(
         end,
-        shown.naive_curve[-1] - 2.2,
-        f"every answer paid anew: {shown.naive_curve[-1]:.2f}",
+        demo.naive_curve[-1] - 2.2,
+        f"every answer paid anew: {demo.naive_curve[-1]:.2f}",
         color="#D55E00",
         ha="right",
     )
-    axes.text(end, shown.bank_curve[-1] + 0.25, f"noisebank: {shown.bank_curve[-1]:.2f}", color="#0072B2", ha="right")
-    axes.set_title(f"Reusing answers saves {shown.saving:.0%} of epsilon over {REQUESTS} requests", loc="left")
+    axes.text(end, demo.bank_curve[-1] + 0.25, f"noisebank: {demo.bank_curve[-1]:.2f}", color="#0072B2", ha="right")
+    axes.set_title(
+        f"Reusing answers saves {demo.epsilon_saving:.0%} of epsilon over {REQUEST_COUNT} requests", loc="left"
+    )
     axes.set_xlabel("requests answered (5 queries, noise levels at random)")
     axes.set_ylabel("epsilon spent at delta = 1e-4")
-    axes.set_xlim(0, REQUESTS + 1)
-    axes.set_ylim(0, max(shown.budget_epsilon, shown.naive_curve[-1]) * 1.12)
+    axes.set_xlim(0, REQUEST_COUNT + 1)
+    axes.set_ylim(0, max(demo.budget_epsilon, demo.naive_curve[-1]) * 1.12)
     axes.spines[["top", "right"]].set_visible(False)
     for kind in ("png", "svg"):
-        figure.savefig(shown.folder / f"spending.{kind}", dpi=150)
+        figure.savefig(demo.folder / f"spending.{kind}", dpi=150)

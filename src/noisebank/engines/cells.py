@@ -17,19 +17,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noisebank.core.errors import Tampered
-from noisebank.engines.dialect import Dialect, Stored
-from noisebank.engines.fields import Field, askable, fields_of
-from noisebank.engines.statement import counted_rows, plain
+from noisebank.engines.dialect import Dialect, StorageType
+from noisebank.engines.fields import Field, is_queryable, make_fields
+from noisebank.engines.statement import counted_rows, unweighted_total
 from noisebank.policy.model import Kind, Policy
 from noisebank.queries.cells import Cube, Mask
-from noisebank.queries.groups import parts_of
-from noisebank.queries.query import Function, Part, Query
-from noisebank.queries.sensitivity import saturation
+from noisebank.queries.groups import column_groups
+from noisebank.queries.query import Function, Query, QueryPart
+from noisebank.queries.sensitivity import saturation_limit
 
-LIMB = 32
-COUNT = (Function.COUNT, "")
+LIMB_BITS = 32
+COUNT_KEY = (Function.COUNT, "")
 Limbs = NDArray[np.int64]
-Total = tuple[Function, str]
+StatisticKey = tuple[Function, str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,34 +37,34 @@ class Tabulation:
     """Totals by function and column. The first axis holds the limbs, lowest first; only the last one has a sign."""
 
     cube: Cube
-    totals: Mapping[Total, Limbs]
+    totals: Mapping[StatisticKey, Limbs]
 
     def statistics(self, query: Query, policy: Policy) -> tuple[int, ...]:
         """Returns the statistics per group (one without GROUP BY), as an engine would; or raises `NotCellAligned`."""
         axes = [self.cube.columns.index(name) for name in query.by]
-        sizes = [len(parts_of(policy.columns[name])) for name in query.by]
+        sizes = [len(column_groups(policy.columns[name])) for name in query.by]
         sums: NDArray[np.object_] = np.zeros(sizes or 1, dtype=object)
         for part in query.parts:
             totals = self.totals[part.function, part.column or ""]
             for weight, predicate in part.weights:
-                sums = sums + weight * self._added(totals, self.cube.mask(predicate), axes, sizes)
-        limit = saturation(query, policy)
+                sums = sums + weight * self._sum_cells(totals, self.cube.cell_mask(predicate), axes, sizes)
+        limit = saturation_limit(query, policy)
         return tuple(max(-limit, min(limit, int(total))) for total in sums.ravel())
 
-    def _added(self, totals: Limbs, mask: Mask, axes: Sequence[int], sizes: Sequence[int]) -> NDArray[np.object_]:
+    def _sum_cells(self, totals: Limbs, mask: Mask, axes: Sequence[int], sizes: Sequence[int]) -> NDArray[np.object_]:
         """Adds up the cells of a mask by group; returns an array of Python integers."""
         others = tuple(1 + axis for axis in range(len(self.cube.columns)) if axis not in axes)
         limbs = totals.sum(axis=others, where=mask)  # at most 2**20 limbs below 2**32: no overflow
         if axes:  # the remaining axes are in the cube's order; groups come in the order of GROUP BY
             order = [1 + sorted(axes).index(axis) for axis in axes]
             limbs = limbs.transpose(0, *order)[(slice(None), *(slice(size) for size in sizes))]
-        return _joined(limbs)
+        return _join_limbs(limbs)
 
-    def cells(self, function: Function, column: str) -> NDArray[np.object_]:
+    def cell_totals(self, function: Function, column: str) -> NDArray[np.object_]:
         """Returns the total of each cell as an integer of any size."""
-        return _joined(self.totals[function, column])
+        return _join_limbs(self.totals[function, column])
 
-    def packed(self) -> bytes:
+    def to_bytes(self) -> bytes:
         """Returns the totals as bytes, for the vault."""
         file = io.BytesIO()
         arrays: dict[str, Any] = {f"{function.value} {c}": limbs for (function, c), limbs in self.totals.items()}
@@ -72,11 +72,11 @@ class Tabulation:
         return file.getvalue()
 
     @classmethod
-    def unpacked(cls, cube: Cube, packed: bytes) -> Tabulation:
+    def from_bytes(cls, cube: Cube, data: bytes) -> Tabulation:
         """Reads the bytes of `to_bytes`; raises `Tampered` if they do not fit the cube."""
         totals = {}
         try:
-            with np.load(io.BytesIO(packed), allow_pickle=False) as file:
+            with np.load(io.BytesIO(data), allow_pickle=False) as file:
                 for name in file.files:
                     function, _, column = name.partition(" ")
                     totals[Function(function), column] = file[name]
@@ -87,33 +87,36 @@ class Tabulation:
         return cls(cube, totals)
 
 
-def totals_of(policy: Policy) -> list[Total]:
+def statistic_keys(policy: Policy) -> list[StatisticKey]:
     """Returns what is tabulated: rows, and each bounded column's steps and their squares."""
-    numbers = sorted(name for name, column in policy.columns.items() if column.numeric and column.low is not None)
-    return [COUNT, *((function, name) for name in numbers for function in (Function.SUM, Function.SQUARES))]
+    numbers = sorted(name for name, column in policy.columns.items() if column.is_numeric and column.low is not None)
+    return [COUNT_KEY, *((function, name) for name in numbers for function in (Function.SUM, Function.SQUARES))]
 
 
 def cells_statement(
-    cube: Cube, policy: Policy, table: str, row_key: str, dialect: Dialect, stored: Mapping[str, Stored]
+    cube: Cube, policy: Policy, table: str, row_key: str, dialect: Dialect, storage_types: Mapping[str, StorageType]
 ) -> str:
     """Returns SQL for one row per non-empty cell: what identifies the cell, then its totals."""
-    names = frozenset(name for name, column in policy.columns.items() if askable(column))
-    fields = fields_of(policy, names, dialect, stored)
-    keys = [expression for name in cube.columns for expression in _told(fields[name])]
-    totals = [plain(Part(function, name or None, ()), fields, dialect) for function, name in totals_of(policy)]
+    names = frozenset(name for name, column in policy.columns.items() if is_queryable(column))
+    fields = make_fields(policy, names, dialect, storage_types)
+    keys = [expression for name in cube.columns for expression in _piece_columns(fields[name])]
+    totals = [
+        unweighted_total(QueryPart(function, name or None, ()), fields, dialect)
+        for function, name in statistic_keys(policy)
+    ]
     positions = ", ".join(str(number) for number in range(1, len(keys) + 1))
-    rows = counted_rows(policy, table, row_key, fields, dialect, stored)
+    rows = counted_rows(policy, table, row_key, fields, dialect, storage_types)
     return f"SELECT {', '.join([*keys, *totals])} FROM {rows} GROUP BY {positions}"
 
 
-def tabulated(cube: Cube, policy: Policy, rows: Iterable[Sequence[Any]]) -> Tabulation:
+def make_tabulation(cube: Cube, policy: Policy, rows: Iterable[Sequence[Any]]) -> Tabulation:
     """Returns the rows of `cells_statement` as a tabulation; cells without rows are 0."""
     columns = [policy.columns[name] for name in cube.columns]
     key_numbers = [
         {key: number for number, key in enumerate(column.keys)} if column.kind is Kind.TEXT else None
         for column in columns
     ]
-    names, cells, numbers = totals_of(policy), [], []
+    names, cells, numbers = statistic_keys(policy), [], []
     for row in rows:
         cell, rest = 0, list(row)
         for size, keys, column in zip(cube.shape, key_numbers, columns, strict=True):
@@ -126,31 +129,33 @@ def tabulated(cube: Cube, policy: Policy, rows: Iterable[Sequence[Any]]) -> Tabu
         cells.append(cell)  # each cell once: the statement groups by what identifies a cell
         numbers.append([int(total) for total in rest])
     totals = np.array(numbers, dtype=object).reshape(len(numbers), len(names))
-    return Tabulation(cube, {name: _limbs(cube, cells, totals[:, number]) for number, name in enumerate(names)})
+    return Tabulation(cube, {name: _split_limbs(cube, cells, totals[:, number]) for number, name in enumerate(names)})
 
 
-def _told(field: Field) -> list[str]:
+def _piece_columns(field: Field) -> list[str]:
     """Returns the SQL expressions that identify the piece of a column."""
     if field.column.kind is Kind.TEXT:
         missing = f"CASE WHEN {field.name} IS NULL THEN 1 ELSE 0 END"
-        return [field.key(), missing] if field.column.nullable else [field.key()]
-    groups = len(parts_of(field.column))
-    return [f"CASE WHEN {field.missing} THEN {groups if field.column.nullable else 0} ELSE {field.grouped()} END"]
+        return [field.key_sql(), missing] if field.column.nullable else [field.key_sql()]
+    groups = len(column_groups(field.column))
+    return [
+        f"CASE WHEN {field.missing_test} THEN {groups if field.column.nullable else 0} ELSE {field.group_sql()} END"
+    ]
 
 
-def _joined(limbs: Limbs) -> NDArray[np.object_]:
+def _join_limbs(limbs: Limbs) -> NDArray[np.object_]:
     totals: NDArray[np.object_] = np.zeros(limbs.shape[1:], dtype=object)
     for number, limb in enumerate(limbs):
-        totals = totals + limb.astype(object) * 2 ** (LIMB * number)
+        totals = totals + limb.astype(object) * 2 ** (LIMB_BITS * number)
     return totals
 
 
-def _limbs(cube: Cube, cells: list[int], totals: NDArray[np.object_]) -> Limbs:
+def _split_limbs(cube: Cube, cells: list[int], totals: NDArray[np.object_]) -> Limbs:
     largest = max((abs(total) for total in totals), default=0)
-    count = max(1, -(-(int(largest).bit_length() + 1) // LIMB))
-    limbs = np.zeros((count, cube.cells), dtype=np.int64)
+    count = max(1, -(-(int(largest).bit_length() + 1) // LIMB_BITS))
+    limbs = np.zeros((count, cube.cell_count), dtype=np.int64)
     for number in range(count):
         last = number == count - 1
-        limbs[number, cells] = totals if last else totals & (2**LIMB - 1)
-        totals = totals >> LIMB  # rounds down: what is left may be negative, limbs are not
+        limbs[number, cells] = totals if last else totals & (2**LIMB_BITS - 1)
+        totals = totals >> LIMB_BITS  # rounds down: what is left may be negative, limbs are not
     return limbs.reshape((count, *cube.shape))

@@ -12,33 +12,33 @@ from pathlib import Path
 
 from noisebank.core.errors import BadTable
 
-MARK = b"\xef\xbb\xbf"
-CHUNK = 4 << 20
-LONGEST = 2_000_000
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+CHUNK_BYTES = 4 << 20
+MAX_ROW_BYTES = 2_000_000
 """As in DuckDB."""
 QUOTED = rb'"[^"]*+(?:""[^"]*+)*+"'
 FIELD = rb'(?:%s|[^",\r\n]*+)' % QUOTED
 ROW = rb"%s(?:,%s)*+" % (FIELD, FIELD)
-ENDS = (b"\r\n", b"\n")
+LINE_ENDS = (b"\r\n", b"\n")
 ONE_ROW = re.compile(ROW)
 ALL_QUOTED = re.compile(QUOTED)
-FULL_ROWS = {end: re.compile(rb"(?:%s%s)*+" % (ROW, end)) for end in ENDS}
-BLANK = {end: re.compile(rb"(?m)^" + end) for end in ENDS}
+FULL_ROWS = {end: re.compile(rb"(?:%s%s)*+" % (ROW, end)) for end in LINE_ENDS}
+BLANK_LINES = {end: re.compile(rb"(?m)^" + end) for end in LINE_ENDS}
 
 
 def line_end(path: Path) -> bytes:
     """Returns the line end of a CSV file's first line: CR LF or LF; LF for a file without one."""
     try:
         with path.open("rb") as file:
-            head = file.read(LONGEST).removeprefix(MARK)
+            head = file.read(MAX_ROW_BYTES).removeprefix(BYTE_ORDER_MARK)
     except OSError as error:
         raise BadTable(f"{path} cannot be read: {error.strerror}") from None
     first = ONE_ROW.match(head)
     after = first.end() if first else 0
-    return ENDS[0] if head[after : after + 2] == ENDS[0] else ENDS[1]
+    return LINE_ENDS[0] if head[after : after + 2] == LINE_ENDS[0] else LINE_ENDS[1]
 
 
-def csv_rows(path: Path, header: bool, blank_rows: bool) -> int:
+def count_csv_rows(path: Path, header: bool, blank_rows: bool) -> int:
     """Returns how many rows a file has after its header. `blank_rows`: whether an empty line is a row.
 
     Raises `BadTable`, with the line's number and no value, if the file does not follow the grammar.
@@ -47,22 +47,22 @@ def csv_rows(path: Path, header: bool, blank_rows: bool) -> int:
     rows, lines, rest = 0, 0, b""
     try:
         with path.open("rb") as file:
-            if file.read(len(MARK)) != MARK:
+            if file.read(len(BYTE_ORDER_MARK)) != BYTE_ORDER_MARK:
                 file.seek(0)
-            while chunk := file.read(CHUNK):
+            while chunk := file.read(CHUNK_BYTES):
                 data = rest + chunk
-                rows_here, size = _full_rows(data, end, blank_rows)
+                rows_here, size = _count_full_rows(data, end, blank_rows)
                 rows, lines, rest = rows + rows_here, lines + data.count(b"\n", 0, size), data[size:]
-                if len(rest) > LONGEST:
-                    raise _refused(path, rest, lines, end)
+                if len(rest) > MAX_ROW_BYTES:
+                    raise _row_error(path, rest, lines, end)
     except OSError as error:
         raise BadTable(f"{path} cannot be read: {error.strerror}") from None
     if rest and not ONE_ROW.fullmatch(rest):
-        raise _refused(path, rest, lines, end)
+        raise _row_error(path, rest, lines, end)
     return max(0, rows + bool(rest) - header)
 
 
-def _full_rows(data: bytes, end: bytes, blank_rows: bool) -> tuple[int, int]:
+def _count_full_rows(data: bytes, end: bytes, blank_rows: bool) -> tuple[int, int]:
     """Returns how many whole rows these bytes begin with, and their length in bytes."""
     match = FULL_ROWS[end].match(data)
     size = match.end() if match else 0
@@ -70,17 +70,17 @@ def _full_rows(data: bytes, end: bytes, blank_rows: bool) -> tuple[int, int]:
     if b'"' in outside:
         outside = ALL_QUOTED.sub(b"-", outside)
     rows = outside.count(b"\n")
-    return (rows if blank_rows else rows - len(BLANK[end].findall(outside))), size
+    return (rows if blank_rows else rows - len(BLANK_LINES[end].findall(outside))), size
 
 
-def _refused(path: Path, rest: bytes, lines: int, end: bytes) -> BadTable:
+def _row_error(path: Path, rest: bytes, lines: int, end: bytes) -> BadTable:
     """Returns the error that says why these bytes do not begin with a row."""
     match = ONE_ROW.match(rest)
     stop = match.end() if match else 0
     line = lines + rest.count(b"\n", 0, stop) + 1
-    ends = "CR LF" if end == ENDS[0] else "LF"
-    if stop >= LONGEST or stop == len(rest):
-        what = f"a row of more than {LONGEST:,} bytes"
+    ends = "CR LF" if end == LINE_ENDS[0] else "LF"
+    if stop >= MAX_ROW_BYTES or stop == len(rest):
+        what = f"a row of more than {MAX_ROW_BYTES:,} bytes"
     elif rest[stop] == ord('"') and rest[stop - 1 : stop] in (b"", b",") and ALL_QUOTED.match(rest, stop) is None:
         what = "a quote that is never closed"
     elif rest[stop] in b"\r\n":

@@ -11,20 +11,20 @@ from numpy.typing import NDArray
 from noisebank.engines.cells import Tabulation
 from noisebank.engines.engine import Engine, Inspection
 from noisebank.policy.model import Policy
-from noisebank.queries.cells import Cube, CutsCells, cubes_of
+from noisebank.queries.cells import Cube, NotCellAligned, policy_cubes
 from noisebank.queries.query import Function, Query
 
-Loaded = Callable[[int], bytes]
+LoadCube = Callable[[int], bytes]
 
 
 class CubedEngine:
     """An `Engine` whose cubes were tabulated at opening. Nothing is loaded before the first measurement."""
 
-    def __init__(self, policy: Policy, engine: Engine, load: Loaded) -> None:
+    def __init__(self, policy: Policy, engine: Engine, load: LoadCube) -> None:
         self._policy, self._engine, self._load = policy, engine, load
-        self._cubes = cubes_of(policy)
-        self._known: dict[int, Tabulation] = {}
-        self._access = threading.Lock()
+        self._cubes = policy_cubes(policy)
+        self._tabulations: dict[int, Tabulation] = {}
+        self._lock = threading.Lock()
 
     def identity(self) -> str:
         """See `Engine`."""
@@ -52,23 +52,23 @@ class CubedEngine:
         """See `Engine`."""
         return self._engine.tabulate(cube)
 
-    def cells(self, number: int, function: Function, column: str) -> NDArray[np.object_]:
+    def cell_totals(self, cube_index: int, function: Function, column: str) -> NDArray[np.object_]:
         """Returns the exact total of each cell of one of `policy_cubes`."""
-        return self._tabulation(number).cells(function, column)
+        return self._load_tabulation(cube_index).cell_totals(function, column)
 
     def _from_cubes(self, query: Query) -> tuple[int, ...] | None:
         """Returns the statistics from the smallest cube that can answer the query; None if no cube can."""
-        needed = set(query.by).union(*(p.columns() for part in query.parts for _, p in part.weights))
+        needed = set(query.by).union(*(p.column_names() for part in query.parts for _, p in part.weights))
         for number, cube in enumerate(self._cubes):
             if needed <= set(cube.columns):
                 try:
-                    return self._tabulation(number).statistics(query, self._policy)
-                except CutsCells:
+                    return self._load_tabulation(number).statistics(query, self._policy)
+                except NotCellAligned:
                     continue
         return None
 
-    def _tabulation(self, number: int) -> Tabulation:
-        with self._access:
-            if number not in self._known:
-                self._known[number] = Tabulation.unpacked(self._cubes[number], self._load(number))
-            return self._known[number]
+    def _load_tabulation(self, cube_index: int) -> Tabulation:
+        with self._lock:
+            if cube_index not in self._tabulations:
+                self._tabulations[cube_index] = Tabulation.from_bytes(self._cubes[cube_index], self._load(cube_index))
+            return self._tabulations[cube_index]

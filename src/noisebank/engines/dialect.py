@@ -13,11 +13,11 @@ from enum import Enum
 
 TRUE_WORDS = ("true", "t", "yes", "y", "1")
 FALSE_WORDS = ("false", "f", "no", "n", "0")
-LANES = 2
+DIGEST_LANES = 2
 """A row's keyed digest is added up in this many lanes of 60 bits."""
 
 
-class Stored(Enum):
+class StorageType(Enum):
     """How an engine stores a column, as far as casts need to know."""
 
     INTEGER = "integer"
@@ -34,7 +34,7 @@ class Dialect(ABC):
     """One engine's SQL. NaN compares as larger than every number in all of them."""
 
     name: str
-    fence = ""
+    optimizer_fence = ""
     """SQL that keeps an engine from computing a costly expression again wherever it is used."""
 
     underflow_fails = False
@@ -44,79 +44,79 @@ class Dialect(ABC):
     """Whether filtered aggregates cost less than one CASE per row; sums of 64 bits must not overflow then."""
 
     @abstractmethod
-    def quoted(self, name: str) -> str:
+    def quote_name(self, name: str) -> str:
         """Returns an identifier in quotes."""
 
     @abstractmethod
-    def literal(self, text: str) -> str:
+    def quote_text(self, text: str) -> str:
         """Returns a text literal."""
 
     @abstractmethod
-    def double(self, value: float) -> str:
+    def double_literal(self, value: float) -> str:
         """Returns a literal of a 64-bit float, infinities included."""
 
     @abstractmethod
-    def number(self, expression: str, stored: Stored) -> str:
+    def cast_number(self, expression: str, stored: StorageType) -> str:
         """Returns SQL for a stored value as a double; NULL or NaN where it is no number. Never fails."""
 
     @abstractmethod
-    def truth(self, expression: str, stored: Stored) -> str:
+    def cast_boolean(self, expression: str, stored: StorageType) -> str:
         """Returns SQL for a stored value as TRUE or FALSE; NULL where it is neither. Never fails."""
 
     @abstractmethod
-    def text(self, expression: str, stored: Stored) -> str:
+    def cast_text(self, expression: str, stored: StorageType) -> str:
         """Returns SQL for a stored value as a text that compares byte by byte."""
 
     @abstractmethod
-    def rounded(self, double: str) -> str:
+    def round_double(self, double: str) -> str:
         """Returns SQL for the 64-bit integer nearest to a double below 2^32 in size; halves go away from zero."""
 
     @abstractmethod
-    def wide(self, integer: str) -> str:
+    def cast_wide(self, integer: str) -> str:
         """Returns SQL for an integer as a type with at least 126 bits."""
 
     @abstractmethod
-    def long(self, integer: str) -> str:
+    def cast_long(self, integer: str) -> str:
         """Returns SQL for an integer as a type of exactly 64 bits."""
 
-    def summand(self, long: str) -> str:
+    def cast_summand(self, long: str) -> str:
         """Returns SQL for an integer of at most 64 bits as a type whose sum does not overflow."""
         return long
 
-    def holds(self, text: str) -> bool:
+    def can_hold(self, text: str) -> bool:
         """Whether a text of the engine can be equal to this one at all."""
         return True
 
     @abstractmethod
-    def spelled(self, integer: str) -> str:
+    def format_integer(self, integer: str) -> str:
         """Returns SQL for an integer as a text."""
 
     @abstractmethod
-    def md5(self, text: str) -> str:
+    def md5_hex(self, text: str) -> str:
         """Returns SQL for the MD5 of a text's UTF-8 bytes, in lower-case hexadecimal digits."""
 
     @abstractmethod
-    def sha256(self, text: str) -> str:
+    def sha256_hex(self, text: str) -> str:
         """Returns SQL for the SHA-256 of a text's UTF-8 bytes, in lower-case hexadecimal digits."""
 
     @abstractmethod
-    def lane(self, digest: str, place: int) -> str:
+    def digest_lane(self, digest: str, number: int) -> str:
         """Returns SQL for 15 hexadecimal digits of a digest, from digit 15 * number on, as a wide integer."""
 
-    def raw(self, name: str) -> str:
+    def column_sql(self, name: str) -> str:
         """Returns a column of the table, which every statement calls `t`: never one of the statement's own names."""
-        return f"t.{self.quoted(name)}"
+        return f"t.{self.quote_name(name)}"
 
-    def words(self, text: str) -> str:
+    def parse_boolean(self, text: str) -> str:
         """Returns SQL for a text as TRUE, FALSE or NULL, by the words for them, ignoring case."""
-        true, false = (", ".join(map(self.literal, words)) for words in (TRUE_WORDS, FALSE_WORDS))
+        true, false = (", ".join(map(self.quote_text, words)) for words in (TRUE_WORDS, FALSE_WORDS))
         return f"CASE WHEN lower({text}) IN ({true}) THEN TRUE WHEN lower({text}) IN ({false}) THEN FALSE END"
 
-    def framed(self, text: str) -> str:
+    def frame_text(self, text: str) -> str:
         """Returns SQL for a text with its length before it, so that joined texts cannot be confused; `-` if missing."""
-        return f"coalesce({self.spelled(f'length({text})')} || ':' || {text}, '-')"
+        return f"coalesce({self.format_integer(f'length({text})')} || ':' || {text}, '-')"
 
-    def joined(self, texts: Iterable[str]) -> str:
+    def concat_texts(self, texts: Iterable[str]) -> str:
         """Returns SQL that joins texts."""
         return " || ".join(texts)
 
@@ -130,45 +130,45 @@ class DuckDBDialect(Dialect):
     def __init__(self, collated: bool = False) -> None:
         self._collated = collated
 
-    def quoted(self, name: str) -> str:
+    def quote_name(self, name: str) -> str:
         return '"' + name.replace('"', '""') + '"'
 
-    def literal(self, text: str) -> str:
+    def quote_text(self, text: str) -> str:
         return "'" + text.replace("'", "''") + "'"
 
-    def double(self, value: float) -> str:
+    def double_literal(self, value: float) -> str:
         return f"'{value!r}'::DOUBLE"
 
-    def number(self, expression: str, stored: Stored) -> str:
+    def cast_number(self, expression: str, stored: StorageType) -> str:
         return f"TRY_CAST({expression} AS DOUBLE)"
 
-    def truth(self, expression: str, stored: Stored) -> str:
-        return expression if stored is Stored.BOOLEAN else f"TRY_CAST({expression} AS BOOLEAN)"
+    def cast_boolean(self, expression: str, stored: StorageType) -> str:
+        return expression if stored is StorageType.BOOLEAN else f"TRY_CAST({expression} AS BOOLEAN)"
 
-    def text(self, expression: str, stored: Stored) -> str:
-        text = expression if stored is Stored.TEXT else f"{expression}::VARCHAR"
+    def cast_text(self, expression: str, stored: StorageType) -> str:
+        text = expression if stored is StorageType.TEXT else f"{expression}::VARCHAR"
         return f'({text} COLLATE "binary")' if self._collated else text
 
-    def rounded(self, double: str) -> str:
+    def round_double(self, double: str) -> str:
         return f"TRY_CAST(round({double}) AS BIGINT)"
 
-    def long(self, integer: str) -> str:
+    def cast_long(self, integer: str) -> str:
         return f"({integer})::BIGINT"
 
-    def wide(self, integer: str) -> str:
+    def cast_wide(self, integer: str) -> str:
         return f"({integer})::HUGEINT"
 
-    def spelled(self, integer: str) -> str:
+    def format_integer(self, integer: str) -> str:
         return f"({integer})::VARCHAR"
 
-    def md5(self, text: str) -> str:
+    def md5_hex(self, text: str) -> str:
         return f"md5({text})"
 
-    def sha256(self, text: str) -> str:
+    def sha256_hex(self, text: str) -> str:
         return f"sha256({text})"
 
-    def lane(self, digest: str, place: int) -> str:
-        return f"('0x' || substr({digest}, {15 * place + 1}, 15))::BIGINT::HUGEINT"
+    def digest_lane(self, digest: str, number: int) -> str:
+        return f"('0x' || substr({digest}, {15 * number + 1}, 15))::BIGINT::HUGEINT"
 
 
 DUCKDB = DuckDBDialect()

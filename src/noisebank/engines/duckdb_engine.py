@@ -10,66 +10,68 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from noisebank.core.errors import BadTable
-from noisebank.engines.csv_lines import csv_rows, line_end
-from noisebank.engines.dialect import DUCKDB, DuckDBDialect, Stored
-from noisebank.engines.duckdb_connection import connected
+from noisebank.engines.csv_lines import count_csv_rows, line_end
+from noisebank.engines.dialect import DUCKDB, DuckDBDialect, StorageType
+from noisebank.engines.duckdb_connection import open_connection
 from noisebank.engines.engine import Inspection
 from noisebank.engines.sql_engine import SqlEngine
-from noisebank.engines.statement import counts_statement, literal, plain_count, quoted
+from noisebank.engines.statement import counts_statement, is_plain_count, quote_name, quote_text
 from noisebank.policy.model import Policy, Source, Table
 from noisebank.queries.query import Query
-from noisebank.queries.sensitivity import saturation
+from noisebank.queries.sensitivity import saturation_limit
 from noisebank.runtime.gathering import Gather
 
 if TYPE_CHECKING:
     import duckdb
 
-GLOB_SIGNS = "*?["
-STORED = {
-    **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"), Stored.INTEGER),
-    "FLOAT": Stored.FLOAT,
-    "DOUBLE": Stored.FLOAT,
-    "BOOLEAN": Stored.BOOLEAN,
-    "VARCHAR": Stored.TEXT,
+GLOB_CHARACTERS = "*?["
+STORAGE_TYPES = {
+    **dict.fromkeys(
+        ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"), StorageType.INTEGER
+    ),
+    "FLOAT": StorageType.FLOAT,
+    "DOUBLE": StorageType.FLOAT,
+    "BOOLEAN": StorageType.BOOLEAN,
+    "VARCHAR": StorageType.TEXT,
 }
-ATTACHED = "source"
-SMALL = 4 << 20
+ATTACHED_NAME = "source"
+SMALL_FILE_BYTES = 4 << 20
 """Files up to this size are read by one thread."""
 
 
-def header_of(source: Source) -> tuple[str, ...]:
+def duckdb_header(source: Source) -> tuple[str, ...]:
     """Returns the names of a table's columns: metadata, no rows."""
-    path = path_of(source)
+    path = source_path(source)
     _check_file(path)
-    if isinstance(source, Table) and source.parts:
-        return tuple(name for name, _ in _Database(path, source.parts).columns())
+    if isinstance(source, Table) and source.name_parts:
+        return tuple(name for name, _ in _AttachedDatabase(path, source.name_parts).read_columns())
     if path.suffix.lower() == ".parquet":
         import duckdb
 
         try:
-            names = connected().execute(f"SELECT name FROM parquet_schema({literal(str(path))}) OFFSET 1")
+            names = open_connection().execute(f"SELECT name FROM parquet_schema({quote_text(str(path))}) OFFSET 1")
             return tuple(str(name) for (name,) in names.fetchall())
         except duckdb.Error:
             raise BadTable(f"{path} is no Parquet file") from None
-    return csv_header(path, given_names(source))
+    return csv_header(path, policy_column_names(source))
 
 
-def given_names(source: Source) -> tuple[str, ...]:
+def policy_column_names(source: Source) -> tuple[str, ...]:
     """Returns the names that the policy gives to the columns of a CSV file without a header; else an empty tuple."""
     return source.column_names if isinstance(source, Table) else ()
 
 
-def csv_header(path: Path, given: tuple[str, ...] = ()) -> tuple[str, ...]:
+def csv_header(path: Path, column_names: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Returns the names of a CSV file's columns: those of the policy if there are any, else its first line."""
-    first = _first_line(path)
-    if given and first and len(given) != len(first):  # an empty file has no columns to compare
-        raise BadTable(f"{path} has {len(first)} columns; the policy's column_names are {len(given)}")
-    if given and first == given:
+    first = _read_first_line(path)
+    if column_names and first and len(column_names) != len(first):  # an empty file has no columns to compare
+        raise BadTable(f"{path} has {len(first)} columns; the policy's column_names are {len(column_names)}")
+    if column_names and first == column_names:
         raise BadTable(f"{path} begins with the policy's column_names: it has a header, leave them out")
-    return given or first
+    return column_names or first
 
 
-def _first_line(path: Path) -> tuple[str, ...]:
+def _read_first_line(path: Path) -> tuple[str, ...]:
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             return tuple(name.strip() for name in next(csv.reader(file), []))
@@ -86,7 +88,7 @@ def file_identity(path: Path) -> str:
     return f"{status.st_size} bytes, modified {status.st_mtime_ns}"
 
 
-def path_of(source: Source) -> Path:
+def source_path(source: Source) -> Path:
     """Returns the file of a source for DuckDB or Spark."""
     path = source.path if isinstance(source, Table) else source
     if path is None:
@@ -103,29 +105,32 @@ class DuckDBEngine(SqlEngine):
 
     def __init__(self, policy: Policy, header: tuple[str, ...], row_key: str) -> None:
         super().__init__(policy, header, row_key, DUCKDB)
-        self._path = path_of(policy.source)
-        self._small = self._path.is_file() and self._path.stat().st_size <= SMALL
-        self._counted: Gather[Query, int] = Gather(self._counts)
+        self._path = source_path(policy.source)
+        self._is_small = self._path.is_file() and self._path.stat().st_size <= SMALL_FILE_BYTES
+        self._batched_count: Gather[Query, int] = Gather(self._run_counts)
         self._lock = threading.Lock()
         self._connection: duckdb.DuckDBPyConnection | None = None
-        self._types: tuple[str, Mapping[str, Stored]] | None = None
-        self._line_end: tuple[str, bytes] | None = None
+        self._cached_types: tuple[str, Mapping[str, StorageType]] | None = None
+        self._cached_line_end: tuple[str, bytes] | None = None
 
     def identity(self) -> str:
         return file_identity(self._path)
 
     def statistic(self, query: Query) -> int:
         """See `Engine`."""
-        return self._counted(query) if self._small and plain_count(query) else super().statistic(query)
+        return self._batched_count(query) if self._is_small and is_plain_count(query) else super().statistic(query)
 
-    def _counts(self, queries: list[Query]) -> list[int]:
+    def _run_counts(self, queries: list[Query]) -> list[int]:
         if len(queries) == 1:
-            sql = self._statement(queries[0])
+            sql = self._query_sql(queries[0])
         else:
-            sql = counts_statement(queries, self._policy, self._table(), self._row_key, DUCKDB, self._known())
-        (values,) = self._rows(sql)  # not `apart`: it is short, and callers who come meanwhile would not be in it
+            sql = counts_statement(
+                queries, self._policy, self._table_sql(), self._row_key, DUCKDB, self._checked_storage_types()
+            )
+        (values,) = self._run_sql(sql)  # not `apart`: it is short, and callers who come meanwhile would not be in it
         return [  # DuckDB's count_if of no rows is NULL
-            min(int(value or 0), saturation(query, self._policy)) for value, query in zip(values, queries, strict=True)
+            min(int(value or 0), saturation_limit(query, self._policy))
+            for value, query in zip(values, queries, strict=True)
         ]
 
     def inspect(self) -> Inspection:
@@ -133,7 +138,9 @@ class DuckDBEngine(SqlEngine):
         rows = None
         if self._path.suffix.lower() != ".parquet":
             _check_file(self._path)
-            rows = csv_rows(self._path, header=not given_names(self._policy.source), blank_rows=len(self._header) == 1)
+            rows = count_csv_rows(
+                self._path, header=not policy_column_names(self._policy.source), blank_rows=len(self._header) == 1
+            )
         inspection = super().inspect()
         if rows not in (None, inspection.rows):
             raise BadTable(f"{self._path.name} has {rows} rows, of which DuckDB reads {inspection.rows}")
@@ -142,52 +149,52 @@ class DuckDBEngine(SqlEngine):
     def fingerprint(self, salt: bytes) -> bytes:
         """Digests the column names that the policy gives, if any, then the file's bytes."""
         digest = blake2b(key=salt, digest_size=32)
-        for name in given_names(self._policy.source):
+        for name in policy_column_names(self._policy.source):
             digest.update(f"{len(name)}:{name}".encode())
         with self._path.open("rb") as file:
             while chunk := file.read(1 << 20):
                 digest.update(chunk)
         return digest.digest()
 
-    def _stored(self) -> Mapping[str, Stored]:
+    def _storage_types(self) -> Mapping[str, StorageType]:
         if self._path.suffix.lower() != ".parquet":
-            return dict.fromkeys(self._header, Stored.TEXT)
+            return dict.fromkeys(self._header, StorageType.TEXT)
         identity = self.identity()
-        if self._types is None or self._types[0] != identity:  # the same file has the same types
-            columns = self._rows(f"DESCRIBE SELECT * FROM {self._table()}")
-            self._types = identity, {row[0]: _stored_as(row[1]) for row in columns}
-        return self._types[1]
+        if self._cached_types is None or self._cached_types[0] != identity:  # the same file has the same types
+            columns = self._run_sql(f"DESCRIBE SELECT * FROM {self._table_sql()}")
+            self._cached_types = identity, {row[0]: _storage_type(row[1]) for row in columns}
+        return self._cached_types[1]
 
-    def _table(self) -> str:
-        path = literal(str(self._path))
+    def _table_sql(self) -> str:
+        path = quote_text(str(self._path))
         if self._path.suffix.lower() == ".parquet":
             return f"read_parquet({path}, hive_partitioning = false)"
         # Nothing is sniffed: what a sniffer sees in the rows would decide types and errors.
-        columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in self._header)
-        header = "false" if given_names(self._policy.source) else "true"
-        end = "\\r\\n" if self._ends() == b"\r\n" else "\\n"
+        columns = ", ".join(f"{quote_text(name)}: 'VARCHAR'" for name in self._header)
+        header = "false" if policy_column_names(self._policy.source) else "true"
+        end = "\\r\\n" if self._file_line_end() == b"\r\n" else "\\n"
         return (
             f"read_csv({path}, columns = {{{columns}}}, header = {header}, auto_detect = false, delim = ',', "
             f"quote = '\"', escape = '\"', nullstr = '', strict_mode = false, null_padding = true, parallel = false, "
             f"new_line = '{end}', hive_partitioning = false)"
         )
 
-    def _ends(self) -> bytes:
+    def _file_line_end(self) -> bytes:
         """Returns the file's line end, cached until the file changes."""
         identity = self.identity()
-        if self._line_end is None or self._line_end[0] != identity:
-            self._line_end = identity, line_end(self._path)
-        return self._line_end[1]
+        if self._cached_line_end is None or self._cached_line_end[0] != identity:
+            self._cached_line_end = identity, line_end(self._path)
+        return self._cached_line_end[1]
 
-    def _rows(self, sql: str) -> list[Any]:
+    def _run_sql(self, sql: str) -> list[Any]:
         import duckdb
 
         _check_file(self._path)
         try:
             with self._lock:
                 if self._connection is None:
-                    self._connection = connected()
-                    if self._small:
+                    self._connection = open_connection()
+                    if self._is_small:
                         self._connection.execute("SET threads = 1")
                 return self._connection.execute(sql).fetchall()
         except duckdb.Error as error:
@@ -201,7 +208,7 @@ class DuckDBTableEngine(SqlEngine):
     def __init__(self, policy: Policy, header: tuple[str, ...], row_key: str) -> None:
         super().__init__(policy, header, row_key, DuckDBDialect(collated=True))
         assert isinstance(policy.source, Table)
-        self._database = _Database(path_of(policy.source), policy.source.parts)
+        self._database = _AttachedDatabase(source_path(policy.source), policy.source.name_parts)
 
     def identity(self) -> str:
         """Size and time of change of the file, and of the log in which DuckDB keeps what is not yet in it."""
@@ -209,17 +216,17 @@ class DuckDBTableEngine(SqlEngine):
         log = path.with_name(path.name + ".wal")
         return file_identity(path) + (f"; log {file_identity(log)}" if log.exists() else "")
 
-    def _stored(self) -> Mapping[str, Stored]:
-        return {name: _stored_as(kind) for name, kind in self._database.columns()}
+    def _storage_types(self) -> Mapping[str, StorageType]:
+        return {name: _storage_type(kind) for name, kind in self._database.read_columns()}
 
-    def _table(self) -> str:
-        return self._database.table
+    def _table_sql(self) -> str:
+        return self._database.table_sql
 
-    def _rows(self, sql: str) -> list[Any]:
-        return self._database.rows(sql)
+    def _run_sql(self, sql: str) -> list[Any]:
+        return self._database.run_sql(sql)
 
 
-class _Database:
+class _AttachedDatabase:
     """A DuckDB database file, attached only while a statement runs.
 
     In between, others may write to it or replace the file; the next statement sees that.
@@ -229,17 +236,19 @@ class _Database:
         self.path, self._parts = path, parts
         self._lock = threading.Lock()
         self._connection: duckdb.DuckDBPyConnection | None = None
-        self.table = ".".join([ATTACHED, *(quoted(part) for part in (parts if len(parts) > 1 else ("main", *parts)))])
+        self.table_sql = ".".join(
+            [ATTACHED_NAME, *(quote_name(part) for part in (parts if len(parts) > 1 else ("main", *parts)))]
+        )
 
-    def columns(self) -> list[tuple[str, str]]:
+    def read_columns(self) -> list[tuple[str, str]]:
         """Returns names and types. Refuses a view: changes behind it cannot be seen."""
         schema, name = self._parts if len(self._parts) > 1 else ("main", self._parts[0])
-        where = f"schema_name = {literal(schema)} AND table_name = {literal(name)}"
-        if not self.rows(f"SELECT 1 FROM duckdb_tables() WHERE database_name = '{ATTACHED}' AND {where}"):
+        where = f"schema_name = {quote_text(schema)} AND table_name = {quote_text(name)}"
+        if not self.run_sql(f"SELECT 1 FROM duckdb_tables() WHERE database_name = '{ATTACHED_NAME}' AND {where}"):
             raise BadTable(f"{self.path} has no table {'.'.join(self._parts)}")
-        return [(str(row[0]), str(row[1])) for row in self.rows(f"DESCRIBE {self.table}")]
+        return [(str(row[0]), str(row[1])) for row in self.run_sql(f"DESCRIBE {self.table_sql}")]
 
-    def rows(self, sql: str) -> list[Any]:
+    def run_sql(self, sql: str) -> list[Any]:
         """Runs a statement and returns its rows."""
         import duckdb
 
@@ -247,22 +256,22 @@ class _Database:
         try:
             with self._lock:
                 if self._connection is None:
-                    self._connection = connected()
-                self._connection.execute(f"ATTACH {literal(str(self.path))} AS {ATTACHED} (READ_ONLY)")
+                    self._connection = open_connection()
+                self._connection.execute(f"ATTACH {quote_text(str(self.path))} AS {ATTACHED_NAME} (READ_ONLY)")
                 try:
                     return self._connection.execute(sql).fetchall()
                 finally:
-                    self._connection.execute(f"DETACH {ATTACHED}")
+                    self._connection.execute(f"DETACH {ATTACHED_NAME}")
         except duckdb.Error as error:
             raise BadTable(f"{self._parts[-1]} cannot be read by DuckDB ({type(error).__name__})") from None
 
 
-def _stored_as(kind: str) -> Stored:
-    return STORED.get(kind, Stored.DECIMAL if kind.startswith("DECIMAL") else Stored.OTHER)
+def _storage_type(kind: str) -> StorageType:
+    return STORAGE_TYPES.get(kind, StorageType.DECIMAL if kind.startswith("DECIMAL") else StorageType.OTHER)
 
 
 def _check_file(source: Path) -> None:
-    if any(sign in str(source) for sign in GLOB_SIGNS):
-        raise BadTable(f"{source}: DuckDB would read {GLOB_SIGNS} as patterns; rename the file")
+    if any(sign in str(source) for sign in GLOB_CHARACTERS):
+        raise BadTable(f"{source}: DuckDB would read {GLOB_CHARACTERS} as patterns; rename the file")
     if not source.is_file():
         raise BadTable(f"there is no file {source}")

@@ -6,10 +6,10 @@ import math
 from fractions import Fraction
 
 
-def step_nearest(value: float, step: Fraction) -> int:
+def nearest_step(value: float, step: Fraction) -> int:
     """Returns the step that engines round to: value * denominator / numerator in doubles, halves away from zero.
 
-    >>> step_nearest(1.005, Fraction(1, 100)), step_nearest(-2.5, Fraction(1))
+    >>> nearest_step(1.005, Fraction(1, 100)), nearest_step(-2.5, Fraction(1))
     (100, -3)
     """
     scaled = value * float(step.denominator) / float(step.numerator)
@@ -18,7 +18,7 @@ def step_nearest(value: float, step: Fraction) -> int:
     return whole + (rest >= 0.5) - (rest <= -0.5)
 
 
-def first_double(place: int, step: Fraction) -> float:
+def first_double(step_number: int, step: Fraction) -> float:
     """Returns the smallest double that is rounded to `step_number` steps or more.
 
     Requires: |step_number| at most 2^32, a step whose numerator and denominator doubles can hold.
@@ -29,9 +29,9 @@ def first_double(place: int, step: Fraction) -> float:
     >>> first_double(3, Fraction(1)), first_double(1, Fraction(1, 100)), first_double(0, Fraction(1))
     (2.5, 0.005, -0.49999999999999994)
     """
-    edge = float((Fraction(place) - Fraction(1, 2)) * step)
-    while step_nearest(edge, step) >= place:
+    edge = float((Fraction(step_number) - Fraction(1, 2)) * step)
+    while nearest_step(edge, step) >= step_number:
         edge = math.nextafter(edge, -math.inf)
-    while step_nearest(edge, step) < place:
+    while nearest_step(edge, step) < step_number:
         edge = math.nextafter(edge, math.inf)
     return edge

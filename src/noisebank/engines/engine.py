@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from noisebank.core.errors import BadTable
 from noisebank.policy.model import Policy
-from noisebank.queries.groups import parts_of
+from noisebank.queries.groups import column_groups
 from noisebank.queries.query import Query
 
 if TYPE_CHECKING:
@@ -62,13 +62,13 @@ class Engine(Protocol):
         ...
 
 
-def filled(query: Query, policy: Policy, rows: Iterable[Sequence[Any]]) -> tuple[int, ...]:
+def fill_groups(query: Query, policy: Policy, rows: Iterable[Sequence[Any]]) -> tuple[int, ...]:
     """Returns one number per group, from an engine's rows of group and total; groups without rows are 0.
 
     A group is given by the numbers of its bins and truth values and by its declared keys.
     """
     columns = [policy.columns[name] for name in query.by]
-    sizes = [len(parts_of(column)) for column in columns]
+    sizes = [len(column_groups(column)) for column in columns]
     key_numbers = [{key: number for number, key in enumerate(column.keys)} for column in columns]
     totals = [0] * prod(sizes)
     for *keys, total in rows:

@@ -13,27 +13,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from noisebank.core.errors import BadTable
-from noisebank.engines.duckdb_connection import connected
-from noisebank.engines.duckdb_engine import GLOB_SIGNS, given_names, header_of
+from noisebank.engines.duckdb_connection import open_connection
+from noisebank.engines.duckdb_engine import GLOB_CHARACTERS, duckdb_header, policy_column_names
 from noisebank.engines.spark_engine import csv_files, spark_header
-from noisebank.engines.statement import literal, quoted
-from noisebank.policy.model import Keeper, Source, Table
+from noisebank.engines.statement import quote_name, quote_text
+from noisebank.policy.model import EngineKind, Source, Table
 
 if TYPE_CHECKING:
     import duckdb
 
-DAY = re.compile(r"\d{4}-\d{1,2}-\d{1,2}")
-MONTH = re.compile(r"(jan|feb|mar|apr|may|jun|jul|aug|sept?|oct|nov|dec)[a-z]*\.?", re.IGNORECASE)
+DAY_PATTERN = re.compile(r"\d{4}-\d{1,2}-\d{1,2}")
+MONTH_PATTERN = re.compile(r"(jan|feb|mar|apr|may|jun|jul|aug|sept?|oct|nov|dec)[a-z]*\.?", re.IGNORECASE)
 SEPARATORS = ";|\t"
-MOST_SHOWN = 10
+MAX_LISTED = 10
 
 
 def check_header(source: Source) -> None:
     """Raises `BadTable` if a file's column names look like a row: numbers, dates, empty, repeated, or values that
     occur below. Names in databases and names that the policy gives are deliberate, and not checked."""
-    columns = _suspicious(source)
+    columns = _suspicious_columns(source)
     if columns:
-        listed = ", ".join(map(str, columns[:MOST_SHOWN])) + (" and more" if len(columns) > MOST_SHOWN else "")
+        listed = ", ".join(map(str, columns[:MAX_LISTED])) + (" and more" if len(columns) > MAX_LISTED else "")
         raise BadTable(
             f"{source.name}: the names of its columns look like a row (column {listed}): empty, twice, a number, a "
             "date, a value that occurs below, or a line that commas do not separate. If the file has no header, give "
@@ -54,8 +54,10 @@ def looks_like_data(name: str) -> bool:
     if not any(sign.isalpha() for sign in name):
         return not name.strip() or any(sign.isdigit() for sign in name)
     words = [word for word in re.split(r"[\s,./-]+", name) if word]
-    dated = any(map(MONTH.fullmatch, words)) and any(word.isdigit() for word in words)
-    if DAY.match(name.strip()) or (dated and all(word.isdigit() or MONTH.fullmatch(word) for word in words)):
+    dated = any(map(MONTH_PATTERN.fullmatch, words)) and any(word.isdigit() for word in words)
+    if DAY_PATTERN.match(name.strip()) or (
+        dated and all(word.isdigit() or MONTH_PATTERN.fullmatch(word) for word in words)
+    ):
         return True
     try:
         float(name)
@@ -64,24 +66,24 @@ def looks_like_data(name: str) -> bool:
     return True
 
 
-def _suspicious(source: Source) -> list[int]:
+def _suspicious_columns(source: Source) -> list[int]:
     """Returns the numbers of suspicious columns, from 1."""
     import duckdb
 
-    files = _files(source)
-    if not files or given_names(source):
+    files = _header_files(source)
+    if not files or policy_column_names(source):
         return []
-    names = spark_header(source) if isinstance(source, Table) else header_of(source)
+    names = spark_header(source) if isinstance(source, Table) else duckdb_header(source)
     try:
-        with connected() as connection:
+        with open_connection() as connection:
             if files[0].suffix.lower() == ".parquet":
-                table = f"read_parquet({_list(files)}, hive_partitioning = false)"
+                table = f"read_parquet({_file_list(files)}, hive_partitioning = false)"
                 names = tuple(row[0] for row in connection.execute(f"DESCRIBE SELECT * FROM {table}").fetchall())
-                columns = [quoted(name) for name in names]
+                columns = [quote_name(name) for name in names]
             else:
                 columns = [f"c{number}" for number in range(len(names))]
                 table = _csv_table(files, columns)
-            occurring = _occurring(connection, table, dict(zip(columns, names, strict=True)))
+            occurring = _columns_repeating_name(connection, table, dict(zip(columns, names, strict=True)))
     except duckdb.Error as error:
         raise BadTable(f"{source.name} cannot be read by DuckDB ({type(error).__name__})") from None
     often = Counter(name.lower() for name in names)
@@ -89,34 +91,35 @@ def _suspicious(source: Source) -> list[int]:
     return sorted(odd | occurring)
 
 
-def _files(source: Source) -> list[Path]:
+def _header_files(source: Source) -> list[Path]:
     """Returns the files whose headers are checked."""
     if not isinstance(source, Table):
         return [source]
-    return csv_files(source.path) if source.keeper is Keeper.SPARK and source.path is not None else []
+    return csv_files(source.path) if source.engine is EngineKind.SPARK and source.path is not None else []
 
 
-def _list(files: Sequence[Path]) -> str:
+def _file_list(files: Sequence[Path]) -> str:
     # A pattern character in brackets stands for itself.
-    escaped = ("".join(f"[{sign}]" if sign in GLOB_SIGNS else sign for sign in str(file)) for file in files)
-    return "[" + ", ".join(map(literal, escaped)) + "]"
+    escaped = ("".join(f"[{sign}]" if sign in GLOB_CHARACTERS else sign for sign in str(file)) for file in files)
+    return "[" + ", ".join(map(quote_text, escaped)) + "]"
 
 
 def _csv_table(files: Sequence[Path], columns: Sequence[str]) -> str:
     kinds = ", ".join(f"'{column}': 'VARCHAR'" for column in columns)
     return (
-        f"read_csv({_list(files)}, columns = {{{kinds}}}, header = true, auto_detect = false, delim = ',', "
+        f"read_csv({_file_list(files)}, columns = {{{kinds}}}, header = true, auto_detect = false, delim = ',', "
         "quote = '\"', escape = '\"', strict_mode = false, null_padding = true, parallel = false, "
         "hive_partitioning = false)"
     )
 
 
-def _occurring(connection: duckdb.DuckDBPyConnection, table: str, names: Mapping[str, str]) -> set[int]:
+def _columns_repeating_name(connection: duckdb.DuckDBPyConnection, table: str, names: Mapping[str, str]) -> set[int]:
     """Returns the columns whose name is one of their values. Counted inside DuckDB: rows never enter Python."""
     if not names:
         return set()
     same = [
-        f"count(*) FILTER (WHERE trim(CAST({column} AS VARCHAR)) = {literal(name)})" for column, name in names.items()
+        f"count(*) FILTER (WHERE trim(CAST({column} AS VARCHAR)) = {quote_text(name)})"
+        for column, name in names.items()
     ]
     (counts,) = connection.execute(f"SELECT {', '.join(same)} FROM {table}").fetchall()
     return {number for number, count in enumerate(counts, 1) if count}

@@ -8,7 +8,7 @@ from noisebank.core.entropy import Entropy
 from noisebank.core.units import GridValue
 from noisebank.engines.engine import Engine
 from noisebank.ledger.protocol import Reservation
-from noisebank.privacy.noise import draw_all, fresh_variance
+from noisebank.privacy.noise import draw_values, fresh_variance
 from noisebank.queries.query import Query
 
 
@@ -21,6 +21,6 @@ def measure(
     Guarantees: each statistic plus a discrete Gaussian of its own, of variance at least Delta^2/fresh,
     on a grid at least 2^26 times finer than the noise. Proof: docs/proofs/discrete_gaussian.md.
     """
-    variance = fresh_variance(sensitivity * sensitivity, reservation.fresh)
+    variance = fresh_variance(sensitivity * sensitivity, reservation.fresh_precision)
     exact = engine.statistics(query) if query.by else (engine.statistic(query),)
-    return draw_all([Fraction(statistic) for statistic in exact], variance, entropy)
+    return draw_values([Fraction(statistic) for statistic in exact], variance, entropy)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from noisebank.engines.dialect import Dialect, Stored
+from noisebank.engines.dialect import Dialect, StorageType
 
 BLANKS = "' ' || chr(9) || chr(10) || chr(11) || chr(12) || chr(13)"
-SHORT = "^[+-]?([0-9]{1,15}([.][0-9]{0,15})?|[.][0-9]{1,15})$"
+SHORT_NUMBER = "^[+-]?([0-9]{1,15}([.][0-9]{0,15})?|[.][0-9]{1,15})$"
 """Numbers whose cast cannot fail."""
 NUMBER = "^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?$"
-FAR = "[eE][+-]?0*[1-9][0-9]{4}"
+FAR_EXPONENT = "[eE][+-]?0*[1-9][0-9]{4}"
 """An exponent of at least 10,000: infinite or zero as a double, and too much even for numeric."""
-LONGEST = 5_000
+MAX_NUMBER_LENGTH = 5_000
 """In characters; longer numbers count as missing. With exponents below 10,000, numeric holds all others."""
 LARGE, SMALL = "1e308", "1e-300"
 """Outside of these, doubles are written by hand: the cast from numeric raises where no double fits."""
@@ -20,82 +20,82 @@ class PostgresDialect(Dialect):
     """PostgreSQL 13 and later."""
 
     name = "PostgreSQL"
-    fence = " OFFSET 0"
+    optimizer_fence = " OFFSET 0"
     underflow_fails = True
 
-    def quoted(self, name: str) -> str:
+    def quote_name(self, name: str) -> str:
         return '"' + name.replace('"', '""') + '"'
 
-    def literal(self, text: str) -> str:
+    def quote_text(self, text: str) -> str:
         return "'" + text.replace("'", "''") + "'"
 
-    def holds(self, text: str) -> bool:
+    def can_hold(self, text: str) -> bool:
         return "\x00" not in text
 
-    def double(self, value: float) -> str:
+    def double_literal(self, value: float) -> str:
         return f"'{value!r}'::float8"
 
-    def number(self, expression: str, stored: Stored) -> str:
-        if stored in (Stored.INTEGER, Stored.FLOAT):
+    def cast_number(self, expression: str, stored: StorageType) -> str:
+        if stored in (StorageType.INTEGER, StorageType.FLOAT):
             return f"{expression}::float8"
-        if stored is Stored.BOOLEAN:
+        if stored is StorageType.BOOLEAN:
             return f"{expression}::integer::float8"
-        if stored is Stored.DECIMAL:
-            return self._double_of(expression)
-        return self._parsed(f"btrim({self.text(expression, stored)}, {BLANKS})")
+        if stored is StorageType.DECIMAL:
+            return self._numeric_to_double(expression)
+        return self._text_to_double(f"btrim({self.cast_text(expression, stored)}, {BLANKS})")
 
-    def truth(self, expression: str, stored: Stored) -> str:
-        if stored is Stored.BOOLEAN:
+    def cast_boolean(self, expression: str, stored: StorageType) -> str:
+        if stored is StorageType.BOOLEAN:
             return expression
-        if stored in (Stored.INTEGER, Stored.FLOAT, Stored.DECIMAL):
+        if stored in (StorageType.INTEGER, StorageType.FLOAT, StorageType.DECIMAL):
             return f"({expression} <> 0)"
-        return self.words(self.text(expression, stored))
+        return self.parse_boolean(self.cast_text(expression, stored))
 
-    def text(self, expression: str, stored: Stored) -> str:
+    def cast_text(self, expression: str, stored: StorageType) -> str:
         return f'({expression}::text COLLATE "C")'
 
-    def rounded(self, double: str) -> str:
+    def round_double(self, double: str) -> str:
         # round() takes halves to the even neighbour here. The rest after trunc is exact, and so is twice the rest.
         return f"(trunc({double}) + trunc(({double} - trunc({double})) * 2))::bigint"
 
-    def long(self, integer: str) -> str:
+    def cast_long(self, integer: str) -> str:
         return f"({integer})::bigint"
 
-    def summand(self, long: str) -> str:
-        return self.long(long)  # sums of 32 bits have 64 bits here, those of 64 bits are numeric
+    def cast_summand(self, long: str) -> str:
+        return self.cast_long(long)  # sums of 32 bits have 64 bits here, those of 64 bits are numeric
 
-    def wide(self, integer: str) -> str:
+    def cast_wide(self, integer: str) -> str:
         return f"({integer})::numeric"
 
-    def spelled(self, integer: str) -> str:
+    def format_integer(self, integer: str) -> str:
         return f"({integer})::text"
 
-    def md5(self, text: str) -> str:
+    def md5_hex(self, text: str) -> str:
         return f"(md5(convert_to({text}, 'UTF8')) COLLATE \"C\")"
 
-    def sha256(self, text: str) -> str:
+    def sha256_hex(self, text: str) -> str:
         return f"encode(sha256(convert_to({text}, 'UTF8')), 'hex')"
 
-    def lane(self, digest: str, place: int) -> str:
-        return f"('x' || substr({digest}, {15 * place + 1}, 15))::bit(60)::bigint::numeric"
+    def digest_lane(self, digest: str, number: int) -> str:
+        return f"('x' || substr({digest}, {15 * number + 1}, 15))::bit(60)::bigint::numeric"
 
-    def _double_of(self, numeric: str) -> str:
+    def _numeric_to_double(self, numeric: str) -> str:
         return (
             f"CASE WHEN {numeric} = 'NaN' THEN NULL WHEN {numeric} > {LARGE} THEN 'Infinity'::float8 "
             f"WHEN {numeric} < -{LARGE} THEN '-Infinity'::float8 "
             f"WHEN abs({numeric}) < {SMALL} THEN 0::float8 ELSE {numeric}::float8 END"
         )
 
-    def _parsed(self, text: str) -> str:
+    def _text_to_double(self, text: str) -> str:
         infinite = f"CASE WHEN {text} ~ '^-' THEN '-Infinity'::float8 ELSE 'Infinity'::float8 END"
         nothing = f"({text} ~ '[eE]-' OR {text} !~ '^[+-]?[0.]*[1-9]')"
         return (
-            f"CASE WHEN {text} ~ '{SHORT}' THEN {text}::float8 "
-            f"WHEN length({text}) > {LONGEST} THEN NULL "
+            f"CASE WHEN {text} ~ '{SHORT_NUMBER}' THEN {text}::float8 "
+            f"WHEN length({text}) > {MAX_NUMBER_LENGTH} THEN NULL "
             f"WHEN {text} ~* '^[+-]?inf(inity)?$' THEN {infinite} "
             f"WHEN {text} !~ '{NUMBER}' THEN NULL "
-            f"WHEN {text} ~ '{FAR}' THEN CASE WHEN {nothing} THEN 0::float8 ELSE {infinite} END "
-            f"ELSE {self._double_of(f'{text}::numeric')} END"
+            f"WHEN {text} ~ '{FAR_EXPONENT}' THEN CASE WHEN {nothing} THEN 0::float8 ELSE {infinite} END "
+            f"ELSE {self._numeric_to_double(f'{text}::numeric')} END"
         )
 
 

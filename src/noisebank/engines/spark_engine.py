@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from noisebank.core.errors import BadTable
-from noisebank.engines.csv_lines import csv_rows, line_end
-from noisebank.engines.dialect import Stored
+from noisebank.engines.csv_lines import count_csv_rows, line_end
+from noisebank.engines.dialect import StorageType
 from noisebank.engines.duckdb_engine import csv_header
 from noisebank.engines.engine import Inspection
 from noisebank.engines.spark_dialect import SPARK
@@ -52,15 +52,15 @@ SETTINGS = {
     "spark.sql.cbo.enabled": "false",
     "spark.sql.optimizer.metadataOnly": "false",
 }
-FORMATS = frozenset(("Parquet", "ORC", "Avro"))
+READABLE_FORMATS = frozenset(("Parquet", "ORC", "Avro"))
 """Formats of catalogue tables that are read: the settings above reach these readers, and no text of a person can end a
 row there. Other catalogues (Iceberg, Delta) choose files by statistics; text files are split at any line end."""
-STORED = {
-    **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), Stored.INTEGER),
-    **dict.fromkeys(("float", "double"), Stored.FLOAT),
-    "boolean": Stored.BOOLEAN,
-    "string": Stored.TEXT,
-    "binary": Stored.BYTES,
+STORAGE_TYPES = {
+    **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), StorageType.INTEGER),
+    **dict.fromkeys(("float", "double"), StorageType.FLOAT),
+    "boolean": StorageType.BOOLEAN,
+    "string": StorageType.TEXT,
+    "binary": StorageType.BYTES,
 }
 
 
@@ -73,28 +73,28 @@ class SparkEngine(SqlEngine):
         for name in policy.columns:
             if "${" in name:  # Hadoop puts a setting in its place, and the column reads as missing
                 raise BadTable(f"Spark cannot read a column named {name}; rename it")
-        self._data = _Data(policy.source, header)
+        self._spark_table = _SparkTable(policy.source, header)
 
     def identity(self) -> str:
         """Digests names, sizes and times of change of all files."""
-        return apart(self._data.identity)
+        return apart(self._spark_table.identity)
 
     def inspect(self) -> Inspection:
         """See `SqlEngine`. Refuses CSV files in which Spark sees other rows than their lines."""
-        rows = self._data.csv_rows()
+        rows = self._spark_table.count_csv_rows()
         inspection = super().inspect()
         if rows not in (None, inspection.rows):
             raise BadTable(f"{self._policy.source.name} has {rows} rows, of which Spark reads {inspection.rows}")
         return inspection
 
-    def _stored(self) -> Mapping[str, Stored]:
-        return self._data.stored()
+    def _storage_types(self) -> Mapping[str, StorageType]:
+        return self._spark_table.storage_types()
 
-    def _table(self) -> str:
-        return self._data.view
+    def _table_sql(self) -> str:
+        return self._spark_table.view
 
-    def _rows(self, sql: str) -> list[Any]:
-        return self._data.rows(sql)
+    def _run_sql(self, sql: str) -> list[Any]:
+        return self._spark_table.run_sql(sql)
 
 
 def spark_header(source: Table) -> tuple[str, ...]:
@@ -106,45 +106,45 @@ def spark_header(source: Table) -> tuple[str, ...]:
         return names.pop()
     if source.column_names:
         raise BadTable(f"{source.path} has names of its own: column_names are for CSV files without a header")
-    return tuple(_Data(source, ()).stored())
+    return tuple(_SparkTable(source, ()).storage_types())
 
 
-class _Data:
+class _SparkTable:
     """One table as a view with a unique name, in a Spark session of its own."""
 
     def __init__(self, source: Table, header: tuple[str, ...]) -> None:
         self._source, self._header = source, header
         self._lock = threading.Lock()
         self._session: SparkSession | None = None
-        self._known: tuple[tuple[SparkSession, list[str]], DataFrame] | None = None
+        self._cached_frame: tuple[tuple[SparkSession, list[str]], DataFrame] | None = None
         self.view = f"noisebank_{uuid4().hex}"
 
-    def stored(self) -> Mapping[str, Stored]:
+    def storage_types(self) -> Mapping[str, StorageType]:
         """Returns names and storage types of the columns."""
         with self._lock:
-            fields = self._asked(lambda session: self._current(session).schema.fields)
-        return {field.name: _stored_as(field.dataType.simpleString()) for field in fields}
+            fields = self._run_in_session(lambda session: self._current_frame(session).schema.fields)
+        return {field.name: _storage_type(field.dataType.simpleString()) for field in fields}
 
-    def csv_rows(self) -> int | None:
+    def count_csv_rows(self) -> int | None:
         """Returns how many rows all CSV files have by their lines; None for other tables."""
         path = self._source.path
         if path is None or not _is_csv(path):
             return None
-        files = _files(path)
+        files = _data_files(path)
         if len({line_end(file) for file in files if file.stat().st_size}) > 1:
             raise BadTable(f"the lines of some files of {path} end in CR LF, and those of others in LF")
         header = not self._source.column_names
-        return sum(csv_rows(file, header, blank_rows=False) for file in files)  # Spark skips blank lines
+        return sum(count_csv_rows(file, header, blank_rows=False) for file in files)  # Spark skips blank lines
 
-    def rows(self, sql: str) -> list[Any]:
+    def run_sql(self, sql: str) -> list[Any]:
         """Runs one statement and returns its rows."""
 
-        def look(session: SparkSession) -> list[Any]:
-            self._current(session).createOrReplaceTempView(self.view)
+        def collect_rows(session: SparkSession) -> list[Any]:
+            self._current_frame(session).createOrReplaceTempView(self.view)
             return [tuple(row) for row in session.sql(sql).collect()]
 
         with self._lock:
-            return list(self._asked(look))
+            return list(self._run_in_session(collect_rows))
 
     def identity(self) -> str:
         """Returns a digest of all files: where they lie, how large they are, when they changed."""
@@ -156,14 +156,14 @@ class _Data:
     def _local_facts(self) -> list[str]:
         assert self._source.path is not None
         facts = []
-        for file in _files(self._source.path):
+        for file in _data_files(self._source.path):
             status = file.stat()
             facts.append(f"{file.relative_to(self._source.path.parent)} {status.st_size} {status.st_mtime_ns}")
         return facts
 
     def _catalogue_facts(self) -> list[str]:
-        def look(session: SparkSession) -> list[str]:
-            frame = self._frame(session)
+        def read_facts(session: SparkSession) -> list[str]:
+            frame = self._load_frame(session)
             jvm: Any = session._jvm
             hadoop: Any = session._jsparkSession.sessionState().newHadoopConf()
             facts = [f"{field.name} {field.dataType.simpleString()}" for field in frame.schema.fields]
@@ -174,20 +174,20 @@ class _Data:
             return facts
 
         with self._lock:
-            return list(self._asked(look))
+            return list(self._run_in_session(read_facts))
 
-    def _current(self, session: SparkSession) -> DataFrame:
+    def _current_frame(self, session: SparkSession) -> DataFrame:
         """Returns the table as it is now. Reading a schema is a Spark job: it is cached until a file changes."""
         if self._source.path is None:
-            return self._frame(session)
+            return self._load_frame(session)
         facts = (session, self._local_facts())
-        if self._known is None or self._known[0] != facts:
-            self._known = facts, self._frame(session)
-        return self._known[1]
+        if self._cached_frame is None or self._cached_frame[0] != facts:
+            self._cached_frame = facts, self._load_frame(session)
+        return self._cached_frame[1]
 
-    def _frame(self, session: SparkSession) -> DataFrame:
+    def _load_frame(self, session: SparkSession) -> DataFrame:
         if self._source.path is None:
-            name = ".".join(SPARK.quoted(part) for part in self._source.parts)
+            name = ".".join(SPARK.quote_name(part) for part in self._source.name_parts)
             session.catalog.refreshTable(name)
             frame = session.table(name)
             _check_formats(frame)
@@ -195,37 +195,37 @@ class _Data:
         path = str(self._source.path)
         reader = session.read.option("recursiveFileLookup", "true")  # names of folders are no columns
         if not _is_csv(self._source.path):
-            return reader.option("mergeSchema", "false").parquet(_escaped(path))
+            return reader.option("mergeSchema", "false").parquet(_escape_path(path))
         from pyspark.sql.functions import col, lit, nullif
 
         schema = ", ".join(f"c{number} STRING" for number in range(len(self._header)))
         header = "false" if self._source.column_names else "true"
         options = {"header": header, "quote": '"', "escape": '"', "multiLine": "true", "maxCharsPerColumn": "-1"}
-        options["lineSep"] = line_end(_files(self._source.path)[0]).decode()
-        frame = reader.schema(schema).options(**options).csv(_escaped(path))
+        options["lineSep"] = line_end(_data_files(self._source.path)[0]).decode()
+        frame = reader.schema(schema).options(**options).csv(_escape_path(path))
         columns = [
             nullif(col(name), lit("")).alias(title) for name, title in zip(frame.columns, self._header, strict=True)
         ]
         return frame.select(*columns)
 
-    def _asked(self, look: Any) -> Any:
+    def _run_in_session(self, action: Any) -> Any:
         if self._source.path is not None:
-            _files(self._source.path)
+            _data_files(self._source.path)
         _check_installed()
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
         try:
             if self._session is None:
-                self._session = _session()
-            return look(self._session)
+                self._session = _make_session()
+            return action(self._session)
         except (PySparkException, Py4JError, OSError) as error:
             self._session = None
             # Messages quote values and plans: only their kind leaves this module.
             raise BadTable(f"{self._source.name} cannot be read by Spark ({type(error).__name__})") from None
 
 
-def _session() -> SparkSession:
+def _make_session() -> SparkSession:
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.config("spark.log.level", "OFF").config("spark.ui.enabled", "false")
@@ -255,27 +255,27 @@ def _check_formats(frame: DataFrame) -> None:
             relation = leaf.relation()
             files = relation.getClass().getSimpleName() == "HadoopFsRelation"
             kind = str(relation.fileFormat().toString() if files else relation.getClass().getSimpleName())
-        if kind not in FORMATS:
+        if kind not in READABLE_FORMATS:
             raise BadTable(f"a table of Spark's catalogue is stored as {kind}: copy it into a table of Parquet files")
 
 
-def _stored_as(kind: str) -> Stored:
-    return STORED.get(kind, Stored.DECIMAL if kind.startswith("decimal") else Stored.OTHER)
+def _storage_type(kind: str) -> StorageType:
+    return STORAGE_TYPES.get(kind, StorageType.DECIMAL if kind.startswith("decimal") else StorageType.OTHER)
 
 
 def csv_files(path: Path) -> list[Path]:
     """Returns the non-empty files of a CSV table; an empty list for other formats."""
-    return [file for file in _files(path) if file.stat().st_size] if _is_csv(path) else []
+    return [file for file in _data_files(path) if file.stat().st_size] if _is_csv(path) else []
 
 
 def _is_csv(path: Path) -> bool:
-    kinds = {file.suffix.lower() == ".csv" for file in _files(path)}
+    kinds = {file.suffix.lower() == ".csv" for file in _data_files(path)}
     if len(kinds) > 1:
         raise BadTable(f"{path} mixes CSV with other files")
     return kinds == {True}
 
 
-def _files(path: Path) -> list[Path]:
+def _data_files(path: Path) -> list[Path]:
     """Returns the files that Spark reads: not those whose names begin with a dot or an underscore."""
     try:
         files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
@@ -289,6 +289,6 @@ def _files(path: Path) -> list[Path]:
     return visible
 
 
-def _escaped(path: str) -> str:
+def _escape_path(path: str) -> str:
     """Returns a path with the characters escaped that Spark reads as patterns."""
     return "".join(f"\\{sign}" if sign in "*?[]{}\\" else sign for sign in path)

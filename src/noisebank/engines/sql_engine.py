@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from noisebank.core.errors import BadTable
-from noisebank.engines.cells import Tabulation, cells_statement, tabulated
-from noisebank.engines.dialect import Dialect, Stored
-from noisebank.engines.engine import Inspection, filled
-from noisebank.engines.inspection import digest_of, digest_statement, inspection_of, inspection_statement
-from noisebank.engines.statement import statement
+from noisebank.engines.cells import Tabulation, cells_statement, make_tabulation
+from noisebank.engines.dialect import Dialect, StorageType
+from noisebank.engines.engine import Inspection, fill_groups
+from noisebank.engines.inspection import digest_statement, inspection_statement, parse_inspection, table_digest
+from noisebank.engines.statement import query_statement
 from noisebank.policy.model import Policy
 from noisebank.queries.cells import Cube
 from noisebank.queries.query import Query
@@ -30,52 +30,56 @@ class SqlEngine(ABC):
 
     def statistic(self, query: Query) -> int:
         """See `Engine`."""
-        ((value,),) = apart(lambda: self._rows(self._statement(query)))
+        ((value,),) = apart(lambda: self._run_sql(self._query_sql(query)))
         return int(value)
 
     def statistics(self, query: Query) -> tuple[int, ...]:
         """See `Engine`."""
-        return filled(query, self._policy, apart(lambda: self._rows(self._statement(query))))
+        return fill_groups(query, self._policy, apart(lambda: self._run_sql(self._query_sql(query))))
 
     def tabulate(self, cube: Cube) -> Tabulation:
         """See `Engine`."""
-        sql = cells_statement(cube, self._policy, self._table(), self._row_key, self._dialect, self._known())
-        return tabulated(cube, self._policy, self._rows(sql))
+        sql = cells_statement(
+            cube, self._policy, self._table_sql(), self._row_key, self._dialect, self._checked_storage_types()
+        )
+        return make_tabulation(cube, self._policy, self._run_sql(sql))
 
     def inspect(self) -> Inspection:
         """Counts rows and values for the owner. Each value is read as a measurement would read it."""
-        (counts,) = self._rows(inspection_statement(self._policy, self._table(), self._dialect, self._known()))
-        return inspection_of(self._policy, counts)
+        (counts,) = self._run_sql(
+            inspection_statement(self._policy, self._table_sql(), self._dialect, self._checked_storage_types())
+        )
+        return parse_inspection(self._policy, counts)
 
     def fingerprint(self, salt: bytes) -> bytes:
         """Digests all columns, declared or not, inside the engine; the order of rows is irrelevant."""
-        stored = self._stored()
-        (numbers,) = self._rows(digest_statement(salt, self._table(), self._dialect, stored))
-        return digest_of(salt, stored, numbers)
+        stored = self._storage_types()
+        (numbers,) = self._run_sql(digest_statement(salt, self._table_sql(), self._dialect, stored))
+        return table_digest(salt, stored, numbers)
 
     @abstractmethod
     def identity(self) -> str:
         """See `Engine`."""
 
     @abstractmethod
-    def _table(self) -> str:
+    def _table_sql(self) -> str:
         """Returns the table as an SQL expression."""
 
     @abstractmethod
-    def _stored(self) -> Mapping[str, Stored]:
+    def _storage_types(self) -> Mapping[str, StorageType]:
         """Returns how the table stores its columns right now: metadata, no rows."""
 
     @abstractmethod
-    def _rows(self, sql: str) -> list[Any]:
+    def _run_sql(self, sql: str) -> list[Any]:
         """Runs a statement and returns its rows; raises `BadTable` with only the kind of the engine's error."""
 
-    def _statement(self, query: Query) -> str:
-        reads = query.columns() or self._policy.unit != "row"
-        stored = self._known() if reads else {}
-        return statement(query, self._policy, self._table(), self._row_key, self._dialect, stored)
+    def _query_sql(self, query: Query) -> str:
+        reads = query.column_names() or self._policy.unit != "row"
+        stored = self._checked_storage_types() if reads else {}
+        return query_statement(query, self._policy, self._table_sql(), self._row_key, self._dialect, stored)
 
-    def _known(self) -> Mapping[str, Stored]:
-        stored = self._stored()
+    def _checked_storage_types(self) -> Mapping[str, StorageType]:
+        stored = self._storage_types()
         gone = sorted(set(self._policy.columns) - set(stored))
         if gone:
             raise BadTable(f"{self._policy.source.name} has no column {', '.join(gone)} any more")

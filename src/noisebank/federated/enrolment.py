@@ -17,24 +17,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 
-from noisebank.bank.opening import Rooms
-from noisebank.bank.own_accounts import opened_by, own_row
-from noisebank.core.digests import commitment, derived_salt, keccak, tagged
+from noisebank.bank.opening import BankParts
+from noisebank.bank.own_accounts import find_own_opening, opener_entry
+from noisebank.core.digests import derive_salt, digest_tagged, keccak, make_commitment
 from noisebank.core.entropy import Entropy
 from noisebank.core.errors import AnswerLost, BadRequest, Tampered
 from noisebank.core.records import Case
-from noisebank.core.units import Exact, Precision, exact
-from noisebank.federated.ldp import Schema, Terms
+from noisebank.core.units import Exact, Precision, parse_exact
+from noisebank.federated.ldp import ReportTerms, Schema
 from noisebank.federated.ldp.moments import MAX_EPSILON, MIN_EPSILON
-from noisebank.federated.ldp.reports import LEVELS, planned
-from noisebank.ledger.chain import Chain
-from noisebank.ledger.protocol import THE_OWNER, AccountState, Claim, Opening, Reservation, Seal, Unit
-from noisebank.vault.vault import Sealed, Vault
+from noisebank.federated.ldp.reports import DEFAULT_LEVELS, plan_reports
+from noisebank.ledger.chain import Ledger
+from noisebank.ledger.protocol import OWNER_ANALYST, AccountOpening, AccountState, Claim, Reservation, Seal, Unit
+from noisebank.vault.vault import SealedAnswer, Vault
 
-ABOUT_LOCAL = 64
+LOCAL_CATEGORY = 64
 """The category byte of a local report on the ledger."""
-NAME_LIMIT = 200
-ENROLLING = keccak(b"noisebank enrolments")
+MAX_NAME_LENGTH = 200
+ENROLMENT_TURN = keccak(b"noisebank enrolments")
 """Id of the lock that enrolling takes: two gateways must not give one device two budgets."""
 ReadRecord = Callable[[], Sequence[object]]
 """Returns a device's record, in the order of the schema's attributes. Called once, after the charge."""
@@ -48,50 +48,50 @@ class RoundOrder:
     schema: Schema
     epsilon: Fraction
     mechanism: str = "best"
-    levels: int = LEVELS
+    levels: int = DEFAULT_LEVELS
 
     def __post_init__(self) -> None:
-        _text("round", self.round)
+        _check_text("round", self.round)
         if not isinstance(self.schema, Schema):
             raise BadRequest("schema", type(self.schema).__name__, "must be a schema")
-        epsilon = _positive(self.epsilon)
+        epsilon = _parse_epsilon(self.epsilon)
         if not Fraction(MIN_EPSILON) <= epsilon <= Fraction(MAX_EPSILON):
             raise BadRequest("epsilon", "of the order", f"must lie in [{MIN_EPSILON:g}, {MAX_EPSILON:g}]")
         object.__setattr__(self, "epsilon", epsilon)
-        planned(self.schema, self.terms)  # refuses here what no report can be made for
+        plan_reports(self.schema, self.report_terms)  # refuses here what no report can be made for
 
     @property
-    def charge(self) -> Precision:
+    def cost(self) -> Precision:
         """Cost in pure epsilon: never less than what the report reveals."""
         return Precision.ceil(self.epsilon)
 
     @property
-    def terms(self) -> Terms:
+    def report_terms(self) -> ReportTerms:
         """Terms of the report: its epsilon is never more than what is charged."""
-        return Terms(below(self.epsilon), self.mechanism, self.levels)
+        return ReportTerms(float_below(self.epsilon), self.mechanism, self.levels)
 
     @property
     def digest(self) -> bytes:
         """Digest of all fields: tells two orders of one round apart."""
         method = {"schema": self.schema.digest.hex(), "mechanism": self.mechanism, "levels": self.levels}
-        return tagged("local order 1", {**method, "round": self.round, "epsilon": str(self.epsilon)})
+        return digest_tagged("local order 1", {**method, "round": self.round, "epsilon": str(self.epsilon)})
 
 
-def draw_report(order: RoundOrder, charge: Reservation, read: ReadRecord) -> bytes:
+def draw_report(order: RoundOrder, reservation: Reservation, read_record: ReadRecord) -> bytes:
     """Return one report on the record that `read_record` returns. Nothing before this reads the record.
 
     Requires: the reservation is on the ledger. Guarantees: returns a report, whatever the record is and whatever
     reading it raises. An unreadable record is reported like one in which everything is missing: the collector sees the
     same kind of report, and the owner finds out by `local check`, which nobody else sees.
     """
-    if charge.wanted < order.charge:
-        raise Tampered(f"round {order.round} was charged {charge.wanted}, less than its report gives away")
-    plan = planned(order.schema, order.terms)
+    if reservation.target < order.cost:
+        raise Tampered(f"round {order.round} was charged {reservation.target}, less than its report gives away")
+    plan = plan_reports(order.schema, order.report_terms)
     try:
-        values = list(read())
+        values = list(read_record())
     except Exception:  # the owner's code may raise anything; a visible failure would be an answer that nobody paid for
         values = []
-    return plan.report(values).encode(order.schema)
+    return plan.draw_report(values).encode(order.schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class Enrolment:
 class LocalAccount:
     """One device's or group's budget of pure epsilon. Safe for many threads."""
 
-    def __init__(self, id: bytes, enrolment: Enrolment, ledger: Chain, vault: Vault, entropy: Entropy) -> None:
+    def __init__(self, id: bytes, enrolment: Enrolment, ledger: Ledger, vault: Vault, entropy: Entropy) -> None:
         self.id, self.enrolment = id, enrolment
         self._ledger, self._vault, self._entropy = ledger, vault, entropy
 
@@ -118,141 +118,141 @@ class LocalAccount:
     @property
     def state(self) -> AccountState:
         """Budget and spend, in epsilon."""
-        return self._ledger.account(self.id)
+        return self._ledger.get_account(self.id)
 
-    def spend(self, round: str, epsilon: Exact) -> Reservation:
+    def charge_round(self, round: str, epsilon: Exact) -> Reservation:
         """Charge a round once; a second call for the same round is free and returns the same reservation.
 
         A round has one epsilon. A second report with another one would be a second sample, which the difference
         between the two would not pay for.
         """
-        units = Precision.ceil(_positive(epsilon))
-        with self._turn():
-            return self._spend(_text("round", round), units)
+        units = Precision.ceil(_parse_epsilon(epsilon))
+        with self._take_turn():
+            return self._charge_round(_check_text("round", round), units)
 
-    def report(
+    def make_report(
         self, round: str, record: Mapping[str, object], schema: Schema, epsilon: Exact, mechanism: str = "best",
-        levels: int = LEVELS,
+        levels: int = DEFAULT_LEVELS,
     ) -> bytes:  # fmt: skip
         """Return one round's report on one record: charged first, sealed before it leaves, the same bits every time."""
-        order = RoundOrder(round, schema, _positive(epsilon), mechanism, levels)
-        return self.answer(order, lambda: schema.read(record))
+        order = RoundOrder(round, schema, _parse_epsilon(epsilon), mechanism, levels)
+        return self.answer_order(order, lambda: schema.encode_record(record))
 
-    def answer(self, order: RoundOrder, read: ReadRecord) -> bytes:
+    def answer_order(self, order: RoundOrder, read_record: ReadRecord) -> bytes:
         """Return the report on an order: charged, drawn, sealed, published. The same order again gives the same bits.
 
         Errors depend on the order, the books and the disk alone: `read_record` is called after the charge, and neither
         what it returns nor what it raises changes anything but the noisy bits of the report.
         """
-        with self._turn():
-            reservation = self._spend(order.round, order.charge)  # spent from here on
-            sealed = self._vault.answer(reservation.id)  # what was sealed once is never drawn again
+        with self._take_turn():
+            reservation = self._charge_round(order.round, order.cost)  # spent from here on
+            sealed = self._vault.find_answer(reservation.id)  # what was sealed once is never drawn again
             if sealed is None:
-                if reservation.answer is not None or reservation.id in self._vault.lost:
+                if reservation.answer_digest is not None or reservation.id in self._vault.lost_ids:
                     raise AnswerLost(f"the report of round {order.round} was published, but the vault has lost it")
-                sealed = self._seal(reservation, draw_report(order, reservation, read), order)
-            if reservation.answer is None:
+                sealed = self._seal_report(reservation, draw_report(order, reservation, read_record), order)
+            if reservation.answer_digest is None:
                 self._ledger.publish(self.id, Seal(reservation.id, sealed.digest))
-            elif reservation.answer != sealed.digest:
+            elif reservation.answer_digest != sealed.digest:
                 raise Tampered(f"the vault's report of round {order.round} is not the one on the ledger")
-            if not _answers(sealed, order):
+            if not _matches_order(sealed, order):
                 raise BadRequest(
                     "order", "another one", f"round {order.round} was reported for another order or schema"
                 )
         return bytes.fromhex(sealed.body["report"])
 
     @contextmanager
-    def _turn(self) -> Iterator[None]:
+    def _take_turn(self) -> Iterator[None]:
         """Run one round at a time, over all gateways, with the ledger read up to what others did before."""
-        with self._vault.turns([self.id]):
+        with self._vault.acquire_locks([self.id]):
             self._ledger.refresh()
             yield
 
-    def _spend(self, round: str, wanted: Precision) -> Reservation:
-        query = commitment(derived_salt(self.enrolment.secret, "round", round.encode()), keccak(round.encode()))
-        id = tagged("local round 1", {"account": self.id.hex(), "round": query.hex()})
-        reservation = self._ledger.reservation(self.id, id)
+    def _charge_round(self, round: str, cost: Precision) -> Reservation:
+        query = make_commitment(derive_salt(self.enrolment.secret, "round", round.encode()), keccak(round.encode()))
+        id = digest_tagged("local round 1", {"account": self.id.hex(), "round": query.hex()})
+        reservation = self._ledger.find_reservation(self.id, id)
         if reservation is None:
-            (reservation,) = self._ledger.reserve(Claim(self.id, id, query, THE_OWNER, ABOUT_LOCAL, wanted, wanted))
+            (reservation,) = self._ledger.reserve(Claim(self.id, id, query, OWNER_ANALYST, LOCAL_CATEGORY, cost, cost))
             if reservation.case is not Case.FIRST:
                 raise Tampered(f"round {round} was charged under another id")
-        charged = reservation.wanted
-        if charged != wanted:
-            raise BadRequest("epsilon", wanted, f"round {round} was charged {charged}; a round has one epsilon")
+        charged = reservation.target
+        if charged != cost:
+            raise BadRequest("epsilon", cost, f"round {round} was charged {charged}; a round has one epsilon")
         return reservation
 
-    def _seal(self, reservation: Reservation, report: bytes, order: RoundOrder) -> Sealed:
+    def _seal_report(self, reservation: Reservation, report: bytes, order: RoundOrder) -> SealedAnswer:
         body = {
             "account": self.id.hex(),
             "id": reservation.id.hex(),
-            "wanted": reservation.wanted.units,
+            "wanted": reservation.target.units,
             "value": [0, 0],  # a report is no point of a bridge
             "report": report.hex(),
             "schema": order.schema.fingerprint.hex(),
             "order": order.digest.hex(),
         }
-        sealed = Sealed(reservation.id, self.id, reservation.query, body, self._entropy.token())
+        sealed = SealedAnswer(reservation.id, self.id, reservation.query, body, self._entropy.token())
         return self._vault.seal(sealed)  # returns the first that was sealed for this round, whoever drew it
 
 
-def enrol(rooms: Rooms, name: str, epsilon: Exact, raise_delay: int = 86_400) -> LocalAccount:
+def enrol(rooms: BankParts, name: str, epsilon: Exact, raise_delay: int = 86_400) -> LocalAccount:
     """Open a budget of pure epsilon for a device or group: the vault's row first, then the ledger's account."""
-    budget = Precision.floor(_positive(epsilon))
-    _text("name", name)
-    with rooms.vault.turns([ENROLLING]):
+    budget = Precision.floor(_parse_epsilon(epsilon))
+    _check_text("name", name)
+    with rooms.vault.acquire_locks([ENROLMENT_TURN]):
         rooms.ledger.refresh()
-        if any(account.name == name for account in enrolled(rooms)):
+        if any(account.name == name for account in list_enrolled(rooms)):
             raise BadRequest("name", name, "is enrolled already; a device has one budget")
         secret, salt = rooms.entropy.token(), rooms.entropy.token()
-        data = commitment(salt, keccak(name.encode()))
-        row = opened_by(rooms.ledger) | {"local": name, "secret": secret.hex(), "data_salt": salt.hex()}
+        data = make_commitment(salt, keccak(name.encode()))
+        row = opener_entry(rooms.ledger) | {"local": name, "secret": secret.hex(), "data_salt": salt.hex()}
         rooms.vault.save_opening(data, row)
-        policy = tagged("local policy 1", {"unit": "pure epsilon", "a round has": "one epsilon"})
-        id = rooms.ledger.open_account(Opening(budget, policy, data, raise_delay, Unit.EPSILON))
+        policy = digest_tagged("local policy 1", {"unit": "pure epsilon", "a round has": "one epsilon"})
+        id = rooms.ledger.open_account(AccountOpening(budget, policy, data, raise_delay, Unit.EPSILON))
     return LocalAccount(id, Enrolment(name, secret, data), rooms.ledger, rooms.vault, rooms.entropy)
 
 
-def enrolled(rooms: Rooms) -> tuple[LocalAccount, ...]:
+def list_enrolled(rooms: BankParts) -> tuple[LocalAccount, ...]:
     """Return the accounts of all devices and groups of this bank."""
     accounts = []
-    for state in rooms.ledger.books.accounts():
-        row = own_row(rooms.ledger, rooms.vault, state)
+    for state in rooms.ledger.books.list_accounts():
+        row = find_own_opening(rooms.ledger, rooms.vault, state)
         if row is not None and "local" in row and state.unit is Unit.EPSILON:
-            enrolment = Enrolment(row["local"], bytes.fromhex(row["secret"]), state.data)
+            enrolment = Enrolment(row["local"], bytes.fromhex(row["secret"]), state.data_commitment)
             accounts.append(LocalAccount(state.account, enrolment, rooms.ledger, rooms.vault, rooms.entropy))
     return tuple(accounts)
 
 
-def local_account(rooms: Rooms, name: str) -> LocalAccount:
+def local_account(rooms: BankParts, name: str) -> LocalAccount:
     """Return the account of a device or group by its name; `BadRequest` if it is not enrolled."""
-    accounts = {account.name: account for account in enrolled(rooms)}
+    accounts = {account.name: account for account in list_enrolled(rooms)}
     if name not in accounts:
         names = ", ".join(sorted(accounts)) or "nobody yet"
         raise BadRequest("name", name, f"is not enrolled; this bank has {names}")
     return accounts[name]
 
 
-def _positive(epsilon: Exact) -> Fraction:
-    value = exact(epsilon, "epsilon")
+def _parse_epsilon(epsilon: Exact) -> Fraction:
+    value = parse_exact(epsilon, "epsilon")
     if value <= 0:
         raise BadRequest("epsilon", epsilon, "must be positive")
     return value
 
 
-def below(value: Fraction) -> float:
+def float_below(value: Fraction) -> float:
     """Return the largest float that is not above the rational, so that a report never reveals more than is charged."""
     nearest = float(value)
     return nearest if Fraction(nearest) <= value else math.nextafter(nearest, 0.0)
 
 
-def _answers(sealed: Sealed, order: RoundOrder) -> bool:
+def _matches_order(sealed: SealedAnswer, order: RoundOrder) -> bool:
     """Whether the report was made for this order. Reports of earlier versions record only their schema."""
     if "order" in sealed.body:
         return bool(sealed.body["order"] == order.digest.hex())
     return bool(sealed.body["schema"] == order.schema.fingerprint.hex())
 
 
-def _text(parameter: str, text: str) -> str:
-    if not isinstance(text, str) or not 0 < len(text) <= NAME_LIMIT or not text.isprintable():
-        raise BadRequest(parameter, ascii(text)[:40], f"must have 1 to {NAME_LIMIT} printable characters")
+def _check_text(parameter: str, text: str) -> str:
+    if not isinstance(text, str) or not 0 < len(text) <= MAX_NAME_LENGTH or not text.isprintable():
+        raise BadRequest(parameter, ascii(text)[:40], f"must have 1 to {MAX_NAME_LENGTH} printable characters")
     return text

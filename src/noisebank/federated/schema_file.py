@@ -19,10 +19,10 @@ def read_schema(path: Path) -> Schema:
     attributes = fields.get("attributes")
     if set(fields) != {"attributes"} or not isinstance(attributes, dict):
         raise BadRequest("schema", path, "has tables [attributes.NAME] and nothing else")
-    return Schema(tuple(_attribute(name, table) for name, table in attributes.items()))
+    return Schema(tuple(_parse_attribute(name, table) for name, table in attributes.items()))
 
 
-def _attribute(name: str, table: Any) -> Number | Category:
+def _parse_attribute(name: str, table: Any) -> Number | Category:
     if isinstance(table, dict) and set(table) == {"values"} and isinstance(table["values"], list):
         if not all(isinstance(value, str) for value in table["values"]):
             raise BadRequest(name, "values", "must be texts")

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from noisebank.core.errors import BadLedger
-from noisebank.ledger.abi import anchors
-from noisebank.ledger.node import Node, raw_log, transact
+from noisebank.ledger.abi import anchors_contract
+from noisebank.ledger.node import Node, parse_log, send_and_wait
 from noisebank.ledger.protocol import Head
 from noisebank.ledger.signing import Key
 
-GAS = 100_000
+ANCHOR_GAS = 100_000
 DEPLOY_GAS = 500_000
 PATIENCE = 180.0
 
@@ -33,18 +33,18 @@ class Anchor:
 
 def deploy_anchors(node: Node, key: Key) -> str:
     """Deploys the anchors contract; returns its address."""
-    receipt = transact(node, key, node.chain_id(), "", anchors().initcode, DEPLOY_GAS, PATIENCE)
+    receipt = send_and_wait(node, key, node.chain_id(), "", anchors_contract().initcode, DEPLOY_GAS, PATIENCE)
     return str(receipt["contractAddress"]).lower()
 
 
-def anchor(node: Node, key: Key, contract: str, journal: bytes, head: Head) -> Anchor:
+def send_anchor(node: Node, key: Key, contract: str, journal: bytes, head: Head) -> Anchor:
     """Records a journal's newest block on a chain. `key` must be the one that seals the journal."""
-    if node.code(contract) != anchors().runtime:
+    if node.get_code(contract) != anchors_contract().runtime:
         raise BadLedger(f"there is no anchors contract of this version at {contract}")
-    if not node.balance(key.address):
+    if not node.get_balance(key.address):
         raise BadLedger(f"{key.address} has no funds on this chain to pay for an anchor")
-    data = anchors().call("anchor", journal, head.number, head.digest)
-    receipt = transact(node, key, node.chain_id(), contract, data, GAS, PATIENCE)
+    data = anchors_contract().encode_call("anchor", journal, head.number, head.digest)
+    receipt = send_and_wait(node, key, node.chain_id(), contract, data, ANCHOR_GAS, PATIENCE)
     return Anchor(head.number, head.digest, int(receipt["blockNumber"], 16), receipt["transactionHash"], contract)
 
 
@@ -54,10 +54,10 @@ def find_anchors(node: Node, journal: bytes, sealer: str, contract: str | None =
     Without a contract's address all contracts are searched: what counts is who signed the
     transaction, and no contract can forge that.
     """
-    topics = ["0x" + next(iter(anchors().events)).hex(), "0x" + journal.hex()]
+    topics = ["0x" + next(iter(anchors_contract().events)).hex(), "0x" + journal.hex()]
     results = []
-    for entry in node.logs(contract, 0, node.head(), topics):
-        arguments = _read(entry)
+    for entry in node.read_logs(contract, 0, node.block_number(), topics):
+        arguments = _decode_anchor(entry)
         sent = node.ask("eth_getTransactionByHash", entry["transactionHash"])
         if arguments and sent and str(sent["from"]).lower() == sealer == arguments["sender"]:
             location = int(entry["blockNumber"], 16), entry["transactionHash"], str(entry["address"]).lower()
@@ -65,9 +65,9 @@ def find_anchors(node: Node, journal: bytes, sealer: str, contract: str | None =
     return results
 
 
-def _read(entry: dict[str, Any]) -> dict[str, Any]:
+def _decode_anchor(log_entry: dict[str, Any]) -> dict[str, Any]:
     """Returns the arguments of an anchor's log; empty if another contract logs something else under the same topic."""
     try:
-        return dict(anchors().decode_event(*raw_log(entry))[1])
+        return dict(anchors_contract().decode_event(*parse_log(log_entry))[1])
     except (KeyError, ValueError, StopIteration):
         return {}

@@ -9,20 +9,20 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
-from noisebank.core.digests import canonical, keccak, tagged
+from noisebank.core.digests import digest_tagged, keccak, to_canonical_json
 from noisebank.core.errors import Tampered
 from noisebank.ledger.evm import Log
-from noisebank.ledger.signing import Key, Transaction, recover
+from noisebank.ledger.signing import Key, Transaction, recover_address
 
 FORMAT = "noisebank journal 2"
-NUMBER, HEX = "0|[1-9][0-9]*+", "[0-9a-f]*+"
-ONE_BALANCE = re.compile(rf'\["({HEX})",({NUMBER}),({NUMBER})\]')
-HEAD = re.compile(
-    rf'\{{"block":\{{"balances":\[([^{{}}]*?)\],"number":({NUMBER}),"parent":"({HEX})",'
-    rf'"results":"({HEX})","time":({NUMBER}),"transactions":\['
+NUMBER_REGEX, HEX_REGEX = "0|[1-9][0-9]*+", "[0-9a-f]*+"
+BALANCE_PATTERN = re.compile(rf'\["({HEX_REGEX})",({NUMBER_REGEX}),({NUMBER_REGEX})\]')
+LINE_START_PATTERN = re.compile(
+    rf'\{{"block":\{{"balances":\[([^{{}}]*?)\],"number":({NUMBER_REGEX}),"parent":"({HEX_REGEX})",'
+    rf'"results":"({HEX_REGEX})","time":({NUMBER_REGEX}),"transactions":\['
 )
 """How a line begins. A match proves nothing: the parsed block is encoded again and must give the same line."""
-SEAL = ']},"signature":"'
+SEAL_PREFIX = ']},"signature":"'
 MALFORMED = (TypeError, ValueError, KeyError, AttributeError, OverflowError, RecursionError)
 """All that parsing a line can raise. Each means tampering, and none may crash a verifier."""
 NOT_CANONICAL = "the line is no sealed block in canonical form"
@@ -34,27 +34,27 @@ class Genesis:
 
     chain_id: int
     sealer: str
-    created: int
+    created_at: int
 
     @property
     def digest(self) -> bytes:
         """The parent digest of block 0, and the journal's name in anchors."""
-        return tagged("genesis 1", self._plain())
+        return digest_tagged("genesis 1", self._to_json())
 
-    def line(self) -> str:
+    def to_canonical_json(self) -> str:
         """Returns the first line of the journal."""
-        return canonical(self._plain())
+        return to_canonical_json(self._to_json())
 
-    def _plain(self) -> dict[str, Any]:
-        return {"format": FORMAT, "chain_id": self.chain_id, "sealer": self.sealer, "created": self.created}
+    def _to_json(self) -> dict[str, Any]:
+        return {"format": FORMAT, "chain_id": self.chain_id, "sealer": self.sealer, "created": self.created_at}
 
     @classmethod
-    def read(cls, line: str) -> Genesis:
+    def from_canonical_json(cls, line: str) -> Genesis:
         """Parses the first line of a journal. `Tampered` unless it is in canonical form."""
         try:
-            fields = _parsed(line, {"format", "chain_id", "sealer", "created"})
-            genesis = cls(_number(fields["chain_id"]), str(fields["sealer"]), _number(fields["created"]))
-            encoded = genesis.line()
+            fields = _parse_object(line, {"format", "chain_id", "sealer", "created"})
+            genesis = cls(_check_uint64(fields["chain_id"]), str(fields["sealer"]), _check_uint64(fields["created"]))
+            encoded = genesis.to_canonical_json()
         except MALFORMED:
             raise Tampered("the first line is malformed") from None
         if encoded != line:
@@ -98,54 +98,56 @@ class Block:
         """Digest of everything but the seal; the next block's parent."""
         return keccak(b"noisebank block 2\n", self.text.encode())
 
-    def sealed(self, key: Key) -> Block:
+    def seal_with(self, key: Key) -> Block:
         """Returns the same block with the key's signature. Its text and digest do not cover the seal: they are copied,
         not computed again."""
         sealed = replace(self, signature=key.sign(self.digest))
         sealed.__dict__.update(text=self.text, digest=self.digest)
         return sealed
 
-    def sealer(self) -> str:
+    def recover_sealer(self) -> str:
         """Returns the address whose key signed the block."""
-        return recover(self.digest, self.signature)
+        return recover_address(self.digest, self.signature)
 
-    def line(self) -> str:
+    def to_canonical_json(self) -> str:
         """Returns the block's line in the journal, seal included."""
         return f'{{"block":{self.text},"signature":"{self.signature.hex()}"}}'
 
     @classmethod
-    def read(cls, line: str, chain_id: int, expected: int) -> Block:
+    def from_canonical_json(cls, line: str, chain_id: int, expected_number: int) -> Block:
         """Parses a line of a journal. `Tampered`, naming block `expected_number`, unless it is in canonical form."""
-        head, seal = HEAD.match(line), line.rfind(SEAL)
+        head, seal = LINE_START_PATTERN.match(line), line.rfind(SEAL_PREFIX)
         if not head or seal < head.end():
-            raise Tampered(NOT_CANONICAL, expected)
+            raise Tampered(NOT_CANONICAL, expected_number)
         balances, number, parent, results, time = head.groups()
         sent = line[head.end() + 1 : seal - 2]  # without the first "[" and the last '"]'
         try:
             block = cls(
-                number=_number(int(number)),
+                number=_check_uint64(int(number)),
                 parent=bytes.fromhex(parent),
-                time=_number(int(time)),
-                transactions=tuple([_transaction(entry, chain_id) for entry in sent.split('"],[') if entry]),
+                time=_check_uint64(int(time)),
+                transactions=tuple([_parse_transaction(entry, chain_id) for entry in sent.split('"],[') if entry]),
                 results=bytes.fromhex(results),
-                balances=tuple((bytes.fromhex(a), int(b), int(s)) for a, b, s in ONE_BALANCE.findall(balances)),
-                signature=bytes.fromhex(line[seal + len(SEAL) : -2]),
+                balances=tuple((bytes.fromhex(a), int(b), int(s)) for a, b, s in BALANCE_PATTERN.findall(balances)),
+                signature=bytes.fromhex(line[seal + len(SEAL_PREFIX) : -2]),
             )
         except MALFORMED:
-            raise Tampered("the block is malformed", expected) from None
-        if block.line() != line:
-            raise Tampered(NOT_CANONICAL, expected)
+            raise Tampered("the block is malformed", expected_number) from None
+        if block.to_canonical_json() != line:
+            raise Tampered(NOT_CANONICAL, expected_number)
         return block
 
 
-def _transaction(entry: str, chain_id: int) -> Transaction:
+def _parse_transaction(entry: str, chain_id: int) -> Transaction:
     """Parses one entry of the list of transactions, without its opening and closing characters."""
     nonce, to, _, data, _, signature = entry.split('"')
-    return Transaction(chain_id, _number(int(nonce[:-1])), _address(to), bytes.fromhex(data), bytes.fromhex(signature))
+    return Transaction(
+        chain_id, _check_uint64(int(nonce[:-1])), _check_address(to), bytes.fromhex(data), bytes.fromhex(signature)
+    )
 
 
 @lru_cache(16)
-def _address(text: str) -> str:
+def _check_address(text: str) -> str:
     if not re.fullmatch("(0x[0-9a-f]{40})?", text):
         raise ValueError("no address")
     return text
@@ -158,23 +160,23 @@ def results_digest(results: Iterable[tuple[Log, ...]]) -> bytes:
     for logs in results:
         parts.append(len(logs).to_bytes(4, "big"))
         for topics, data in logs:
-            parts += (_sizes(len(topics), len(data)), *topics, data)
+            parts += (_encode_lengths(len(topics), len(data)), *topics, data)
     return keccak(b"noisebank results\n", b"".join(parts))
 
 
 @lru_cache(1024)
-def _sizes(topics: int, data: int) -> bytes:
+def _encode_lengths(topics: int, data: int) -> bytes:
     return topics.to_bytes(1, "big") + data.to_bytes(4, "big")
 
 
-def _number(value: object) -> int:
+def _check_uint64(value: object) -> int:
     """Returns the value; ValueError unless it fits 64 bits. The EVM takes no larger number, time, nonce or chain id."""
     if type(value) is not int or not 0 <= value < 2**64:
         raise ValueError("no number of 64 bits")
     return value
 
 
-def _parsed(text: str, keys: set[str]) -> dict[str, Any]:
+def _parse_object(text: str, keys: set[str]) -> dict[str, Any]:
     fields = json.loads(text)
     if not isinstance(fields, dict) or set(fields) != keys:
         raise ValueError("unknown or missing fields")

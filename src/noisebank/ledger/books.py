@@ -12,16 +12,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from noisebank.core.records import WHOLE_WEIGHT, Case, CellRun, Record
-from noisebank.core.units import NOTHING, Precision
+from noisebank.core.units import ZERO_PRECISION, Precision
 from noisebank.ledger.abi import Contract, Signature
-from noisebank.ledger.chunks import Pieces
+from noisebank.ledger.chunks import CellCharges
 from noisebank.ledger.evm import Event, Log
-from noisebank.ledger.protocol import THE_OWNER, AccountState, Claim, Reservation, Unit, View
+from noisebank.ledger.protocol import OWNER_ANALYST, AccountState, Claim, Reservation, Unit, View
 
 RecordKey = tuple[bytes, int, int, bytes, tuple[CellRun, ...]]
 """Account, version, cube, query, runs: the contract keeps one list of records for each."""
 
-Measured = tuple[int, int, bool]
+MeasurementKind = tuple[int, int, bool]
 """Version, category, and whether it may be a first look: the public facts that bound a measurement's draws."""
 
 
@@ -59,218 +59,220 @@ class Books:
     def __init__(self, contract: Contract) -> None:
         self._contract = contract
         self._accounts: dict[bytes, AccountState] = {}
-        self._money: dict[bytes, tuple[int, int]] = {}
+        self._spending: dict[bytes, tuple[int, int]] = {}
         """Units spent and number of measurements. Apart from the state: these change with every paid answer."""
-        self._whole: dict[bytes, tuple[AccountState, AccountState]] = {}
+        self._states_with_spending: dict[bytes, tuple[AccountState, AccountState]] = {}
         """The state without and with its spending, as last returned."""
         self._reservations: dict[tuple[bytes, bytes], Reservation] = {}
-        self._by_account: dict[bytes, list[bytes]] = defaultdict(list)
+        self._ids_by_account: dict[bytes, list[bytes]] = defaultdict(list)
         self._records: dict[RecordKey, list[Record]] = defaultdict(list)
-        self._cubes: dict[tuple[bytes, int, int], Pieces] = defaultdict(Pieces)
+        self._cell_charges: dict[tuple[bytes, int, int], CellCharges] = defaultdict(CellCharges)
         self._views: dict[tuple[bytes, bytes], View] = {}
         self._delivered: dict[tuple[bytes, int, bytes, bytes], Precision] = {}
         self._spent_on: dict[tuple[bytes, int], int] = defaultdict(int)
-        self._measured: dict[bytes, Counter[Measured]] = defaultdict(Counter)
+        self._measurement_counts: dict[bytes, Counter[MeasurementKind]] = defaultdict(Counter)
         self._budgets: dict[bytes, Budgets] = {}
         self._changes: dict[bytes, list[Change]] = defaultdict(list)
 
-    def write(self, log: Log, block: int, time: int) -> tuple[str, tuple[Any, ...]]:
+    def enter_log(self, log: Log, block: int, time: int) -> tuple[str, tuple[Any, ...]]:
         """Enters one log; returns the event's name and values."""
         signature, values = self._decode_log(log)
         name = signature.name
         if name == "Reserved":
-            self._reserved(block, time, *values)
+            self._enter_reservation(block, time, *values)
         elif name == "Published":
             account, id, answer = values
-            self._reservations[account, id] = self._reservations[account, id].published(answer, block)
+            self._reservations[account, id] = self._reservations[account, id].with_answer(answer, block)
         elif name != "GroupRefused":  # a refused group changes nothing
-            arguments = dict(zip(signature.names, values, strict=True))
+            arguments = dict(zip(signature.input_names, values, strict=True))
             account = arguments["account"]  # the first argument of every event
             self._changes[account].append(Change(block, time, Event(name, arguments)))
-            self._accounts[account] = self._changed(account, name, arguments)
+            self._accounts[account] = self._apply_change(account, name, arguments)
             if name in ("AccountOpened", "BudgetLowered", "RaiseProposed", "BudgetRaised"):
-                self._budgets[account] = self._promised(account, name, Precision(arguments["budget"]))
+                self._budgets[account] = self._apply_to_budgets(account, name, Precision(arguments["budget"]))
         return name, values
 
-    def accounts(self) -> tuple[AccountState, ...]:
+    def list_accounts(self) -> tuple[AccountState, ...]:
         """Returns all accounts, oldest first."""
-        return tuple(self._with_money(state) for state in tuple(self._accounts.values()))
+        return tuple(self._with_spending(state) for state in tuple(self._accounts.values()))
 
-    def account(self, account: bytes) -> AccountState | None:
+    def find_account(self, account: bytes) -> AccountState | None:
         """Returns the state of an account; None if there is none."""
         state = self._accounts.get(account)
-        return None if state is None else self._with_money(state)
+        return None if state is None else self._with_spending(state)
 
-    def changes(self, account: bytes) -> tuple[Change, ...]:
+    def list_changes(self, account: bytes) -> tuple[Change, ...]:
         """Returns an account's changes of opening, budget, limit, version and roles, oldest first."""
         return tuple(self._changes.get(account, ()))
 
-    def reservation(self, account: bytes, id: bytes) -> Reservation | None:
+    def find_reservation(self, account: bytes, id: bytes) -> Reservation | None:
         """Returns a reservation; None if there is none. Ids are unique within an account only."""
         return self._reservations.get((account, id))
 
-    def reservations(self, account: bytes) -> tuple[Reservation, ...]:
+    def list_reservations(self, account: bytes) -> tuple[Reservation, ...]:
         """Returns all reservations of an account, oldest first."""
-        return tuple(self._reservations[account, id] for id in tuple(self._by_account.get(account, ())))
+        return tuple(self._reservations[account, id] for id in tuple(self._ids_by_account.get(account, ())))
 
-    def count(self, account: bytes) -> int:
+    def count_reservations(self, account: bytes) -> int:
         """Returns how many reservations an account has."""
-        return len(self._by_account.get(account, ()))
+        return len(self._ids_by_account.get(account, ()))
 
-    def page(self, account: bytes, start: int, stop: int) -> tuple[Reservation, ...]:
+    def page_reservations(self, account: bytes, start: int, stop: int) -> tuple[Reservation, ...]:
         """Returns reservations [start, stop) of an account, oldest first."""
-        return tuple(self._reservations[account, id] for id in self._by_account.get(account, [])[start:stop])
+        return tuple(self._reservations[account, id] for id in self._ids_by_account.get(account, [])[start:stop])
 
-    def delivered(self, account: bytes, analyst: bytes, query: bytes) -> Precision:
+    def delivered_precision(self, account: bytes, analyst: bytes, query: bytes) -> Precision:
         """Returns the best precision at which an analyst has an answer to a query by plain reuse, in this version."""
-        return self._delivered.get((account, self._version(account), analyst, query), NOTHING)
+        return self._delivered.get((account, self._current_version(account), analyst, query), ZERO_PRECISION)
 
-    def records(
+    def list_records(
         self, account: bytes, query: bytes, cube: int = 0, runs: tuple[CellRun, ...] = ()
     ) -> tuple[Record, ...]:
         """Returns the paid answers to a query in the present version, by rising precision."""
-        return tuple(self._records.get((account, self._version(account), cube, query, runs), ()))
+        return tuple(self._records.get((account, self._current_version(account), cube, query, runs), ()))
 
-    def view(self, account: bytes, analyst: bytes) -> View:
+    def get_view(self, account: bytes, analyst: bytes) -> View:
         """Returns what an analyst may learn, and has learned so far."""
         return self._views.get((account, analyst), View())
 
-    def measured(self, account: bytes) -> dict[Measured, int]:
+    def count_measurements(self, account: bytes) -> dict[MeasurementKind, int]:
         """Returns how many paid measurements of each kind an account has, over all versions."""
-        return dict(self._measured.get(account, {}))
+        return dict(self._measurement_counts.get(account, {}))
 
-    def budgets(self, account: bytes) -> Budgets:
+    def get_budgets(self, account: bytes) -> Budgets:
         """Returns the budgets that decide an account's guarantee."""
         return self._budgets[account]
 
-    def spent_on(self, account: bytes, about: int) -> Precision:
+    def spent_on(self, account: bytes, category: int) -> Precision:
         """Returns what was charged under one category (the public byte of a claim)."""
-        return Precision(self._spent_on.get((account, about), 0))
+        return Precision(self._spent_on.get((account, category), 0))
 
-    def costs(self, group: Sequence[Claim]) -> tuple[Precision, ...]:
+    def price_claims(self, group: Sequence[Claim]) -> tuple[Precision, ...]:
         """Returns the cost of each claim of a group now, by the contract's rules, whatever budget is left."""
         best: dict[object, int] = {}
-        cubes: dict[int, Pieces] = {}
+        cubes: dict[int, CellCharges] = {}
         costs = []
         for claim in group:
             key = (claim.cube, claim.query, claim.runs)
-            known = self.records(claim.account, claim.query, claim.cube, claim.runs)
+            known = self.list_records(claim.account, claim.query, claim.cube, claim.runs)
             before = best.get(key, known[-1].precision.units if known else 0)
-            fresh = max(0, claim.wanted.units - before)
+            fresh = max(0, claim.target.units - before)
             best[key] = before + fresh
             if claim.cube and fresh:
                 if claim.cube not in cubes:
-                    cubes[claim.cube] = self._cubes[claim.account, self._version(claim.account), claim.cube].copy()
+                    cubes[claim.cube] = self._cell_charges[
+                        claim.account, self._current_version(claim.account), claim.cube
+                    ].copy()
                 largest = cubes[claim.cube].largest
                 self._charge_cells(cubes[claim.cube], fresh, claim.runs)
                 fresh = cubes[claim.cube].largest - largest
             costs.append(Precision(fresh))
         return tuple(costs)
 
-    def cells(self, account: bytes, cube: int) -> Pieces:
+    def get_cell_charges(self, account: bytes, cube: int) -> CellCharges:
         """Returns what was charged to each cell of a cube in the present version (a copy)."""
-        return self._cubes[account, self._version(account), cube].copy()
+        return self._cell_charges[account, self._current_version(account), cube].copy()
 
-    def largest_cell(self, account: bytes, cube: int) -> Precision:
+    def largest_cell_charge(self, account: bytes, cube: int) -> Precision:
         """Returns what a cube has cost the account in the present version: the charge of its largest cell."""
-        return Precision(self._cubes[account, self._version(account), cube].largest)
+        return Precision(self._cell_charges[account, self._current_version(account), cube].largest)
 
-    def _with_money(self, state: AccountState) -> AccountState:
-        spent, measurements = self._money[state.account]
-        known = self._whole.get(state.account)
+    def _with_spending(self, state: AccountState) -> AccountState:
+        spent, measurements = self._spending[state.account]
+        known = self._states_with_spending.get(state.account)
         money = (known[1].spent.units, known[1].measurements) if known else None
         if known is None or known[0] is not state or money != (spent, measurements):
             known = state, replace(state, spent=Precision(spent), measurements=measurements)
-            self._whole[state.account] = known
+            self._states_with_spending[state.account] = known
         return known[1]
 
-    def _version(self, account: bytes) -> int:
+    def _current_version(self, account: bytes) -> int:
         state = self._accounts.get(account)
         return state.version if state else 1
 
     @staticmethod
-    def _charge_cells(cube: Pieces, fresh: int, runs: Sequence[CellRun]) -> None:
+    def _charge_cells(cube: CellCharges, fresh_units: int, runs: Sequence[CellRun]) -> None:
         for run in runs:
-            cube.add(run.start, run.stop, -(-fresh * run.weight // WHOLE_WEIGHT))
+            cube.add(run.start, run.stop, -(-fresh_units * run.weight // WHOLE_WEIGHT))
 
     def _decode_log(self, log: Log) -> tuple[Signature, tuple[Any, ...]]:
         """Decodes without types: which value has which follows from the event's name."""
-        return self._contract.event_values(*log)
+        return self._contract.decode_event_values(*log)
 
-    def _reserved(
+    def _enter_reservation(
         self, block: int, time: int, account: bytes, id: bytes, query: bytes, analyst: bytes, about: int,
-        cube: int, case: int, wanted: int, fresh: int, reused: int, spent: int, used: int,
+        cube: int, case: int, target_units: int, fresh: int, reused: int, spent: int, used: int,
         charged: Sequence[tuple[int, int, int]],
     ) -> None:  # fmt: skip
         """Enters a reservation; parameters are the event's arguments in their order. Amounts become `Precision` only
         where they are stored: a busy ledger enters thousands of these per second."""
         version = self._accounts[account].version
-        before, measurements = self._money[account]
+        before, measurements = self._spending[account]
         runs = tuple([CellRun(*run) for run in charged])
         records = self._records[account, version, cube, query, runs]
-        target = Precision(wanted)
-        fresh_precision = target if fresh == wanted else Precision(fresh)
+        target = Precision(target_units)
+        fresh_precision = target if fresh == target_units else Precision(fresh)
         reservation = Reservation(
             account=account,
             id=id,
             query=query,
             analyst=analyst,
-            about=about,
+            category=about,
             case=Case(case),
-            wanted=target,
-            fresh=fresh_precision,
-            reused=records[reused - 1].id if reused else None,
-            spent=Precision(spent),
+            target=target,
+            fresh_precision=fresh_precision,
+            reused_id=records[reused - 1].id if reused else None,
+            spent_after=Precision(spent),
             block=block,
             time=time,
             cost=fresh_precision if spent - before == fresh else Precision(spent - before),
-            used=Precision(used),
+            used_after=Precision(used),
             cube=cube,
             runs=runs,
             version=version,
         )
         earlier = self._reservations.get((account, id))
         if earlier is None:
-            self._by_account[account].append(id)
+            self._ids_by_account[account].append(id)
         if earlier is None or earlier.case is Case.REPEAT:  # the contract stores no id of a REPEAT: a paid one wins
             self._reservations[account, id] = reservation
         if fresh:
             records.append(Record(id, target))
             if cube:
-                self._charge_cells(self._cubes[account, version, cube], fresh, runs)
+                self._charge_cells(self._cell_charges[account, version, cube], fresh, runs)
             self._spent_on[account, about] += spent - before
-            self._money[account] = spent, measurements + 1
-            self._measured[account][version, about, reservation.whole_cube] += 1
-        if analyst != THE_OWNER:
-            self._views[account, analyst] = View(self.view(account, analyst).limit, reservation.used)
+            self._spending[account] = spent, measurements + 1
+            self._measurement_counts[account][version, about, reservation.is_whole_cube] += 1
+        if analyst != OWNER_ANALYST:
+            self._views[account, analyst] = View(self.get_view(account, analyst).limit, reservation.used_after)
             if not cube:
                 key = account, version, analyst, query
                 known = self._delivered.get(key)
-                if known is None or known.units < wanted:
+                if known is None or known.units < target_units:
                     self._delivered[key] = target
 
-    def _promised(self, account: bytes, name: str, budget: Precision) -> Budgets:
+    def _apply_to_budgets(self, account: bytes, name: str, budget: Precision) -> Budgets:
         """Returns the budgets after an event. A change before the first measurement cannot depend on an answer. A raise
         counts from its announcement: all that is left to decide then is whether it takes effect."""
         known = self._budgets.get(account, Budgets(budget, budget, budget))
-        if not self._money[account][1]:
+        if not self._spending[account][1]:
             return Budgets(known.opened, budget, budget)
         if name == "RaiseProposed":
             return known
         return replace(known, largest=max(known.largest, budget), lowered=budget < known.largest)
 
-    def _changed(self, account: bytes, name: str, arguments: dict[str, Any]) -> AccountState:
+    def _apply_change(self, account: bytes, name: str, arguments: dict[str, Any]) -> AccountState:
         if name == "AccountOpened":
-            self._money[account] = 0, 0
+            self._spending[account] = 0, 0
             return AccountState(
                 account=account,
                 owner=arguments["owner"],
                 curator=arguments["curator"],
                 budget=Precision(arguments["budget"]),
-                spent=NOTHING,
+                spent=ZERO_PRECISION,
                 measurements=0,
-                policy=arguments["policy"],
-                data=arguments["data"],
+                policy_digest=arguments["policy"],
+                data_commitment=arguments["data"],
                 raise_delay=arguments["raise_delay"],
                 unit=Unit(arguments["unit"]),
             )
@@ -288,12 +290,12 @@ class Books:
                 state,
                 base=Precision(arguments["base"]),
                 version=arguments["version"],
-                policy=arguments["policy"],
-                data=arguments["data"],
+                policy_digest=arguments["policy"],
+                data_commitment=arguments["data"],
             )
         if name in ("Paused", "Resumed"):
             return replace(state, paused=name == "Paused")
         if name == "LimitSet":
-            view = self.view(account, arguments["analyst"])
+            view = self.get_view(account, arguments["analyst"])
             self._views[account, arguments["analyst"]] = replace(view, limit=Precision(arguments["limit"]))
         return state

@@ -16,11 +16,11 @@ from noisebank.core.records import CellRun, Record
 from noisebank.ledger.abi import Value
 from noisebank.ledger.books import Books
 from noisebank.ledger.evm import Event
-from noisebank.ledger.protocol import AccountState, Claim, Head, Opening, Reservation, Role, Seal, View
+from noisebank.ledger.protocol import AccountOpening, AccountState, Claim, Head, Reservation, Role, Seal, View
 from noisebank.ledger.signing import Key
 
 
-class Chain(ABC):
+class Ledger(ABC):
     """Where spends are decided and recorded.
 
     Every method that changes anything is durable on return. A refusal raises `Refused` and changes nothing. A failure
@@ -29,10 +29,10 @@ class Chain(ABC):
 
     def __init__(self, keys: Mapping[Role, Key]) -> None:
         self._keys = dict(keys)
-        self._reserving: set[tuple[bytes, bytes]] = set()
-        self._access = threading.Lock()
+        self._ids_in_flight: set[tuple[bytes, bytes]] = set()
+        self._lock = threading.Lock()
 
-    shared = False
+    is_shared = False
     """Whether others may write to it, so that books have to be refreshed."""
 
     # -- what an implementation provides -------------------------------------------------------
@@ -77,94 +77,94 @@ class Chain(ABC):
         """Releases files and connections. Nothing is lost."""
 
     @abstractmethod
-    def _transact(self, role: Role, function: str, *arguments: Value) -> Event:
+    def _call_contract(self, role: Role, function: str, *arguments: Value) -> Event:
         """Makes one call, signed by the key of a role; returns the event that it logged."""
 
     # -- reading -------------------------------------------------------------------------------
 
-    def account(self, account: bytes) -> AccountState:
+    def get_account(self, account: bytes) -> AccountState:
         """Returns the state of an account; `BadBank` if there is none."""
-        state = self.books.account(account)
+        state = self.books.find_account(account)
         if state is None:
             raise BadBank(f"the ledger has no account {account.hex()[:12]}")
         return state
 
-    def reservation(self, account: bytes, id: bytes) -> Reservation | None:
+    def find_reservation(self, account: bytes, id: bytes) -> Reservation | None:
         """Returns a reservation; None if there is none. Ids are unique within an account only."""
-        return self.books.reservation(account, id)
+        return self.books.find_reservation(account, id)
 
-    def reservations(self, account: bytes) -> tuple[Reservation, ...]:
+    def list_reservations(self, account: bytes) -> tuple[Reservation, ...]:
         """Returns all reservations of an account, oldest first."""
-        return self.books.reservations(account)
+        return self.books.list_reservations(account)
 
-    def records(
+    def list_records(
         self, account: bytes, query: bytes, cube: int = 0, runs: tuple[CellRun, ...] = ()
     ) -> tuple[Record, ...]:
         """Returns the paid answers to a query in this version of the table, by rising precision."""
-        return self.books.records(account, query, cube, runs)
+        return self.books.list_records(account, query, cube, runs)
 
-    def view(self, account: bytes, analyst: bytes) -> View:
+    def get_view(self, account: bytes, analyst: bytes) -> View:
         """Returns what an analyst may learn, and has learned so far."""
-        return self.books.view(account, analyst)
+        return self.books.get_view(account, analyst)
 
     # -- the owner's calls ---------------------------------------------------------------------
 
-    def open_account(self, opening: Opening) -> bytes:
+    def open_account(self, opening: AccountOpening) -> bytes:
         """Opens an account for the owner; returns its id."""
-        event = self._transact(
-            Role.OWNER, "open_account", self.address(Role.CURATOR), opening.unit.value, opening.budget.units,
-            opening.policy, opening.data, opening.raise_delay,
+        event = self._call_contract(
+            Role.OWNER, "open_account", self.key_address(Role.CURATOR), opening.unit.value, opening.budget.units,
+            opening.policy_digest, opening.data_commitment, opening.raise_delay,
         )  # fmt: skip
         account = event.arguments["account"]
         assert isinstance(account, bytes)
         return account
 
-    def manage(self, function: str, account: bytes, *arguments: Value) -> Event:
+    def call_as_owner(self, function: str, account: bytes, *arguments: Value) -> Event:
         """Makes any of the owner's calls; returns the event that it logged."""
-        return self._transact(Role.OWNER, function, account, *arguments)
+        return self._call_contract(Role.OWNER, function, account, *arguments)
 
-    def accept(self, role: Role, account: bytes) -> Event:
+    def accept_role(self, role: Role, account: bytes) -> Event:
         """Accepts a proposed role, signed by the key that takes over."""
-        return self._transact(role, f"accept_{role.value}", account)
+        return self._call_contract(role, f"accept_{role.value}", account)
 
     def lower_budget(self, account: bytes, units: int) -> None:
         """Lowers the budget at once, and cancels a pending raise."""
-        self.manage("lower_budget", account, units)
+        self.call_as_owner("lower_budget", account, units)
 
     def propose_raise(self, account: bytes, units: int) -> Event:
         """Announces a raise; returns the event with the times at which it becomes ready and expires."""
-        return self.manage("propose_raise", account, units)
+        return self.call_as_owner("propose_raise", account, units)
 
     def finish_raise(self, account: bytes) -> None:
         """Puts an announced raise into effect."""
-        self.manage("finish_raise", account)
+        self.call_as_owner("finish_raise", account)
 
-    def pause(self, account: bytes) -> None:
+    def pause_account(self, account: bytes) -> None:
         """Refuses all reservations from now on."""
-        self.manage("pause", account)
+        self.call_as_owner("pause", account)
 
-    def resume(self, account: bytes) -> None:
+    def resume_account(self, account: bytes) -> None:
         """Ends a pause."""
-        self.manage("resume", account)
+        self.call_as_owner("resume", account)
 
     def set_limit(self, account: bytes, analyst: bytes, units: int) -> None:
         """Sets how many units one analyst may learn."""
-        self.manage("set_limit", account, analyst, units)
+        self.call_as_owner("set_limit", account, analyst, units)
 
     def add_cube(self, account: bytes, cells: int) -> int:
         """Declares the next cube; returns its number."""
-        number = self.manage("add_cube", account, cells).arguments["cube"]
+        number = self.call_as_owner("add_cube", account, cells).arguments["cube"]
         assert type(number) is int
         return number
 
     def open_version(self, account: bytes, policy: bytes, data: bytes) -> None:
         """Opens the next version of the table: what is spent stays spent, earlier answers are not reused, and
         reservations without an answer are burnt."""
-        self.manage("open_version", account, policy, data)
+        self.call_as_owner("open_version", account, policy, data)
 
     # -- keys and ids --------------------------------------------------------------------------
 
-    def addresses(self) -> dict[Role, str]:
+    def key_addresses(self) -> dict[Role, str]:
         """Returns the address of each role whose key is on this machine."""
         return {role: key.address for role, key in self._keys.items()}
 
@@ -173,40 +173,44 @@ class Chain(ABC):
         self._keys[role] = key
 
     @contextmanager
-    def _only_once(self, group: Sequence[Claim]) -> Iterator[None]:
+    def _hold_ids(self, group: Sequence[Claim]) -> Iterator[None]:
         """Holds ids while they are being reserved; refuses ids in use. The contract itself stores no id of a REPEAT."""
         ids = {(claim.account, claim.id) for claim in group}
-        with self._access:
-            if len(ids) < len(group) or ids & self._reserving or any(self.books.reservation(*id) for id in ids):
+        with self._lock:
+            if (
+                len(ids) < len(group)
+                or ids & self._ids_in_flight
+                or any(self.books.find_reservation(*id) for id in ids)
+            ):
                 raise LedgerRefused("ledger: id already used")
-            self._reserving |= ids
+            self._ids_in_flight |= ids
         try:
             yield
         finally:
-            with self._access:
-                self._reserving -= ids
+            with self._lock:
+                self._ids_in_flight -= ids
 
     def has_key(self, role: Role) -> bool:
         """Whether a role's key is on this machine."""
         return role in self._keys
 
-    def address(self, role: Role) -> str:
+    def key_address(self, role: Role) -> str:
         """Returns the address of a role's key; `BadBank` if the key is not on this machine."""
-        return self._key(role).address
+        return self._require_key(role).address
 
     def charged_accounts(self) -> frozenset[bytes]:
         """Returns the accounts that this gateway has charged on a chain, according to its own outbox."""
         return frozenset()
 
-    def _key(self, role: Role) -> Key:
+    def _require_key(self, role: Role) -> Key:
         if role not in self._keys:
             raise BadBank(
                 f"this needs the {role.value}'s key, which is not on this machine; name it with --{role.value}-key"
             )
         return self._keys[role]
 
-    def _known(self, account: bytes, id: bytes) -> Reservation:
-        reservation = self.books.reservation(account, id)
+    def _require_reservation(self, account: bytes, id: bytes) -> Reservation:
+        reservation = self.books.find_reservation(account, id)
         if reservation is None:
             raise Tampered("the ledger has lost a reservation that it has just made")
         return reservation

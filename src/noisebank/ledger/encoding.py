@@ -6,92 +6,94 @@ from collections.abc import Sequence
 
 from noisebank.core.errors import BudgetExhausted, LedgerRefused, NoisebankError, PriceMoved, ViewExhausted
 from noisebank.core.records import CellRun
-from noisebank.core.units import NOTHING
+from noisebank.core.units import ZERO_PRECISION
 from noisebank.ledger.abi import Word, budget_ledger
 from noisebank.ledger.books import Books
-from noisebank.ledger.protocol import THE_OWNER, Claim, Seal
+from noisebank.ledger.protocol import OWNER_ANALYST, Claim, Seal
 
-MOST_PARTS = 16
+MAX_GROUP_PARTS = 16
 """Most claims of one group, and most runs of one group: the contract's limits."""
-MOST_IN_BATCH = 128
+MAX_BATCH_PARTS = 128
 Row = tuple[Word, ...]
 
 
-def reserve_call(group: Sequence[Claim]) -> bytes:
+def encode_reserve(group: Sequence[Claim]) -> bytes:
     """Returns the call that reserves one atomic group."""
-    return budget_ledger().call("reserve", _account(group), *_rows([group]))
+    return budget_ledger().encode_call("reserve", _common_account(group), *_claim_rows([group]))
 
 
-def reserve_many_call(groups: Sequence[Sequence[Claim]]) -> bytes:
+def encode_reserve_many(groups: Sequence[Sequence[Claim]]) -> bytes:
     """Returns the call that reserves many groups of one account, decided in order, each on its own."""
-    return budget_ledger().call(
-        "reserve_many", _account([claim for group in groups for claim in group]), *_rows(groups)
+    return budget_ledger().encode_call(
+        "reserve_many", _common_account([claim for group in groups for claim in group]), *_claim_rows(groups)
     )
 
 
-def publish_call(account: bytes, group: Sequence[Seal]) -> bytes:
+def encode_publish(account: bytes, group: Sequence[Seal]) -> bytes:
     """Returns the call that publishes one atomic group."""
-    return budget_ledger().call("publish", account, _seals([group]))
+    return budget_ledger().encode_call("publish", account, _seal_rows([group]))
 
 
-def publish_many_call(account: bytes, groups: Sequence[Sequence[Seal]]) -> bytes:
+def encode_publish_many(account: bytes, groups: Sequence[Sequence[Seal]]) -> bytes:
     """Returns the call that publishes many groups of one account, each on its own."""
-    return budget_ledger().call("publish_many", account, _seals(groups))
+    return budget_ledger().encode_call("publish_many", account, _seal_rows(groups))
 
 
-def merged(runs: Sequence[CellRun], most: int = MOST_PARTS) -> tuple[CellRun, ...]:
+def merge_runs(runs: Sequence[CellRun], max_runs: int = MAX_GROUP_PARTS) -> tuple[CellRun, ...]:
     """Returns at most `max_runs` runs that cover `runs` with at least their weights.
 
     Requires: sorted and disjoint runs. Guarantees: every cell is charged at least as much as before
     (over-charging is sound, under-charging never happens). The gaps that cost least are closed first.
     """
     result = list(runs)
-    while len(result) > most:
-        index = min(range(len(result) - 1), key=lambda i: _waste(result[i], result[i + 1]))
+    while len(result) > max_runs:
+        index = min(range(len(result) - 1), key=lambda i: _wasted_weight(result[i], result[i + 1]))
         low, high = result[index], result[index + 1]
         result[index : index + 2] = [CellRun(low.start, high.stop, max(low.weight, high.weight))]
     return tuple(result)
 
 
-def explained(refusal: LedgerRefused, group: Sequence[Claim], books: Books) -> NoisebankError:
+def explain_refusal(refusal: LedgerRefused, group: Sequence[Claim], books: Books) -> NoisebankError:
     """Returns the error for a contract's refusal, with the amounts that it is about."""
-    state = books.account(group[0].account)
+    state = books.find_account(group[0].account)
     if refusal.reason == "ledger: budget exhausted" and state is not None:
-        return BudgetExhausted(sum(books.costs(group), NOTHING), state.left)
+        return BudgetExhausted(sum(books.price_claims(group), ZERO_PRECISION), state.remaining_budget)
     if refusal.reason == "ledger: price above limit":
-        too_dear = (claim for claim, cost in zip(group, books.costs(group), strict=True) if cost > claim.limit)
-        return PriceMoved(next(too_dear, group[0]).limit)
+        too_dear = (
+            claim for claim, cost in zip(group, books.price_claims(group), strict=True) if cost > claim.max_cost
+        )
+        return PriceMoved(next(too_dear, group[0]).max_cost)
     if refusal.reason == "ledger: view exhausted":
-        limited = next((claim for claim in group if claim.analyst != THE_OWNER), group[0])
-        view = books.view(limited.account, limited.analyst)
+        limited = next((claim for claim in group if claim.analyst != OWNER_ANALYST), group[0])
+        view = books.get_view(limited.account, limited.analyst)
         return ViewExhausted(view.limit, view.used)
     return refusal
 
 
-def _waste(low: CellRun, high: CellRun) -> int:
+def _wasted_weight(low: CellRun, high: CellRun) -> int:
     """Returns the weight, summed over cells, that merging two runs charges beyond their own."""
     weight = max(low.weight, high.weight)
     wasted = (high.start - low.stop) * weight
     return wasted + (low.stop - low.start) * (weight - low.weight) + (high.stop - high.start) * (weight - high.weight)
 
 
-def _account(claims: Sequence[Claim]) -> bytes:
+def _common_account(claims: Sequence[Claim]) -> bytes:
     (account,) = {claim.account for claim in claims}
     return account
 
 
-def _rows(groups: Sequence[Sequence[Claim]]) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
+def _claim_rows(groups: Sequence[Sequence[Claim]]) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
     claims: list[Row] = []
     runs: list[Row] = []
     for group in groups:
         for left, claim in zip(range(len(group) - 1, -1, -1), group, strict=True):
-            subject = (claim.id, claim.query, claim.analyst, claim.about, claim.cube)
-            claims.append((*subject, claim.wanted.units, claim.limit.units, len(claim.runs), left == 0))
+            subject = (claim.id, claim.query, claim.analyst, claim.category, claim.cube)
+            claims.append((*subject, claim.target.units, claim.max_cost.units, len(claim.runs), left == 0))
             runs.extend((run.start, run.stop, run.weight) for run in claim.runs)
     return tuple(claims), tuple(runs)
 
 
-def _seals(groups: Sequence[Sequence[Seal]]) -> tuple[Row, ...]:
+def _seal_rows(groups: Sequence[Sequence[Seal]]) -> tuple[Row, ...]:
     return tuple(
-        (seal.id, seal.answer, number == len(group)) for group in groups for number, seal in enumerate(group, 1)
+        (seal.id, seal.answer_digest, number == len(group)) for group in groups for number, seal in enumerate(group, 1)
     )

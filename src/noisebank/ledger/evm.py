@@ -11,8 +11,8 @@ from pyrevm import EVM, BlockEnv, CfgEnv, Env
 from noisebank.core.errors import LedgerRefused
 from noisebank.ledger.abi import Contract, Value
 
-NOBODY = "0x" + "00" * 20
-REVERTED = re.compile(r"output: 0x08c379a0([0-9a-f]*)")
+ZERO_ADDRESS = "0x" + "00" * 20
+REVERT_PATTERN = re.compile(r"output: 0x08c379a0([0-9a-f]*)")
 Log = tuple[tuple[bytes, ...], bytes]
 """A log of the contract, not decoded: topics and data."""
 
@@ -25,14 +25,14 @@ class Event:
     arguments: dict[str, Value]
 
 
-class Machine:
+class Evm:
     """An EVM for one contract and its state. pyrevm checks neither signatures nor nonces: `replay` does."""
 
     def __init__(self, contract: Contract, chain_id: int) -> None:
         self.contract = contract
         self._evm = EVM(env=Env(cfg=CfgEnv(chain_id=chain_id)), spec_id="CANCUN")
 
-    def at(self, number: int, time: int) -> None:
+    def set_block(self, number: int, time: int) -> None:
         """Sets the block in which the next calls execute."""
         self._evm.set_block_env(BlockEnv(number=number, timestamp=time))
 
@@ -45,7 +45,7 @@ class Machine:
         try:
             self._evm.message_call(sender, to, data)
         except RuntimeError as error:
-            raise LedgerRefused(_reason(str(error))) from None
+            raise LedgerRefused(_revert_reason(str(error))) from None
         logs = []
         result = self._evm.result
         for entry in result.logs if result is not None else ():
@@ -53,34 +53,36 @@ class Machine:
             logs.append((tuple(topics), payload))
         return tuple(logs)
 
-    def peek(self, sender: str, to: str, data: bytes) -> bytes:
+    def simulate_call(self, sender: str, to: str, data: bytes) -> bytes:
         """Returns the output of a call and undoes its effects. `LedgerRefused` if it reverts."""
         before = self._evm.snapshot()
         try:
             return bytes(self._evm.message_call(sender, to, data))
         except RuntimeError as error:
-            raise LedgerRefused(_reason(str(error))) from None
+            raise LedgerRefused(_revert_reason(str(error))) from None
         finally:
             self._evm.revert(before)
 
-    def view(self, to: str, function: str, *arguments: Value) -> tuple[Value, ...]:
+    def call_view(self, to: str, function: str, *arguments: Value) -> tuple[Value, ...]:
         """Returns the output values of a view function (a static call)."""
-        output = self._evm.message_call(NOBODY, to, self.contract.call(function, *arguments), is_static=True)
+        output = self._evm.message_call(
+            ZERO_ADDRESS, to, self.contract.encode_call(function, *arguments), is_static=True
+        )
         return self.contract.decode_output(function, output)
 
-    def code(self, address: str) -> bytes:
+    def get_code(self, address: str) -> bytes:
         """Returns the code at an address."""
         return bytes(self._evm.get_code(address) or b"").rstrip(b"\x00")
 
 
-def events(contract: Contract, logs: Iterable[Log]) -> tuple[Event, ...]:
+def decode_events(contract: Contract, logs: Iterable[Log]) -> tuple[Event, ...]:
     """Decodes logs."""
     return tuple(Event(*contract.decode_event(topics, payload)) for topics, payload in logs)
 
 
-def _reason(message: str) -> str:
+def _revert_reason(message: str) -> str:
     """Returns the contract's reason for a revert, or pyrevm's message if the contract gave none."""
-    match = REVERTED.search(message)
+    match = REVERT_PATTERN.search(message)
     if not match:
         return f"ledger: the call failed ({message[:80]})"
     raw = bytes.fromhex(match.group(1))

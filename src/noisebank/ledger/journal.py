@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from noisebank.core.durability import open_database, reading
+from noisebank.core.durability import open_database, translate_errors
 from noisebank.core.errors import BadBank
 from noisebank.ledger.block import Block, Genesis
 from noisebank.runtime.gathering import apart
 
 SCHEMA = "CREATE TABLE IF NOT EXISTS lines (number INTEGER PRIMARY KEY, line TEXT NOT NULL) STRICT"
 GENESIS_ROW = -1
-FILE = "journal.sqlite"
+JOURNAL_FILE = "journal.sqlite"
 """The journal's name in a bank's folder."""
 
 
@@ -22,18 +22,18 @@ class Journal:
     def __init__(self, path: Path | str, vfs: str | None = None) -> None:
         self._database = open_database(path, SCHEMA, vfs)
 
-    def begin(self, genesis: Genesis) -> None:
+    def write_genesis(self, genesis: Genesis) -> None:
         """Writes the first line of a new journal."""
-        self._database.execute("INSERT INTO lines VALUES (?, ?)", (GENESIS_ROW, genesis.line()))
+        self._database.execute("INSERT INTO lines VALUES (?, ?)", (GENESIS_ROW, genesis.to_canonical_json()))
 
     def append(self, block: Block) -> None:
         """Appends a block. It is on disk once this returns."""
-        row = block.number, block.line()
+        row = block.number, block.to_canonical_json()
         apart(lambda: self._database.execute("INSERT INTO lines VALUES (?, ?)", row))
 
-    def lines(self) -> Iterator[str]:
+    def read_lines(self) -> Iterator[str]:
         """Yields the canonical export, line by line."""
-        with reading(self._database):
+        with translate_errors(self._database):
             for (line,) in self._database.execute("SELECT line FROM lines ORDER BY number"):
                 yield str(line)  # a damaged page may hold anything: whoever parses the line refuses it
 
@@ -42,7 +42,7 @@ class Journal:
         self._database.close()
 
 
-def read_lines(source: Path) -> Iterable[str]:
+def read_exported_lines(source: Path) -> Iterable[str]:
     """Returns the lines of an exported journal (a text file)."""
     try:
         text = source.read_bytes()

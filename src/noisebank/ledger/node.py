@@ -14,11 +14,11 @@ from noisebank.ledger.evm import Log
 from noisebank.ledger.signing import Fees, Key, Transaction
 from noisebank.runtime.recursion import kept_limit
 
-LOGS_AT_ONCE = 2_000
+MAX_LOG_BLOCKS = 2_000
 """Blocks per request for logs; many nodes answer no more."""
-TRIES, PAUSE = 4, 0.25
-OVERTAKEN = ("nonce too low", "replacement transaction underpriced", "nonce is too low")
-KNOWN = ("already known", "already imported", "known transaction")
+MAX_ATTEMPTS, RETRY_SECONDS = 4, 0.25
+NONCE_TAKEN_MESSAGES = ("nonce too low", "replacement transaction underpriced", "nonce is too low")
+ALREADY_KNOWN_MESSAGES = ("already known", "already imported", "known transaction")
 
 
 class NodeError(Exception):
@@ -52,29 +52,31 @@ class Node:
 
     def ask(self, method: str, *params: Any) -> Any:
         """Makes a request that has no effects. `OutcomeUnknown` if nobody answers, `NodeError` if the node refuses."""
-        for attempt in range(TRIES):
+        for attempt in range(MAX_ATTEMPTS):
             if attempt:
-                time.sleep(PAUSE * 2**attempt)
+                time.sleep(RETRY_SECONDS * 2**attempt)
             try:
-                return self._once(method, params)
+                return self._request_once(method, params)
             except (NodeError, BadLedger):
                 raise
             except Exception as error:  # errors of requests or urllib3, or an answer that is no JSON
                 last = error
         raise OutcomeUnknown(f"the node {self.name} does not answer ({type(last).__name__})")
 
-    def send(self, transaction: Transaction) -> None:
+    def send_transaction(self, transaction: Transaction) -> None:
         """Sends a signed transaction. `NonceTaken` if its nonce is used; without an answer the outcome is open."""
         try:
-            self._once("eth_sendRawTransaction", ("0x" + transaction.raw.hex(),))
+            self._request_once("eth_sendRawTransaction", ("0x" + transaction.raw.hex(),))
         except NodeError as error:
             message = str(error).lower()
-            if any(words in message for words in KNOWN):
+            if any(words in message for words in ALREADY_KNOWN_MESSAGES):
                 return
-            if any(words in message for words in OVERTAKEN):
-                raise Overtaken from None
+            if any(words in message for words in NONCE_TAKEN_MESSAGES):
+                raise NonceTaken from None
             if "insufficient funds" in message or "doesn't have enough funds" in message:
-                raise BadLedger(f"{transaction.sender()} has no funds on this chain to pay for transactions") from None
+                raise BadLedger(
+                    f"{transaction.recover_sender()} has no funds on this chain to pay for transactions"
+                ) from None
             raise LedgerRefused(f"ledger: the node refuses a transaction ({message[:100]})") from None
         except BadLedger:
             raise
@@ -87,7 +89,7 @@ class Node:
         """Returns the chain's id."""
         return int(self.ask("eth_chainId"), 16)
 
-    def head(self) -> int:
+    def block_number(self) -> int:
         """Returns the newest block's number."""
         return int(self.ask("eth_blockNumber"), 16)
 
@@ -96,31 +98,31 @@ class Node:
         block = self.ask("eth_getBlockByNumber", hex(number), False)
         return bytes.fromhex(block["hash"][2:]) if block else None
 
-    def time(self, number: int) -> int:
+    def block_time(self, number: int) -> int:
         """Returns a block's time, in seconds since 1970."""
         block = self.ask("eth_getBlockByNumber", hex(number), False)
         if not block:
             raise OutcomeUnknown(f"the node {self.name} has no block {number}")
         return int(block["timestamp"], 16)
 
-    def code(self, address: str) -> bytes:
+    def get_code(self, address: str) -> bytes:
         """Returns the code at an address."""
         return bytes.fromhex(self.ask("eth_getCode", address, "latest")[2:])
 
-    def nonce(self, address: str, block: str = "pending") -> int:
+    def get_nonce(self, address: str, block: str = "pending") -> int:
         """Returns how many transactions an address has sent: the nonce of its next one."""
         return int(self.ask("eth_getTransactionCount", address, block), 16)
 
-    def balance(self, address: str) -> int:
+    def get_balance(self, address: str) -> int:
         """Returns an address's funds, in wei."""
         return int(self.ask("eth_getBalance", address, "latest"), 16)
 
-    def receipt(self, transaction: Transaction) -> dict[str, Any] | None:
+    def find_receipt(self, transaction: Transaction) -> dict[str, Any] | None:
         """Returns a transaction's receipt; None until it is in a block."""
         receipt = self.ask("eth_getTransactionReceipt", "0x" + transaction.digest.hex())
         return receipt if isinstance(receipt, dict) and receipt.get("blockNumber") else None
 
-    def fees(self, gas: int) -> Fees:
+    def offer_fees(self, gas: int) -> Fees:
         """Returns the fees to offer now: twice the base fee, so that a few full blocks do not strand a transaction."""
         block = self.ask("eth_getBlockByNumber", "latest", False)
         base = int(block.get("baseFeePerGas") or "0x0", 16)
@@ -130,19 +132,19 @@ class Node:
             tip = 10**9
         return Fees(tip, 2 * base + tip, gas)
 
-    def view(self, contract: Contract, to: str, function: str, *arguments: Value, block: int | None = None) -> Any:
+    def call_view(self, contract: Contract, to: str, function: str, *arguments: Value, block: int | None = None) -> Any:
         """Returns the output of a contract's view function, at a block or at the newest one."""
-        call = {"to": to, "data": "0x" + contract.call(function, *arguments).hex()}
+        call = {"to": to, "data": "0x" + contract.encode_call(function, *arguments).hex()}
         answer = self.ask("eth_call", call, "latest" if block is None else hex(block))
         return contract.decode_output(function, bytes.fromhex(answer[2:]))
 
-    def logs(
+    def read_logs(
         self, address: str | None, first: int, last: int, topics: Sequence[str | None] = ()
     ) -> list[dict[str, Any]]:
         """Returns all logs of the blocks first to last (both included), in order."""
         entries: list[dict[str, Any]] = []
-        for start in range(first, last + 1, LOGS_AT_ONCE):
-            stop = min(last, start + LOGS_AT_ONCE - 1)
+        for start in range(first, last + 1, MAX_LOG_BLOCKS):
+            stop = min(last, start + MAX_LOG_BLOCKS - 1)
             log_filter: dict[str, Any] = {"fromBlock": hex(start), "toBlock": hex(stop)}
             if address is not None:
                 log_filter["address"] = address
@@ -151,7 +153,7 @@ class Node:
             entries.extend(self.ask("eth_getLogs", log_filter))
         return entries
 
-    def _once(self, method: str, params: Sequence[Any]) -> Any:
+    def _request_once(self, method: str, params: Sequence[Any]) -> Any:
         response: dict[str, Any] = self._provider.make_request(method, list(params))  # type: ignore[assignment]
         if "error" in response:
             error = response["error"]
@@ -159,17 +161,17 @@ class Node:
         return response["result"]
 
 
-class Overtaken(Exception):
+class NonceTaken(Exception):
     """Another transaction of the same key has used the nonce."""
 
 
-def raw_log(entry: dict[str, Any]) -> Log:
+def parse_log(log_entry: dict[str, Any]) -> Log:
     """Converts a log from JSON-RPC to the form of the embedded EVM."""
-    topics = tuple(bytes.fromhex(topic[2:]) for topic in entry["topics"])
-    return topics, bytes.fromhex(entry["data"][2:])
+    topics = tuple(bytes.fromhex(topic[2:]) for topic in log_entry["topics"])
+    return topics, bytes.fromhex(log_entry["data"][2:])
 
 
-def transact(
+def send_and_wait(
     node: Node,
     key: Key,
     chain_id: int,
@@ -178,28 +180,30 @@ def transact(
     gas: int,
     patience: float,
     value: int = 0,
-    tried: bool = True,
+    simulate_first: bool = True,
 ) -> dict[str, Any]:
     """Sends one transaction and waits until it is in a block; returns its receipt. For deployments and owner's calls.
 
     The call is simulated first, so that a refusal costs nothing and comes with the contract's reason.
     """
-    if tried:
-        try_call(node, key, to, data, value)
+    if simulate_first:
+        simulate_call(node, key, to, data, value)
     deadline = time.monotonic() + patience
     while True:
-        nonce = node.nonce(key.address)
-        transaction = Transaction(chain_id, nonce, to, data, fees=node.fees(gas), value=value).signed(key)
+        nonce = node.get_nonce(key.address)
+        transaction = Transaction(chain_id, nonce, to, data, fees=node.offer_fees(gas), value=value).sign_with(key)
         try:
-            node.send(transaction)
-        except Overtaken:
+            node.send_transaction(transaction)
+        except NonceTaken:
             continue
         while time.monotonic() < deadline:
-            gone = node.nonce(key.address, "latest") > transaction.nonce  # read before the receipt, which is then newer
-            receipt = node.receipt(transaction)
+            gone = (
+                node.get_nonce(key.address, "latest") > transaction.nonce
+            )  # read before the receipt, which is then newer
+            receipt = node.find_receipt(transaction)
             if receipt is not None:
                 if int(receipt["status"], 16) != 1:
-                    try_call(node, key, to, data, value)
+                    simulate_call(node, key, to, data, value)
                     raise LedgerRefused("ledger: the transaction failed")
                 return receipt
             if gone:
@@ -209,7 +213,7 @@ def transact(
             raise OutcomeUnknown(f"the node {node.name} has not taken a transaction in {patience:.0f} s")
 
 
-def try_call(node: Node, key: Key, to: str, data: bytes, value: int = 0) -> None:
+def simulate_call(node: Node, key: Key, to: str, data: bytes, value: int = 0) -> None:
     """Simulates a call without effects. `LedgerRefused` with the contract's reason if it would revert."""
     call = {"from": key.address, "data": "0x" + data.hex(), **({"to": to} if to else {})}
     if value:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from noisebank.core.records import Case, CellRun
-from noisebank.core.units import NOTHING, Precision
+from noisebank.core.units import ZERO_PRECISION, Precision
 
 
 class Role(Enum):
@@ -29,19 +29,19 @@ class Unit(Enum):
     """Pure epsilon: local differential privacy, without a trusted bank."""
 
 
-THE_OWNER = bytes(32)
+OWNER_ANALYST = bytes(32)
 """The owner as an analyst: has no view of its own, its limit is the account's budget."""
-MOST_RUNS = 16
+MAX_RUNS = 16
 """Of one group; the contract's limit."""
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class AccountOpening:
     """What the owner fixes when opening an account."""
 
     budget: Precision
-    policy: bytes
-    data: bytes
+    policy_digest: bytes
+    data_commitment: bytes
     raise_delay: int
     unit: Unit = Unit.PRECISION
 
@@ -56,19 +56,19 @@ class AccountState:
     budget: Precision
     spent: Precision
     measurements: int
-    policy: bytes
-    data: bytes
+    policy_digest: bytes
+    data_commitment: bytes
     raise_delay: int
     unit: Unit = Unit.PRECISION
     version: int = 1
-    base: Precision = NOTHING
+    base: Precision = ZERO_PRECISION
     """What earlier versions of the table have spent."""
     paused: bool = False
     cubes: tuple[int, ...] = ()
     """Cells of cube 1, 2, ..."""
 
     @property
-    def left(self) -> Precision:
+    def remaining_budget(self) -> Precision:
         """The precision that may still be spent."""
         return self.budget - self.spent
 
@@ -81,9 +81,9 @@ class Claim:
     id: bytes
     query: bytes
     analyst: bytes
-    about: int
-    wanted: Precision
-    limit: Precision
+    category: int
+    target: Precision
+    max_cost: Precision
     cube: int = 0
     runs: tuple[CellRun, ...] = ()
 
@@ -93,7 +93,7 @@ class Seal:
     """What is published for a reservation: the salted digest of its sealed answer."""
 
     id: bytes
-    answer: bytes
+    answer_digest: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,42 +104,42 @@ class Reservation:
     id: bytes
     query: bytes
     analyst: bytes
-    about: int
+    category: int
     case: Case
-    wanted: Precision
-    fresh: Precision
-    reused: bytes | None
-    spent: Precision
+    target: Precision
+    fresh_precision: Precision
+    reused_id: bytes | None
+    spent_after: Precision
     """What the account has spent, including this."""
     block: int
     time: int
-    cost: Precision = NOTHING
+    cost: Precision = ZERO_PRECISION
     """What the account paid for it: in a cube, by how much the charge of the largest cell rose."""
-    used: Precision = NOTHING
+    used_after: Precision = ZERO_PRECISION
     """What the analyst has learned, including this."""
     cube: int = 0
     runs: tuple[CellRun, ...] = ()
     version: int = 1
-    answer: bytes | None = None
+    answer_digest: bytes | None = None
     """The published digest, once there is one."""
-    published_in: int | None = None
+    published_block: int | None = None
 
     @property
-    def whole_cube(self) -> bool:
+    def is_whole_cube(self) -> bool:
         """Whether it may be a first look: those charge all cells of their cube alike."""
         return len(self.runs) == 1 and self.runs[0].start == 0
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether nothing more has to be done for it. A REPEAT has the answer of the record that it repeats."""
-        return self.answer is not None or self.case is Case.REPEAT
+        return self.answer_digest is not None or self.case is Case.REPEAT
 
-    def published(self, answer: bytes, block: int) -> Reservation:
+    def with_answer(self, answer_digest: bytes, block: int) -> Reservation:
         """Returns a copy with its answer's digest. Not `dataclasses.replace`, which takes three times as long."""
         return Reservation(
-            self.account, self.id, self.query, self.analyst, self.about, self.case, self.wanted,
-            self.fresh, self.reused, self.spent, self.block, self.time, self.cost, self.used,
-            self.cube, self.runs, self.version, answer, block,
+            self.account, self.id, self.query, self.analyst, self.category, self.case, self.target,
+            self.fresh_precision, self.reused_id, self.spent_after, self.block, self.time, self.cost, self.used_after,
+            self.cube, self.runs, self.version, answer_digest, block,
         )  # fmt: skip
 
 
@@ -155,5 +155,5 @@ class Head:
 class View:
     """What one analyst may learn (`limit`), and has learned so far (`used`)."""
 
-    limit: Precision = NOTHING
-    used: Precision = NOTHING
+    limit: Precision = ZERO_PRECISION
+    used: Precision = ZERO_PRECISION

@@ -13,7 +13,7 @@ from noisebank.core.errors import LedgerRefused, Tampered
 from noisebank.ledger.abi import budget_ledger
 from noisebank.ledger.block import Block, Genesis, results_digest
 from noisebank.ledger.books import Books
-from noisebank.ledger.evm import Log, Machine
+from noisebank.ledger.evm import Evm, Log
 from noisebank.ledger.protocol import Head
 from noisebank.ledger.signing import Transaction, contract_address
 
@@ -26,35 +26,35 @@ class Replay:
 
     def __init__(self, genesis: Genesis) -> None:
         self.genesis = genesis
-        self.machine = Machine(budget_ledger(), genesis.chain_id)
+        self.evm = Evm(budget_ledger(), genesis.chain_id)
         self.contract = ""
         self.head = Head(-1, genesis.digest)
-        self.time = genesis.created
-        self.transactions = 0
-        self.digests: list[bytes] = []
-        self._books = Books(self.machine.contract)
-        self._unread: list[tuple[int, int, Iterable[tuple[Log, ...]]]] = []
-        self._reading, self._behind = threading.Lock(), False
+        self.time = genesis.created_at
+        self.transaction_count = 0
+        self.block_digests: list[bytes] = []
+        self._books = Books(self.evm.contract)
+        self._pending_logs: list[tuple[int, int, Iterable[tuple[Log, ...]]]] = []
+        self._books_lock, self._has_pending_logs = threading.Lock(), False
         self._nonces: dict[str, int] = {}
 
     @property
     def books(self) -> Books:
         """Accounts, reservations and records. Logs are entered when first needed: the checks do not need them."""
-        if self._behind:  # also while another thread enters them: a reader must find what it has just written
-            with self._reading:
-                unread, self._unread = self._unread, []
+        if self._has_pending_logs:  # also while another thread enters them: a reader must find what it has just written
+            with self._books_lock:
+                unread, self._pending_logs = self._pending_logs, []
                 for number, time, results in unread:
                     for logs in results:
                         for log in logs:
-                            self._books.write(log, number, time)
-                self._behind = False
+                            self._books.enter_log(log, number, time)
+                self._has_pending_logs = False
         return self._books
 
-    def nonce(self, sender: str) -> int:
+    def next_nonce(self, sender: str) -> int:
         """Returns the nonce that the sender's next transaction must have."""
         return self._nonces.get(sender, 0)
 
-    def apply(self, block: Block) -> tuple[tuple[Log, ...], ...]:
+    def apply_block(self, block: Block) -> tuple[tuple[Log, ...], ...]:
         """Checks and executes the next block; returns the contract's logs, by transaction."""
         number = self.head.number + 1
         if block.number != number:
@@ -66,69 +66,69 @@ class Replay:
         if not block.transactions:
             raise Tampered("is empty", number)
         try:
-            if block.sealer() != self.genesis.sealer:
+            if block.recover_sealer() != self.genesis.sealer:
                 raise Tampered("is not signed by the key that seals this journal")
-            self.begin(number, block.time)
-            results = tuple(self.execute(transaction) for transaction in block.transactions)
+            self.begin_block(number, block.time)
+            results = tuple(self.execute_transaction(transaction) for transaction in block.transactions)
             if results_digest(results) != block.results:
                 raise Tampered("records a result that the contract does not give")
-            if self.balances(results) != block.balances:
+            if self.read_balances(results) != block.balances:
                 raise Tampered("records balances that the contract does not give")
         except Tampered as error:
             raise Tampered(error.what, number) from None
-        self.finish(block, results)
+        self.finish_block(block, results)
         return results
 
-    def begin(self, number: int, time: int) -> None:
+    def begin_block(self, number: int, time: int) -> None:
         """Sets the block in which transactions execute next."""
-        self.machine.at(number, time)
+        self.evm.set_block(number, time)
 
-    def execute(self, transaction: Transaction) -> tuple[Log, ...]:
+    def execute_transaction(self, transaction: Transaction) -> tuple[Log, ...]:
         """Checks signature and nonce, then runs the contract; returns its logs. `Tampered` if it reverts: a journal has
         no reverted transactions."""
-        sender = transaction.sender() if transaction.signature else self.genesis.sealer
+        sender = transaction.recover_sender() if transaction.signature else self.genesis.sealer
         if transaction.nonce != self._nonces.get(sender, 0):
-            raise Tampered(f"a transaction of {sender} has nonce {transaction.nonce}, not {self.nonce(sender)}")
+            raise Tampered(f"a transaction of {sender} has nonce {transaction.nonce}, not {self.next_nonce(sender)}")
         try:
-            return self.accept(sender, transaction)
+            return self.run_transaction(sender, transaction)
         except LedgerRefused as refusal:
             raise Tampered(f"the contract refuses a transaction of {sender}: {refusal.reason}") from None
 
-    def accept(self, sender: str, transaction: Transaction) -> tuple[Log, ...]:
+    def run_transaction(self, sender: str, transaction: Transaction) -> tuple[Log, ...]:
         """Runs a transaction whose sender is known to be right; returns its logs. A refusal changes nothing."""
         if transaction.to:
             if transaction.to != self.contract:
                 raise Tampered(f"a transaction goes to {transaction.to}, not to the ledger")
-            logs = self.machine.execute(sender, transaction.to, transaction.data)
+            logs = self.evm.execute(sender, transaction.to, transaction.data)
         else:
-            self._create(sender, transaction)
+            self._create_contract(sender, transaction)
             logs = ()
         self._nonces[sender] = transaction.nonce + 1
         return logs
 
-    def balances(self, results: Iterable[tuple[Log, ...]]) -> tuple[tuple[bytes, int, int], ...]:
+    def read_balances(self, results: Iterable[tuple[Log, ...]]) -> tuple[tuple[bytes, int, int], ...]:
         """Returns account, budget and spend, from the contract, of each account that these logs name (always the first
         topic after the event's)."""
         balances = []
         for account in sorted({topics[1] for logs in results for topics, _ in logs}):
-            budget, spent, _ = self.machine.view(self.contract, "money", account)
+            budget, spent, _ = self.evm.call_view(self.contract, "money", account)
             assert type(budget) is int and type(spent) is int
             balances.append((account, budget, spent))
         return tuple(balances)
 
-    def finish(self, block: Block, results: Iterable[tuple[Log, ...]]) -> None:
+    def finish_block(self, block: Block, results: Iterable[tuple[Log, ...]]) -> None:
         """Makes a checked block the head, and queues its logs for the books."""
         self.head = Head(block.number, block.digest)
-        self.digests.append(self.head.digest)
+        self.block_digests.append(self.head.digest)
         self.time = block.time
-        self.transactions += len(block.transactions)
-        with self._reading:
-            self._unread.append((block.number, block.time, results))
-            self._behind = True
+        self.transaction_count += len(block.transactions)
+        with self._books_lock:
+            self._pending_logs.append((block.number, block.time, results))
+            self._has_pending_logs = True
 
-    def _create(self, sender: str, transaction: Transaction) -> None:
-        if self.contract or transaction.data != self.machine.contract.initcode:
+    def _create_contract(self, sender: str, transaction: Transaction) -> None:
+        if self.contract or transaction.data != self.evm.contract.initcode:
             raise Tampered("creates a contract that is not this version's ledger")
-        self.contract = self.machine.deploy(sender, transaction.data)
+        self.contract = self.evm.deploy(sender, transaction.data)
         if self.contract != contract_address(sender, transaction.nonce):
             raise Tampered("the contract is not where Ethereum would put it")

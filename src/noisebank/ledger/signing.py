@@ -27,7 +27,7 @@ class Key:
         if len(secret) != 32:  # coincurve would pad half a key, and another key would sign
             raise ValueError("a key has 32 bytes")
         self._key = PrivateKey(secret)
-        self.address = _address(self._key.public_key)
+        self.address = _address_of(self._key.public_key)
 
     def sign(self, digest: bytes) -> bytes:
         """Signs a digest; returns 65 bytes: r, s, parity. Deterministic (RFC 6979), low s."""
@@ -79,11 +79,11 @@ class Fees:
     """What a transaction offers to pay, in wei per unit of gas. The embedded chain charges nothing."""
 
     tip: int = 0
-    most: int = 0
+    max_fee: int = 0
     gas: int = GAS_LIMIT
 
 
-FREE = Fees()
+NO_FEES = Fees()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,50 +95,60 @@ class Transaction:
     to: str
     data: bytes
     signature: bytes = field(default=b"")
-    fees: Fees = field(default=FREE)
+    fees: Fees = field(default=NO_FEES)
     value: int = 0
     """Wei sent with it."""
 
     @property
     def signing_digest(self) -> bytes:
         """The digest that the sender signs."""
-        return keccak(b"\x02" + _rlp(self._fields()))
+        return keccak(b"\x02" + _encode_rlp(self._rlp_fields()))
 
     @property
     def raw(self) -> bytes:
         """The signed transaction's bytes, as any Ethereum node accepts them."""
         r, s, parity = self.signature[:32], self.signature[32:64], self.signature[64]
-        return b"\x02" + _rlp([*self._fields(), parity, _integer(r), _integer(s)])
+        return b"\x02" + _encode_rlp([*self._rlp_fields(), parity, _to_int(r), _to_int(s)])
 
     @property
     def digest(self) -> bytes:
         """The transaction's hash on any Ethereum chain."""
         return keccak(self.raw)
 
-    def signed(self, key: Key) -> Transaction:
+    def sign_with(self, key: Key) -> Transaction:
         """Returns the same transaction with the key's signature."""
         return replace(self, signature=key.sign(self.signing_digest))
 
-    def sender(self) -> str:
+    def recover_sender(self) -> str:
         """Returns the address whose key signed it."""
-        return recover(self.signing_digest, self.signature)
+        return recover_address(self.signing_digest, self.signature)
 
-    def _fields(self) -> list[object]:
+    def _rlp_fields(self) -> list[object]:
         to = bytes.fromhex(self.to.removeprefix("0x"))
-        return [self.chain_id, self.nonce, self.fees.tip, self.fees.most, self.fees.gas, to, self.value, self.data, []]
+        return [
+            self.chain_id,
+            self.nonce,
+            self.fees.tip,
+            self.fees.max_fee,
+            self.fees.gas,
+            to,
+            self.value,
+            self.data,
+            [],
+        ]
 
 
-def read_transaction(raw: bytes) -> Transaction:
+def decode_transaction(raw: bytes) -> Transaction:
     """Decodes a signed EIP-1559 transaction. `Tampered` if it is malformed or not in canonical form."""
     try:
         if raw[:1] != b"\x02":
             raise ValueError("another kind of transaction")
-        fields, rest = _unrlp(raw[1:])
+        fields, rest = _decode_rlp(raw[1:])
         if rest or not isinstance(fields, list) or fields[8] != [] or len(fields) != 12:
             raise ValueError("other fields")
         chain_id, nonce, tip, most, gas, to, value, data, _, parity, r, s = fields
         signature = r.rjust(32, b"\0") + s.rjust(32, b"\0") + (parity or b"\0")
-        number = _integer
+        number = _to_int
         transaction = Transaction(
             number(chain_id), number(nonce), f"0x{to.hex()}" if to else "", data, signature,
             Fees(number(tip), number(most), number(gas)), number(value),
@@ -150,51 +160,51 @@ def read_transaction(raw: bytes) -> Transaction:
     return transaction
 
 
-def recover(digest: bytes, signature: bytes) -> str:
+def recover_address(digest: bytes, signature: bytes) -> str:
     """Returns the address whose key signed `digest`; `Tampered` if there is none."""
-    if len(signature) != 65 or signature[64] > 1 or _integer(signature[32:64]) > HALF_ORDER:
+    if len(signature) != 65 or signature[64] > 1 or _to_int(signature[32:64]) > HALF_ORDER:
         raise Tampered("a signature is malformed")
     try:
-        return _address(PublicKey.from_signature_and_message(signature, digest, hasher=None))
+        return _address_of(PublicKey.from_signature_and_message(signature, digest, hasher=None))
     except Exception as error:  # coincurve raises bare Exception for an unrecoverable signature
         raise Tampered("a signature does not belong to any key") from error
 
 
 def contract_address(sender: str, nonce: int) -> str:
     """Returns the address of the contract that a sender creates with this nonce."""
-    return "0x" + keccak(_rlp([bytes.fromhex(sender.removeprefix("0x")), nonce]))[12:].hex()
+    return "0x" + keccak(_encode_rlp([bytes.fromhex(sender.removeprefix("0x")), nonce]))[12:].hex()
 
 
-def _address(public: PublicKey) -> str:
+def _address_of(public: PublicKey) -> str:
     return "0x" + keccak(public.format(compressed=False)[1:])[12:].hex()
 
 
-def _integer(raw: bytes) -> int:
+def _to_int(raw: bytes) -> int:
     return int.from_bytes(raw, "big")
 
 
-def _rlp(item: object) -> bytes:
+def _encode_rlp(item: object) -> bytes:
     """Encodes in Ethereum's RLP (recursive length prefix), as far as transactions need it."""
     if isinstance(item, int):
         item = item.to_bytes((item.bit_length() + 7) // 8, "big")
     if isinstance(item, bytes):
         if len(item) == 1 and item[0] < 0x80:
             return item
-        return _prefix(0x80, len(item)) + item
+        return _rlp_prefix(0x80, len(item)) + item
     if isinstance(item, list):
-        body = b"".join(_rlp(part) for part in item)
-        return _prefix(0xC0, len(body)) + body
+        body = b"".join(_encode_rlp(part) for part in item)
+        return _rlp_prefix(0xC0, len(body)) + body
     raise TypeError(f"cannot encode {item!r}")
 
 
-def _prefix(offset: int, length: int) -> bytes:
+def _rlp_prefix(offset: int, length: int) -> bytes:
     if length < 56:
         return bytes([offset + length])
     size = length.to_bytes((length.bit_length() + 7) // 8, "big")
     return bytes([offset + 55 + len(size)]) + size
 
 
-def _unrlp(raw: bytes) -> tuple[Any, bytes]:
+def _decode_rlp(raw: bytes) -> tuple[Any, bytes]:
     """Decodes the first RLP item in `raw`; returns it and the bytes after it."""
     first, offset = raw[0], 0x80 if raw[0] < 0xC0 else 0xC0
     if first < 0x80:
@@ -203,7 +213,7 @@ def _unrlp(raw: bytes) -> tuple[Any, bytes]:
     start = 1
     if size > 55:
         start += size - 55
-        size = _integer(raw[1:start])
+        size = _to_int(raw[1:start])
     body, rest = raw[start : start + size], raw[start + size :]
     if len(body) != size:
         raise ValueError("cut off")
@@ -211,6 +221,6 @@ def _unrlp(raw: bytes) -> tuple[Any, bytes]:
         return body, rest
     items = []
     while body:
-        item, body = _unrlp(body)
+        item, body = _decode_rlp(body)
         items.append(item)
     return items, rest

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from noisebank.core.units import Precision
 from noisebank.planning.linear import LinearQuery, Vector
-from noisebank.planning.posterior import Covariance, Inferred
+from noisebank.planning.posterior import CovariancePosterior, LinearEstimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,21 +22,21 @@ class PieceRow:
     """A query over pieces: the weight times the square root of the piece's size."""
 
     support: tuple[int, int]
-    inner: Vector
-    peak: int
+    support_weights: Vector
+    max_weight: int
 
 
-class Coarse:
+class PiecewisePosterior:
     """See `Posterior`. Takes 8 p r bytes for p pieces and r measured directions, both at most `max_pieces`."""
 
-    def __init__(self, cells: int, most: int) -> None:
-        self.cells = cells
-        self._most = most
-        self._edges: NDArray[np.int64] = np.array([0, cells])
-        self._posterior = Covariance(1)
+    def __init__(self, cell_count: int, max_pieces: int) -> None:
+        self.cell_count = cell_count
+        self._max_pieces = max_pieces
+        self._edges: NDArray[np.int64] = np.array([0, cell_count])
+        self._posterior = CovariancePosterior(1)
 
     @property
-    def pieces(self) -> int:
+    def piece_count(self) -> int:
         """Number of pieces so far."""
         return len(self._edges) - 1
 
@@ -45,28 +45,28 @@ class Coarse:
         """Number of measured directions."""
         return self._posterior.rank
 
-    def infer(self, query: LinearQuery) -> Inferred | None:
-        row = self._row(query)
+    def infer(self, query: LinearQuery) -> LinearEstimate | None:
+        row = self._piece_row(query)
         return None if row is None else self._posterior.infer(row)
 
-    def errors(self, query: LinearQuery) -> Vector | None:
-        row = self._row(query)
-        return None if row is None else self._posterior.errors(row)
+    def error_vector(self, query: LinearQuery) -> Vector | None:
+        row = self._piece_row(query)
+        return None if row is None else self._posterior.error_vector(row)
 
     def observe(self, query: LinearQuery, value: float, precision: Precision) -> bool:
-        starts, stops, _ = query.columns
+        starts, stops, _ = query.run_arrays
         ends = np.concatenate((starts, stops))
         new = sorted(set(ends[self._edges[np.searchsorted(self._edges, ends)] != ends].tolist()))
-        if self.pieces + len(new) > self._most:
+        if self.piece_count + len(new) > self._max_pieces:
             return False  # reused for the same query only, until a first look replaces this posterior
         if new:
-            self._cut(np.sort(np.concatenate((self._edges, np.array(new, dtype=np.int64)))))
-        row = self._row(query)
+            self._split_pieces(np.sort(np.concatenate((self._edges, np.array(new, dtype=np.int64)))))
+        row = self._piece_row(query)
         return row is not None and self._posterior.observe(row, value, precision)
 
-    def _row(self, query: LinearQuery) -> PieceRow | None:
+    def _piece_row(self, query: LinearQuery) -> PieceRow | None:
         """Returns the query over pieces; None if it cuts through one."""
-        starts, stops, weights = query.columns
+        starts, stops, weights = query.run_arrays
         first, last = np.searchsorted(self._edges, starts), np.searchsorted(self._edges, stops)
         if not (np.array_equal(self._edges[first], starts) and np.array_equal(self._edges[last], stops)):
             return None
@@ -74,10 +74,10 @@ class Coarse:
         inner = np.zeros(high - low)
         for start, stop, weight in zip(first - low, last - low, weights, strict=True):
             inner[start:stop] = weight
-        return PieceRow((low, high), inner * np.sqrt(np.diff(self._edges[low : high + 1])), query.peak)
+        return PieceRow((low, high), inner * np.sqrt(np.diff(self._edges[low : high + 1])), query.max_weight)
 
-    def _cut(self, edges: NDArray[np.int64]) -> None:
+    def _split_pieces(self, edges: NDArray[np.int64]) -> None:
         parents = np.searchsorted(self._edges, edges[:-1], side="right") - 1
         sizes = np.diff(self._edges)[parents]
-        self._posterior.refine(parents, np.sqrt(np.diff(edges) / sizes))
+        self._posterior.refine_coordinates(parents, np.sqrt(np.diff(edges) / sizes))
         self._edges = edges

@@ -11,13 +11,13 @@ from __future__ import annotations
 from math import prod
 
 from noisebank.core.units import Precision
-from noisebank.planning.haar import padded
-from noisebank.planning.prefix import Prefix
-from noisebank.planning.serving import COUNTS, Look, statistic_of
+from noisebank.planning.haar import padded_size
+from noisebank.planning.prefix import TreeMeasurement
+from noisebank.planning.serving import COUNT_KEY, FirstLookQuery, cube_statistic
 from noisebank.policy.model import Neighbours, Policy
-from noisebank.queries.cells import Cube, cubes_of
+from noisebank.queries.cells import Cube, policy_cubes
 from noisebank.queries.groups import MAX_GROUPS, group_count
-from noisebank.queries.query import GROUPED, Query
+from noisebank.queries.query import GROUPED_BIT, Query
 
 
 def changed_rows(policy: Policy) -> int:
@@ -27,31 +27,33 @@ def changed_rows(policy: Policy) -> int:
 
 def touched_draws(query: Query, policy: Policy) -> int:
     """Returns the draws that one person can affect in one fresh measurement of the query, plain or in a cube."""
-    if isinstance(query, Look):
-        return look_draws(next(cube for cube in cubes_of(policy) if cube.columns == query.over), policy)
+    if isinstance(query, FirstLookQuery):
+        return first_look_draws(
+            next(cube for cube in policy_cubes(policy) if cube.columns == query.cube_columns), policy
+        )
     return min(group_count(query, policy), changed_rows(policy))  # a row lies in one group at most
 
 
-def look_draws(cube: Cube, policy: Policy) -> int:
+def first_look_draws(cube: Cube, policy: Policy) -> int:
     """Returns the draws that one person can affect in a first look: a row lies in one node per level."""
-    axes = statistic_of(policy, cube, COUNTS).axes
+    axes = cube_statistic(policy, cube, COUNT_KEY).axes
     rows = changed_rows(policy)
     sizes = (
-        prod(padded(axis.size) >> step for axis, step in zip(axes, level, strict=True))
-        for level in Prefix(axes, Precision(1)).levels
+        prod(padded_size(axis.size) >> step for axis, step in zip(axes, level, strict=True))
+        for level in TreeMeasurement(axes, Precision(1)).level_precisions
     )
     return sum(min(nodes, rows) for nodes in sizes)
 
 
-def most_draws(policy: Policy, about: int, whole_cube: bool) -> int:
+def max_draws(policy: Policy, category: int, whole_cube: bool) -> int:
     """Returns the most draws of a measurement with this public category; `whole_cube`: it may be a first look."""
-    if is_single(about, whole_cube):
+    if is_single_draw(category, whole_cube):
         return 1
-    grouped = min(MAX_GROUPS, changed_rows(policy)) if about & GROUPED else 1
-    looks = [look_draws(cube, policy) for cube in cubes_of(policy)] if whole_cube else []
+    grouped = min(MAX_GROUPS, changed_rows(policy)) if category & GROUPED_BIT else 1
+    looks = [first_look_draws(cube, policy) for cube in policy_cubes(policy)] if whole_cube else []
     return max([grouped, *looks])
 
 
-def is_single(about: int, whole_cube: bool) -> bool:
+def is_single_draw(category: int, whole_cube: bool) -> bool:
     """Whether a measurement with this public category is a single draw, whatever the policy."""
-    return not about & GROUPED and not whole_cube
+    return not category & GROUPED_BIT and not whole_cube

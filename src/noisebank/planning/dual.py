@@ -17,108 +17,114 @@ from numpy.typing import NDArray
 
 from noisebank.core.units import Precision
 from noisebank.planning.linear import LinearQuery, Vector
-from noisebank.planning.posterior import Inferred, noise_variance
-from noisebank.planning.prefix import FirstLook
+from noisebank.planning.posterior import LinearEstimate, noise_variance
+from noisebank.planning.prefix import TreeEstimate
 
-Kind = TypeVar("Kind", bound=np.generic)
-SETTLED = 1e-12
+Scalar = TypeVar("Scalar", bound=np.generic)
+SOLVE_TOLERANCE = 1e-12
 """Solving for t stops once the residual adds at most this share to the variance."""
-MOST_ROUNDS = 4
+MAX_ROUNDS = 4
 
 
-class Dual:
+class FirstLookPosterior:
     """See `Posterior`. For more than some thousand cells; takes 8 k^2 bytes for k paid measurements."""
 
-    def __init__(self, look: FirstLook) -> None:
-        self.cells = look.prefix.cells
-        self.paid = 0
-        self._look = look
-        self._below = np.concatenate(([0.0], np.cumsum(look.mean)))
-        self._size = len(look.prefix.strength)
-        self._rows, self._places, self._values = Growing(np.int64), Growing(np.int64), Growing(np.float64)
-        self._noise, self._surprise = Growing(np.float64), Growing(np.float64)
-        self._inverse = np.zeros((16, 16))
+    def __init__(self, first_look: TreeEstimate) -> None:
+        self.cell_count = first_look.measurement.cell_count
+        self.paid_count = 0
+        self._first_look = first_look
+        self._cumulative_means = np.concatenate(([0.0], np.cumsum(first_look.cell_means)))
+        self._size = len(first_look.measurement.coefficient_precisions)
+        self._row_numbers, self._indices, self._values = (
+            GrowingArray(np.int64),
+            GrowingArray(np.int64),
+            GrowingArray(np.float64),
+        )
+        self._noise, self._residuals = GrowingArray(np.float64), GrowingArray(np.float64)
+        self._inverse_factor = np.zeros((16, 16))
 
-    def infer(self, query: LinearQuery) -> Inferred:
-        weights, variance, _ = self._weigh(query)
-        return Inferred(self._first(query) + float(weights @ self._surprise.values), variance)
+    def infer(self, query: LinearQuery) -> LinearEstimate:
+        weights, variance, _ = self._solve_weights(query)
+        return LinearEstimate(self._first_estimate(query) + float(weights @ self._residuals.values), variance)
 
-    def errors(self, query: LinearQuery) -> Vector:
-        weights, _, remaining = self._weigh(query)
+    def error_vector(self, query: LinearQuery) -> Vector:
+        weights, _, remaining = self._solve_weights(query)
         return np.concatenate((remaining, weights * np.sqrt(self._noise.values)))
 
     def observe(self, query: LinearQuery, value: float, precision: Precision) -> bool:
         noise = noise_variance(query, precision)
-        weights, variance, _ = self._weigh(query)
-        indices, values = self._look.coefficients(query)
-        count, pivot = self.paid, sqrt(variance + noise)
-        if count == len(self._inverse):
+        weights, variance, _ = self._solve_weights(query)
+        indices, values = self._first_look.query_coefficients(query)
+        count, pivot = self.paid_count, sqrt(variance + noise)
+        if count == len(self._inverse_factor):
             wider = np.zeros((2 * count, 2 * count))
-            wider[:count, :count] = self._inverse
-            self._inverse = wider
-        self._inverse[count, :count] = weights / -pivot
-        self._inverse[count, count] = 1.0 / pivot
-        self._rows.extend(np.full(len(indices), count))
-        self._places.extend(indices)
+            wider[:count, :count] = self._inverse_factor
+            self._inverse_factor = wider
+        self._inverse_factor[count, :count] = weights / -pivot
+        self._inverse_factor[count, count] = 1.0 / pivot
+        self._row_numbers.extend(np.full(len(indices), count))
+        self._indices.extend(indices)
         self._values.extend(values)
         self._noise.extend(np.array([noise]))
-        self._surprise.extend(np.array([value - self._first(query)]))
-        self.paid += 1
+        self._residuals.extend(np.array([value - self._first_estimate(query)]))
+        self.paid_count += 1
         return True
 
-    def _first(self, query: LinearQuery) -> float:
+    def _first_estimate(self, query: LinearQuery) -> float:
         """Returns the estimate from the first look alone."""
-        starts, stops, weights = query.columns
-        return float(weights @ (self._below[stops] - self._below[starts]))
+        starts, stops, weights = query.run_arrays
+        return float(weights @ (self._cumulative_means[stops] - self._cumulative_means[starts]))
 
-    def _weigh(self, query: LinearQuery) -> tuple[Vector, float, Vector]:
+    def _solve_weights(self, query: LinearQuery) -> tuple[Vector, float, Vector]:
         """Returns t, the variance of the corrected estimate, and what remains of the first look's errors in it."""
-        indices, values = self._look.coefficients(query)
+        indices, values = self._first_look.query_coefficients(query)
         remaining = np.zeros(self._size)
         remaining[indices] = values
-        if not self.paid:
+        if not self.paid_count:
             return np.zeros(0), float(values @ values), remaining
-        inverse, noise = self._inverse[: self.paid, : self.paid], self._noise.values
-        weights, residual, least = np.zeros(self.paid), self._meet(remaining), float(noise.min())
-        for _ in range(MOST_ROUNDS):
+        inverse, noise = self._inverse_factor[: self.paid_count, : self.paid_count], self._noise.values
+        weights, residual, least = np.zeros(self.paid_count), self._multiply_rows(remaining), float(noise.min())
+        for _ in range(MAX_ROUNDS):
             weights = weights + inverse.T @ (inverse @ residual)
-            remaining = -self._combine(weights)
+            remaining = -self._combine_rows(weights)
             remaining[indices] += values
             variance = float(remaining @ remaining + weights @ (noise * weights))
-            residual = self._meet(remaining) - noise * weights
-            if float(residual @ residual) <= SETTLED * variance * least:  # r^T (A A^T + R)^-1 r is even less
+            residual = self._multiply_rows(remaining) - noise * weights
+            if float(residual @ residual) <= SOLVE_TOLERANCE * variance * least:  # r^T (A A^T + R)^-1 r is even less
                 break
         return weights, variance, remaining
 
-    def _meet(self, row: Vector) -> Vector:
+    def _multiply_rows(self, row: Vector) -> Vector:
         """Returns A times a row over the independent errors."""
-        products = row[self._places.values] * self._values.values
-        return np.bincount(self._rows.values, weights=products, minlength=self.paid).astype(np.float64, copy=False)
+        products = row[self._indices.values] * self._values.values
+        return np.bincount(self._row_numbers.values, weights=products, minlength=self.paid_count).astype(
+            np.float64, copy=False
+        )
 
-    def _combine(self, weights: Vector) -> Vector:
+    def _combine_rows(self, weights: Vector) -> Vector:
         """Returns A^T times weights of the measurements."""
-        shares = weights[self._rows.values] * self._values.values
-        return np.bincount(self._places.values, weights=shares, minlength=self._size).astype(np.float64, copy=False)
+        shares = weights[self._row_numbers.values] * self._values.values
+        return np.bincount(self._indices.values, weights=shares, minlength=self._size).astype(np.float64, copy=False)
 
 
-class Growing(Generic[Kind]):
+class GrowingArray(Generic[Scalar]):
     """An array that grows at its end."""
 
-    def __init__(self, kind: type[Kind]) -> None:
-        self._room: NDArray[Kind] = np.zeros(64, dtype=kind)
-        self._used = 0
+    def __init__(self, kind: type[Scalar]) -> None:
+        self._buffer: NDArray[Scalar] = np.zeros(64, dtype=kind)
+        self._length = 0
 
     @property
-    def values(self) -> NDArray[Kind]:
+    def values(self) -> NDArray[Scalar]:
         """The elements so far."""
-        return self._room[: self._used]
+        return self._buffer[: self._length]
 
-    def extend(self, more: NDArray[Kind]) -> None:
+    def extend(self, more: NDArray[Scalar]) -> None:
         """Appends `more`."""
-        used = self._used + len(more)
-        if used > len(self._room):
-            wider = np.zeros(max(used, 2 * len(self._room)), dtype=self._room.dtype)
-            wider[: self._used] = self.values
-            self._room = wider
-        self._room[self._used : used] = more
-        self._used = used
+        used = self._length + len(more)
+        if used > len(self._buffer):
+            wider = np.zeros(max(used, 2 * len(self._buffer)), dtype=self._buffer.dtype)
+            wider[: self._length] = self.values
+            self._buffer = wider
+        self._buffer[self._length : used] = more
+        self._length = used

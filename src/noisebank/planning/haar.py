@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 
 from noisebank.planning.linear import LinearQuery, Vector
 
-Places = NDArray[np.int64]
+Indices = NDArray[np.int64]
 
 
-def padded(cells: int) -> int:
+def padded_size(cell_count: int) -> int:
     """Returns the least power of two that is at least `cell_count`."""
-    return 1 << (cells - 1).bit_length()
+    return 1 << (cell_count - 1).bit_length()
 
 
-def eigenvalues(shares: tuple[float, ...], size: int) -> Vector:
+def tree_eigenvalues(shares: tuple[float, ...], size: int) -> Vector:
     """Returns one axis' eigenvalues in heap order: 0 is the constant vector, 2^d + b the split of block b at depth d.
 
     `shares[l]` is the precision of each node of 2^l cells; missing levels are not measured.
@@ -37,7 +37,7 @@ def eigenvalues(shares: tuple[float, ...], size: int) -> Vector:
     return values
 
 
-def forward(values: Vector, axis: int) -> Vector:
+def haar_transform(values: Vector, axis: int) -> Vector:
     """Returns the Haar coefficients of padded values along one axis, in heap order."""
     rest = np.moveaxis(values, axis, -1)
     coefficients = np.empty_like(rest)
@@ -50,7 +50,7 @@ def forward(values: Vector, axis: int) -> Vector:
     return np.moveaxis(coefficients, -1, axis)
 
 
-def backward(coefficients: Vector, axis: int) -> Vector:
+def inverse_haar_transform(coefficients: Vector, axis: int) -> Vector:
     """Returns the values with these coefficients: the inverse of `haar_transform`, as the basis is orthonormal."""
     moved = np.moveaxis(coefficients, axis, -1)
     rest = moved[..., :1]
@@ -64,47 +64,47 @@ def backward(coefficients: Vector, axis: int) -> Vector:
     return np.moveaxis(rest, -1, axis)
 
 
-def pad(values: Vector, shape: tuple[int, ...]) -> Vector:
+def pad_cells(values: Vector, shape: tuple[int, ...]) -> Vector:
     """Returns cell values as an array of padded axes; the padding is zero."""
-    wide = np.zeros(tuple(padded(size) for size in shape))
+    wide = np.zeros(tuple(padded_size(size) for size in shape))
     wide[tuple(slice(size) for size in shape)] = values.reshape(shape)
     return wide
 
 
-def crop(values: Vector, shape: tuple[int, ...]) -> Vector:
+def crop_cells(values: Vector, shape: tuple[int, ...]) -> Vector:
     """Returns the cell values of an array of padded axes: the inverse of `pad_cells`."""
     return np.ascontiguousarray(values[tuple(slice(size) for size in shape)]).reshape(prod(shape))
 
 
-def sparse(query: LinearQuery, shape: tuple[int, ...]) -> tuple[Places, Vector]:
+def sparse_coefficients(query: LinearQuery, shape: tuple[int, ...]) -> tuple[Indices, Vector]:
     """Returns the nonzero coefficients of a query: their indices in the flattened basis, and their values.
 
     One axis takes O(runs log cells): only blocks that an end of a run cuts are split unevenly.
     """
     if len(shape) == 1:
-        return _sparse_axis(query, padded(shape[0]))
-    coefficients = pad(query.dense, shape)
+        return _sparse_axis_coefficients(query, padded_size(shape[0]))
+    coefficients = pad_cells(query.dense_weights, shape)
     for axis in range(len(shape)):
-        coefficients = forward(coefficients, axis)
+        coefficients = haar_transform(coefficients, axis)
     flat = coefficients.reshape(-1)
-    indices = np.flatnonzero(np.abs(flat) > ROUNDING * np.abs(flat).max())
+    indices = np.flatnonzero(np.abs(flat) > ROUNDING_SHARE * np.abs(flat).max())
     return indices, flat[indices]
 
 
-ROUNDING = 2.0**-48
+ROUNDING_SHARE = 2.0**-48
 """Coefficients below this share of the largest are rounded zeros."""
 
 
-def _sparse_axis(query: LinearQuery, size: int) -> tuple[Places, Vector]:
-    starts, stops, weights = query.columns
+def _sparse_axis_coefficients(query: LinearQuery, size: int) -> tuple[Indices, Vector]:
+    starts, stops, weights = query.run_arrays
     edges = np.concatenate(([0], np.stack((starts, stops), 1).reshape(-1)))
     sums = np.concatenate(([0], np.cumsum(np.stack((np.zeros_like(weights), weights * (stops - starts)), 1))))
     slopes = np.concatenate(([0], np.stack((weights, np.zeros_like(weights)), 1).reshape(-1)))
 
-    def below(place: Places) -> Places:
+    def weight_before(cell: Indices) -> Indices:
         """Returns the sum of the weights of all cells before this one, exactly."""
-        at = np.searchsorted(edges, place, side="right") - 1
-        total: Places = sums[at] + slopes[at] * (place - edges[at])
+        at = np.searchsorted(edges, cell, side="right") - 1
+        total: Indices = sums[at] + slopes[at] * (cell - edges[at])
         return total
 
     depth = size.bit_length() - 1
@@ -118,7 +118,7 @@ def _sparse_axis(query: LinearQuery, size: int) -> tuple[Places, Vector]:
     level = np.frexp(nodes.astype(np.float64))[1].astype(np.int64) - 1
     width = size >> level
     low = (nodes - (1 << level)) * width
-    uneven = 2 * below(low + width // 2) - below(low) - below(low + width)
+    uneven = 2 * weight_before(low + width // 2) - weight_before(low) - weight_before(low + width)
     nonzero = uneven != 0
     values = uneven[nonzero] / np.sqrt(width[nonzero])
     total = float(sums[-1])

@@ -21,11 +21,11 @@ from noisebank.core.records import WHOLE_WEIGHT, CellRun
 
 Vector = NDArray[np.float64]
 
-MOST_WEIGHT = 2**31
+MAX_CELL_WEIGHT = 2**31
 """So that sums of weights over a million cells are exact in a float."""
-MOST_RUNS = 16
+MAX_RUNS = 16
 """Per reservation: the contract's limit."""
-GROUP_BYTES, RUN_BYTES = 1_200, 240
+QUERY_BYTES, RUN_BYTES = 1_200, 240
 """Memory of a query, and of each of its runs."""
 
 
@@ -33,7 +33,7 @@ GROUP_BYTES, RUN_BYTES = 1_200, 240
 class LinearQuery:
     """A canonical linear query. Make one with `make_linear_query`, `range_query` or `query_from_weights`."""
 
-    cells: int
+    cell_count: int
     runs: tuple[CellRun, ...]
 
     def __post_init__(self) -> None:
@@ -41,19 +41,19 @@ class LinearQuery:
             raise ValueError("a query needs a cell with a weight")
         free = 0
         for run in self.runs:
-            if not (free <= run.start < run.stop <= self.cells and run.weight):
-                raise ValueError(f"runs are sorted, disjoint, inside {self.cells} cells and have weights: {run}")
+            if not (free <= run.start < run.stop <= self.cell_count and run.weight):
+                raise ValueError(f"runs are sorted, disjoint, inside {self.cell_count} cells and have weights: {run}")
             free = run.stop
-        if self.peak > MOST_WEIGHT:
-            raise ValueError(f"weights go up to 2^31, not {self.peak}")
+        if self.max_weight > MAX_CELL_WEIGHT:
+            raise ValueError(f"weights go up to 2^31, not {self.max_weight}")
 
     @cached_property
-    def peak(self) -> int:
+    def max_weight(self) -> int:
         """The largest absolute weight: the query's sensitivity if one person changes one cell by one."""
         return max(abs(run.weight) for run in self.runs)
 
     @property
-    def one_sign(self) -> bool:
+    def has_one_sign(self) -> bool:
         """Whether no two weights have different signs."""
         return all(run.weight > 0 for run in self.runs)
 
@@ -63,33 +63,33 @@ class LinearQuery:
         return self.runs[0].start, self.runs[-1].stop
 
     @cached_property
-    def columns(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    def run_arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Starts, stops and weights of the runs, as arrays."""
         table = np.array(self.runs, dtype=np.int64)
         return table[:, 0], table[:, 1], table[:, 2]
 
     @property
-    def inner(self) -> Vector:
+    def support_weights(self) -> Vector:
         """One weight per cell of the support."""
-        starts, stops, weights = self.columns
+        starts, stops, weights = self.run_arrays
         ends = np.stack((starts, stops), 1).reshape(-1)
         steps = np.stack((weights, np.zeros_like(weights)), 1).reshape(-1)[:-1]
         return np.repeat(steps.astype(np.float64), np.diff(ends))
 
     @property
-    def dense(self) -> Vector:
+    def dense_weights(self) -> Vector:
         """One weight per cell."""
         low, high = self.support
-        weights = np.zeros(self.cells)
-        weights[low:high] = self.inner
+        weights = np.zeros(self.cell_count)
+        weights[low:high] = self.support_weights
         return weights
 
     def dot(self, values: Vector) -> float:
         """Returns the value of the query for a vector of cells."""
         low, high = self.support
-        return float(self.inner @ values[low:high])
+        return float(self.support_weights @ values[low:high])
 
-    def charges(self, factor: int = 1) -> tuple[CellRun, ...]:
+    def cell_charges(self, factor: int = 1) -> tuple[CellRun, ...]:
         """Returns what a measurement charges each cell, for a fresh precision of 1: (weight / max_weight)^2 * factor.
 
         Guarantees: exact for add/remove neighbours but for rounding up to 2^-32. `factor` is 1 there, and
@@ -97,7 +97,7 @@ class LinearQuery:
         """
         charges: list[CellRun] = []
         for start, stop, weight in self.runs:
-            charged = -(-weight * weight * factor * WHOLE_WEIGHT // (self.peak * self.peak))
+            charged = -(-weight * weight * factor * WHOLE_WEIGHT // (self.max_weight * self.max_weight))
             if charges and charges[-1].stop == start and charges[-1].weight == charged:
                 start = charges.pop().start
             charges.append(CellRun(start, stop, charged))
@@ -106,13 +106,13 @@ class LinearQuery:
 
 def query_size(query: LinearQuery) -> int:
     """Returns the bytes that a query takes at most, with its cached properties."""
-    return GROUP_BYTES + RUN_BYTES * len(query.runs)
+    return QUERY_BYTES + RUN_BYTES * len(query.runs)
 
 
-def linear(cells: int, runs: Iterable[tuple[int, int, Fraction | int]]) -> tuple[LinearQuery, Fraction]:
+def make_linear_query(cell_count: int, runs: Iterable[tuple[int, int, Fraction | int]]) -> tuple[LinearQuery, Fraction]:
     """Returns the canonical query of weighted runs, and the factor that turns it back into them.
 
-    >>> query, factor = linear(9, [(4, 6, -2), (6, 7, -4)])
+    >>> query, factor = make_linear_query(9, [(4, 6, -2), (6, 7, -4)])
     >>> [tuple(run) for run in query.runs], factor
     ([(4, 6, 1), (6, 7, 2)], Fraction(-2, 1))
     """
@@ -128,31 +128,31 @@ def linear(cells: int, runs: Iterable[tuple[int, int, Fraction | int]]) -> tuple
         if joined and joined[-1].stop == start and joined[-1].weight == weight:
             start = joined.pop().start
         joined.append(CellRun(start, stop, weight))
-    return LinearQuery(cells, tuple(joined)), Fraction(divisor, shared)
+    return LinearQuery(cell_count, tuple(joined)), Fraction(divisor, shared)
 
 
-def cell_range(cells: int, start: int, stop: int) -> LinearQuery:
+def range_query(cell_count: int, start: int, stop: int) -> LinearQuery:
     """Returns the query that adds up cells [start, stop)."""
-    return LinearQuery(cells, (CellRun(start, stop, 1),))
+    return LinearQuery(cell_count, (CellRun(start, stop, 1),))
 
 
-def from_weights(weights: Sequence[int] | NDArray[np.int64]) -> tuple[LinearQuery, Fraction]:
+def query_from_weights(weights: Sequence[int] | NDArray[np.int64]) -> tuple[LinearQuery, Fraction]:
     """Returns the canonical query with these weights, one per cell, and its factor."""
     values = np.asarray(weights, dtype=np.int64)
     edges = [0, *(np.flatnonzero(np.diff(values)) + 1).tolist(), len(values)]
-    return linear(len(values), ((start, stop, int(values[start])) for start, stop in pairwise(edges)))
+    return make_linear_query(len(values), ((start, stop, int(values[start])) for start, stop in pairwise(edges)))
 
 
-def enclosing(charges: Sequence[CellRun], most: int = MOST_RUNS) -> tuple[CellRun, ...]:
+def merge_charges(charges: Sequence[CellRun], max_runs: int = MAX_RUNS) -> tuple[CellRun, ...]:
     """Returns at most `max_runs` charges that cover the given ones with at least their weights.
 
     Requires: sorted and disjoint charges. Guarantees: no cell is charged less. The gaps that would waste most are kept;
     for equal weights no other choice wastes less. Takes O(n log n), where `ledger.calls.merged` takes O(n^2).
     """
-    if len(charges) <= most:
+    if len(charges) <= max_runs:
         return tuple(charges)
     wastes = [(right.start - left.stop) * max(left.weight, right.weight) for left, right in pairwise(charges)]
-    gaps = sorted(sorted(range(len(wastes)), key=wastes.__getitem__)[-(most - 1) :])
+    gaps = sorted(sorted(range(len(wastes)), key=wastes.__getitem__)[-(max_runs - 1) :])
     ends = [-1, *gaps, len(charges) - 1]
     groups = [charges[low + 1 : high + 1] for low, high in pairwise(ends)]
     return tuple(CellRun(group[0].start, group[-1].stop, max(charge.weight for charge in group)) for group in groups)
@@ -166,4 +166,4 @@ def replace_factor(query: LinearQuery, one_sign: bool = True) -> int:
     Guarantees: the largest sum of charges is at least the exact loss max_jk (J_jj + J_kk - 2 J_jk).
     Proof: docs/proofs/inference.md.
     """
-    return 2 if one_sign and query.one_sign else 4
+    return 2 if one_sign and query.has_one_sign else 4

@@ -18,15 +18,23 @@ import numpy as np
 
 from noisebank.core.records import WHOLE_WEIGHT, CellRun
 from noisebank.core.units import Precision
-from noisebank.planning.haar import backward, crop, eigenvalues, forward, pad, padded, sparse
+from noisebank.planning.haar import (
+    crop_cells,
+    haar_transform,
+    inverse_haar_transform,
+    pad_cells,
+    padded_size,
+    sparse_coefficients,
+    tree_eigenvalues,
+)
 from noisebank.planning.linear import LinearQuery, Vector
 
-DECAY = 0.9
+LEVEL_DECAY = 0.9
 """Each level of a tree gets this much less than what is best for random ranges if nothing is measured later: wide
 ranges that are paid for later fill in what the large nodes leave open. Best of five rules at 256 to 131,072 cells."""
-WHOLE_AXIS = Fraction(4, 5)
+WHOLE_AXIS_SHARE = Fraction(4, 5)
 """The share of an unordered axis as a whole, for each 1 that its cells get."""
-STEPS = 2**30
+SHARE_STEPS = 2**30
 Level = tuple[int, ...]
 """Nodes of 2^l neighbouring cells, one l per axis."""
 
@@ -38,16 +46,18 @@ class Axis:
     size: int
     ordered: bool
 
-    def shares(self, alone: bool) -> tuple[Fraction, ...]:
+    def level_shares(self, is_only_axis: bool) -> tuple[Fraction, ...]:
         """Returns the share of each level in the price, which add up to 1; level l has nodes of 2^l cells."""
-        depth = padded(self.size).bit_length() - 1
-        if not depth or (alone and not self.ordered):
+        depth = padded_size(self.size).bit_length() - 1
+        if not depth or (is_only_axis and not self.ordered):
             return (Fraction(1),)
-        weights = _tree(depth) if self.ordered else [Fraction(1), *([Fraction(0)] * (depth - 1)), WHOLE_AXIS]
+        weights = (
+            _tree_shares(depth) if self.ordered else [Fraction(1), *([Fraction(0)] * (depth - 1)), WHOLE_AXIS_SHARE]
+        )
         return tuple(weight / sum(weights) for weight in weights)
 
 
-def _tree(depth: int) -> list[Fraction]:
+def _tree_shares(depth: int) -> list[Fraction]:
     """Returns the shares of a tree's levels, cells first.
 
     A random range has coefficients of mean square C_m 2^m in the splits of 2^m cells, C_m = 1/6 - 2^(m - depth)/8,
@@ -57,11 +67,11 @@ def _tree(depth: int) -> list[Fraction]:
     """
     best = [sqrt(1 / 6 - 2.0 ** (split - depth) / 8) for split in range(1, depth + 1)]
     shares = [2 * best[0], *(2 * high - low for low, high in pairwise(best)), sqrt(1 / 6) - best[-1]]
-    return [Fraction(round(STEPS * share * DECAY**level)) for level, share in enumerate(shares)]
+    return [Fraction(round(SHARE_STEPS * share * LEVEL_DECAY**level)) for level, share in enumerate(shares)]
 
 
 @dataclass(frozen=True)
-class Prefix:
+class TreeMeasurement:
     """A first look that costs `precision` in every cell, times the factor of the account's neighbours."""
 
     axes: tuple[Axis, ...]
@@ -75,18 +85,18 @@ class Prefix:
         return tuple(axis.size for axis in self.axes)
 
     @property
-    def cells(self) -> int:
+    def cell_count(self) -> int:
         """Number of cells of the cube."""
         return prod(self.shape)
 
     @cached_property
-    def levels(self) -> dict[Level, Precision]:
+    def level_precisions(self) -> dict[Level, Precision]:
         """The precision of the nodes of each level; together at most `precision` per cell.
 
         A node's noise has the variance 1 / its precision, for statistics that one person changes by at most 1.
         """
-        levels = product(*([level for level, share in enumerate(shares) if share] for shares in self._shares))
-        return {level: Precision.floor(self.precision.exact * self._share(level)) for level in levels}
+        levels = product(*([level for level, share in enumerate(shares) if share] for shares in self._axis_shares))
+        return {level: Precision.floor(self.precision.exact * self._level_share(level)) for level in levels}
 
     @property
     def cost(self) -> Precision:
@@ -96,65 +106,65 @@ class Prefix:
     @property
     def charges(self) -> tuple[CellRun, ...]:
         """One run over all cells: each is charged the whole price."""
-        return (CellRun(0, self.cells, self.factor * WHOLE_WEIGHT),)
+        return (CellRun(0, self.cell_count, self.factor * WHOLE_WEIGHT),)
 
     @cached_property
-    def strength(self) -> Vector:
+    def coefficient_precisions(self) -> Vector:
         """The precision of each Haar coefficient, in the flattened padded basis. All are positive."""
         products = np.array(float(self.precision))
-        for axis, shares in zip(self.axes, self._shares, strict=True):
-            values = eigenvalues(tuple(float(share) for share in shares), padded(axis.size))
+        for axis, shares in zip(self.axes, self._axis_shares, strict=True):
+            values = tree_eigenvalues(tuple(float(share) for share in shares), padded_size(axis.size))
             products = np.multiply.outer(products, values)
         return products.reshape(-1)
 
     @cached_property
-    def _shares(self) -> tuple[tuple[Fraction, ...], ...]:
-        return tuple(axis.shares(alone=len(self.axes) == 1) for axis in self.axes)
+    def _axis_shares(self) -> tuple[tuple[Fraction, ...], ...]:
+        return tuple(axis.level_shares(is_only_axis=len(self.axes) == 1) for axis in self.axes)
 
-    def _share(self, level: Level) -> Fraction:
-        return prod((shares[at] for shares, at in zip(self._shares, level, strict=True)), start=Fraction(1))
+    def _level_share(self, level: Level) -> Fraction:
+        return prod((shares[at] for shares, at in zip(self._axis_shares, level, strict=True)), start=Fraction(1))
 
-    def variance(self, query: LinearQuery) -> float:
+    def query_variance(self, query: LinearQuery) -> float:
         """Returns the variance of the query's estimate from this first look alone."""
-        indices, values = sparse(query, self.shape)
-        return float(np.sum(values * values / self.strength[indices]))
+        indices, values = sparse_coefficients(query, self.shape)
+        return float(np.sum(values * values / self.coefficient_precisions[indices]))
 
-    def nodes(self, values: Vector, level: Level) -> Vector:
+    def node_sums(self, values: Vector, level: Level) -> Vector:
         """Returns the sums of cell values that a level measures, in the order of its nodes."""
-        sums = pad(values, self.shape)
+        sums = pad_cells(values, self.shape)
         for axis, step in enumerate(level):
             parts = sums.shape[axis] >> step
             sums = sums.reshape(*sums.shape[:axis], parts, 1 << step, *sums.shape[axis + 1 :]).sum(axis=axis + 1)
         return sums
 
-    def look(self, measured: Mapping[Level, Vector]) -> FirstLook:
+    def estimate_cells(self, node_values: Mapping[Level, Vector]) -> TreeEstimate:
         """Returns the best unbiased estimate of all cells from the measured nodes.
 
         Requires: for every level an array as from `node_sums`; nodes outside the cube may be 0.
         """
-        pooled = np.zeros(tuple(padded(size) for size in self.shape))
-        for level, precision in self.levels.items():
-            wide = measured[level]
+        pooled = np.zeros(tuple(padded_size(size) for size in self.shape))
+        for level, precision in self.level_precisions.items():
+            wide = node_values[level]
             for axis, step in enumerate(level):
                 wide = np.repeat(wide, 1 << step, axis=axis)
             pooled += float(precision) * wide
         for axis in range(len(self.axes)):
-            pooled = forward(pooled, axis)
-        pooled /= self.strength.reshape(pooled.shape)
+            pooled = haar_transform(pooled, axis)
+        pooled /= self.coefficient_precisions.reshape(pooled.shape)
         for axis in range(len(self.axes)):
-            pooled = backward(pooled, axis)
-        return FirstLook(self, crop(pooled, self.shape))
+            pooled = inverse_haar_transform(pooled, axis)
+        return TreeEstimate(self, crop_cells(pooled, self.shape))
 
 
 @dataclass(frozen=True)
-class FirstLook:
+class TreeEstimate:
     """A first look that was measured: the estimates of all cells from it."""
 
-    prefix: Prefix
-    mean: Vector
+    measurement: TreeMeasurement
+    cell_means: Vector
     """The best estimate of each cell."""
 
-    def coefficients(self, query: LinearQuery) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], Vector]:
+    def query_coefficients(self, query: LinearQuery) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], Vector]:
         """Returns the query in coordinates whose errors are independent and of variance 1: indices and values."""
-        indices, values = sparse(query, self.prefix.shape)
-        return indices, values / np.sqrt(self.prefix.strength[indices])
+        indices, values = sparse_coefficients(query, self.measurement.shape)
+        return indices, values / np.sqrt(self.measurement.coefficient_precisions[indices])

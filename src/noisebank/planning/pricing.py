@@ -9,82 +9,90 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypedDict
 
-from noisebank.core.caches import remembering
+from noisebank.core.caches import cache_results
 from noisebank.core.errors import BadRequest, UnsupportedQuery
 from noisebank.core.intervals import quantile_bound
-from noisebank.core.units import LEAST_PRECISION, MOST_PRECISION, Exact, Precision, exact, on_ladder, up_ladder
-from noisebank.planning.relative import RelativeWish, relative_wish
+from noisebank.core.units import (
+    MAX_PRECISION,
+    MIN_PRECISION,
+    Exact,
+    Precision,
+    ceil_to_ladder,
+    floor_to_ladder,
+    parse_exact,
+)
+from noisebank.planning.relative import RelativeTarget, parse_relative
 from noisebank.privacy.calibration import Calibration, request_precision
 
 
 @dataclass(frozen=True, slots=True)
-class PrivacyWish:
+class PrivacyTarget:
     """As private as (epsilon, delta), for this answer alone."""
 
     epsilon: Fraction
     delta: Fraction
     calibration: Calibration = Calibration.ANALYTIC
 
-    def target(self, sensitivity: Fraction) -> Precision:
+    def target_precision(self, sensitivity: Fraction) -> Precision:
         """Returns the precision, rounded down: never less private than asked. The sensitivity cancels."""
-        return on_ladder(request_precision(self.epsilon, self.delta, self.calibration))
+        return floor_to_ladder(request_precision(self.epsilon, self.delta, self.calibration))
 
-    def plain(self) -> dict[str, str]:
+    def to_json(self) -> dict[str, str]:
         """Returns the target as texts, for the vault and for opened records."""
         return {"epsilon": str(self.epsilon), "delta": str(self.delta), "calibration": self.calibration.value}
 
 
 @dataclass(frozen=True, slots=True)
-class NoiseWish:
+class NoiseTarget:
     """Noise of this standard deviation, in the answer's own unit."""
 
     sigma: Fraction
 
-    def target(self, sensitivity: Fraction) -> Precision:
+    def target_precision(self, sensitivity: Fraction) -> Precision:
         """Returns Delta^2 / sigma^2, rounded down: never less noise than asked."""
-        return on_ladder(Precision.floor((sensitivity / self.sigma) * (sensitivity / self.sigma)))
+        return floor_to_ladder(Precision.floor((sensitivity / self.sigma) * (sensitivity / self.sigma)))
 
-    def plain(self) -> dict[str, str]:
+    def to_json(self) -> dict[str, str]:
         """Returns the target as texts, for the vault and for opened records."""
         return {"sigma": str(self.sigma)}
 
 
 @dataclass(frozen=True, slots=True)
-class WithinWish:
+class WithinTarget:
     """Within this distance of the truth with this confidence, in the answer's own unit."""
 
     within: Fraction
     confidence: Fraction
 
-    def target(self, sensitivity: Fraction) -> Precision:
+    def target_precision(self, sensitivity: Fraction) -> Precision:
         """Returns (z Delta / within)^2, rounded up: never less accurate than asked."""
         root = quantile_bound(self.confidence) * sensitivity / self.within
-        return up_ladder(Precision.ceil(root * root))
+        return ceil_to_ladder(Precision.ceil(root * root))
 
-    def plain(self) -> dict[str, str]:
+    def to_json(self) -> dict[str, str]:
         """Returns the target as texts, for the vault and for opened records."""
         return {"within": str(self.within), "confidence": str(self.confidence)}
 
 
 @dataclass(frozen=True, slots=True)
-class PrecisionWish:
+class PrecisionTarget:
     """Exactly this precision, a step of the ladder (`units.on_ladder`)."""
 
     precision: Precision
 
-    def target(self, sensitivity: Fraction) -> Precision:
+    def target_precision(self, sensitivity: Fraction) -> Precision:
         """Returns the precision itself."""
-        return on_ladder(self.precision)
+        return floor_to_ladder(self.precision)
 
-    def plain(self) -> dict[str, str]:
+    def to_json(self) -> dict[str, str]:
         """Returns the target as texts, for the vault and for opened records."""
         return {"precision": str(self.precision.exact)}
 
 
-Wish = PrivacyWish | NoiseWish | WithinWish | RelativeWish | PrecisionWish
+AccuracyTarget = PrivacyTarget | NoiseTarget | WithinTarget | RelativeTarget | PrecisionTarget
 
 
-class Wished(TypedDict, total=False):
+class AccuracyOptions(TypedDict, total=False):
     """The options that say how accurate an answer shall be; exactly one way of them is used."""
 
     epsilon: Exact | None
@@ -97,7 +105,7 @@ class Wished(TypedDict, total=False):
     calibration: str | None
 
 
-def wish(
+def parse_accuracy(
     epsilon: Exact | None = None,
     delta: Exact | None = None,
     sigma: Exact | None = None,
@@ -107,7 +115,7 @@ def wish(
     confidence: Exact | None = None,
     precision: Exact | None = None,
     calibration: str | None = None,
-) -> Wish:
+) -> AccuracyTarget:
     """Returns the target that a caller gives: exactly one of (epsilon, delta), sigma, within, relative, precision."""
     ways = {
         "epsilon and delta": (epsilon, delta),
@@ -126,13 +134,13 @@ def wish(
     if floor is not None and relative is None:
         raise BadRequest("floor", floor, "goes with relative")
     if sigma is not None:
-        return NoiseWish(_positive(sigma, "sigma"))
+        return NoiseTarget(_parse_positive(sigma, "sigma"))
     if within is not None:
-        return WithinWish(_positive(within, "within"), check_confidence(confidence))
+        return WithinTarget(_parse_positive(within, "within"), check_confidence(confidence))
     if relative is not None:
-        return relative_wish(relative, check_confidence(confidence), floor)
+        return parse_relative(relative, check_confidence(confidence), floor)
     if precision is not None:
-        return PrecisionWish(Precision.floor(_positive(precision, "precision")))
+        return PrecisionTarget(Precision.floor(_parse_positive(precision, "precision")))
     if epsilon is None or delta is None:
         missing = "epsilon" if epsilon is None else "delta"
         raise BadRequest(missing, "nothing", "say epsilon and delta, or within, relative or sigma")
@@ -140,40 +148,40 @@ def wish(
         rule = Calibration("analytic" if calibration is None else calibration)
     except ValueError:
         raise BadRequest("calibration", calibration, "must be analytic or classical") from None
-    pair = PrivacyWish(_positive(epsilon, "epsilon"), exact(delta, "delta"), rule)
+    pair = PrivacyTarget(_parse_positive(epsilon, "epsilon"), parse_exact(delta, "delta"), rule)
     if not 0 < pair.delta < 1:
         raise BadRequest("delta", delta, "must lie in (0, 1)")
     return pair
 
 
-@remembering(1 << 20)  # frequent queries mostly come with the same accuracy
-def price(wished: Wish, sensitivity: Fraction) -> Precision:
+@cache_results(1 << 20)  # frequent queries mostly come with the same accuracy
+def compute_target(accuracy: AccuracyTarget, sensitivity: Fraction) -> Precision:
     """Returns the target precision, on the ladder; raises if no account could pay it, or if it is uselessly small."""
-    target = wished.target(sensitivity)
-    if target < LEAST_PRECISION:
-        raise BadRequest("precision", target, f"is too little to be useful; ask for at least {LEAST_PRECISION}")
-    if target > MOST_PRECISION:
+    target = accuracy.target_precision(sensitivity)
+    if target < MIN_PRECISION:
+        raise BadRequest("precision", target, f"is too little to be useful; ask for at least {MIN_PRECISION}")
+    if target > MAX_PRECISION:
         raise BadRequest("precision", "more than 2^96 units", "is more than any account can hold; ask for more noise")
     return target
 
 
-def split(wished: Wish, parts: int) -> Wish:
+def split_accuracy(accuracy: AccuracyTarget, parts: int) -> AccuracyTarget:
     """Returns the target of each part of a derived answer: together they cost what one answer alone would.
 
     Only a target about privacy can be split without knowing the answer; how far noise in the parts
     changes a ratio depends on the data.
     """
-    if isinstance(wished, (NoiseWish, WithinWish, RelativeWish)):
+    if isinstance(accuracy, (NoiseTarget, WithinTarget, RelativeTarget)):
         raise UnsupportedQuery(
             "sigma, within or relative for a derived answer", "its error depends on the data: say epsilon, delta"
         )
-    target = wished.target(Fraction(1))
-    return PrecisionWish(on_ladder(Precision(target.units // parts)))
+    target = accuracy.target_precision(Fraction(1))
+    return PrecisionTarget(floor_to_ladder(Precision(target.units // parts)))
 
 
 def check_confidence(confidence: Exact | None) -> Fraction:
     """Returns the confidence, 0.95 by default; raises unless it lies in (0, 1), away from the ends."""
-    value = Fraction(19, 20) if confidence is None else exact(confidence, "confidence")
+    value = Fraction(19, 20) if confidence is None else parse_exact(confidence, "confidence")
     if not 0 < value < 1:
         raise BadRequest("confidence", confidence, "must lie in (0, 1)")
     if not Fraction(1, 1000) <= value <= 1 - Fraction(1, 10**9):
@@ -181,8 +189,8 @@ def check_confidence(confidence: Exact | None) -> Fraction:
     return value
 
 
-def _positive(value: Exact, parameter: str) -> Fraction:
-    number = exact(value, parameter)
+def _parse_positive(value: Exact, parameter: str) -> Fraction:
+    number = parse_exact(value, parameter)
     if number <= 0:
         raise BadRequest(parameter, value, "must be above 0")
     return number

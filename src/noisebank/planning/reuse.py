@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from noisebank.core.records import Case, CellRun, Point, Record
-from noisebank.core.units import NOTHING, GridValue, Precision
-from noisebank.planning.prefix import Prefix
-from noisebank.privacy.noise import Law
+from noisebank.core.records import BridgePoint, Case, CellRun, Record
+from noisebank.core.units import ZERO_PRECISION, GridValue, Precision
+from noisebank.planning.prefix import TreeMeasurement
+from noisebank.privacy.noise import NormalLaw
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,51 +24,51 @@ class Plan:
     """How a request will be served. The contract decides the same from its own records."""
 
     case: Case
-    wanted: Precision
-    fresh: Precision
-    reused: Record | None
-    cube: int = 0
+    target: Precision
+    fresh_precision: Precision
+    reused_record: Record | None
+    cube_number: int = 0
     """On the ledger; 0 is plain reuse."""
     charges: tuple[CellRun, ...] = ()
     """What each cell of the cube pays."""
-    claimed: Precision | None = None
+    claimed_precision: Precision | None = None
     """What the contract is asked for, if not the target: in a cube, the sum over all measurements of the query."""
-    first: Prefix | None = None
+    first_look: TreeMeasurement | None = None
     """A first look at the cube that should be bought first."""
 
 
-def plan(wanted: Precision, records: Sequence[Record]) -> Plan:
+def plan_reuse(target: Precision, records: Sequence[Record]) -> Plan:
     """Returns the case and the fresh precision of a request.
 
     Requires: `records` by strictly rising precision; target > 0.
     Guarantees: fresh = max(0, target - best), the least that any unbiased scheme can pay
     (Cramer-Rao; P0 Theorem 1); `reused_record` is the smallest record that reaches the target, else the best.
     """
-    if not wanted:
+    if not target:
         raise ValueError("a request wants some precision")
     if not records:
-        return Plan(Case.FIRST, wanted, wanted, None)
+        return Plan(Case.FIRST, target, target, None)
     best = records[-1]
-    if wanted > best.precision:
-        return Plan(Case.REFINE, wanted, wanted - best.precision, best)
-    reaching = records[bisect_left(records, wanted, key=lambda record: record.precision)]
-    case = Case.REPEAT if reaching.precision == wanted else Case.BLUR
-    return Plan(case, wanted, NOTHING, reaching)
+    if target > best.precision:
+        return Plan(Case.REFINE, target, target - best.precision, best)
+    reaching = records[bisect_left(records, target, key=lambda record: record.precision)]
+    case = Case.REPEAT if reaching.precision == target else Case.BLUR
+    return Plan(case, target, ZERO_PRECISION, reaching)
 
 
-def refined(wanted: Precision, measured: GridValue, best: Point) -> GridValue:
+def refine_answer(target: Precision, measured: GridValue, best: BridgePoint) -> GridValue:
     """Returns the best unbiased combination of the best answer so far and a fresh measurement.
 
     Requires: `measured` has precision target - best.precision and independent noise.
     Guarantees: precision `target` (inverse variances add); the paper's optimal fraction
     r = sigma_m^2 / sigma_min^2. Rounded to the finer of the two grids.
     """
-    fresh = wanted - best.precision
-    mean = (fresh.exact * measured.exact + best.precision.exact * best.value.exact) / wanted.exact
+    fresh = target - best.precision
+    mean = (fresh.exact * measured.exact + best.precision.exact * best.value.exact) / target.exact
     return GridValue.nearest(mean, max(measured.shift, best.value.shift))
 
 
-def bridge(wanted: Precision, sensitivity: Fraction, points: Sequence[Point]) -> Law:
+def bridge_law(target: Precision, sensitivity: Fraction, points: Sequence[BridgePoint]) -> NormalLaw:
     """Returns the law of a blurred answer, given all answers released so far.
 
     Requires: `points` by strictly rising precision, the last one above `target`, none equal to it,
@@ -76,16 +76,16 @@ def bridge(wanted: Precision, sensitivity: Fraction, points: Sequence[Point]) ->
     Guarantees: the same with the new point, so any set of answers carries exactly 1/min s.
     Proof: docs/proofs/bridge.md. The draw must be sealed before the next one for this query.
     """
-    index = bisect_left(points, wanted, key=lambda point: point.precision)
-    if index == len(points) or points[index].precision == wanted:
+    index = bisect_left(points, target, key=lambda point: point.precision)
+    if index == len(points) or points[index].precision == target:
         raise ValueError("a blur needs a better point and no equal one")
     square = sensitivity * sensitivity
     better, s_better = points[index], square / points[index].precision.exact
-    s_target = square / wanted.exact
+    s_target = square / target.exact
     if index == 0:  # nothing coarser is known: the paper's rule
-        return Law(better.value.exact, s_target - s_better)
+        return NormalLaw(better.value.exact, s_target - s_better)
     coarser = points[index - 1]
     s_coarser = square / coarser.precision.exact
     share = (s_target - s_better) / (s_coarser - s_better)
     mean = better.value.exact + share * (coarser.value.exact - better.value.exact)
-    return Law(mean, share * (s_coarser - s_target))
+    return NormalLaw(mean, share * (s_coarser - s_target))

@@ -17,23 +17,23 @@ import numpy as np
 
 from noisebank.core.records import WHOLE_WEIGHT, CellRun
 from noisebank.core.units import Precision
-from noisebank.planning.inference import Statistic
-from noisebank.planning.linear import LinearQuery, enclosing, from_weights
+from noisebank.planning.inference import CubeStatistic
+from noisebank.planning.linear import LinearQuery, merge_charges, query_from_weights
 from noisebank.planning.prefix import Axis
 from noisebank.policy.model import Neighbours, Policy
-from noisebank.queries.cells import Cube, CutsCells, cubes_of
-from noisebank.queries.groups import parts_of
+from noisebank.queries.cells import Cube, NotCellAligned, policy_cubes
+from noisebank.queries.groups import column_groups
 from noisebank.queries.predicates import TRUE
-from noisebank.queries.query import Function, Part, Query, Question
+from noisebank.queries.query import Function, Query, QueryPart, Question
 
-MOST_WORK = 2**24
+MAX_WORK = 2**24
 """In cells times groups: beyond, a scan is quicker than planning."""
-Total = tuple[Function, str]
-COUNTS: Total = (Function.COUNT, "")
+StatisticKey = tuple[Function, str]
+COUNT_KEY: StatisticKey = (Function.COUNT, "")
 
 
 @dataclass(frozen=True, slots=True)
-class Linear:
+class GroupQuery:
     """One group of a query, as `factor` times a canonical query over cells."""
 
     query: LinearQuery
@@ -41,34 +41,36 @@ class Linear:
 
 
 @dataclass(frozen=True)
-class Served:
+class CubeQuery:
     """A query over the cells of a cube. A group without cells is None: it is 0 whatever the table."""
 
-    place: int
+    cube_index: int
     """Of the cube, among `policy_cubes`."""
     cube: Cube
-    total: Total
-    groups: tuple[Linear | None, ...]
-    reach: int
+    statistic_key: StatisticKey
+    groups: tuple[GroupQuery | None, ...]
+    cell_sensitivity: int
     """In steps: how far one person can change one cell."""
 
-    def wanted(self, group: Linear, wanted: Precision, moves: Fraction) -> Precision:
+    def group_target(self, group: GroupQuery, target: Precision, sensitivity: Fraction) -> Precision:
         """Returns the precision of the group's canonical query that is as good as `target` in the query itself.
 
         Guarantees: at least as good. `sensitivity` is the query's, in steps.
         """
-        scale = group.factor * group.query.peak * self.reach / moves
-        return Precision.ceil(scale * scale * wanted.exact)
+        scale = group.factor * group.query.max_weight * self.cell_sensitivity / sensitivity
+        return Precision.ceil(scale * scale * target.exact)
 
-    def variance(self, group: Linear, fresh: Precision) -> Fraction:
+    def group_variance(self, group: GroupQuery, fresh_precision: Precision) -> Fraction:
         """Returns the variance of a fresh measurement of the group, in squared steps."""
-        sensitivity = group.factor * group.query.peak * self.reach
-        return sensitivity * sensitivity / fresh.exact
+        sensitivity = group.factor * group.query.max_weight * self.cell_sensitivity
+        return sensitivity * sensitivity / fresh_precision.exact
 
-    def charges(self, factor: int = 1) -> tuple[CellRun, ...]:
+    def cell_charges(self, factor: int = 1) -> tuple[CellRun, ...]:
         """Returns what a measurement of all groups charges each cell: no two groups share a cell."""
         joined: list[CellRun] = []
-        for start, stop, weight in sorted(c for group in self.groups if group for c in group.query.charges(factor)):
+        for start, stop, weight in sorted(
+            c for group in self.groups if group for c in group.query.cell_charges(factor)
+        ):
             if joined and joined[-1].stop == start and joined[-1].weight == weight:
                 start = joined.pop().start
             joined.append(CellRun(start, stop, weight))
@@ -76,85 +78,89 @@ class Served:
 
 
 @dataclass(frozen=True, eq=False)
-class Look(Query):
+class FirstLookQuery(Query):
     """The first look at a cube's counts, or at the sums of one column in it."""
 
-    over: tuple[str, ...] = ()
+    cube_columns: tuple[str, ...] = ()
 
     @property
-    def canonical(self) -> dict[str, Any]:
+    def canonical_form(self) -> dict[str, Any]:
         """As JSON of texts and integers; no query that can be written in SQL has the same."""
-        return {"look": list(self.over), "parts": [part.canonical for part in self.parts]}
+        return {"look": list(self.cube_columns), "parts": [part.canonical_form for part in self.parts]}
 
     @property
-    def text(self) -> str:
+    def description(self) -> str:
         """In words, for account statements."""
         part = self.parts[0]
         what = "counts" if part.column is None else f"sums of {part.column}"
-        return f"first look at the {what} over {', '.join(self.over)}"
+        return f"first look at the {what} over {', '.join(self.cube_columns)}"
 
 
-def look_at(cube: Cube, total: Total) -> Look:
+def make_first_look(cube: Cube, statistic_key: StatisticKey) -> FirstLookQuery:
     """Returns the first look at one statistic of a cube."""
-    function, column = total
-    return Look((Part(function, column or None, ((1, TRUE),)),), over=cube.columns)
+    function, column = statistic_key
+    return FirstLookQuery((QueryPart(function, column or None, ((1, TRUE),)),), cube_columns=cube.columns)
 
 
-def named_look(named: Mapping[str, Any], policy: Policy) -> Question:
+def parse_first_look(fields: Mapping[str, Any], policy: Policy) -> Question:
     """Returns the first look that the fields of a request or of an opened record describe."""
-    cube = Cube.of(tuple(named["over"]), policy.columns)
-    look = look_at(cube, (Function(named["function"]), named["column"]))
-    return Question(look, Fraction(1), look.text)
+    cube = Cube.for_columns(tuple(fields["over"]), policy.columns)
+    look = make_first_look(cube, (Function(fields["function"]), fields["column"]))
+    return Question(look, Fraction(1), look.description)
 
 
-def serve(query: Query, policy: Policy) -> Served | None:
+def find_cube_query(query: Query, policy: Policy) -> CubeQuery | None:
     """Returns the query over the smallest cube that can answer it; None if no cube can."""
     if len(query.parts) != 1 or query.parts[0].function is Function.SQUARES:
         return None
     part = query.parts[0]
-    if isinstance(query, Look):
-        index, cube = next((n, c) for n, c in enumerate(cubes_of(policy)) if c.columns == query.over)
-        return Served(index, cube, (part.function, part.column or ""), (), reach(policy, part))
-    for index, cube in enumerate(cubes_of(policy)):
+    if isinstance(query, FirstLookQuery):
+        index, cube = next((n, c) for n, c in enumerate(policy_cubes(policy)) if c.columns == query.cube_columns)
+        return CubeQuery(index, cube, (part.function, part.column or ""), (), cell_sensitivity(policy, part))
+    for index, cube in enumerate(policy_cubes(policy)):
         if set(query.by) <= set(cube.columns):
             try:
-                groups = _groups(query, policy, cube)
-            except (CutsCells, ValueError):  # cut cells, or weights beyond 2^31
+                groups = _group_queries(query, policy, cube)
+            except (NotCellAligned, ValueError):  # cut cells, or weights beyond 2^31
                 continue
             if groups is not None:
-                return Served(index, cube, (part.function, part.column or ""), groups, reach(policy, part))
+                return CubeQuery(
+                    index, cube, (part.function, part.column or ""), groups, cell_sensitivity(policy, part)
+                )
     return None
 
 
-def reach(policy: Policy, part: Part) -> int:
+def cell_sensitivity(policy: Policy, part: QueryPart) -> int:
     """Returns how far one person can change a cell, in steps, all of their rows included."""
     largest = 1 if part.column is None else max(abs(bound) for bound in policy.columns[part.column].bounds)
     return policy.max_rows * largest
 
 
-def statistic_of(policy: Policy, cube: Cube, total: Total) -> Statistic:
+def cube_statistic(policy: Policy, cube: Cube, statistic_key: StatisticKey) -> CubeStatistic:
     """Returns what `CubePosterior` needs to know of one statistic of a cube."""
-    column = policy.columns[total[1]] if total[1] else None
+    column = policy.columns[statistic_key[1]] if statistic_key[1] else None
     one_sign = column is None or not column.bounds[0] < 0 < column.bounds[1]
-    axes = tuple(Axis(size, policy.columns[name].numeric) for name, size in zip(cube.columns, cube.shape, strict=True))
-    return Statistic(axes, policy.neighbours is Neighbours.REPLACE_ONE, one_sign)
+    axes = tuple(
+        Axis(size, policy.columns[name].is_numeric) for name, size in zip(cube.columns, cube.shape, strict=True)
+    )
+    return CubeStatistic(axes, policy.neighbours is Neighbours.REPLACE_ONE, one_sign)
 
 
-def charges_of(served: Served, query: Query, policy: Policy) -> tuple[CellRun, ...]:
+def query_charges(cube_query: CubeQuery, query: Query, policy: Policy) -> tuple[CellRun, ...]:
     """Returns what a fresh measurement charges each cell, for the account's neighbours, in at most 16 runs."""
-    statistic = statistic_of(policy, served.cube, served.total)
-    if isinstance(query, Look):
-        return (CellRun(0, served.cube.cells, statistic.largest_factor * WHOLE_WEIGHT),)
-    factor = max((statistic.factor(group.query) for group in served.groups if group), default=1)
-    return enclosing(served.charges(factor))
+    statistic = cube_statistic(policy, cube_query.cube, cube_query.statistic_key)
+    if isinstance(query, FirstLookQuery):
+        return (CellRun(0, cube_query.cube.cell_count, statistic.first_look_factor * WHOLE_WEIGHT),)
+    factor = max((statistic.neighbour_factor(group.query) for group in cube_query.groups if group), default=1)
+    return merge_charges(cube_query.cell_charges(factor))
 
 
-def _groups(query: Query, policy: Policy, cube: Cube) -> tuple[Linear | None, ...] | None:
+def _group_queries(query: Query, policy: Policy, cube: Cube) -> tuple[GroupQuery | None, ...] | None:
     weights = np.zeros(cube.shape, dtype=np.int64)
     for weight, predicate in query.parts[0].weights:
-        weights += weight * cube.mask(predicate)
-    sizes = [len(parts_of(policy.columns[name])) for name in query.by]
-    if cube.cells * int(np.prod(sizes)) > MOST_WORK:
+        weights += weight * cube.cell_mask(predicate)
+    sizes = [len(column_groups(policy.columns[name])) for name in query.by]
+    if cube.cell_count * int(np.prod(sizes)) > MAX_WORK:
         return None
     axes = [cube.columns.index(name) for name in query.by]
     groups = []
@@ -164,5 +170,5 @@ def _groups(query: Query, policy: Policy, cube: Cube) -> tuple[Linear | None, ..
             inside[axis] = index
         part = np.zeros_like(weights)
         part[tuple(inside)] = weights[tuple(inside)]
-        groups.append(Linear(*from_weights(part.ravel())) if part.any() else None)
+        groups.append(GroupQuery(*query_from_weights(part.ravel())) if part.any() else None)
     return tuple(groups)

@@ -13,16 +13,16 @@ from types import MappingProxyType
 from typing import Any
 
 from noisebank.core.errors import BadPolicy, BadRequest, Mistake
-from noisebank.core.units import exact
-from noisebank.policy.columns import ColumnReader, plain, unknown
+from noisebank.core.units import parse_exact
+from noisebank.policy.columns import ColumnReader, format_value, refuse_unknown_keys
 from noisebank.policy.model import MAX_CELLS, MAX_ROWS, Column, FirstLookAt, Neighbours, Policy, Source, Table
 from noisebank.policy.source import SourceReader
 from noisebank.privacy.calibration import check_delta, check_epsilon
 
-NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
-UNFILLED = re.compile(r"#.*FILL IN|\"FILL\",\s*\"IN\"")
+NAME_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
+UNFILLED_MARK = re.compile(r"#.*FILL IN|\"FILL\",\s*\"IN\"")
 """How a draft marks what must be filled in."""
-MOST_LOOKS = Fraction(9, 10)
+MAX_LOOK_SHARE = Fraction(9, 10)
 """The share of the budget for all first looks: something must be left for questions."""
 TOP_KEYS = (
     "name", "source", "table", "engine", "column_names", "neighbours", "rows", "row_cap", "unit", "max_rows",
@@ -51,12 +51,12 @@ def parse_policy(text: str, folder: Path, origin: str = "policy") -> Policy:
         match = re.search(r"at line (\d+)", str(error))
         line = int(match.group(1)) if match else text.count("\n") + 1
         raise BadPolicy((Mistake(line, "TOML", str(error), "write valid TOML"),), origin) from None
-    reader = _Reader(tree, _lines_of(text))
-    policy = reader.policy(folder)
+    reader = _PolicyReader(tree, _find_lines(text))
+    policy = reader.build_policy(folder)
     if reader.mistakes or policy is None:
         raise BadPolicy(tuple(sorted(reader.mistakes, key=lambda mistake: mistake.line)), origin)
     lines = enumerate(text.splitlines(), start=1)
-    return replace(policy, unfilled=tuple(number for number, line in lines if UNFILLED.search(line)))
+    return replace(policy, unfilled=tuple(number for number, line in lines if UNFILLED_MARK.search(line)))
 
 
 def check_filled(policy: Policy) -> None:
@@ -66,35 +66,35 @@ def check_filled(policy: Policy) -> None:
         raise BadPolicy(tuple(Mistake(line, "draft", "says FILL IN", right) for line in policy.unfilled), policy.name)
 
 
-class _Reader:
+class _PolicyReader:
     """Reads the parsed TOML and collects mistakes instead of stopping at the first."""
 
     def __init__(self, tree: dict[str, Any], lines: dict[str, int]) -> None:
         self.tree, self.lines = tree, lines
         self.mistakes: list[Mistake] = []
 
-    def wrong(self, where: str, what: str, right: str) -> None:
+    def add_mistake(self, where: str, what: str, right: str) -> None:
         probe = where
         while probe and probe not in self.lines:
             probe = probe.rpartition(".")[0]
         self.mistakes.append(Mistake(self.lines.get(probe, 1), where, what, right))
 
-    def policy(self, folder: Path) -> Policy | None:
-        unknown(self.wrong, "", self.tree, TOP_KEYS)
-        name = self._name()
-        source = SourceReader(self.tree, folder, self.wrong).source()
-        neighbours = self._neighbours()
-        row_cap = self._row_cap(neighbours)
-        columns = ColumnReader(self.tree, self.wrong).columns()
-        self._check_named(source, columns)
-        unit, max_rows = self._unit(columns)
-        epsilon = self._budget("epsilon", check_epsilon)
-        delta = self._budget("delta", check_delta)
-        delay = self._integer("raise_delay_hours", 0, 24 * 365, default=24)
-        queries = self._queries()
-        cubes, first_look = self._cubes(columns), self._first_look()
-        first_look_at = self._first_look_at(first_look * len(cubes))
-        hidden = self._hide_questions()
+    def build_policy(self, folder: Path) -> Policy | None:
+        refuse_unknown_keys(self.add_mistake, "", self.tree, TOP_KEYS)
+        name = self._read_name()
+        source = SourceReader(self.tree, folder, self.add_mistake).read_source()
+        neighbours = self._read_neighbours()
+        row_cap = self._read_row_cap(neighbours)
+        columns = ColumnReader(self.tree, self.add_mistake).read_columns()
+        self._check_column_names(source, columns)
+        unit, max_rows = self._read_unit(columns)
+        epsilon = self._read_budget("epsilon", check_epsilon)
+        delta = self._read_budget("delta", check_delta)
+        delay = self._read_integer("raise_delay_hours", 0, 24 * 365, default=24)
+        queries = self._read_queries()
+        cubes, first_look = self._read_cubes(columns), self._read_first_look()
+        first_look_at = self._read_first_look_at(first_look * len(cubes))
+        hidden = self._read_hide_questions()
         if self.mistakes or neighbours is None or source is None:
             return None
         return Policy(
@@ -115,42 +115,42 @@ class _Reader:
             hide_questions=hidden,
         )
 
-    def _check_named(self, source: Source | None, columns: dict[str, Column]) -> None:
+    def _check_column_names(self, source: Source | None, columns: dict[str, Column]) -> None:
         names = source.column_names if isinstance(source, Table) else ()
         for name in columns if names else ():
             if name not in names:
-                self.wrong(f"columns.{name}", "is none of column_names", "write the same name in both places")
+                self.add_mistake(f"columns.{name}", "is none of column_names", "write the same name in both places")
 
-    def _name(self) -> str:
-        name = self._text("name", 'write name = "survey"')
-        if name and not NAME.fullmatch(name):
-            self.wrong("name", f"{name!r} is no name", "use letters, digits and _, at most 63, not a digit first")
+    def _read_name(self) -> str:
+        name = self._read_text("name", 'write name = "survey"')
+        if name and not NAME_PATTERN.fullmatch(name):
+            self.add_mistake("name", f"{name!r} is no name", "use letters, digits and _, at most 63, not a digit first")
         return name
 
-    def _text(self, key: str, right: str) -> str:
+    def _read_text(self, key: str, right: str) -> str:
         value = self.tree.get(key)
         if not isinstance(value, str) or not value or "\x00" in value:
-            self.wrong(key, "is missing" if value is None else f"{value!r} is no text", right)
+            self.add_mistake(key, "is missing" if value is None else f"{value!r} is no text", right)
             return ""
         return value
 
-    def _integer(self, key: str, low: int, high: int, default: int) -> int:
+    def _read_integer(self, key: str, low: int, high: int, default: int) -> int:
         value = self.tree.get(key, default)
         if type(value) is not int or not low <= value <= high:
-            self.wrong(key, f"{value!r} does not fit", f"write a whole number from {low} to {high}")
+            self.add_mistake(key, f"{value!r} does not fit", f"write a whole number from {low} to {high}")
             return default
         return value
 
-    def _neighbours(self) -> Neighbours | None:
+    def _read_neighbours(self) -> Neighbours | None:
         value = self.tree.get("neighbours")
         try:
             return Neighbours(value)
         except ValueError:
             what = "is missing" if value is None else f"{value!r} is unknown"
-            self.wrong("neighbours", what, 'write "replace-one" (with rows) or "add-remove" (with row_cap)')
+            self.add_mistake("neighbours", what, 'write "replace-one" (with rows) or "add-remove" (with row_cap)')
             return None
 
-    def _row_cap(self, neighbours: Neighbours | None) -> int:
+    def _read_row_cap(self, neighbours: Neighbours | None) -> int:
         """Reads `rows` or `row_cap`. Neighbours share the number of rows only where one row replaces another. Where a
         person's rows are replaced by somebody else's, their number is private, and the policy gives a cap."""
         if neighbours is None:
@@ -161,123 +161,139 @@ class _Reader:
         meaning = "the public number of rows" if exact else "the most rows that it may ever have"
         if other in self.tree:
             unit = " and a unit column" if replaced and not exact else ""
-            self.wrong(other, f"does not go with {neighbours.value!r}{unit}", f"write {needed} = {meaning} instead")
+            self.add_mistake(
+                other, f"does not go with {neighbours.value!r}{unit}", f"write {needed} = {meaning} instead"
+            )
         if needed not in self.tree:
-            self.wrong(needed, "is missing", f"write {needed} = {meaning}")
+            self.add_mistake(needed, "is missing", f"write {needed} = {meaning}")
             return 1
-        return self._integer(needed, 1, MAX_ROWS, 1)
+        return self._read_integer(needed, 1, MAX_ROWS, 1)
 
-    def _unit(self, columns: dict[str, Column]) -> tuple[str, int]:
+    def _read_unit(self, columns: dict[str, Column]) -> tuple[str, int]:
         unit = self.tree.get("unit", "row")
         if unit == "row":
             if "max_rows" in self.tree:
-                self.wrong("max_rows", 'does not go with unit = "row"', "name the column that tells people apart")
+                self.add_mistake("max_rows", 'does not go with unit = "row"', "name the column that tells people apart")
             return "row", 1
         if not isinstance(unit, str) or unit not in columns:
-            self.wrong("unit", f"{unit!r} is no declared column", 'write "row" or the column that tells people apart')
+            self.add_mistake(
+                "unit", f"{unit!r} is no declared column", 'write "row" or the column that tells people apart'
+            )
             return "row", 1
         if "max_rows" not in self.tree:
-            self.wrong("max_rows", "is missing", "write the most rows of one person that count, e.g. max_rows = 3")
-        return unit, self._integer("max_rows", 1, 1_000_000, 1)
+            self.add_mistake(
+                "max_rows", "is missing", "write the most rows of one person that count, e.g. max_rows = 3"
+            )
+        return unit, self._read_integer("max_rows", 1, 1_000_000, 1)
 
-    def _budget(self, key: str, check: Any) -> Fraction:
+    def _read_budget(self, key: str, check: Any) -> Fraction:
         budget = self.tree.get("budget")
         if not isinstance(budget, dict):
             if key == "epsilon":
-                self.wrong("budget", "is missing", "write [budget] with epsilon and delta")
+                self.add_mistake("budget", "is missing", "write [budget] with epsilon and delta")
             return Fraction(1)
         if key == "epsilon":
-            unknown(self.wrong, "budget.", budget, ("epsilon", "delta"))
+            refuse_unknown_keys(self.add_mistake, "budget.", budget, ("epsilon", "delta"))
         value = budget.get(key)
         if value is None:
-            self.wrong(f"budget.{key}", "is missing", f"write {key} = {'1' if key == 'epsilon' else '1e-6'}")
+            self.add_mistake(f"budget.{key}", "is missing", f"write {key} = {'1' if key == 'epsilon' else '1e-6'}")
             return Fraction(1)
         try:
-            return Fraction(check(exact(value, key)))
+            return Fraction(check(parse_exact(value, key)))
         except BadRequest as error:
-            self.wrong(f"budget.{key}", f"{value} does not fit", error.allowed)
+            self.add_mistake(f"budget.{key}", f"{value} does not fit", error.allowed)
             return Fraction(1)
 
-    def _queries(self) -> dict[str, str]:
+    def _read_queries(self) -> dict[str, str]:
         queries = self.tree.get("queries", {})
         if not isinstance(queries, dict):
-            self.wrong("queries", "is no table", 'write [queries] and name = "SELECT ..." below')
+            self.add_mistake("queries", "is no table", 'write [queries] and name = "SELECT ..." below')
             return {}
         for name, sql in queries.items():
             if not isinstance(sql, str) or not sql.strip():
-                self.wrong(f"queries.{name}", f"{plain(sql)} is no SQL", f'write {name} = "SELECT COUNT(*) FROM ..."')
+                self.add_mistake(
+                    f"queries.{name}", f"{format_value(sql)} is no SQL", f'write {name} = "SELECT COUNT(*) FROM ..."'
+                )
         return {name: sql.strip() for name, sql in queries.items() if isinstance(sql, str)}
 
-    def _cubes(self, columns: dict[str, Column]) -> tuple[tuple[str, ...], ...]:
+    def _read_cubes(self, columns: dict[str, Column]) -> tuple[tuple[str, ...], ...]:
         cubes = self.tree.get("cubes", [])
         right = 'write cubes = [["town", "smoker"], ["age"]]: lists of declared columns with keys, bins or truth values'
         if not isinstance(cubes, list):
-            self.wrong("cubes", f"{plain(cubes)} is no list", right)
+            self.add_mistake("cubes", f"{format_value(cubes)} is no list", right)
             return ()
         for names in cubes:
             if not isinstance(names, list) or not names or not all(name in columns for name in map(str, names)):
-                self.wrong("cubes", f"{plain(names)} are no declared columns", right)
+                self.add_mistake("cubes", f"{format_value(names)} are no declared columns", right)
             elif len(set(names)) < len(names) or cubes.count(names) > 1:
-                self.wrong("cubes", f"{plain(names)} has something twice", right)
+                self.add_mistake("cubes", f"{format_value(names)} has something twice", right)
             else:
-                self._cells(names, columns)
+                self._check_cells(names, columns)
         return tuple(tuple(names) for names in cubes if isinstance(names, list))
 
-    def _first_look(self) -> Fraction:
+    def _read_first_look(self) -> Fraction:
         value = self.tree.get("first_look", Decimal("0.25"))
         try:
-            share = exact(value, "first_look")
+            share = parse_exact(value, "first_look")
         except BadRequest:
             share = Fraction(-1)
-        if not 0 <= share <= MOST_LOOKS:
-            self.wrong("first_look", f"{plain(value)} is no share", "write a number from 0 (none) to 0.9, e.g. 0.25")
+        if not 0 <= share <= MAX_LOOK_SHARE:
+            self.add_mistake(
+                "first_look", f"{format_value(value)} is no share", "write a number from 0 (none) to 0.9, e.g. 0.25"
+            )
         return share
 
-    def _first_look_at(self, all_looks: Fraction) -> FirstLookAt:
+    def _read_first_look_at(self, all_looks: Fraction) -> FirstLookAt:
         value = self.tree.get("first_look_at", "profit")
         try:
             timing = FirstLookAt(value)
         except ValueError:
             right = 'write "profit" (once it pays) or "opening" (before any question)'
-            self.wrong("first_look_at", f"{plain(value)} is unknown", right)
+            self.add_mistake("first_look_at", f"{format_value(value)} is unknown", right)
             return FirstLookAt.PROFIT
-        if timing is FirstLookAt.OPENING and not 0 < all_looks <= MOST_LOOKS:
+        if timing is FirstLookAt.OPENING and not 0 < all_looks <= MAX_LOOK_SHARE:
             what = f"takes {float(all_looks):g} of the budget, a first_look for each of the cubes"
-            self.wrong(
-                "first_look_at", what, f"all of them together may cost a share above 0, up to {float(MOST_LOOKS)}"
+            self.add_mistake(
+                "first_look_at", what, f"all of them together may cost a share above 0, up to {float(MAX_LOOK_SHARE)}"
             )
         return timing
 
-    def _hide_questions(self) -> bool:
+    def _read_hide_questions(self) -> bool:
         value = self.tree.get("hide_questions", False)
         if not isinstance(value, bool):
-            self.wrong("hide_questions", f"{plain(value)} is neither true nor false", "write true or false")
+            self.add_mistake(
+                "hide_questions", f"{format_value(value)} is neither true nor false", "write true or false"
+            )
         return value is True
 
-    def _cells(self, names: list[str], columns: dict[str, Column]) -> None:
+    def _check_cells(self, names: list[str], columns: dict[str, Column]) -> None:
         for name in names:
-            if not columns[name].pieces:
-                self.wrong("cubes", f"column {name} has no declared keys or bins", "declare them, or leave it out")
-        cells = prod(columns[name].pieces for name in names)
+            if not columns[name].piece_count:
+                self.add_mistake(
+                    "cubes", f"column {name} has no declared keys or bins", "declare them, or leave it out"
+                )
+        cells = prod(columns[name].piece_count for name in names)
         if cells > MAX_CELLS:
-            self.wrong("cubes", f"{plain(names)} has {cells} cells", f"at most {MAX_CELLS}: fewer columns or bins")
+            self.add_mistake(
+                "cubes", f"{format_value(names)} has {cells} cells", f"at most {MAX_CELLS}: fewer columns or bins"
+            )
 
 
-def _lines_of(text: str) -> dict[str, int]:
+def _find_lines(text: str) -> dict[str, int]:
     """Returns the line number of each dotted key, for the plain TOML in which policies are written."""
     lines: dict[str, int] = {}
     section = ""
     for number, line in enumerate(text.splitlines(), start=1):
         if header := re.match(r"\s*\[+([^\]]+)\]+", line):
-            section = _bare(header.group(1))
+            section = _strip_quotes(header.group(1))
             while section and section not in lines:
                 lines[section] = number
                 section, _, _ = section.rpartition(".")
-            section = _bare(header.group(1)) + "."
+            section = _strip_quotes(header.group(1)) + "."
         elif key := re.match(r"\s*([A-Za-z0-9_.\-\"' ]+?)\s*=", line):
-            lines.setdefault(section + _bare(key.group(1)), number)
+            lines.setdefault(section + _strip_quotes(key.group(1)), number)
     return lines
 
 
-def _bare(path: str) -> str:
+def _strip_quotes(path: str) -> str:
     return ".".join(part.strip().strip("\"'") for part in path.split("."))

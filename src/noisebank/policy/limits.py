@@ -7,7 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from noisebank.core.errors import BadRequest
-from noisebank.core.units import exact
+from noisebank.core.units import parse_exact
 from noisebank.policy.model import Policy
 
 
@@ -23,7 +23,7 @@ def read_limits(path: Path) -> tuple[Fraction, ...]:
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         try:
-            value = exact(text, "limits")
+            value = parse_exact(text, "limits")
         except BadRequest:
             raise BadRequest("limits", f"line {number}", "must end with a number, an epsilon") from None
         if value <= 0:
@@ -34,6 +34,6 @@ def read_limits(path: Path) -> tuple[Fraction, ...]:
     return tuple(limits)
 
 
-def limited(policy: Policy, limits: tuple[Fraction, ...]) -> Policy:
+def apply_limits(policy: Policy, limits: tuple[Fraction, ...]) -> Policy:
     """Returns the policy with its epsilon lowered to the smallest limit: nobody gives away more than they set."""
     return replace(policy, epsilon=min(policy.epsilon, *limits))

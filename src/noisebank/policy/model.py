@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from noisebank.core.digests import tagged
+from noisebank.core.digests import digest_tagged
 
 MAX_ROWS = 2**40
 MAX_CELLS = 2**20
@@ -30,7 +30,7 @@ class FirstLookAt(Enum):
     OPENING = "opening"
 
 
-class Keeper(Enum):
+class EngineKind(Enum):
     """The engine that reads a table."""
 
     DUCKDB = "duckdb"
@@ -48,8 +48,8 @@ class Table:
     those of a CSV file without a header: its first line is a row like any other.
     """
 
-    keeper: Keeper
-    parts: tuple[str, ...] = ()
+    engine: EngineKind
+    name_parts: tuple[str, ...] = ()
     path: Path | None = None
     address: str = ""
     column_names: tuple[str, ...] = ()
@@ -57,19 +57,21 @@ class Table:
     @property
     def name(self) -> str:
         """The last part of its name, or the name of its file."""
-        return self.parts[-1] if self.parts else self.path.name if self.path else ""
+        return self.name_parts[-1] if self.name_parts else self.path.name if self.path else ""
 
     def __str__(self) -> str:
-        if not self.parts and self.keeper is Keeper.DUCKDB:
+        if not self.name_parts and self.engine is EngineKind.DUCKDB:
             return str(self.path)
-        where = {Keeper.DUCKDB: str(self.path), Keeper.POSTGRESQL: "PostgreSQL", Keeper.SPARK: "Spark"}[self.keeper]
-        return f"{'.'.join(self.parts) or self.path} in {where}"
+        where = {EngineKind.DUCKDB: str(self.path), EngineKind.POSTGRESQL: "PostgreSQL", EngineKind.SPARK: "Spark"}[
+            self.engine
+        ]
+        return f"{'.'.join(self.name_parts) or self.path} in {where}"
 
-    def kept(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Returns the table as JSON, for the vault."""
         return {
-            "keeper": self.keeper.value,
-            "parts": list(self.parts),
+            "keeper": self.engine.value,
+            "parts": list(self.name_parts),
             "path": None if self.path is None else str(self.path),
             "address": self.address,
             **({"column_names": list(self.column_names)} if self.column_names else {}),
@@ -80,19 +82,19 @@ Source = Path | Table
 """Where a table is; never public. A plain path is a Parquet file, or a CSV file with a header, that DuckDB reads."""
 
 
-def kept_source(source: Source) -> str | dict[str, Any]:
+def source_to_json(source: Source) -> str | dict[str, Any]:
     """Returns a source as JSON, for the vault."""
-    return source.kept() if isinstance(source, Table) else str(source)
+    return source.to_json() if isinstance(source, Table) else str(source)
 
 
-def source_from_kept(kept: str | Mapping[str, Any]) -> Source:
+def source_from_json(data: str | Mapping[str, Any]) -> Source:
     """Returns the source that `source_to_json` wrote."""
-    if isinstance(kept, str):
-        return Path(kept)
-    path = kept["path"]
-    parts = tuple(kept["parts"])
-    names = tuple(kept.get("column_names", ()))
-    return Table(Keeper(kept["keeper"]), parts, None if path is None else Path(path), kept["address"], names)
+    if isinstance(data, str):
+        return Path(data)
+    path = data["path"]
+    parts = tuple(data["parts"])
+    names = tuple(data.get("column_names", ()))
+    return Table(EngineKind(data["keeper"]), parts, None if path is None else Path(path), data["address"], names)
 
 
 class Neighbours(Enum):
@@ -131,7 +133,7 @@ class Column:
     nullable: bool = False
 
     @property
-    def numeric(self) -> bool:
+    def is_numeric(self) -> bool:
         """Whether it holds numbers."""
         return self.kind in (Kind.INTEGER, Kind.NUMBER)
 
@@ -143,7 +145,7 @@ class Column:
         return self.low, self.high
 
     @property
-    def pieces(self) -> int:
+    def piece_count(self) -> int:
         """Number of pieces into which its keys, bins or truth values cut its domain; 0 if it has none."""
         if self.kind is Kind.BOOLEAN:
             groups = 2
@@ -153,10 +155,10 @@ class Column:
             groups = len(self.bins) + 1 if self.bins else 0
         return groups + (1 if groups and self.nullable else 0)
 
-    def public(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Returns the column as JSON of texts and integers, for digests and pages."""
         facts: dict[str, Any] = {"kind": self.kind.value, "nullable": self.nullable}
-        if self.numeric:
+        if self.is_numeric:
             facts["step"] = str(self.step)
         if self.low is not None and self.high is not None:
             facts["bounds"] = [self.low, self.high]
@@ -201,7 +203,7 @@ class Policy:
             return self.row_cap
         return None
 
-    def public(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Returns all public facts, without the source, as JSON of texts and integers."""
         return {
             "name": self.name,
@@ -212,15 +214,15 @@ class Policy:
             "epsilon": str(self.epsilon),
             "delta": str(self.delta),
             "raise_delay": self.raise_delay,
-            "columns": {name: column.public() for name, column in self.columns.items()},
+            "columns": {name: column.to_json() for name, column in self.columns.items()},
             "queries": dict(self.queries),
-            **self._public_cubes(),
+            **self._cubes_json(),
             **(
                 {"hide_questions": True} if self.hide_questions else {}
             ),  # only where set: other policies keep their digests
         }
 
-    def _public_cubes(self) -> dict[str, Any]:
+    def _cubes_json(self) -> dict[str, Any]:
         if not self.cubes:
             return {}
         facts = {"cubes": [list(names) for names in self.cubes], "first_look": str(self.first_look)}
@@ -231,12 +233,12 @@ class Policy:
     @property
     def digest(self) -> bytes:
         """What the ledger records. The policy is public, so no salt."""
-        return tagged("policy 1", self.public())
+        return digest_tagged("policy 1", self.to_json())
 
 
-def policy_from_public(facts: Mapping[str, Any], source: Source) -> Policy:
+def policy_from_json(facts: Mapping[str, Any], source: Source) -> Policy:
     """Returns the policy that `Policy.to_json` wrote; used by the vault and by verifiers."""
-    columns = {name: _column_from_public(name, column) for name, column in facts["columns"].items()}
+    columns = {name: _column_from_json(name, column) for name, column in facts["columns"].items()}
     return Policy(
         name=facts["name"],
         source=source,
@@ -256,7 +258,7 @@ def policy_from_public(facts: Mapping[str, Any], source: Source) -> Policy:
     )
 
 
-def _column_from_public(name: str, facts: Mapping[str, Any]) -> Column:
+def _column_from_json(name: str, facts: Mapping[str, Any]) -> Column:
     low, high = facts.get("bounds", (None, None))
     return Column(
         name=name,

@@ -14,7 +14,7 @@ from math import ceil
 from flint import arb, ctx, fmpq
 
 from noisebank.core.errors import BadRequest
-from noisebank.core.units import NOTHING, UNITS_PER_PRECISION, Precision
+from noisebank.core.units import UNITS_PER_PRECISION, ZERO_PRECISION, Precision
 
 # Working precision in bits, set once: changing it per call would race between threads.
 ctx.prec = 256
@@ -44,7 +44,7 @@ def check_epsilon(epsilon: Fraction) -> Fraction:
     """Returns `epsilon` if it lies in the range that the proofs cover, else raises `BadRequest`."""
     low, high = EPSILON_RANGE
     if not low <= epsilon <= high:
-        raise BadRequest("epsilon", _short(epsilon), f"must lie in [{float(low):g}, {float(high):g}]")
+        raise BadRequest("epsilon", _format_number(epsilon), f"must lie in [{float(low):g}, {float(high):g}]")
     return epsilon
 
 
@@ -52,7 +52,9 @@ def check_delta(delta: Fraction) -> Fraction:
     """Returns `delta` if it lies in the range that the proofs cover, else raises `BadRequest`."""
     low, high = DELTA_RANGE
     if not low <= delta <= high:
-        raise BadRequest("delta", _short(delta), f"must lie in (0, 1), here in [{float(low):g}, {float(high):g}]")
+        raise BadRequest(
+            "delta", _format_number(delta), f"must lie in (0, 1), here in [{float(low):g}, {float(high):g}]"
+        )
     return delta
 
 
@@ -64,8 +66,8 @@ def gaussian_delta(precision: Precision, epsilon: Fraction) -> arb:
     """
     if not precision:
         return arb(0)
-    mu = ball(precision.exact).sqrt()
-    eps = ball(epsilon)
+    mu = to_ball(precision.exact).sqrt()
+    eps = to_ball(epsilon)
     return _upper_tail(eps / mu - mu / 2) - eps.exp() * _upper_tail(eps / mu + mu / 2)
 
 
@@ -78,9 +80,9 @@ def request_precision(epsilon: Fraction, delta: Fraction, calibration: Calibrati
     """
     check_epsilon(epsilon), check_delta(delta)
     if calibration is Calibration.CLASSICAL:
-        square = ball(epsilon) ** 2 / (2 * (ball(Fraction(5, 4) / delta)).log())
+        square = to_ball(epsilon) ** 2 / (2 * (to_ball(Fraction(5, 4) / delta)).log())
         return _floor_units(square)
-    return _largest(lambda precision: gaussian_delta(precision, epsilon) <= ball(delta))
+    return _largest_precision(lambda precision: gaussian_delta(precision, epsilon) <= to_ball(delta))
 
 
 def budget_precision(epsilon: Fraction, delta: Fraction) -> Precision:
@@ -92,7 +94,7 @@ def budget_precision(epsilon: Fraction, delta: Fraction) -> Precision:
     """
     check_epsilon(epsilon), check_delta(delta)
     inner_epsilon, inner_delta = epsilon - EPSILON_MARGIN, delta * (1 - DELTA_MARGIN)
-    return _largest(lambda precision: gaussian_delta(precision, inner_epsilon) <= ball(inner_delta))
+    return _largest_precision(lambda precision: gaussian_delta(precision, inner_epsilon) <= to_ball(inner_delta))
 
 
 def account_epsilon(spent: Precision, delta: Fraction) -> Fraction:
@@ -105,27 +107,27 @@ def account_epsilon(spent: Precision, delta: Fraction) -> Fraction:
     check_delta(delta)
     if not spent:
         return Fraction(0)
-    limit = ball(delta * (1 - DELTA_MARGIN))
+    limit = to_ball(delta * (1 - DELTA_MARGIN))
 
-    def private(steps: int) -> bool:
+    def is_private(steps: int) -> bool:
         return bool(gaussian_delta(spent, steps * EPSILON_STEP - EPSILON_MARGIN) <= limit)
 
     low = high = ceil(EPSILON_MARGIN / EPSILON_STEP)
-    while not private(high):
+    while not is_private(high):
         high *= 2
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if private(middle) else (middle + 1, high)
+        low, high = (low, middle) if is_private(middle) else (middle + 1, high)
     return high * EPSILON_STEP
 
 
 def classical_epsilon(spent: Precision, delta: Fraction) -> float:
     """Returns the reuse paper's figure, sqrt(precision) sqrt(2 ln(1.25/delta)): for comparison only."""
     check_delta(delta)
-    return float((ball(spent.exact) * 2 * ball(Fraction(5, 4) / delta).log()).sqrt())
+    return float((to_ball(spent.exact) * 2 * to_ball(Fraction(5, 4) / delta).log()).sqrt())
 
 
-def _largest(holds: Callable[[Precision], bool]) -> Precision:
+def _largest_precision(holds: Callable[[Precision], bool]) -> Precision:
     """Returns the largest precision for which a monotone, provable property holds (bisection on units)."""
     high = 1
     while holds(Precision(high)):
@@ -134,7 +136,7 @@ def _largest(holds: Callable[[Precision], bool]) -> Precision:
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if holds(Precision(middle)) else (low, middle)
-    return Precision(low) if low else NOTHING
+    return Precision(low) if low else ZERO_PRECISION
 
 
 def _floor_units(value: arb) -> Precision:
@@ -144,7 +146,7 @@ def _floor_units(value: arb) -> Precision:
     return Precision(int(units))
 
 
-def ball(value: Fraction) -> arb:
+def to_ball(value: Fraction) -> arb:
     """Returns a ball that contains the number."""
     return arb(fmpq(value.numerator, value.denominator))
 
@@ -154,7 +156,7 @@ def _upper_tail(x: arb) -> arb:
     return (x / arb(2).sqrt()).erfc() / 2
 
 
-def _short(value: Fraction) -> str:
+def _format_number(value: Fraction) -> str:
     try:
         return f"{float(value):g}"
     except OverflowError:

@@ -12,12 +12,12 @@ from noisebank.core.entropy import MAX_NOISE_SCALE, Entropy
 from noisebank.core.errors import BadRequest
 from noisebank.core.units import GridValue, Precision
 
-LEAST_SCALE = 2**26
+MIN_SCALE = 2**26
 """Least standard deviation in grid steps. From here on discrete noise composes like Gaussian noise: docs/proofs."""
 
 
 @dataclass(frozen=True, slots=True)
-class Law:
+class NormalLaw:
     """A normal law, in steps of the query."""
 
     mean: Fraction
@@ -57,13 +57,13 @@ def noise_scale(variance: Fraction) -> NoiseScale:
             "is more noise than 64 bits hold; ask for more precision",
         )
     shift = 0
-    while variance * 4**shift < LEAST_SCALE**2:
+    while variance * 4**shift < MIN_SCALE**2:
         shift += 1
     scaled = variance * 4**shift
     return NoiseScale(shift, _sqrt_up(scaled))
 
 
-def draw(law: Law, entropy: Entropy) -> GridValue:
+def draw_value(law: NormalLaw, entropy: Entropy) -> GridValue:
     """Returns one draw from the law: its mean, rounded to the grid, plus exact discrete noise.
 
     The mean is rounded *before* the noise is added, so that its low bits do not leak. An
@@ -75,7 +75,7 @@ def draw(law: Law, entropy: Entropy) -> GridValue:
     return GridValue(centre.numerator + entropy.discrete_gaussian(scale.scale), scale.shift)
 
 
-def draw_all(means: Sequence[Fraction], variance: Fraction, entropy: Entropy) -> tuple[GridValue, ...]:
+def draw_values(means: Sequence[Fraction], variance: Fraction, entropy: Entropy) -> tuple[GridValue, ...]:
     """Returns one draw per mean, with the same variance and independent noise: `draw_value`, many at once."""
     scale = noise_scale(variance)
     centres = [GridValue.nearest(mean, scale.shift) for mean in means]
@@ -83,11 +83,11 @@ def draw_all(means: Sequence[Fraction], variance: Fraction, entropy: Entropy) ->
     return tuple(GridValue(c.numerator + n, scale.shift) for c, n in zip(centres, noise, strict=True))
 
 
-def fresh_variance(sensitivity_squared: Fraction, fresh: Precision) -> Fraction:
+def fresh_variance(sensitivity_squared: Fraction, fresh_precision: Precision) -> Fraction:
     """Returns Delta^2 / p: the variance of a fresh measurement of precision p."""
-    if not fresh:
+    if not fresh_precision:
         raise ValueError("a measurement that costs nothing does not exist")
-    return sensitivity_squared / fresh.exact
+    return sensitivity_squared / fresh_precision.exact
 
 
 def _sqrt_up(value: Fraction) -> float:

@@ -12,14 +12,14 @@ from functools import lru_cache
 
 from flint import arb
 
-from noisebank.core.units import NOTHING, UNITS_PER_PRECISION, Precision
+from noisebank.core.units import UNITS_PER_PRECISION, ZERO_PRECISION, Precision
 from noisebank.privacy.calibration import (
     DELTA_MARGIN,
     EPSILON_MARGIN,
     EPSILON_STEP,
     account_epsilon,
-    ball,
     check_delta,
+    to_ball,
 )
 
 SLOPE_STEPS = 2**64
@@ -45,32 +45,32 @@ def raised_epsilon(fixed: Precision, raised: Precision, delta: Fraction) -> Frac
     check_delta(delta)
     if not fixed or raised < fixed:
         raise ValueError(f"a raise from {fixed} to {raised}")
-    slope = _slope(fixed, delta)
-    loss = _chance(delta) / ball(slope) + ball((1 + slope) * raised.exact / 2 + EPSILON_MARGIN)
-    return _whole((loss / ball(EPSILON_STEP)).upper().ceil()) * EPSILON_STEP
+    slope = _line_slope(fixed, delta)
+    loss = _log_inverse_delta(delta) / to_ball(slope) + to_ball((1 + slope) * raised.exact / 2 + EPSILON_MARGIN)
+    return _to_integer((loss / to_ball(EPSILON_STEP)).upper().ceil()) * EPSILON_STEP
 
 
 def raised_precision(fixed: Precision, epsilon: Fraction, delta: Fraction) -> Precision:
     """Returns the largest budget that a raise to `epsilon` may grant after answers were given: rounded down, or 0."""
     check_delta(delta)
-    slope = _slope(fixed, delta)
-    room = ball(epsilon - EPSILON_MARGIN) - _chance(delta) / ball(slope)
-    units = _whole((room * 2 / ball(1 + slope) * UNITS_PER_PRECISION).lower().floor())
-    return Precision(units) if units > 0 else NOTHING
+    slope = _line_slope(fixed, delta)
+    room = to_ball(epsilon - EPSILON_MARGIN) - _log_inverse_delta(delta) / to_ball(slope)
+    units = _to_integer((room * 2 / to_ball(1 + slope) * UNITS_PER_PRECISION).lower().floor())
+    return Precision(units) if units > 0 else ZERO_PRECISION
 
 
-def _chance(delta: Fraction) -> arb:
+def _log_inverse_delta(delta: Fraction) -> arb:
     """Returns log(1/delta), with the part of delta that discreteness takes left out."""
-    return -ball(delta * (1 - DELTA_MARGIN)).log()
+    return -to_ball(delta * (1 - DELTA_MARGIN)).log()
 
 
-def _slope(fixed: Precision, delta: Fraction) -> Fraction:
+def _line_slope(fixed: Precision, delta: Fraction) -> Fraction:
     """Returns the slope of the line that is lowest at `fixed`: a rational near sqrt(2 log(1/delta) / fixed)."""
-    best = (2 * _chance(delta) / ball(fixed.exact)).sqrt()
-    return Fraction(max(1, _whole((best * SLOPE_STEPS).mid().floor())), SLOPE_STEPS)
+    best = (2 * _log_inverse_delta(delta) / to_ball(fixed.exact)).sqrt()
+    return Fraction(max(1, _to_integer((best * SLOPE_STEPS).mid().floor())), SLOPE_STEPS)
 
 
-def _whole(value: arb) -> int:
+def _to_integer(value: arb) -> int:
     integer = value.unique_fmpz()
     if integer is None:
         raise ArithmeticError("the working precision does not decide this rounding")

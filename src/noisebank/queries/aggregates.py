@@ -10,148 +10,155 @@ from math import lcm
 from sqlglot import exp
 
 from noisebank.core.errors import BadQuery, BadRequest, UnsupportedQuery
-from noisebank.core.units import exact
+from noisebank.core.units import parse_exact
 from noisebank.policy.model import Column, Policy
-from noisebank.queries.conditions import Conditions, column_named
+from noisebank.queries.conditions import ConditionParser, find_column
 from noisebank.queries.predicates import FALSE, TRUE, Predicate
 from noisebank.queries.query import Function
 
-Key = tuple[Function, str | None]
-ASK = "ask for COUNT(*), SUM(column), AVG(column), AVG(condition), or their sums with constant coefficients"
+TermKey = tuple[Function, str | None]
+SUPPORTED_AGGREGATES = (
+    "ask for COUNT(*), SUM(column), AVG(column), AVG(condition), or their sums with constant coefficients"
+)
 
 
 @dataclass
-class Combination:
+class LinearCombination:
     """A linear combination of aggregates, with coefficients in the unit of the answer, plus a constant."""
 
-    terms: dict[Key, list[tuple[Fraction, Predicate]]] = field(default_factory=dict)
+    terms: dict[TermKey, list[tuple[Fraction, Predicate]]] = field(default_factory=dict)
     constant: Fraction = Fraction(0)
 
-    def scaled(self, factor: Fraction) -> Combination:
+    def scale_by(self, factor: Fraction) -> LinearCombination:
         """Returns the combination times a constant."""
         terms = {key: [(factor * weight, where) for weight, where in terms] for key, terms in self.terms.items()}
-        return Combination(terms, factor * self.constant)
+        return LinearCombination(terms, factor * self.constant)
 
-    def plus(self, other: Combination) -> Combination:
+    def plus(self, other: LinearCombination) -> LinearCombination:
         """Returns the sum of two combinations."""
         joined = {key: list(terms) for key, terms in self.terms.items()}
         for key, terms in other.terms.items():
             joined.setdefault(key, []).extend(terms)
-        return Combination(joined, self.constant + other.constant)
+        return LinearCombination(joined, self.constant + other.constant)
 
     @property
-    def unit(self) -> Fraction:
+    def common_unit(self) -> Fraction:
         """The largest 1/n of which all coefficients are whole multiples."""
         return Fraction(1, reduce(lcm, (weight.denominator for terms in self.terms.values() for weight, _ in terms), 1))
 
     @property
-    def integers(self) -> dict[Key, list[tuple[int, Predicate]]]:
+    def integer_terms(self) -> dict[TermKey, list[tuple[int, Predicate]]]:
         """The coefficients as whole multiples of `common_unit`."""
-        return {key: [(int(weight / self.unit), where) for weight, where in terms] for key, terms in self.terms.items()}
+        return {
+            key: [(int(weight / self.common_unit), where) for weight, where in terms]
+            for key, terms in self.terms.items()
+        }
 
 
-class Aggregates:
+class AggregateParser:
     """Parses one SELECT expression under one WHERE condition."""
 
-    def __init__(self, policy: Policy, conditions: Conditions, where: Predicate, grouped: bool) -> None:
+    def __init__(self, policy: Policy, conditions: ConditionParser, where: Predicate, grouped: bool) -> None:
         self.policy, self.conditions, self.where, self.grouped = policy, conditions, where, grouped
 
-    def read(self, node: exp.Expr) -> Combination:
+    def parse_expression(self, node: exp.Expr) -> LinearCombination:
         """Returns `node` as a linear combination; raises `UnsupportedQuery`, which names what is not linear."""
         if isinstance(node, exp.Paren):
-            return self.read(node.this)
+            return self.parse_expression(node.this)
         if isinstance(node, exp.Neg):
-            return self.read(node.this).scaled(Fraction(-1))
+            return self.parse_expression(node.this).scale_by(Fraction(-1))
         if isinstance(node, exp.Add):
-            return self.read(node.left).plus(self.read(node.right))
+            return self.parse_expression(node.left).plus(self.parse_expression(node.right))
         if isinstance(node, exp.Sub):
-            return self.read(node.left).plus(self.read(node.right).scaled(Fraction(-1)))
+            return self.parse_expression(node.left).plus(self.parse_expression(node.right).scale_by(Fraction(-1)))
         if isinstance(node, (exp.Mul, exp.Div)):
-            return self._scaled(node)
+            return self._parse_product(node)
         if isinstance(node, exp.Literal) and not node.is_string:
-            return Combination(constant=self._number(node))
+            return LinearCombination(constant=self._parse_number(node))
         if isinstance(node, exp.Filter):
-            return self._filtered(node)
-        return self._aggregate(node, self.where)
+            return self._parse_filter(node)
+        return self._parse_aggregate(node, self.where)
 
-    def _scaled(self, node: exp.Mul | exp.Div) -> Combination:
-        left, right = self.read(node.left), self.read(node.right)
+    def _parse_product(self, node: exp.Mul | exp.Div) -> LinearCombination:
+        left, right = self.parse_expression(node.left), self.parse_expression(node.right)
         if isinstance(node, exp.Div):
             if right.terms:
                 raise UnsupportedQuery("a ratio of aggregates", "ask for each by itself and divide")
             if not right.constant:
                 raise BadQuery("this divides by zero")
-            return left.scaled(1 / right.constant)
+            return left.scale_by(1 / right.constant)
         if left.terms and right.terms:
-            raise UnsupportedQuery("a product of aggregates", ASK)
-        return right.scaled(left.constant) if right.terms else left.scaled(right.constant)
+            raise UnsupportedQuery("a product of aggregates", SUPPORTED_AGGREGATES)
+        return right.scale_by(left.constant) if right.terms else left.scale_by(right.constant)
 
-    def _number(self, node: exp.Literal) -> Fraction:
+    def _parse_number(self, node: exp.Literal) -> Fraction:
         try:
-            return exact(str(node.this))
+            return parse_exact(str(node.this))
         except BadRequest:
             raise BadQuery(f"{str(node.this)[:40]} is no number of ordinary size") from None
 
-    def _filtered(self, node: exp.Filter) -> Combination:
+    def _parse_filter(self, node: exp.Filter) -> LinearCombination:
         condition = node.expression.this if isinstance(node.expression, exp.Where) else node.expression
-        where = self.conditions.diagrams.both(self.where, self.conditions.predicate(condition))
+        where = self.conditions.builder.conjunction(self.where, self.conditions.parse_condition(condition))
         if isinstance(node.this, exp.Avg):
             raise UnsupportedQuery("AVG with FILTER", "its number of rows is not public: ask for the SUM and the COUNT")
-        return self._aggregate(node.this, where)
+        return self._parse_aggregate(node.this, where)
 
-    def _aggregate(self, node: exp.Expr, where: Predicate) -> Combination:
+    def _parse_aggregate(self, node: exp.Expr, where: Predicate) -> LinearCombination:
         if isinstance(node, exp.CountIf):
-            return self._count(self.conditions.diagrams.both(where, self.conditions.predicate(node.this)))
+            return self._count_rows(
+                self.conditions.builder.conjunction(where, self.conditions.parse_condition(node.this))
+            )
         if isinstance(node, (exp.Count, exp.Sum, exp.Avg)):
             if isinstance(node.this, exp.Distinct) or node.expressions:
-                raise UnsupportedQuery("DISTINCT", ASK)
+                raise UnsupportedQuery("DISTINCT", SUPPORTED_AGGREGATES)
             argument = node.this.unnest() if isinstance(node.this, exp.Paren) else node.this
             if isinstance(node, exp.Count):
-                return self._counted(argument, where)
+                return self._parse_count(argument, where)
             if isinstance(node, exp.Sum):
-                squared = self._squared(argument)
+                squared = self._squared_column(argument)
                 if squared is not None:
-                    return self._sum(self._summed(squared, "SUM"), where, Function.SQUARES)
-                return self._sum(self._summed(argument, "SUM"), where)
-            return self._average(argument, where)
-        raise UnsupportedQuery(f"SELECT {node.sql(dialect='duckdb')[:60]}", ASK)
+                    return self._sum_column(self._summable_column(squared, "SUM"), where, Function.SQUARES)
+                return self._sum_column(self._summable_column(argument, "SUM"), where)
+            return self._parse_average(argument, where)
+        raise UnsupportedQuery(f"SELECT {node.sql(dialect='duckdb')[:60]}", SUPPORTED_AGGREGATES)
 
-    def _counted(self, argument: exp.Expr | None, where: Predicate) -> Combination:
+    def _parse_count(self, argument: exp.Expr | None, where: Predicate) -> LinearCombination:
         if isinstance(argument, exp.Column):
-            present = self.conditions.present(column_named(argument, self.policy.columns))
-            return self._count(self.conditions.diagrams.both(where, present))
+            present = self.conditions.not_missing(find_column(argument, self.policy.columns))
+            return self._count_rows(self.conditions.builder.conjunction(where, present))
         if not isinstance(argument, (exp.Star, exp.Literal)) or argument.find(exp.Column):  # * EXCLUDE (column)
             raise UnsupportedQuery(
                 "COUNT of an expression", "ask COUNT_IF(condition), or COUNT(*) with the condition in WHERE or FILTER"
             )
-        return self._count(where)
+        return self._count_rows(where)
 
-    def _count(self, where: Predicate) -> Combination:
-        return Combination({(Function.COUNT, None): [(Fraction(1), where)]})
+    def _count_rows(self, where: Predicate) -> LinearCombination:
+        return LinearCombination({(Function.COUNT, None): [(Fraction(1), where)]})
 
-    def _sum(self, column: Column, where: Predicate, function: Function = Function.SUM) -> Combination:
+    def _sum_column(self, column: Column, where: Predicate, function: Function = Function.SUM) -> LinearCombination:
         # Missing values add nothing: with that in the condition, SUM with and without IS NOT NULL are one query.
-        where = self.conditions.diagrams.both(where, self.conditions.present(column))
+        where = self.conditions.builder.conjunction(where, self.conditions.not_missing(column))
         unit = column.step * column.step if function is Function.SQUARES else column.step
-        return Combination({(function, column.name): [(unit, where)]})
+        return LinearCombination({(function, column.name): [(unit, where)]})
 
-    def _squared(self, node: exp.Expr) -> exp.Expr | None:
+    def _squared_column(self, node: exp.Expr) -> exp.Expr | None:
         """Returns the column of `column * column`, else None."""
         if isinstance(node, exp.Mul) and isinstance(node.left, exp.Column) and node.left == node.right:
             return node.left
         return None
 
-    def _summed(self, argument: exp.Expr, aggregate: str) -> Column:
+    def _summable_column(self, argument: exp.Expr, aggregate: str) -> Column:
         if not isinstance(argument, exp.Column):
             raise UnsupportedQuery(f"{aggregate} of an expression", f"ask {aggregate}(column)")
-        column = column_named(argument, self.policy.columns)
-        if not column.numeric:
+        column = find_column(argument, self.policy.columns)
+        if not column.is_numeric:
             raise BadQuery(f"column {column.name} is {column.kind.value}, not a number: {aggregate} needs numbers")
         if column.low is None:
             raise BadQuery(f"column {column.name} has no bounds, so it cannot be summed; add bounds to the policy")
         return column
 
-    def _average(self, argument: exp.Expr, where: Predicate) -> Combination:
+    def _parse_average(self, argument: exp.Expr, where: Predicate) -> LinearCombination:
         rows = self.policy.public_rows
         if rows is None:
             raise UnsupportedQuery("AVG where the number of rows is not public", "ask for the SUM and the COUNT")
@@ -159,16 +166,16 @@ class Aggregates:
             raise UnsupportedQuery(
                 "AVG with WHERE or GROUP BY", "its number of rows is not public: ask for the SUM and the COUNT"
             )
-        if isinstance(argument, exp.Column) and column_named(argument, self.policy.columns).numeric:
-            column = self._summed(argument, "AVG")
+        if isinstance(argument, exp.Column) and find_column(argument, self.policy.columns).is_numeric:
+            column = self._summable_column(argument, "AVG")
             self._refuse_missing({column.name})
-            return self._sum(column, TRUE).scaled(Fraction(1, rows))
-        predicate = self.conditions.predicate(argument)
-        if not self.conditions.certain(argument):
+            return self._sum_column(column, TRUE).scale_by(Fraction(1, rows))
+        predicate = self.conditions.parse_condition(argument)
+        if not self.conditions.is_never_unknown(argument):
             self._refuse_missing(self.conditions.columns_in(argument))
         if predicate in (TRUE, FALSE):
             raise BadQuery(f"by the policy this condition holds for {'all' if predicate is TRUE else 'no'} rows")
-        return self._count(predicate).scaled(Fraction(1, rows))
+        return self._count_rows(predicate).scale_by(Fraction(1, rows))
 
     def _refuse_missing(self, names: set[str]) -> None:
         for name in sorted(names):

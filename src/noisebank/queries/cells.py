@@ -18,21 +18,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noisebank.policy.model import Column, Kind, Policy
-from noisebank.queries.groups import parts_of
+from noisebank.queries.groups import column_groups
 from noisebank.queries.predicates import FALSE, TRUE, Predicate
-from noisebank.queries.values import Values
+from noisebank.queries.values import ValueSet
 
 Mask = NDArray[np.bool_]
 
 
-class CutsCells(Exception):
+class NotCellAligned(Exception):
     """The predicate is not a set of cells: it cuts through a bin, or reads a column that the cube lacks."""
 
 
-def pieces_of(column: Column) -> tuple[Values, ...]:
+def partition_domain(column: Column) -> tuple[ValueSet, ...]:
     """Returns a partition of the column's domain: its groups, then "none of the keys", then the missing value."""
-    rest = [Values(((len(column.keys), len(column.keys)),))] if column.kind is Kind.TEXT else []
-    return (*parts_of(column), *rest, *([Values((), null=True)] if column.nullable else []))
+    rest = [ValueSet(((len(column.keys), len(column.keys)),))] if column.kind is Kind.TEXT else []
+    return (*column_groups(column), *rest, *([ValueSet((), has_null=True)] if column.nullable else []))
 
 
 @dataclass(frozen=True)
@@ -40,20 +40,22 @@ class Cube:
     """Declared columns in the order of the policy's cube, each with the pieces of its domain."""
 
     columns: tuple[str, ...]
-    pieces: tuple[tuple[Values, ...], ...]
-    made_of: Mapping[str, Column] | None = field(default=None, compare=False, repr=False)
+    pieces: tuple[tuple[ValueSet, ...], ...]
+    policy_columns: Mapping[str, Column] | None = field(default=None, compare=False, repr=False)
     """The policy's columns."""
 
     @classmethod
-    def of(cls, names: tuple[str, ...], columns: Mapping[str, Column]) -> Cube:
+    def for_columns(cls, names: tuple[str, ...], columns: Mapping[str, Column]) -> Cube:
         """Returns the cube over these columns; raises `BadQuery` if one of them has neither keys nor bins.
 
         Cubes in use are shared per policy: the pieces of 65,536 bins take 14 MB, and every plan holds on to them.
         """
         key = id(columns), names  # unique while the cube lives: it holds a reference to its columns
-        cube = IN_USE.get(key)
+        cube = LIVE_CUBES.get(key)
         if cube is None:
-            cube = IN_USE.setdefault(key, cls(names, tuple(pieces_of(columns[name]) for name in names), columns))
+            cube = LIVE_CUBES.setdefault(
+                key, cls(names, tuple(partition_domain(columns[name]) for name in names), columns)
+            )
         return cube
 
     @cached_property
@@ -62,52 +64,54 @@ class Cube:
         return tuple(len(pieces) for pieces in self.pieces)
 
     @property
-    def cells(self) -> int:
+    def cell_count(self) -> int:
         """Number of cells."""
         return prod(self.shape)
 
-    def mask(self, predicate: Predicate) -> Mask:
+    def cell_mask(self, predicate: Predicate) -> Mask:
         """Returns the cells where the predicate holds, broadcastable to `shape`; or raises `NotCellAligned`."""
         flat = (1,) * len(self.columns)
         masks: dict[int, Mask] = {id(TRUE): np.ones(flat, bool), id(FALSE): np.zeros(flat, bool)}
         for node in predicate.nodes:  # children first
             mask = masks[id(FALSE)]
             for values, child in node.branches:
-                mask = mask | (self._along(node.column, values) & masks[id(child)])
+                mask = mask | (self._column_mask(node.column, values) & masks[id(child)])
             masks[id(node)] = mask
         return masks[id(predicate)]
 
-    def _along(self, column: str, values: Values) -> Mask:
+    def _column_mask(self, column: str, values: ValueSet) -> Mask:
         if column not in self.columns:
-            raise CutsCells(column)
+            raise NotCellAligned(column)
         axis = self.columns.index(column)
-        lows, highs = self._edges[axis]
+        lows, highs = self._piece_bounds[axis]
         inside = np.zeros(len(lows), dtype=bool)
-        for low, high in values.runs:
+        for low, high in values.ranges:
             within, touched = (lows >= low) & (highs <= high), (lows <= high) & (highs >= low)
             if (within != touched).any():
-                raise CutsCells(column)
+                raise NotCellAligned(column)
             inside |= within
-        missing = [index for index, piece in enumerate(self.pieces[axis]) if piece.null] if values.null else []
+        missing = [index for index, piece in enumerate(self.pieces[axis]) if piece.has_null] if values.has_null else []
         inside[missing] = True
         shape = [1] * len(self.columns)
         shape[axis] = len(inside)
         return inside.reshape(shape)
 
     @cached_property
-    def _edges(self) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    def _piece_bounds(self) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
         """First and last value of each piece, per column; the missing value lies beyond all others."""
         beyond = 2**62
         bounds = []
         for pieces in self.pieces:
-            runs = [piece.runs[0] if piece.runs else (beyond, beyond) for piece in pieces]
+            runs = [piece.ranges[0] if piece.ranges else (beyond, beyond) for piece in pieces]
             bounds.append((np.array([low for low, _ in runs]), np.array([high for _, high in runs])))
         return bounds
 
 
-IN_USE: WeakValueDictionary[tuple[int, tuple[str, ...]], Cube] = WeakValueDictionary()
+LIVE_CUBES: WeakValueDictionary[tuple[int, tuple[str, ...]], Cube] = WeakValueDictionary()
 
 
-def cubes_of(policy: Policy) -> tuple[Cube, ...]:
+def policy_cubes(policy: Policy) -> tuple[Cube, ...]:
     """Returns the policy's cubes, fewest cells first: the first that can answer is the cheapest."""
-    return tuple(sorted((Cube.of(names, policy.columns) for names in policy.cubes), key=lambda cube: cube.cells))
+    return tuple(
+        sorted((Cube.for_columns(names, policy.columns) for names in policy.cubes), key=lambda cube: cube.cell_count)
+    )

@@ -14,19 +14,19 @@ from math import ceil, floor
 from sqlglot import exp
 
 from noisebank.core.errors import BadQuery, BadRequest, UnsupportedQuery
-from noisebank.core.units import exact
+from noisebank.core.units import parse_exact
 from noisebank.policy.model import Column, Kind
-from noisebank.queries.predicates import FALSE, TRUE, Diagrams, Predicate
-from noisebank.queries.values import Values, domain_of, values_of
+from noisebank.queries.predicates import FALSE, TRUE, Predicate, PredicateBuilder
+from noisebank.queries.values import ValueSet, column_domain, make_value_set
 
 Literal = Fraction | str | bool
 
-FLIPPED: dict[type[exp.Expr], type[exp.Expr]] = {
+MIRRORED_OPERATORS: dict[type[exp.Expr], type[exp.Expr]] = {
     exp.GT: exp.LT, exp.GTE: exp.LTE, exp.LT: exp.GT, exp.LTE: exp.GTE, exp.EQ: exp.EQ, exp.NEQ: exp.NEQ
 }  # fmt: skip
 
 
-def column_named(node: exp.Column, columns: Mapping[str, Column]) -> Column:
+def find_column(node: exp.Column, columns: Mapping[str, Column]) -> Column:
     """Returns the declared column that `node` names, ignoring case as SQL does."""
     for name, column in columns.items():
         if name.lower() == node.name.lower():
@@ -34,118 +34,118 @@ def column_named(node: exp.Column, columns: Mapping[str, Column]) -> Column:
     raise BadQuery(f"there is no column {node.name}; declared are {', '.join(sorted(columns))}")
 
 
-class Conditions:
+class ConditionParser:
     """Parses conditions over one policy's columns into predicates."""
 
     def __init__(self, columns: Mapping[str, Column]) -> None:
         self.columns = columns
-        self.diagrams = Diagrams(columns)
+        self.builder = PredicateBuilder(columns)
 
-    def predicate(self, node: exp.Expr, negated: bool = False) -> Predicate:
+    def parse_condition(self, node: exp.Expr, negated: bool = False) -> Predicate:
         """Returns the predicate of the rows for which the condition (or its SQL negation) is true."""
         if isinstance(node, exp.Paren):
-            return self.predicate(node.this, negated)
+            return self.parse_condition(node.this, negated)
         if isinstance(node, exp.Not):
-            return self.predicate(node.this, not negated)
+            return self.parse_condition(node.this, not negated)
         if isinstance(node, (exp.And, exp.Or)):
-            left, right = self.predicate(node.left, negated), self.predicate(node.right, negated)
-            join = self.diagrams.both if isinstance(node, exp.And) is not negated else self.diagrams.either
+            left, right = self.parse_condition(node.left, negated), self.parse_condition(node.right, negated)
+            join = self.builder.conjunction if isinstance(node, exp.And) is not negated else self.builder.disjunction
             return join(left, right)
         if isinstance(node, exp.Boolean):
             return TRUE if bool(node.this) is not negated else FALSE
-        column, values = self._comparison(node)
+        column, values = self._parse_comparison(node)
         if negated:
-            values = self._negation(node, column, values)
-        return self.diagrams.among(column.name, values)
+            values = self._negate_values(node, column, values)
+        return self.builder.in_values(column.name, values)
 
-    def certain(self, node: exp.Expr) -> bool:
+    def is_never_unknown(self, node: exp.Expr) -> bool:
         """Whether the condition is true or false for every row, never unknown."""
-        return self.diagrams.either(self.predicate(node), self.predicate(node, negated=True)) is TRUE
+        return self.builder.disjunction(self.parse_condition(node), self.parse_condition(node, negated=True)) is TRUE
 
-    def present(self, column: Column) -> Predicate:
+    def not_missing(self, column: Column) -> Predicate:
         """Returns the predicate of the rows in which `column` is not missing."""
         if not column.nullable:
             return TRUE
-        return self.diagrams.among(column.name, Values(domain_of(column).runs))
+        return self.builder.in_values(column.name, ValueSet(column_domain(column).ranges))
 
     def columns_in(self, node: exp.Expr) -> set[str]:
         """Returns the declared names of all columns in a condition."""
-        return {column_named(column, self.columns).name for column in node.find_all(exp.Column)}
+        return {find_column(column, self.columns).name for column in node.find_all(exp.Column)}
 
-    def _negation(self, node: exp.Expr, column: Column, values: Values) -> Values:
-        domain = domain_of(column)
+    def _negate_values(self, node: exp.Expr, column: Column, values: ValueSet) -> ValueSet:
+        domain = column_domain(column)
         if isinstance(node, exp.Is):  # IS NULL is never unknown
-            return values.outside(domain)
-        return Values(values.outside(domain).runs)  # a comparison with a missing value stays unknown
+            return values.complement_in(domain)
+        return ValueSet(values.complement_in(domain).ranges)  # a comparison with a missing value stays unknown
 
-    def _comparison(self, node: exp.Expr) -> tuple[Column, Values]:
+    def _parse_comparison(self, node: exp.Expr) -> tuple[Column, ValueSet]:
         """Returns the column and the values for which a single comparison is true."""
         if isinstance(node, exp.Column):
-            column = column_named(node, self.columns)
+            column = find_column(node, self.columns)
             if column.kind is not Kind.BOOLEAN:
                 raise BadQuery(f"column {column.name} is {column.kind.value}, not a condition: compare it")
-            return column, values_of([1])
+            return column, make_value_set([1])
         if isinstance(node, exp.Is):
-            return self._is(node)
+            return self._parse_is(node)
         if isinstance(node, exp.Between):
             if node.args.get("symmetric"):
                 raise UnsupportedQuery("BETWEEN SYMMETRIC", "write the lower value first: BETWEEN 1 AND 5")
-            column = self._column(node.this)
-            low = self._compared(column, exp.GTE, self._literal(node.args["low"]))
-            high = self._compared(column, exp.LTE, self._literal(node.args["high"]))
+            column = self._parse_column(node.this)
+            low = self._compare_values(column, exp.GTE, self._parse_literal(node.args["low"]))
+            high = self._compare_values(column, exp.LTE, self._parse_literal(node.args["high"]))
             return column, low & high
         if isinstance(node, exp.In):
             if node.args.get("query") or node.args.get("unnest") or node.args.get("field"):
                 raise UnsupportedQuery("IN over a query", "write the values: IN (1, 2, 3)")
-            column = self._column(node.this)
-            listed = Values(())
+            column = self._parse_column(node.this)
+            listed = ValueSet(())
             for item in node.expressions:
-                listed = listed | self._compared(column, exp.EQ, self._literal(item))
+                listed = listed | self._compare_values(column, exp.EQ, self._parse_literal(item))
             return column, listed
-        for kind, flipped in FLIPPED.items():
+        for kind, flipped in MIRRORED_OPERATORS.items():
             if type(node) is kind:
                 left, right = node.this.unnest(), node.expression.unnest()
                 if isinstance(left, exp.Column):
-                    column = self._column(left)
-                    return column, self._compared(column, kind, self._literal(right))
+                    column = self._parse_column(left)
+                    return column, self._compare_values(column, kind, self._parse_literal(right))
                 if isinstance(right, exp.Column):
-                    column = self._column(right)
-                    return column, self._compared(column, flipped, self._literal(left))
+                    column = self._parse_column(right)
+                    return column, self._compare_values(column, flipped, self._parse_literal(left))
         raise UnsupportedQuery(
             node.sql(dialect="duckdb")[:60],
             "a condition compares a column with a value: =, <>, <, <=, >, >=, IN, BETWEEN, IS NULL",
         )
 
-    def _is(self, node: exp.Is) -> tuple[Column, Values]:
-        column = self._column(node.this)
-        domain = domain_of(column)
+    def _parse_is(self, node: exp.Is) -> tuple[Column, ValueSet]:
+        column = self._parse_column(node.this)
+        domain = column_domain(column)
         if isinstance(node.expression, exp.Null):
-            return column, Values((), domain.null)
+            return column, ValueSet((), domain.has_null)
         if isinstance(node.expression, exp.Boolean) and column.kind is Kind.BOOLEAN:
-            return column, values_of([1 if node.expression.this else 0])
+            return column, make_value_set([1 if node.expression.this else 0])
         raise UnsupportedQuery(node.sql(dialect="duckdb")[:60], "IS takes NULL, or TRUE and FALSE for a boolean column")
 
-    def _column(self, node: exp.Expr) -> Column:
+    def _parse_column(self, node: exp.Expr) -> Column:
         if isinstance(node, exp.Paren):
-            return self._column(node.this)
+            return self._parse_column(node.this)
         if not isinstance(node, exp.Column):
             raise UnsupportedQuery(
                 node.sql(dialect="duckdb")[:60], "a condition compares a declared column with a value"
             )
-        return column_named(node, self.columns)
+        return find_column(node, self.columns)
 
-    def _literal(self, node: exp.Expr) -> Literal:
+    def _parse_literal(self, node: exp.Expr) -> Literal:
         if isinstance(node, exp.Paren):
-            return self._literal(node.this)
+            return self._parse_literal(node.this)
         if isinstance(node, exp.Neg):
-            value = self._literal(node.this)
+            value = self._parse_literal(node.this)
             if isinstance(value, Fraction):
                 return -value
         if isinstance(node, exp.Literal):
             if node.is_string:
                 return str(node.this)
             try:
-                return exact(str(node.this))
+                return parse_exact(str(node.this))
             except BadRequest:
                 raise BadQuery(f"{str(node.this)[:40]} is no number of ordinary size") from None
         if isinstance(node, exp.Boolean):
@@ -154,19 +154,19 @@ class Conditions:
             raise BadQuery("nothing equals NULL in SQL; write IS NULL or IS NOT NULL")
         raise UnsupportedQuery(node.sql(dialect="duckdb")[:60], "compare with a plain number, text or truth value")
 
-    def _compared(self, column: Column, kind: type[exp.Expr], value: Literal) -> Values:
-        domain = Values(domain_of(column).runs)
+    def _compare_values(self, column: Column, kind: type[exp.Expr], value: Literal) -> ValueSet:
+        domain = ValueSet(column_domain(column).ranges)
         if column.kind is Kind.TEXT:
-            return self._text(column, kind, value, domain)
+            return self._compare_text(column, kind, value, domain)
         if column.kind is Kind.BOOLEAN:
             if not isinstance(value, bool) or kind not in (exp.EQ, exp.NEQ):
                 raise BadQuery(f"column {column.name} is boolean: compare it with = TRUE or = FALSE")
-            return values_of([int(value) if kind is exp.EQ else int(not value)])
+            return make_value_set([int(value) if kind is exp.EQ else int(not value)])
         if not isinstance(value, Fraction):
             raise BadQuery(f"column {column.name} is a number; {value!r} is not")
-        return _numbers(kind, value / column.step, domain)
+        return _compare_numbers(kind, value / column.step, domain)
 
-    def _text(self, column: Column, kind: type[exp.Expr], value: Literal, domain: Values) -> Values:
+    def _compare_text(self, column: Column, kind: type[exp.Expr], value: Literal, domain: ValueSet) -> ValueSet:
         if kind not in (exp.EQ, exp.NEQ):
             raise UnsupportedQuery(f"an order of the text column {column.name}", "use =, <> or IN")
         if not isinstance(value, str):
@@ -174,18 +174,18 @@ class Conditions:
         if value not in column.keys:
             known = ", ".join(repr(key) for key in column.keys[:12])
             raise BadQuery(f"{value!r} is no declared key of {column.name}; declared are {known}")
-        equal = values_of([column.keys.index(value)])
-        return equal if kind is exp.EQ else equal.outside(domain)
+        equal = make_value_set([column.keys.index(value)])
+        return equal if kind is exp.EQ else equal.complement_in(domain)
 
 
-def _numbers(kind: type[exp.Expr], bound: Fraction, domain: Values) -> Values:
+def _compare_numbers(kind: type[exp.Expr], bound: Fraction, domain: ValueSet) -> ValueSet:
     """Returns the steps of `domain` for which the comparison with `bound` holds (in steps, not always a whole one)."""
-    ((low, high),) = domain.runs
+    ((low, high),) = domain.ranges
     if kind in (exp.EQ, exp.NEQ):
-        equal = values_of([int(bound)] if bound.denominator == 1 else []) & domain
-        return equal if kind is exp.EQ else equal.outside(domain)
+        equal = make_value_set([int(bound)] if bound.denominator == 1 else []) & domain
+        return equal if kind is exp.EQ else equal.complement_in(domain)
     if kind in (exp.GT, exp.GTE):
         low = max(low, floor(bound) + 1 if kind is exp.GT else ceil(bound))
     else:
         high = min(high, ceil(bound) - 1 if kind is exp.LT else floor(bound))
-    return Values(((low, high),) if low <= high else ())
+    return ValueSet(((low, high),) if low <= high else ())

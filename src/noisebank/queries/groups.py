@@ -8,36 +8,36 @@ from math import prod
 from noisebank.core.errors import BadQuery, UnsupportedQuery
 from noisebank.policy.model import Column, Kind, Policy
 from noisebank.queries.query import Query
-from noisebank.queries.values import Values
+from noisebank.queries.values import ValueSet
 
 MAX_GROUPS = 10_000
 
 
-def parts_of(column: Column) -> tuple[Values, ...]:
+def column_groups(column: Column) -> tuple[ValueSet, ...]:
     """Returns the declared keys or bins of a column as sets of its values; raises `BadQuery` if it has none.
 
     A value that is none of the declared keys, and a missing one, belongs to no group.
     """
     if column.kind is Kind.TEXT and column.keys:
-        return tuple(Values(((index, index),)) for index in range(len(column.keys)))
+        return tuple(ValueSet(((index, index),)) for index in range(len(column.keys)))
     if column.kind is Kind.BOOLEAN:
-        return Values(((0, 0),)), Values(((1, 1),))
-    if column.numeric and column.bins:
+        return ValueSet(((0, 0),)), ValueSet(((1, 1),))
+    if column.is_numeric and column.bins:
         low, high = column.bounds
         edges = [low, *column.bins, high + 1]
-        return tuple(Values(((start, stop - 1),)) for start, stop in pairwise(edges) if start < stop)
+        return tuple(ValueSet(((start, stop - 1),)) for start, stop in pairwise(edges) if start < stop)
     raise BadQuery(f"column {column.name} has no declared keys or bins, so nothing can be grouped by it")
 
 
-def labels_of(column: Column) -> tuple[str, ...]:
+def column_labels(column: Column) -> tuple[str, ...]:
     """Returns the labels of a column's groups, in the same order."""
     if column.kind is Kind.TEXT:
         return column.keys
     if column.kind is Kind.BOOLEAN:
         return "false", "true"
     names = []
-    for part in parts_of(column):
-        ((low, high),) = part.runs
+    for part in column_groups(column):
+        ((low, high),) = part.ranges
         last = high == column.bounds[1]
         end = f"{float(column.step * high):.15g}]" if last else f"{float(column.step * (high + 1)):.15g})"
         names.append(f"[{float(column.step * low):.15g}, {end}")
@@ -46,17 +46,17 @@ def labels_of(column: Column) -> tuple[str, ...]:
 
 def group_count(query: Query, policy: Policy) -> int:
     """Returns how many numbers an answer to the query has."""
-    return prod(len(parts_of(policy.columns[name])) for name in query.by)
+    return prod(len(column_groups(policy.columns[name])) for name in query.by)
 
 
 def group_labels(query: Query, policy: Policy) -> tuple[tuple[str, ...], ...]:
     """Returns one row of labels per number, in the order in which engines return them."""
-    return tuple(product(*(labels_of(policy.columns[name]) for name in query.by)))
+    return tuple(product(*(column_labels(policy.columns[name]) for name in query.by)))
 
 
 def check_groups(names: tuple[str, ...], policy: Policy) -> None:
     """Raises if a GROUP BY of these columns names one twice or has too many groups."""
     if len(set(names)) != len(names):
         raise BadQuery("GROUP BY names a column twice")
-    if prod(len(parts_of(policy.columns[name])) for name in names) > MAX_GROUPS:
+    if prod(len(column_groups(policy.columns[name])) for name in names) > MAX_GROUPS:
         raise UnsupportedQuery(f"more than {MAX_GROUPS} groups", "group by fewer columns, or coarser bins")

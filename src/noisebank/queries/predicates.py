@@ -14,7 +14,7 @@ from functools import cached_property
 
 from noisebank.core.errors import UnsupportedQuery
 from noisebank.policy.model import Column
-from noisebank.queries.values import Values, domain_of
+from noisebank.queries.values import ValueSet, column_domain
 
 MAX_NODES = MAX_PATHS = 2_000
 """More than anybody writes by hand, and few enough not to slow the bank or an engine."""
@@ -25,7 +25,7 @@ class Predicate:
     """A node of a diagram: `branches` partition the domain of `column`. A leaf has neither."""
 
     column: str
-    branches: tuple[tuple[Values, Predicate], ...]
+    branches: tuple[tuple[ValueSet, Predicate], ...]
 
     @cached_property
     def nodes(self) -> tuple[Predicate, ...]:
@@ -43,7 +43,7 @@ class Predicate:
         return tuple(seen.values())
 
     @property
-    def canonical(self) -> list[object]:
+    def canonical_form(self) -> list[object]:
         """The predicate as JSON of texts and integers; equal for equivalent predicates, different otherwise."""
         if not self.branches:
             return [self is TRUE]
@@ -51,19 +51,19 @@ class Predicate:
         text: list[object] = []
         for node in self.nodes:
             number[id(node)] = len(number)
-            text.append([node.column, *([values.canonical(), number[id(child)]] for values, child in node.branches)])
+            text.append([node.column, *([values.to_json(), number[id(child)]] for values, child in node.branches)])
         return text
 
     @cached_property
-    def paths(self) -> int:
+    def path_count(self) -> int:
         """Number of paths to TRUE: the size of its SQL."""
-        return sum(child.paths for _, child in self.branches) if self.branches else int(self is TRUE)
+        return sum(child.path_count for _, child in self.branches) if self.branches else int(self is TRUE)
 
-    def columns(self) -> frozenset[str]:
+    def column_names(self) -> frozenset[str]:
         """Returns the columns that it depends on."""
         return frozenset(node.column for node in self.nodes)
 
-    def holds(self, row: Mapping[str, int | None]) -> bool:
+    def holds_for(self, row: Mapping[str, int | None]) -> bool:
         """Whether it is true for a row given in domain values (for tests)."""
         node = self
         while node.branches:
@@ -72,34 +72,36 @@ class Predicate:
         return node is TRUE
 
     def __repr__(self) -> str:
-        return f"Predicate({self.canonical})"
+        return f"Predicate({self.canonical_form})"
 
 
 TRUE = Predicate("", ())
 FALSE = Predicate("", ())
 
 
-class Diagrams:
+class PredicateBuilder:
     """Builds predicates over one policy's columns; equal nodes are the same object."""
 
     def __init__(self, columns: Mapping[str, Column]) -> None:
         self._columns = columns
-        self._unique: dict[tuple[object, ...], Predicate] = {}
+        self._unique_nodes: dict[tuple[object, ...], Predicate] = {}
         self._memo: dict[tuple[object, ...], Predicate] = {}
 
-    def among(self, column: str, values: Values) -> Predicate:
+    def in_values(self, column: str, values: ValueSet) -> Predicate:
         """Returns the predicate that is true where `column` has one of `values`."""
-        domain = domain_of(self._columns[column])
+        domain = column_domain(self._columns[column])
         inside = values & domain
-        return self._node(column, [(inside, TRUE), (inside.outside(domain), FALSE)])
+        return self._make_node(column, [(inside, TRUE), (inside.complement_in(domain), FALSE)])
 
-    def both(self, left: Predicate, right: Predicate) -> Predicate:
+    def conjunction(self, left: Predicate, right: Predicate) -> Predicate:
         """Returns the predicate that is true where both are."""
-        return self._combined("and", left, right, lambda a, b: FALSE if FALSE in (a, b) else b if a is TRUE else a)
+        return self._apply_operator(
+            "and", left, right, lambda a, b: FALSE if FALSE in (a, b) else b if a is TRUE else a
+        )
 
-    def either(self, left: Predicate, right: Predicate) -> Predicate:
+    def disjunction(self, left: Predicate, right: Predicate) -> Predicate:
         """Returns the predicate that is true where at least one is."""
-        return self._combined("or", left, right, lambda a, b: TRUE if TRUE in (a, b) else b if a is FALSE else a)
+        return self._apply_operator("or", left, right, lambda a, b: TRUE if TRUE in (a, b) else b if a is FALSE else a)
 
     def negation(self, node: Predicate) -> Predicate:
         """Returns the predicate of all other rows, missing values included (which SQL's NOT leaves out)."""
@@ -107,12 +109,12 @@ class Diagrams:
             return FALSE if node is TRUE else TRUE
         key = ("not", id(node))
         if key not in self._memo:
-            self._memo[key] = self._node(
+            self._memo[key] = self._make_node(
                 node.column, [(values, self.negation(child)) for values, child in node.branches]
             )
         return self._memo[key]
 
-    def _combined(
+    def _apply_operator(
         self, name: str, left: Predicate, right: Predicate, leaf: Callable[[Predicate, Predicate], Predicate]
     ) -> Predicate:
         if not left.branches or not right.branches or left is right:
@@ -121,32 +123,32 @@ class Diagrams:
         if key not in self._memo:
             column = min(left.column, right.column)
             parts = [
-                (values & others, self._combined(name, a, b, leaf))
-                for values, a in self._split(left, column)
-                for others, b in self._split(right, column)
+                (values & others, self._apply_operator(name, a, b, leaf))
+                for values, a in self._branches_on(left, column)
+                for others, b in self._branches_on(right, column)
                 if values & others
             ]
-            self._memo[key] = self._node(column, parts)
+            self._memo[key] = self._make_node(column, parts)
         return self._memo[key]
 
-    def _split(self, node: Predicate, column: str) -> Iterator[tuple[Values, Predicate]]:
+    def _branches_on(self, node: Predicate, column: str) -> Iterator[tuple[ValueSet, Predicate]]:
         if node.column == column:
             yield from node.branches
         else:
-            yield domain_of(self._columns[column]), node
+            yield column_domain(self._columns[column]), node
 
-    def _node(self, column: str, parts: list[tuple[Values, Predicate]]) -> Predicate:
-        joined: dict[int, tuple[Values, Predicate]] = {}
+    def _make_node(self, column: str, parts: list[tuple[ValueSet, Predicate]]) -> Predicate:
+        joined: dict[int, tuple[ValueSet, Predicate]] = {}
         for values, child in parts:
             if values:
                 known = joined.get(id(child))
                 joined[id(child)] = (known[0] | values if known else values, child)
         if len(joined) == 1:
             return next(iter(joined.values()))[1]
-        branches = tuple(sorted(joined.values(), key=lambda branch: branch[0].order()))
+        branches = tuple(sorted(joined.values(), key=lambda branch: branch[0].sort_key()))
         key = (column, *((values, id(child)) for values, child in branches))
-        if key not in self._unique:
-            self._unique[key] = Predicate(column, branches)
-            if len(self._unique) > MAX_NODES or self._unique[key].paths > MAX_PATHS:
+        if key not in self._unique_nodes:
+            self._unique_nodes[key] = Predicate(column, branches)
+            if len(self._unique_nodes) > MAX_NODES or self._unique_nodes[key].path_count > MAX_PATHS:
                 raise UnsupportedQuery("a condition this complex", "split the question into simpler ones")
-        return self._unique[key]
+        return self._unique_nodes[key]

@@ -13,12 +13,12 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from noisebank.core.digests import tagged
+from noisebank.core.digests import digest_tagged
 from noisebank.queries.predicates import TRUE, Predicate
 
 Weights = tuple[tuple[int, Predicate], ...]
 """Nonzero weights by rising value, each with the rows that have it; no row has two."""
-GROUPED, PART_OF_TABLE = 8, 16
+GROUPED_BIT, PART_OF_TABLE_BIT = 8, 16
 """Bits of a query's public category, a byte that the ledger shows."""
 
 
@@ -30,25 +30,25 @@ class Function(Enum):
     SQUARES = "squares"
 
 
-CODES = {Function.COUNT: 1, Function.SUM: 2, Function.SQUARES: 3}
-SEVERAL = 4
+FUNCTION_CODES = {Function.COUNT: 1, Function.SUM: 2, Function.SQUARES: 3}
+SEVERAL_CODE = 4
 """The category code of a sum of different functions or columns."""
 
 
-def about_in_words(about: int) -> str:
+def describe_category(category: int) -> str:
     """Returns the public category of a record in words.
 
-    >>> about_in_words(1), about_in_words(2 + GROUPED + PART_OF_TABLE)
+    >>> describe_category(1), describe_category(2 + GROUPED_BIT + PART_OF_TABLE_BIT)
     ('count, whole table', 'sum by groups, part of the table')
     """
-    names = {code: function.value for function, code in CODES.items()} | {SEVERAL: "several"}
-    name = names.get(about & 7, "something")
-    groups = " by groups" if about & GROUPED else ""
-    return f"{name}{groups}, {'part of the' if about & PART_OF_TABLE else 'whole'} table"
+    names = {code: function.value for function, code in FUNCTION_CODES.items()} | {SEVERAL_CODE: "several"}
+    name = names.get(category & 7, "something")
+    groups = " by groups" if category & GROUPED_BIT else ""
+    return f"{name}{groups}, {'part of the' if category & PART_OF_TABLE_BIT else 'whole'} table"
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class QueryPart:
     """One function of one column, with the weights of the rows. COUNT has no column."""
 
     function: Function
@@ -56,19 +56,19 @@ class Part:
     weights: Weights
 
     @property
-    def canonical(self) -> list[Any]:
+    def canonical_form(self) -> list[Any]:
         """As JSON of texts and integers."""
-        weights = [[weight, predicate.canonical] for weight, predicate in self.weights]
+        weights = [[weight, predicate.canonical_form] for weight, predicate in self.weights]
         return [self.function.value, self.column or "", weights]
 
     @property
-    def everywhere(self) -> bool:
+    def is_uniform(self) -> bool:
         """Whether all rows have the same weight."""
         return len(self.weights) == 1 and self.weights[0][1] is TRUE
 
-    def columns(self) -> frozenset[str]:
+    def column_names(self) -> frozenset[str]:
         """Returns the columns that it reads."""
-        read = frozenset().union(*(predicate.columns() for _, predicate in self.weights))
+        read = frozenset().union(*(predicate.column_names() for _, predicate in self.weights))
         return read | ({self.column} if self.column else frozenset())
 
 
@@ -76,27 +76,29 @@ class Part:
 class Query:
     """A linear statistic that can be measured. Queries compare by the digest of their canonical form."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[QueryPart, ...]
     by: tuple[str, ...] = ()
     """The columns of GROUP BY, in alphabetical order."""
 
     @classmethod
-    def of(cls, function: Function, column: str | None, where: Predicate, by: tuple[str, ...] = ()) -> Query:
+    def from_predicate(
+        cls, function: Function, column: str | None, where: Predicate, by: tuple[str, ...] = ()
+    ) -> Query:
         """Returns the COUNT of the rows, or the SUM of a column's steps, where a predicate holds."""
-        return cls((Part(function, column, ((1, where),)),), by)
+        return cls((QueryPart(function, column, ((1, where),)),), by)
 
     @property
-    def canonical(self) -> dict[str, Any]:
+    def canonical_form(self) -> dict[str, Any]:
         """As JSON of texts and integers."""
-        return {"parts": [part.canonical for part in self.parts], "by": list(self.by)}
+        return {"parts": [part.canonical_form for part in self.parts], "by": list(self.by)}
 
     @cached_property
     def digest(self) -> bytes:
         """The reuse paper's "query type"; never leaves the bank unsalted."""
-        return tagged("query 2", self.canonical)
+        return digest_tagged("query 2", self.canonical_form)
 
     @property
-    def simple(self) -> bool:
+    def is_simple(self) -> bool:
         """Whether it is one function with one weight: COUNT or SUM WHERE."""
         return len(self.parts) == 1 and len(self.parts[0].weights) == 1
 
@@ -116,22 +118,22 @@ class Query:
         return self._simple_part().weights[0][1]
 
     @property
-    def whole_table(self) -> bool:
+    def is_whole_table(self) -> bool:
         """Whether all rows have the same weight in every part."""
-        return all(part.everywhere for part in self.parts)
+        return all(part.is_uniform for part in self.parts)
 
     @cached_property
-    def about(self) -> int:
+    def category(self) -> int:
         """The public byte of a record: the function, whether it is grouped, whether it reads only part of the table."""
-        code = CODES[self.parts[0].function] if len(self.parts) == 1 else SEVERAL
-        return code + (GROUPED if self.by else 0) + (0 if self.whole_table else PART_OF_TABLE)
+        code = FUNCTION_CODES[self.parts[0].function] if len(self.parts) == 1 else SEVERAL_CODE
+        return code + (GROUPED_BIT if self.by else 0) + (0 if self.is_whole_table else PART_OF_TABLE_BIT)
 
-    def columns(self) -> frozenset[str]:
+    def column_names(self) -> frozenset[str]:
         """Returns the columns that it reads."""
-        return frozenset(self.by).union(*(part.columns() for part in self.parts))
+        return frozenset(self.by).union(*(part.column_names() for part in self.parts))
 
-    def _simple_part(self) -> Part:
-        if not self.simple:
+    def _simple_part(self) -> QueryPart:
+        if not self.is_simple:
             raise ValueError("this query has several weights")
         return self.parts[0]
 

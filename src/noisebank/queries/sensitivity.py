@@ -7,10 +7,10 @@ from itertools import product
 from math import isqrt
 
 from noisebank.policy.model import Neighbours, Policy
-from noisebank.queries.predicates import FALSE, Diagrams, Predicate
-from noisebank.queries.query import Function, Part, Query
+from noisebank.queries.predicates import FALSE, Predicate, PredicateBuilder
+from noisebank.queries.query import Function, Query, QueryPart
 
-MOST_COMBINATIONS = 4_096
+MAX_COMBINATIONS = 4_096
 """Combinations of weights that are gone through. Beyond, the extremes of the parts are added up: never too small."""
 
 
@@ -35,7 +35,7 @@ def sensitivity_squared(query: Query, policy: Policy) -> int:
     return width * width
 
 
-def sensitivity(query: Query, policy: Policy) -> Fraction:
+def l2_sensitivity(query: Query, policy: Policy) -> Fraction:
     """Returns the L2 sensitivity in steps; if not an integer, the next multiple of 2^-40 above it: never too small."""
     square = sensitivity_squared(query, policy)
     root = isqrt(square)
@@ -56,50 +56,50 @@ def contribution_range(query: Query, policy: Policy) -> tuple[int, int]:
 
 def row_range(query: Query, policy: Policy) -> tuple[int, int]:
     """Returns the least and the most that one row can add."""
-    if query.simple:  # the most frequent kind, without a predicate of all other rows
+    if query.is_simple:  # the most frequent kind, without a predicate of all other rows
         part = query.parts[0]
-        low, high = _ends(part, part.weights[0][0], policy)
-        return (low, high) if part.everywhere else (min(low, 0), max(high, 0))
+        low, high = _row_extremes(part, part.weights[0][0], policy)
+        return (low, high) if part.is_uniform else (min(low, 0), max(high, 0))
     ranges = [_part_ranges(part, policy) for part in query.parts]
     combinations = 1
     for part_ranges in ranges:
         combinations *= len(part_ranges)
-    if len(ranges) == 1 or combinations > MOST_COMBINATIONS:
+    if len(ranges) == 1 or combinations > MAX_COMBINATIONS:
         lowest = sum(min(low for _, low, _ in part_ranges) for part_ranges in ranges)
         return lowest, sum(max(high for _, _, high in part_ranges) for part_ranges in ranges)
     # Weights of different parts depend on the same row: only combinations that some row can have count.
-    builder = Diagrams(policy.columns)
+    builder = PredicateBuilder(policy.columns)
     sums: list[tuple[int, int]] = []
     for choice in product(*ranges):
         where = choice[0][0]
         for other, _, _ in choice[1:]:
-            where = builder.both(where, other)
+            where = builder.conjunction(where, other)
         if where is not FALSE:
             sums.append((sum(low for _, low, _ in choice), sum(high for _, _, high in choice)))
     return min(low for low, _ in sums), max(high for _, high in sums)
 
 
-def saturation(query: Query, policy: Policy) -> int:
+def saturation_limit(query: Query, policy: Policy) -> int:
     """Returns the largest absolute value of the statistic, in steps: the row cap times what one row can add."""
     low, high = row_range(query, policy)
     return policy.row_cap * max(abs(low), abs(high))
 
 
-def _part_ranges(part: Part, policy: Policy) -> list[tuple[Predicate, int, int]]:
+def _part_ranges(part: QueryPart, policy: Policy) -> list[tuple[Predicate, int, int]]:
     """Returns for each weight, and for rows without one: where it holds, and the extremes of what such a row adds."""
     ranges: list[tuple[Predicate, int, int]] = []
-    builder = Diagrams(policy.columns)
+    builder = PredicateBuilder(policy.columns)
     rest: Predicate | None = None
     for weight, predicate in part.weights:
-        ranges.append((predicate, *_ends(part, weight, policy)))
-        rest = predicate if rest is None else builder.either(rest, predicate)
+        ranges.append((predicate, *_row_extremes(part, weight, policy)))
+        rest = predicate if rest is None else builder.disjunction(rest, predicate)
     nothing = builder.negation(rest) if rest is not None else FALSE
     if nothing is not FALSE:
         ranges.append((nothing, 0, 0))
     return ranges
 
 
-def _ends(part: Part, weight: int, policy: Policy) -> tuple[int, int]:
+def _row_extremes(part: QueryPart, weight: int, policy: Policy) -> tuple[int, int]:
     """Returns the least and the most that a row of this weight adds."""
     low = high = 1
     hidden = False

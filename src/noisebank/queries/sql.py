@@ -11,26 +11,26 @@ from sqlglot.errors import SqlglotError
 
 from noisebank.core.errors import BadQuery, UnsupportedQuery
 from noisebank.policy.model import Policy
-from noisebank.queries.aggregates import Aggregates
-from noisebank.queries.conditions import Conditions, column_named
+from noisebank.queries.aggregates import AggregateParser
+from noisebank.queries.conditions import ConditionParser, find_column
 from noisebank.queries.groups import check_groups
 from noisebank.queries.predicates import FALSE, TRUE
 from noisebank.queries.query import Function, Query, Question
 from noisebank.queries.sensitivity import sensitivity_squared
-from noisebank.queries.weights import query_of
+from noisebank.queries.weights import build_query
 
 DUCKDB = Dialect.get_or_raise("duckdb")
-SMALLEST, LARGEST = Fraction(1, 10**60), Fraction(10**60)
+MIN_COEFFICIENT, MAX_COEFFICIENT = Fraction(1, 10**60), Fraction(10**60)
 """The range of coefficients and constants: beyond it, results would not fit a float."""
-MAX_SQL = 20_000
+MAX_SQL_LENGTH = 20_000
 """In characters. Longer texts are machine-made and would only slow the parser down."""
-MAX_NESTED, MAX_TERMS = 24, 200
+MAX_NESTING, MAX_TERMS = 24, 200
 """Nested brackets and NOTs, and AND, OR, + and - in a row. Counted, so that what is answered never depends on how
 much stack the caller left."""
-OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE)
-CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END)
-SIGNS = (TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE)
-JOINING = (TokenType.AND, TokenType.OR, TokenType.DASH, TokenType.PLUS, TokenType.STAR, TokenType.SLASH)
+OPENING_TOKENS = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE)
+CLOSING_TOKENS = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END)
+UNARY_TOKENS = (TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE)
+BINARY_TOKENS = (TokenType.AND, TokenType.OR, TokenType.DASH, TokenType.PLUS, TokenType.STAR, TokenType.SLASH)
 
 REFUSED_CLAUSES = {
     "with_": "WITH", "joins": "JOIN", "laterals": "LATERAL", "having": "HAVING",
@@ -41,27 +41,27 @@ REFUSED_CLAUSES = {
 }  # fmt: skip
 
 
-def parse(sql: str, policy: Policy, select: exp.Select | None = None) -> Question:
+def parse_question(sql: str, policy: Policy, select: exp.Select | None = None) -> Question:
     """Returns the question that `sql` asks of the policy's table; `select` is the result of `parse_select`, if known.
 
     Guarantees: equivalent spellings give equal queries; raises before anything is planned or charged.
     """
     text = sql.strip()  # as it was written: a line break ends a comment, spaces in a text count
-    select = read_select(text, policy) if select is None else select
+    select = parse_select(text, policy) if select is None else select
     try:
-        return _Asking(policy, text).question(select)
+        return _QuestionBuilder(policy, text).build_question(select)
     except RecursionError:
         raise BadQuery("this SQL is nested too deeply") from None
 
 
-def read_select(text: str, policy: Policy) -> exp.Select:
+def parse_select(text: str, policy: Policy) -> exp.Select:
     """Returns the syntax tree of one SELECT from the policy's table; raises on clauses that are not supported."""
-    if len(text) > MAX_SQL:
-        raise BadQuery(f"this SQL has {len(text)} characters; at most {MAX_SQL} are read")
-    tokens = _tokens(text)
+    if len(text) > MAX_SQL_LENGTH:
+        raise BadQuery(f"this SQL has {len(text)} characters; at most {MAX_SQL_LENGTH} are read")
+    tokens = _tokenize_sql(text)
     _refuse_nesting(tokens)
     try:
-        select = _select(text, tokens)
+        select = _parse_statement(text, tokens)
         nodes = tuple(select.walk())
         _refuse_clauses(select, nodes)
         _check_table(select, nodes, policy)
@@ -70,29 +70,29 @@ def read_select(text: str, policy: Policy) -> exp.Select:
     return select
 
 
-def _tokens(text: str) -> list[Token]:
+def _tokenize_sql(text: str) -> list[Token]:
     try:
         return DUCKDB.tokenize(text)
     except SqlglotError as error:
-        raise _not_sql(error) from None
+        raise _syntax_error(error) from None
 
 
 def _refuse_nesting(tokens: list[Token]) -> None:
     """Counts nesting before the parser runs, which recurses once per level."""
     depth = terms = signs = 0
     for token in tokens:
-        depth += (token.token_type in OPENING) - (token.token_type in CLOSING)
-        signs = signs + 1 if token.token_type in SIGNS else 0
-        terms += token.token_type in JOINING
-        if depth + signs > MAX_NESTED or terms > MAX_TERMS:
-            raise BadQuery(f"this SQL is nested too deeply: {MAX_NESTED} levels and {MAX_TERMS} terms are read")
+        depth += (token.token_type in OPENING_TOKENS) - (token.token_type in CLOSING_TOKENS)
+        signs = signs + 1 if token.token_type in UNARY_TOKENS else 0
+        terms += token.token_type in BINARY_TOKENS
+        if depth + signs > MAX_NESTING or terms > MAX_TERMS:
+            raise BadQuery(f"this SQL is nested too deeply: {MAX_NESTING} levels and {MAX_TERMS} terms are read")
 
 
-def _select(text: str, tokens: list[Token]) -> exp.Select:
+def _parse_statement(text: str, tokens: list[Token]) -> exp.Select:
     try:
         statements = DUCKDB.parser().parse(tokens, text)
     except SqlglotError as error:
-        raise _not_sql(error) from None
+        raise _syntax_error(error) from None
     nonempty = [statement for statement in statements if statement is not None]
     if len(nonempty) != 1:
         raise BadQuery("ask exactly one SELECT statement")
@@ -106,7 +106,7 @@ def _select(text: str, tokens: list[Token]) -> exp.Select:
     return statement
 
 
-def _not_sql(error: SqlglotError) -> BadQuery:
+def _syntax_error(error: SqlglotError) -> BadQuery:
     plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).split("\n")[0]
     return BadQuery(f"this is not SQL: {plain}")
 
@@ -143,32 +143,34 @@ def _check_table(select: exp.Select, nodes: Sequence[exp.Expr], policy: Policy) 
             raise BadQuery(f"{column.sql(dialect='duckdb')} is no column of {table.alias_or_name}")
 
 
-class _Asking:
+class _QuestionBuilder:
     """Builds the canonical question of one SELECT."""
 
     def __init__(self, policy: Policy, text: str) -> None:
         self.policy, self.text = policy, text
-        self.conditions = Conditions(policy.columns)
+        self.conditions = ConditionParser(policy.columns)
 
-    def question(self, select: exp.Select) -> Question:
+    def build_question(self, select: exp.Select) -> Question:
         where = select.args.get("where")
-        condition = self.conditions.predicate(where.this) if where else TRUE
+        condition = self.conditions.parse_condition(where.this) if where else TRUE
         if condition is FALSE:
             raise BadQuery("by the policy no row can meet this condition, so the answer is 0")
-        by = self._grouped(select)
-        results = [node for node in select.expressions if not self._is_key(node, by)]
+        by = self._parse_group_by(select)
+        results = [node for node in select.expressions if not self._is_group_key(node, by)]
         if len(results) != 1:
             raise UnsupportedQuery("more than one result", "ask for one aggregate at a time")
-        combination = Aggregates(self.policy, self.conditions, condition, bool(by)).read(results[0].unalias())
-        query, factor = query_of(self.conditions.diagrams, combination.integers, by)
-        unit = combination.unit * factor
-        if not SMALLEST < abs(unit) < LARGEST or abs(combination.constant) >= LARGEST:
+        combination = AggregateParser(self.policy, self.conditions, condition, bool(by)).parse_expression(
+            results[0].unalias()
+        )
+        query, factor = build_query(self.conditions.builder, combination.integer_terms, by)
+        unit = combination.common_unit * factor
+        if not MIN_COEFFICIENT < abs(unit) < MAX_COEFFICIENT or abs(combination.constant) >= MAX_COEFFICIENT:
             raise BadQuery("a coefficient or constant is of no ordinary size")
         if not sensitivity_squared(query, self.policy):
             self._refuse_public(query)
         return Question(query, unit, self.text, combination.constant)
 
-    def _grouped(self, select: exp.Select) -> tuple[str, ...]:
+    def _parse_group_by(self, select: exp.Select) -> tuple[str, ...]:
         """Returns the columns of GROUP BY, in alphabetical order: the order does not change the query."""
         group = select.args.get("group")
         if group is None:
@@ -179,22 +181,22 @@ class _Asking:
         for node in group.expressions:
             if not isinstance(node, exp.Column):
                 raise UnsupportedQuery(f"GROUP BY {node.sql(dialect='duckdb')[:40]}", "group by declared columns")
-            names.append(column_named(node, self.policy.columns).name)
+            names.append(find_column(node, self.policy.columns).name)
         check_groups(tuple(names), self.policy)
         return tuple(sorted(names))
 
-    def _is_key(self, node: exp.Expr, by: tuple[str, ...]) -> bool:
+    def _is_group_key(self, node: exp.Expr, by: tuple[str, ...]) -> bool:
         """Whether a selected node is a column of GROUP BY. Selecting them is optional: all are always returned."""
         bare = node.unalias()
         if not isinstance(bare, exp.Column):
             return False
-        name = column_named(bare, self.policy.columns).name
+        name = find_column(bare, self.policy.columns).name
         if name not in by:
             raise UnsupportedQuery(f"SELECT {name}", "single values are never shown; ask for an aggregate")
         return True
 
     def _refuse_public(self, query: Query) -> None:
         rows = self.policy.public_rows
-        if rows is not None and query.simple and query.function is Function.COUNT:
+        if rows is not None and query.is_simple and query.function is Function.COUNT:
             raise BadQuery(f"the number of rows is public in this account: {rows}; nothing needs to be spent")
         raise BadQuery("by the policy nobody can change this number, so it is public; nothing needs to be spent")

@@ -13,38 +13,38 @@ from dataclasses import dataclass
 from noisebank.core.errors import BadQuery
 from noisebank.policy.model import Column, Kind
 
-Run = tuple[int, int]
+ValueRange = tuple[int, int]
 """Inclusive on both ends."""
 
 
 @dataclass(frozen=True, slots=True)
-class Values:
+class ValueSet:
     """Sorted, disjoint, never adjacent ranges; `has_null` says whether the missing value belongs."""
 
-    runs: tuple[Run, ...]
-    null: bool = False
+    ranges: tuple[ValueRange, ...]
+    has_null: bool = False
 
     def __bool__(self) -> bool:
-        return bool(self.runs) or self.null
+        return bool(self.ranges) or self.has_null
 
-    def __or__(self, other: Values) -> Values:
-        return Values(_merged([*self.runs, *other.runs]), self.null or other.null)
+    def __or__(self, other: ValueSet) -> ValueSet:
+        return ValueSet(_merge_ranges([*self.ranges, *other.ranges]), self.has_null or other.has_null)
 
-    def __and__(self, other: Values) -> Values:
-        both: list[Run] = []
-        mine, theirs = list(self.runs), list(other.runs)
+    def __and__(self, other: ValueSet) -> ValueSet:
+        both: list[ValueRange] = []
+        mine, theirs = list(self.ranges), list(other.ranges)
         while mine and theirs:
             (a, b), (c, d) = mine[0], theirs[0]
             if max(a, c) <= min(b, d):
                 both.append((max(a, c), min(b, d)))
             (mine if b < d else theirs).pop(0)
-        return Values(tuple(both), self.null and other.null)
+        return ValueSet(tuple(both), self.has_null and other.has_null)
 
-    def outside(self, domain: Values) -> Values:
+    def complement_in(self, domain: ValueSet) -> ValueSet:
         """Returns the values of `domain` that are not in this set."""
-        left: list[Run] = []
-        for start, stop in domain.runs:
-            for a, b in self.runs:
+        left: list[ValueRange] = []
+        for start, stop in domain.ranges:
+            for a, b in self.ranges:
                 if b < start or a > stop:
                     continue
                 if a > start:
@@ -52,45 +52,45 @@ class Values:
                 start = b + 1
             if start <= stop:
                 left.append((start, stop))
-        return Values(tuple(left), domain.null and not self.null)
+        return ValueSet(tuple(left), domain.has_null and not self.has_null)
 
     def __contains__(self, value: int | None) -> bool:
         if value is None:
-            return self.null
-        return any(a <= value <= b for a, b in self.runs)
+            return self.has_null
+        return any(a <= value <= b for a, b in self.ranges)
 
-    def order(self) -> tuple[int, int]:
+    def sort_key(self) -> tuple[int, int]:
         """Returns a key that sorts the parts of a partition: by first value, the missing value last."""
-        return (0, self.runs[0][0]) if self.runs else (1, 0)
+        return (0, self.ranges[0][0]) if self.ranges else (1, 0)
 
-    def canonical(self) -> list[object]:
+    def to_json(self) -> list[object]:
         """Returns the set as JSON of texts and integers."""
-        return [*([a, b] for a, b in self.runs), *(["null"] if self.null else [])]
+        return [*([a, b] for a, b in self.ranges), *(["null"] if self.has_null else [])]
 
 
-def domain_of(column: Column) -> Values:
+def column_domain(column: Column) -> ValueSet:
     """Returns all values that `column` can take, by the policy."""
     if column.kind is Kind.BOOLEAN:
-        return Values(((0, 1),), column.nullable)
+        return ValueSet(((0, 1),), column.nullable)
     if column.kind is Kind.TEXT:
         if not column.keys:
             raise BadQuery(
                 f"column {column.name} has no declared keys, so it cannot be compared; add keys to the policy"
             )
-        return Values(((0, len(column.keys)),), column.nullable)
+        return ValueSet(((0, len(column.keys)),), column.nullable)
     if column.low is None or column.high is None:
         raise BadQuery(f"column {column.name} has no bounds, so it cannot be used; add bounds to the policy")
-    return Values(((column.low, column.high),), column.nullable)
+    return ValueSet(((column.low, column.high),), column.nullable)
 
 
-def values_of(items: Iterable[int]) -> Values:
+def make_value_set(items: Iterable[int]) -> ValueSet:
     """Returns the set of these integers."""
-    return Values(_merged([(item, item) for item in items]))
+    return ValueSet(_merge_ranges([(item, item) for item in items]))
 
 
-def _merged(runs: list[Run]) -> tuple[Run, ...]:
-    merged: list[Run] = []
-    for start, stop in sorted(runs):
+def _merge_ranges(ranges: list[ValueRange]) -> tuple[ValueRange, ...]:
+    merged: list[ValueRange] = []
+    for start, stop in sorted(ranges):
         if merged and start <= merged[-1][1] + 1:
             merged[-1] = (merged[-1][0], max(stop, merged[-1][1]))
         else:

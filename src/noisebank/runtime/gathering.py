@@ -11,31 +11,31 @@ from noisebank.runtime.strands import Sleep, Work, in_strand, let_others
 
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
-KEPT = 5.0
+IDLE_SECONDS = 5.0
 """Seconds that a helper waits for the next work before it ends."""
 
 
-class Asked(Generic[Item, Outcome]):
+class PendingCall(Generic[Item, Outcome]):
     """An item that a caller waits for, and its outcome."""
 
-    __slots__ = ("_error", "_made", "_sleep", "item")
+    __slots__ = ("_error", "_outcome", "_sleep", "item")
 
     def __init__(self, item: Item) -> None:
         self.item, self._sleep = item, Sleep()
-        self._made: Any = None
+        self._outcome: Any = None
         self._error: BaseException | None = None
 
-    def do(self, work: Callable[[list[Item]], Sequence[Outcome]]) -> None:
+    def run_alone(self, work: Callable[[list[Item]], Sequence[Outcome]]) -> None:
         """Runs the work for this item alone; raises nothing."""
         try:
-            self.made(work([self.item])[0])
+            self.set_outcome(work([self.item])[0])
         except BaseException as error:
             self._error = error
             self._sleep.wake()
 
-    def made(self, outcome: Outcome) -> None:
+    def set_outcome(self, outcome: Outcome) -> None:
         """Sets the outcome and wakes the caller."""
-        self._made = outcome
+        self._outcome = outcome
         self._sleep.wake()
 
     def outcome(self) -> Outcome:
@@ -43,7 +43,7 @@ class Asked(Generic[Item, Outcome]):
         self._sleep.wait()
         if self._error is not None:
             raise self._error
-        return self._made  # type: ignore[no-any-return]
+        return self._outcome  # type: ignore[no-any-return]
 
 
 class Helpers:
@@ -65,7 +65,7 @@ class Helpers:
     def _live(self) -> None:
         while True:
             try:
-                work = self._works.get(timeout=KEPT)
+                work = self._works.get(timeout=IDLE_SECONDS)
             except Empty:
                 with self._access:
                     if self._free:
@@ -84,8 +84,8 @@ def apart(work: Callable[[], Outcome]) -> Outcome:
     """Runs work that takes long and releases the interpreter; in a strand, in another thread, so that others go on."""
     if not in_strand():
         return work()
-    pending: Asked[None, Outcome] = Asked(None)
-    HELPERS.put(lambda: pending.do(lambda _: [work()]))
+    pending: PendingCall[None, Outcome] = PendingCall(None)
+    HELPERS.put(lambda: pending.run_alone(lambda _: [work()]))
     return pending.outcome()
 
 
@@ -97,13 +97,13 @@ class Gather(Generic[Item, Outcome]):
 
     def __init__(self, work: Callable[[list[Item]], Sequence[Outcome]]) -> None:
         self._work = work
-        self._waiting: list[Asked[Item, Outcome]] = []
+        self._waiting: list[PendingCall[Item, Outcome]] = []
         self._access = threading.Lock()
 
     def __call__(self, item: Item) -> Outcome:
         if not in_strand():
             return self._work([item])[0]
-        pending: Asked[Item, Outcome] = Asked(item)
+        pending: PendingCall[Item, Outcome] = PendingCall(item)
         with self._access:
             self._waiting.append(pending)
             leads = len(self._waiting) == 1
@@ -111,10 +111,10 @@ class Gather(Generic[Item, Outcome]):
             let_others()
             with self._access:
                 group, self._waiting = self._waiting, []
-            self._do(group)
+            self._run_group(group)
         return pending.outcome()
 
-    def _do(self, group: list[Asked[Item, Outcome]]) -> None:
+    def _run_group(self, group: list[PendingCall[Item, Outcome]]) -> None:
         if len(group) > 1:
             try:
                 outcomes = self._work([pending.item for pending in group])
@@ -122,7 +122,7 @@ class Gather(Generic[Item, Outcome]):
                 pass
             else:
                 for pending, outcome in zip(group, outcomes, strict=True):
-                    pending.made(outcome)
+                    pending.set_outcome(outcome)
                 return
         for pending in group:
-            pending.do(self._work)
+            pending.run_alone(self._work)

@@ -9,7 +9,7 @@ from typing import Any
 
 import apsw
 
-from noisebank.core.durability import open_database, reading
+from noisebank.core.durability import open_database, translate_errors
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS people (
@@ -41,12 +41,12 @@ class AccessDatabase:
 
     def fetch_row(self, sql: str, values: SqlValues) -> Any:
         """Return the first row, or None. Raises BadBank if the file cannot be read."""
-        with self.lock, reading(self._connection):
+        with self.lock, translate_errors(self._connection):
             return self._connection.execute(sql, values).fetchone()
 
     def fetch_rows(self, sql: str, values: SqlValues = ()) -> list[Any]:
         """Return all rows. Raises BadBank if the file cannot be read."""
-        with self.lock, reading(self._connection):
+        with self.lock, translate_errors(self._connection):
             return list(self._connection.execute(sql, values))
 
     def write_rows(self, sql: str, values: tuple[Any, ...]) -> list[Any]:
@@ -56,13 +56,13 @@ class AccessDatabase:
 
     def read_version(self) -> int:
         """Return a number that changes whenever another connection has changed the file."""
-        with self.lock, reading(self._connection):
+        with self.lock, translate_errors(self._connection):
             return int(self._connection.pragma("data_version"))
 
 
 def _migrate_schema(connection: apsw.Connection) -> None:
     """Bring a file of an earlier version up to date: nobody is disabled; sessions end, as their origin is unknown."""
-    with reading(connection):
+    with translate_errors(connection):
         connection.execute("BEGIN IMMEDIATE")
         if not any(row[1] == "disabled" for row in connection.execute("PRAGMA table_info(people)")):
             connection.execute("ALTER TABLE people ADD COLUMN disabled INTEGER; DROP TABLE sessions")

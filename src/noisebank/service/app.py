@@ -40,21 +40,21 @@ from noisebank.service.api import (
 from noisebank.service.api import (
     sign_in as routes_signing_in,
 )
-from noisebank.service.auth import FILE, Access
-from noisebank.service.authenticator import Gate, ServiceState, state_of
-from noisebank.service.errors import MEDIA, Turned, body_of
-from noisebank.service.events import Streams
-from noisebank.service.learning import Learning
-from noisebank.service.limits import Room
-from noisebank.service.logs import Log
+from noisebank.service.auth import ACCESS_FILE, AccessControl
+from noisebank.service.authenticator import Authenticator, ServiceState, state_of
+from noisebank.service.errors import PROBLEM_MEDIA_TYPE, ApiError, build_problem
+from noisebank.service.events import EventStreams
+from noisebank.service.learning import LearningMonitor
+from noisebank.service.limits import WorkerPool
+from noisebank.service.logs import RequestLog
 from noisebank.service.metrics import Metrics
-from noisebank.service.middleware import FrontDoor
-from noisebank.service.operations import Desk
+from noisebank.service.middleware import RequestMiddleware
+from noisebank.service.operations import Operations
 from noisebank.service.settings import Settings
 from noisebank.service.web import add_pages
-from noisebank.service.web.rendering import bare_problem, problem_page, wants_page
+from noisebank.service.web.rendering import problem_page, static_problem_page, wants_page
 
-ABOUT = """A privacy bank: statistical questions, noisy answers, an enforced budget, books that anyone can check.
+DESCRIPTION = """A privacy bank: statistical questions, noisy answers, an enforced budget, books that anyone can check.
 
 Send a key as `Authorization: Bearer nbk_...`. Whatever spends needs an `Idempotency-Key`. Errors are
 `application/problem+json` with stable types. Amounts are precision (Delta²/sigma²), exact decimals as text."""
@@ -63,10 +63,10 @@ Send a key as `Authorization: Bearer nbk_...`. Whatever spends needs an `Idempot
 class Application(FastAPI):
     """FastAPI, and beside it a fast path for requests for answers. Both are wrapped in the middleware."""
 
-    fast_path: FrontDoor
+    fast_path: RequestMiddleware
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if routes_asking.ShortCut.takes(scope):
+        if routes_asking.FastPath.handles_request(scope):
             scope["app"] = self
             await self.fast_path(scope, receive, send)
         else:
@@ -74,87 +74,99 @@ class Application(FastAPI):
 
 
 def make_app(
-    bank: Bank, settings: Settings, log: Log | None = None, entropy: Entropy | None = None, access: Access | None = None
+    bank: Bank,
+    settings: Settings,
+    log: RequestLog | None = None,
+    entropy: Entropy | None = None,
+    access: AccessControl | None = None,
 ) -> FastAPI:
     """Return the application for an open bank. Its shutdown waits until every reservation is finished."""
-    entropy, log, metrics = entropy or SystemEntropy(), log or Log(), Metrics()
+    entropy, log, metrics = entropy or SystemEntropy(), log or RequestLog(), Metrics()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         if shares_loop:
-            state.room.weave()
+            state.workers.share_event_loop()
         yield
         state.streams.close()
-        state.checking.close()
+        state.verifications.close()
         state.learning.close()
-        state.room.close()  # what is reserved is finished first
+        state.workers.close()  # what is reserved is finished first
         state.access.close()
         log.flush()
 
     app = Application(
-        title="noisebank", version=__version__, description=ABOUT, lifespan=lifespan,
+        title="noisebank", version=__version__, description=DESCRIPTION, lifespan=lifespan,
         openapi_url="/v1/openapi.json", docs_url=None, redoc_url=None, redirect_slashes=False,
     )  # fmt: skip
     state = cast(ServiceState, app.state)
     state.settings, state.log, state.metrics, state.entropy = settings, log, metrics, entropy
-    state.access = access or Access(bank.folder / FILE, entropy)
-    state.gate, state.desk = Gate(state.access, settings), Desk(bank)
-    state.access.limits = state.desk.limits
-    shares_loop = not (bank.ledger.shared or bank.rooms.vault.shared)  # on a chain a wait blocks its thread for seconds
-    state.room, state.streams = Room(settings.threads, settings.queue), Streams(settings)
-    state.learning = Learning(bank, settings)
+    state.access = access or AccessControl(bank.folder / ACCESS_FILE, entropy)
+    state.authenticator, state.operations = Authenticator(state.access, settings), Operations(bank)
+    state.access.view_limits = state.operations.get_view_limits
+    shares_loop = not (
+        bank.ledger.is_shared or bank.parts.vault.is_shared
+    )  # on a chain a wait blocks its thread for seconds
+    state.workers, state.streams = WorkerPool(settings.threads, settings.queue), EventStreams(settings)
+    state.learning = LearningMonitor(bank, settings)
     for routes in (
         routes_public, routes_asking, routes_ledger, routes_learning, routes_owning, routes_sessions, routes_signing_in,
     ):  # fmt: skip
         app.include_router(routes.router)
     add_pages(app)
-    handlers = {NoisebankError: _problem, HTTPException: _http_problem, RequestValidationError: _form_problem}
+    handlers = {
+        NoisebankError: _problem_response,
+        HTTPException: _http_problem_response,
+        RequestValidationError: _validation_problem_response,
+    }
     for kind, handler in handlers.items():
         app.add_exception_handler(kind, handler)
     options: dict[str, Any] = {
         "max_body": settings.max_body, "entropy": entropy, "log": log, "metrics": metrics,
-        "for_people": lambda path: bare_problem() if wants_page(path) else None,
+        "error_page": lambda path: static_problem_page() if wants_page(path) else None,
     }  # fmt: skip
-    app.add_middleware(FrontDoor, **options)
-    app.fast_path = FrontDoor(routes_asking.ShortCut(handlers), **options)
+    app.add_middleware(RequestMiddleware, **options)
+    app.fast_path = RequestMiddleware(routes_asking.FastPath(handlers), **options)
     return app
 
 
-async def _problem(request: Request, error: Exception) -> Response:
-    problem, body, headers = body_of(error, request.scope["state"]["request"])
+async def _problem_response(request: Request, error: Exception) -> Response:
+    problem, body, headers = build_problem(error, request.scope["state"]["request"])
     request.scope["state"]["problem"] = problem.name
     state = state_of(request)
     state.metrics.problems.labels(problem.name).inc()
     if problem.name in ("tampered", "bad-bank"):
-        state.log.failure(body["request"], error)
+        state.log.write_failure(body["request"], error)
     if problem.name == "bad-table":  # never quotes a value
-        state.log.line("table", request=body["request"], reason=str(error))
+        state.log.write_event("table", request=body["request"], reason=str(error))
     if wants_page(request.url.path):
         return problem_page(request, problem, body, headers)
-    return JSONResponse(body, problem.status, headers, MEDIA)
+    return JSONResponse(body, problem.status, headers, PROBLEM_MEDIA_TYPE)
 
 
-async def _http_problem(request: Request, error: Exception) -> Response:
+async def _http_problem_response(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     names = {404: "not-found", 405: "method-not-allowed", 413: "too-large", 415: "wrong-media"}
-    if isinstance(error.__cause__, Turned):  # of ours, raised while the framework read the body
-        return await _problem(request, error.__cause__)
-    response = await _problem(request, Turned(names.get(error.status_code, "bad-body"), str(error.detail)))
+    if isinstance(error.__cause__, ApiError):  # of ours, raised while the framework read the body
+        return await _problem_response(request, error.__cause__)
+    response = await _problem_response(request, ApiError(names.get(error.status_code, "bad-body"), str(error.detail)))
     if error.headers:
         response.headers.update(error.headers)
     return response
 
 
-async def _form_problem(request: Request, error: Exception) -> Response:
+async def _validation_problem_response(request: Request, error: Exception) -> Response:
     """Return what is wrong with the request, field by field; never quotes a value that was sent."""
     assert isinstance(error, RequestValidationError)
     first: Any = error.errors()[0]
     if first["type"] in ("missing",) and first["loc"][:2] == ("header", "Idempotency-Key"):
-        return await _problem(
-            request, Turned("key-missing", "send an Idempotency-Key: a retry with it is charged once")
+        return await _problem_response(
+            request, ApiError("key-missing", "send an Idempotency-Key: a retry with it is charged once")
         )
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if request.method in ("POST", "PUT", "PATCH") and kind != "application/json":
-        return await _problem(request, Turned("wrong-media", "send JSON, with content-type application/json"))
+        return await _problem_response(
+            request, ApiError("wrong-media", "send JSON, with content-type application/json")
+        )
     mistakes = [f"{'.'.join(map(str, mistake['loc']))}: {mistake['msg']}" for mistake in error.errors()[:8]]
-    return await _problem(request, Turned("bad-body", "; ".join(mistakes)))
+    return await _problem_response(request, ApiError("bad-body", "; ".join(mistakes)))

@@ -12,11 +12,11 @@ from typing import Any
 
 from noisebank.core import errors
 
-TYPE = "urn:noisebank:problem:"
-MEDIA = "application/problem+json"
+TYPE_PREFIX = "urn:noisebank:problem:"
+PROBLEM_MEDIA_TYPE = "application/problem+json"
 
 
-class Turned(errors.NoisebankError):
+class ApiError(errors.NoisebankError):
     """A request that the service refuses before the bank sees it; `name` is that of a problem. Nothing is spent."""
 
     kind = "Turned"
@@ -41,7 +41,7 @@ def _table(*rows: tuple[type[errors.NoisebankError], Problem]) -> Mapping[type[e
     return dict(rows)
 
 
-OF_THE_BANK = _table(
+BANK_PROBLEMS = _table(
     (errors.BadQuery, Problem("bad-query", 422, "Not SQL, or a name that the policy does not declare")),
     (errors.UnsupportedQuery, Problem("unsupported-query", 422, "SQL with a clause that this bank does not answer")),
     (errors.BadRequest, Problem("bad-request", 422, "A parameter outside its range")),
@@ -67,7 +67,7 @@ OF_THE_BANK = _table(
 )
 """By type of error; the nearest base class counts."""
 
-OF_THE_SERVICE = {
+SERVICE_PROBLEMS = {
     problem.name: problem
     for problem in (
         Problem("not-signed-in", 401, "No valid key or session"),
@@ -88,7 +88,7 @@ OF_THE_SERVICE = {
 }
 
 
-FIELDS = {
+ERROR_FIELDS = {
     "unsupported-query": ("clause", "advice"),
     "budget-exhausted": ("asked", "left"),
     "view-exhausted": ("limit", "used"),
@@ -99,51 +99,53 @@ FIELDS = {
 """Further members of a problem, as text: attributes of the error, under the same names in JSON."""
 
 
-UNQUOTED = {
+FIXED_DETAILS = {
     "failed": "something went wrong here; the operator finds it under this request's id",
     "bad-table": "the table cannot be read now; the operator finds the reason under this request's id",
 }
 """Details that replace the error's own message."""
 
 
-def every_problem() -> list[Problem]:
+def list_problems() -> list[Problem]:
     """Return the whole table, for the docs."""
-    return [*OF_THE_BANK.values(), *OF_THE_SERVICE.values()]
+    return [*BANK_PROBLEMS.values(), *SERVICE_PROBLEMS.values()]
 
 
-def problem_of(error: Exception) -> Problem:
+def find_problem(error: Exception) -> Problem:
     """Return the table's row for an error; "failed" for errors that are not ours."""
-    if isinstance(error, Turned):
-        return OF_THE_SERVICE[error.name]
+    if isinstance(error, ApiError):
+        return SERVICE_PROBLEMS[error.name]
     for kind in type(error).__mro__:
-        if kind in OF_THE_BANK:
-            return OF_THE_BANK[kind]
-    return OF_THE_SERVICE["failed"]
+        if kind in BANK_PROBLEMS:
+            return BANK_PROBLEMS[kind]
+    return SERVICE_PROBLEMS["failed"]
 
 
-def body_of(error: Exception, request_id: str) -> tuple[Problem, dict[str, Any], dict[str, str]]:
+def build_problem(error: Exception, request_id: str) -> tuple[Problem, dict[str, Any], dict[str, str]]:
     """Return the row, the JSON body and the headers for an error.
 
     Messages of errors that are not ours are not quoted, nor is what is wrong with a table: the operator finds these in
     the log, under the request's id.
     """
-    problem = problem_of(error)
-    quoted = isinstance(error, errors.NoisebankError) and problem.name not in UNQUOTED
+    problem = find_problem(error)
+    quoted = isinstance(error, errors.NoisebankError) and problem.name not in FIXED_DETAILS
     body: dict[str, Any] = {
-        "type": TYPE + problem.name,
+        "type": TYPE_PREFIX + problem.name,
         "title": problem.title,
         "status": problem.status,
-        "detail": str(error) if quoted else UNQUOTED[problem.name],
+        "detail": str(error) if quoted else FIXED_DETAILS[problem.name],
         "request": request_id,
     }
     if isinstance(error, errors.BadRequest):
         body |= {"parameter": error.parameter, "allowed": error.allowed}
     else:
         body |= {
-            name: str(value) for name in FIELDS.get(problem.name, ()) if (value := getattr(error, name)) is not None
+            name: str(value)
+            for name in ERROR_FIELDS.get(problem.name, ())
+            if (value := getattr(error, name)) is not None
         }
     headers = {"cache-control": "no-store"}
-    wait = error.retry_after if isinstance(error, Turned) else 1.0 if problem.status == 503 else None
+    wait = error.retry_after if isinstance(error, ApiError) else 1.0 if problem.status == 503 else None
     if wait is not None:
         headers["retry-after"] = str(max(1, round(wait + 0.5)))
     if problem.status == 401:

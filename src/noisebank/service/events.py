@@ -7,31 +7,31 @@ import json
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from noisebank.service.errors import Turned
+from noisebank.service.errors import ApiError
 from noisebank.service.settings import Settings
 
-EVERY = 0.25
-QUIET = 15.0
+POLL_SECONDS = 0.25
+KEEP_ALIVE_SECONDS = 15.0
 
 
-class Streams:
+class EventStreams:
     """Limits how many streams are open, and ends them when the service stops."""
 
     def __init__(self, settings: Settings) -> None:
-        self._most, self._seconds = settings.streams, settings.stream_seconds
+        self._max_streams, self._seconds = settings.streams, settings.stream_seconds
         self._count, self._closed = 0, False
 
     def close(self) -> None:
         """End all streams soon."""
         self._closed = True
 
-    def check(self) -> None:
+    def check_capacity(self) -> None:
         """Raise if no further stream may be opened."""
-        if self._count >= self._most or self._closed:
-            raise Turned("overloaded", "too many live streams; ask again later", 5.0)
+        if self._count >= self._max_streams or self._closed:
+            raise ApiError("overloaded", "too many live streams; ask again later", 5.0)
 
-    async def follow(
-        self, look: Callable[[], dict[str, Any]], event: str, check: Callable[[], None]
+    async def stream_changes(
+        self, read_facts: Callable[[], dict[str, Any]], event: str, check_access: Callable[[], None]
     ) -> AsyncIterator[bytes]:
         """Yield what `read_facts` returns, now and whenever it changes, until `check_access` raises."""
         loop = asyncio.get_running_loop()
@@ -40,19 +40,19 @@ class Streams:
             until, last, sent_at = loop.time() + self._seconds, None, loop.time()
             while not self._closed:
                 try:
-                    check()
-                except Turned:
+                    check_access()
+                except ApiError:
                     return
-                facts = look()
+                facts = read_facts()
                 if facts != last:
                     last, sent_at = facts, loop.time()
                     yield f"event: {event}\ndata: {json.dumps(facts)}\n\n".encode()
-                elif loop.time() - sent_at > QUIET:
+                elif loop.time() - sent_at > KEEP_ALIVE_SECONDS:
                     sent_at = loop.time()
                     yield b": still here\n\n"
                 left = until - loop.time()
                 if left <= 0:
                     return
-                await asyncio.sleep(min(EVERY, left))
+                await asyncio.sleep(min(POLL_SECONDS, left))
         finally:
             self._count -= 1

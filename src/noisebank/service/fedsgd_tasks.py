@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from noisebank.bank.bank import Bank
-from noisebank.service import serializers as shown
+from noisebank.service import serializers
 
 if TYPE_CHECKING:
     from noisebank.federated.fedsgd import LearningAccount
 
-MOST_GROUPS = 50
+MAX_GROUPS = 50
 PROTECTS = (
     "Each device's whole record, against everybody, the server included: its one report is noisy before it leaves the "
     "device."
@@ -22,60 +22,60 @@ NOT_PROTECTED = (
 )
 
 
-def sgd_tasks(bank: Bank) -> dict[bytes, LearningAccount]:
+def list_sgd_tasks(bank: Bank) -> dict[bytes, LearningAccount]:
     """Return the tasks by account id, oldest first."""
-    from noisebank.federated.fedsgd import tasks
+    from noisebank.federated.fedsgd import list_tasks
 
-    return {account.id: account for account in tasks(bank.rooms)}
+    return {account.id: account for account in list_tasks(bank.parts)}
 
 
-def brief(bank: Bank, account: LearningAccount) -> dict[str, Any]:
+def summarize_task(bank: Bank, account: LearningAccount) -> dict[str, Any]:
     """Return what a list shows of a task."""
-    task, groups = account.task, bank.ledger.books.count(account.id)
+    task, groups = account.task, bank.ledger.books.count_reservations(account.id)
     return {
         "id": account.id.hex(),
         "kind": "sgd",
         "name": task.name,
         "mode": "sound",
-        "phase": "finished" if groups >= task.groups else "submitting",
-        "rounds_planned": task.groups,
+        "phase": "finished" if groups >= task.group_count else "submitting",
+        "rounds_planned": task.group_count,
         "rounds_finished": groups,
         "members": task.devices,
         "devices": groups * task.group,
     }
 
 
-def described(bank: Bank, account: LearningAccount) -> dict[str, Any]:
+def describe_task(bank: Bank, account: LearningAccount) -> dict[str, Any]:
     """Return all that is public about a task."""
     task, books, state = account.task, bank.ledger.books, account.state
-    count = books.count(account.id)
-    newest = books.page(account.id, max(0, count - MOST_GROUPS), count)
-    return brief(bank, account) | {
+    count = books.count_reservations(account.id)
+    newest = books.page_reservations(account.id, max(0, count - MAX_GROUPS), count)
+    return summarize_task(bank, account) | {
         "model": task.model,
         "target": task.design.target,
-        "attributes": list(task.design.columns),
+        "attributes": list(task.design.column_names),
         "mechanism": task.mechanism,
         "group": task.group,
-        "never_asked": task.devices - task.groups * task.group,
+        "never_asked": task.devices - task.group_count * task.group,
         "digest": task.digest.hex(),
         "privacy": {
             "mode": "sound",
             "protects": PROTECTS,
             "not_protected": list(NOT_PROTECTED),
-            "epsilon_of_an_example": float(task.charge),
+            "epsilon_of_an_example": float(task.device_charge),
             "delta": 0.0,
         },
         "guarantee": task.guarantee,
-        "spent": shown.amount(state.spent),
-        "budget": shown.amount(state.budget),
+        "spent": serializers.amount_to_json(state.spent),
+        "budget": serializers.amount_to_json(state.budget),
         "groups": [
             {
                 "first": run.start,
                 "last": run.stop - 1,
-                "charged": shown.amount(entry.wanted),
+                "charged": serializers.amount_to_json(entry.target),
                 "block": entry.block,
                 "time": entry.time,
-                "report": entry.answer.hex() if entry.answer else None,
+                "report": entry.answer_digest.hex() if entry.answer_digest else None,
             }
             for entry in reversed(newest)
             for run in entry.runs
@@ -83,9 +83,9 @@ def described(bank: Bank, account: LearningAccount) -> dict[str, Any]:
     }
 
 
-def weights(account: LearningAccount) -> dict[str, float]:
+def read_weights(account: LearningAccount) -> dict[str, float]:
     """Return the model so far. Only for callers who may read statements: it belongs to the bank's owner."""
-    from noisebank.federated.fedsgd import learned_so_far
+    from noisebank.federated.fedsgd import rebuild_model
 
-    model: dict[str, float] = learned_so_far(account).plain()["weights"]
+    model: dict[str, float] = rebuild_model(account).to_json()["weights"]
     return model

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from noisebank.bank.bank import Bank
-from noisebank.ledger.rpc import RpcChain
-from noisebank.service import fedsgd_tasks as sgd_tasks
-from noisebank.service.errors import Turned
+from noisebank.ledger.rpc import ChainLedger
+from noisebank.service import fedsgd_tasks
+from noisebank.service.errors import ApiError
 from noisebank.service.settings import Settings
 
 if TYPE_CHECKING:
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from noisebank.service.blockfl_tasks import CrowdTasks
 
 
-class Learning:
+class LearningMonitor:
     """All tasks that this service can see. Read-only."""
 
     def __init__(self, bank: Bank, settings: Settings) -> None:
-        self._bank, own = bank, bank.ledger.url if isinstance(bank.ledger, RpcChain) else ""
+        self._bank, own = bank, bank.ledger.url if isinstance(bank.ledger, ChainLedger) else ""
         self.crowd: CrowdTasks | None = None
         if settings.learning or own:
             from noisebank.service.blockfl_tasks import CrowdTasks
@@ -35,39 +35,39 @@ class Learning:
         if self.crowd is not None:
             self.crowd.close()
 
-    def briefs(self) -> dict[str, Any]:
+    def list_tasks(self) -> dict[str, Any]:
         """Return a summary of every task, newest first, and why some may be missing."""
-        accounts = reversed(sgd_tasks.sgd_tasks(self._bank).values())
-        tasks = [sgd_tasks.brief(self._bank, account) for account in accounts]
+        accounts = reversed(fedsgd_tasks.list_sgd_tasks(self._bank).values())
+        tasks = [fedsgd_tasks.summarize_task(self._bank, account) for account in accounts]
         if self.crowd is not None:
-            tasks = self.crowd.briefs() + tasks
+            tasks = self.crowd.list_tasks() + tasks
         return {"tasks": tasks, "trouble": self.trouble}
 
-    def task(self, id: str) -> dict[str, Any]:
+    def get_task(self, id: str) -> dict[str, Any]:
         """Return one task by its id: that of the registry, or of its account on the ledger."""
-        raw = _raw(id)
-        account = sgd_tasks.sgd_tasks(self._bank).get(raw)
+        raw = _parse_task_id(id)
+        account = fedsgd_tasks.list_sgd_tasks(self._bank).get(raw)
         if account is not None:
-            return sgd_tasks.described(self._bank, account)
-        task = self.crowd.task(raw) if self.crowd is not None else None
+            return fedsgd_tasks.describe_task(self._bank, account)
+        task = self.crowd.find_task(raw) if self.crowd is not None else None
         if task is None:
-            raise Turned("not-found", "there is no task of this id")
+            raise ApiError("not-found", "there is no task of this id")
         return task
 
-    def round(self, id: str, number: int) -> dict[str, Any]:
+    def get_round(self, id: str, number: int) -> dict[str, Any]:
         """Return one round of a crowd's task in full."""
         if self.crowd is None:
-            raise Turned("not-found", "there is no task of this id")
-        return self.crowd.round(_raw(id), number)
+            raise ApiError("not-found", "there is no task of this id")
+        return self.crowd.get_round(_parse_task_id(id), number)
 
-    def weights(self, id: str) -> dict[str, float]:
+    def read_weights(self, id: str) -> dict[str, float]:
         """Return the current weights of a task on the bank's own ledger."""
-        return sgd_tasks.weights(sgd_tasks.sgd_tasks(self._bank)[_raw(id)])
+        return fedsgd_tasks.read_weights(fedsgd_tasks.list_sgd_tasks(self._bank)[_parse_task_id(id)])
 
     def verify(self, id: str, progress: Callable[[int, int], None]) -> TaskReport:
         """Re-run a crowd's task and report what does not agree."""
         assert self.crowd is not None
-        return self.crowd.verify(_raw(id), progress)
+        return self.crowd.verify(_parse_task_id(id), progress)
 
     @property
     def trouble(self) -> str:
@@ -75,11 +75,11 @@ class Learning:
         return self.crowd.trouble if self.crowd is not None else ""
 
 
-def _raw(id: str) -> bytes:
+def _parse_task_id(id: str) -> bytes:
     try:
         raw = bytes.fromhex(id)
     except ValueError:
         raw = b""
     if len(raw) != 32:
-        raise Turned("not-found", "a task's id has 64 hexadecimal digits")
+        raise ApiError("not-found", "a task's id has 64 hexadecimal digits")
     return raw

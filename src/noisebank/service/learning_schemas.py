@@ -6,10 +6,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from noisebank.service.schemas import Amount, Wire
+from noisebank.service.schemas import Amount, StrictModel
 
 
-class LearningBrief(Wire):
+class LearningBrief(StrictModel):
     """A task in a line. Of `sgd`, rounds are groups of devices and members are devices."""
 
     id: str
@@ -23,14 +23,14 @@ class LearningBrief(Wire):
     devices: int = Field(description="Who has joined, or has reported")
 
 
-class LearningTasks(Wire):
+class LearningTasks(StrictModel):
     """Newest first."""
 
     tasks: list[LearningBrief]
     trouble: str = Field(description="Why some may be missing or old; empty if not")
 
 
-class Privacy(Wire):
+class Privacy(StrictModel):
     """What a task protects, and what not."""
 
     mode: str
@@ -40,7 +40,7 @@ class Privacy(Wire):
     delta: float
 
 
-class MemberOut(Wire):
+class MemberOut(StrictModel):
     member: str
     joined: bool
     coins: int
@@ -49,7 +49,7 @@ class MemberOut(Wire):
     last_round: int
 
 
-class RoundRow(Wire):
+class RoundRow(StrictModel):
     """A round in a line."""
 
     round: int
@@ -65,7 +65,7 @@ class RoundRow(Wire):
     accuracy_with_noise: float | None = None
 
 
-class SpendingRow(Wire):
+class SpendingRow(StrictModel):
     """A device's account on the budget ledger, in epsilon."""
 
     member: str
@@ -103,7 +103,7 @@ class CrowdTask(LearningBrief):
     spending: list[SpendingRow] | None = Field(description="Of a sound task; null: there is no guarantee to charge")
 
 
-class GroupRow(Wire):
+class GroupRow(StrictModel):
     """Devices first .. last, charged and reported together."""
 
     first: int
@@ -132,7 +132,7 @@ class SgdTask(LearningBrief):
     groups: list[GroupRow] = Field(description="The newest fifty, newest first")
 
 
-class SubmissionOut(Wire):
+class SubmissionOut(StrictModel):
     member: str
     model: str = Field(description="Content identifier (CIDv1)")
     block: int
@@ -142,14 +142,14 @@ class SubmissionOut(Wire):
     reward: int | None
 
 
-class SeatOut(Wire):
+class SeatOut(StrictModel):
     member: str
     seats: int
     leads: bool
     agrees: bool | None
 
 
-class ProposalOut(Wire):
+class ProposalOut(StrictModel):
     leader: str
     fate: Literal["open", "agreed", "outvoted", "late"]
     model: str

@@ -12,34 +12,34 @@ from threading import Thread
 from typing import Any, TypeVar
 
 from noisebank.runtime.strands import Loom
-from noisebank.service.errors import Turned
+from noisebank.service.errors import ApiError
 
 Result = TypeVar("Result")
-MOST_CALLERS = 100_000
+MAX_CALLERS = 100_000
 Job = tuple[Callable[[], Any], asyncio.AbstractEventLoop, "asyncio.Future[Any]"]
 
 
-class Pace:
+class RateLimiter:
     """One token bucket per caller: `rate` requests per second in the long run, `burst` at once."""
 
     def __init__(self, rate: float, burst: int, now: Callable[[], float] = time.monotonic) -> None:
         self._rate, self._burst, self._now = rate, float(burst), now
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
-    def take(self, caller: str) -> None:
+    def take_token(self, caller: str) -> None:
         """Count one request; raises if it comes too early, and says how many seconds to wait."""
         now = self._now()
         tokens, last = self._buckets.get(caller, (self._burst, now))
         tokens = min(self._burst, tokens + (now - last) * self._rate)
         if tokens < 1.0:
-            raise Turned("too-many-requests", "more requests than this caller may make", (1.0 - tokens) / self._rate)
+            raise ApiError("too-many-requests", "more requests than this caller may make", (1.0 - tokens) / self._rate)
         self._buckets[caller] = tokens - 1.0, now
         self._buckets.move_to_end(caller)
-        while len(self._buckets) > MOST_CALLERS:  # whoever was quiet longest starts with a full bucket again
+        while len(self._buckets) > MAX_CALLERS:  # whoever was quiet longest starts with a full bucket again
             self._buckets.popitem(last=False)
 
 
-class Room:
+class WorkerPool:
     """Runs blocking work on a few threads; a bounded number of jobs may wait for one, further ones are refused.
 
     After `share_event_loop`, work given to `run_in_loop` runs as fibers in the event loop's own thread: see `strands`.
@@ -47,28 +47,28 @@ class Room:
 
     def __init__(self, threads: int, queue: int) -> None:
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
-        self._threads = [Thread(target=self._work, name=f"asker {index}", daemon=True) for index in range(threads)]
-        self._most, self.inside, self._closed = threads + queue, 0, False
+        self._threads = [Thread(target=self._run_jobs, name=f"asker {index}", daemon=True) for index in range(threads)]
+        self._max_jobs, self.active_jobs, self._closed = threads + queue, 0, False
         self._loom: Loom | None = None
         for thread in self._threads:
             thread.start()
 
     async def run(self, work: Callable[[], Result]) -> Result:
         """Run work on a thread and return its result. A caller who hangs up does not stop what is reserved."""
-        job: Job = self._enter(work)
+        job: Job = self._admit_job(work)
         self._jobs.put(job)
         return await job[2]  # type: ignore[no-any-return]
 
-    def weave(self) -> None:
+    def share_event_loop(self) -> None:
         """Let `run_in_loop` use the thread of the running event loop from now on."""
         self._loom = Loom(len(self._threads), asyncio.get_running_loop())
 
-    async def walk(self, work: Callable[[], Result]) -> Result:
+    async def run_in_loop(self, work: Callable[[], Result]) -> Result:
         """Like `run`, for work that mostly waits for the disk or for a batch with others."""
         if self._loom is None or self._loom.host is not asyncio.get_running_loop():
             return await self.run(work)
-        job: Job = self._enter(work)
-        self._loom.begin(lambda: self._answer(job, *_done(work)))
+        job: Job = self._admit_job(work)
+        self._loom.begin(lambda: self._finish_job(job, *_capture_outcome(work)))
         return await job[2]  # type: ignore[no-any-return]
 
     def close(self) -> None:
@@ -82,26 +82,26 @@ class Room:
             thread.join()
 
     @property
-    def full(self) -> bool:
+    def is_full(self) -> bool:
         """Whether a further job would be refused."""
-        return self.inside >= self._most or self._closed
+        return self.active_jobs >= self._max_jobs or self._closed
 
-    def _enter(self, work: Callable[[], Any]) -> Job:
-        if self.full:
-            raise overloaded()
-        self.inside += 1
+    def _admit_job(self, work: Callable[[], Any]) -> Job:
+        if self.is_full:
+            raise overload_error()
+        self.active_jobs += 1
         loop = asyncio.get_running_loop()
         return work, loop, loop.create_future()
 
-    def _work(self) -> None:
+    def _run_jobs(self) -> None:
         """Run jobs until None comes. An executor's futures would cost more than the ledger's part of a repeat."""
         while (job := self._jobs.get()) is not None:
-            outcome = _done(job[0])
+            outcome = _capture_outcome(job[0])
             with suppress(RuntimeError):  # the loop may have ended before the job it waited for
-                job[1].call_soon_threadsafe(self._answer, job, *outcome)
+                job[1].call_soon_threadsafe(self._finish_job, job, *outcome)
 
-    def _answer(self, job: Job, result: Any, error: BaseException | None) -> None:
-        self.inside -= 1
+    def _finish_job(self, job: Job, result: Any, error: BaseException | None) -> None:
+        self.active_jobs -= 1
         future = job[2]
         if future.cancelled():  # the caller has gone; what was reserved is finished all the same
             return
@@ -111,12 +111,12 @@ class Room:
             future.set_exception(error)
 
 
-def overloaded() -> Turned:
+def overload_error() -> ApiError:
     """Return the error for a request that finds the queue full."""
-    return Turned("overloaded", "more requests are waiting than this service holds; ask again soon", 1.0)
+    return ApiError("overloaded", "more requests are waiting than this service holds; ask again soon", 1.0)
 
 
-def _done(work: Callable[[], Any]) -> tuple[Any, BaseException | None]:
+def _capture_outcome(work: Callable[[], Any]) -> tuple[Any, BaseException | None]:
     """Return the result of the work, or the exception that it raised."""
     try:
         return work(), None

@@ -6,7 +6,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from noisebank.bank.bank import Bank
 
-TIMES = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+BUCKET_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 
 
 class Metrics:
@@ -18,7 +18,11 @@ class Metrics:
             "noisebank_requests_total", "Requests by route and status", ["route", "status"], registry=self._registry
         )
         self.seconds = Histogram(
-            "noisebank_request_seconds", "Time to the response", ["route"], buckets=TIMES, registry=self._registry
+            "noisebank_request_seconds",
+            "Time to the response",
+            ["route"],
+            buckets=BUCKET_SECONDS,
+            registry=self._registry,
         )
         self.answers = Counter(
             "noisebank_answers_total", "Answers by data set and case", ["dataset", "case"], registry=self._registry
@@ -26,18 +30,20 @@ class Metrics:
         self.problems = Counter(
             "noisebank_problems_total", "Requests that failed, by problem", ["problem"], registry=self._registry
         )
-        self.inside = Gauge("noisebank_waiting", "Requests in work or waiting for a thread", registry=self._registry)
-        self._money = Gauge(
+        self.active_jobs = Gauge(
+            "noisebank_waiting", "Requests in work or waiting for a thread", registry=self._registry
+        )
+        self._balances = Gauge(
             "noisebank_precision", "Budget and spend of an account", ["dataset", "what"], registry=self._registry
         )
         self._blocks = Gauge("noisebank_blocks", "The ledger's newest block", registry=self._registry)
 
-    def text(self, bank: Bank, inside: int) -> bytes:
+    def render_text(self, bank: Bank, active_jobs: int) -> bytes:
         """Return all metrics in Prometheus' text format, with the current balances."""
         for account in bank.accounts():
             state = account.state
-            self._money.labels(account.name, "budget").set(float(state.budget))
-            self._money.labels(account.name, "spent").set(float(state.spent))
+            self._balances.labels(account.name, "budget").set(float(state.budget))
+            self._balances.labels(account.name, "spent").set(float(state.spent))
         self._blocks.set(bank.head().number)
-        self.inside.set(inside)
+        self.active_jobs.set(active_jobs)
         return generate_latest(self._registry)

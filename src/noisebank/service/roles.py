@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any
 
 
-class Part(Enum):
+class Role(Enum):
     """What a person is to the bank."""
 
     OWNER = "owner"
@@ -26,11 +26,11 @@ class Scope(Enum):
     MANAGE = "manage"
 
 
-ALLOWED = {
-    Part.OWNER: frozenset(Scope),
-    Part.CURATOR: frozenset({Scope.STATEMENT, Scope.METRICS}),
-    Part.ANALYST: frozenset({Scope.QUOTE, Scope.ASK}),
-    Part.AUDITOR: frozenset[Scope](),
+ROLE_SCOPES = {
+    Role.OWNER: frozenset(Scope),
+    Role.CURATOR: frozenset({Scope.STATEMENT, Scope.METRICS}),
+    Role.ANALYST: frozenset({Scope.QUOTE, Scope.ASK}),
+    Role.AUDITOR: frozenset[Scope](),
 }
 """Scopes by role. An auditor reads what everybody may read, at the rate of a key."""
 
@@ -40,12 +40,12 @@ class Person:
     """A person that the bank knows."""
 
     name: str
-    part: Part
+    role: Role
     wallet: str | None
     must_sign: bool
     """Whether each of their answers needs a wallet's signature (EIP-712)."""
-    made: int
-    disabled: int | None
+    created: int
+    disabled_since: int | None
     """Since when the owner has disabled them (seconds since 1970), if at all."""
 
 
@@ -55,21 +55,21 @@ class Caller:
 
     person: Person
     scopes: frozenset[Scope]
-    key: str
+    key_id: str
     """The key's id, or "session"; never the secret."""
-    session: str | None = None
+    session_id: str | None = None
     """The session's id, if it is one; not its secret."""
 
 
 @dataclass(frozen=True, slots=True)
-class KeyFacts:
+class KeyRecord:
     """A key without its secret."""
 
     id: str
     person: str
     scopes: tuple[str, ...]
     label: str
-    made: int
+    created: int
     expires: int | None
     revoked: int | None
 
@@ -80,21 +80,21 @@ class KeyFacts:
             "person": self.person,
             "scopes": list(self.scopes),
             "label": self.label,
-            "made": self.made,
+            "made": self.created,
             "expires": self.expires,
             "revoked": self.revoked,
         }
 
 
 @dataclass(frozen=True, slots=True)
-class SessionFacts:
+class SessionRecord:
     """A valid session without its secret; it was made with either a key (its id) or a wallet."""
 
     id: str
     person: str
     key: str | None
     wallet: str | None
-    made: int
+    created: int
     expires: int
 
     def to_json(self) -> dict[str, Any]:
@@ -104,6 +104,6 @@ class SessionFacts:
             "person": self.person,
             "key": self.key,
             "wallet": self.wallet,
-            "made": self.made,
+            "made": self.created,
             "expires": self.expires,
         }

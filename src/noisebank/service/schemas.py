@@ -15,16 +15,16 @@ Number = Annotated[str, StringConstraints(max_length=60)] | float
 """An exact number from a caller; a float stands for the decimal that it prints as."""
 Sql = Annotated[str, StringConstraints(min_length=1, max_length=10_000)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=64)]
-CASES = Literal["FIRST", "REPEAT", "REFINE", "BLUR", "INFER"]
+CaseName = Literal["FIRST", "REPEAT", "REFINE", "BLUR", "INFER"]
 
 
-class Wire(BaseModel):
+class StrictModel(BaseModel):
     """Unknown fields are refused: a misspelt limit must not be ignored."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class WishIn(Wire):
+class WishIn(StrictModel):
     """A question, and how good its answer shall be: in exactly one way."""
 
     sql: Sql = Field(
@@ -43,13 +43,13 @@ class WishIn(Wire):
     sigma: Number | None = Field(None, description="The noise's standard deviation, in the answer's unit")
     calibration: Literal["analytic", "classical"] | None = None
 
-    def wished(self) -> dict[str, Any]:
+    def accuracy_options(self) -> dict[str, Any]:
         """Return the accuracy options as keyword arguments of the Python API."""
         names = ("epsilon", "delta", "within", "relative", "floor", "confidence", "sigma", "calibration")
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
 
-class Agreed(Wire):
+class Agreed(StrictModel):
     """A wallet's signature (EIP-712) that agrees to this request."""
 
     max_cost_units: Annotated[str, StringConstraints(pattern=r"^[0-9]{1,30}$")] = Field(
@@ -74,11 +74,11 @@ class AskIn(WishIn):
     )
 
 
-class QuoteOut(Wire):
+class QuoteOut(StrictModel):
     """The price of an answer. Costs nothing and depends on no data."""
 
     sql: str
-    case: CASES
+    case: CaseName
     in_words: str
     wanted: Amount
     cost: Amount
@@ -98,7 +98,7 @@ class QuoteOut(Wire):
     floor: float | None = Field(description="Of a relative request: from which true value on its promise holds")
 
 
-class GroupOut(Wire):
+class GroupOut(StrictModel):
     keys: list[str]
     value: float | None
     exact: str | None = None
@@ -106,7 +106,7 @@ class GroupOut(Wire):
     high: float | None = None
 
 
-class AnswerOut(Wire):
+class AnswerOut(StrictModel):
     """An answer of any kind. Numbers that do not exist (of a group-by as a whole, say) are null."""
 
     kind: Literal["answer", "grouped", "derived", "relative", "several"]
@@ -118,7 +118,7 @@ class AnswerOut(Wire):
     stddev: float | None = None
     interval: tuple[float, float] | None = None
     confidence: float | None = None
-    case: CASES | None = None
+    case: CaseName | None = None
     in_words: str | None = None
     cost: Amount
     remaining: Amount
@@ -134,31 +134,31 @@ class AnswerOut(Wire):
     receipts: list[dict[str, Any]] = []
 
 
-class HistoryRow(Wire):
+class HistoryRow(StrictModel):
     id: str
     time: int
     sql: str
-    case: CASES
+    case: CaseName
     wanted: Amount
     cost: Amount
     published: bool
 
 
-class History(Wire):
+class History(StrictModel):
     """Newest first."""
 
     answers: list[HistoryRow]
     next: str | None = Field(description="The cursor of the next page; null at the end")
 
 
-class EntryOut(Wire):
+class EntryOut(StrictModel):
     """What the public ledger shows of a reservation: amounts and salted digests."""
 
     number: int
     id: str
     time: int
     block: int
-    case: CASES
+    case: CaseName
     about: str
     wanted: Amount
     cost: Amount
@@ -171,14 +171,14 @@ class EntryOut(Wire):
     published_in: int | None
 
 
-class Entries(Wire):
+class Entries(StrictModel):
     """Newest first."""
 
     entries: list[EntryOut]
     next: str | None
 
 
-class Dataset(Wire):
+class Dataset(StrictModel):
     """An account's public facts."""
 
     name: str
@@ -195,11 +195,11 @@ class Dataset(Wire):
     policy: dict[str, Any]
 
 
-class Datasets(Wire):
+class Datasets(StrictModel):
     datasets: list[Dataset]
 
 
-class Balance(Wire):
+class Balance(StrictModel):
     """The account's balance, and the caller's view."""
 
     budget: Amount
@@ -211,7 +211,7 @@ class Balance(Wire):
     view_used: Amount | None
 
 
-class StatementOut(Wire):
+class StatementOut(StrictModel):
     """For the owner: balance and cases, and every entry with its question."""
 
     name: str
@@ -232,38 +232,38 @@ class StatementOut(Wire):
     next: str | None
 
 
-class HeadOut(Wire):
+class HeadOut(StrictModel):
     number: int
     digest: str
     chain_id: int
     contract: str
 
 
-class Checked(Wire):
+class Checked(StrictModel):
     """Whether a receipt is on this ledger."""
 
     holds: bool
     detail: str
 
 
-class ReceiptIn(Wire):
+class ReceiptIn(StrictModel):
     receipt: dict[str, Any]
 
 
-class PersonIn(Wire):
+class PersonIn(StrictModel):
     name: Name = Field(examples=["maria"])
     role: Literal["analyst", "curator", "auditor"] = "analyst"
     wallet: str | None = Field(None, description="An Ethereum address; signs in by EIP-4361")
     must_sign: bool = Field(False, description="Every answer needs the wallet's EIP-712 signature")
 
 
-class ViewOut(Wire):
+class ViewOut(StrictModel):
     dataset: str
     limit: Amount
     used: Amount
 
 
-class PersonOut(Wire):
+class PersonOut(StrictModel):
     name: str
     role: Literal["owner", "analyst", "curator", "auditor"]
     wallet: str | None
@@ -273,19 +273,19 @@ class PersonOut(Wire):
     views: list[ViewOut]
 
 
-class People(Wire):
+class People(StrictModel):
     analysts: list[PersonOut]
 
 
-class LimitIn(Wire):
+class LimitIn(StrictModel):
     epsilon: Number = Field(description="At the account's delta; 0: no more than was learned so far")
 
 
-class WalletIn(Wire):
+class WalletIn(StrictModel):
     wallet: str | None
 
 
-class KeyIn(Wire):
+class KeyIn(StrictModel):
     scopes: list[Literal["quote", "ask", "statement", "metrics", "manage"]] | None = Field(
         None, description="All that the role may do, unless said otherwise"
     )
@@ -293,7 +293,7 @@ class KeyIn(Wire):
     days: float | None = Field(None, gt=0, le=3650, description="Until it expires; never, unless said otherwise")
 
 
-class KeyOut(Wire):
+class KeyOut(StrictModel):
     id: str
     person: str
     scopes: list[str]
@@ -307,33 +307,33 @@ class NewKey(KeyOut):
     secret: str = Field(description="Shown this once")
 
 
-class Keys(Wire):
+class Keys(StrictModel):
     keys: list[KeyOut]
 
 
-class NonceIn(Wire):
+class NonceIn(StrictModel):
     address: Annotated[str, StringConstraints(pattern=r"^0x[0-9a-fA-F]{40}$")]
 
 
-class NonceOut(Wire):
+class NonceOut(StrictModel):
     nonce: str
     expires: int
     message: str = Field(description="To be signed by the wallet (personal_sign)")
 
 
-class SignInIn(Wire):
+class SignInIn(StrictModel):
     message: Annotated[str, StringConstraints(max_length=2_000)]
     signature: Annotated[str, StringConstraints(max_length=140)]
 
 
-class Session(Wire):
+class Session(StrictModel):
     token: str = Field(description="Send it as a bearer token; shown this once")
     expires: int
     name: str
     role: str
 
 
-class SessionOut(Wire):
+class SessionOut(StrictModel):
     id: str
     person: str
     key: str | None = Field(description="The id of the key that it was made with")
@@ -343,11 +343,11 @@ class SessionOut(Wire):
     current: bool = Field(description="Whether this request came with it")
 
 
-class SessionsOut(Wire):
+class SessionsOut(StrictModel):
     sessions: list[SessionOut]
 
 
-class Me(Wire):
+class Me(StrictModel):
     name: str
     role: str
     scopes: list[str]
@@ -355,11 +355,11 @@ class Me(Wire):
     wallet: str | None
 
 
-class Health(Wire):
+class Health(StrictModel):
     status: Literal["ok", "closing"]
 
 
-class Ready(Wire):
+class Ready(StrictModel):
     ready: bool
     datasets: int
     head: int

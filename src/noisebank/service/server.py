@@ -16,22 +16,22 @@ from noisebank.core.errors import BadRequest, NoisebankError
 from noisebank.runtime.settled import settle
 from noisebank.service.app import make_app
 from noisebank.service.authenticator import ServiceState
-from noisebank.service.logs import Log
+from noisebank.service.logs import RequestLog
 from noisebank.service.settings import Settings
 
-SHARED_TURN = 0.005
+SWITCH_SECONDS = 0.005
 """Seconds until a thread hands over the interpreter: one thread serves requests, others commit and read tables for it.
 With longer turns their results would wait."""
-DOORS = 32
+LISTENER_COPIES = 32
 """Copies of the listening socket: per turn, the event loop accepts one connection on each; turns are long when busy."""
-KEPT_OPEN = 75
+KEEP_ALIVE_SECONDS = 75
 """Seconds that an idle connection is kept: longer than clients keep theirs (5 s for httpx, 60 s for common proxies),
 so that no client sends a request on a connection that the server is just closing."""
-LOG_SECONDS = 0.1
+LOG_DELAY_SECONDS = 0.1
 """Lines of requests are written at most this much later: one system call for all of them."""
 
 
-def listening(settings: Settings) -> socket.socket:
+def open_listener(settings: Settings) -> socket.socket:
     """Return a bound socket: the port of port 0 is known before anything runs, and a taken port is a clear error."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM)
@@ -46,7 +46,7 @@ def listening(settings: Settings) -> socket.socket:
     return bound
 
 
-def warm(bank: Bank) -> None:
+def warm_up(bank: Bank) -> None:
     """Load what the first answer would wait for: the sampler, the parser, each table's metadata. Draws nothing."""
     import opendp.prelude  # noqa: F401 - seconds, on a busy machine
 
@@ -55,25 +55,27 @@ def warm(bank: Bank) -> None:
             account.quote(f"SELECT count(*) FROM {account.name}", epsilon="0.1", delta="1e-6")
 
 
-def configured(app: FastAPI, shutdown_seconds: int) -> uvicorn.Config:
+def make_config(app: FastAPI, shutdown_seconds: int) -> uvicorn.Config:
     """Return the uvicorn configuration, for the server and for tests."""
     return uvicorn.Config(
         app, ws="none", log_config=None, access_log=False, server_header=False, date_header=False, backlog=2_048,
-        timeout_graceful_shutdown=shutdown_seconds, timeout_keep_alive=KEPT_OPEN,
+        timeout_graceful_shutdown=shutdown_seconds, timeout_keep_alive=KEEP_ALIVE_SECONDS,
     )  # fmt: skip
 
 
-def serve(bank: Bank, settings: Settings, door: socket.socket, ready: Callable[[], None] = lambda: None) -> None:
+def serve(bank: Bank, settings: Settings, listener: socket.socket, on_ready: Callable[[], None] = lambda: None) -> None:
     """Serve until SIGINT or SIGTERM; calls `on_ready` before the first request. Requests under way are finished."""
-    app = make_app(bank, settings, Log(every=LOG_SECONDS))
+    app = make_app(bank, settings, RequestLog(delay_seconds=LOG_DELAY_SECONDS))
     state = cast(ServiceState, app.state)
-    server = uvicorn.Server(configured(app, int(settings.shutdown_seconds)))
+    server = uvicorn.Server(make_config(app, int(settings.shutdown_seconds)))
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: None)  # uvicorn raises it again once all is finished; the bank closes itself
-    warm(bank)
+    warm_up(bank)
     for account in bank.accounts():
-        state.spendings.of(account)  # the pages' sums over all entries: from here on only new ones are read
-    state.learning.briefs()
-    settle(SHARED_TURN)
-    ready()
-    server.run(sockets=[door, *(door.dup() for _ in range(DOORS - 1))])
+        state.spending_totals.get_spending(
+            account
+        )  # the pages' sums over all entries: from here on only new ones are read
+    state.learning.list_tasks()
+    settle(SWITCH_SECONDS)
+    on_ready()
+    server.run(sockets=[listener, *(listener.dup() for _ in range(LISTENER_COPIES - 1))])

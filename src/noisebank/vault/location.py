@@ -7,66 +7,68 @@ import os
 import re
 from pathlib import Path
 
-from noisebank.core.durability import write_once
+from noisebank.core.durability import write_new_file
 from noisebank.core.errors import BadBank, BadRequest
-from noisebank.vault.postgres_vault import PostgresVault, make_postgres_vault
+from noisebank.vault.postgres_vault import PostgresVault, create_postgres_vault
 from noisebank.vault.sqlite_vault import SqliteVault
 from noisebank.vault.vault import Vault
 
-FILE, PLACE = "vault.sqlite", "vault.json"
+VAULT_FILE, CONFIG_FILE = "vault.sqlite", "vault.json"
 """The vault itself, or the file that says where its database is: a bank's folder has one of the two."""
 FORMAT = "noisebank vault place 1"
-VARIABLE = "NOISEBANK_VAULT"
+ADDRESS_VARIABLE = "NOISEBANK_VAULT"
 """The address of the database. Overrides the file: an address often holds a password."""
-ADDRESS = re.compile(r"postgres(ql)?://\S+")
+ADDRESS_PATTERN = re.compile(r"postgres(ql)?://\S+")
 
 
-def make_vault(folder: Path, address: str | None, name: str) -> None:
+def create_vault(folder: Path, address: str | None, name: str) -> None:
     """Creates an empty vault for a bank, or joins the one that a database holds already.
 
     An address from the environment is used and written nowhere; `address` is written to a file that only its owner
     may read.
     """
-    from_environment = os.environ.get(VARIABLE)
+    from_environment = os.environ.get(ADDRESS_VARIABLE)
     if address is None and from_environment is None:
-        SqliteVault(folder / FILE).close()
+        SqliteVault(folder / VAULT_FILE).close()
         return
-    known = make_postgres_vault(checked(address or from_environment or ""), name)
-    write_once(folder / PLACE, json.dumps({"format": FORMAT, "name": known, "address": address}, indent=1) + "\n")
+    known = create_postgres_vault(check_address(address or from_environment or ""), name)
+    write_new_file(
+        folder / CONFIG_FILE, json.dumps({"format": FORMAT, "name": known, "address": address}, indent=1) + "\n"
+    )
 
 
 def open_vault(folder: Path) -> Vault:
     """Opens the vault of the bank in a folder."""
-    if on_postgres(folder):
+    if is_on_postgres(folder):
         return open_postgres_vault(folder)
-    if not (folder / FILE).is_file():  # with a new one, every account could be opened a second time
-        raise BadBank(f"{folder} has no vault; put {FILE} back, from the newest backup that there is")
-    return SqliteVault(folder / FILE)
+    if not (folder / VAULT_FILE).is_file():  # with a new one, every account could be opened a second time
+        raise BadBank(f"{folder} has no vault; put {VAULT_FILE} back, from the newest backup that there is")
+    return SqliteVault(folder / VAULT_FILE)
 
 
 def open_postgres_vault(folder: Path) -> PostgresVault:
     """Opens the vault of a bank that has it on PostgreSQL."""
     try:
-        if (folder / PLACE).stat().st_mode & 0o077:
-            raise BadBank(f"{folder / PLACE} may be read by others: chmod 600 it, and change the password in it")
-        fields = json.loads((folder / PLACE).read_text())
+        if (folder / CONFIG_FILE).stat().st_mode & 0o077:
+            raise BadBank(f"{folder / CONFIG_FILE} may be read by others: chmod 600 it, and change the password in it")
+        fields = json.loads((folder / CONFIG_FILE).read_text())
         if fields["format"] != FORMAT or not isinstance(fields["name"], str):
             raise ValueError("another format")
-        address = os.environ.get(VARIABLE) or fields["address"]
+        address = os.environ.get(ADDRESS_VARIABLE) or fields["address"]
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        raise BadBank(f"{folder / PLACE} does not say where the vault is") from None
+        raise BadBank(f"{folder / CONFIG_FILE} does not say where the vault is") from None
     if not address:
-        raise BadBank(f"nobody says where the vault's database is: set {VARIABLE}, as when the bank was made")
-    return PostgresVault(checked(address), fields["name"])
+        raise BadBank(f"nobody says where the vault's database is: set {ADDRESS_VARIABLE}, as when the bank was made")
+    return PostgresVault(check_address(address), fields["name"])
 
 
-def on_postgres(folder: Path) -> bool:
+def is_on_postgres(folder: Path) -> bool:
     """Whether a bank has its vault on PostgreSQL."""
-    return (folder / PLACE).is_file()
+    return (folder / CONFIG_FILE).is_file()
 
 
-def checked(address: str) -> str:
+def check_address(address: str) -> str:
     """Returns the address of a PostgreSQL server; `BadRequest`, which does not quote it, if it is malformed."""
-    if not ADDRESS.fullmatch(address):
+    if not ADDRESS_PATTERN.fullmatch(address):
         raise BadRequest("vault", "(not shown)", "write postgresql://user@host/database")
     return address

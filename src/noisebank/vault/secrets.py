@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from noisebank.core.digests import commitment, derived_salt, keccak
+from noisebank.core.digests import derive_salt, keccak, make_commitment
 from noisebank.queries.query import Query
 
 
 @dataclass(frozen=True, slots=True)
-class Secrets:
+class AccountSecrets:
     """The secrets of one account, as the vault has saved them."""
 
     secret: bytes
@@ -18,33 +18,33 @@ class Secrets:
     version: int = 1
     """Version of the table: the same question about a changed table is another query."""
 
-    def query(self, query: Query) -> bytes:
+    def salted_query(self, query: Query) -> bytes:
         """Returns the salted digest under which the ledger knows a query."""
-        return _name(self.secret, self._purpose, query.digest)
+        return _salted_query(self.secret, self._query_purpose, query.digest)
 
     def query_salt(self, query: Query) -> bytes:
         """Returns the salt that opens the records of this query and of no other."""
-        return derived_salt(self.secret, self._purpose, query.digest)
+        return derive_salt(self.secret, self._query_purpose, query.digest)
 
-    def analyst(self, name: str) -> bytes:
+    def salted_analyst(self, name: str) -> bytes:
         """Returns the salted digest under which the ledger knows an analyst."""
-        return _analyst_name(self.secret, name)
+        return _salted_analyst(self.secret, name)
 
     @property
-    def _purpose(self) -> str:
+    def _query_purpose(self) -> str:
         return "query" if self.version == 1 else f"query {self.version}"
 
     @property
     def row_key(self) -> str:
         """The key that decides which rows of a person count."""
-        return derived_salt(self.secret, "rows", b"").hex()
+        return derive_salt(self.secret, "rows", b"").hex()
 
 
 @lru_cache(maxsize=4_096)  # needed several times per answer
-def _name(secret: bytes, purpose: str, digest: bytes) -> bytes:
-    return commitment(derived_salt(secret, purpose, digest), digest)
+def _salted_query(secret: bytes, purpose: str, digest: bytes) -> bytes:
+    return make_commitment(derive_salt(secret, purpose, digest), digest)
 
 
 @lru_cache(maxsize=4_096)
-def _analyst_name(secret: bytes, name: str) -> bytes:
-    return commitment(derived_salt(secret, "analyst", name.encode()), keccak(name.encode()))
+def _salted_analyst(secret: bytes, name: str) -> bytes:
+    return make_commitment(derive_salt(secret, "analyst", name.encode()), keccak(name.encode()))

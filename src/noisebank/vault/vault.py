@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
-from noisebank.core.digests import answer_text_digest, canonical
-from noisebank.core.records import Point
+from noisebank.core.digests import digest_answer_text, to_canonical_json
+from noisebank.core.records import BridgePoint
 from noisebank.core.units import GridValue, Precision
 
 TABLES = {
@@ -26,7 +26,7 @@ TABLES = {
 }
 """Tables and columns of every vault. Rows are added, never changed."""
 
-Released = tuple[tuple[Precision, tuple[GridValue, ...]], ...]
+ReleasedAnswers = tuple[tuple[Precision, tuple[GridValue, ...]], ...]
 """All released answers to a query by rising precision: each has one number, or one per group."""
 
 
@@ -43,11 +43,11 @@ class Request:
     @cached_property
     def text(self) -> str:
         """The body as it is stored: canonical JSON."""
-        return canonical(self.body)
+        return to_canonical_json(self.body)
 
 
 @dataclass(frozen=True)
-class Sealed:
+class SealedAnswer:
     """An answer that never changes: a retry reads it and draws no new noise."""
 
     id: bytes
@@ -63,17 +63,17 @@ class Sealed:
     @cached_property
     def text(self) -> str:
         """The canonical text that the published digest commits to."""
-        return canonical(self.body)
+        return to_canonical_json(self.body)
 
     @cached_property
     def digest(self) -> bytes:
         """The digest that is published on the ledger: salted, so that nobody can guess the answer from it."""
-        return answer_text_digest(self.salt, self.text)
+        return digest_answer_text(self.salt, self.text)
 
     @property
-    def point(self) -> Point:
+    def point(self) -> BridgePoint:
         """The answer as a point of its query's bridge."""
-        return Point(Precision(self.body["wanted"]), self.values[0])
+        return BridgePoint(Precision(self.body["wanted"]), self.values[0])
 
     @property
     def values(self) -> tuple[GridValue, ...]:
@@ -93,17 +93,17 @@ class Vault(Protocol):
     """
 
     @property
-    def shared(self) -> bool:
+    def is_shared(self) -> bool:
         """Whether other processes may use this vault at the same time."""
         ...
 
     @property
-    def lost(self) -> frozenset[bytes]:
+    def lost_ids(self) -> frozenset[bytes]:
         """Reservations whose answer somebody may have seen, though this vault does not have it: it comes from a backup
         that was made between their reservation and their seal. They are never measured again."""
         ...
 
-    def turns(self, names: Sequence[bytes]) -> AbstractContextManager[object]:
+    def acquire_locks(self, names: Sequence[bytes]) -> AbstractContextManager[object]:
         """Takes one lock per name, exclusive among all threads and processes that use this vault.
 
         Not reentrant. A process that dies releases its locks. Whoever has lost a lock, because the connection that
@@ -115,7 +115,7 @@ class Vault(Protocol):
         """Saves what an account needs, under its data commitment, before the ledger opens the account."""
         ...
 
-    def opening(self, data: bytes) -> dict[str, Any] | None:
+    def find_opening(self, data: bytes) -> dict[str, Any] | None:
         """Returns what was saved for the account with this data commitment; None if nothing was."""
         ...
 
@@ -127,7 +127,7 @@ class Vault(Protocol):
         """Saves the totals of a cube's cells, which are as secret as the table; returns their digest."""
         ...
 
-    def cube(self, digest: bytes) -> bytes:
+    def read_cube(self, digest: bytes) -> bytes:
         """Returns the totals with this digest; `Tampered` if they are missing or changed."""
         ...
 
@@ -135,7 +135,7 @@ class Vault(Protocol):
         """Saves the name of an analyst whom the ledger knows by a salted digest."""
         ...
 
-    def analysts(self, account: bytes) -> tuple[str, ...]:
+    def list_analysts(self, account: bytes) -> tuple[str, ...]:
         """Returns the names of the analysts with a limit, oldest first."""
         ...
 
@@ -143,15 +143,15 @@ class Vault(Protocol):
         """Saves a request. The same one again changes nothing; the same key with another request is `KeyReused`."""
         ...
 
-    def request(self, id: bytes) -> Request | None:
+    def find_request(self, id: bytes) -> Request | None:
         """Returns a request by its reservation's id; None if there is none."""
         ...
 
-    def request_under(self, account: bytes, analyst: str, key: str) -> Request | None:
+    def find_request_by_key(self, account: bytes, analyst: str, key: str) -> Request | None:
         """Returns the request that came with an idempotency key; None if there is none."""
         ...
 
-    def seal(self, sealed: Sealed) -> Sealed:
+    def seal(self, sealed: SealedAnswer) -> SealedAnswer:
         """Stores an answer for ever; returns the stored one, which is the first that was sealed for its reservation.
 
         From here on nobody draws noise for this reservation again. A caller that gets another answer back than its own
@@ -159,11 +159,11 @@ class Vault(Protocol):
         """
         ...
 
-    def answer(self, id: bytes) -> Sealed | None:
+    def find_answer(self, id: bytes) -> SealedAnswer | None:
         """Returns the sealed answer of a reservation; None if there is none."""
         ...
 
-    def answers(self, account: bytes) -> Iterator[Sealed]:
+    def list_answers(self, account: bytes) -> Iterator[SealedAnswer]:
         """Returns all sealed answers of an account, in no order."""
         ...
 
@@ -171,11 +171,11 @@ class Vault(Protocol):
         """Returns account and id of every reservation whose answer is sealed."""
         ...
 
-    def released(self, account: bytes, query: bytes) -> Released:
+    def list_released(self, account: bytes, query: bytes) -> ReleasedAnswers:
         """Returns all released answers to a query, by rising precision."""
         ...
 
-    def points(self, account: bytes, query: bytes, group: int = 0) -> tuple[Point, ...]:
+    def list_points(self, account: bytes, query: bytes, group: int = 0) -> tuple[BridgePoint, ...]:
         """Returns the same as points of the bridge of the query, or of one of its groups."""
         ...
 
@@ -184,6 +184,6 @@ class Vault(Protocol):
         ...
 
 
-def points_of(released: Released, group: int = 0) -> tuple[Point, ...]:
+def to_points(released: ReleasedAnswers, group: int = 0) -> tuple[BridgePoint, ...]:
     """Returns the points of one group's bridge."""
-    return tuple(Point(precision, values[group]) for precision, values in released)
+    return tuple(BridgePoint(precision, values[group]) for precision, values in released)

@@ -1,6 +1,6 @@
 """`python -m noisebank.verifier`: the verifier alone. It imports nothing that reads data, answers or requests."""
 
-from noisebank.cli.verify import verify
+from noisebank.cli.verify import verify_books
 
 if __name__ == "__main__":
-    verify(prog_name="python -m noisebank.verifier")
+    verify_books(prog_name="python -m noisebank.verifier")

@@ -10,8 +10,8 @@ from typing import Any
 
 from noisebank.core.errors import BadBank
 
-JOURNAL, HEAD, OPENINGS = "journal.jsonl", "head.txt", "openings/"
-MOST_BYTES = 2**32
+JOURNAL_FILE, HEAD_FILE, OPENINGS_FOLDER = "journal.jsonl", "head.txt", "openings/"
+MAX_FILE_BYTES = 2**32
 """Of one unpacked file: a bundle is not trusted."""
 
 
@@ -19,7 +19,7 @@ MOST_BYTES = 2**32
 class Bundle:
     """The parts of a bundle. Its head is left out: it comes from the same source as the journal, and proves nothing."""
 
-    lines: tuple[str, ...]
+    journal_lines: tuple[str, ...]
     openings: tuple[dict[str, Any], ...]
 
 
@@ -27,15 +27,15 @@ def read_bundle(path: Path) -> Bundle:
     """Reads a bundle; `BadBank` if it is not readable."""
     try:
         with zipfile.ZipFile(path) as bundle:
-            texts = {info.filename: _text(bundle, info) for info in bundle.infolist()}
-        lines = tuple(texts[JOURNAL].removesuffix("\n").split("\n"))
-        opened = tuple(json.loads(text) for name, text in sorted(texts.items()) if name.startswith(OPENINGS))
+            texts = {info.filename: _read_text(bundle, info) for info in bundle.infolist()}
+        lines = tuple(texts[JOURNAL_FILE].removesuffix("\n").split("\n"))
+        opened = tuple(json.loads(text) for name, text in sorted(texts.items()) if name.startswith(OPENINGS_FOLDER))
     except (OSError, zipfile.BadZipFile, KeyError, ValueError, RecursionError):
         raise BadBank(f"{path} holds no readable bundle") from None
     return Bundle(lines, opened)
 
 
-def _text(bundle: zipfile.ZipFile, info: zipfile.ZipInfo) -> str:
-    if info.file_size > MOST_BYTES:
+def _read_text(bundle: zipfile.ZipFile, info: zipfile.ZipInfo) -> str:
+    if info.file_size > MAX_FILE_BYTES:
         raise ValueError("too large")
     return bundle.read(info).decode("utf-8", "replace")

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from noisebank.core.digests import answer_digest
+from noisebank.core.digests import digest_answer
 from noisebank.core.errors import Tampered
 from noisebank.ledger.anchors import Anchor
 from noisebank.ledger.books import Books
 from noisebank.privacy.calibration import MAX_DRAWS
-from noisebank.verifier.openings import Opened, check_openings
+from noisebank.verifier.openings import CheckedOpenings, check_openings
 from noisebank.verifier.report import SUMS_ONLY
 
 
@@ -34,52 +34,54 @@ class History(Protocol):
         ...
 
     @property
-    def newest(self) -> int:
+    def newest_block(self) -> int:
         """The newest block's number."""
         ...
 
-    def digest(self, number: int) -> bytes | None:
+    def block_digest(self, number: int) -> bytes | None:
         """Returns a block's digest; None if there is no such block."""
         ...
 
-    def find(self, digest: bytes) -> int | None:
+    def find_block(self, digest: bytes) -> int | None:
         """Returns the number of the block with this digest; None if there is none."""
         ...
 
 
 @dataclass(slots=True)
-class Compared:
+class Comparison:
     """What the history was compared with so far. Each method raises `Tampered` if the history contradicts it."""
 
-    with_what: list[str] = field(default_factory=list)
+    compared_with: list[str] = field(default_factory=list)
     level: str = SUMS_ONLY
-    pinned: int = -1
+    pinned_block: int = -1
     """The newest block that something from outside confirms."""
-    uncounted: set[bytes] = field(default_factory=set)
+    uncounted_accounts: set[bytes] = field(default_factory=set)
     """Accounts whose number of noise draws is not known."""
 
-    def head(self, text: str, history: History) -> None:
+    def compare_head(self, text: str, history: History) -> None:
         """Compares with a pinned head: the digest of a block that was the newest at some time."""
         try:
             digest = bytes.fromhex(text.strip().lower().removeprefix("0x"))
         except ValueError:
             digest = b""
-        number = history.find(digest)
+        number = history.find_block(digest)
         if number is None:
             raise Tampered(
                 f"the pinned head {text.strip()[:12]} is not in this history: it was cut, replaced by an old copy, or "
                 "rewritten"
             )
-        self.pinned = max(self.pinned, number)
-        self.with_what.append(f"a pinned head, block {number} ({history.newest - number} blocks before the end)")
+        self.pinned_block = max(self.pinned_block, number)
+        self.compared_with.append(
+            f"a pinned head, block {number} ({history.newest_block - number} blocks before the end)"
+        )
 
-    def receipt(self, receipt: dict[str, Any], history: History) -> None:
+    def compare_receipt(self, receipt: dict[str, Any], history: History) -> None:
         """Compares with an analyst's receipt."""
         try:
             id, salt = bytes.fromhex(receipt["id"]), bytes.fromhex(receipt["salt"])
             block, digest, body = int(receipt["block"]), bytes.fromhex(receipt["block_digest"]), receipt["answer"]
             chain, contract, account = receipt["chain_id"], receipt["contract"], receipt["account"]
-            published = answer_digest(salt, body)
+            published = digest_answer(salt, body)
             subject = (body["id"], body["account"])
             owner_of_id = bytes.fromhex(account)
         except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
@@ -87,48 +89,56 @@ class Compared:
         name = f"the receipt {id.hex()[:12]}"
         if (chain, contract) != (history.chain_id, history.contract):
             raise Tampered(f"{name} is of another ledger")
-        if history.digest(block) != digest:
+        if history.block_digest(block) != digest:
             raise Tampered(
                 f"{name} names block {block}, which is not in this history: it was cut, replaced or rewritten"
             )
-        reservation = history.books.reservation(owner_of_id, id)
+        reservation = history.books.find_reservation(owner_of_id, id)
         if reservation is None or subject != (id.hex(), account):
             raise Tampered(f"{name} is for a reservation that is not on this ledger")
-        if reservation.answer != published or reservation.published_in != block:
+        if reservation.answer_digest != published or reservation.published_block != block:
             raise Tampered(f"{name} shows another answer than the one published in block {block}")
-        self.pinned = max(self.pinned, block)
-        self.with_what.append(f"the receipt {id.hex()[:12]}, published in block {block}")
+        self.pinned_block = max(self.pinned_block, block)
+        self.compared_with.append(f"the receipt {id.hex()[:12]}, published in block {block}")
 
-    def anchors(self, found: Iterable[Anchor], where: str, history: History) -> None:
+    def compare_anchors(self, candidates: Iterable[Anchor], chain_name: str, history: History) -> None:
         """Compares with heads that are anchored on another chain; there must be at least one."""
-        anchors = list(found)
+        anchors = list(candidates)
         if not anchors:
-            raise Tampered(f"{where} holds no anchor of this journal's sealer")
+            raise Tampered(f"{chain_name} holds no anchor of this journal's sealer")
         for anchor in anchors:
-            if history.digest(anchor.number) != anchor.head:
+            if history.block_digest(anchor.number) != anchor.head:
                 raise Tampered(
-                    f"block {anchor.number} was anchored on {where} (transaction {anchor.transaction[:12]}) and "
+                    f"block {anchor.number} was anchored on {chain_name} (transaction {anchor.transaction[:12]}) and "
                     "is not in this history: it was cut, replaced by an old copy, or rewritten"
                 )
-            self.pinned = max(self.pinned, anchor.number)
+            self.pinned_block = max(self.pinned_block, anchor.number)
         newest = max(anchor.number for anchor in anchors)
-        self.with_what.append(f"{len(anchors)} anchors on {where}, the newest of block {newest}")
+        self.compared_with.append(f"{len(anchors)} anchors on {chain_name}, the newest of block {newest}")
 
-    def openings(self, openings: Sequence[dict[str, Any]], history: History) -> None:
+    def compare_openings(self, openings: Sequence[dict[str, Any]], history: History) -> None:
         """Compares with records that the owner has opened, and recomputes them from the policy."""
         levels = []
         for fields in openings:
             opened = check_openings(fields, history.books)
-            levels.append(f"{opened.opened} of {opened.records} records opened in {opened.account.hex()[:12]}")
-            self.with_what.append(f"opened records: {levels[-1]}, recomputed from the policy; {_drawn(opened)}")
-            self.uncounted.discard(opened.account)
-            if opened.uncounted:
-                self.uncounted.add(opened.account)
+            levels.append(
+                f"{opened.opened_count} of {opened.record_count} records opened in {opened.account.hex()[:12]}"
+            )
+            self.compared_with.append(
+                f"opened records: {levels[-1]}, recomputed from the policy; {_describe_draws(opened)}"
+            )
+            self.uncounted_accounts.discard(opened.account)
+            if opened.uncounted_measurements:
+                self.uncounted_accounts.add(opened.account)
         if levels:
             self.level = "; ".join(levels)
 
 
-def _drawn(opened: Opened) -> str:
+def _describe_draws(opened: CheckedOpenings) -> str:
     """Describes how many noise draws one person can affect."""
-    besides = f", besides {opened.uncounted} measurements of earlier versions" if opened.uncounted else ""
-    return f"{opened.draws:,} draws that one person can touch, of {MAX_DRAWS:,}{besides}"
+    besides = (
+        f", besides {opened.uncounted_measurements} measurements of earlier versions"
+        if opened.uncounted_measurements
+        else ""
+    )
+    return f"{opened.draw_count:,} draws that one person can touch, of {MAX_DRAWS:,}{besides}"

@@ -100,7 +100,7 @@ class Report:
     proves: tuple[str, ...]
     cannot_see: tuple[str, ...]
 
-    def plain(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Returns the fields as JSON, for --json."""
         return {
             "passed": self.passed,
@@ -118,7 +118,7 @@ class Report:
         }
 
 
-def account_report(account: bytes, tally: Tally) -> AccountReport:
+def report_account(account: bytes, tally: Tally) -> AccountReport:
     """Returns the report on one account."""
     return AccountReport(
         account=account.hex(),
@@ -126,10 +126,10 @@ def account_report(account: bytes, tally: Tally) -> AccountReport:
         budget=tally.budget,
         spent=tally.spent,
         base=tally.base,
-        plain=tally.plain,
-        cubes={str(number): tally.cubes[number].largest for number in range(1, len(tally.cells) + 1)},
+        plain=tally.plain_spent,
+        cubes={str(number): tally.cell_charges[number].largest for number in range(1, len(tally.cube_sizes) + 1)},
         version=tally.version,
-        naive=tally.naive,
+        naive=tally.naive_cost,
         cases={case.name: count for case, count in tally.cases.items()},
         reserved=sum(tally.cases.values()),
         published=tally.published,

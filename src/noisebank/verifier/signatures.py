@@ -14,7 +14,7 @@ from noisebank.ledger.abi import budget_ledger
 from noisebank.ledger.evm import Event
 from noisebank.verifier.recount import Recount, Tally
 
-LOGGED_BY = {
+EVENT_BY_FUNCTION = {
     "open_account": "AccountOpened",
     "add_cube": "CubeAdded",
     "open_version": "VersionOpened",
@@ -29,7 +29,7 @@ LOGGED_BY = {
     "accept_owner": "OwnerChanged",
     "accept_curator": "CuratorChanged",
 }
-CLAIM = ("id", "query", "analyst", "about", "cube", "wanted", "limit", "runs", "last")
+CLAIM_FIELDS = ("id", "query", "analyst", "about", "cube", "wanted", "limit", "runs", "last")
 """Fields of a claim in calldata, in order."""
 
 
@@ -41,70 +41,72 @@ def check_call(sender: str, data: bytes, events: Sequence[Event], recount: Recou
         raise Tampered(f"a call cannot be read: {error}") from None
     try:
         if function in ("reserve", "reserve_many", "publish", "publish_many"):
-            _check_curators(sender, function, arguments, list(events), recount)
+            _check_curator_call(sender, function, arguments, list(events), recount)
         else:
-            _check_owners(sender, function, arguments, events, recount)
+            _check_owner_call(sender, function, arguments, events, recount)
     except (KeyError, ValueError, IndexError) as error:
         raise Tampered(f"{function} cannot be checked: {error}") from None
 
 
-def _check_owners(
+def _check_owner_call(
     sender: str, function: str, arguments: dict[str, Any], events: Sequence[Event], recount: Recount
 ) -> None:
     (event,) = events
-    _must(event.name == LOGGED_BY[function], f"{event.name} is logged")
+    _require(event.name == EVENT_BY_FUNCTION[function], f"{event.name} is logged")
     expected = dict(arguments)
     if function == "open_account":
         expected["owner"] = sender
     else:
-        _must(sender == _entitled(function, recount.accounts[expected["account"]]), f"{sender} may not call it")
+        _require(
+            sender == _entitled_sender(function, recount.accounts[expected["account"]]), f"{sender} may not call it"
+        )
     for name, value in expected.items():
-        _must(event.arguments[name] == value, f"{name} is logged as {event.arguments[name]!r}, signed {value!r}")
+        _require(event.arguments[name] == value, f"{name} is logged as {event.arguments[name]!r}, signed {value!r}")
 
 
-def _entitled(function: str, tally: Tally) -> str:
+def _entitled_sender(function: str, tally: Tally) -> str:
     return {"accept_owner": tally.next_owner, "accept_curator": tally.next_curator}.get(function, tally.owner)
 
 
-def _check_curators(
+def _check_curator_call(
     sender: str, function: str, arguments: dict[str, Any], events: list[Event], recount: Recount
 ) -> None:
     account = arguments["account"]
-    _must(sender == recount.accounts[account].curator, f"{sender} is not the curator")
+    _require(sender == recount.accounts[account].curator, f"{sender} is not the curator")
     left = list(arguments.get("runs", ()))
     signed: list[dict[str, Any]] = []
     for row in arguments["claims" if "claims" in arguments else "seals"]:
-        names = CLAIM if "claims" in arguments else ("id", "answer", "last")
+        names = CLAIM_FIELDS if "claims" in arguments else ("id", "answer", "last")
         fields: dict[str, Any] = dict(zip(names, row, strict=True))
         if "runs" in fields:
-            _must(fields["runs"] <= len(left), "runs are missing")
+            _require(fields["runs"] <= len(left), "runs are missing")
             own = fields["runs"]
             fields["runs"], left = tuple(left[:own]), left[own:]
         signed.append(fields)
-    _must(not left, "runs are left over")
-    _must(function in ("reserve", "publish") or not signed or signed[-1]["last"], "a group has no end")
+    _require(not left, "runs are left over")
+    _require(function in ("reserve", "publish") or not signed or signed[-1]["last"], "a group has no end")
     name = "Reserved" if "claims" in arguments else "Published"
     spent = recount.accounts[account].spent
-    for group in _groups(signed, in_one=function in ("reserve", "publish")):
+    for group in _split_groups(signed, in_one=function in ("reserve", "publish")):
         if events and events[0].name == "GroupRefused" and function.endswith("_many"):
             refused = events.pop(0)
             subject = (refused.arguments["account"], refused.arguments["id"])
-            _must(subject == (account, group[0]["id"]), "another group is refused")
+            _require(subject == (account, group[0]["id"]), "another group is refused")
             continue
         for fields in group:
             event = events.pop(0)
-            _must(event.name == name and event.arguments["account"] == account, f"{event.name} is logged")
+            _require(event.name == name and event.arguments["account"] == account, f"{event.name} is logged")
             limit = fields.pop("limit", None)
             for field, value in fields.items():
-                _must(field == "last" or event.arguments[field] == value, f"{field} is not what was signed")
+                _require(field == "last" or event.arguments[field] == value, f"{field} is not what was signed")
             if limit is not None:
                 after: Any = event.arguments["spent"]
-                _must(after - spent <= limit, "more was charged than agreed")
+                _require(after - spent <= limit, "more was charged than agreed")
                 spent = after
-    _must(not events, "something else is logged")
+    _require(not events, "something else is logged")
 
 
-def _groups(signed: list[dict[str, Any]], in_one: bool) -> list[list[dict[str, Any]]]:
+def _split_groups(signed: list[dict[str, Any]], in_one: bool) -> list[list[dict[str, Any]]]:
     groups: list[list[dict[str, Any]]] = [[]]
     for fields in signed:
         groups[-1].append(fields)
@@ -113,6 +115,6 @@ def _groups(signed: list[dict[str, Any]], in_one: bool) -> list[list[dict[str, A
     return [group for group in groups if group]
 
 
-def _must(condition: bool, otherwise: str) -> None:
+def _require(condition: bool, otherwise: str) -> None:
     if not condition:
         raise ValueError(otherwise)

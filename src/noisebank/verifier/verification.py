@@ -15,14 +15,14 @@ from noisebank.ledger.abi import budget_ledger
 from noisebank.ledger.anchors import find_anchors
 from noisebank.ledger.block import Block, Genesis
 from noisebank.ledger.books import Books
-from noisebank.ledger.evm import Log, events
-from noisebank.ledger.journal import read_lines
+from noisebank.ledger.evm import Log, decode_events
+from noisebank.ledger.journal import read_exported_lines
 from noisebank.ledger.node import Node
 from noisebank.ledger.protocol import Unit
 from noisebank.ledger.replay import Replay
-from noisebank.planning.draws import is_single
-from noisebank.verifier.comparison import Compared, History
-from noisebank.verifier.on_chain import OnChain
+from noisebank.planning.draws import is_single_draw
+from noisebank.verifier.comparison import Comparison, History
+from noisebank.verifier.on_chain import ChainHistory
 from noisebank.verifier.recount import Recount
 from noisebank.verifier.report import (
     CANNOT_SEE,
@@ -33,7 +33,7 @@ from noisebank.verifier.report import (
     UNCOUNTED,
     UNSEEN_TAIL,
     Report,
-    account_report,
+    report_account,
 )
 from noisebank.verifier.signatures import check_call
 
@@ -45,14 +45,14 @@ class JournalHistory:
     """The history in a journal, executed and recounted block by block."""
 
     def __init__(self, first: str) -> None:
-        self.genesis = Genesis.read(first)
+        self.genesis = Genesis.from_canonical_json(first)
         self.replay = Replay(self.genesis)
         self.recount = Recount()
 
-    def add(self, line: str) -> None:
+    def add_line(self, line: str) -> None:
         """Executes and recounts the next block; `Tampered` if anything about it is wrong."""
-        block = Block.read(line, self.genesis.chain_id, self.newest + 1)
-        results = self.replay.apply(block)
+        block = Block.from_canonical_json(line, self.genesis.chain_id, self.newest_block + 1)
+        results = self.replay.apply_block(block)
         try:
             recount_block(block, results, self.recount, self.genesis.sealer)
         except Tampered as error:
@@ -71,14 +71,14 @@ class JournalHistory:
         return self.genesis.chain_id
 
     @property
-    def newest(self) -> int:
+    def newest_block(self) -> int:
         return self.replay.head.number
 
-    def digest(self, number: int) -> bytes | None:
-        return self.replay.digests[number] if 0 <= number <= self.newest else None
+    def block_digest(self, number: int) -> bytes | None:
+        return self.replay.block_digests[number] if 0 <= number <= self.newest_block else None
 
-    def find(self, digest: bytes) -> int | None:
-        return self.replay.digests.index(digest) if digest in self.replay.digests else None
+    def find_block(self, digest: bytes) -> int | None:
+        return self.replay.block_digests.index(digest) if digest in self.replay.block_digests else None
 
 
 def verify(
@@ -96,21 +96,21 @@ def verify(
     `head` is the digest of a block that was the newest at some time; `anchors` is the address of a node
     whose chain holds anchors of this journal. `progress` is called with the number of blocks done.
     """
-    lines = iter(read_lines(Path(journal)) if isinstance(journal, (str, Path)) else journal)
+    lines = iter(read_exported_lines(Path(journal)) if isinstance(journal, (str, Path)) else journal)
     first = next(lines, None)
     if first is None or not first.strip():
         raise BadBank("the journal is empty")
-    history, compared = None, Compared()
+    history, compared = None, Comparison()
     try:
         history = JournalHistory(first)
         for done, line in enumerate(lines, 1):
-            history.add(line)
+            history.add_line(line)
             progress(done)
         if anchors is not None:
             node = Node(anchors)
             heads = find_anchors(node, history.genesis.digest, history.genesis.sealer, anchor_contract)
-            compared.anchors(heads, f"chain {node.chain_id()}", history)
-        _compare(history, compared, head, receipts, openings)
+            compared.compare_anchors(heads, f"chain {node.chain_id()}", history)
+        _compare_all(history, compared, head, receipts, openings)
     except Tampered as error:
         return _journal_report(history, compared, error)
     return _journal_report(history, compared, None)
@@ -127,10 +127,10 @@ def verify_chain(
     progress: Progress = lambda done: None,
 ) -> Report:
     """Checks a ledger on a chain, given only a node and the contract's address. Reads logs from block `first` on."""
-    chain, compared = OnChain(url, contract), Compared()
+    chain, compared = ChainHistory(url, contract), Comparison()
     try:
-        chain.read(first, progress)
-        _compare(chain, compared, head, receipts, openings)
+        chain.read_logs(first, progress)
+        _compare_all(chain, compared, head, receipts, openings)
     except Tampered as error:
         return _chain_report(chain, compared, error)
     return _chain_report(chain, compared, None)
@@ -141,46 +141,46 @@ def recount_block(block: Block, results: Sequence[Sequence[Log]], recount: Recou
     for transaction, logs in zip(block.transactions, results, strict=True):
         if not transaction.to:
             continue
-        logged = events(budget_ledger(), logs)
-        check_call(transaction.sender() if transaction.signature else sealer, transaction.data, logged, recount)
+        logged = decode_events(budget_ledger(), logs)
+        check_call(transaction.recover_sender() if transaction.signature else sealer, transaction.data, logged, recount)
         for event in logged:
-            recount.add(event, lambda: block.time)
+            recount.add_event(event, lambda: block.time)
     for account, budget, spent in block.balances:
         tally = recount.accounts[account]
         if (tally.budget, tally.spent) != (budget, spent):
             raise Tampered(f"the balance of {account.hex()[:12]} does not add up")
 
 
-def _compare(
+def _compare_all(
     history: History,
-    compared: Compared,
+    compared: Comparison,
     head: str | None,
     receipts: Sequence[dict[str, Any]],
     openings: Sequence[dict[str, Any]],
 ) -> None:
     if head is not None:
-        compared.head(head, history)
-    for state in history.books.accounts():
-        measured = history.books.measured(state.account)
-        if state.unit is Unit.PRECISION and not all(is_single(about, whole) for _, about, whole in measured):
-            compared.uncounted.add(state.account)
+        compared.compare_head(head, history)
+    for state in history.books.list_accounts():
+        measured = history.books.count_measurements(state.account)
+        if state.unit is Unit.PRECISION and not all(is_single_draw(about, whole) for _, about, whole in measured):
+            compared.uncounted_accounts.add(state.account)
     for receipt in receipts:
-        compared.receipt(receipt, history)
-    compared.openings(openings, history)
+        compared.compare_receipt(receipt, history)
+    compared.compare_openings(openings, history)
 
 
-def _journal_report(history: JournalHistory | None, compared: Compared, problem: Tampered | None) -> Report:
-    if compared.pinned < 0:
+def _journal_report(history: JournalHistory | None, compared: Comparison, problem: Tampered | None) -> Report:
+    if compared.pinned_block < 0:
         unseen = UNSEEN_TAIL
     else:
-        newest = f"block {compared.pinned}, the newest that was compared"
+        newest = f"block {compared.pinned_block}, the newest that was compared"
         unseen = f"whether blocks after {newest}, were cut off or replaced"
-    return _report(
+    return _make_report(
         problem,
         compared,
         source="journal",
-        blocks=len(history.replay.digests) if history else 0,
-        transactions=history.replay.transactions if history else 0,
+        blocks=len(history.replay.block_digests) if history else 0,
+        transactions=history.replay.transaction_count if history else 0,
         head=history.replay.head.digest.hex() if history else "",
         recount=history.recount if history else Recount(),
         proves=JOURNAL_PROVES,
@@ -188,13 +188,13 @@ def _journal_report(history: JournalHistory | None, compared: Compared, problem:
     )
 
 
-def _chain_report(chain: OnChain, compared: Compared, problem: Tampered | None) -> Report:
-    return _report(
+def _chain_report(chain: ChainHistory, compared: Comparison, problem: Tampered | None) -> Report:
+    return _make_report(
         problem,
         compared,
         source=f"contract {chain.contract} on chain {chain.chain_id}",
         blocks=chain.head.number + 1,
-        transactions=chain.logs,
+        transactions=chain.log_count,
         head=chain.head.digest.hex(),
         recount=chain.recount,
         proves=CHAIN_PROVES,
@@ -202,9 +202,9 @@ def _chain_report(chain: OnChain, compared: Compared, problem: Tampered | None) 
     )
 
 
-def _report(
+def _make_report(
     problem: Tampered | None,
-    compared: Compared,
+    compared: Comparison,
     source: str,
     blocks: int,
     transactions: int,
@@ -216,8 +216,8 @@ def _report(
     cannot_see: tuple[str, ...] = (unseen, *CANNOT_SEE)
     if compared.level == SUMS_ONLY:
         cannot_see = (*cannot_see, "which questions were charged: without opened records only the sums are checked")
-    if compared.uncounted:
-        names = ", ".join(sorted(account.hex()[:12] for account in compared.uncounted))
+    if compared.uncounted_accounts:
+        names = ", ".join(sorted(account.hex()[:12] for account in compared.uncounted_accounts))
         cannot_see = (*cannot_see, f"{UNCOUNTED} {names}: opened records tell")
     return Report(
         passed=problem is None,
@@ -228,8 +228,8 @@ def _report(
         blocks=blocks,
         transactions=transactions,
         head=head,
-        accounts=tuple(account_report(account, tally) for account, tally in recount.accounts.items()),
-        compared_with=tuple(compared.with_what) or ("nothing besides the ledger itself",),
+        accounts=tuple(report_account(account, tally) for account, tally in recount.accounts.items()),
+        compared_with=tuple(compared.compared_with) or ("nothing besides the ledger itself",),
         proves=proves if problem is None else (),
         cannot_see=cannot_see,
     )

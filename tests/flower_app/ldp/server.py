@@ -13,8 +13,8 @@ from noisebank.federated.fedsgd.flower_server import LdpFedSgd, server_app
 
 def finished(strategy: LdpFedSgd, result: Any) -> None:
     plain = {
-        "counted": strategy.counted,
-        "groups": strategy.descent.taken,
+        "counted": strategy.report_count,
+        "groups": strategy.descent.steps_taken,
         "left_out": strategy.left_out,
         "model": [float(weight) for weight in result.arrays.to_numpy_ndarrays()[0]],
     }

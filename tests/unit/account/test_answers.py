@@ -10,11 +10,18 @@ from pathlib import Path
 import pytest
 
 from noisebank.account.account import Account
-from noisebank.account.answers import IN_WORDS, RECEIPT_FORMAT, Answer, read_receipt, released, standard_deviation
-from noisebank.core.digests import answer_digest
+from noisebank.account.answers import (
+    CASE_DESCRIPTIONS,
+    RECEIPT_FORMAT,
+    Answer,
+    convert_to_unit,
+    read_receipt,
+    standard_deviation,
+)
+from noisebank.core.digests import digest_answer
 from noisebank.core.errors import BadRequest
 from noisebank.core.records import Case
-from noisebank.core.units import GridValue, Precision, on_ladder
+from noisebank.core.units import GridValue, Precision, floor_to_ladder
 from support import memory_account, write_people
 
 COUNT = "SELECT COUNT(*) FROM people WHERE age > 30"
@@ -32,8 +39,8 @@ def answer(account: Account) -> Answer:
 
 def test_an_answer_says_everything(account: Account, answer: Answer) -> None:
     assert answer.case is Case.FIRST
-    assert answer.cost == answer.wanted == on_ladder(Precision(25 * 10**16))
-    assert answer.remaining == account.state.left == account.state.budget - answer.cost
+    assert answer.cost == answer.target == floor_to_ladder(Precision(25 * 10**16))
+    assert answer.remaining == account.state.remaining_budget == account.state.budget - answer.cost
     assert answer.value == float(answer.exact)
     assert answer.stddev == pytest.approx(2, rel=1e-8)
     assert answer.sql == COUNT
@@ -41,8 +48,8 @@ def test_an_answer_says_everything(account: Account, answer: Answer) -> None:
 
 def test_an_answer_reads_well(answer: Answer) -> None:
     assert repr(answer) == f"Answer({answer.value:.6g} ± 2, FIRST, cost 0.25, remaining {answer.remaining})"
-    assert answer.in_words == IN_WORDS[Case.FIRST]
-    assert set(IN_WORDS) == set(Case)
+    assert answer.in_words == CASE_DESCRIPTIONS[Case.FIRST]
+    assert set(CASE_DESCRIPTIONS) == set(Case)
 
 
 def test_an_answer_cannot_be_changed(answer: Answer) -> None:
@@ -70,10 +77,10 @@ def test_averages_are_sums_in_another_unit(account: Account) -> None:
 
 def test_quotes_cost_nothing_and_tell_the_price(account: Account) -> None:
     quote = account.quote(COUNT, sigma=2)
-    assert account.state.spent == Precision(0) and account.ledger.reservations(account.id) == ()
+    assert account.state.spent == Precision(0) and account.ledger.list_reservations(account.id) == ()
     answer = account.ask(COUNT, sigma=2)
-    assert (quote.case, quote.cost, quote.wanted, quote.stddev) == (
-        answer.case, answer.cost, answer.wanted, answer.stddev,
+    assert (quote.case, quote.cost, quote.target, quote.stddev) == (
+        answer.case, answer.cost, answer.target, answer.stddev,
     )  # fmt: skip
     assert quote.affordable and quote.share_now == 0 < quote.share_after
     assert quote.interval_half_width() == pytest.approx(3.919928, rel=1e-6)
@@ -83,17 +90,17 @@ def test_quotes_cost_nothing_and_tell_the_price(account: Account) -> None:
 
 def test_a_receipt_proves_its_answer(account: Account, answer: Answer) -> None:
     receipt = answer.receipt
-    reservation = account.ledger.reservation(account.id, receipt.id)
+    reservation = account.ledger.find_reservation(account.id, receipt.id)
     assert reservation is not None
-    assert reservation.answer == answer_digest(receipt.salt, receipt.answer)
-    assert receipt.block == reservation.published_in
+    assert reservation.answer_digest == digest_answer(receipt.salt, receipt.answer)
+    assert receipt.block == reservation.published_block
     assert receipt.block_digest == account.ledger.block_digest(receipt.block)
     numerator, shift = receipt.answer["value"]
-    assert released(GridValue(numerator, shift), Fraction(receipt.answer["unit"])) == answer.exact
+    assert convert_to_unit(GridValue(numerator, shift), Fraction(receipt.answer["unit"])) == answer.exact
 
 
 def test_a_receipt_is_one_line_that_can_be_read_back(answer: Answer) -> None:
-    text = answer.receipt.text()
+    text = answer.receipt.to_canonical_json()
     assert "\n" not in text
     fields = read_receipt(text)
     assert fields is not None and fields["format"] == RECEIPT_FORMAT
@@ -108,5 +115,5 @@ def test_what_is_no_receipt(text: str) -> None:
 
 
 def test_released_values_are_exact_in_the_askers_unit() -> None:
-    assert released(GridValue(3, 2), Fraction(1, 100)) == Fraction(3, 400)
+    assert convert_to_unit(GridValue(3, 2), Fraction(1, 100)) == Fraction(3, 400)
     assert standard_deviation(Fraction(202), Fraction(1), Precision(4 * 10**18)) == 101.0

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 from noisebank.account.account import Account
 from noisebank.account.answers import Answer, Receipt
-from noisebank.account.requests import Asking
-from noisebank.core.digests import canonical, tagged
+from noisebank.account.requests import RequestBuilder
+from noisebank.core.digests import digest_tagged, to_canonical_json
 from noisebank.core.errors import BadRequest, NoisebankError, Tampered
 from noisebank.core.records import Case
-from noisebank.core.units import NOTHING, Precision
-from noisebank.planning.pricing import NoiseWish
+from noisebank.core.units import ZERO_PRECISION, Precision
+from noisebank.planning.pricing import NoiseTarget
 from noisebank.queries.query import Question
-from noisebank.service import serializers as shown
+from noisebank.service import serializers
 from support import memory_account, write_people
 
 SQL = "SELECT count(*) FROM people WHERE smoker"
@@ -43,18 +43,18 @@ def test_an_id_is_the_digest_of_what_it_stands_for(
     question: Question, key: str, analyst: str, version: int, sigma: int
 ) -> None:
     """The text is put together by hand; it must be the canonical one, or a retry would be another request."""
-    wish, wanted = NoiseWish(Fraction(sigma)), Precision(sigma)
-    asking = Asking(b"\x07" * 32, version)
+    wish, wanted = NoiseTarget(Fraction(sigma)), Precision(sigma)
+    asking = RequestBuilder(b"\x07" * 32, version)
     for _ in range(2):  # worked out, and remembered
-        made = asking.request(question, wish, wanted, key, analyst)
+        made = asking.build_request(question, wish, wanted, key, analyst)
         core = {"query": question.query.digest.hex(), "unit": str(question.unit), "wanted": wanted.units}
         named: dict[str, Any] = {"account": "07" * 32, "analyst": analyst, "key": key, "request": core}
         if version > 1:
             named["version"] = version
-        assert made.id == tagged("reservation 1", named)
-        assert made.text == canonical(made.body)
-    looked = asking.request(question, wish, wanted, key, analyst, look={"over": ["age"]})
-    assert looked.id == made.id and looked.text == canonical(looked.body) != made.text
+        assert made.id == digest_tagged("reservation 1", named)
+        assert made.text == to_canonical_json(made.body)
+    looked = asking.build_request(question, wish, wanted, key, analyst, look={"over": ["age"]})
+    assert looked.id == made.id and looked.text == to_canonical_json(looked.body) != made.text
 
 
 @given(
@@ -68,9 +68,9 @@ def test_what_is_spelled_from_memory_is_what_would_be_spelled(
 ) -> None:
     receipt = Receipt(b"a" * 32, b"i" * 32, {"value": [1, 2], "sql": sql}, b"s" * 32, 7, "0x" + "1" * 40, 3, b"d" * 32)
     for units in left:
-        made = Answer(value, 2.5, case, NOTHING, Precision(units), NOTHING, sql, Fraction(value), receipt)
-        assert json.loads(shown.spelled(made)) == shown.result(made)
-        assert shown.spelled(made) == shown.JSON(shown.result(made)).encode()
+        made = Answer(value, 2.5, case, ZERO_PRECISION, Precision(units), ZERO_PRECISION, sql, Fraction(value), receipt)
+        assert json.loads(serializers.result_to_bytes(made)) == serializers.result_to_json(made)
+        assert serializers.result_to_bytes(made) == serializers.dump_json(serializers.result_to_json(made)).encode()
 
 
 def test_a_vault_that_is_altered_under_a_running_bank_cannot_change_an_answer(account: Account) -> None:
@@ -82,7 +82,7 @@ def test_a_vault_that_is_altered_under_a_running_bank_cannot_change_an_answer(ac
     again = account.ask(SQL, sigma=30)
     assert (again.exact, again.case) == (first.exact, Case.REPEAT)
     assert again.receipt == first.receipt
-    account._shown.cache.clear()
+    account._read_published_cached.cache.clear()
     with pytest.raises(Tampered):
         account.ask(SQL, sigma=30)
 

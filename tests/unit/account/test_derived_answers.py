@@ -17,14 +17,14 @@ from hypothesis import strategies as st
 
 from noisebank.account.account import Account
 from noisebank.account.answers import Answer, Group, GroupedAnswer, Receipt
-from noisebank.account.derived import Answers, DerivedAnswer, estimates, ratio
+from noisebank.account.derived import Answers, DerivedAnswer, derive_estimates, ratio_interval
 from noisebank.bank.bank import create_bank, open_bank
 from noisebank.core.errors import BudgetExhausted, KeyReused, Misuse, PriceMoved, ViewExhausted
 from noisebank.core.records import Case
-from noisebank.core.units import NOTHING, Precision
-from noisebank.ledger.embedded import EmbeddedChain
+from noisebank.core.units import ZERO_PRECISION, Precision
+from noisebank.ledger.embedded import EmbeddedLedger
 from noisebank.policy.model import Column, Kind, Neighbours, Policy
-from noisebank.queries.derived import Derivation, Item, items
+from noisebank.queries.derived import Derivation, SelectItem, parse_select_items
 from noisebank.vault.sqlite_vault import SqliteVault
 from support import memory_account, write_people
 
@@ -84,7 +84,9 @@ RECEIPT = Receipt(b"", b"", {}, b"", 1, "", 1, b"")
 
 
 def part(value: float, stddev: float) -> Answer:
-    return Answer(value, stddev, Case.FIRST, NOTHING, NOTHING, NOTHING, "", Fraction(value), RECEIPT)
+    return Answer(
+        value, stddev, Case.FIRST, ZERO_PRECISION, ZERO_PRECISION, ZERO_PRECISION, "", Fraction(value), RECEIPT
+    )
 
 
 def counts(values: list[float], stddev: float) -> GroupedAnswer:
@@ -94,8 +96,8 @@ def counts(values: list[float], stddev: float) -> GroupedAnswer:
 
 
 @cache
-def item(sql: str) -> Item:
-    (found,) = items(f"SELECT {sql} FROM t", POLICY)
+def item(sql: str) -> SelectItem:
+    (found,) = parse_select_items(f"SELECT {sql} FROM t", POLICY)
     return found
 
 
@@ -110,7 +112,7 @@ PUBLIC = {"AVG(x)": (-2.0, 5.0), "AVG(b)": (0.0, 1.0), "VARIANCE(x)": (0.0, 12.2
 @given(st.sampled_from(RESULTS), st.lists(st.tuples(numbers, deviations), min_size=3, max_size=3), confidences)
 def test_always_finite_ordered_and_inside_the_public_bounds(sql, drawn, confidence):
     asked = item(sql)
-    (found,) = estimates(asked, [part(*one) for one in drawn[: len(asked.questions)]], confidence)
+    (found,) = derive_estimates(asked, [part(*one) for one in drawn[: len(asked.questions)]], confidence)
     least, most = PUBLIC[sql]
     assert least <= found.low <= found.high <= most and least <= found.value <= most
 
@@ -119,7 +121,7 @@ def test_always_finite_ordered_and_inside_the_public_bounds(sql, drawn, confiden
 @given(st.sampled_from(RESULTS), st.lists(st.tuples(numbers, deviations), min_size=3, max_size=3), confidences)
 def test_the_value_lies_in_its_interval(sql, drawn, confidence):
     asked = item(sql)
-    (found,) = estimates(asked, [part(*one) for one in drawn[: len(asked.questions)]], confidence)
+    (found,) = derive_estimates(asked, [part(*one) for one in drawn[: len(asked.questions)]], confidence)
     assert found.low <= found.value <= found.high
 
 
@@ -128,7 +130,7 @@ def test_the_value_lies_in_its_interval(sql, drawn, confidence):
 def test_a_count_that_may_be_zero_says_nothing(sql, bottom):
     asked = item(sql)
     given_ = [*[part(3.0, 1.0), part(2.0, 1.0)][: len(asked.questions) - 1], part(bottom, 1.0)]
-    (found,) = estimates(asked, given_, 0.95)
+    (found,) = derive_estimates(asked, given_, 0.95)
     assert (found.low, found.high) == PUBLIC[sql]
     assert isfinite(found.value)
 
@@ -138,7 +140,7 @@ def test_a_count_that_may_be_zero_says_nothing(sql, bottom):
 def test_a_negative_count_says_nothing(sql, confidence):
     asked = item(sql)
     given_ = [part(3.0, 1.0)] * (len(asked.questions) - 1) + [part(-50.0, 1.0)]
-    (found,) = estimates(asked, given_, confidence)
+    (found,) = derive_estimates(asked, given_, confidence)
     assert (found.low, found.high) == PUBLIC[sql]
 
 
@@ -154,35 +156,35 @@ def test_a_negative_count_says_nothing(sql, confidence):
 )
 def test_an_interval_that_misses_all_possible_values_says_nothing(sql, values):
     """Cut off at a bound it would have no width: certainty, where the noise was only unusual."""
-    (found,) = estimates(item(sql), [part(value, 1.0) for value in values], 0.95)
+    (found,) = derive_estimates(item(sql), [part(value, 1.0) for value in values], 0.95)
     assert (found.low, found.high) == PUBLIC[sql] and found.value in PUBLIC[sql]
 
 
 def test_fieller_by_hand():
     """top 100 ± 10, bottom 50 ± 5, z = 1: the roots of (50^2 - 25) r^2 - 2 5000 r + 100^2 - 100 = 0."""
     confidence = 0.6826894921370859
-    low, high = ratio(100.0, 10.0, 50.0, 5.0, confidence)
+    low, high = ratio_interval(100.0, 10.0, 50.0, 5.0, confidence)
     for root in (low, high):
         assert abs((50**2 - 25) * root**2 - 2 * 5000 * root + 100**2 - 100) < 1e-4
     assert low < 2 < high
 
 
 def test_an_exact_bottom_is_a_plain_interval():
-    low, high = ratio(30.0, 2.0, 10.0, 0.0, 0.95)
+    low, high = ratio_interval(30.0, 2.0, 10.0, 0.0, 0.95)
     assert (low, high) == (pytest.approx(3 - 0.1959964 * 2, abs=1e-6), pytest.approx(3 + 0.1959964 * 2, abs=1e-6))
 
 
 def test_no_confidence_in_a_bottom_near_zero():
-    assert ratio(5.0, 1.0, 1.9, 1.0, 0.95) == (-inf, inf)
-    low, high = ratio(5.0, 1.0, 2.0, 1.0, 0.95)
+    assert ratio_interval(5.0, 1.0, 1.9, 1.0, 0.95) == (-inf, inf)
+    low, high = ratio_interval(5.0, 1.0, 2.0, 1.0, 0.95)
     assert isfinite(low) and isfinite(high) and low < 2.5 < high
 
 
 @settings(max_examples=100)
 @given(numbers, deviations, st.floats(1e-3, 1e6), deviations, st.floats(1e-3, 1e3))
 def test_units_make_no_difference_to_a_ratio(top, top_sd, bottom, bottom_sd, factor):
-    one = ratio(top, top_sd, bottom, bottom_sd, 0.95)
-    two = ratio(top * factor, top_sd * factor, bottom, bottom_sd, 0.95)
+    one = ratio_interval(top, top_sd, bottom, bottom_sd, 0.95)
+    two = ratio_interval(top * factor, top_sd * factor, bottom, bottom_sd, 0.95)
     if isfinite(one[0]):
         wide = max(abs(one[0]), abs(one[1]), top_sd / bottom)
         assert two == pytest.approx((one[0] * factor, one[1] * factor), rel=1e-6, abs=1e-6 * wide * factor)
@@ -192,7 +194,7 @@ def test_units_make_no_difference_to_a_ratio(top, top_sd, bottom, bottom_sd, fac
 @given(st.lists(numbers, min_size=3, max_size=3), deviations, confidences, st.sampled_from(
     ["MEDIAN(x)", "QUANTILE(x, 0)", "QUANTILE(x, 0.9)", "QUANTILE(x, 1)", "MIN(x)", "MAX(x)"]))  # fmt: skip
 def test_ranks_are_finite_ordered_and_inside_the_bounds(values, stddev, confidence, sql):
-    (found,) = estimates(item(sql), [counts(values, stddev)], confidence)
+    (found,) = derive_estimates(item(sql), [counts(values, stddev)], confidence)
     assert -2.0 <= found.low <= found.value <= found.high <= 5.0
     edges = {-2.0, 0.0, 2.0, 5.0}
     assert {found.low, found.high} <= edges  # nobody has said where in a bin people are
@@ -201,7 +203,7 @@ def test_ranks_are_finite_ordered_and_inside_the_bounds(values, stddev, confiden
 @pytest.mark.parametrize("sql", ["MEDIAN(x)", "QUANTILE(x, 0.3)", "MIN(x)", "MAX(x)"])
 def test_an_empty_table_could_be_anything(sql):
     for values in ([0.0, 0.0, 0.0], [-1.0, 0.5, 0.2], [-0.3, -0.2, -0.4]):
-        (found,) = estimates(item(sql), [counts(values, 1.0)], 0.95)
+        (found,) = derive_estimates(item(sql), [counts(values, 1.0)], 0.95)
         assert (found.low, found.high) == (-2.0, 5.0) and isfinite(found.value)
 
 
@@ -219,7 +221,7 @@ def test_an_empty_table_could_be_anything(sql):
     ],
 )
 def test_clear_counts_give_whole_bins(sql, values, inside):
-    (found,) = estimates(item(sql), [counts(values, 0.5)], 0.95)
+    (found,) = derive_estimates(item(sql), [counts(values, 0.5)], 0.95)
     assert (found.low, found.high) == inside
 
 
@@ -234,8 +236,8 @@ def test_the_most_frequent_is_the_largest_count():
 def test_variances_are_of_the_population():
     """4 values: squares 30, sum 10, variance 30/4 - (10/4)^2 = 1.25."""
     small = [part(30.0, 1e-9), part(10.0, 1e-9), part(4.0, 1e-9)]
-    assert estimates(item("VARIANCE(x)"), small, 0.95)[0].value == pytest.approx(1.25)
-    assert estimates(item("STDDEV(x)"), small, 0.95)[0].value == pytest.approx(sqrt(1.25))
+    assert derive_estimates(item("VARIANCE(x)"), small, 0.95)[0].value == pytest.approx(1.25)
+    assert derive_estimates(item("STDDEV(x)"), small, 0.95)[0].value == pytest.approx(sqrt(1.25))
 
 
 @pytest.mark.parametrize("step", [Fraction(1, 10**90), Fraction(10**90)])
@@ -246,7 +248,7 @@ def test_steps_of_any_size_make_honest_variances(step):
         unit = float(step)
         asked = replace(item("VARIANCE(x)"), column=replace(COLUMN, step=step))
         parts = [part(300 * unit**2, 30 * unit**2), part(10 * unit, unit / 10), part(40.0, 0.01)]
-        (found,) = estimates(asked, parts, 0.95)
+        (found,) = derive_estimates(asked, parts, 0.95)
         return found.low / unit / unit, found.high / unit / unit
 
     plain, other = of(Fraction(1)), of(step)
@@ -261,7 +263,7 @@ def test_a_derived_answer_reads_like_an_answer(account: Account) -> None:
     low, high = answer.interval()
     assert -100 <= low <= answer.value <= high <= 1000
     assert answer.case is Case.FIRST and answer.by == () and answer.groups == ()
-    assert answer.cost == account.state.spent and answer.remaining == account.state.left
+    assert answer.cost == account.state.spent and answer.remaining == account.state.remaining_budget
     assert answer.stddev >= 0 and "AVG(income)" in repr(answer)
     wide, narrow = answer.interval(0.99), answer.interval(0.5)
     assert wide[0] <= narrow[0] <= narrow[1] <= wide[1]
@@ -294,7 +296,7 @@ def test_the_quote_is_what_is_paid(account: Account, sql: str) -> None:
 
 def test_cost_is_what_the_account_paid(account: Account) -> None:
     doubled = account.ask("SELECT COUNT_IF(smoker) AS a, 2 * COUNT_IF(smoker) AS b FROM people", **WISH)
-    assert doubled.cost == account.state.spent > NOTHING
+    assert doubled.cost == account.state.spent > ZERO_PRECISION
     assert doubled["b"].exact == 2 * doubled["a"].exact
     before = account.state.spent
     certain = account.ask("SELECT AVG(age >= 0) FROM people WHERE town = 'north'", **WISH)
@@ -304,7 +306,7 @@ def test_cost_is_what_the_account_paid(account: Account) -> None:
 def test_results_that_differ_in_their_constant_only(account: Account) -> None:
     found = account.ask("SELECT COUNT_IF(smoker) + 5 AS a, COUNT_IF(smoker) + 700 AS b FROM people", **WISH)
     assert found["b"].exact - found["a"].exact == 695
-    assert found.cost == account.state.spent == account.quote("SELECT COUNT_IF(age > 30) FROM people", **WISH).wanted
+    assert found.cost == account.state.spent == account.quote("SELECT COUNT_IF(age > 30) FROM people", **WISH).target
 
 
 def test_what_two_results_share_is_charged_once(account: Account) -> None:
@@ -314,15 +316,15 @@ def test_what_two_results_share_is_charged_once(account: Account) -> None:
     )
     assert account.state.spent == found.cost == alone
     assert found["s"].value == pytest.approx(sqrt(found["v"].value))
-    assert len(account.ledger.reservations(account.id)) == 3
+    assert len(account.ledger.list_reservations(account.id)) == 3
 
 
 def test_the_wish_is_shared_evenly(account: Account) -> None:
-    whole = account.quote("SELECT COUNT_IF(smoker) FROM people", **WISH).wanted
+    whole = account.quote("SELECT COUNT_IF(smoker) FROM people", **WISH).target
     for sql, parts in ((AVERAGE, 2), (SPREAD, 3), ("SELECT VARIANCE(age) FROM people", 2)):
         quote = account.quote(sql, **WISH)
         assert quote.cost <= whole and len(quote.parts) == parts
-        assert {each.wanted for each in quote.parts} == {quote.parts[0].wanted}
+        assert {each.target for each in quote.parts} == {quote.parts[0].target}
         assert float(quote.cost) == pytest.approx(float(whole), rel=1e-8)
 
 
@@ -335,16 +337,16 @@ def test_all_or_nothing_when_the_budget_is_short(tmp_path: Path, sql: str) -> No
     blocks = account.ledger.head().number
     with pytest.raises(BudgetExhausted):
         account.ask(sql, **dear)
-    assert account.state.spent == NOTHING and account.ledger.reservations(account.id) == ()
+    assert account.state.spent == ZERO_PRECISION and account.ledger.list_reservations(account.id) == ()
     assert account.ledger.head().number == blocks and account.vault.sealed_ids() == ()
 
 
 def test_all_or_nothing_when_an_analyst_may_not_learn_it(account: Account) -> None:
-    limit = account.quote(AVERAGE, **WISH).parts[0].wanted  # one part of two
+    limit = account.quote(AVERAGE, **WISH).parts[0].target  # one part of two
     account.ledger.set_limit(account.id, account.analyst("ann"), limit.units)
     with pytest.raises(ViewExhausted):
         account.ask(AVERAGE, analyst="ann", **WISH)
-    assert account.state.spent == NOTHING and account.vault.sealed_ids() == ()
+    assert account.state.spent == ZERO_PRECISION and account.vault.sealed_ids() == ()
 
 
 @pytest.mark.parametrize(
@@ -353,10 +355,10 @@ def test_all_or_nothing_when_an_analyst_may_not_learn_it(account: Account) -> No
 def test_at_most_is_compared_with_what_is_paid(account: Account, sql: str) -> None:
     cost = account.quote(sql, **WISH).cost
     with pytest.raises(PriceMoved):
-        account.ask(sql, at_most=cost.exact - Fraction(1, 10**18), **WISH)
-    assert account.state.spent == NOTHING and account.vault.sealed_ids() == ()
-    assert account.ask(sql, at_most=cost.exact, **WISH).cost == cost
-    assert account.ask(sql, at_most=0, **WISH).cost == NOTHING  # known by now
+        account.ask(sql, max_cost=cost.exact - Fraction(1, 10**18), **WISH)
+    assert account.state.spent == ZERO_PRECISION and account.vault.sealed_ids() == ()
+    assert account.ask(sql, max_cost=cost.exact, **WISH).cost == cost
+    assert account.ask(sql, max_cost=0, **WISH).cost == ZERO_PRECISION  # known by now
 
 
 def test_a_group_that_is_partly_known_pays_for_the_rest(account: Account) -> None:
@@ -377,7 +379,7 @@ def test_the_same_key_gives_the_same_bits_and_no_charge(account: Account, sql: s
     assert [each.receipt for each in parts_of(again)] == [each.receipt for each in parts_of(first)]
     assert again.cost == first.cost
     other = account.ask(sql, key="another", **WISH)
-    assert bits(other) == bits(first) and other.cost == NOTHING and account.state.spent == spent
+    assert bits(other) == bits(first) and other.cost == ZERO_PRECISION and account.state.spent == spent
 
 
 def test_one_key_is_one_request(account: Account) -> None:
@@ -405,7 +407,7 @@ def test_long_keys_are_fine_or_refused_before_anything_is_paid(account: Account,
     try:
         account.ask(AVERAGE, key="k" * length, **WISH)
     except Misuse:
-        assert account.state.spent == NOTHING
+        assert account.state.spent == ZERO_PRECISION
         assert length > 150
 
 
@@ -429,7 +431,7 @@ def crashing(patched: pytest.MonkeyPatch, cut: int) -> None:
         return run
 
     patched.setattr(SqliteVault, "seal", dying(SqliteVault.seal, False))
-    patched.setattr(EmbeddedChain, "publish", dying(EmbeddedChain.publish, True))
+    patched.setattr(EmbeddedLedger, "publish", dying(EmbeddedLedger.publish, True))
 
 
 @pytest.mark.parametrize("cut", range(9))
@@ -441,7 +443,7 @@ def test_a_retry_after_a_crash_finishes_the_rest(account: Account, cut: int) -> 
         with pytest.raises(Crash):
             account.ask(SPREAD, key="k", **WISH)
     assert account.state.spent == cost  # reserved as one
-    sealed = {id: account.vault.answer(id) for _, id in account.vault.sealed_ids()}
+    sealed = {id: account.vault.find_answer(id) for _, id in account.vault.sealed_ids()}
     assert len(sealed) == (cut + 2) // 3
     answer = account.ask(SPREAD, key="k", **WISH)
     assert account.state.spent == cost == answer.cost
@@ -480,7 +482,7 @@ def test_numbers_beyond_floats_are_refused_before_they_are_paid_for(account: Acc
             try:
                 found = ask(f"SELECT {text} FROM people", **WISH)
             except Misuse:
-                assert account.state.spent == NOTHING, text
+                assert account.state.spent == ZERO_PRECISION, text
             else:
                 assert isfinite(found.stddev) and found.stddev > 0, text
 
@@ -509,7 +511,7 @@ def test_results_are_found_by_name(account: Account) -> None:
     found = account.ask(SEVERAL, **WISH)
     assert found.names == ("mean", "middle", "n")
     assert [type(found[name]).__name__ for name in found.names] == ["DerivedAnswer", "DerivedAnswer", "Answer"]
-    assert found.remaining == account.state.left and "middle" in repr(found)
+    assert found.remaining == account.state.remaining_budget and "middle" in repr(found)
     with pytest.raises((KeyError, ValueError)):
         found["nobody"]
 

@@ -9,17 +9,17 @@ from unittest.mock import patch
 
 import pytest
 
-from noisebank.account import draws as drawing
+from noisebank.account import draws
 from noisebank.account.account import Account
-from noisebank.account.draws import Draws
-from noisebank.account.recovery import recover
-from noisebank.account.statement import openings
-from noisebank.bank.opening import known_accounts, open_account, open_next
+from noisebank.account.draws import DrawCounter
+from noisebank.account.recovery import recover_account
+from noisebank.account.statement import make_openings
+from noisebank.bank.opening import load_accounts, open_account, open_next_version
 from noisebank.core.errors import DrawsExhausted
 from noisebank.core.records import Case
 from noisebank.policy.file import read_policy
 from noisebank.privacy.calibration import EPSILON_MARGIN, MAX_DRAWS
-from noisebank.verifier import openings as opened
+from noisebank.verifier import openings
 from noisebank.verifier.verification import verify
 from support import memory_rooms, write_people
 
@@ -30,7 +30,7 @@ GROUPED = "SELECT COUNT(*) FROM people WHERE age > {} GROUP BY smoker, town"
 @contextmanager
 def limited(most: int) -> Iterator[None]:
     """The proof allows so many draws."""
-    with patch.object(drawing, "MAX_DRAWS", most), patch.object(opened, "MAX_DRAWS", most):
+    with patch.object(draws, "MAX_DRAWS", most), patch.object(openings, "MAX_DRAWS", most):
         yield
 
 
@@ -49,7 +49,7 @@ def families(folder: Path) -> Account:
 
 def drawn(account: Account) -> int:
     """Counted by a bank that starts anew."""
-    return Draws(account.id, account.ledger, account.vault)._counted()
+    return DrawCounter(account.id, account.ledger, account.vault)._count_exactly()
 
 
 def test_a_measurement_of_groups_is_counted_by_what_a_person_touches(tmp_path: Path) -> None:
@@ -80,33 +80,35 @@ def test_beyond_the_limit_nothing_is_measured_or_charged(tmp_path: Path) -> None
         account.ask("SELECT COUNT(*) FROM people", **WISH)  # one more fits
         with pytest.raises(DrawsExhausted):
             account.ask("SELECT COUNT(*) FROM people WHERE smoker", **WISH)
-        assert verify(account.ledger.export(), openings=[openings(account)]).passed
+        assert verify(account.ledger.export_journal(), openings=[make_openings(account)]).passed
 
 
 def test_a_count_of_one_per_reservation_would_go_on(tmp_path: Path) -> None:
     """The planted bug: what the contract counts."""
     account = families(tmp_path)
-    with limited(7), patch.object(drawing, "most_draws", lambda *_: 1):
+    with limited(7), patch.object(draws, "max_draws", lambda *_: 1):
         for age in range(30, 33):
             account.ask(GROUPED.format(age), **WISH)
     with limited(7):
-        report = verify(account.ledger.export(), openings=[openings(account)])
+        report = verify(account.ledger.export_journal(), openings=[make_openings(account)])
         assert not report.passed and "not covered by the proof" in report.problem
-    assert verify(account.ledger.export(), openings=[openings(account)]).passed
+    assert verify(account.ledger.export_journal(), openings=[make_openings(account)]).passed
 
 
 def test_several_that_pass_the_first_check_at_once_do_not_pass_the_second(tmp_path: Path) -> None:
     account = families(tmp_path)
     with limited(7):
-        with patch.object(Draws, "check_next", lambda *_: None):
+        with patch.object(DrawCounter, "check_next", lambda *_: None):
             account.ask(GROUPED.format(30), **WISH)
             account.ask(GROUPED.format(31), **WISH)
             with pytest.raises(DrawsExhausted):
                 account.ask(GROUPED.format(32), **WISH, key="late")
-        assert [found.finished for found in account.ledger.reservations(account.id)] == [True, True, False]
-        found = recover(account)  # what lies beyond the limit stays undrawn; whatever came before can be finished
+        assert [found.is_finished for found in account.ledger.list_reservations(account.id)] == [True, True, False]
+        found = recover_account(
+            account
+        )  # what lies beyond the limit stays undrawn; whatever came before can be finished
         assert (found.finished, found.unknown) == (0, 1)
-        assert verify(account.ledger.export(), openings=[openings(account)]).passed
+        assert verify(account.ledger.export_journal(), openings=[make_openings(account)]).passed
     assert account.ask(GROUPED.format(32), **WISH, key="late").case is Case.FIRST
 
 
@@ -119,16 +121,16 @@ def test_the_count_is_derived_after_a_restart_a_new_version_and_a_loss(tmp_path:
     account.ask(GROUPED.format(30), **WISH)
     (tmp_path / "people.csv").write_text((tmp_path / "people.csv").read_text() + "33,100,true,north,1\n")
     path.write_text('unit = "age"\nmax_rows = 9\n' + plain)
-    second = open_next(rooms, account, read_policy(path))[0]
+    second = open_next_version(rooms, account, read_policy(path))[0]
     second.ask(GROUPED.format(30), **WISH)
     assert drawn(second) == 3 + 4  # four groups are fewer than nine rows
-    (again,) = known_accounts(rooms)
-    assert drawn(again) == 7 and again.draws._bound() == 3 + 9
-    with patch.object(type(rooms.vault), "request", lambda *_: None):  # a vault without the requests
+    (again,) = load_accounts(rooms)
+    assert drawn(again) == 7 and again.draws._upper_bound() == 3 + 9
+    with patch.object(type(rooms.vault), "find_request", lambda *_: None):  # a vault without the requests
         assert drawn(second) == 3 + 9
-    with patch.object(type(rooms.vault), "opening", lambda *_: None):  # and without the policies
+    with patch.object(type(rooms.vault), "find_opening", lambda *_: None):  # and without the policies
         assert drawn(second) == 2 * MAX_DRAWS
-    report = verify(rooms.ledger.export(), openings=[openings(second)])
+    report = verify(rooms.ledger.export_journal(), openings=[make_openings(second)])
     assert any("4 draws that one person can touch, of 1,048,576, besides 1" in what for what in report.compared_with)
     assert any("how many draws" in what for what in report.cannot_see)
 
@@ -140,11 +142,11 @@ def test_a_first_look_counts_a_node_of_every_level(tmp_path: Path) -> None:
     account = open_account(memory_rooms(), read_policy(path))[0]
     assert account.state.measurements == 1
     assert drawn(account) == 2 + 2 + 2 + 1  # 8, 4, 2 and 1 nodes; two cells may change
-    assert account.draws._bound() == 7
-    (look,) = account.ledger.reservations(account.id)
-    sealed = account.vault.answer(look.id)
+    assert account.draws._upper_bound() == 7
+    (look,) = account.ledger.list_reservations(account.id)
+    sealed = account.vault.find_answer(look.id)
     assert sealed is not None and sum(len(level[2]) for level in sealed.body["levels"]) == 15
-    report = verify(account.ledger.export(), openings=[openings(account)])
+    report = verify(account.ledger.export_journal(), openings=[make_openings(account)])
     assert report.passed and any("7 draws that one person can touch" in what for what in report.compared_with)
     assert not any("how many draws" in what for what in report.cannot_see)
 
@@ -152,7 +154,7 @@ def test_a_first_look_counts_a_node_of_every_level(tmp_path: Path) -> None:
 def test_without_openings_the_verifier_says_what_it_cannot_count(tmp_path: Path) -> None:
     account = account_of(tmp_path)
     account.ask("SELECT COUNT(*) FROM people WHERE age > 30", **WISH)
-    assert not any("how many draws" in what for what in verify(account.ledger.export()).cannot_see)
+    assert not any("how many draws" in what for what in verify(account.ledger.export_journal()).cannot_see)
     account.ask(GROUPED.format(30), **WISH)
-    (said,) = (what for what in verify(account.ledger.export()).cannot_see if "how many draws" in what)
+    (said,) = (what for what in verify(account.ledger.export_journal()).cannot_see if "how many draws" in what)
     assert account.id.hex()[:12] in said

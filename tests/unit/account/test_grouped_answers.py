@@ -14,12 +14,12 @@ import pytest
 
 from noisebank.account.account import Account
 from noisebank.account.answers import GroupedAnswer
-from noisebank.cli.render_results import plain_result
-from noisebank.core.digests import canonical, keccak
+from noisebank.cli.render_results import result_to_json
+from noisebank.core.digests import keccak, to_canonical_json
 from noisebank.core.errors import NoisebankError
-from noisebank.core.records import Case, Point
-from noisebank.core.units import NOTHING, GridValue, Precision
-from noisebank.planning.reuse import bridge
+from noisebank.core.records import BridgePoint, Case
+from noisebank.core.units import ZERO_PRECISION, GridValue, Precision
+from noisebank.planning.reuse import bridge_law
 from noisebank.privacy.noise import noise_scale
 from noisebank.queries.groups import group_labels
 from support import memory_account, write_people
@@ -115,8 +115,8 @@ def test_a_grouped_answer_has_no_single_value(account: Account) -> None:
     answer = account.ask(BY_TOWN, **WISH)
     assert isnan(answer.value)
     assert answer.most_frequent().exact == max(values_of(answer))
-    assert answer.csv().splitlines()[0] == "town,value,stddev"
-    assert [line.split(",")[0] for line in answer.csv().splitlines()[1:]] == ["north", "south"]
+    assert answer.to_csv().splitlines()[0] == "town,value,stddev"
+    assert [line.split(",")[0] for line in answer.to_csv().splitlines()[1:]] == ["north", "south"]
     assert "north: " in repr(answer) and "and 14 more" in repr(account.ask(BY_ALL, **WISH))
 
 
@@ -130,9 +130,9 @@ def test_the_noise_of_each_group_is_its_own_and_of_the_vectors_scale(tmp_path: P
     answer = account.ask(BY_TOWN, **WISH)
     draws, scales = noise.draws[before:], noise.scales[before:]
     assert len(draws) == 2 and draws[0] != draws[1] and scales[0] == scales[1]
-    grid = noise_scale(Fraction(2) / answer.wanted.exact)  # replace-one: one person moves two groups
+    grid = noise_scale(Fraction(2) / answer.target.exact)  # replace-one: one person moves two groups
     assert scales[0] >= grid.scale * (1 - 1e-9)
-    assert answer.stddev == pytest.approx((2 / float(answer.wanted)) ** 0.5)
+    assert answer.stddev == pytest.approx((2 / float(answer.target)) ** 0.5)
     assert [group.exact - 10 for group in answer.groups] == [Fraction(draw, 1 << grid.shift) for draw in draws]
 
 
@@ -145,7 +145,7 @@ def test_repeat_has_the_same_bits(account: Account) -> None:
         "select count(1), TOWN as t from people group by Town",
     ):
         again = account.ask(spelling, **WISH)
-        assert again.case is Case.REPEAT and again.cost == NOTHING and account.state.spent == spent
+        assert again.case is Case.REPEAT and again.cost == ZERO_PRECISION and account.state.spent == spent
         assert [asdict(group) for group in again.groups] == [asdict(group) for group in first.groups]
         assert again.receipt == first.receipt
 
@@ -170,7 +170,7 @@ def test_refine_pays_the_difference_and_averages_each_group(tmp_path: Path) -> N
     before = len(noise.draws)
     better = account.ask(SUMS, epsilon="1", delta="1e-6")
     draws, scale = noise.draws[before:], noise.scales[-1]
-    assert better.case is Case.REFINE and better.cost == better.wanted - first.wanted and len(draws) == 4
+    assert better.case is Case.REFINE and better.cost == better.target - first.target and len(draws) == 4
     truth = account.engine.statistics(account.parse(SUMS).query)
     fresh = better.cost.exact
     shift = next(
@@ -178,12 +178,12 @@ def test_refine_pays_the_difference_and_averages_each_group(tmp_path: Path) -> N
     )
     for exact, old, draw, new in zip(truth, values_of(first), draws, values_of(better), strict=True):
         measured = exact + Fraction(draw, 1 << shift)
-        mean = (fresh * measured + first.wanted.exact * old) / better.wanted.exact
+        mean = (fresh * measured + first.target.exact * old) / better.target.exact
         assert abs(new - mean) <= Fraction(1, 1 << shift)
 
 
 def _variance(account: Account, precision: Fraction) -> Fraction:
-    return account._sensitivity(account.parse(SUMS).query) ** 2 / precision
+    return account._sensitivity_of(account.parse(SUMS).query) ** 2 / precision
 
 
 def test_blur_is_a_bridge_for_each_group(tmp_path: Path) -> None:
@@ -194,16 +194,21 @@ def test_blur_is_a_bridge_for_each_group(tmp_path: Path) -> None:
     spent, before = account.state.spent, len(noise.draws)
     between = account.ask(SUMS, epsilon="0.5", delta="1e-6")
     draws = noise.draws[before:]
-    assert between.case is Case.BLUR and between.cost == NOTHING and account.state.spent == spent and len(draws) == 4
-    moves = account._sensitivity(account.parse(SUMS).query)
+    assert (
+        between.case is Case.BLUR
+        and between.cost == ZERO_PRECISION
+        and account.state.spent == spent
+        and len(draws) == 4
+    )
+    moves = account._sensitivity_of(account.parse(SUMS).query)
     for place, draw in enumerate(draws):
-        ends = [Point(answer.wanted, _grid(answer, place)) for answer in (coarse, fine)]
-        law = bridge(between.wanted, moves, ends)
+        ends = [BridgePoint(answer.target, _grid(answer, place)) for answer in (coarse, fine)]
+        law = bridge_law(between.target, moves, ends)
         grid = noise_scale(law.variance)
         centre = GridValue.nearest(law.mean, grid.shift)
         assert _grid(between, place) == GridValue(centre.numerator + draw, grid.shift)
     again = account.ask(SUMS, epsilon="0.5", delta="1e-6")
-    assert again.cost == NOTHING and again.groups == between.groups and len(noise.draws) == before + 4
+    assert again.cost == ZERO_PRECISION and again.groups == between.groups and len(noise.draws) == before + 4
 
 
 def _grid(answer: GroupedAnswer, place: int) -> GridValue:
@@ -261,14 +266,14 @@ def responses(policy: Path, noise: Scripted, see: Any) -> list[str]:
     for sql in QUESTIONS:
         for wish in WISHES:
             try:
-                plain = json.loads(json.dumps(plain_result(account.ask(sql, **wish)), default=_plain))
+                plain = json.loads(json.dumps(result_to_json(account.ask(sql, **wish)), default=_plain))
             except NoisebankError as error:
                 said.append(f"{type(error).__name__}: {error}")
             else:
-                said.append(canonical(see(plain)))
+                said.append(to_canonical_json(see(plain)))
     said += [
-        str(each.wanted.units) + each.case.name + str(each.fresh.units)
-        for each in account.ledger.reservations(account.id)
+        str(each.target.units) + each.case.name + str(each.fresh_precision.units)
+        for each in account.ledger.list_reservations(account.id)
     ]
     return said
 
@@ -313,11 +318,11 @@ def test_neighbours_get_the_same_bytes_but_for_the_noise(
 def test_the_mask_hides_no_more_than_it_should(tmp_path: Path) -> None:
     """Guards the test above: keys, order, costs, cases, errors and the number of parts are compared."""
     account = memory_account(people(tmp_path), Scripted())
-    plain = json.loads(json.dumps(plain_result(account.ask(BY_TOWN, **WISH)), default=_plain))
-    shown = canonical(as_text(masked(plain)))
+    plain = json.loads(json.dumps(result_to_json(account.ask(BY_TOWN, **WISH)), default=_plain))
+    shown = to_canonical_json(as_text(masked(plain)))
     for text in ("north", "south", "FIRST", "cost", "remaining", "sensitivity", "wanted", "groups"):
         assert text in shown
     plain["groups"].reverse()
-    assert canonical(as_text(masked(plain))) != shown
+    assert to_canonical_json(as_text(masked(plain))) != shown
     whole = responses(people(tmp_path / "b"), Scripted(1), as_text)
     assert any(text.startswith("BudgetExhausted") for text in whole) and any("bins" in text for text in whole)

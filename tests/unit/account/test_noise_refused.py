@@ -8,7 +8,7 @@ import pytest
 
 from noisebank.core.errors import BadRequest
 from noisebank.core.units import Precision
-from noisebank.planning.pricing import PrecisionWish
+from noisebank.planning.pricing import PrecisionTarget
 from support import memory_account, write_people
 
 SQL = "SELECT SUM(income) FROM people"
@@ -19,11 +19,11 @@ def test_a_tiny_refinement_of_a_very_wide_sum_is_refused_before_it_is_charged(tm
     policy.write_text(policy.read_text().replace("bounds = [-100, 1000]", f"bounds = [0, {2**31}]"))
     account = memory_account(policy)
     least = Precision(10**9)
-    account.answer(SQL, PrecisionWish(least))
+    account.answer(SQL, PrecisionTarget(least))
     before = account.state.spent
-    finer = PrecisionWish(Precision(least.units + 1))
+    finer = PrecisionTarget(Precision(least.units + 1))
     with pytest.raises(BadRequest, match="more noise than 64 bits hold"):
         account.answer(SQL, finer)
     with pytest.raises(BadRequest, match="more noise than 64 bits hold"):
         account.quoted(account.parse(SQL), finer)
-    assert account.state.spent == before and len(account.ledger.reservations(account.id)) == 1
+    assert account.state.spent == before and len(account.ledger.list_reservations(account.id)) == 1

@@ -10,15 +10,15 @@ import pytest
 
 from noisebank.account.account import Account
 from noisebank.account.answers import Quote
-from noisebank.account.statement import Statement, statement
-from noisebank.bank.opening import open_account, open_next
-from noisebank.cli import render as console
+from noisebank.account.statement import Statement, make_statement
+from noisebank.bank.opening import open_account, open_next_version
+from noisebank.cli import render
 from noisebank.core.errors import BadRequest, LedgerRefused
 from noisebank.core.units import Precision
 from noisebank.policy.file import read_policy
 from noisebank.privacy.calibration import account_epsilon, budget_precision
 from noisebank.privacy.odometer import raised_epsilon
-from noisebank.service.web.formatting import at_best, right_guesses, within_budget
+from noisebank.service.web.formatting import budget_guess_rate, guess_rate, max_guess_rate
 from support import memory_rooms, write_people
 
 DELTA = Fraction(1, 10**6)
@@ -43,18 +43,18 @@ def raise_to(account: Account, epsilon: str) -> None:
 
 
 def shown(account: Account) -> float:
-    return at_best(account.budgets, account.epsilon, account.policy.delta)
+    return max_guess_rate(account.budgets, account.epsilon, account.policy.delta)
 
 
 def test_asking_moves_the_share_and_never_the_promise(account: Account) -> None:
     """The number that followed the spend was too small where it mattered: accounts that stop at extreme answers."""
-    assert account.epsilon == 4 and shown(account) == within_budget(FOUR)
+    assert account.epsilon == 4 and shown(account) == budget_guess_rate(FOUR)
     for age in range(30, 34):
         ask(account, age)
-        assert account.epsilon == 4 and shown(account) == within_budget(FOUR)
-    made = statement(account)
+        assert account.epsilon == 4 and shown(account) == budget_guess_rate(FOUR)
+    made = make_statement(account)
     assert made.epsilon == 4 and made.share == float(account.state.spent) / float(FOUR) and not made.raised
-    assert shown(account) > within_budget(account.state.spent)  # what was shown before
+    assert shown(account) > budget_guess_rate(account.state.spent)  # what was shown before
 
 
 def test_nothing_that_people_see_is_an_epsilon_of_the_spend() -> None:
@@ -67,16 +67,16 @@ def test_nothing_that_people_see_is_an_epsilon_of_the_spend() -> None:
 def test_a_lowered_budget_promises_what_it_did_once_answers_were_given(account: Account) -> None:
     ask(account)
     account.ledger.lower_budget(account.id, account.state.spent.units)
-    assert account.state.left == Precision(0)
-    assert account.epsilon == 4 and shown(account) == within_budget(FOUR)
-    assert statement(account).lowered
+    assert account.state.remaining_budget == Precision(0)
+    assert account.epsilon == 4 and shown(account) == budget_guess_rate(FOUR)
+    assert make_statement(account).lowered
 
 
 def test_a_budget_that_is_lowered_before_any_answer_promises_less(account: Account) -> None:
     lower = budget_precision(Fraction(1), DELTA)
     account.ledger.lower_budget(account.id, lower.units)
     ask(account)
-    assert account.epsilon == float(account_epsilon(lower, DELTA)) <= 1 and not statement(account).lowered
+    assert account.epsilon == float(account_epsilon(lower, DELTA)) <= 1 and not make_statement(account).lowered
 
 
 def test_a_raise_before_any_answer_is_an_opening_with_more(account: Account) -> None:
@@ -99,10 +99,10 @@ def test_a_raise_after_answers_is_the_odometers(account: Account) -> None:
     granted = account.raise_to(Fraction(10))
     assert FOUR < granted < budget_precision(Fraction(10), DELTA)  # less than at opening
     raise_to(account, "10")
-    assert account.state.budget == granted and account.budgets.raised and statement(account).raised
+    assert account.state.budget == granted and account.budgets.raised and make_statement(account).raised
     epsilon = raised_epsilon(FOUR, granted, DELTA)
     assert account.epsilon == float(epsilon) <= 10
-    assert shown(account) == right_guesses(float(epsilon), DELTA) > within_budget(granted)
+    assert shown(account) == guess_rate(float(epsilon), DELTA) > budget_guess_rate(granted)
     account.ledger.lower_budget(account.id, account.state.spent.units)
     assert account.epsilon == float(epsilon)
 
@@ -123,7 +123,7 @@ def test_versions_are_one_account_with_one_promise(account: Account, tmp_path: P
     ask(account)
     (tmp_path / "people.csv").write_text((tmp_path / "people.csv").read_text() + "33,100,true,north,1\n")
     rooms = memory_rooms()
-    second = open_next(type(rooms)(account.ledger, account.vault, rooms.entropy), account, account.policy)[0]
+    second = open_next_version(type(rooms)(account.ledger, account.vault, rooms.entropy), account, account.policy)[0]
     ask(second, 40)
     assert second.epsilon == 4 and second.budgets.fixed == FOUR
     raise_to(second, "6")
@@ -134,8 +134,8 @@ def test_quotes_say_how_much_of_the_budget_is_spent(account: Account, capsys: py
     ask(account)
     quote = account.quote(WHERE.format(50), epsilon="0.5", delta="1e-6")
     assert quote.share_now == account.share(account.state.spent) and quote.share_after == 2 * quote.share_now
-    console.show_quote(quote)
-    console.show_statement(statement(account), 0)
+    render.show_quote(quote)
+    render.show_statement(make_statement(account), 0)
     said = capsys.readouterr().out
     assert "of the budget" in said and "epsilon 4 at delta 1e-06, for the whole budget" in said
     assert f"{float(account_epsilon(account.state.spent, DELTA)):.4f}" not in said

@@ -14,7 +14,7 @@ from noisebank.bank.policy_draft import draft_policy
 from noisebank.core.errors import BadPolicy, BadTable, Misuse
 from noisebank.policy.file import parse_policy
 from noisebank.policy.model import Kind, Policy
-from noisebank.queries.derived import check_queries
+from noisebank.queries.derived import check_named_queries
 
 SECRET = st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc")), min_size=5, max_size=12)
 values = st.one_of(st.integers(10**6, 10**9).map(str), SECRET, st.floats(1e3, 1e9).map(lambda x: f"{x:.5f}"))
@@ -63,7 +63,7 @@ def test_a_draft_is_a_valid_policy(tmp_path: Path) -> None:
     policy = parsed(draft_policy(path), tmp_path)
     assert policy.source == path.resolve() and policy.name == "people"
     assert list(policy.columns) == ["age", "home town", "Größe", "unit", "a.b", "with'quote", "x-y"]
-    check_queries(policy)
+    check_named_queries(policy)
 
 
 def test_a_draft_that_is_filled_in(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_a_draft_that_is_filled_in(tmp_path: Path) -> None:
     assert policy.columns["age"].bounds == (0, 120) and policy.row_cap == 50
     assert policy.columns["town"].keys == ("north", "south")
     assert policy.queries == {"over_60": "SELECT COUNT(*) FROM people WHERE age > 60"}
-    check_queries(policy)
+    check_named_queries(policy)
 
 
 def test_types_of_parquet(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_strange_names_of_files(tmp_path: Path, name: str) -> None:
     path = table(tmp_path, ["a"], [["1"]], name)
     policy = parsed(draft_policy(path), tmp_path)
     assert policy.source == path.resolve()
-    check_queries(policy)
+    check_named_queries(policy)
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00\x01", b"\n"])
@@ -181,8 +181,8 @@ def test_named_queries_are_checked_all_at_once(tmp_path: Path) -> None:
     text = draft_policy(table(tmp_path, ["a"], [["x"]]))
     good = 'good = "SELECT MODE(a) FROM people"\n'
     good += "also = \"SELECT a, COUNT(*) AS n, AVG(a = 'FILL') AS s FROM people GROUP BY a\"\n"
-    check_queries(parsed(text + good, tmp_path))
+    check_named_queries(parsed(text + good, tmp_path))
     bad = 'one = "SELECT MAX(a) FROM people"\ntwo = "SELECT COUNT(*) FROM others"\nthree = "nonsense"\n'
     with pytest.raises(BadPolicy) as caught:
-        check_queries(parsed(text + good + bad, tmp_path))
+        check_named_queries(parsed(text + good + bad, tmp_path))
     assert sorted(mistake.where for mistake in caught.value.mistakes) == ["queries.one", "queries.three", "queries.two"]

@@ -11,9 +11,9 @@ from support import memory_rooms, write_people
 from noisebank.verifier.verification import verify
 from noisebank.bank.bank import create_bank, open_bank
 from noisebank.core.errors import BadRequest, KeyReused, Misuse, TableChanged, Tampered
-from noisebank.ledger.embedded import EmbeddedChain
+from noisebank.ledger.embedded import EmbeddedLedger
 from noisebank.ledger.protocol import Seal
-from noisebank.bank.opening import Confirmed, open_account, open_next
+from noisebank.bank.opening import Confirmed, open_account, open_next_version
 from noisebank.account.account import Account
 from noisebank.planning.reuse import Plan
 from noisebank.policy.file import read_policy
@@ -43,7 +43,7 @@ def opened(policy: Path) -> tuple[Account, Account]:
     changed(policy)
     with pytest.raises(TableChanged):
         first.ask(SQL, within=5)
-    return first, open_next(rooms, first, read_policy(policy))[0]
+    return first, open_next_version(rooms, first, read_policy(policy))[0]
 
 
 def test_what_is_spent_stays_spent_and_nothing_is_reused(policy: Path):
@@ -66,10 +66,10 @@ def test_reservations_without_an_answer_are_burnt(policy: Path):
     rooms = memory_rooms()
     first, _ = open_account(rooms, read_policy(policy))
     planned = Plan(Case.FIRST, Precision(10), Precision(10), None)
-    claim = first._claim(b"\x07" * 32, bytes(32), first.parse(SQL), planned, Precision(10))
+    claim = first._make_claim(b"\x07" * 32, bytes(32), first.parse(SQL), planned, Precision(10))
     rooms.ledger.reserve(claim)
     changed(policy)
-    second, _ = open_next(rooms, first, read_policy(policy))
+    second, _ = open_next_version(rooms, first, read_policy(policy))
     assert second.state.spent == Precision(10)
     with pytest.raises(Exception, match="ledger: "):
         rooms.ledger.publish(second.id, Seal(claim.id, b"\x01" * 32))
@@ -83,7 +83,7 @@ def test_the_same_rows_stay_in_their_version(policy: Path):
     os.utime(table, (1, 1))
     with pytest.raises(TableChanged):
         first.ask("SELECT COUNT(*) FROM people", within=5)
-    same, _ = open_next(rooms, first, read_policy(policy), confirmed=Confirmed(same_rows=True))
+    same, _ = open_next_version(rooms, first, read_policy(policy), confirmed=Confirmed(same_rows=True))
     assert same.state.version == 1 and same.ask(SQL, within=10).case is Case.INFER
     assert same.ask("SELECT COUNT(*) FROM people", within=5).case is Case.FIRST
 
@@ -95,7 +95,7 @@ def test_whether_rows_have_changed_cannot_be_seen_from_versions(policy: Path, ro
     first, _ = open_account(rooms, read_policy(policy))
     if rows_change:
         changed(policy)
-    second, _ = open_next(rooms, first, read_policy(policy))
+    second, _ = open_next_version(rooms, first, read_policy(policy))
     assert second.state.version == 2
 
 
@@ -109,7 +109,7 @@ def test_rows_that_are_not_the_same_do_not_pass_for_it(policy: Path):
     ):
         change()
         with pytest.raises(Misuse):
-            open_next(rooms, first, read_policy(policy), confirmed=Confirmed(same_rows=True))
+            open_next_version(rooms, first, read_policy(policy), confirmed=Confirmed(same_rows=True))
     assert rooms.ledger.head() == before
 
 
@@ -128,8 +128,8 @@ def test_what_the_promise_is_about_cannot_change(policy: Path, old: str, new: st
     changed(policy)
     policy.write_text(policy.read_text().replace(old, new))
     with pytest.raises(BadRequest) as refusal:
-        open_next(rooms, first, read_policy(policy))
-    assert refusal.value.parameter == part and rooms.ledger.account(first.id).version == 1
+        open_next_version(rooms, first, read_policy(policy))
+    assert refusal.value.parameter == part and rooms.ledger.get_account(first.id).version == 1
 
 
 def test_a_key_means_one_question_of_one_version(policy: Path):
@@ -137,7 +137,7 @@ def test_a_key_means_one_question_of_one_version(policy: Path):
     first, _ = open_account(rooms, read_policy(policy))
     first.ask(SQL, within=10, key="mine")
     changed(policy)
-    second, _ = open_next(rooms, first, read_policy(policy))
+    second, _ = open_next_version(rooms, first, read_policy(policy))
     with pytest.raises(KeyReused):
         second.ask(SQL, within=10, key="mine")
 
@@ -156,7 +156,7 @@ def test_versions_on_disk(policy: Path, tmp_path: Path):
         bank.open_and_inspect(policy, "people")
         assert bank.account().state.version == 3
         assert verify(list(bank.export())).passed
-        assert isinstance(bank.ledger, EmbeddedChain)
+        assert isinstance(bank.ledger, EmbeddedLedger)
 
 
 def test_a_lost_cube_is_said(policy: Path):

@@ -12,29 +12,29 @@ from unittest.mock import patch
 import pytest
 
 from assurance.memory_soak import memory_soak, open_wide, questions
-from noisebank.account import cube_state as knowing
+from noisebank.account import cube_state
 from noisebank.account.account import Account
 from noisebank.bank.bank import Bank, create_bank, open_bank
-from noisebank.core.caches import EVERY_CACHE, OVERHEAD, BoundedCache, deep_size, remembering
+from noisebank.core.caches import ALL_CACHES, ENTRY_BYTES, BoundedCache, cache_results, deep_size
 from noisebank.core.errors import BudgetExhausted, NoisebankError
-from noisebank.planning.linear import from_weights, query_size
-from noisebank.queries.cells import Cube, cubes_of
+from noisebank.planning.linear import query_from_weights, query_size
+from noisebank.queries.cells import Cube, policy_cubes
 from noisebank.runtime.turns import LOCKS, Turns
 
 
 def test_the_oldest_goes_when_the_bound_is_reached_and_what_is_used_stays() -> None:
-    cache: BoundedCache[int, bytes] = BoundedCache(3 * (OVERHEAD + 100), lambda key, value: len(value))
+    cache: BoundedCache[int, bytes] = BoundedCache(3 * (ENTRY_BYTES + 100), lambda key, value: len(value))
     for key in range(3):
         cache.put(key, bytes(100))
-    assert cache.get(0) is not None and cache.bytes == cache.max_bytes
+    assert cache.get(0) is not None and cache.used_bytes == cache.max_bytes
     cache.put(3, bytes(100))
     assert (cache.get(0) is None, cache.get(1) is None, len(cache)) == (False, True, 3)
     cache.put(0, bytes(300))  # larger than before: makes room for itself
-    assert cache.bytes <= cache.max_bytes and cache.get(0) == bytes(300)
+    assert cache.used_bytes <= cache.max_bytes and cache.get(0) == bytes(300)
     cache.put(4, bytes(10_000))
     assert cache.get(4) is None and cache.get(0) == bytes(300)  # too large to keep, and nobody is dropped for it
     cache.clear()
-    assert cache.bytes == len(cache) == 0
+    assert cache.used_bytes == len(cache) == 0
 
 
 def test_many_threads_leave_the_count_of_bytes_right() -> None:
@@ -51,13 +51,13 @@ def test_many_threads_leave_the_count_of_bytes_right() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert cache.bytes == sum(OVERHEAD + len(value) for value, _ in cache._kept.values()) <= cache.max_bytes
+    assert cache.used_bytes == sum(ENTRY_BYTES + len(value) for value, _ in cache._entries.values()) <= cache.max_bytes
 
 
 def test_a_function_that_remembers_is_called_once_for_each_and_again_for_what_it_raised() -> None:
     called: list[Any] = []
 
-    @remembering(10_000, typed=True)
+    @cache_results(10_000, typed=True)
     def half(value: int) -> float | None:
         called.append(value)
         if value < 0:
@@ -73,12 +73,12 @@ def test_a_function_that_remembers_is_called_once_for_each_and_again_for_what_it
 
 def test_sizes_are_at_least_what_memory_says() -> None:
     weights = [place % 2 for place in range(4_000)]
-    for make in (lambda: from_weights(weights)[0], lambda: {name: (name, str(name) * 9) for name in range(500)}):
+    for make in (lambda: query_from_weights(weights)[0], lambda: {name: (name, str(name) * 9) for name in range(500)}):
         gc.collect()
         tracemalloc.start()
         made: Any = make()
-        if hasattr(made, "columns"):
-            assert made.columns and made.support and made.peak
+        if hasattr(made, "run_arrays"):
+            assert made.run_arrays and made.support and made.max_weight
         gc.collect()
         taken, _ = tracemalloc.get_traced_memory()
         tracemalloc.stop()
@@ -89,10 +89,10 @@ def test_sizes_are_at_least_what_memory_says() -> None:
 def test_a_policy_has_one_cube_that_goes_when_nobody_uses_it(tmp_path: Path) -> None:
     with wide_bank(tmp_path, 64) as bank:
         account = bank.account()
-        (cube,) = cubes_of(account.policy)
-        assert cubes_of(account.policy)[0] is cube is account.cubes._known._cubes[0]
+        (cube,) = policy_cubes(account.policy)
+        assert policy_cubes(account.policy)[0] is cube is account.cubes._state._cubes[0]
         named = dict(account.policy.columns)
-        assert Cube.of(cube.columns, named) is not cube and Cube.of(cube.columns, named) == cube
+        assert Cube.for_columns(cube.columns, named) is not cube and Cube.for_columns(cube.columns, named) == cube
 
 
 def test_turns_of_many_names_share_their_locks() -> None:
@@ -112,13 +112,13 @@ def wide_bank(folder: Path, cells: int) -> Bank:
 
 def grown(account: Account, first: int, count: int) -> int:
     """Bytes that quotes and refused asks leave behind, the bounded caches' own accounts aside."""
-    before, cached = tracemalloc.get_traced_memory()[0], sum(cache.bytes for cache in EVERY_CACHE)
+    before, cached = tracemalloc.get_traced_memory()[0], sum(cache.used_bytes for cache in ALL_CACHES)
     for sql in questions(account.policy, first, count):
         account.quote(sql, sigma=50)
         with pytest.raises(BudgetExhausted):
             account.ask(sql, sigma="0.001")
     gc.collect()
-    more = sum(cache.bytes for cache in EVERY_CACHE) - cached
+    more = sum(cache.used_bytes for cache in ALL_CACHES) - cached
     return tracemalloc.get_traced_memory()[0] - before - max(0, more)
 
 
@@ -135,12 +135,12 @@ def test_quotes_and_refused_asks_leave_nothing_beyond_the_caches(tmp_path: Path)
 
 
 def test_a_full_cache_answers_as_an_empty_one(tmp_path: Path) -> None:
-    with wide_bank(tmp_path, 256) as bank, patch.object(knowing, "SERVED_BYTES", 1):
+    with wide_bank(tmp_path, 256) as bank, patch.object(cube_state, "QUERY_CACHE_BYTES", 1):
         account = bank.account()
         plain = [account.quote(sql, sigma=50) for sql in questions(account.policy, 0, 5)]
-        account._learn()  # with caches that keep nothing
+        account._rebuild_cubes()  # with caches that keep nothing
         assert [account.quote(sql, sigma=50) for sql in questions(account.policy, 0, 5)] == plain
-        assert len(account.cubes._known._served) == 0
+        assert len(account.cubes._state._cube_queries) == 0
         with pytest.raises(NoisebankError):
             account.quote("SELECT nonsense", sigma=50)
 

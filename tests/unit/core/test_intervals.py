@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from noisebank.core.errors import BadRequest
-from noisebank.core.intervals import interval, normal_quantile, quantile_bound
+from noisebank.core.intervals import confidence_interval, normal_quantile, quantile_bound
 
 confidences = st.floats(0.001, 0.999999)
 
@@ -31,12 +31,12 @@ def test_refuses_what_is_no_probability(bad):
         normal_quantile(bad)
     assert caught.value.parameter == "confidence"
     with pytest.raises(BadRequest):
-        interval(0.0, 1.0, bad)
+        confidence_interval(0.0, 1.0, bad)
 
 
 @given(st.floats(-1e6, 1e6), st.floats(0.1, 1e6), confidences)
 def test_interval_holds_the_promised_share(value, stddev, confidence):
-    low, high = interval(value, stddev, confidence)
+    low, high = confidence_interval(value, stddev, confidence)
     share = norm.cdf(high, value, stddev) - norm.cdf(low, value, stddev)
     assert share == pytest.approx(confidence, rel=1e-5)
     assert (low + high) / 2 == pytest.approx(value, abs=1e-6 * (abs(value) + stddev))

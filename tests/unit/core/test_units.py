@@ -8,9 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from noisebank.core.errors import BadRequest
-from noisebank.core.units import LADDER_BITS, MOST_PRECISION, NOTHING, GridValue, Precision, exact, on_ladder
+from noisebank.core.units import (
+    LADDER_BITS,
+    MAX_PRECISION,
+    ZERO_PRECISION,
+    GridValue,
+    Precision,
+    floor_to_ladder,
+    parse_exact,
+)
 from noisebank.ledger.abi import budget_ledger
-from noisebank.ledger.evm import NOBODY, Machine
+from noisebank.ledger.evm import ZERO_ADDRESS, Evm
 
 rationals = st.fractions(min_value=0, max_value=10**6, max_denominator=10**30)
 amounts = st.one_of(st.integers(0, 2**40), st.integers(0, 2**200)).map(Precision)
@@ -33,11 +41,11 @@ class TestExact:
         ],
     )
     def test_is_what_was_written(self, written, meant):
-        assert exact(written) == meant
+        assert parse_exact(written) == meant
 
     @given(st.floats(allow_nan=False, allow_infinity=False, min_value=-1e300, max_value=1e300))
     def test_float_is_the_decimal_it_prints_as(self, value):
-        assert exact(value) == exact(repr(value)) == Fraction(repr(value))
+        assert parse_exact(value) == parse_exact(repr(value)) == Fraction(repr(value))
 
     @pytest.mark.parametrize(
         "bad",
@@ -47,7 +55,7 @@ class TestExact:
     )  # fmt: skip
     def test_refuses_what_is_no_ordinary_number(self, bad):
         with pytest.raises(BadRequest) as caught:
-            exact(bad, "epsilon")
+            parse_exact(bad, "epsilon")
         assert caught.value.parameter == "epsilon"
         assert "number" in caught.value.allowed
 
@@ -81,7 +89,7 @@ class TestPrecision:
         assert Precision.ceil(third).units == 333_333_333_333_333_334
         assert Precision.floor(third).units == 333_333_333_333_333_333
         assert Precision.ceil(Fraction(1, 10**40)) == Precision(1)
-        assert Precision.floor(Fraction(1, 10**18) - Fraction(1, 10**40)) == NOTHING
+        assert Precision.floor(Fraction(1, 10**18) - Fraction(1, 10**40)) == ZERO_PRECISION
 
     @given(amounts, amounts)
     def test_adds_exactly(self, a, b):
@@ -90,7 +98,7 @@ class TestPrecision:
         assert (a < b) == (a.exact < b.exact)
 
     def test_reads_as_a_number(self):
-        assert not NOTHING
+        assert not ZERO_PRECISION
         assert Precision(1)
         assert float(Precision(3 * 10**18)) == 3.0
         assert str(Precision(3_390_629_751_142_785_537)) == "3.39063"
@@ -99,22 +107,22 @@ class TestPrecision:
 class TestLadder:
     @given(amounts)
     def test_never_above_and_loses_little(self, amount):
-        step = on_ladder(amount)
+        step = floor_to_ladder(amount)
         assert step <= amount
         assert (amount.units - step.units) * 2**31 < max(amount.units, 1)
 
     @given(amounts)
     def test_is_idempotent(self, amount):
-        assert on_ladder(on_ladder(amount)) == on_ladder(amount)
+        assert floor_to_ladder(floor_to_ladder(amount)) == floor_to_ladder(amount)
 
     @given(amounts, amounts)
     def test_is_monotone(self, a, b):
         low, high = sorted((a, b))
-        assert on_ladder(low) <= on_ladder(high)
+        assert floor_to_ladder(low) <= floor_to_ladder(high)
 
     @given(st.integers(1, 2**200), st.integers(1, 2**20))
     def test_distinct_steps_are_well_apart(self, units, gap):
-        low, high = on_ladder(Precision(units)), on_ladder(Precision(units + gap * (units >> 33) + gap))
+        low, high = floor_to_ladder(Precision(units)), floor_to_ladder(Precision(units + gap * (units >> 33) + gap))
         if low != high:
             assert (high.units - low.units) * 2**32 >= high.units
 
@@ -123,14 +131,14 @@ class TestLadder:
         for mantissa in (2**31, 2**31 + 1, 2**32 - 1):
             step = Precision(mantissa << spare)
             following = Precision((mantissa + 1) << spare)
-            assert on_ladder(step) == step
-            assert on_ladder(following) == following
-            assert on_ladder(Precision(following.units - 1)) == step
+            assert floor_to_ladder(step) == step
+            assert floor_to_ladder(following) == following
+            assert floor_to_ladder(Precision(following.units - 1)) == step
             assert (following.units - step.units) * 2**LADDER_BITS >= following.units
 
     @given(st.integers(0, 2**LADDER_BITS - 1))
     def test_small_amounts_are_steps(self, units):
-        assert on_ladder(Precision(units)) == Precision(units)
+        assert floor_to_ladder(Precision(units)) == Precision(units)
 
 
 class TestGridValue:
@@ -157,7 +165,7 @@ class TestGridValue:
 
 def test_most_precision_is_what_the_contract_takes():
     """The largest step of the ladder that is no more than the contract's largest amount."""
-    machine = Machine(budget_ledger(), 5)
-    (most,) = machine.view(machine.deploy(NOBODY, budget_ledger().initcode), "MAX_BUDGET")
-    assert MOST_PRECISION.units <= most
-    assert on_ladder(MOST_PRECISION) == on_ladder(Precision(most))
+    machine = Evm(budget_ledger(), 5)
+    (most,) = machine.call_view(machine.deploy(ZERO_ADDRESS, budget_ledger().initcode), "MAX_BUDGET")
+    assert MAX_PRECISION.units <= most
+    assert floor_to_ladder(MAX_PRECISION) == floor_to_ladder(Precision(most))

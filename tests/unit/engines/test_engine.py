@@ -11,11 +11,11 @@ import duckdb
 import pytest
 
 from noisebank.core.errors import BadPolicy, BadTable, NoisebankError
-from noisebank.engines.duckdb_engine import DuckDBEngine, header_of
-from noisebank.engines.statement import literal, quoted
+from noisebank.engines.duckdb_engine import DuckDBEngine, duckdb_header
+from noisebank.engines.statement import quote_name, quote_text
 from noisebank.policy.file import read_policy
 from noisebank.policy.model import Column, Kind, Neighbours, Policy
-from noisebank.queries.sql import parse
+from noisebank.queries.sql import parse_question
 from support import write_people
 
 X = Column("x", Kind.NUMBER, Fraction(1), 0, 10, nullable=True)
@@ -41,7 +41,7 @@ def policy_of(source: Path, *columns: Column, **facts: object) -> Policy:
 
 
 def ask(engine: DuckDBEngine, sql: str) -> int:
-    return engine.statistic(parse(sql, engine._policy).query)
+    return engine.statistic(parse_question(sql, engine._policy).query)
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def table(tmp_path: Path) -> Table:
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return DuckDBEngine(policy_of(path, *(columns or (X, TOWN)), **facts), header_of(path), key)
+        return DuckDBEngine(policy_of(path, *(columns or (X, TOWN)), **facts), duckdb_header(path), key)
 
     return make
 
@@ -192,7 +192,7 @@ def test_rows_that_look_alike_when_joined_are_told_apart(table: Table) -> None:
 
 
 def parquet(path: Path, select: str) -> None:
-    duckdb.connect().execute(f"COPY ({select}) TO {literal(str(path))} (FORMAT parquet)")
+    duckdb.connect().execute(f"COPY ({select}) TO {quote_text(str(path))} (FORMAT parquet)")
 
 
 def test_parquet_with_types_of_its_own(tmp_path: Path) -> None:
@@ -202,8 +202,8 @@ def test_parquet_with_types_of_its_own(tmp_path: Path) -> None:
         "SELECT * FROM (VALUES (1::DECIMAL(9,2), 'north', true), (2.6, 'south', false), (99, NULL, NULL), "
         "(NULL, 'east', true)) v(x, town, flag)",
     )
-    engine = DuckDBEngine(policy_of(path, X, TOWN, FLAG), header_of(path), "k")
-    assert header_of(path) == ("x", "town", "flag")
+    engine = DuckDBEngine(policy_of(path, X, TOWN, FLAG), duckdb_header(path), "k")
+    assert duckdb_header(path) == ("x", "town", "flag")
     assert ask(engine, "SELECT SUM(x) FROM t") == 1 + 3 + 10
     assert ask(engine, "SELECT COUNT(*) FROM t WHERE flag") == 2
     assert ask(engine, "SELECT COUNT(*) FROM t WHERE town <> 'north'") == 2
@@ -213,8 +213,8 @@ def test_parquet_with_types_of_its_own(tmp_path: Path) -> None:
 def test_parquet_and_csv_give_the_same_integers(tmp_path: Path, table: Table) -> None:
     engine = table("x,town\n1,north\nnan,south\n1e400,\n2.5,east\nword,north\n")
     path = tmp_path / "t.parquet"
-    parquet(path, f"SELECT * FROM {engine._table()}")
-    other = DuckDBEngine(policy_of(path, X, TOWN), header_of(path), "k")
+    parquet(path, f"SELECT * FROM {engine._table_sql()}")
+    other = DuckDBEngine(policy_of(path, X, TOWN), duckdb_header(path), "k")
     for sql in ("SELECT SUM(x) FROM t", "SELECT COUNT(x) FROM t WHERE town = 'north'", "SELECT COUNT(*) FROM t"):
         assert ask(engine, sql) == ask(other, sql)
 
@@ -222,7 +222,7 @@ def test_parquet_and_csv_give_the_same_integers(tmp_path: Path, table: Table) ->
 def test_special_doubles_in_parquet(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     parquet(path, "SELECT unnest(['nan', 'inf', '-inf', '1e308', '-0.0']::DOUBLE[]) AS x, 'north' AS town")
-    engine = DuckDBEngine(policy_of(path, X, TOWN), header_of(path), "k")
+    engine = DuckDBEngine(policy_of(path, X, TOWN), duckdb_header(path), "k")
     assert ask(engine, "SELECT SUM(x) FROM t") == 10 + 0 + 10 + 0
     assert ask(engine, "SELECT COUNT(x) FROM t") == 4
 
@@ -237,7 +237,7 @@ def test_rows_whose_person_is_nan_belong_to_nobody(tmp_path: Path, kind: Kind) -
         for nobody in ("", ", ('nan', -9)", ", ('nan', -9), ('nan', 9)", ", (NULL, 9)"):
             parquet(path, f"SELECT who::DOUBLE AS who, x FROM (VALUES {people}{nobody}) v(who, x)")
             who, x = Column("who", kind, nullable=True), Column("x", Kind.INTEGER, low=-10, high=10)
-            engine = DuckDBEngine(policy_of(path, who, x, **facts), header_of(path), key)
+            engine = DuckDBEngine(policy_of(path, who, x, **facts), duckdb_header(path), key)
             assert ask(engine, "SELECT SUM(x) FROM t") == 18
 
 
@@ -245,7 +245,7 @@ def test_a_file_that_only_claims_to_be_parquet(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     path.write_text("x,town\n1,north\n")
     with pytest.raises(BadTable, match="no Parquet file"):
-        header_of(path)
+        duckdb_header(path)
 
 
 # -- names and paths -------------------------------------------------------------------------------
@@ -276,7 +276,7 @@ def test_folder_names_are_no_columns_of_parquet(tmp_path: Path) -> None:
     path = tmp_path / "town=south" / "t.parquet"
     path.parent.mkdir()
     parquet(path, "SELECT 1 AS x, 'north' AS town")
-    engine = DuckDBEngine(policy_of(path, X, TOWN), header_of(path), "k")
+    engine = DuckDBEngine(policy_of(path, X, TOWN), duckdb_header(path), "k")
     assert ask(engine, "SELECT COUNT(*) FROM t WHERE town = 'north'") == 1
 
 
@@ -289,8 +289,8 @@ def test_any_column_name_is_only_a_name(table: Table, name: str) -> None:
     header = f'"{name}",town'
     column = Column(name, Kind.INTEGER, Fraction(1), 0, 10)
     engine = table(f"{header}\n4,north\n5,south\n", column, TOWN)
-    assert ask(engine, f"SELECT SUM({quoted(name)}) FROM t WHERE town = 'north'") == 4
-    assert ask(engine, f"SELECT COUNT(*) FROM t WHERE {quoted(name)} = 5") == 1
+    assert ask(engine, f"SELECT SUM({quote_name(name)}) FROM t WHERE town = 'north'") == 4
+    assert ask(engine, f"SELECT COUNT(*) FROM t WHERE {quote_name(name)} = 5") == 1
     assert engine.inspect().rows == 2
 
 
@@ -302,7 +302,7 @@ def test_any_key_is_only_a_text(table: Table, key: str) -> None:
     field = '"' + key.replace('"', '""') + '"'
     engine = table(f"x,town\n1,{field}\n2,north\n4,other\n", X, town)
     expected = 0 if key == "" else 1  # an empty field is missing
-    assert ask(engine, f"SELECT SUM(x) FROM t WHERE town = {literal(key)}") == expected
+    assert ask(engine, f"SELECT SUM(x) FROM t WHERE town = {quote_text(key)}") == expected
     assert ask(engine, "SELECT SUM(x) FROM t WHERE town = 'north'") == 2
 
 
@@ -322,9 +322,9 @@ def test_missing_columns_are_named(table: Table) -> None:
 
 def test_no_file(tmp_path: Path) -> None:
     with pytest.raises(BadTable, match="there is no file"):
-        header_of(tmp_path / "t.csv")
+        duckdb_header(tmp_path / "t.csv")
     with pytest.raises(BadTable, match="there is no file"):
-        header_of(tmp_path)
+        duckdb_header(tmp_path)
 
 
 def test_a_file_that_goes_away(table: Table) -> None:
@@ -349,7 +349,7 @@ def test_what_cannot_be_read_is_an_error_without_values(table: Table, content: b
 
 def test_errors_of_the_engine_never_quote_values(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = table("x,town\n4242,north\n")
-    monkeypatch.setattr("noisebank.engines.sql_engine.statement", lambda *_: "SELECT 'secret'::INTEGER")
+    monkeypatch.setattr("noisebank.engines.sql_engine.query_statement", lambda *_: "SELECT 'secret'::INTEGER")
     with pytest.raises(BadTable) as caught:
         ask(engine, "SELECT COUNT(*) FROM t")
     assert "secret" not in str(caught.value)

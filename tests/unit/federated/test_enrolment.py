@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from noisebank.bank.opening import Rooms, known_accounts, open_account
+from noisebank.bank.opening import BankParts, load_accounts, open_account
 from noisebank.cli.main import main
 from noisebank.core.errors import AnswerLost, BadRequest, BudgetExhausted, LedgerRefused
 from noisebank.core.units import Precision
-from noisebank.federated.enrolment import LocalAccount, RoundOrder, below, enrol, enrolled, local_account
-from noisebank.federated.ldp import Category, Number, Report, Schema, estimate
+from noisebank.federated.enrolment import LocalAccount, RoundOrder, enrol, float_below, list_enrolled, local_account
+from noisebank.federated.ldp import Category, Number, Report, Schema, estimate_attributes
 from noisebank.federated.schema_file import read_schema
-from noisebank.ledger.embedded import EmbeddedChain
+from noisebank.ledger.embedded import EmbeddedLedger
 from noisebank.ledger.protocol import Unit
 from noisebank.policy.file import read_policy
 from noisebank.verifier.verification import verify
@@ -27,54 +27,56 @@ RECORD = {"age": 41, "sex": "f"}
 
 
 @pytest.fixture
-def rooms() -> Rooms:
+def rooms() -> BankParts:
     return memory_rooms()
 
 
 @pytest.fixture
-def device(rooms: Rooms) -> LocalAccount:
+def device(rooms: BankParts) -> LocalAccount:
     return enrol(rooms, "phone", 2)
 
 
 def test_a_round_is_charged_once_and_gives_the_same_report(device: LocalAccount) -> None:
-    first = device.report("monday", RECORD, SCHEMA, 1)
-    assert device.report("monday", RECORD, SCHEMA, 1) == first
-    assert device.report("monday", {"age": 99, "sex": "m"}, SCHEMA, 1) == first, "no second sample, whatever is asked"
+    first = device.make_report("monday", RECORD, SCHEMA, 1)
+    assert device.make_report("monday", RECORD, SCHEMA, 1) == first
+    assert device.make_report("monday", {"age": 99, "sex": "m"}, SCHEMA, 1) == first, (
+        "no second sample, whatever is asked"
+    )
     assert device.state.spent == Precision(10**18) and device.state.unit is Unit.EPSILON
     assert Report.decode(first, SCHEMA).terms.epsilon == 1.0
 
 
 def test_a_used_up_budget_refuses_and_nothing_is_drawn(device: LocalAccount) -> None:
-    device.report("monday", RECORD, SCHEMA, "1.5")
+    device.make_report("monday", RECORD, SCHEMA, "1.5")
     with pytest.raises(BudgetExhausted):
-        device.report("tuesday", RECORD, SCHEMA, "0.6")
-    device.report("tuesday", RECORD, SCHEMA, "0.5")
-    assert not device.state.left
+        device.make_report("tuesday", RECORD, SCHEMA, "0.6")
+    device.make_report("tuesday", RECORD, SCHEMA, "0.5")
+    assert not device.state.remaining_budget
     with pytest.raises(BudgetExhausted):
-        device.spend("wednesday", "1e-18")
+        device.charge_round("wednesday", "1e-18")
 
 
 def test_a_round_has_one_epsilon(device: LocalAccount) -> None:
-    device.spend("monday", 1)
+    device.charge_round("monday", 1)
     for other in (2, "0.5"):
         with pytest.raises(BadRequest, match="one epsilon"):
-            device.spend("monday", other)
+            device.charge_round("monday", other)
     assert device.state.spent == Precision(10**18)
 
 
-def test_charges_round_up_and_budgets_down(rooms: Rooms) -> None:
+def test_charges_round_up_and_budgets_down(rooms: BankParts) -> None:
     third = enrol(rooms, "third", Fraction(1, 3))
     assert third.state.budget.units == 333_333_333_333_333_333
     with pytest.raises(BudgetExhausted):
-        third.spend("all of it", Fraction(1, 3))
+        third.charge_round("all of it", Fraction(1, 3))
     for value in (Fraction(1, 3), Fraction(1, 10), Fraction(2, 3), Fraction(1)):
-        assert Fraction(below(value)) <= value
+        assert Fraction(float_below(value)) <= value
 
 
 @pytest.mark.parametrize("epsilon", [0, -1, "nan", "1e999", "x"])
-def test_bad_epsilons(rooms: Rooms, device: LocalAccount, epsilon: object) -> None:
+def test_bad_epsilons(rooms: BankParts, device: LocalAccount, epsilon: object) -> None:
     with pytest.raises(BadRequest):
-        device.report("monday", RECORD, SCHEMA, epsilon)  # type: ignore[arg-type]
+        device.make_report("monday", RECORD, SCHEMA, epsilon)  # type: ignore[arg-type]
     with pytest.raises(BadRequest):
         enrol(rooms, "other", epsilon)  # type: ignore[arg-type]
     assert not device.state.spent
@@ -88,7 +90,7 @@ def test_an_order_that_cannot_be_answered_is_refused_unread_and_uncharged(
     device: LocalAccount, epsilon: int, mechanism: str, levels: int
 ) -> None:
     with pytest.raises(BadRequest):
-        device.report("monday", Unreadable(), SCHEMA, epsilon, mechanism, levels)
+        device.make_report("monday", Unreadable(), SCHEMA, epsilon, mechanism, levels)
     assert not device.state.spent
 
 
@@ -102,9 +104,9 @@ class Unreadable(dict[str, object]):
 @pytest.mark.parametrize("record", [{"age": 41}, {"age": float("nan"), "sex": "f"}, {"age": 1, "sex": "x"}, {},
                                     Unreadable()])  # fmt: skip
 def test_every_record_is_charged_and_reported(device: LocalAccount, record: dict[str, object]) -> None:
-    report = device.report("monday", record, SCHEMA, 1)
+    report = device.make_report("monday", record, SCHEMA, 1)
     assert Report.decode(report, SCHEMA) and device.state.spent == Precision(10**18)
-    assert device.report("monday", record, SCHEMA, 1) == report
+    assert device.make_report("monday", record, SCHEMA, 1) == report
 
 
 def test_the_record_is_read_after_the_charge_and_never_again(device: LocalAccount) -> None:
@@ -115,21 +117,21 @@ def test_the_record_is_read_after_the_charge_and_never_again(device: LocalAccoun
         return [0.5, 1]
 
     order = RoundOrder("monday", SCHEMA, Fraction(1))
-    assert device.answer(order, read) == device.answer(order, read) and seen == [Precision(10**18)]
+    assert device.answer_order(order, read) == device.answer_order(order, read) and seen == [Precision(10**18)]
     with pytest.raises(BadRequest, match="another order"):
-        device.answer(RoundOrder("monday", SCHEMA, Fraction(1), "laplace"), read)
+        device.answer_order(RoundOrder("monday", SCHEMA, Fraction(1), "laplace"), read)
     for record in ([], [None, None], ["x", "y"], [float("nan"), 99], [10**400, -1], [float("inf"), True]):
         for attempt in range(8):  # which attributes are reported is drawn
             order = RoundOrder(f"{ascii(record)[:50]} {attempt}", SCHEMA, Fraction("0.01"))
-            assert device.answer(order, lambda record=record: record)
+            assert device.answer_order(order, lambda record=record: record)
 
 
-def test_names_rounds_and_doubles(rooms: Rooms, device: LocalAccount) -> None:
+def test_names_rounds_and_doubles(rooms: BankParts, device: LocalAccount) -> None:
     with pytest.raises(BadRequest, match="enrolled already"):
         enrol(rooms, "phone", 1)
     for bad in ("", "a\nb", "x" * 201):
         with pytest.raises(BadRequest):
-            device.spend(bad, 1)
+            device.charge_round(bad, 1)
         with pytest.raises(BadRequest):
             enrol(rooms, bad, 1)
     with pytest.raises(BadRequest, match="not enrolled"):
@@ -137,14 +139,14 @@ def test_names_rounds_and_doubles(rooms: Rooms, device: LocalAccount) -> None:
     assert local_account(rooms, "phone").id == device.id
 
 
-def test_units_never_mix_and_both_are_verified(rooms: Rooms, device: LocalAccount, tmp_path: Path) -> None:
+def test_units_never_mix_and_both_are_verified(rooms: BankParts, device: LocalAccount, tmp_path: Path) -> None:
     bank = open_account(rooms, read_policy(write_people(tmp_path)))[0]
     bank.ask("SELECT COUNT(*) FROM people WHERE age > 30", epsilon=1, delta="1e-6")
-    device.report("monday", RECORD, SCHEMA, 1)
-    assert [account.name for account in known_accounts(rooms)] == ["people"]
-    assert [account.name for account in enrolled(rooms)] == ["phone"]
-    assert isinstance(rooms.ledger, EmbeddedChain)
-    report = verify(list(rooms.ledger.export()))
+    device.make_report("monday", RECORD, SCHEMA, 1)
+    assert [account.name for account in load_accounts(rooms)] == ["people"]
+    assert [account.name for account in list_enrolled(rooms)] == ["phone"]
+    assert isinstance(rooms.ledger, EmbeddedLedger)
+    report = verify(list(rooms.ledger.export_journal()))
     assert report.passed
     assert {(found.unit, found.spent) for found in report.accounts} == {
         ("epsilon", 10**18),
@@ -153,26 +155,26 @@ def test_units_never_mix_and_both_are_verified(rooms: Rooms, device: LocalAccoun
 
 
 def test_after_a_crash_a_charged_round_is_reported_and_a_sealed_one_keeps_its_bits(
-    rooms: Rooms, device: LocalAccount, monkeypatch: pytest.MonkeyPatch
+    rooms: BankParts, device: LocalAccount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    device.spend("monday", 1)  # charged, then the process died
+    device.charge_round("monday", 1)  # charged, then the process died
     again = local_account(rooms, "phone")
-    first = again.report("monday", RECORD, SCHEMA, 1)
+    first = again.make_report("monday", RECORD, SCHEMA, 1)
     assert again.state.spent == Precision(10**18)
     monkeypatch.setattr(rooms.ledger, "publish", lambda *arguments: (_ for _ in ()).throw(LedgerRefused("cut off")))
     with pytest.raises(LedgerRefused):
-        again.report("tuesday", RECORD, SCHEMA, "0.5")
+        again.make_report("tuesday", RECORD, SCHEMA, "0.5")
     monkeypatch.undo()
-    sealed = [rooms.vault.answer(found.id) for found in rooms.ledger.reservations(device.id)]
-    assert again.report("tuesday", RECORD, SCHEMA, "0.5").hex() == sealed[1].body["report"]  # type: ignore[union-attr]
-    assert again.report("monday", RECORD, SCHEMA, 1) == first
+    sealed = [rooms.vault.find_answer(found.id) for found in rooms.ledger.list_reservations(device.id)]
+    assert again.make_report("tuesday", RECORD, SCHEMA, "0.5").hex() == sealed[1].body["report"]  # type: ignore[union-attr]
+    assert again.make_report("monday", RECORD, SCHEMA, 1) == first
 
 
-def test_a_lost_report_is_never_drawn_again(rooms: Rooms, device: LocalAccount) -> None:
-    device.report("monday", RECORD, SCHEMA, 1)
+def test_a_lost_report_is_never_drawn_again(rooms: BankParts, device: LocalAccount) -> None:
+    device.make_report("monday", RECORD, SCHEMA, 1)
     rooms.vault._database.execute("DELETE FROM answers")
     with pytest.raises(AnswerLost):
-        device.report("monday", RECORD, SCHEMA, 1)
+        device.make_report("monday", RECORD, SCHEMA, 1)
 
 
 def test_schema_files(tmp_path: Path) -> None:
@@ -215,5 +217,5 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     )
     assert refused["error"] == "BudgetExhausted"
     assert run("verify", "bank")["passed"]
-    direct = estimate([bytes.fromhex(report) for report in reports], SCHEMA)
+    direct = estimate_attributes([bytes.fromhex(report) for report in reports], SCHEMA)
     assert found["age"]["value"] == pytest.approx(direct["age"].value)  # type: ignore[index,union-attr]

@@ -9,18 +9,18 @@ from functools import cache
 from itertools import count
 from typing import Any
 
-from noisebank.core.durability import Turn
+from noisebank.core.durability import PendingItem
 from noisebank.core.entropy import Entropy
 from noisebank.core.errors import Tampered
 from noisebank.core.records import WHOLE_WEIGHT, CellRun
 from noisebank.core.units import Precision
-from noisebank.ledger.abi import budget_ledger, encoded
+from noisebank.ledger.abi import budget_ledger, encode_values
 from noisebank.ledger.block import Block, Genesis
-from noisebank.ledger.embedded import EmbeddedChain, begin_chain
-from noisebank.ledger.encoding import publish_many_call, reserve_many_call
-from noisebank.ledger.evm import Event, Log, events
+from noisebank.ledger.embedded import EmbeddedLedger, create_chain
+from noisebank.ledger.encoding import encode_publish_many, encode_reserve_many
+from noisebank.ledger.evm import Event, Log, decode_events
 from noisebank.ledger.journal import Journal
-from noisebank.ledger.protocol import THE_OWNER, Claim, Opening, Role, Seal
+from noisebank.ledger.protocol import OWNER_ANALYST, AccountOpening, Claim, Role, Seal
 from noisebank.ledger.replay import Replay
 from noisebank.ledger.signing import Key
 from support import CURATOR, OWNER
@@ -46,8 +46,8 @@ def word(number: int) -> bytes:
     return number.to_bytes(32, "big")
 
 
-def opening(budget: int = 100, salt: int = 1, delay: int = 3) -> Opening:
-    return Opening(Precision(budget), word(salt), word(salt + 1), delay)
+def opening(budget: int = 100, salt: int = 1, delay: int = 3) -> AccountOpening:
+    return AccountOpening(Precision(budget), word(salt), word(salt + 1), delay)
 
 
 def claim(
@@ -56,7 +56,7 @@ def claim(
     wanted: int,
     query: int = 3,
     limit: int = 10**9,
-    analyst: bytes = THE_OWNER,
+    analyst: bytes = OWNER_ANALYST,
     cube: int = 0,
     runs: tuple[CellRun, ...] = (),
     about: int = 1,
@@ -68,11 +68,11 @@ def seal(id: int, answer: int = 77) -> Seal:
     return Seal(word(id), word(answer))
 
 
-def together(chain: EmbeddedChain, *actions: Callable[[], object]) -> None:
+def together(chain: EmbeddedLedger, *actions: Callable[[], object]) -> None:
     """Runs actions on threads that all wait for the same group commit, in this order, or end before it."""
     threads = [threading.Thread(target=action) for action in actions]
     gate = chain._commit
-    busy: Turn[Any, Any] = Turn(None)
+    busy: PendingItem[Any, Any] = PendingItem(None)
     gate._leader = busy  # as if somebody were writing, until all have queued up
     deadline = time.monotonic() + 30
     for place, thread in enumerate(threads, 1):
@@ -80,24 +80,24 @@ def together(chain: EmbeddedChain, *actions: Callable[[], object]) -> None:
         while len(gate._waiting) + sum(not started.is_alive() for started in threads[:place]) < place:
             assert time.monotonic() < deadline, "not everybody came to wait"
             time.sleep(0.001)
-    gate._hand_over(busy, [])
+    gate._wake_others(busy, [])
     for thread in threads:
         thread.join(30)
         assert not thread.is_alive()
 
 
-def send(chain: EmbeddedChain, data: bytes) -> tuple[Event, ...]:
+def send(chain: EmbeddedLedger, data: bytes) -> tuple[Event, ...]:
     """A call of the curator's that `Ledger` has no method for: a batch."""
-    return events(budget_ledger(), chain._send(Role.CURATOR, data))
+    return decode_events(budget_ledger(), chain._send_call(Role.CURATOR, data))
 
 
 def log_of(event: Event) -> Log:
     """An event as the contract would log it."""
     signature = next(each for each in budget_ledger().events.values() if each.name == event.name)
     hot = [name for (name, _), indexed in zip(signature.inputs, signature.indexed, strict=True) if indexed]
-    topics = [encoded([kind], [event.arguments[name]]) for name, kind in signature.inputs if name in hot]
+    topics = [encode_values([kind], [event.arguments[name]]) for name, kind in signature.inputs if name in hot]
     plain = [event.arguments[name] for name, _ in signature.inputs if name not in hot]
-    return (signature.digest, *topics), encoded(signature.plain, plain)
+    return (signature.digest, *topics), encode_values(signature.data_types, plain)
 
 
 @cache
@@ -106,8 +106,8 @@ def history(salt: int = 7) -> tuple[str, ...]:
     ticks = count(1_000)
     clock = lambda: float(next(ticks))  # noqa: E731
     journal = Journal(":memory:")
-    begin_chain(journal, CURATOR, Fixed(salt), clock)
-    chain = EmbeddedChain(journal, KEYS, clock)
+    create_chain(journal, CURATOR, Fixed(salt), clock)
+    chain = EmbeddedLedger(journal, KEYS, clock)
     account = chain.open_account(opening(budget=1_000))
     other = chain.open_account(opening(budget=50, salt=5))
     chain.reserve(claim(account, 1, 10))
@@ -120,8 +120,8 @@ def history(salt: int = 7) -> tuple[str, ...]:
     chain.publish(account, seal(6), seal(7, 78))
     _work_on_a_cube(chain, account)
     chain.reserve(claim(other, 30, 7, about=3))
-    chain.pause(account)
-    chain.resume(account)
+    chain.pause_account(account)
+    chain.resume_account(account)
     chain.lower_budget(account, 900)
     chain.propose_raise(account, 2_000)
     chain.reserve(claim(account, 40, 1, query=5))
@@ -129,28 +129,28 @@ def history(salt: int = 7) -> tuple[str, ...]:
     chain.finish_raise(account)
     chain.open_version(account, word(21), word(22))
     chain.reserve(claim(account, 50, 10, analyst=ANALYST))
-    chain.manage("propose_curator", account, NEXT.address)
-    chain.manage("propose_owner", account, HEIR.address)
-    again = EmbeddedChain(journal, {Role.SEALER: CURATOR, Role.CURATOR: NEXT, Role.OWNER: HEIR}, clock)
-    again.accept(Role.OWNER, account)
-    again.manage("propose_curator", account, NEXT.address)  # the old owner's proposal is gone
-    again.accept(Role.CURATOR, account)
+    chain.call_as_owner("propose_curator", account, NEXT.address)
+    chain.call_as_owner("propose_owner", account, HEIR.address)
+    again = EmbeddedLedger(journal, {Role.SEALER: CURATOR, Role.CURATOR: NEXT, Role.OWNER: HEIR}, clock)
+    again.accept_role(Role.OWNER, account)
+    again.call_as_owner("propose_curator", account, NEXT.address)  # the old owner's proposal is gone
+    again.accept_role(Role.CURATOR, account)
     again.reserve(claim(account, 60, 25, analyst=ANALYST))
     again.set_limit(account, ANALYST, 310)
     again.reserve(claim(account, 61, 1, query=1))
-    lines = tuple(again.export())
+    lines = tuple(again.export_journal())
     again.close()
     return lines
 
 
-def _work_on_a_cube(chain: EmbeddedChain, account: bytes) -> None:
+def _work_on_a_cube(chain: EmbeddedLedger, account: bytes) -> None:
     cube = chain.add_cube(account, 8)
     low, high = (CellRun(0, 4),), (CellRun(2, 6, HALF), CellRun(7, 8))
     chain.reserve(claim(account, 10, 20, cube=cube, runs=low), claim(account, 11, 20, cube=cube, runs=high))
     chain.reserve(claim(account, 12, 0, cube=cube, analyst=ANALYST))
     send(
         chain,
-        reserve_many_call(
+        encode_reserve_many(
             [
                 [claim(account, 13, 30, cube=cube, runs=low), claim(account, 14, 5, query=6)],
                 [claim(account, 15, 5, query=7), claim(account, 1, 5, query=8)],  # an id that is used: refused
@@ -158,26 +158,26 @@ def _work_on_a_cube(chain: EmbeddedChain, account: bytes) -> None:
             ]
         ),
     )
-    send(chain, publish_many_call(account, [[seal(10), seal(11)], [seal(12), seal(15)], [seal(13), seal(14)]]))
+    send(chain, encode_publish_many(account, [[seal(10), seal(11)], [seal(12), seal(15)], [seal(13), seal(14)]]))
 
 
 def replayed(lines: Iterable[str]) -> Replay:
     """Reads and executes a journal with every check."""
     first, *rest = lines
-    state = Replay(Genesis.read(first))
+    state = Replay(Genesis.from_canonical_json(first))
     for number, line in enumerate(rest):
-        state.apply(Block.read(line, state.genesis.chain_id, number))
+        state.apply_block(Block.from_canonical_json(line, state.genesis.chain_id, number))
     return state
 
 
 def told(lines: Iterable[str]) -> list[list[Event]]:
     """What was logged, by block."""
     first, *rest = lines
-    state = Replay(Genesis.read(first))
+    state = Replay(Genesis.from_canonical_json(first))
     found = []
     for number, line in enumerate(rest):
-        results = state.apply(Block.read(line, state.genesis.chain_id, number))
-        found.append([event for logs in results for event in events(budget_ledger(), logs)])
+        results = state.apply_block(Block.from_canonical_json(line, state.genesis.chain_id, number))
+        found.append([event for logs in results for event in decode_events(budget_ledger(), logs)])
     return found
 
 
@@ -194,10 +194,10 @@ class Checkpoint:
 
     def refusal(self, line: str) -> Tampered | None:
         """Why this line cannot be the next block, if it cannot. The replay is as before, then."""
-        state, evm = self.state, self.state.machine._evm
+        state, evm = self.state, self.state.evm._evm
         nonces, contract, saved = dict(state._nonces), state.contract, evm.snapshot()
         try:
-            state.apply(Block.read(line, state.genesis.chain_id, state.head.number + 1))
+            state.apply_block(Block.from_canonical_json(line, state.genesis.chain_id, state.head.number + 1))
         except Tampered as tampered:
             evm.revert(saved)
             state._nonces, state.contract = nonces, contract

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from noisebank.ledger.chunks import Pieces
+from noisebank.ledger.chunks import CellCharges
 
 CELLS = 32
 additions = st.lists(
@@ -25,57 +25,57 @@ def listed(added: list[tuple[int, int, int]]) -> list[int]:
 @given(additions)
 @settings(max_examples=300)
 def test_every_cell_and_the_largest_are_those_of_a_plain_list(added: list[tuple[int, int, int]]):
-    pieces = Pieces()
+    pieces = CellCharges()
     for place, (start, stop, amount) in enumerate(added, 1):
         pieces.add(start, stop, amount)
         cells = listed(added[:place])
         assert pieces.largest == max(cells)
-        assert [pieces.at(cell) for cell in range(CELLS)] == cells
-    assert pieces.at(CELLS) == pieces.at(2**20) == 0, "nobody charged what lies beyond"
+        assert [pieces.charge_at(cell) for cell in range(CELLS)] == cells
+    assert pieces.charge_at(CELLS) == pieces.charge_at(2**20) == 0, "nobody charged what lies beyond"
 
 
 @given(additions, additions)
 def test_the_order_of_additions_does_not_matter(some: list[tuple[int, int, int]], more: list[tuple[int, int, int]]):
-    one, other = Pieces(), Pieces()
+    one, other = CellCharges(), CellCharges()
     for addition in some + more:
         one.add(*addition)
     for addition in (some + more)[::-1]:
         other.add(*addition)
-    assert [one.at(cell) for cell in range(CELLS)] == [other.at(cell) for cell in range(CELLS)]
+    assert [one.charge_at(cell) for cell in range(CELLS)] == [other.charge_at(cell) for cell in range(CELLS)]
     assert one.largest == other.largest
 
 
 @given(additions, additions)
 def test_a_copy_goes_its_own_way(some: list[tuple[int, int, int]], more: list[tuple[int, int, int]]):
-    first = Pieces()
+    first = CellCharges()
     for addition in some:
         first.add(*addition)
     copy = first.copy()
     for addition in more:
         copy.add(*addition)
-    assert [first.at(cell) for cell in range(CELLS)] == listed(some)
-    assert [copy.at(cell) for cell in range(CELLS)] == listed(some + more)
+    assert [first.charge_at(cell) for cell in range(CELLS)] == listed(some)
+    assert [copy.charge_at(cell) for cell in range(CELLS)] == listed(some + more)
     assert (first.largest, copy.largest) == (max(listed(some)), max(listed(some + more)))
 
 
 def test_nothing_was_charged_at_first():
-    pieces = Pieces()
-    assert (pieces.largest, pieces.at(0), pieces.at(2**20 - 1)) == (0, 0, 0)
+    pieces = CellCharges()
+    assert (pieces.largest, pieces.charge_at(0), pieces.charge_at(2**20 - 1)) == (0, 0, 0)
 
 
 def test_the_ends_are_half_open():
-    pieces = Pieces()
+    pieces = CellCharges()
     pieces.add(3, 5, 7)
-    assert [pieces.at(cell) for cell in range(2, 7)] == [0, 7, 7, 0, 0]
+    assert [pieces.charge_at(cell) for cell in range(2, 7)] == [0, 7, 7, 0, 0]
     pieces.add(5, 6, 9)
     pieces.add(0, 3, 1)
-    assert [pieces.at(cell) for cell in range(7)] == [1, 1, 1, 7, 7, 9, 0]
+    assert [pieces.charge_at(cell) for cell in range(7)] == [1, 1, 1, 7, 7, 9, 0]
     assert pieces.largest == 9
 
 
 def test_many_pieces_in_the_largest_cube():
-    pieces = Pieces()
+    pieces = CellCharges()
     for place in range(0, 2**20, 997):
         pieces.add(place, 2**20, 1)
-    assert pieces.largest == pieces.at(2**20 - 1) == len(range(0, 2**20, 997))
-    assert pieces.at(996) == 1 and pieces.at(997) == 2
+    assert pieces.largest == pieces.charge_at(2**20 - 1) == len(range(0, 2**20, 997))
+    assert pieces.charge_at(996) == 1 and pieces.charge_at(997) == 2

@@ -10,11 +10,20 @@ from eth_abi import encode as eth_encode
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from noisebank.ledger.abi import MOST_ITEMS, Contract, Kind, Signature, budget_ledger, decoded, encoded, load_contract
+from noisebank.ledger.abi import (
+    MAX_LIST_ITEMS,
+    AbiType,
+    Contract,
+    Signature,
+    budget_ledger,
+    decode_values,
+    encode_values,
+    load_contract,
+)
 
 ADDRESS = "0x9d8a62f656a8d1615c1294fd71e9cfb3e4855a4f"
-WORD, NUMBER, FLAG, WHO, TEXT = (Kind(text) for text in ("bytes32", "uint256", "bool", "address", "string"))
-PAIRS = Kind("(uint256,bool)[]", ("uint256", "bool"))
+WORD, NUMBER, FLAG, WHO, TEXT = (AbiType(text) for text in ("bytes32", "uint256", "bool", "address", "string"))
+PAIRS = AbiType("(uint256,bool)[]", ("uint256", "bool"))
 transfer = Signature("transfer", (("to", WHO), ("amount", NUMBER)), (False, False), (FLAG,))
 moved = Signature("Transfer", (("from", WHO), ("to", WHO), ("amount", NUMBER)), (True, True, False), ())
 listing = Signature("listing", (("name", TEXT), ("pairs", PAIRS), ("last", WORD)), (False, False, False), ())
@@ -29,17 +38,17 @@ words = {
     "string": st.text(st.characters(exclude_categories=["Cs"]), max_size=70),
 }
 kinds = st.one_of(
-    st.sampled_from(sorted(words)).map(Kind),
+    st.sampled_from(sorted(words)).map(AbiType),
     st.lists(st.sampled_from(["uint256", "bytes32", "address", "bool"]), min_size=1, max_size=4).map(
-        lambda fields: Kind(f"({','.join(fields)})[]", tuple(fields))
+        lambda fields: AbiType(f"({','.join(fields)})[]", tuple(fields))
     ),
 )
 
 
-def values_of(kind: Kind) -> st.SearchStrategy[Any]:
+def values_of(kind: AbiType) -> st.SearchStrategy[Any]:
     if kind.fields:
         return st.lists(st.tuples(*(words[field] for field in kind.fields)), max_size=4).map(tuple)
-    return words[kind.text]
+    return words[kind.name]
 
 
 def in_words(data: bytes) -> list[bytes]:
@@ -60,7 +69,7 @@ def test_selectors_and_topics_are_those_of_erc20():
 
 
 def test_calldata_is_the_selector_and_words():
-    calldata = TOKEN.call("transfer", ADDRESS, 258)
+    calldata = TOKEN.encode_call("transfer", ADDRESS, 258)
     assert calldata.hex() == "a9059cbb" + "00" * 12 + ADDRESS[2:] + "00" * 30 + "0102"
 
 
@@ -73,7 +82,7 @@ def test_event_is_read_from_topics_and_data():
 
 def test_lists_and_strings_lie_behind_the_heads():
     """By hand, word by word, from the specification."""
-    data = TOKEN.call("listing", "abc", ((5, True), (6, False)), b"\x07" * 32)[4:]
+    data = TOKEN.encode_call("listing", "abc", ((5, True), (6, False)), b"\x07" * 32)[4:]
     assert in_words(data) == [
         number(96),  # where the string begins
         number(160),  # where the list begins
@@ -90,9 +99,9 @@ def test_lists_and_strings_lie_behind_the_heads():
 
 @pytest.mark.parametrize(("text", "size"), [("", 1), ("a" * 31, 2), ("a" * 32, 2), ("a" * 33, 3), ("ä" * 16, 2)])
 def test_strings_are_padded_to_whole_words(text: str, size: int):
-    data = encoded([TEXT], [text])
+    data = encode_values([TEXT], [text])
     assert len(in_words(data)) == 1 + size
-    assert decoded([TEXT], data) == (text,)
+    assert decode_values([TEXT], data) == (text,)
     assert data == eth_encode(["string"], [text])
 
 
@@ -101,10 +110,10 @@ def test_strings_are_padded_to_whole_words(text: str, size: int):
 def test_encoding_is_that_of_eth_abi(data: st.DataObject):
     types = data.draw(st.lists(kinds, max_size=5))
     values = tuple(data.draw(values_of(kind)) for kind in types)
-    texts = [kind.text for kind in types]
-    raw = encoded(types, values)
+    texts = [kind.name for kind in types]
+    raw = encode_values(types, values)
     assert raw == eth_encode(texts, values)
-    assert decoded(types, raw) == tuple(eth_decode(texts, raw)) == values
+    assert decode_values(types, raw) == tuple(eth_decode(texts, raw)) == values
 
 
 @pytest.mark.parametrize("function", sorted(LEDGER.functions))
@@ -113,9 +122,9 @@ def test_encoding_is_that_of_eth_abi(data: st.DataObject):
 def test_calls_read_back_and_are_those_of_eth_abi(function: str, data: st.DataObject):
     inputs = LEDGER.functions[function].inputs
     arguments = {name: data.draw(values_of(kind)) for name, kind in inputs}
-    call = LEDGER.call(function, *arguments.values())
+    call = LEDGER.encode_call(function, *arguments.values())
     assert LEDGER.decode_call(call) == (function, arguments)
-    assert call[4:] == eth_encode([kind.text for _, kind in inputs], list(arguments.values()))
+    assert call[4:] == eth_encode([kind.name for _, kind in inputs], list(arguments.values()))
 
 
 @pytest.mark.parametrize("event", sorted(LEDGER.events.values(), key=lambda event: event.name), ids=lambda e: e.name)
@@ -125,9 +134,9 @@ def test_events_read_back(event: Signature, data: st.DataObject):
     arguments = {name: data.draw(values_of(kind)) for name, kind in event.inputs}
     hot = [name for (name, _), indexed in zip(event.inputs, event.indexed, strict=True) if indexed]
     by_name = dict(event.inputs)
-    topics = [encoded([by_name[name]], [arguments[name]]) for name in hot]
+    topics = [encode_values([by_name[name]], [arguments[name]]) for name in hot]
     rest = {name: value for name, value in arguments.items() if name not in hot}
-    payload = eth_encode([by_name[name].text for name in rest], list(rest.values()))
+    payload = eth_encode([by_name[name].name for name in rest], list(rest.values()))
     read = LEDGER.decode_event([event.digest, *topics], payload)
     assert read == (event.name, arguments)
     assert list(read[1]) == [name for name, _ in event.inputs], "in the order of the declaration"
@@ -144,11 +153,11 @@ def test_every_event_names_its_account_first():
 
 CLAIMED = (b"\x01" * 32, b"\x02" * 32, b"\x03" * 32, 4, 5, 6, 7, 1, True)
 CALLS = {
-    "reserve": LEDGER.call("reserve", b"\x09" * 32, (CLAIMED, CLAIMED), ((0, 4, 2**32), (4, 5, 1))),
-    "publish": LEDGER.call("publish", b"\x09" * 32, ((b"\x01" * 32, b"\x02" * 32, True),)),
-    "set_limit": LEDGER.call("set_limit", b"\x09" * 32, b"\x08" * 32, 7),
-    "propose_owner": LEDGER.call("propose_owner", b"\x09" * 32, ADDRESS),
-    "open_account": LEDGER.call("open_account", ADDRESS, 1, 7, b"\x01" * 32, b"\x02" * 32, 0),
+    "reserve": LEDGER.encode_call("reserve", b"\x09" * 32, (CLAIMED, CLAIMED), ((0, 4, 2**32), (4, 5, 1))),
+    "publish": LEDGER.encode_call("publish", b"\x09" * 32, ((b"\x01" * 32, b"\x02" * 32, True),)),
+    "set_limit": LEDGER.encode_call("set_limit", b"\x09" * 32, b"\x08" * 32, 7),
+    "propose_owner": LEDGER.encode_call("propose_owner", b"\x09" * 32, ADDRESS),
+    "open_account": LEDGER.encode_call("open_account", ADDRESS, 1, 7, b"\x01" * 32, b"\x02" * 32, 0),
 }
 
 
@@ -173,7 +182,7 @@ def test_a_changed_word_is_another_call_or_none(function: str):
                 name, arguments = LEDGER.decode_call(bytes(other))
             except ValueError:
                 continue
-            assert LEDGER.call(name, *arguments.values()) == bytes(other)
+            assert LEDGER.encode_call(name, *arguments.values()) == bytes(other)
             assert arguments != LEDGER.decode_call(call)[1]
             assert repr(arguments) not in seen
             seen.add(repr(arguments))
@@ -191,7 +200,7 @@ def test_random_bytes_are_one_call_or_a_value_error(data: st.DataObject):
         name, arguments = LEDGER.decode_call(calldata)
     except ValueError:
         return
-    assert LEDGER.call(name, *arguments.values()) == calldata
+    assert LEDGER.encode_call(name, *arguments.values()) == calldata
 
 
 def other_layouts() -> dict[str, bytes]:
@@ -228,7 +237,7 @@ def test_other_layouts_of_the_same_values_are_refused(layout: str):
 def test_shared_tails_are_refused():
     """Two lists that are one and the same words: half the calldata for the same values."""
     call = CALLS["reserve"]
-    empty = LEDGER.call("reserve", b"\x09" * 32, (), ())
+    empty = LEDGER.encode_call("reserve", b"\x09" * 32, (), ())
     shared = call[:4] + b"\x09" * 32 + number(96) + number(96) + number(0)
     assert len(shared) == len(empty) - 32
     with pytest.raises(ValueError, match="canonical"):
@@ -236,18 +245,18 @@ def test_shared_tails_are_refused():
 
 
 def test_an_address_has_no_bytes_in_front():
-    call = bytearray(TOKEN.call("transfer", ADDRESS, 1))
+    call = bytearray(TOKEN.encode_call("transfer", ADDRESS, 1))
     call[4] = 1
     with pytest.raises(ValueError, match="canonical"):
         TOKEN.decode_call(bytes(call))
 
 
 def test_a_list_that_claims_to_be_endless_costs_nothing():
-    for length in (MOST_ITEMS + 1, 2**64, 2**256 - 1):
+    for length in (MAX_LIST_ITEMS + 1, 2**64, 2**256 - 1):
         with pytest.raises(ValueError, match="too long"):
-            decoded([PAIRS], number(32) + number(length))
+            decode_values([PAIRS], number(32) + number(length))
     with pytest.raises(ValueError, match="32 bytes"):
-        decoded([PAIRS], number(32) + number(MOST_ITEMS))
+        decode_values([PAIRS], number(32) + number(MAX_LIST_ITEMS))
 
 
 # -- refusals -------------------------------------------------------------------------------------
@@ -274,7 +283,7 @@ def test_a_list_that_claims_to_be_endless_costs_nothing():
 )
 def test_wrong_arguments_are_refused(arguments: tuple[object, ...]):
     with pytest.raises(TypeError):
-        TOKEN.call("transfer", *arguments)  # type: ignore[arg-type]
+        TOKEN.encode_call("transfer", *arguments)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -292,32 +301,32 @@ def test_wrong_arguments_are_refused(arguments: tuple[object, ...]):
 )
 def test_wrong_strings_and_lists_are_refused(arguments: tuple[object, ...]):
     with pytest.raises(TypeError):
-        TOKEN.call("listing", *arguments)  # type: ignore[arg-type]
+        TOKEN.encode_call("listing", *arguments)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("item", [(), (1,), (1, True, 2)])
 def test_structs_have_all_their_fields(item: tuple[object, ...]):
     with pytest.raises(ValueError):
-        TOKEN.call("listing", "abc", (item,), bytes(32))  # type: ignore[arg-type]
+        TOKEN.encode_call("listing", "abc", (item,), bytes(32))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("value", [-1, 2**256])
 def test_numbers_that_are_no_words_are_refused(value: int):
     with pytest.raises(OverflowError):
-        TOKEN.call("transfer", ADDRESS, value)
+        TOKEN.encode_call("transfer", ADDRESS, value)
     with pytest.raises(OverflowError):
-        TOKEN.call("listing", "", ((value, True),), bytes(32))
+        TOKEN.encode_call("listing", "", ((value, True),), bytes(32))
 
 
 @pytest.mark.parametrize("wrong", [b"", bytes(31), bytes(33), "00" * 32])
 def test_digests_have_32_bytes(wrong: object):
     with pytest.raises(TypeError):
-        LEDGER.call("set_limit", bytes(32), wrong, 1)  # type: ignore[arg-type]
+        LEDGER.encode_call("set_limit", bytes(32), wrong, 1)  # type: ignore[arg-type]
 
 
 def test_unknown_function_is_refused():
     with pytest.raises(KeyError):
-        TOKEN.call("mint", 1)
+        TOKEN.encode_call("mint", 1)
     for calldata in (b"", b"\xa9\x05\x9c", b"\0\0\0\0" + bytes(64)):
         with pytest.raises(ValueError, match="no such function"):
             TOKEN.decode_call(calldata)
@@ -341,9 +350,9 @@ SHORT = {
 
 @pytest.mark.parametrize("kind", [PAIRS, TEXT], ids=["list", "string"])
 @pytest.mark.parametrize("data", SHORT)
-def test_short_data_is_refused(kind: Kind, data: str):
+def test_short_data_is_refused(kind: AbiType, data: str):
     with pytest.raises(ValueError):
-        decoded([kind], SHORT[data])
+        decode_values([kind], SHORT[data])
 
 
 def test_short_output_is_refused():
@@ -385,8 +394,8 @@ def test_an_artefact_becomes_functions_and_events():
             ],
         }
     )
-    assert token.functions["take"].inputs == (("claims", Kind("(bytes32,bool)[]", ("bytes32", "bool"))),)
+    assert token.functions["take"].inputs == (("claims", AbiType("(bytes32,bool)[]", ("bytes32", "bool"))),)
     assert [event.name for event in token.events.values()] == ["Taken"]
     assert (token.initcode, token.runtime) == (b"\x60\x01", b"\x60")
     raw = eth_encode(["(bytes32,bool)[]"], [[(b"\x01" * 32, True)]])
-    assert token.call("take", ((b"\x01" * 32, True),))[4:] == raw
+    assert token.encode_call("take", ((b"\x01" * 32, True),))[4:] == raw

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from noisebank.core.digests import canonical, keccak
+from noisebank.core.digests import keccak, to_canonical_json
 from noisebank.core.errors import Tampered
 from noisebank.ledger.block import FORMAT, Block, Genesis, results_digest
 from noisebank.ledger.evm import Log
@@ -42,17 +42,18 @@ blocks = st.builds(
 )
 logs = st.tuples(st.lists(word, min_size=1, max_size=3).map(tuple), st.binary(max_size=70))
 results = st.lists(st.lists(logs, max_size=3).map(tuple), max_size=4)
-OWNERS = Transaction(5, 0, TO, b"\x02").signed(OWNER)
-BLOCK = Block(3, b"\x01" * 32, 1_000, (OWNERS,), b"\x05" * 32, ((b"\x06" * 32, 9, 8),)).sealed(CURATOR)
+OWNERS = Transaction(5, 0, TO, b"\x02").sign_with(OWNER)
+BLOCK = Block(3, b"\x01" * 32, 1_000, (OWNERS,), b"\x05" * 32, ((b"\x06" * 32, 9, 8),)).seal_with(CURATOR)
 
 
 def sealed_line(body: Any, signature: str | None = None) -> str:
     """A line as the format has it, whatever the body; the seal is BLOCK's."""
-    return f'{{"block":{canonical(body)},"signature":"{BLOCK.signature.hex() if signature is None else signature}"}}'
+    signature = BLOCK.signature.hex() if signature is None else signature
+    return f'{{"block":{to_canonical_json(body)},"signature":"{signature}"}}'
 
 
 def body() -> dict[str, Any]:
-    found = json.loads(BLOCK.line())["block"]
+    found = json.loads(BLOCK.to_canonical_json())["block"]
     assert isinstance(found, dict)
     return found
 
@@ -60,8 +61,8 @@ def body() -> dict[str, Any]:
 @given(blocks)
 @settings(deadline=None)
 def test_block_reads_back_from_its_line(block: Block):
-    assert Block.read(block.line(), 5, block.number) == block
-    assert "\n" not in block.line() and block.line().isascii()
+    assert Block.from_canonical_json(block.to_canonical_json(), 5, block.number) == block
+    assert "\n" not in block.to_canonical_json() and block.to_canonical_json().isascii()
 
 
 @given(blocks, blocks)
@@ -73,23 +74,23 @@ def test_digest_tells_blocks_apart_and_ignores_the_seal(one: Block, other: Block
 
 
 def test_digest_is_of_a_tagged_canonical_text():
-    assert json.loads(BLOCK.line()) == {"block": body(), "signature": BLOCK.signature.hex()}
-    assert BLOCK.digest == keccak(b"noisebank block 2\n" + canonical(body()).encode())
-    assert BLOCK.line() == sealed_line(body())
+    assert json.loads(BLOCK.to_canonical_json()) == {"block": body(), "signature": BLOCK.signature.hex()}
+    assert BLOCK.digest == keccak(b"noisebank block 2\n" + to_canonical_json(body()).encode())
+    assert BLOCK.to_canonical_json() == sealed_line(body())
 
 
 def test_seal_names_its_sealer():
-    assert BLOCK.sealer() == CURATOR.address
-    assert replace(BLOCK, time=1_001).sealer() != CURATOR.address
+    assert BLOCK.recover_sealer() == CURATOR.address
+    assert replace(BLOCK, time=1_001).recover_sealer() != CURATOR.address
     with pytest.raises(Tampered):
-        replace(BLOCK, signature=b"").sealer()
+        replace(BLOCK, signature=b"").recover_sealer()
 
 
 def test_line_is_stable():
     """Old journals must read for ever: this text may only change with a new format."""
     transactions = (Transaction(5, 1, TO, b"\x02", b"\x03" * 65), Transaction(5, 7, "", b"\x04"))
     block = Block(3, b"\x01" * 32, 1_000, transactions, b"\x05" * 32, ((b"\x07" * 32, 8, 9),), b"\x0a" * 65)
-    assert block.line() == (
+    assert block.to_canonical_json() == (
         '{"block":{"balances":[["' + "07" * 32 + '",8,9]],"number":3,"parent":"' + "01" * 32 + '","results":"'
         + "05" * 32 + '","time":1000,"transactions":[[1,"' + TO + '","02","' + "03" * 65 + '"],[7,"","04",""]]}'
         + ',"signature":"' + "0a" * 65 + '"}'
@@ -113,7 +114,7 @@ def test_line_is_stable():
 )  # fmt: skip
 def test_malformed_block_is_tampered(field: str, wrong: object):
     with pytest.raises(Tampered) as refusal:
-        Block.read(sealed_line({**body(), field: wrong}), 5, 3)
+        Block.from_canonical_json(sealed_line({**body(), field: wrong}), 5, 3)
     assert refusal.value.block == 3
 
 
@@ -129,36 +130,36 @@ def test_malformed_transaction_is_tampered(place: int, wrong: object):
     plain = body()
     plain["transactions"][0][place] = wrong
     with pytest.raises(Tampered) as refusal:
-        Block.read(sealed_line(plain), 5, 3)
+        Block.from_canonical_json(sealed_line(plain), 5, 3)
     assert refusal.value.block == 3
 
 
 @pytest.mark.parametrize(
     "line",
     [
-        "", "{}", "[]", "null", canonical({"block": {}}), canonical({"signature": ""}),
-        canonical({"block": {}, "signature": ""}), sealed_line(None), sealed_line([]), sealed_line("x"),
+        "", "{}", "[]", "null", to_canonical_json({"block": {}}), to_canonical_json({"signature": ""}),
+        to_canonical_json({"block": {}, "signature": ""}), sealed_line(None), sealed_line([]), sealed_line("x"),
         sealed_line({**body(), "more": 1}), sealed_line({k: v for k, v in body().items() if k != "results"}),
         sealed_line(body(), "0"), sealed_line(body(), "zz"), sealed_line(body(), "AB" * 65), sealed_line(body()) + " ",
         sealed_line(body()) + "\n", " " + sealed_line(body()), sealed_line(body())[:-1], json.dumps(body()),
-        canonical(body()), json.dumps({"block": body(), "signature": "00" * 65}),
+        to_canonical_json(body()), json.dumps({"block": body(), "signature": "00" * 65}),
         sealed_line(body()).replace('"block":', '"block": '),
         sealed_line(body()).replace(',"signature"', ', "signature"'),
         sealed_line(body()).replace('"number":3', '"number":3,"number":3'),
         sealed_line(body()).replace('"number":3', '"number":3.0'), sealed_line(body()).replace(":3,", ": 3,"),
-        '{"signature":"' + "00" * 65 + '","block":' + canonical(body()) + "}",
+        '{"signature":"' + "00" * 65 + '","block":' + to_canonical_json(body()) + "}",
     ],
 )  # fmt: skip
 def test_other_lines_are_tampered(line: str):
     with pytest.raises(Tampered) as refusal:
-        Block.read(line, 5, 3)
+        Block.from_canonical_json(line, 5, 3)
     assert refusal.value.block == 3
 
 
 def test_a_block_without_a_seal_reads_and_has_no_sealer():
-    block = Block.read(sealed_line(body(), ""), 5, 3)
+    block = Block.from_canonical_json(sealed_line(body(), ""), 5, 3)
     with pytest.raises(Tampered, match="malformed"):
-        block.sealer()
+        block.recover_sealer()
 
 
 # -- results ---------------------------------------------------------------------------------------
@@ -208,8 +209,8 @@ def test_results_digest_is_stable():
 @given(chain_id=number, sealer=address, created=number)
 def test_first_line_reads_back(chain_id: int, sealer: str, created: int):
     genesis = Genesis(chain_id, sealer, created)
-    assert Genesis.read(genesis.line()) == genesis
-    assert json.loads(genesis.line())["format"] == FORMAT
+    assert Genesis.from_canonical_json(genesis.to_canonical_json()) == genesis
+    assert json.loads(genesis.to_canonical_json())["format"] == FORMAT
 
 
 @pytest.mark.parametrize(
@@ -229,4 +230,4 @@ def test_first_line_reads_back(chain_id: int, sealer: str, created: int):
 )  # fmt: skip
 def test_other_first_lines_are_tampered(line: str):
     with pytest.raises(Tampered):
-        Genesis.read(line)
+        Genesis.from_canonical_json(line)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from noisebank.core.digests import keccak
 from noisebank.core.errors import BadBank, Tampered
-from noisebank.ledger.signing import HALF_ORDER, Key, Transaction, _rlp, contract_address, recover
+from noisebank.ledger.signing import HALF_ORDER, Key, Transaction, _encode_rlp, contract_address, recover_address
 
 ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
 SECRET = bytes.fromhex("46" * 32)
@@ -49,7 +49,7 @@ def test_address_of_a_known_key(secret: str, address: str):
 
 
 def test_example_of_eip_155():
-    digest = keccak(_rlp([9, 20 * 10**9, 21_000, bytes.fromhex(TO[2:]), 10**18, b"", 1, 0, 0]))
+    digest = keccak(_encode_rlp([9, 20 * 10**9, 21_000, bytes.fromhex(TO[2:]), 10**18, b"", 1, 0, 0]))
     assert digest.hex() == "daf5a779ae972f972197303d7b574746c7ef83eadac0f2791ad23db92e4c8e53"
     r = "28ef61340bd939bc2195fe537567866003e1a15d3c71ff63e1590620aa636276"
     s = "67cbe9d8997f761aecb703304b3800ccf555c9f3dc64214b297fb1966a3b6d83"
@@ -79,12 +79,12 @@ LOREM = b"Lorem ipsum dolor sit amet, consectetur adipisicing elit"
     ],
 )
 def test_recursive_length_prefix(item: object, encoded: str):
-    assert _rlp(item).hex() == encoded
+    assert _encode_rlp(item).hex() == encoded
 
 
 def test_what_has_no_recursive_length_prefix_is_refused():
     with pytest.raises(TypeError):
-        _rlp("text")
+        _encode_rlp("text")
 
 
 @pytest.mark.parametrize(
@@ -104,9 +104,9 @@ def test_transaction_is_signed_as_eip_1559_says():
     spelled = "02e4" + "01808080" + "8401c9c380" + "94" + TO[2:] + "80" + "83abcdef" + "c0"
     transaction = Transaction(1, 0, TO, bytes.fromhex("abcdef"))
     assert transaction.signing_digest == keccak(bytes.fromhex(spelled))
-    signed = transaction.signed(KEY)
+    signed = transaction.sign_with(KEY)
     r, s, parity = split(signed.signature)
-    body = spelled[4:] + _rlp(parity).hex() + "a0" + f"{r:064x}" + "a0" + f"{s:064x}"
+    body = spelled[4:] + _encode_rlp(parity).hex() + "a0" + f"{r:064x}" + "a0" + f"{s:064x}"
     assert signed.digest == keccak(bytes.fromhex("02" + f"f8{len(body) // 2:02x}" + body))
 
 
@@ -123,7 +123,7 @@ def test_creation_has_an_empty_recipient():
 def test_signer_is_recovered_and_s_is_low(digest: bytes, secret: int):
     key = Key(secret.to_bytes(32, "big"))
     signature = key.sign(digest)
-    assert recover(digest, signature) == key.address
+    assert recover_address(digest, signature) == key.address
     assert signature == key.sign(digest)
     assert split(signature)[1] <= HALF_ORDER
 
@@ -134,26 +134,26 @@ def test_other_spelling_with_a_high_s_is_refused():
     public = PublicKey.from_signature_and_message(twin, DIGEST, hasher=None)
     assert "0x" + keccak(public.format(compressed=False)[1:])[12:].hex() == KEY.address
     with pytest.raises(Tampered, match="malformed"):
-        recover(DIGEST, twin)
+        recover_address(DIGEST, twin)
 
 
 @pytest.mark.parametrize("parity", [2, 3, 4, 27, 28, 255])
 def test_other_parities_are_refused(parity: int):
     r, s, _ = split(KEY.sign(DIGEST))
     with pytest.raises(Tampered, match="malformed"):
-        recover(DIGEST, joined(r, s, parity))
+        recover_address(DIGEST, joined(r, s, parity))
 
 
 @pytest.mark.parametrize("wrong", [b"", KEY.sign(DIGEST)[:64], KEY.sign(DIGEST) + b"\0", bytes(64), b"\0"])
 def test_signatures_have_65_bytes(wrong: bytes):
     with pytest.raises(Tampered, match="malformed"):
-        recover(DIGEST, wrong)
+        recover_address(DIGEST, wrong)
 
 
 @pytest.mark.parametrize(("r", "s"), [(0, 1), (1, 0), (0, 0), (ORDER, 1), (ORDER + 1, 1), (2**256 - 1, 1), (5, 1)])
 def test_numbers_that_are_no_signature_are_refused(r: int, s: int):
     with pytest.raises(Tampered, match="does not belong to any key"):
-        recover(DIGEST, joined(r, s, 0))
+        recover_address(DIGEST, joined(r, s, 0))
 
 
 @given(bit=st.integers(0, 65 * 8 - 1))
@@ -162,16 +162,16 @@ def test_changed_signature_is_never_the_signers(bit: int):
     signature = bytearray(KEY.sign(DIGEST))
     signature[bit // 8] ^= 1 << bit % 8
     with suppress(Tampered):
-        assert recover(DIGEST, bytes(signature)) != KEY.address
+        assert recover_address(DIGEST, bytes(signature)) != KEY.address
 
 
 @pytest.mark.parametrize("change", [{"chain_id": 2}, {"nonce": 1}, {"to": "0x" + "36" * 20}, {"to": ""}, {"data": b""}])
 def test_signature_binds_every_field(change: dict[str, object]):
     fields = {"chain_id": 1, "nonce": 0, "to": TO, "data": b"\x01"}
-    signed = Transaction(**fields).signed(KEY)  # type: ignore[arg-type]
-    assert signed.sender() == KEY.address
+    signed = Transaction(**fields).sign_with(KEY)  # type: ignore[arg-type]
+    assert signed.recover_sender() == KEY.address
     other = Transaction(**{**fields, **change}, signature=signed.signature)  # type: ignore[arg-type]
-    assert other.sender() != KEY.address
+    assert other.recover_sender() != KEY.address
 
 
 # -- key files ------------------------------------------------------------------------------------

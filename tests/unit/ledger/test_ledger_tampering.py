@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from ledger_history import HEIR, NEXT, Checkpoint, block_with, history, replayed, told, word
 
-from noisebank.core.digests import canonical, keccak
+from noisebank.core.digests import keccak, to_canonical_json
 from noisebank.core.errors import Tampered
 from noisebank.ledger.abi import Value, budget_ledger
 from noisebank.ledger.block import Block, Genesis, results_digest
@@ -27,7 +27,7 @@ from support import CURATOR, OWNER
 LINES = list(history())
 BLOCKS = len(LINES) - 1
 LAST = BLOCKS - 1
-GENESIS = Genesis.read(LINES[0])
+GENESIS = Genesis.from_canonical_json(LINES[0])
 THIEF = Key(b"\x77" * 32)
 Path = tuple[str | int, ...]
 
@@ -48,7 +48,7 @@ def plain(number: int) -> Any:
 
 
 def block_at(number: int) -> Block:
-    return Block.read(LINES[number + 1], GENESIS.chain_id, number)
+    return Block.from_canonical_json(LINES[number + 1], GENESIS.chain_id, number)
 
 
 def spelled(value: Any) -> str:
@@ -56,11 +56,11 @@ def spelled(value: Any) -> str:
 
 
 def digest_of(body: dict[str, Any]) -> bytes:
-    return keccak(b"noisebank block 2\n", canonical(body).encode())
+    return keccak(b"noisebank block 2\n", to_canonical_json(body).encode())
 
 
 def resealed(line: dict[str, Any], key: Key = CURATOR) -> str:
-    return canonical({"block": line["block"], "signature": key.sign(digest_of(line["block"])).hex()})
+    return to_canonical_json({"block": line["block"], "signature": key.sign(digest_of(line["block"])).hex()})
 
 
 def with_block(line: dict[str, Any], **fields: Any) -> dict[str, Any]:
@@ -83,17 +83,19 @@ def rewritten(blocks: Sequence[tuple[int, Sequence[Transaction]]]) -> list[str]:
     """
     state, lines = Replay(GENESIS), [LINES[0]]
     for number, (time, transactions) in enumerate(blocks):
-        state.begin(number, time)
+        state.begin_block(number, time)
         done: list[Transaction] = []
         results: list[tuple[Log, ...]] = []
         for transaction in transactions:
             own = not transaction.signature
-            done.append(replace(transaction, nonce=state.nonce(CURATOR.address)) if own else transaction)
-            results.append(state.execute(done[-1]))
-        balances = state.balances(results)
-        block = Block(number, state.head.digest, time, tuple(done), results_digest(results), balances).sealed(CURATOR)
-        state.finish(block, results)
-        lines.append(block.line())
+            done.append(replace(transaction, nonce=state.next_nonce(CURATOR.address)) if own else transaction)
+            results.append(state.execute_transaction(done[-1]))
+        balances = state.read_balances(results)
+        block = Block(number, state.head.digest, time, tuple(done), results_digest(results), balances).seal_with(
+            CURATOR
+        )
+        state.finish_block(block, results)
+        lines.append(block.to_canonical_json())
     replayed(lines)
     return lines
 
@@ -189,13 +191,30 @@ def test_any_other_spelling_of_a_line_is_named(number: int):
     tree = json.loads(line)
     twice = line.replace('"number":', f'"number":{number},"number":')
     for other in (
-        line + " ", "\ufeff" + line, line + "\r", json.dumps(tree), json.dumps(tree["block"]), canonical(tree["block"]),
-        line.replace('"number"', '"\\u006eumber"'), line[:-1], line + line, twice, "", "[]", "null", "{}", "1" * 5000,
-        "[" * 100_000, line.replace('"number":', '"number":0'), line.replace('"number":', '"number": '),
-        line.replace('"block"', '"Block"'), line.replace('"signature":"', '"signature":"00'),
-        line.replace('"signature":"', '"signature": "'), '{"block":' + line + line[line.index(',"signature"') :],
-        canonical({"signature": tree["signature"], "block": tree["block"], "note": ""}),
-    ):  # fmt: skip
+        line + " ",
+        "\ufeff" + line,
+        line + "\r",
+        json.dumps(tree),
+        json.dumps(tree["block"]),
+        to_canonical_json(tree["block"]),
+        line.replace('"number"', '"\\u006eumber"'),
+        line[:-1],
+        line + line,
+        twice,
+        "",
+        "[]",
+        "null",
+        "{}",
+        "1" * 5000,
+        "[" * 100_000,
+        line.replace('"number":', '"number":0'),
+        line.replace('"number":', '"number": '),
+        line.replace('"block"', '"Block"'),
+        line.replace('"signature":"', '"signature":"00'),
+        line.replace('"signature":"', '"signature": "'),
+        '{"block":' + line + line[line.index(',"signature"') :],
+        to_canonical_json({"signature": tree["signature"], "block": tree["block"], "note": ""}),
+    ):
         assert other != line
         assert refusal(changed(number, other)).block == number
 
@@ -317,7 +336,7 @@ def test_sealer_cannot_send_in_its_own_name_what_others_signed(number: int):
 
 
 def rewritten_owner(blocks: Sequence[tuple[int, Sequence[Transaction]]], number: int) -> str:
-    return replayed(rewritten(blocks[: number + 1])).books.accounts()[-1].owner
+    return replayed(rewritten(blocks[: number + 1])).books.list_accounts()[-1].owner
 
 
 def test_owners_transaction_without_its_signature_is_refused_as_it_stands():
@@ -379,14 +398,14 @@ def _replaced(results: Sequence[Sequence[Log]], call: int, logs: list[Log]) -> l
 @pytest.mark.parametrize("number", range(1, BLOCKS))
 def test_a_log_that_differs_is_named(number: int):
     there, block = Checkpoint(LINES[: number + 1]), block_at(number)
-    results = replayed(LINES[: number + 1]).apply(block)
+    results = replayed(LINES[: number + 1]).apply_block(block)
     tried = 0
     for other in other_results(results):
         digest = results_digest(tuple(logs) for logs in other)
         if other == [list(logs) for logs in results]:
             assert digest == block.results
             continue
-        found = there.refusal(replace(block, results=digest).sealed(CURATOR).line())
+        found = there.refusal(replace(block, results=digest).seal_with(CURATOR).to_canonical_json())
         assert found is not None and (found.block, "result" in found.what) == (number, True)
         tried += 1
     assert tried > 2
@@ -398,7 +417,7 @@ def test_balances_that_differ_are_named(number: int):
     tree = plain(number)
     rows = tree["block"]["balances"]
     assert rows, "every block touches an account"
-    other = replayed(LINES).books.accounts()[-1].account.hex()
+    other = replayed(LINES).books.list_accounts()[-1].account.hex()
     forged = [[], rows * 2, [*rows, [other, 50, 0]], [*rows, ["00" * 32, 0, 0]]]
     for place, (account, budget, spent) in enumerate(rows):
         for row in ([account, budget + 1, spent], [account, budget, spent + 1], [other[::-1], budget, spent]):
@@ -418,14 +437,14 @@ def test_balances_that_differ_are_named(number: int):
 def forged(call: str, *arguments: Value, key: Key, by_seal: bool = False, **logged: Any) -> list[str]:
     """The journal and one more block in which `key` calls the contract; the results are made up."""
     state = replayed(LINES)
-    data = budget_ledger().call(call, *arguments)
-    transaction = Transaction(state.genesis.chain_id, state.nonce(key.address), state.contract, data)
+    data = budget_ledger().encode_call(call, *arguments)
+    transaction = Transaction(state.genesis.chain_id, state.next_nonce(key.address), state.contract, data)
     account = arguments[0]
     assert isinstance(account, bytes)
     results = results_digest([(((word(1), account), word(10**20)),)])
-    sent = transaction if by_seal else transaction.signed(key)
+    sent = transaction if by_seal else transaction.sign_with(key)
     block = Block(BLOCKS, state.head.digest, state.time, (sent,), results, ((account, 10**20, 0),))
-    return [*LINES, block.sealed(CURATOR).line()]
+    return [*LINES, block.seal_with(CURATOR).to_canonical_json()]
 
 
 OWNERS_CALLS: dict[str, tuple[Value, ...]] = {
@@ -446,7 +465,7 @@ OWNERS_CALLS: dict[str, tuple[Value, ...]] = {
 @pytest.mark.parametrize("who", ["sealer", "sealer, signed", "curator", "former owner", "stranger"])
 def test_owners_calls_by_anybody_but_the_owner_are_refused(call: str, who: str):
     key = {"curator": NEXT, "former owner": OWNER, "stranger": THIEF}.get(who, CURATOR)
-    account = replayed(LINES).books.accounts()[0].account
+    account = replayed(LINES).books.list_accounts()[0].account
     found = refusal(forged(call, account, *OWNERS_CALLS[call], key=key, by_seal=who == "sealer"))
     assert found.block == BLOCKS
     assert "not the owner" in found.what and key.address in found.what
@@ -455,7 +474,7 @@ def test_owners_calls_by_anybody_but_the_owner_are_refused(call: str, who: str):
 @pytest.mark.parametrize("call", ["accept_owner", "accept_curator"])
 @pytest.mark.parametrize("key", [CURATOR, NEXT, OWNER, HEIR, THIEF])
 def test_nobody_takes_over_who_was_not_proposed(call: str, key: Key):
-    account = replayed(LINES).books.accounts()[0].account
+    account = replayed(LINES).books.list_accounts()[0].account
     found = refusal(forged(call, account, key=key, by_seal=key is CURATOR))
     assert found.block == BLOCKS and "not proposed" in found.what
 
@@ -467,7 +486,7 @@ CLAIM = (word(900), word(900), bytes(32), 1, 0, 5, 5, 0, True)
 @pytest.mark.parametrize("call", ["reserve", "reserve_many", "publish", "publish_many"])
 def test_curators_calls_by_anybody_else_are_refused(call: str, key: Key):
     """The first curator, too, who still seals: the account has another one now."""
-    account = replayed(LINES).books.accounts()[0].account
+    account = replayed(LINES).books.list_accounts()[0].account
     arguments: tuple[Value, ...] = ((CLAIM,), ()) if call.startswith("reserve") else (((word(61), word(1), True),),)
     found = refusal(forged(call, account, *arguments, key=key, by_seal=key is CURATOR))
     assert found.block == BLOCKS and "not the curator" in found.what
@@ -476,15 +495,17 @@ def test_curators_calls_by_anybody_else_are_refused(call: str, key: Key):
 def test_the_owner_can_do_what_the_others_were_refused():
     """So that the tests above test the sender, and nothing else."""
     state = replayed(LINES)
-    account = state.books.accounts()[0].account
-    state.begin(BLOCKS, state.time)
+    account = state.books.list_accounts()[0].account
+    state.begin_block(BLOCKS, state.time)
     for call in ("propose_raise", "lower_budget", "pause", "resume", "set_limit", "add_cube", "open_version"):
-        data = budget_ledger().call(call, account, *OWNERS_CALLS[call])
-        nonce = state.nonce(HEIR.address)
-        assert state.execute(Transaction(state.genesis.chain_id, nonce, state.contract, data).signed(HEIR))
-    data = budget_ledger().call("reserve", account, (CLAIM,), ())
-    nonce = state.nonce(NEXT.address)
-    assert state.execute(Transaction(state.genesis.chain_id, nonce, state.contract, data).signed(NEXT))
+        data = budget_ledger().encode_call(call, account, *OWNERS_CALLS[call])
+        nonce = state.next_nonce(HEIR.address)
+        assert state.execute_transaction(
+            Transaction(state.genesis.chain_id, nonce, state.contract, data).sign_with(HEIR)
+        )
+    data = budget_ledger().encode_call("reserve", account, (CLAIM,), ())
+    nonce = state.next_nonce(NEXT.address)
+    assert state.execute_transaction(Transaction(state.genesis.chain_id, nonce, state.contract, data).sign_with(NEXT))
 
 
 def test_owners_old_raise_cannot_be_used_again():
@@ -498,12 +519,14 @@ def test_owners_old_raise_cannot_be_used_again():
 
 def test_owners_signature_for_another_chain_is_worth_nothing():
     state = replayed(LINES)
-    account = state.books.accounts()[0].account
-    data = budget_ledger().call("propose_raise", account, 10**20)
-    foreign = Transaction(state.genesis.chain_id + 1, state.nonce(HEIR.address), state.contract, data).signed(HEIR)
+    account = state.books.list_accounts()[0].account
+    data = budget_ledger().encode_call("propose_raise", account, 10**20)
+    foreign = Transaction(state.genesis.chain_id + 1, state.next_nonce(HEIR.address), state.contract, data).sign_with(
+        HEIR
+    )
     here = Transaction(state.genesis.chain_id, foreign.nonce, foreign.to, foreign.data, foreign.signature)
     block = Block(BLOCKS, state.head.digest, state.time, (here,), results_digest([()]), ())
-    assert refusal([*LINES, block.sealed(CURATOR).line()]).block == BLOCKS
+    assert refusal([*LINES, block.seal_with(CURATOR).to_canonical_json()]).block == BLOCKS
 
 
 def test_former_curator_cannot_seal_with_the_new_ones_key():
@@ -613,8 +636,8 @@ def test_history_signed_anew_by_the_curator_cannot_be_seen_without_a_pinned_head
     assert forgotten.name == "Reserved" and forgotten.arguments["fresh"]
     later = [(time + 7, done) for place, (time, done) in enumerate(as_it_was()) if place not in (number, number + 1)]
     state, true = replayed(rewritten(later)), replayed(LINES)
-    account = true.books.accounts()[0].account
-    assert state.books.account(account).spent < true.books.account(account).spent
+    account = true.books.list_accounts()[0].account
+    assert state.books.find_account(account).spent < true.books.find_account(account).spent
     assert state.head != true.head
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from noisebank.bank.opening import open_account
 from noisebank.core.errors import BadRequest, Misuse
 from noisebank.policy.file import read_policy
-from noisebank.policy.limits import limited, read_limits
+from noisebank.policy.limits import apply_limits, read_limits
 from noisebank.policy.model import Neighbours, Policy
 from noisebank.privacy.calibration import budget_precision
 from support import memory_rooms, write_people
@@ -103,19 +103,19 @@ def test_errors_name_the_line_and_nobody(tmp_path: Path) -> None:
 def test_the_smallest_counts_and_never_raises(given_: list[Fraction], epsilon: Fraction) -> None:
     rest = (Path("/t"), Neighbours.ADD_REMOVE, 1, MappingProxyType({}))
     policy = Policy("t", *rest, epsilon, Fraction(1, 10**6))
-    found = limited(policy, tuple(given_))
+    found = apply_limits(policy, tuple(given_))
     assert found.epsilon == min([epsilon, *given_])
     assert replace(found, epsilon=epsilon) == policy  # nothing else changes
 
 
 def test_an_account_opens_with_the_smallest_limit(policy: Policy) -> None:
-    account, _ = open_account(memory_rooms(), limited(policy, (Fraction(3), Fraction(1, 2), Fraction(50))))
+    account, _ = open_account(memory_rooms(), apply_limits(policy, (Fraction(3), Fraction(1, 2), Fraction(50))))
     assert account.state.budget == budget_precision(Fraction(1, 2), policy.delta)
     assert account.policy.epsilon == Fraction(1, 2)
-    generous, _ = open_account(memory_rooms(), limited(policy, (Fraction(50),)))
+    generous, _ = open_account(memory_rooms(), apply_limits(policy, (Fraction(50),)))
     assert generous.state.budget == budget_precision(Fraction(4), policy.delta)
 
 
 def test_a_limit_that_no_account_can_keep_is_refused(policy: Policy) -> None:
     with pytest.raises(Misuse):
-        open_account(memory_rooms(), limited(policy, (Fraction(1, 10**9),)))
+        open_account(memory_rooms(), apply_limits(policy, (Fraction(1, 10**9),)))

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from noisebank.core.digests import canonical
+from noisebank.core.digests import to_canonical_json
 from noisebank.core.errors import BadPolicy, Mistake
 from noisebank.policy.file import parse_policy, read_policy
-from noisebank.policy.model import Column, FirstLookAt, Kind, Neighbours, Policy, policy_from_public
+from noisebank.policy.model import Column, FirstLookAt, Kind, Neighbours, Policy, policy_from_json
 
 GOOD = """\
 name = "survey"
@@ -106,8 +106,8 @@ def test_source_is_relative_to_the_file(tmp_path):
 def test_survives_its_public_form():
     for text in (GOOD, changed("rows = 5000", 'row_cap = 5000\nunit = "note"\nmax_rows = 3\nraise_delay_hours = 1')):
         policy = read(text)
-        facts = json.loads(canonical(policy.public()))
-        again = policy_from_public(facts, policy.source)
+        facts = json.loads(to_canonical_json(policy.to_json()))
+        again = policy_from_json(facts, policy.source)
         assert again == policy
         assert again.digest == policy.digest
 
@@ -115,7 +115,7 @@ def test_survives_its_public_form():
 def test_where_the_table_lies_is_not_public():
     assert read(folder="/a").digest == read(folder="/b").digest
     assert read().digest == read(changed("people.csv", "other.parquet")).digest
-    assert "people" not in canonical(read().public())
+    assert "people" not in to_canonical_json(read().to_json())
 
 
 @pytest.mark.parametrize(
@@ -362,8 +362,8 @@ def with_cubes(cubes: str, first: str = "") -> str:
 def test_cubes_are_part_of_the_policy():
     policy = read(with_cubes('[["age", "city"], ["ill"]]', "first_look = 0.5\n"))
     assert policy.cubes == (("age", "city"), ("ill",)) and policy.first_look == Fraction(1, 2)
-    assert policy_from_public(json.loads(canonical(policy.public())), policy.source) == policy
-    assert "cubes" not in read().public() and read().digest != policy.digest
+    assert policy_from_json(json.loads(to_canonical_json(policy.to_json())), policy.source) == policy
+    assert "cubes" not in read().to_json() and read().digest != policy.digest
     assert read(with_cubes('[["age"]]')).first_look == Fraction(1, 4)
 
 
@@ -400,9 +400,9 @@ def test_when_the_first_look_is_bought():
     assert read(with_cubes('[["age"]]')).first_look_at is FirstLookAt.PROFIT
     policy = read(with_cubes('[["age"], ["ill"]]', 'first_look_at = "opening"\n'))
     assert policy.first_look_at is FirstLookAt.OPENING
-    assert policy_from_public(policy.public(), policy.source) == policy
+    assert policy_from_json(policy.to_json(), policy.source) == policy
     late = read(with_cubes('[["age"], ["ill"]]'))
-    assert "first_look_at" not in late.public() and late.digest != policy.digest
+    assert "first_look_at" not in late.to_json() and late.digest != policy.digest
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import brentq, minimize_scalar
 
 from noisebank.core.errors import BadRequest
-from noisebank.core.units import NOTHING, Precision, exact
+from noisebank.core.units import ZERO_PRECISION, Precision, parse_exact
 from noisebank.privacy.calibration import (
     DELTA_MARGIN,
     EPSILON_MARGIN,
@@ -42,19 +42,19 @@ def excess(epsilon: Fraction, delta: Fraction = DELTA) -> float:
     ],
 )  # fmt: skip
 def test_classical_rule_is_private_only_below_8(epsilon, ratio, digits):
-    assert round(excess(exact(epsilon)), digits) == ratio
+    assert round(excess(parse_exact(epsilon)), digits) == ratio
 
 
 @pytest.mark.parametrize(("delta", "limit"), [("1e-4", 7.991), ("1e-5", 8.420), ("1e-6", 8.782)])
 def test_limits_of_the_classical_rule(delta, limit):
-    found = brentq(lambda epsilon: excess(exact(round(epsilon, 12)), exact(delta)) - 1, 6, 10, xtol=1e-6)
+    found = brentq(lambda epsilon: excess(parse_exact(round(epsilon, 12)), parse_exact(delta)) - 1, 6, 10, xtol=1e-6)
     assert round(found, 3) == limit
 
 
 @pytest.mark.parametrize(("delta", "valid"), [("1e-4", "7.98"), ("1e-5", "8.41"), ("1e-6", "8.78")])
 def test_the_classical_rule_fails_within_two_hundredths_of_the_stated_limits(delta, valid):
-    assert excess(exact(valid), exact(delta)) < 1
-    assert excess(exact(valid) + Fraction(2, 100), exact(delta)) > 1
+    assert excess(parse_exact(valid), parse_exact(delta)) < 1
+    assert excess(parse_exact(valid) + Fraction(2, 100), parse_exact(delta)) > 1
 
 
 @pytest.mark.parametrize(("epsilon", "ratio"), [(1, 1.859), (2, 1.568), (4, 1.283), (8, 1.000), (16, 0.730)])
@@ -91,7 +91,7 @@ def test_zcdp_would_waste_an_eighth():
 
 
 def test_classical_request_is_the_sigma_that_it_names():
-    for epsilon, delta in ((Fraction(1, 2), DELTA), (Fraction(20), exact("1e-6"))):
+    for epsilon, delta in ((Fraction(1, 2), DELTA), (Fraction(20), parse_exact("1e-6"))):
         sigma = sqrt(2 * log(1.25 / float(delta))) / float(epsilon)
         assert float(classical(epsilon, delta)) == pytest.approx(1 / sigma**2, rel=1e-12)
 
@@ -110,12 +110,12 @@ def test_margins_are_those_of_a_million_draws():
 
 
 def test_an_untouched_account_has_lost_nothing():
-    assert account_epsilon(NOTHING, DELTA) == 0
-    assert float(gaussian_delta(NOTHING, Fraction(1))) == 0
+    assert account_epsilon(ZERO_PRECISION, DELTA) == 0
+    assert float(gaussian_delta(ZERO_PRECISION, Fraction(1))) == 0
 
 
 def test_the_smallest_spend_counts():
-    assert account_epsilon(Precision(1), exact("1e-30")) >= EPSILON_MARGIN
+    assert account_epsilon(Precision(1), parse_exact("1e-30")) >= EPSILON_MARGIN
     assert account_epsilon(Precision(1), DELTA) >= EPSILON_MARGIN
 
 
@@ -151,7 +151,7 @@ def test_delta_out_of_range(delta):
 @pytest.mark.parametrize("epsilon", ["1e-5", "100"])
 @pytest.mark.parametrize("delta", ["1e-30", "0.5"])
 def test_the_ends_of_the_ranges_work(epsilon, delta):
-    eps, dlt = exact(epsilon), exact(delta)
+    eps, dlt = parse_exact(epsilon), parse_exact(delta)
     budget = budget_precision(eps, dlt)
-    assert NOTHING < budget < request_precision(eps, dlt)
+    assert ZERO_PRECISION < budget < request_precision(eps, dlt)
     assert account_epsilon(budget, dlt) <= eps

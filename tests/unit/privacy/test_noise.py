@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from noisebank.core.errors import BadRequest
 from noisebank.core.units import Precision
-from noisebank.privacy.noise import LEAST_SCALE, NoiseScale, fresh_variance, noise_scale
+from noisebank.privacy.noise import MIN_SCALE, NoiseScale, fresh_variance, noise_scale
 
 MOST = Fraction(4**57)
 
@@ -25,10 +25,10 @@ def check_guarantees(variance: Fraction) -> NoiseScale:
     scale = Fraction(found.scale)
     assert scale * scale / 4**found.shift >= variance
     assert scale * scale / 4**found.shift <= variance * (1 + Fraction(1, 2**50))
-    assert scale >= LEAST_SCALE
+    assert scale >= MIN_SCALE
     assert scale <= 2**57
     assert found.shift >= 0
-    assert found.shift == 0 or variance * 4 ** (found.shift - 1) < LEAST_SCALE**2, "a coarser grid would do"
+    assert found.shift == 0 or variance * 4 ** (found.shift - 1) < MIN_SCALE**2, "a coarser grid would do"
     assert found.variance == scale**2 / 4**found.shift
     return found
 
@@ -48,7 +48,7 @@ def test_guarantees_at_squares_and_beside_them(root, off, shift):
 
 @pytest.mark.parametrize("off", [Fraction(-1), -Fraction(1, 10**40), Fraction(0), Fraction(1, 10**40), Fraction(1)])
 def test_grid_changes_exactly_at_the_least_scale(off):
-    found = check_guarantees(LEAST_SCALE**2 + off)
+    found = check_guarantees(MIN_SCALE**2 + off)
     assert found.shift == (1 if off < 0 else 0)
 
 

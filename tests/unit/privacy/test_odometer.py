@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from noisebank.core.errors import BadRequest
-from noisebank.core.units import NOTHING, Precision
+from noisebank.core.units import ZERO_PRECISION, Precision
 from noisebank.privacy.calibration import DELTA_MARGIN, EPSILON_MARGIN, EPSILON_STEP, account_epsilon, budget_precision
 from noisebank.privacy.odometer import promised_epsilon, raised_epsilon, raised_precision
 
@@ -75,7 +75,7 @@ def test_what_makes_no_sense_is_refused() -> None:
     with pytest.raises(ValueError, match="a raise from"):
         raised_epsilon(Precision(10), Precision(9), Fraction(1, 100))
     with pytest.raises(ValueError, match="a raise from"):
-        raised_epsilon(NOTHING, Precision(9), Fraction(1, 100))
+        raised_epsilon(ZERO_PRECISION, Precision(9), Fraction(1, 100))
     with pytest.raises(BadRequest):
         raised_epsilon(Precision(1), Precision(9), Fraction(2))
-    assert raised_precision(Precision(10**18), Fraction(1, 1000), Fraction(1, 10**6)) == NOTHING
+    assert raised_precision(Precision(10**18), Fraction(1, 1000), Fraction(1, 10**6)) == ZERO_PRECISION

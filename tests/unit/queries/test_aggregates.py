@@ -10,8 +10,8 @@ import pytest
 
 from noisebank.core.errors import BadQuery, Misuse, UnsupportedQuery
 from noisebank.policy.model import Column, Kind, Neighbours, Policy
-from noisebank.queries.query import GROUPED, PART_OF_TABLE, SEVERAL, Function, Question
-from noisebank.queries.sql import parse
+from noisebank.queries.query import GROUPED_BIT, PART_OF_TABLE_BIT, SEVERAL_CODE, Function, Question
+from noisebank.queries.sql import parse_question
 
 COLUMNS = {
     column.name: column
@@ -36,7 +36,7 @@ REPLACE, ADD = policy(Neighbours.REPLACE_ONE), policy(Neighbours.ADD_REMOVE)
 
 
 def ask(text: str, of: Policy = ADD, rest: str = "") -> Question:
-    return parse(f"SELECT {text} FROM t {rest}", of)
+    return parse_question(f"SELECT {text} FROM t {rest}", of)
 
 
 SAME = [
@@ -81,7 +81,7 @@ def test_units_and_constants_are_exact(text, unit, offset):
     asked = ask(text)
     (first, *_) = asked.query.parts
     assert (abs(asked.unit), asked.offset) == (abs(unit), offset)
-    if asked.query.simple and first.weights[0][0] > 0:  # where signs are mixed, one of two is chosen
+    if asked.query.is_simple and first.weights[0][0] > 0:  # where signs are mixed, one of two is chosen
         assert asked.unit == unit
 
 
@@ -98,18 +98,18 @@ def test_averages_are_sums_over_the_public_number_of_rows():
 def test_the_public_byte():
     for text, rest, about in (
         ("COUNT(*)", "", 1),
-        ("COUNT_IF(ill)", "", 1 + PART_OF_TABLE),
+        ("COUNT_IF(ill)", "", 1 + PART_OF_TABLE_BIT),
         ("SUM(age)", "", 2),
-        ("SUM(tip)", "", 2 + PART_OF_TABLE),
+        ("SUM(tip)", "", 2 + PART_OF_TABLE_BIT),
         ("SUM(age * age)", "", 3),
-        ("SUM(age * age)", "WHERE ill", 3 + PART_OF_TABLE),
-        ("SUM(age) + COUNT(*)", "", SEVERAL),
-        ("SUM(age) + COUNT_IF(ill)", "", SEVERAL + PART_OF_TABLE),
-        ("COUNT(*)", "GROUP BY city", 1 + GROUPED),
-        ("SUM(age)", "WHERE ill GROUP BY city", 2 + GROUPED + PART_OF_TABLE),
-        ("SUM(age) - COUNT(*)", "GROUP BY city, age", SEVERAL + GROUPED),
+        ("SUM(age * age)", "WHERE ill", 3 + PART_OF_TABLE_BIT),
+        ("SUM(age) + COUNT(*)", "", SEVERAL_CODE),
+        ("SUM(age) + COUNT_IF(ill)", "", SEVERAL_CODE + PART_OF_TABLE_BIT),
+        ("COUNT(*)", "GROUP BY city", 1 + GROUPED_BIT),
+        ("SUM(age)", "WHERE ill GROUP BY city", 2 + GROUPED_BIT + PART_OF_TABLE_BIT),
+        ("SUM(age) - COUNT(*)", "GROUP BY city, age", SEVERAL_CODE + GROUPED_BIT),
     ):
-        assert ask(text, rest=rest).query.about == about < 32, text
+        assert ask(text, rest=rest).query.category == about < 32, text
 
 
 def test_functions_and_columns_are_kept_apart():
@@ -121,18 +121,18 @@ def test_functions_and_columns_are_kept_apart():
 
 def test_a_simple_query_says_so():
     simple = ask("3 * SUM(age) FILTER (WHERE ill)").query
-    assert (simple.simple, simple.function, simple.column) == (True, Function.SUM, "age")
+    assert (simple.is_simple, simple.function, simple.column) == (True, Function.SUM, "age")
     for text in ("COUNT_IF(ill) + 2 * COUNT_IF(age > 3)", "COUNT_IF(ill) + SUM(age)"):
         several = ask(text).query
-        assert not several.simple
+        assert not several.is_simple
         with pytest.raises(ValueError, match="several weights"):
             _ = several.where
 
 
 def test_the_columns_that_are_read():
-    assert ask("SUM(age) - 2 * COUNT_IF(ill OR tip > 0)").query.columns() == {"age", "ill", "tip"}
-    assert ask("COUNT(*)", rest="GROUP BY city, age").query.columns() == {"age", "city"}
-    assert ask("COUNT_IF(ill) + COUNT_IF(NOT ill)").query.columns() == frozenset()
+    assert ask("SUM(age) - 2 * COUNT_IF(ill OR tip > 0)").query.column_names() == {"age", "ill", "tip"}
+    assert ask("COUNT(*)", rest="GROUP BY city, age").query.column_names() == {"age", "city"}
+    assert ask("COUNT_IF(ill) + COUNT_IF(NOT ill)").query.column_names() == frozenset()
 
 
 REFUSED = [

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from noisebank.core.errors import BadQuery, Misuse, UnsupportedQuery
 from noisebank.policy.model import Column, Kind, Neighbours, Policy
-from noisebank.queries.derived import MAX_ITEMS, Derivation, items
-from noisebank.queries.sql import parse
+from noisebank.queries.derived import MAX_ITEMS, Derivation, parse_select_items
+from noisebank.queries.sql import parse_question
 
 COLUMNS = {
     column.name: column
@@ -42,7 +42,7 @@ RULES = {"replace-one": REPLACE, "add-remove": ADD, "people": PEOPLE}
 
 
 def the_item(sql: str, of: Policy = REPLACE):
-    (found,) = items(f"SELECT {sql}", of)
+    (found,) = parse_select_items(f"SELECT {sql}", of)
     return found
 
 
@@ -84,12 +84,12 @@ SHAPES = [
 )
 def test_what_results_are_made_of(sql, of, how, parts):
     found = the_item(sql, RULES[of])
-    assert found.how is how
-    wanted = [parse(f"SELECT {part}", RULES[of]) for part in parts]
+    assert found.derivation is how
+    wanted = [parse_question(f"SELECT {part}", RULES[of]) for part in parts]
     assert [q.query.digest for q in found.questions] == [q.query.digest for q in wanted]
     assert [(q.unit, q.offset) for q in found.questions] == [(q.unit, q.offset) for q in wanted]
     for question in found.questions:  # what the ledger's openings will parse again
-        assert parse(question.sql, RULES[of]).query == question.query
+        assert parse_question(question.sql, RULES[of]).query == question.query
 
 
 @pytest.mark.parametrize(
@@ -104,36 +104,36 @@ def test_ranks(sql, rank):
 @pytest.mark.parametrize("rank", ["1.5", "-0.5", "'x'", "age", "0.2 + 0.3", "[0.1, 0.2]", "NULL", "1e999", "TRUE"])
 def test_bad_ranks_are_refused(rank):
     with pytest.raises(Misuse):
-        items(f"SELECT QUANTILE(age, {rank}) FROM t", REPLACE)
+        parse_select_items(f"SELECT QUANTILE(age, {rank}) FROM t", REPLACE)
 
 
 def test_the_public_number_of_rows_is_not_asked_for():
-    assert the_item("VARIANCE(pay) FROM t").rows == ROWS
+    assert the_item("VARIANCE(pay) FROM t").public_rows == ROWS
     for sql, of in (
         ("VARIANCE(pay) FROM t", ADD),
         ("VARIANCE(tip) FROM t", REPLACE),
         ("STDDEV(pay) FROM t WHERE ill", REPLACE),
     ):
-        assert the_item(sql, of).rows is None and len(the_item(sql, of).questions) == 3
+        assert the_item(sql, of).public_rows is None and len(the_item(sql, of).questions) == 3
 
 
 def test_names_of_results():
-    found = items("SELECT AVG(pay) AS mean, COUNT_IF(ill), sum(age) FROM t WHERE age > 3", REPLACE)
+    found = parse_select_items("SELECT AVG(pay) AS mean, COUNT_IF(ill), sum(age) FROM t WHERE age > 3", REPLACE)
     assert [item.name for item in found] == ["mean", "COUNT_IF(ill)", "SUM(age)"]
 
 
 def test_keys_are_no_results():
-    found = items("SELECT city, AVG(pay) AS mean, ill, COUNT(*) AS n FROM t GROUP BY ill, city", REPLACE)
-    assert [(item.name, item.how) for item in found] == [("mean", Derivation.RATIO), ("n", Derivation.LINEAR)]
+    found = parse_select_items("SELECT city, AVG(pay) AS mean, ill, COUNT(*) AS n FROM t GROUP BY ill, city", REPLACE)
+    assert [(item.name, item.derivation) for item in found] == [("mean", Derivation.RATIO), ("n", Derivation.LINEAR)]
 
 
 def test_there_is_a_limit_to_the_number_of_results():
     def several(count: int) -> str:
         return "SELECT " + ", ".join(f"COUNT_IF(age > {n})" for n in range(count)) + " FROM t"
 
-    assert len(items(several(MAX_ITEMS), REPLACE)) == MAX_ITEMS
+    assert len(parse_select_items(several(MAX_ITEMS), REPLACE)) == MAX_ITEMS
     with pytest.raises(UnsupportedQuery, match="results"):
-        items(several(MAX_ITEMS + 1), REPLACE)
+        parse_select_items(several(MAX_ITEMS + 1), REPLACE)
 
 
 def test_names_with_spaces_survive_the_rewriting():
@@ -142,7 +142,7 @@ def test_names_with_spaces_survive_the_rewriting():
         'VARIANCE(t."odd name") FROM t',
         'MEDIAN(s."Odd Name") FROM t AS s',
     ):
-        assert any("Odd Name" in question.query.columns() for question in the_item(sql).questions)
+        assert any("Odd Name" in question.query.column_names() for question in the_item(sql).questions)
 
 
 TRICKY = [
@@ -175,7 +175,7 @@ def test_the_rewriting_keeps_the_meaning(condition, grouped):
     """SQL goes through a writer and a second parser on its way to the parts."""
     rest = f"FROM t WHERE {condition}" + (" GROUP BY city" if grouped else "")
     try:
-        total, count = parse(f"SELECT SUM(pay) {rest}", ADD), parse(f"SELECT COUNT(*) {rest}", ADD)
+        total, count = parse_question(f"SELECT SUM(pay) {rest}", ADD), parse_question(f"SELECT COUNT(*) {rest}", ADD)
     except BadQuery:
         assume(False)
     found = the_item(f"AVG(pay) {rest}", ADD)
@@ -187,21 +187,21 @@ def test_the_rewriting_keeps_the_meaning(condition, grouped):
 def test_a_condition_in_avg_keeps_its_meaning(condition):
     found = None
     try:
-        top = parse(f"SELECT COUNT_IF({condition}) FROM t WHERE pay > 1", ADD)
+        top = parse_question(f"SELECT COUNT_IF({condition}) FROM t WHERE pay > 1", ADD)
         found = the_item(f"AVG({condition}) FROM t WHERE pay > 1", ADD)
     except (BadQuery, UnsupportedQuery):
         assume(False)
-    known = parse(f"SELECT COUNT_IF({condition}) + COUNT_IF(NOT ({condition})) FROM t WHERE pay > 1", ADD)
+    known = parse_question(f"SELECT COUNT_IF({condition}) + COUNT_IF(NOT ({condition})) FROM t WHERE pay > 1", ADD)
     assert [question.query for question in found.questions] == [top.query, known.query]
 
 
 @pytest.mark.parametrize("condition", TRICKY)
 def test_comments_quotes_and_signs_survive_the_rewriting(condition):
     try:
-        direct = parse(f"SELECT SUM(pay) FROM t WHERE {condition}\n", REPLACE)
+        direct = parse_question(f"SELECT SUM(pay) FROM t WHERE {condition}\n", REPLACE)
     except Misuse as error:
         with pytest.raises(type(error)):
-            items(f"SELECT AVG(pay) FROM t WHERE {condition}\n", REPLACE)
+            parse_select_items(f"SELECT AVG(pay) FROM t WHERE {condition}\n", REPLACE)
         return
     assert the_item(f"AVG(pay) FROM t WHERE {condition}\n").questions[0].query == direct.query
 
@@ -248,42 +248,42 @@ REFUSED = [
 def test_refused_by_name(sql, word):
     for of in (REPLACE, PEOPLE):
         with pytest.raises(Misuse, match=word):
-            items(f"SELECT {sql}", of)
+            parse_select_items(f"SELECT {sql}", of)
 
 
 @pytest.mark.parametrize("sql", ["MEDIAN(city)", "MIN(ill)", "MAX(city)", "QUANTILE(ill, 0.5)", "MAX(old)"])
 def test_ranks_need_numbers(sql):
     """Text and truth have no order here: refused before anything is paid, not when the answer is looked at."""
     with pytest.raises(Misuse):
-        items(f"SELECT {sql} FROM t", REPLACE)
+        parse_select_items(f"SELECT {sql} FROM t", REPLACE)
 
 
 @pytest.mark.parametrize("column", ["pay", "nonsense", "ill"])
 @pytest.mark.parametrize("results", ["AVG(age)", "COUNT(*), SUM(age)", "VARIANCE(age)", "COUNT(*)"])
 def test_columns_that_are_no_keys(column, results):
     with pytest.raises(Misuse, match=column):
-        items(f"SELECT {column}, {results} FROM t GROUP BY city", REPLACE)
+        parse_select_items(f"SELECT {column}, {results} FROM t GROUP BY city", REPLACE)
 
 
 @pytest.mark.parametrize("sql", ["AVG(pay)", "VARIANCE(pay)", "AVG(ill)"])
 @pytest.mark.parametrize("where", ["TRUE", "age >= 0", "ill OR NOT ill"])
 def test_a_condition_that_always_holds(sql, where):
     plain, longer = the_item(f"{sql} FROM t"), the_item(f"{sql} FROM t WHERE {where}")
-    assert plain.how is longer.how
+    assert plain.derivation is longer.derivation
     assert [q.query for q in plain.questions] == [q.query for q in longer.questions]
 
 
 def test_a_condition_that_is_never_unknown_needs_no_count():
     """tip may be missing, but `tip IS NULL` is always true or false: its frequency is a count over public rows."""
     found = the_item("AVG(tip IS NULL) FROM t")
-    assert found.questions[0].query == parse("SELECT COUNT_IF(tip IS NULL) FROM t", REPLACE).query
+    assert found.questions[0].query == parse_question("SELECT COUNT_IF(tip IS NULL) FROM t", REPLACE).query
 
 
 @pytest.mark.parametrize("sql", ["MAX(age, 3)", "MIN(age, 3)", "MAX(age, tip)", "MEDIAN(age, 3)", "MODE(city, ill)"])
 def test_second_arguments_are_refused(sql):
     """In DuckDB these are the three largest values, or the larger of two columns: something else."""
     with pytest.raises(Misuse):
-        items(f"SELECT {sql} FROM t", REPLACE)
+        parse_select_items(f"SELECT {sql} FROM t", REPLACE)
 
 
 @pytest.mark.parametrize(
@@ -299,7 +299,7 @@ def test_filter_goes_with_everything_but_avg(sql):
         (f"{sql} FROM t WHERE (ill OR old) AND tip > 0", f"{sql} FILTER (WHERE tip > 0) FROM t WHERE ill OR old"),
     ):
         one, two = the_item(plain), the_item(filtered)
-        assert one.how is two.how
+        assert one.derivation is two.derivation
         assert [q.query for q in one.questions] == [q.query for q in two.questions], filtered
 
 
@@ -317,6 +317,6 @@ def test_parentheses_make_no_difference(sql):
 def test_deep_nesting_is_refused_not_a_crash(depth, shape):
     sql = shape.format(open="(" * depth, close=")" * depth)
     try:
-        assert the_item(sql).how is Derivation.RATIO
+        assert the_item(sql).derivation is Derivation.RATIO
     except Misuse:
         assert depth > 20

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from noisebank.core.errors import BadQuery, UnsupportedQuery
 from noisebank.policy.model import Column, Kind, Neighbours, Policy
-from noisebank.queries.groups import MAX_GROUPS, check_groups, group_count, group_labels, labels_of, parts_of
-from noisebank.queries.sql import parse
+from noisebank.queries.groups import MAX_GROUPS, check_groups, column_groups, column_labels, group_count, group_labels
+from noisebank.queries.sql import parse_question
 
 COLUMNS = {
     column.name: column
@@ -34,7 +34,7 @@ def policy(columns=COLUMNS, neighbours: Neighbours = Neighbours.ADD_REMOVE) -> P
 
 
 def grouped(sql: str):
-    return parse(sql, policy()).query
+    return parse_question(sql, policy()).query
 
 
 @st.composite
@@ -49,8 +49,8 @@ def binned(draw) -> Column:
 @settings(max_examples=150)
 @given(binned())
 def test_bins_are_a_partition_of_the_bounds(column):
-    parts = parts_of(column)
-    assert len(parts) == len(labels_of(column)) == len(column.bins) + 1
+    parts = column_groups(column)
+    assert len(parts) == len(column_labels(column)) == len(column.bins) + 1
     for value in range(column.bounds[0], column.bounds[1] + 1):
         place = sum(value >= edge for edge in column.bins)
         assert [number for number, part in enumerate(parts) if value in part] == [place]
@@ -60,7 +60,7 @@ def test_bins_are_a_partition_of_the_bounds(column):
 @settings(max_examples=100)
 @given(binned())
 def test_labels_of_small_bins_tell_them_apart(column):
-    assert len(set(labels_of(column))) == len(column.bins) + 1
+    assert len(set(column_labels(column))) == len(column.bins) + 1
 
 
 @pytest.mark.parametrize(
@@ -71,27 +71,27 @@ def test_labels_of_small_bins_tell_them_apart(column):
     ],
 )
 def test_labels_tell_groups_apart(column):
-    labels = labels_of(column)
+    labels = column_labels(column)
     assert len(set(labels)) == len(labels) == 4
 
 
 def test_labels_say_what_the_bins_are():
-    assert labels_of(COLUMNS["age"]) == ("[0, 20)", "[20, 40)", "[40, 120)", "[120, 120]")
-    assert labels_of(COLUMNS["pay"]) == ("[-2, 0)", "[0, 1.5)", "[1.5, 5]")
-    assert labels_of(COLUMNS["city"]) == ("x", "y", "z")
-    assert labels_of(COLUMNS["ill"]) == ("false", "true")
+    assert column_labels(COLUMNS["age"]) == ("[0, 20)", "[20, 40)", "[40, 120)", "[120, 120]")
+    assert column_labels(COLUMNS["pay"]) == ("[-2, 0)", "[0, 1.5)", "[1.5, 5]")
+    assert column_labels(COLUMNS["city"]) == ("x", "y", "z")
+    assert column_labels(COLUMNS["ill"]) == ("false", "true")
 
 
 def test_none_of_the_keys_and_missing_values_are_in_no_group():
-    parts = parts_of(COLUMNS["city"])
+    parts = column_groups(COLUMNS["city"])
     assert [any(value in part for part in parts) for value in (0, 1, 2, 3, None)] == [True] * 3 + [False] * 2
-    assert not any(None in part for part in parts_of(COLUMNS["ill"]))
+    assert not any(None in part for part in column_groups(COLUMNS["ill"]))
 
 
 @pytest.mark.parametrize("name", ["plain", "free", "note"])
 def test_a_column_without_keys_or_bins_has_no_groups(name):
     with pytest.raises(BadQuery, match=f"{name} has no declared keys or bins"):
-        parts_of(COLUMNS[name])
+        column_groups(COLUMNS[name])
     with pytest.raises(BadQuery, match=name):
         grouped(f"SELECT COUNT(*) FROM t GROUP BY {name}")
 
@@ -144,7 +144,7 @@ def test_there_is_a_limit_to_the_number_of_groups():
     with pytest.raises(UnsupportedQuery, match="10000 groups"):
         check_groups(("c0", "c1"), keyed(100, MAX_GROUPS // 100 + 1))
     with pytest.raises(UnsupportedQuery, match="groups"):
-        parse("SELECT AVG(c0 = '00001') FROM t GROUP BY c1, c0", keyed(101, 100))
+        parse_question("SELECT AVG(c0 = '00001') FROM t GROUP BY c1, c0", keyed(101, 100))
 
 
 @pytest.mark.parametrize("by", ["city, city", "city, CITY", "city, t.city", "city, ill, city"])

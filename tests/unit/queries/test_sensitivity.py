@@ -9,8 +9,8 @@ from types import MappingProxyType
 import pytest
 
 from noisebank.policy.model import Column, Kind, Neighbours, Policy
-from noisebank.queries.sensitivity import contribution_range, sensitivity
-from noisebank.queries.sql import parse
+from noisebank.queries.sensitivity import contribution_range, l2_sensitivity
+from noisebank.queries.sql import parse_question
 
 ADD, REPLACE = Neighbours.ADD_REMOVE, Neighbours.REPLACE_ONE
 BOUNDS = [(0, 100), (100, 110), (-110, -100), (-3, 7), (-7, 3), (-5, 0), (0, 1)]
@@ -30,7 +30,7 @@ def policy(neighbours: Neighbours, low: int = 0, high: int = 1, rows: int = 1, n
 
 def of(sql: str, *facts, **more) -> int:
     rules = policy(*facts, **more)
-    return sensitivity(parse(sql, rules).query, rules)
+    return l2_sensitivity(parse_question(sql, rules).query, rules)
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 1000])
@@ -80,11 +80,11 @@ def test_people_with_several_rows_under_replace_one():
 def test_averages_and_frequencies_of_the_paper():
     for high, step_average in ((1_010_000, 202), (2_020_000, 404)):
         rules = policy(REPLACE, 0, high)
-        question = parse("SELECT AVG(x) FROM t", rules)
-        assert sensitivity(question.query, rules) * question.unit / rules.columns["x"].step == step_average
+        question = parse_question("SELECT AVG(x) FROM t", rules)
+        assert l2_sensitivity(question.query, rules) * question.unit / rules.columns["x"].step == step_average
     rules = policy(REPLACE)
-    question = parse("SELECT AVG(b) FROM t", rules)
-    assert sensitivity(question.query, rules) * question.unit == Fraction(2, 10**4)
+    question = parse_question("SELECT AVG(b) FROM t", rules)
+    assert l2_sensitivity(question.query, rules) * question.unit == Fraction(2, 10**4)
 
 
 def test_count_of_present_values():
@@ -94,8 +94,8 @@ def test_count_of_present_values():
 
 def test_contribution_of_one_person():
     rules = policy(REPLACE, -3, 7, rows=2)
-    assert contribution_range(parse("SELECT SUM(x) FROM t", rules).query, rules) == (-6, 14)
-    assert contribution_range(parse("SELECT COUNT(*) FROM t WHERE b", rules).query, rules) == (0, 2)
+    assert contribution_range(parse_question("SELECT SUM(x) FROM t", rules).query, rules) == (-6, 14)
+    assert contribution_range(parse_question("SELECT COUNT(*) FROM t WHERE b", rules).query, rules) == (0, 2)
 
 
 def test_sensitivity_is_a_whole_number_of_steps():

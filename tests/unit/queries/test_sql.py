@@ -11,7 +11,7 @@ import pytest
 from noisebank.core.errors import BadQuery, UnsupportedQuery
 from noisebank.policy.model import Column, Kind, Neighbours, Policy
 from noisebank.queries.query import Function
-from noisebank.queries.sql import MAX_NESTED, MAX_SQL, MAX_TERMS, parse
+from noisebank.queries.sql import MAX_NESTING, MAX_SQL_LENGTH, MAX_TERMS, parse_question
 
 COLUMNS = {
     column.name: column
@@ -42,7 +42,7 @@ ADD = policy(Neighbours.ADD_REMOVE)
 
 
 def ask(sql: str, of: Policy = REPLACE):
-    return parse(sql, of)
+    return parse_question(sql, of)
 
 
 def where(condition: str):
@@ -125,8 +125,8 @@ def test_a_comment_ends_with_its_line():
 
 def test_spaces_inside_a_text_count():
     assert where("city = 'a  b'") != where("city = 'a b'")
-    assert where("city = 'a  b'").where.holds({"city": 0})
-    assert where("city = 'a b'").where.holds({"city": 1})
+    assert where("city = 'a  b'").where.holds_for({"city": 0})
+    assert where("city = 'a b'").where.holds_for({"city": 1})
 
 
 def test_count_of_a_column_leaves_out_what_is_missing():
@@ -142,14 +142,14 @@ def test_the_question_keeps_its_text():
 def test_a_count_is_counted_in_ones():
     question = ask("SELECT COUNT(*) FROM survey WHERE ill")
     assert (question.query.function, question.query.column, question.unit) == (Function.COUNT, None, 1)
-    assert question.query.about == 17
+    assert question.query.category == 17
 
 
 def test_average_and_sum_are_one_query():
     for name, step in (("age", Fraction(1)), ("pay", Fraction(1, 2))):
         total, mean = ask(f"SELECT SUM({name}) FROM survey"), ask(f"SELECT AVG(({name.upper()})) FROM survey")
         assert total.query == mean.query
-        assert (total.query.function, total.query.column, total.query.about) == (Function.SUM, name, 2)
+        assert (total.query.function, total.query.column, total.query.category) == (Function.SUM, name, 2)
         assert total.unit == step
         assert mean.unit == step / ROWS
 
@@ -163,22 +163,22 @@ def test_frequency_and_count_are_one_query():
 
 def test_a_condition_that_always_holds_is_no_condition():
     assert ask("SELECT SUM(age) FROM survey WHERE pay >= 0").query == ask("SELECT SUM(age) FROM survey").query
-    assert ask("SELECT SUM(age) FROM survey WHERE pay >= 0").query.whole_table
+    assert ask("SELECT SUM(age) FROM survey WHERE pay >= 0").query.is_whole_table
     assert ask("SELECT AVG(age) FROM survey WHERE TRUE").query == ask("SELECT AVG(age) FROM survey").query
-    assert not ask("SELECT SUM(age) FROM survey WHERE tip >= -2").query.whole_table
+    assert not ask("SELECT SUM(age) FROM survey WHERE tip >= -2").query.is_whole_table
 
 
 def test_counts_sums_and_columns_differ():
     texts = ["COUNT(*)", "SUM(age)", "SUM(pay)", "SUM(tip)"]
     assert len({ask(f"SELECT {text} FROM survey WHERE ill").query for text in texts}) == 4
-    assert ask("SELECT SUM(age) FROM survey WHERE ill").query.about == 18
+    assert ask("SELECT SUM(age) FROM survey WHERE ill").query.category == 18
     assert where("ill") != "ill"
 
 
 def test_whole_table_count_under_add_remove():
     question = ask("SELECT COUNT(*) FROM survey", ADD)
-    assert question.query.whole_table
-    assert question.query.about == 1
+    assert question.query.is_whole_table
+    assert question.query.category == 1
 
 
 def test_columns_with_strange_names():
@@ -380,7 +380,7 @@ def test_long_lists_of_terms_are_fine():
     "sql", ["x" * 1_000_000, "SELECT COUNT(*) FROM survey WHERE " + " AND ".join(["ill"] * 125_000), "(" * 1_000_000]
 )
 def test_a_megabyte_is_not_parsed(sql):
-    with pytest.raises(BadQuery, match=f"at most {MAX_SQL}"):
+    with pytest.raises(BadQuery, match=f"at most {MAX_SQL_LENGTH}"):
         ask(sql)
 
 
@@ -388,8 +388,8 @@ def test_a_megabyte_is_not_parsed(sql):
 def test_what_is_nested_too_deeply_does_not_depend_on_the_stack(limit):
     """Some libraries raise Python's recursion limit for everybody; the answer must not change with it."""
     fine = [  # COUNT(*) has a star of its own
-        "NOT " * MAX_NESTED + "ill",
-        "(" * MAX_NESTED + "ill" + ")" * MAX_NESTED,
+        "NOT " * MAX_NESTING + "ill",
+        "(" * MAX_NESTING + "ill" + ")" * MAX_NESTING,
         "ill" + " AND ill" * (MAX_TERMS - 1),
     ]
     deep = ["NOT " * 3_000 + "ill", "(" * 25 + "ill" + ")" * 25, "NOT (" * 20 + "NOT " * 5 + "ill" + ")" * 20]

@@ -8,26 +8,26 @@ from hypothesis import strategies as st
 
 from noisebank.core.errors import BadQuery
 from noisebank.policy.model import Column, Kind
-from noisebank.queries.values import Values, domain_of, values_of
+from noisebank.queries.values import ValueSet, column_domain, make_value_set
 
 SPAN = range(-4, 9)
-DOMAIN = Values(((-4, 8),), True)
+DOMAIN = ValueSet(((-4, 8),), True)
 
 plain_sets = st.sets(st.sampled_from(SPAN))
 nulls = st.booleans()
 
 
-def make(items: set[int], null: bool) -> Values:
-    return Values(values_of(items).runs, null)
+def make(items: set[int], null: bool) -> ValueSet:
+    return ValueSet(make_value_set(items).ranges, null)
 
 
-def members(values: Values) -> tuple[set[int], bool]:
+def members(values: ValueSet) -> tuple[set[int], bool]:
     return {item for item in range(-20, 30) if item in values}, None in values
 
 
-def is_normal(values: Values) -> bool:
-    gaps = zip(values.runs, values.runs[1:], strict=False)
-    return all(a <= b for a, b in values.runs) and all(b + 1 < c for (_, b), (c, _) in gaps)
+def is_normal(values: ValueSet) -> bool:
+    gaps = zip(values.ranges, values.ranges[1:], strict=False)
+    return all(a <= b for a, b in values.ranges) and all(b + 1 < c for (_, b), (c, _) in gaps)
 
 
 @given(plain_sets, nulls)
@@ -44,8 +44,8 @@ def test_set_algebra(a, a_null, b, b_null):
     for found, items, null in (
         (left | right, a | b, a_null or b_null),
         (left & right, a & b, a_null and b_null),
-        (left.outside(DOMAIN), set(SPAN) - a, not a_null),
-        (left.outside(right), b - a, b_null and not a_null),
+        (left.complement_in(DOMAIN), set(SPAN) - a, not a_null),
+        (left.complement_in(right), b - a, b_null and not a_null),
     ):
         assert members(found) == (items, null)
         assert is_normal(found)
@@ -56,23 +56,23 @@ def test_equal_sets_are_equal_values(a, a_null, b, b_null):
     left, right = make(a, a_null), make(b, b_null)
     same = (a, a_null) == (b, b_null)
     assert (left == right) is same
-    assert (left.canonical() == right.canonical()) is same
+    assert (left.to_json() == right.to_json()) is same
 
 
 def test_adjacent_runs_are_joined():
-    assert values_of([5, 3, 4, 9, 3]).runs == ((3, 5), (9, 9))
-    assert (values_of([1, 2]) | values_of([3])).runs == ((1, 3),)
+    assert make_value_set([5, 3, 4, 9, 3]).ranges == ((3, 5), (9, 9))
+    assert (make_value_set([1, 2]) | make_value_set([3])).ranges == ((1, 3),)
 
 
 def test_canonical_text():
-    assert Values(((1, 3), (7, 7)), True).canonical() == [[1, 3], [7, 7], "null"]
-    assert Values((), True).canonical() == ["null"]
-    assert Values(()).canonical() == []
+    assert ValueSet(((1, 3), (7, 7)), True).to_json() == [[1, 3], [7, 7], "null"]
+    assert ValueSet((), True).to_json() == ["null"]
+    assert ValueSet(()).to_json() == []
 
 
 def test_order_is_by_first_value_and_missing_last():
-    parts = [Values((), True), values_of([4]), values_of([1, 9])]
-    assert sorted(parts, key=Values.order) == [parts[2], parts[1], parts[0]]
+    parts = [ValueSet((), True), make_value_set([4]), make_value_set([1, 9])]
+    assert sorted(parts, key=ValueSet.sort_key) == [parts[2], parts[1], parts[0]]
 
 
 @pytest.mark.parametrize("nullable", [False, True])
@@ -82,7 +82,7 @@ def test_domains(nullable):
         (Column("t", Kind.TEXT, keys=("x", "y"), nullable=nullable), ((0, 2),)),
         (Column("n", Kind.NUMBER, Fraction(1, 2), -3, 7, nullable=nullable), ((-3, 7),)),
     ):
-        assert domain_of(column) == Values(runs, nullable)
+        assert column_domain(column) == ValueSet(runs, nullable)
 
 
 @pytest.mark.parametrize(
@@ -91,4 +91,4 @@ def test_domains(nullable):
 )
 def test_a_column_without_a_domain_cannot_be_used(column, advice):
     with pytest.raises(BadQuery, match=advice):
-        domain_of(column)
+        column_domain(column)

@@ -10,8 +10,8 @@ import json, sys
 before = sys.getrecursionlimit()
 from noisebank.ledger.node import Node
 Node("http://127.0.0.1:1")
-from noisebank.federated.blockfl.sortition import _curve
-_curve()
+from noisebank.federated.blockfl.sortition import _load_curve
+_load_curve()
 assert sys.getrecursionlimit() == before, sys.getrecursionlimit()
 try:
     json.loads("[" * 200_000)

@@ -15,12 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from noisebank.core import entropy
-from noisebank.core.durability import GroupCommit, Turn
+from noisebank.core.durability import GroupCommit, PendingItem
 from noisebank.core.entropy import SystemEntropy
 from noisebank.core.errors import BudgetExhausted, NoisebankError
 from noisebank.core.records import Case
 from noisebank.engines.duckdb_engine import DuckDBEngine
-from noisebank.engines.statement import plain_count
+from noisebank.engines.statement import is_plain_count
 from noisebank.runtime import gathering, strands
 from noisebank.runtime.gathering import Gather, apart
 from noisebank.runtime.strands import LONG_TURN, MOST_PASSED, SHORT_TURN, Loom, Mutex, Sleep, Work, let_others
@@ -63,7 +63,7 @@ def woven(works: Sequence[Callable[[], None]], most: int = 100) -> None:
 def test_strands_share_a_commit() -> None:
     sizes: list[int] = []
 
-    def commit(turns: Sequence[Turn[int, int]]) -> None:
+    def commit(turns: Sequence[PendingItem[int, int]]) -> None:
         sizes.append(len(turns))
         for turn in turns:
             turn.outcome = turn.item * 2
@@ -92,7 +92,7 @@ def _after(walk: Callable[[int], Callable[[], None]], count: int) -> list[Callab
 
 
 def test_strands_and_threads_share_a_commit() -> None:
-    def commit(turns: Sequence[Turn[int, int]]) -> None:
+    def commit(turns: Sequence[PendingItem[int, int]]) -> None:
         time.sleep(0.001)
         for turn in turns:
             turn.outcome = turn.item
@@ -164,7 +164,7 @@ def test_what_takes_long_lets_others_go_on() -> None:
 
 def test_helpers_are_kept_for_a_while_and_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also when one of them gives up just as somebody counts on it."""
-    monkeypatch.setattr(gathering, "KEPT", 0.001)
+    monkeypatch.setattr(gathering, "IDLE_SECONDS", 0.001)
     helpers, done = gathering.Helpers(), []
     for turn in range(300):
         for number in range(3):
@@ -362,7 +362,7 @@ def test_noise_that_is_drawn_together_is_handed_out_once(monkeypatch: pytest.Mon
 
         return draw
 
-    monkeypatch.setattr(entropy, "_many_sampler", sampler)
+    monkeypatch.setattr(entropy, "_vector_sampler", sampler)
     source, found = SystemEntropy(), []
     woven(_after(lambda n: lambda: found.append(source.discrete_gaussians(2.0 ** (n % 3), 1 + n % 2)), 30))
     assert sorted(map(len, found)) == [1] * 15 + [2] * 15
@@ -424,8 +424,8 @@ def test_counts_that_are_read_together_are_the_same(people: DuckDBEngine, asked:
     parse = people.parsed  # type: ignore[attr-defined]
     queries = [parse(f"SELECT count(*) FROM people WHERE {text.format(number)}").query for text, number in asked]
     queries.append(parse("SELECT count(*) FROM people").query)
-    assert all(plain_count(query) for query in queries)
-    assert people._counts(queries) == [people._counts([query])[0] for query in queries]
+    assert all(is_plain_count(query) for query in queries)
+    assert people._run_counts(queries) == [people._run_counts([query])[0] for query in queries]
 
 
 def test_counts_that_are_read_together_are_saturated(tmp_path: Path) -> None:
@@ -438,8 +438,8 @@ def test_counts_that_are_read_together_are_saturated(tmp_path: Path) -> None:
         account.parse(f"SELECT count(*) FROM people{where}").query for where in ("", " WHERE smoker", " WHERE age > 70")
     ]
     assert isinstance(account.engine, DuckDBEngine)
-    assert account.engine._counts(queries) == [account.engine._counts([query])[0] for query in queries]
-    assert account.engine._counts(queries)[:2] == [1_000, 1_000]
+    assert account.engine._run_counts(queries) == [account.engine._run_counts([query])[0] for query in queries]
+    assert account.engine._run_counts(queries)[:2] == [1_000, 1_000]
 
 
 def test_counts_of_an_empty_table_are_read_together(tmp_path: Path) -> None:
@@ -448,14 +448,14 @@ def test_counts_of_an_empty_table_are_read_together(tmp_path: Path) -> None:
     table.write_text(table.read_text().splitlines()[0] + "\n")
     queries = [account.parse(f"SELECT count(*) FROM people{where}").query for where in ("", " WHERE smoker")]
     assert isinstance(account.engine, DuckDBEngine)
-    assert account.engine._counts(queries) == [0, 0]
+    assert account.engine._run_counts(queries) == [0, 0]
 
 
 def test_only_plain_counts_are_read_together(people: DuckDBEngine) -> None:
     parse = people.parsed  # type: ignore[attr-defined]
     for text in ("sum(age)", "count(*) + 2 * count(children)", "2 * count_if(age > 3) - count_if(age > 5)"):
-        assert not plain_count(parse(f"SELECT {text} FROM people WHERE income > 3").query)
-    assert not plain_count(parse("SELECT town, count(*) FROM people GROUP BY town").query)
+        assert not is_plain_count(parse(f"SELECT {text} FROM people WHERE income > 3").query)
+    assert not is_plain_count(parse("SELECT town, count(*) FROM people GROUP BY town").query)
 
 
 def test_answers_of_strands_are_those_of_the_one_path(tmp_path: Path) -> None:
@@ -478,9 +478,13 @@ def test_answers_of_strands_are_those_of_the_one_path(tmp_path: Path) -> None:
     answers = {number: made for number, made in found.items() if not isinstance(made, NoisebankError)}
     assert answers
     assert all(isinstance(made, BudgetExhausted) for made in found.values() if isinstance(made, NoisebankError))
-    reservations = account.ledger.reservations(account.id)
+    reservations = account.ledger.list_reservations(account.id)
     assert len(reservations) == len(answers)
-    assert sum(each.fresh.units for each in reservations) == account.state.spent.units <= account.state.budget.units
+    assert (
+        sum(each.fresh_precision.units for each in reservations)
+        == account.state.spent.units
+        <= account.state.budget.units
+    )
     assert {each.case for each in reservations} >= {Case.FIRST, Case.REFINE}
     for number, made in answers.items():
         again = account.ask(

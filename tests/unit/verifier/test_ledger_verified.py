@@ -26,7 +26,7 @@ from assurance.overspend import BUDGET_CHECK, INVARIANT, variant
 from noisebank.core.errors import Refused
 from noisebank.core.records import CellRun
 from noisebank.ledger.abi import Contract
-from noisebank.ledger.embedded import EmbeddedChain, begin_chain
+from noisebank.ledger.embedded import EmbeddedLedger, create_chain
 from noisebank.ledger.journal import Journal
 from noisebank.ledger.protocol import Role
 from noisebank.verifier.verification import verify
@@ -41,7 +41,7 @@ def test_the_long_history_is_verified_and_told():
     assert report.passed, report.problem
     assert (report.blocks, report.transactions) == (len(LINES) - 1, 35)
     first, second = report.accounts
-    state = replayed(LINES).books.accounts()[0]
+    state = replayed(LINES).books.list_accounts()[0]
     assert (first.account, first.budget, first.spent) == (state.account.hex(), 2_000, state.spent.units)
     assert first.cases == {"FIRST": 9, "REFINE": 5, "REPEAT": 1, "BLUR": 1, "INFER": 1}
     assert (first.reserved, first.published) == (17, 8)
@@ -68,74 +68,74 @@ def test_the_history_has_everything_that_can_happen():
 
 # -- contracts with a bug --------------------------------------------------------------------------
 
-Story = Callable[[EmbeddedChain, bytes], object]
+Story = Callable[[EmbeddedLedger, bytes], object]
 OWNER_CHECK = '    assert msg.sender == self.accounts[account].owner, "ledger: not the owner"\n'
 
 
-def overspends(chain: EmbeddedChain, account: bytes) -> None:
+def overspends(chain: EmbeddedLedger, account: bytes) -> None:
     chain.reserve(claim(account, 1, 101))
 
 
-def learns_too_much(chain: EmbeddedChain, account: bytes) -> None:
+def learns_too_much(chain: EmbeddedLedger, account: bytes) -> None:
     chain.reserve(claim(account, 1, 61, analyst=ANALYST))
 
 
-def learns_without_a_limit(chain: EmbeddedChain, account: bytes) -> None:
+def learns_without_a_limit(chain: EmbeddedLedger, account: bytes) -> None:
     chain.reserve(claim(account, 1, 10, analyst=word(9)))
 
 
-def forgets_what_was_seen(chain: EmbeddedChain, account: bytes) -> None:
+def forgets_what_was_seen(chain: EmbeddedLedger, account: bytes) -> None:
     chain.reserve(claim(account, 1, 10, cube=1, runs=(CellRun(0, 4),)))
     chain.reserve(claim(account, 2, 0, cube=1, analyst=ANALYST))
     chain.reserve(claim(account, 3, 0, cube=1, analyst=ANALYST))
 
 
-def reserves_in_a_pause(chain: EmbeddedChain, account: bytes) -> None:
-    chain.pause(account)
+def reserves_in_a_pause(chain: EmbeddedLedger, account: bytes) -> None:
+    chain.pause_account(account)
     chain.reserve(claim(account, 1, 10))
 
 
-def publishes_twice(chain: EmbeddedChain, account: bytes) -> None:
+def publishes_twice(chain: EmbeddedLedger, account: bytes) -> None:
     chain.reserve(claim(account, 1, 10))
     chain.publish(account, seal(1))
     chain.publish(account, seal(1, 78))
 
 
-def publishes_what_is_burnt(chain: EmbeddedChain, account: bytes) -> None:
+def publishes_what_is_burnt(chain: EmbeddedLedger, account: bytes) -> None:
     chain.reserve(claim(account, 1, 10))
     chain.open_version(account, word(1), word(2))
     chain.publish(account, seal(1))
 
 
-def raises_early(chain: EmbeddedChain, account: bytes) -> None:
+def raises_early(chain: EmbeddedLedger, account: bytes) -> None:
     chain.propose_raise(account, 500)
     chain.finish_raise(account)
 
 
-def lowers_below_the_spend(chain: EmbeddedChain, account: bytes) -> None:
+def lowers_below_the_spend(chain: EmbeddedLedger, account: bytes) -> None:
     chain.reserve(claim(account, 1, 10))
     chain.lower_budget(account, 9)
 
 
-def strangers_pause(chain: EmbeddedChain, account: bytes) -> None:
+def strangers_pause(chain: EmbeddedLedger, account: bytes) -> None:
     chain.use_key(Role.OWNER, NEXT)
-    chain.pause(account)
+    chain.pause_account(account)
 
 
-def strangers_take_over(chain: EmbeddedChain, account: bytes) -> None:
+def strangers_take_over(chain: EmbeddedLedger, account: bytes) -> None:
     chain.use_key(Role.CURATOR, NEXT)
-    chain.accept(Role.CURATOR, account)
+    chain.accept_role(Role.CURATOR, account)
 
 
-def charges_more_than_agreed(chain: EmbeddedChain, account: bytes) -> None:
+def charges_more_than_agreed(chain: EmbeddedLedger, account: bytes) -> None:
     chain.reserve(claim(account, 1, 10, limit=9))
 
 
-def charges_cells_twice(chain: EmbeddedChain, account: bytes) -> None:
+def charges_cells_twice(chain: EmbeddedLedger, account: bytes) -> None:
     chain.reserve(claim(account, 1, 10, cube=1, runs=(CellRun(0, 4), CellRun(2, 6, HALF))))
 
 
-def forgets_records(chain: EmbeddedChain, account: bytes) -> None:
+def forgets_records(chain: EmbeddedLedger, account: bytes) -> None:
     chain.reserve(claim(account, 1, 10))
     chain.reserve(claim(account, 2, 10))
 
@@ -213,10 +213,10 @@ def buggy() -> Contract:
     return variant(*sorted({line for _, dropped, _ in BUGS.values() for line in dropped}))
 
 
-def chain_and_account() -> tuple[EmbeddedChain, bytes]:
+def chain_and_account() -> tuple[EmbeddedLedger, bytes]:
     journal = Journal(":memory:")
-    begin_chain(journal, CURATOR, Fixed(3), lambda: 1_000.0)
-    chain = EmbeddedChain(journal, {**KEYS, Role.SEALER: CURATOR}, lambda: 1_000.0)
+    create_chain(journal, CURATOR, Fixed(3), lambda: 1_000.0)
+    chain = EmbeddedLedger(journal, {**KEYS, Role.SEALER: CURATOR}, lambda: 1_000.0)
     account = chain.open_account(opening())
     chain.add_cube(account, 8)
     chain.set_limit(account, ANALYST, 60)
@@ -229,9 +229,9 @@ def test_a_bug_in_the_contract_is_seen_by_the_recount(bug: str):
     story, _, words = BUGS[bug]
     with patch("noisebank.ledger.replay.budget_ledger", buggy):
         chain, account = chain_and_account()
-        before = list(chain.export())
+        before = list(chain.export_journal())
         story(chain, account)
-        lines = list(chain.export())
+        lines = list(chain.export_journal())
         replayed(lines)
         assert verify(before).passed
         report = verify(lines)
@@ -244,4 +244,4 @@ def test_the_real_contract_refuses_what_the_bugs_allow(bug: str):
     chain, account = chain_and_account()
     with pytest.raises(Refused):
         BUGS[bug][0](chain, account)
-    assert verify(list(chain.export())).passed
+    assert verify(list(chain.export_journal())).passed

@@ -13,7 +13,7 @@ from noisebank.core.records import Case
 from noisebank.ledger.abi import budget_ledger
 from noisebank.ledger.block import Block, Genesis
 from noisebank.ledger.evm import Event
-from noisebank.ledger.protocol import THE_OWNER
+from noisebank.ledger.protocol import OWNER_ANALYST
 from noisebank.verifier.recount import WEEK, WHOLE_WEIGHT, Recount
 
 OWNER, CURATOR, HEIR, NOBODY = ("0x" + byte * 20 for byte in ("0a", "0b", "0c", "00"))
@@ -22,13 +22,16 @@ DELAY = 60
 
 
 def at(event: Event, time: int, recount: Recount) -> None:
-    recount.add(event, lambda: time)
+    recount.add_event(event, lambda: time)
 
 
 def happened() -> list[tuple[int, Event]]:
     """Time and event of everything in the long history."""
     first, *rest = history()
-    times = [Block.read(line, Genesis.read(first).chain_id, number).time for number, line in enumerate(rest)]
+    times = [
+        Block.from_canonical_json(line, Genesis.from_canonical_json(first).chain_id, number).time
+        for number, line in enumerate(rest)
+    ]
     return [(time, event) for time, logged in zip(times, told(history()), strict=True) for event in logged]
 
 
@@ -91,7 +94,7 @@ def opened(**others: Any) -> Event:
 
 def reserved(id: int, case: Case, wanted: int, fresh: int, spent: int, **others: Any) -> Event:
     plain: dict[str, Any] = {
-        "account": ACCOUNT, "id": word(id), "query": word(3), "analyst": THE_OWNER, "about": 2, "cube": 0,
+        "account": ACCOUNT, "id": word(id), "query": word(3), "analyst": OWNER_ANALYST, "about": 2, "cube": 0,
         "case": case.value, "wanted": wanted, "fresh": fresh, "reused": 0, "spent": spent, "used": 0, "runs": (),
     }  # fmt: skip
     assert others.keys() <= plain.keys()
@@ -131,7 +134,7 @@ WRONG: dict[str, tuple[Event, str]] = {
     "odd cells": (simple("CubeAdded", cube=2, cells=6), "power of two"),
     "too many cells": (simple("CubeAdded", cube=2, cells=2**21), "power of two"),
     "no cells": (simple("CubeAdded", cube=2, cells=0), "power of two"),
-    "a limit for the owner": (simple("LimitSet", analyst=THE_OWNER, limit=5), "no analyst"),
+    "a limit for the owner": (simple("LimitSet", analyst=OWNER_ANALYST, limit=5), "no analyst"),
     "used id": (reserved(1, Case.BLUR, 5, 0, 30, reused=1), "used before"),
     "about": (reserved(3, Case.FIRST, 5, 5, 35, query=word(4), about=256), "public byte"),
     "undeclared cube": (reserved(3, Case.FIRST, 5, 5, 35, cube=2, runs=RUN), "undeclared cube"),
@@ -215,7 +218,7 @@ def test_a_cube_costs_by_its_largest_cell(recount: Recount):
     at(reserved(5, Case.FIRST, 11, 11, 56, cube=1, runs=both), 1_000, recount)  # 5.5 is rounded up
     at(reserved(6, Case.REFINE, 25, 5, 61, cube=1, runs=RUN, reused=1), 1_000, recount)
     tally = recount.accounts[ACCOUNT]
-    assert (tally.plain, tally.cubes[1].largest, tally.spent, tally.measurements) == (30, 31, 61, 6)
+    assert (tally.plain_spent, tally.cell_charges[1].largest, tally.spent, tally.measurements) == (30, 31, 61, 6)
     assert tally.spent_on == {2: 61}
 
 
@@ -261,7 +264,7 @@ def test_a_new_version_starts_from_what_is_spent(recount: Recount):
     refused(recount, simple("VersionOpened", version=2, base=30, policy=word(8), data=word(10)), "recounted 50")
     at(version, 1_000, recount)
     tally = recount.accounts[ACCOUNT]
-    assert (tally.spent, tally.base, tally.plain, tally.burnt, tally.published) == (50, 50, 0, 2, 1)
+    assert (tally.spent, tally.base, tally.plain_spent, tally.burnt, tally.published) == (50, 50, 0, 2, 1)
     refused(recount, simple("Published", id=word(2), answer=word(7)), "burnt")
     refused(recount, reserved(2, Case.FIRST, 5, 5, 55), "used before")
     refused(recount, reserved(4, Case.REPEAT, 10, 0, 50, reused=1), "recorded as")

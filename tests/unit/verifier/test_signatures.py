@@ -12,11 +12,11 @@ from ledger_history import ANALYST, HEIR, NEXT, history, word
 from noisebank.core.errors import Tampered
 from noisebank.ledger.abi import budget_ledger
 from noisebank.ledger.block import Block, Genesis
-from noisebank.ledger.evm import Event, events
+from noisebank.ledger.evm import Event, decode_events
 from noisebank.ledger.replay import Replay
 from noisebank.ledger.signing import Key
 from noisebank.verifier.recount import Recount
-from noisebank.verifier.signatures import LOGGED_BY, check_call
+from noisebank.verifier.signatures import EVENT_BY_FUNCTION, check_call
 from support import CURATOR, OWNER
 
 STRANGER = Key(b"\x77" * 32)
@@ -39,19 +39,19 @@ Case = tuple[str, str, bytes, tuple[Event, ...], Recount]
 def calls() -> Iterator[Case]:
     """Function, sender, calldata and logs of each call of the history, with the recount just before it."""
     first, *rest = history()
-    genesis, recount = Genesis.read(first), Recount()
+    genesis, recount = Genesis.from_canonical_json(first), Recount()
     state = Replay(genesis)
     for number, line in enumerate(rest):
-        block = Block.read(line, genesis.chain_id, number)
-        for transaction, logs in zip(block.transactions, state.apply(block), strict=True):
+        block = Block.from_canonical_json(line, genesis.chain_id, number)
+        for transaction, logs in zip(block.transactions, state.apply_block(block), strict=True):
             if not transaction.to:
                 continue
-            sender = transaction.sender() if transaction.signature else genesis.sealer
-            logged = events(budget_ledger(), logs)
+            sender = transaction.recover_sender() if transaction.signature else genesis.sealer
+            logged = decode_events(budget_ledger(), logs)
             function = budget_ledger().decode_call(transaction.data)[0]
             yield f"{number} {function}", sender, transaction.data, logged, deepcopy(recount)
             for event in logged:
-                recount.add(event, lambda block=block: block.time)
+                recount.add_event(event, lambda block=block: block.time)
 
 
 CALLS = {name: rest for name, *rest in calls()}
@@ -67,7 +67,7 @@ def refused(sender: str, data: bytes, logged: Any, recount: Recount) -> bool:
 
 def test_every_function_that_changes_something_is_in_the_history():
     assert {name.split()[1] for name in CALLS} == {
-        *LOGGED_BY, "reserve", "reserve_many", "publish", "publish_many"
+        *EVENT_BY_FUNCTION, "reserve", "reserve_many", "publish", "publish_many"
     }  # fmt: skip
 
 
@@ -155,7 +155,7 @@ def test_a_single_group_is_never_refused_in_a_journal(name: str):
 
 
 def reserve_data(*claims: Any, runs: Any = (), function: str = "reserve") -> bytes:
-    return budget_ledger().call(function, account_of(), claims, runs)
+    return budget_ledger().encode_call(function, account_of(), claims, runs)
 
 
 def account_of() -> bytes:
@@ -231,13 +231,13 @@ def test_calldata_that_cannot_be_read_is_refused(data: bytes):
 @pytest.mark.parametrize("function", ["money", "desk", "accounts", "MAX_BUDGET"])
 def test_calls_that_only_ask_have_no_place_in_a_journal(function: str):
     arguments = () if function == "MAX_BUDGET" else (account_of(),)
-    assert refused(CURATOR.address, budget_ledger().call(function, *arguments), [], before_reserving())
+    assert refused(CURATOR.address, budget_ledger().encode_call(function, *arguments), [], before_reserving())
 
 
 @pytest.mark.parametrize("function", ["reserve", "publish", "pause", "accept_owner"])
 def test_calls_for_an_unknown_account_are_refused(function: str):
     lists = {"reserve": ((), ()), "publish": ((),)}.get(function, ())
-    data = budget_ledger().call(function, word(404), *lists)
+    data = budget_ledger().encode_call(function, word(404), *lists)
     for sender in (*EVERYBODY, "0x" + "00" * 20):
         assert refused(sender, data, [], before_reserving())
 
@@ -249,7 +249,7 @@ def test_nobody_accepts_what_nobody_proposed():
         ("accept_owner", "OwnerChanged", "owner"),
         ("accept_curator", "CuratorChanged", "curator"),
     ):
-        data = budget_ledger().call(function, account_of())
+        data = budget_ledger().encode_call(function, account_of())
         for sender in EVERYBODY:
             event = Event(name, {"account": account_of(), field: sender})
             assert refused(sender, data, [event], recount)

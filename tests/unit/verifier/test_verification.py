@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from noisebank.account.account import Account
-from noisebank.account.statement import openings
+from noisebank.account.statement import make_openings
 from noisebank.core.errors import BadBank
 from noisebank.ledger.abi import budget_ledger
 from noisebank.ledger.block import Block, Genesis
@@ -39,7 +39,11 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> Journal:
     ]
     account.ledger.lower_budget(account.id, account.state.budget.units - 5)
     account.ledger.propose_raise(account.id, account.state.budget.units + 3)
-    return account, list(account.ledger.export()), [json.loads(answer.receipt.text()) for answer in answers]
+    return (
+        account,
+        list(account.ledger.export_journal()),
+        [json.loads(answer.receipt.to_canonical_json()) for answer in answers],
+    )
 
 
 def test_an_honest_journal_passes_and_says_what_it_cannot_see(honest: Journal) -> None:
@@ -55,7 +59,7 @@ def test_an_honest_journal_passes_and_says_what_it_cannot_see(honest: Journal) -
 def test_a_head_receipts_and_openings_are_compared(honest: Journal) -> None:
     account, lines, receipts = honest
     head = account.ledger.head().digest.hex()
-    report = verify(lines, head=head, receipts=receipts, openings=[openings(account)])
+    report = verify(lines, head=head, receipts=receipts, openings=[make_openings(account)])
     assert report.passed, report.problem
     assert UNSEEN_TAIL not in report.cannot_see
     assert "5 of 5 records opened" in report.level
@@ -79,13 +83,13 @@ def test_a_cut_tail_is_unseen_alone_and_caught_with_a_head_or_a_receipt(honest: 
 
 def resealed(lines: list[str], change: Any) -> list[str]:
     """The whole history signed anew by the curator after `change(blocks)`: a perfect forgery of it."""
-    genesis = Genesis.read(lines[0])
-    blocks = change([Block.read(line, genesis.chain_id, n) for n, line in enumerate(lines[1:])])
+    genesis = Genesis.from_canonical_json(lines[0])
+    blocks = change([Block.from_canonical_json(line, genesis.chain_id, n) for n, line in enumerate(lines[1:])])
     made, state = [lines[0]], Replay(genesis)
     for number, block in enumerate(blocks):
-        block = replace(block, number=number, parent=state.head.digest).sealed(CURATOR)
+        block = replace(block, number=number, parent=state.head.digest).seal_with(CURATOR)
         state.head = replace(state.head, number=number, digest=block.digest)
-        made.append(block.line())
+        made.append(block.to_canonical_json())
     return made
 
 
@@ -106,9 +110,9 @@ def test_a_raise_forged_with_the_curators_key_is_refused_and_named(honest: Journ
 
     def forge(blocks: list[Block]) -> list[Block]:
         nonce = sum(not sent.signature for block in blocks for sent in block.transactions)
-        call = budget_ledger().call("propose_raise", account.id, account.state.budget.units * 2)
+        call = budget_ledger().encode_call("propose_raise", account.id, account.state.budget.units * 2)
         forged = Transaction(chain, nonce, contract, call)
-        return [*blocks, replace(blocks[-1], transactions=(forged.signed(CURATOR) if with_signature else forged,))]
+        return [*blocks, replace(blocks[-1], transactions=(forged.sign_with(CURATOR) if with_signature else forged,))]
 
     report = verify(resealed(lines, forge))
     assert not report.passed and report.block == len(lines) - 1
@@ -120,7 +124,7 @@ def test_a_transaction_signed_by_a_stranger_is_refused(honest: Journal) -> None:
     stranger = Key(b"\x09" * 32)
 
     def swap(blocks: list[Block]) -> list[Block]:
-        forged = replace(blocks[2].transactions[0], nonce=0).signed(stranger)
+        forged = replace(blocks[2].transactions[0], nonce=0).sign_with(stranger)
         return [*blocks[:2], replace(blocks[2], transactions=(forged,)), *blocks[3:]]
 
     report = verify(resealed(lines, swap))
@@ -174,13 +178,13 @@ def changed(opened: dict[str, Any], **fields: Any) -> dict[str, Any]:
 )
 def test_an_opening_that_disagrees_is_refused(honest: Journal, fields: dict[str, Any], word: str) -> None:
     account, lines, _ = honest
-    report = verify(lines, openings=[changed(openings(account), **fields)])
+    report = verify(lines, openings=[changed(make_openings(account), **fields)])
     assert not report.passed and word in report.problem
 
 
 def test_an_opened_policy_other_than_the_pinned_one_is_refused(honest: Journal) -> None:
     account, lines, _ = honest
-    opened = openings(account)
+    opened = make_openings(account)
     opened["policy"]["columns"]["income"]["bounds"] = [-1, 1]
     report = verify(lines, openings=[opened])
     assert not report.passed and "pins" in report.problem
@@ -188,7 +192,7 @@ def test_an_opened_policy_other_than_the_pinned_one_is_refused(honest: Journal) 
 
 def test_openings_without_answers_still_recompute_the_charges(honest: Journal) -> None:
     account, lines, _ = honest
-    opened = openings(account, with_answers=False)
+    opened = make_openings(account, with_answers=False)
     assert all("answer" not in entry for entry in opened["records"].values())
     assert verify(lines, openings=[opened]).passed
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
-from noisebank.federated.blockfl.krum import Entry, Verdict
-from noisebank.federated.blockfl.sortition import Point, PublicKey
+from noisebank.federated.blockfl.krum import SubmittedModel, Verdict
+from noisebank.federated.blockfl.sortition import G1Point, PublicKey
 
 
 class Phase(IntEnum):
@@ -24,32 +24,32 @@ class Phase(IntEnum):
 
 
 @dataclass(frozen=True)
-class Posted:
+class TaskSetup:
     """What the poster has fixed when posting the task. Digests name contents of the store."""
 
-    task: bytes
+    task_id: bytes
     poster: str
-    model: bytes
-    terms: bytes
-    rounds: int
+    initial_model: bytes
+    terms_digest: bytes
+    round_count: int
     byzantine: int
-    seats: int
-    patience: int
-    norm: int
-    printed: bool
-    stake: int
+    expected_seats: int
+    patience_seconds: int
+    reputation_norm: int
+    uses_printed_rule: bool
+    stake_wei: int
 
 
 @dataclass
-class Standing:
+class MemberState:
     """State of one member. `coins` weigh its lots; without a public key it has not joined."""
 
     coins: int
     number: int = 0
-    key: PublicKey | None = None
+    public_key: PublicKey | None = None
     reputation: int = 0
     reward: int = 0
-    last: int = 0
+    last_round: int = 0
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Lot:
     """A lot that a member has drawn, with seats and priority as the contract computed them."""
 
     member: str
-    signature: Point
+    signature: G1Point
     seats: int
     priority: int
 
@@ -81,7 +81,7 @@ class Drawing:
     leader: str = ""
 
     @property
-    def seats(self) -> int:
+    def total_seats(self) -> int:
         """Seats of all members of this committee together."""
         return sum(lot.seats for lot in self.lots)
 
@@ -92,16 +92,16 @@ class Proposal:
 
     id: bytes
     leader: str
-    model: bytes
-    verdicts: int
+    model_digest: bytes
+    packed_verdicts: int
     attempt: int
     votes: dict[str, tuple[bool, int]] = field(default_factory=dict)
-    fate: str = "open"
+    outcome: str = "open"
     """open, agreed, outvoted or late."""
 
 
 @dataclass(frozen=True)
-class Judged:
+class MemberVerdict:
     """The verdict on a member's submission, and the reputation and reward that follow."""
 
     member: str
@@ -121,111 +121,113 @@ class Round:
     proposals: list[Proposal] = field(default_factory=list)
     silent_leaders: list[str] = field(default_factory=list)
     """Leaders deposed without having proposed anything."""
-    judged: list[Judged] = field(default_factory=list)
-    model: bytes | None = None
+    verdicts: list[MemberVerdict] = field(default_factory=list)
+    model_digest: bytes | None = None
     """Digest of the average; None until the round is finished."""
-    average: int = 0
+    average_reputation: int = 0
 
     @property
-    def entries(self) -> list[Entry]:
+    def submitted_models(self) -> list[SubmittedModel]:
         """The submissions, as input for Multi-KRUM."""
-        return [Entry(submission.member, submission.digest) for submission in self.submissions]
+        return [SubmittedModel(submission.member, submission.digest) for submission in self.submissions]
 
     @property
-    def drawing(self) -> Drawing | None:
+    def current_drawing(self) -> Drawing | None:
         """The latest drawing; None if there was none yet."""
         return self.drawings[-1] if self.drawings else None
 
     @property
-    def proposal(self) -> Proposal | None:
+    def open_proposal(self) -> Proposal | None:
         """The proposal that is being voted on, if any."""
-        return self.proposals[-1] if self.proposals and self.proposals[-1].fate == "open" else None
+        return self.proposals[-1] if self.proposals and self.proposals[-1].outcome == "open" else None
 
 
 class TaskBooks:
     """Records of one task. `apply_event` takes the contract's events in order."""
 
-    def __init__(self, posted: Posted) -> None:
-        self.posted = posted
+    def __init__(self, setup: TaskSetup) -> None:
+        self.setup = setup
         self.phase = Phase.JOINING
-        self.members: dict[str, Standing] = {}
+        self.members: dict[str, MemberState] = {}
         self.rounds: list[Round] = []
-        self.coins = 0
-        self.settled: list[tuple[str, str, int]] = []
+        self.total_coins = 0
+        self.settled_stakes: list[tuple[str, str, int]] = []
 
     @property
-    def round(self) -> Round:
+    def current_round(self) -> Round:
         """The current or last round."""
         return self.rounds[-1]
 
     def model_before(self, round: int) -> bytes:
         """Return the digest of the model that a round starts from."""
-        digest = self.posted.model if round == 1 else self.rounds[round - 2].model
+        digest = self.setup.initial_model if round == 1 else self.rounds[round - 2].model_digest
         assert digest is not None
         return digest
 
-    def write(self, name: str, said: dict[str, Any], block: int) -> None:
+    def apply_event(self, name: str, event: dict[str, Any], block: int) -> None:
         """Apply one event, by its name in the ABI, its arguments and its block number."""
-        getattr(self, f"_on_{name}")(said, block)
+        getattr(self, f"_on_{name}")(event, block)
 
     # -- events --------------------------------------------------------------------------------
 
-    def _on_Admitted(self, said: dict[str, Any], block: int) -> None:  # noqa: N802
-        self.members[said["member"]] = Standing(said["coins"])
+    def _on_Admitted(self, event: dict[str, Any], block: int) -> None:  # noqa: N802
+        self.members[event["member"]] = MemberState(event["coins"])
 
-    def _on_Joined(self, said: dict[str, Any], block: int) -> None:  # noqa: N802
-        member = self.members[said["member"]]
-        member.number, member.reputation = said["number"], 5
-        member.key = PublicKey(said["x_imaginary"], said["x_real"], said["y_imaginary"], said["y_real"])
+    def _on_Joined(self, event: dict[str, Any], block: int) -> None:  # noqa: N802
+        member = self.members[event["member"]]
+        member.number, member.reputation = event["number"], 5
+        member.public_key = PublicKey(event["x_imaginary"], event["x_real"], event["y_imaginary"], event["y_real"])
 
-    def _on_Begun(self, said: dict[str, Any], block: int) -> None:  # noqa: N802
-        self.phase, self.coins = Phase.SUBMITTING, said["coins"]
-        self.rounds.append(Round(1, said["seed"]))
+    def _on_Begun(self, event: dict[str, Any], block: int) -> None:  # noqa: N802
+        self.phase, self.total_coins = Phase.SUBMITTING, event["coins"]
+        self.rounds.append(Round(1, event["seed"]))
 
-    def _on_Submitted(self, said: dict[str, Any], block: int) -> None:  # noqa: N802
-        self.round.submissions.append(Submission(said["member"], said["model"], said["receipt"], block))
-        self.members[said["member"]].last = said["round"]
+    def _on_Submitted(self, event: dict[str, Any], block: int) -> None:  # noqa: N802
+        self.current_round.submissions.append(Submission(event["member"], event["model"], event["receipt"], block))
+        self.members[event["member"]].last_round = event["round"]
 
-    def _on_Closed(self, said: dict[str, Any], block: int) -> None:  # noqa: N802
+    def _on_Closed(self, event: dict[str, Any], block: int) -> None:  # noqa: N802
         self.phase = Phase.DRAWING
-        self.round.drawings.append(Drawing(self.round.seed))
+        self.current_round.drawings.append(Drawing(self.current_round.seed))
 
-    def _on_Drawn(self, said: dict[str, Any], block: int) -> None:  # noqa: N802
-        lot = Lot(said["member"], (said["x"], said["y"]), said["seats"], said["priority"])
-        self.round.drawings[-1].lots.append(lot)
+    def _on_Drawn(self, event: dict[str, Any], block: int) -> None:  # noqa: N802
+        lot = Lot(event["member"], (event["x"], event["y"]), event["seats"], event["priority"])
+        self.current_round.drawings[-1].lots.append(lot)
 
-    def _on_Seated(self, said: dict[str, Any], block: int) -> None:  # noqa: N802
+    def _on_Seated(self, event: dict[str, Any], block: int) -> None:  # noqa: N802
         self.phase = Phase.VOTING
-        self.round.drawings[-1].leader = said["leader"]
+        self.current_round.drawings[-1].leader = event["leader"]
 
-    def _on_Proposed(self, said: dict[str, Any], block: int) -> None:  # noqa: N802
-        attempt = len(self.round.drawings)
-        self.round.proposals.append(Proposal(said["id"], said["leader"], said["model"], said["verdicts"], attempt))
+    def _on_Proposed(self, event: dict[str, Any], block: int) -> None:  # noqa: N802
+        attempt = len(self.current_round.drawings)
+        self.current_round.proposals.append(
+            Proposal(event["id"], event["leader"], event["model"], event["verdicts"], attempt)
+        )
 
-    def _on_Voted(self, said: dict[str, Any], block: int) -> None:  # noqa: N802
-        self.round.proposals[-1].votes[said["member"]] = (said["agrees"], said["seats"])
+    def _on_Voted(self, event: dict[str, Any], block: int) -> None:  # noqa: N802
+        self.current_round.proposals[-1].votes[event["member"]] = (event["agrees"], event["seats"])
 
-    def _on_LeaderDeposed(self, said: dict[str, Any], block: int) -> None:  # noqa: N802
-        if self.round.proposal is not None:
-            self.round.proposal.fate = "outvoted" if said["outvoted"] else "late"
+    def _on_LeaderDeposed(self, event: dict[str, Any], block: int) -> None:  # noqa: N802
+        if self.current_round.open_proposal is not None:
+            self.current_round.open_proposal.outcome = "outvoted" if event["outvoted"] else "late"
         else:
-            self.round.silent_leaders.append(said["leader"])
+            self.current_round.silent_leaders.append(event["leader"])
 
-    def _on_Judged(self, said: dict[str, Any], block: int) -> None:  # noqa: N802
-        judged = Judged(said["member"], Verdict(said["verdict"]), said["reputation"], said["reward"])
-        self.round.judged.append(judged)
+    def _on_Judged(self, event: dict[str, Any], block: int) -> None:  # noqa: N802
+        judged = MemberVerdict(event["member"], Verdict(event["verdict"]), event["reputation"], event["reward"])
+        self.current_round.verdicts.append(judged)
         member = self.members[judged.member]
         member.reputation, member.reward = judged.reputation, member.reward + judged.reward
 
-    def _on_RoundFinished(self, said: dict[str, Any], block: int) -> None:  # noqa: N802
-        self.round.proposals[-1].fate = "agreed"
-        self.round.model, self.round.average = said["model"], said["average"]
-        if self.round.number < self.posted.rounds:
-            self.rounds.append(Round(self.round.number + 1, said["seed"]))
+    def _on_RoundFinished(self, event: dict[str, Any], block: int) -> None:  # noqa: N802
+        self.current_round.proposals[-1].outcome = "agreed"
+        self.current_round.model_digest, self.current_round.average_reputation = event["model"], event["average"]
+        if self.current_round.number < self.setup.round_count:
+            self.rounds.append(Round(self.current_round.number + 1, event["seed"]))
             self.phase = Phase.SUBMITTING
 
-    def _on_TaskFinished(self, said: dict[str, Any], block: int) -> None:  # noqa: N802
+    def _on_TaskFinished(self, event: dict[str, Any], block: int) -> None:  # noqa: N802
         self.phase = Phase.FINISHED
 
-    def _on_StakeSettled(self, said: dict[str, Any], block: int) -> None:  # noqa: N802
-        self.settled.append((said["member"], said["to"], said["amount"]))
+    def _on_StakeSettled(self, event: dict[str, Any], block: int) -> None:  # noqa: N802
+        self.settled_stakes.append((event["member"], event["to"], event["amount"]))

@@ -15,52 +15,52 @@ from typing import Any
 
 import apsw
 
-from noisebank.core.durability import reading
+from noisebank.core.durability import translate_errors
 from noisebank.core.errors import BadBank, LedgerRefused
-from noisebank.federated.blockfl.dev_chain import FILE, Entered, HomeState
-from noisebank.federated.blockfl.json_rpc import Window
+from noisebank.federated.blockfl.dev_chain import DATABASE_FILE, DevChainState, ExecutedTransaction
+from noisebank.federated.blockfl.json_rpc import JsonRpcHandler
 from noisebank.federated.blockfl.store import FolderStore
 from noisebank.ledger.node import Node, NodeError
 
 
-class ReadChain:
+class ChainReader:
     """The chain as in its journal. `catch_up` reads the blocks that were added since."""
 
     def __init__(self, folder: Path) -> None:
-        if not (folder / FILE).is_file():
+        if not (folder / DATABASE_FILE).is_file():
             raise BadBank(f"{folder} holds no crowd's chain; `noisebank learn host {folder}` makes one")
         try:
-            self._database = apsw.Connection(str(folder / FILE), flags=apsw.SQLITE_OPEN_READONLY)
+            self._database = apsw.Connection(str(folder / DATABASE_FILE), flags=apsw.SQLITE_OPEN_READONLY)
         except apsw.Error as error:
             raise BadBank(f"{folder} cannot be read: {error}") from None
         self._database.set_busy_timeout(5_000)
-        self._access = threading.RLock()
-        self.state = HomeState(next(self._lines(-1)))
+        self._lock = threading.RLock()
+        self.state = DevChainState(next(self._read_lines(-1)))
         self.catch_up()
 
     def catch_up(self) -> None:
         """Read new blocks; `Tampered` names the first that does not follow from those before it."""
-        with self._access:
-            for line in self._lines(len(self.state.digests)):
-                self.state.apply(line)
+        with self._lock:
+            for line in self._read_lines(len(self.state.block_digests)):
+                self.state.apply_line(line)
 
-    def send(self, raw: bytes) -> Entered:
+    def send_transaction(self, raw: bytes) -> ExecutedTransaction:
         """Refuse: this chain is only read."""
         raise LedgerRefused("ledger: this chain is only read here")
 
-    def peek(self, sender: str, to: str, data: bytes) -> bytes:
+    def simulate_call(self, sender: str, to: str, data: bytes) -> bytes:
         """Return what a call would return now; changes nothing."""
-        with self._access:
-            self.state.machine.at(len(self.state.digests), max(self.state.time, int(time.time())))
-            return self.state.machine.peek(sender, to, data)
+        with self._lock:
+            self.state.evm.set_block(len(self.state.block_digests), max(self.state.last_time, int(time.time())))
+            return self.state.evm.simulate_call(sender, to, data)
 
     def close(self) -> None:
         """Close the journal."""
-        with self._access:
+        with self._lock:
             self._database.close()
 
-    def _lines(self, first: int) -> Iterator[str]:
-        with reading(self._database):
+    def _read_lines(self, first: int) -> Iterator[str]:
+        with translate_errors(self._database):
             for (line,) in self._database.execute("SELECT line FROM lines WHERE number >= ? ORDER BY number", (first,)):
                 yield str(line)
 
@@ -69,24 +69,24 @@ class FolderNode(Node):
     """A node without a network: answers the same requests from a chain's folder."""
 
     def __init__(self, folder: Path) -> None:
-        self.chain = ReadChain(folder)
-        self._window = Window(self.chain)
+        self.chain = ChainReader(folder)
+        self._handler = JsonRpcHandler(self.chain)
         self.name = f"the folder {folder.name}"
 
-    def head(self) -> int:
+    def block_number(self) -> int:
         """Return the newest block's number, after reading new blocks."""
         self.chain.catch_up()
-        return super().head()
+        return super().block_number()
 
-    def _once(self, method: str, params: Sequence[Any]) -> Any:
+    def _request_once(self, method: str, params: Sequence[Any]) -> Any:
         request = json.dumps({"id": 1, "method": method, "params": list(params)}).encode()
-        response: dict[str, Any] = json.loads(self._window.answer(request))
+        response: dict[str, Any] = json.loads(self._handler.handle_request(request))
         if "error" in response:
             raise NodeError(response["error"]["message"])
         return response["result"]
 
 
-class ReadStore(FolderStore):
+class ReadOnlyStore(FolderStore):
     """A folder of models that is only read, and need not exist."""
 
     def __init__(self, folder: Path) -> None:

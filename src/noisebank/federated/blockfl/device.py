@@ -13,12 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noisebank.core.entropy import uniform_words
-from noisebank.core.units import exact
-from noisebank.federated.blockfl.edge import EdgeSession, NearSession
-from noisebank.federated.blockfl.network import Classifier, Extractor, Floats, Sgd, joined, split
-from noisebank.federated.blockfl.terms import Terms
+from noisebank.core.units import parse_exact
+from noisebank.federated.blockfl.edge import EdgeSession, LocalSession
+from noisebank.federated.blockfl.network import (
+    Classifier,
+    FeatureExtractor,
+    Floats,
+    MomentumSgd,
+    join_weights,
+    split_weights,
+)
+from noisebank.federated.blockfl.terms import TaskTerms
 
-Words = Callable[[int], NDArray[np.uint64]]
+RandomWords = Callable[[int], NDArray[np.uint64]]
 Progress = Callable[[int, int], None]
 
 
@@ -32,7 +39,7 @@ class Examples:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def within(self, classes: int) -> Examples:
+    def clamp_labels(self, classes: int) -> Examples:
         """Replace labels that a task does not list by its last one: a poster's list must not decide who can train."""
         return Examples(self.images, np.minimum(self.labels, classes - 1))
 
@@ -45,7 +52,7 @@ class Trainer(Protocol):
         ...
 
 
-def laplace(shape: tuple[int, ...], scale: float, words: Words = uniform_words) -> Floats:
+def sample_laplace(shape: tuple[int, ...], scale: float, words: RandomWords = uniform_words) -> Floats:
     """Draw zero-mean Laplace noise from the operating system's randomness, in floats as in the paper's experiment.
 
     Floats leak through their low bits, which an exact sampler does not (Mironov 2012): good enough for the paper's
@@ -61,9 +68,14 @@ def laplace(shape: tuple[int, ...], scale: float, words: Words = uniform_words) 
 class SplitTrainer:
     """Split training of chapter 5: feature extractor here, noise on its output, classifier at the edge worker."""
 
-    def __init__(self, terms: Terms, examples: Examples, edge: str, words: Words = uniform_words) -> None:
+    def __init__(self, terms: TaskTerms, examples: Examples, edge: str, words: RandomWords = uniform_words) -> None:
         """`edge` is the worker's host:port; empty: no worker, everything in this process (simulations only)."""
-        self.terms, self.examples, self.edge, self._words = terms, examples.within(terms.shape.classes), edge, words
+        self.terms, self.examples, self.edge, self._words = (
+            terms,
+            examples.clamp_labels(terms.shape.classes),
+            edge,
+            words,
+        )
         self.losses: list[float] = []
 
     def train(
@@ -71,15 +83,15 @@ class SplitTrainer:
     ) -> NDArray[np.float64]:
         """Return the weights after training one round from `weights`."""
         terms, shape = self.terms, self.terms.shape
-        rate, momentum, clip = (float(exact(text, "number")) for text in (terms.rate, terms.momentum, terms.clip))
-        own_weights = split(weights[: shape.device_count], shape.device_parts)
-        extractor = Extractor(shape, terms.norm, terms.bound, own_weights)
-        descent = Sgd(own_weights[:4], rate, momentum, clip)
-        edge_weights = weights[shape.device_count :].astype(np.float32)
+        rate, momentum, clip = (float(parse_exact(text, "number")) for text in (terms.rate, terms.momentum, terms.clip))
+        own_weights = split_weights(weights[: shape.device_weight_count], shape.device_shapes)
+        extractor = FeatureExtractor(shape, terms.norm, terms.feature_bound, own_weights)
+        descent = MomentumSgd(own_weights[:4], rate, momentum, clip)
+        edge_weights = weights[shape.device_weight_count :].astype(np.float32)
         session = (
             EdgeSession(self.edge, shape, edge_weights, rate, momentum, clip)
             if self.edge
-            else NearSession(shape, edge_weights, rate, momentum, clip)
+            else LocalSession(shape, edge_weights, rate, momentum, clip)
         )
         batches = max(1, len(self.examples) // terms.batch)
         for epoch in range(terms.epochs):
@@ -87,34 +99,40 @@ class SplitTrainer:
             for number in range(batches):
                 chosen = order[number * terms.batch : (number + 1) * terms.batch]
                 progress(epoch * batches + number, terms.epochs * batches)
-                features = extractor.features(self.examples.images[chosen][:, None], training=True)
-                noisy = features + noise_for(terms, features.shape, self._words)
-                loss, gradient = session.step(noisy / extractor.bound, self.examples.labels[chosen])
+                features = extractor.extract_features(self.examples.images[chosen][:, None], training=True)
+                noisy = features + sample_feature_noise(terms, features.shape, self._words)
+                loss, gradient = session.train_batch(noisy / extractor.bound, self.examples.labels[chosen])
                 self.losses.append(loss)
-                descent.step(extractor.gradients(gradient / extractor.bound))
+                descent.step(extractor.compute_gradients(gradient / extractor.bound))
         progress(1, 1)
-        return np.concatenate([joined(own_weights), session.finish()])
+        return np.concatenate([join_weights(own_weights), session.finish()])
 
 
-def noise_for(terms: Terms, shape: tuple[int, ...], words: Words = uniform_words) -> Any:
+def sample_feature_noise(terms: TaskTerms, shape: tuple[int, ...], words: RandomWords = uniform_words) -> Any:
     """Draw Laplace noise of scale 2 sqrt(N - 1) / epsilon for each feature in the paper's mode, else return 0."""
     if terms.mode != "paper":
         return np.float32(0)
-    return laplace(shape, 2 * terms.bound / float(exact(terms.epsilon, "epsilon")), words)
+    return sample_laplace(shape, 2 * terms.feature_bound / float(parse_exact(terms.epsilon, "epsilon")), words)
 
 
-def accuracy(
-    terms: Terms, weights: NDArray[np.float64], examples: Examples, noisy: bool = False, words: Words = uniform_words
+def measure_accuracy(
+    terms: TaskTerms,
+    weights: NDArray[np.float64],
+    examples: Examples,
+    noisy: bool = False,
+    words: RandomWords = uniform_words,
 ) -> float:
     """Return the share of right labels; `noisy` adds the terms' noise to the features as in training."""
     shape = terms.shape
-    extractor = Extractor(shape, terms.norm, terms.bound, split(weights[: shape.device_count], shape.device_parts))
-    classifier = Classifier(split(weights[shape.device_count :], shape.edge_parts))
+    extractor = FeatureExtractor(
+        shape, terms.norm, terms.feature_bound, split_weights(weights[: shape.device_weight_count], shape.device_shapes)
+    )
+    classifier = Classifier(split_weights(weights[shape.device_weight_count :], shape.edge_shapes))
     right = 0
     for start in range(0, len(examples), 500):
         images, labels = examples.images[start : start + 500], examples.labels[start : start + 500]
-        features = extractor.features(images[:, None], training=False)
+        features = extractor.extract_features(images[:, None], training=False)
         if noisy:
-            features = features + noise_for(terms, features.shape, words)
-        right += int((classifier.scores(features / extractor.bound).argmax(1) == labels).sum())
+            features = features + sample_feature_noise(terms, features.shape, words)
+        right += int((classifier.compute_scores(features / extractor.bound).argmax(1) == labels).sum())
     return right / max(1, len(examples))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from noisebank.core.units import exact
-from noisebank.federated.blockfl.terms import Terms
+from noisebank.core.units import parse_exact
+from noisebank.federated.blockfl.terms import TaskTerms
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Guarantee:
     """Of a whole example over the whole task; infinite if there is no guarantee."""
     delta: float
 
-    def plain(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the guarantee as a JSON object."""
         return {
             "mode": self.mode,
@@ -31,9 +31,9 @@ class Guarantee:
         }
 
 
-def promised(terms: Terms, rounds: int) -> Guarantee:
+def describe_guarantee(terms: TaskTerms, round_count: int) -> Guarantee:
     """Return what these terms guarantee, and what they do not."""
-    epsilon = float(exact(terms.epsilon, "epsilon"))
+    epsilon = float(parse_exact(terms.epsilon, "epsilon"))
     if terms.mode == "none":
         return Guarantee("none", "nothing", ("no noise is added anywhere",), float("inf"), 0.0)
     if terms.mode == "sound":
@@ -48,16 +48,16 @@ def promised(terms: Terms, rounds: int) -> Guarantee:
                 "a copy of the member's folder elsewhere: each copy keeps a book of its own",
             ),
             epsilon,
-            float(exact(terms.delta, "delta")),
+            float(parse_exact(terms.delta, "delta")),
         )
-    features, looks = terms.shape.features, terms.epochs * rounds
+    features, looks = terms.shape.feature_count, terms.epochs * round_count
     return Guarantee(
         "paper",
         f"one feature of one image against the edge worker, in one pass: epsilon {terms.epsilon}, if only that "
         "feature changes and the batch's smallest and largest values do not",
         (
             f"an image: it changes all {features} features, epsilon {epsilon * features:g} in one pass and "
-            f"{epsilon * features * looks:g} over {terms.epochs} epochs x {rounds} rounds (basic composition)",
+            f"{epsilon * features * looks:g} over {terms.epochs} epochs x {round_count} rounds (basic composition)",
             "the labels, which the edge worker sees as they are",
             "the submitted convolutions, which have seen the raw images and are public without any noise of their own",
             "the smallest and largest values of a batch, which scale everybody else's features",

@@ -8,37 +8,37 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Protocol
 
 from noisebank.core.errors import LedgerRefused, NoisebankError
-from noisebank.federated.blockfl.dev_chain import Entered, HomeState
+from noisebank.federated.blockfl.dev_chain import DevChainState, ExecutedTransaction
 
-NOBODY = "0x" + "00" * 20
-MOST_BODY = 2**19
-ZERO = "0x0"
+ZERO_ADDRESS = "0x" + "00" * 20
+MAX_BODY_BYTES = 2**19
+HEX_ZERO = "0x0"
 
 
-class Kept(Protocol):
+class ChainBackend(Protocol):
     """What JSON-RPC needs of a chain; `DevChain` and `ChainReader` implement it."""
 
     @property
-    def state(self) -> HomeState:
+    def state(self) -> DevChainState:
         """The state after the newest block."""
         ...
 
-    def send(self, raw: bytes) -> Entered:
+    def send_transaction(self, raw: bytes) -> ExecutedTransaction:
         """Execute a signed transaction, RLP-encoded; durable on return."""
         ...
 
-    def peek(self, sender: str, to: str, data: bytes) -> bytes:
+    def simulate_call(self, sender: str, to: str, data: bytes) -> bytes:
         """Return what a call would return now; changes nothing."""
         ...
 
 
-class Window:
+class JsonRpcHandler:
     """Handles JSON-RPC requests to a chain as an Ethereum node does; each method is `on_` and its name."""
 
-    def __init__(self, chain: Kept) -> None:
+    def __init__(self, chain: ChainBackend) -> None:
         self.chain = chain
 
-    def answer(self, body: bytes) -> bytes:
+    def handle_request(self, body: bytes) -> bytes:
         """Return the response to one JSON-RPC request; errors become JSON-RPC errors."""
         request: Any = None
         try:
@@ -60,106 +60,109 @@ class Window:
         return hex(self.chain.state.chain_id)
 
     def on_eth_blockNumber(self) -> str:  # noqa: N802
-        return hex(self._head())
+        return hex(self._newest_block())
 
     def on_eth_getBlockByNumber(self, tag: str, full: bool = False) -> dict[str, Any] | None:  # noqa: N802
-        number = self._number(tag)
+        number = self._parse_block_tag(tag)
         state = self.chain.state
-        if number > self._head():
+        if number > self._newest_block():
             return None
         return {
             "number": hex(number),
-            "hash": "0x" + state.digests[number].hex(),
-            "timestamp": hex(state.times[number]),
-            "baseFeePerGas": ZERO,
+            "hash": "0x" + state.block_digests[number].hex(),
+            "timestamp": hex(state.block_times[number]),
+            "baseFeePerGas": HEX_ZERO,
         }
 
     def on_eth_getCode(self, address: str, tag: str = "latest") -> str:  # noqa: N802
-        return "0x" + self.chain.state.machine.code(address).hex()
+        return "0x" + self.chain.state.evm.get_code(address).hex()
 
     def on_eth_getTransactionCount(self, address: str, tag: str = "latest") -> str:  # noqa: N802
-        return hex(self.chain.state.nonce(address.lower()))
+        return hex(self.chain.state.next_nonce(address.lower()))
 
     def on_eth_getBalance(self, address: str, tag: str = "latest") -> str:  # noqa: N802
         return "0x1"  # nothing costs anything here, and whoever asks wants to know whether it can pay
 
     def on_eth_maxPriorityFeePerGas(self) -> str:  # noqa: N802
-        return ZERO
+        return HEX_ZERO
 
     def on_eth_call(self, call: dict[str, str], tag: str = "latest") -> str:
-        if self._number(tag) != self._head():
+        if self._parse_block_tag(tag) != self._newest_block():
             raise LedgerRefused("old states are not kept here")
-        if int(call.get("value", ZERO), 16):
+        if int(call.get("value", HEX_ZERO), 16):
             raise LedgerRefused("ledger: no money on this chain")
         if not call.get("to"):
             return "0x"
         data = bytes.fromhex(call.get("data", "0x").removeprefix("0x"))
-        return "0x" + self.chain.peek(call.get("from", NOBODY), call["to"].lower(), data).hex()
+        return "0x" + self.chain.simulate_call(call.get("from", ZERO_ADDRESS), call["to"].lower(), data).hex()
 
     def on_eth_sendRawTransaction(self, raw: str) -> str:  # noqa: N802
-        return "0x" + self.chain.send(bytes.fromhex(raw.removeprefix("0x"))).transaction.digest.hex()
+        return "0x" + self.chain.send_transaction(bytes.fromhex(raw.removeprefix("0x"))).transaction.digest.hex()
 
     def on_eth_getTransactionReceipt(self, digest: str) -> dict[str, Any] | None:  # noqa: N802
         raw_digest = bytes.fromhex(digest.removeprefix("0x"))
-        for executed in reversed(self.chain.state.entered):
+        for executed in reversed(self.chain.state.transactions):
             if executed.transaction.digest == raw_digest:
-                return self._receipt(executed)
+                return self._format_receipt(executed)
         return None
 
-    def on_eth_getLogs(self, wanted: dict[str, Any]) -> list[dict[str, Any]]:  # noqa: N802
-        first, last = self._number(wanted.get("fromBlock", "0x0")), self._number(wanted.get("toBlock", "latest"))
-        address, topics = wanted.get("address"), wanted.get("topics") or []
+    def on_eth_getLogs(self, log_filter: dict[str, Any]) -> list[dict[str, Any]]:  # noqa: N802
+        first, last = (
+            self._parse_block_tag(log_filter.get("fromBlock", "0x0")),
+            self._parse_block_tag(log_filter.get("toBlock", "latest")),
+        )
+        address, topics = log_filter.get("address"), log_filter.get("topics") or []
         entries = []
-        for executed in self.chain.state.entered[first : last + 1]:
+        for executed in self.chain.state.transactions[first : last + 1]:
             if address is not None and executed.transaction.to != address.lower():
                 continue
-            entries += [entry for entry in self._logs(executed) if _matches(entry["topics"], topics)]
+            entries += [entry for entry in self._format_logs(executed) if _matches_topics(entry["topics"], topics)]
         return entries
 
     def on_noisebank_contracts(self) -> dict[str, str]:
         """Return the addresses of the chain's own contracts (not Ethereum's). Others may deploy the same code again."""
-        return self.chain.state.own_contracts()
+        return self.chain.state.find_own_contracts()
 
     # -- parts ---------------------------------------------------------------------------------
 
-    def _head(self) -> int:
-        return len(self.chain.state.entered) - 1
+    def _newest_block(self) -> int:
+        return len(self.chain.state.transactions) - 1
 
-    def _number(self, tag: str) -> int:
-        return self._head() if tag in ("latest", "pending") else 0 if tag == "earliest" else int(tag, 16)
+    def _parse_block_tag(self, tag: str) -> int:
+        return self._newest_block() if tag in ("latest", "pending") else 0 if tag == "earliest" else int(tag, 16)
 
-    def _receipt(self, done: Entered) -> dict[str, Any]:
+    def _format_receipt(self, executed: ExecutedTransaction) -> dict[str, Any]:
         return {
             "status": "0x1",
-            "blockNumber": hex(done.block),
-            "blockHash": "0x" + self.chain.state.digests[done.block].hex(),
-            "transactionHash": "0x" + done.transaction.digest.hex(),
-            "contractAddress": done.created or None,
-            "gasUsed": ZERO,
-            "logs": self._logs(done),
+            "blockNumber": hex(executed.block_number),
+            "blockHash": "0x" + self.chain.state.block_digests[executed.block_number].hex(),
+            "transactionHash": "0x" + executed.transaction.digest.hex(),
+            "contractAddress": executed.created_contract or None,
+            "gasUsed": HEX_ZERO,
+            "logs": self._format_logs(executed),
         }
 
-    def _logs(self, done: Entered) -> list[dict[str, Any]]:
+    def _format_logs(self, executed: ExecutedTransaction) -> list[dict[str, Any]]:
         return [
             {
-                "address": done.transaction.to,
+                "address": executed.transaction.to,
                 "topics": ["0x" + topic.hex() for topic in topics],
                 "data": "0x" + data.hex(),
-                "blockNumber": hex(done.block),
-                "blockHash": "0x" + self.chain.state.digests[done.block].hex(),
-                "transactionHash": "0x" + done.transaction.digest.hex(),
-                "transactionIndex": ZERO,
+                "blockNumber": hex(executed.block_number),
+                "blockHash": "0x" + self.chain.state.block_digests[executed.block_number].hex(),
+                "transactionHash": "0x" + executed.transaction.digest.hex(),
+                "transactionIndex": HEX_ZERO,
                 "logIndex": hex(number),
                 "removed": False,
             }
-            for number, (topics, data) in enumerate(done.logs)
+            for number, (topics, data) in enumerate(executed.logs)
         ]
 
 
-class Door(Window):
+class JsonRpcServer(JsonRpcHandler):
     """The same over HTTP, on a thread of its own until closed."""
 
-    def __init__(self, chain: Kept, host: str = "127.0.0.1", port: int = 0) -> None:
+    def __init__(self, chain: ChainBackend, host: str = "127.0.0.1", port: int = 0) -> None:
         super().__init__(chain)
         server = self
 
@@ -169,10 +172,10 @@ class Door(Window):
 
             def do_POST(self) -> None:
                 size = int(self.headers.get("Content-Length") or 0)
-                if not 0 < size <= MOST_BODY:
+                if not 0 < size <= MAX_BODY_BYTES:
                     self.send_error(413)
                     return
-                body = server.answer(self.rfile.read(size))
+                body = server.handle_request(self.rfile.read(size))
                 self.send_response(200)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(body)))
@@ -195,9 +198,9 @@ class Door(Window):
         self._thread.join()
 
 
-def _matches(topics: list[str], wanted: list[Any]) -> bool:
+def _matches_topics(topics: list[str], topic_filter: list[Any]) -> bool:
     """Whether a log's topics pass a filter of eth_getLogs: per position None (any), one topic, or several."""
-    for index, choice in enumerate(wanted):
+    for index, choice in enumerate(topic_filter):
         allowed = choice if isinstance(choice, list) else [choice]
         if choice is not None and (index >= len(topics) or topics[index] not in allowed):
             return False

@@ -16,11 +16,11 @@ from enum import IntEnum
 
 import numpy as np
 
-from noisebank.federated.blockfl.identifiers import identifier
-from noisebank.federated.blockfl.models import BadModel, Model, Weights, average, read_model
-from noisebank.federated.blockfl.store import Store
+from noisebank.federated.blockfl.identifiers import format_cid
+from noisebank.federated.blockfl.models import BadModel, Model, Weights, average_weights, read_model
+from noisebank.federated.blockfl.store import ContentStore
 
-CHUNK = 64
+CHUNK_SIZE = 64
 """Squares in one 64-bit sum: differences have 28 bits and squares 56, so 64 of them stay below 2^63."""
 
 
@@ -34,7 +34,7 @@ class Verdict(IntEnum):
 
 
 @dataclass(frozen=True)
-class Entry:
+class SubmittedModel:
     """One submission: whose, and the digest on the ledger."""
 
     member: str
@@ -49,28 +49,28 @@ class Judgement:
     scores: tuple[int | None, ...]
     reasons: tuple[str, ...]
     """Why a submission is missing or malformed, else empty."""
-    model: bytes
+    encoded_model: bytes
     """The average of the accepted models, encoded."""
 
     @property
-    def packed(self) -> int:
+    def packed_verdicts(self) -> int:
         """The verdicts as the contract takes them: four bits each, the first in the lowest."""
         return sum(int(verdict) << (4 * index) for index, verdict in enumerate(self.verdicts))
 
 
-def squared_distance(one: Weights, other: Weights) -> int:
+def squared_distance(first: Weights, second: Weights) -> int:
     """Return the squared Euclidean distance, exact, in squared steps of the fixed-point scale."""
-    squares = (one - other) ** 2
-    starts = np.arange(0, len(squares), CHUNK)
+    squares = (first - second) ** 2
+    starts = np.arange(0, len(squares), CHUNK_SIZE)
     return sum(np.add.reduceat(squares, starts).tolist()) if len(squares) else 0
 
 
-def scores(updates: Sequence[Weights], byzantine: int) -> list[int]:
+def compute_scores(updates: Sequence[Weights], byzantine: int) -> list[int]:
     """Return for each update the sum of squared distances to the R - f - 2 closest others (equation 5.1).
 
-    >>> from noisebank.federated.blockfl.models import fixed, STEPS
-    >>> rated = scores([fixed(np.array([x])) for x in (0, .1, .2, .3, .4, 10)], 1)
-    >>> [round(score / STEPS**2, 2) for score in rated]
+    >>> from noisebank.federated.blockfl.models import to_fixed_point, FIXED_POINT_SCALE
+    >>> rated = compute_scores([to_fixed_point(np.array([x])) for x in (0, .1, .2, .3, .4, 10)], 1)
+    >>> [round(score / FIXED_POINT_SCALE**2, 2) for score in rated]
     [0.14, 0.06, 0.06, 0.06, 0.14, 282.29]
     """
     closest = len(updates) - byzantine - 2
@@ -83,40 +83,47 @@ def scores(updates: Sequence[Weights], byzantine: int) -> list[int]:
     return [sum(sorted(row)[: max(0, closest)]) for row in distances]
 
 
-def kept(rated: Sequence[int], byzantine: int) -> list[int]:
+def select_lowest(krum_scores: Sequence[int], byzantine: int) -> list[int]:
     """Return the indices of the R - f lowest scores; of equal ones the earlier submission."""
-    order = sorted(range(len(rated)), key=lambda index: (rated[index], index))
-    return sorted(order[: len(rated) - byzantine])
+    order = sorted(range(len(krum_scores)), key=lambda index: (krum_scores[index], index))
+    return sorted(order[: len(krum_scores) - byzantine])
 
 
-def judge(entries: Sequence[Entry], store: Store, task: str, round: int, before: Model, byzantine: int) -> Judgement:
+def judge_submissions(
+    submissions: Sequence[SubmittedModel],
+    store: ContentStore,
+    task: str,
+    round: int,
+    previous_model: Model,
+    byzantine: int,
+) -> Judgement:
     """Return verdicts and average of a round.
 
     A member with a missing or malformed model is one of the f that may be malicious, so Multi-KRUM looks for the
     remaining ones only. If nothing readable was submitted, the model stays as it was.
     """
-    verdicts: list[Verdict] = [Verdict.OUTLIER] * len(entries)
-    reasons = [""] * len(entries)
+    verdicts: list[Verdict] = [Verdict.OUTLIER] * len(submissions)
+    reasons = [""] * len(submissions)
     readable: list[tuple[int, Weights]] = []
-    for index, entry in enumerate(entries):
+    for index, entry in enumerate(submissions):
         content = store.get(entry.digest)
         if content is None:
-            verdicts[index], reasons[index] = Verdict.MISSING, f"nothing is stored under {identifier(entry.digest)}"
+            verdicts[index], reasons[index] = Verdict.MISSING, f"nothing is stored under {format_cid(entry.digest)}"
             continue
         try:
-            model = read_model(content, task, round, entry.member, len(before.weights))
+            model = read_model(content, task, round, entry.member, len(previous_model.weights))
         except BadModel as error:
             verdicts[index], reasons[index] = Verdict.MALFORMED, str(error)
             continue
         readable.append((index, model.weights))
-    suspected = max(0, byzantine - (len(entries) - len(readable)))
-    rated: list[int | None] = [None] * len(entries)
-    readable_scores = scores([weights for _, weights in readable], suspected)
+    suspected = max(0, byzantine - (len(submissions) - len(readable)))
+    rated: list[int | None] = [None] * len(submissions)
+    readable_scores = compute_scores([weights for _, weights in readable], suspected)
     for (index, _), score in zip(readable, readable_scores, strict=True):
         rated[index] = score
-    accepted = [readable[position] for position in kept(readable_scores, suspected)]
+    accepted = [readable[position] for position in select_lowest(readable_scores, suspected)]
     for index, _ in accepted:
         verdicts[index] = Verdict.ACCEPTED
-    weights = average([weights for _, weights in accepted]) if accepted else before.weights
-    encoded = Model(task, round, "", weights).encode()
+    weights = average_weights([weights for _, weights in accepted]) if accepted else previous_model.weights
+    encoded = Model(task, round, "", weights).to_bytes()
     return Judgement(tuple(verdicts), tuple(rated), tuple(reasons), encoded)

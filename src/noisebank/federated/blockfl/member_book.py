@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from noisebank.core.durability import open_database, reading, sync_folder
+from noisebank.core.durability import fsync_path, open_database, translate_errors
 from noisebank.core.errors import BadRequest, BudgetExhausted, Refused
-from noisebank.core.units import Exact, Precision, exact
+from noisebank.core.units import Exact, Precision, parse_exact
 from noisebank.privacy.calibration import check_epsilon
 
-FILE = "trainings.sqlite"
+BOOK_FILE = "trainings.sqlite"
 DELTA_RANGE = (Fraction(1, 10**15), Fraction(1, 10))
 """Smallest and largest delta of a member's budget."""
 SCHEMA = """
@@ -53,7 +53,7 @@ class Budget:
             raise BadRequest("budget's delta", str(self.delta)[:40], "must lie in 1e-15 .. 0.1")
 
     @property
-    def units(self) -> Precision:
+    def total_precision(self) -> Precision:
         """The whole budget, rounded down."""
         return Precision.floor(self.epsilon)
 
@@ -68,47 +68,47 @@ class MemberBook:
     def __init__(self, folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.folder = folder
-        self._database = open_database(folder / FILE, SCHEMA)
-        sync_folder(folder)
+        self._database = open_database(folder / BOOK_FILE, SCHEMA)
+        fsync_path(folder)
 
     @property
     def budget(self) -> Budget | None:
         """The budget that the member has set; None before that."""
-        with reading(self._database):
+        with translate_errors(self._database):
             for epsilon, delta in self._database.execute("SELECT epsilon, delta FROM budget"):
                 return Budget(Fraction(str(epsilon)), Fraction(str(delta)))
         return None
 
     @property
-    def spent(self) -> Precision:
+    def spent_precision(self) -> Precision:
         """Cost of all charged tasks."""
-        with reading(self._database):
+        with translate_errors(self._database):
             rows = self._database.execute("SELECT units FROM charges").fetchall()
             return Precision(sum(int(str(units)) for (units,) in rows))
 
     def set_budget(self, epsilon: Exact, delta: Exact) -> Budget:
         """Set the budget once. The same again changes nothing, another one is refused: a budget is never raised."""
-        budget = Budget(exact(epsilon, "budget"), exact(delta, "budget's delta"))
-        with self._writing():
+        budget = Budget(parse_exact(epsilon, "budget"), parse_exact(delta, "budget's delta"))
+        with self._write_transaction():
             self._database.execute(
                 "INSERT OR IGNORE INTO budget VALUES (1, ?, ?)", (str(budget.epsilon), str(budget.delta))
             )
         stored = self.budget
         if stored != budget:
-            text = _spelled(stored)
+            text = _format_budget(stored)
             raise BadRequest("budget", f"{epsilon}, {delta}", f"this member's budget is {text} and stays it")
         return budget
 
-    def charge(self, task: bytes, work: bytes, epsilon: Fraction, delta: Fraction) -> Precision:
+    def charge_task(self, task: bytes, work: bytes, epsilon: Fraction, delta: Fraction) -> Precision:
         """Charge a task once, for this work (digest of terms and rounds). On refusal nothing is spent."""
         budget = self.budget
         if budget is None:
             raise BadRequest("budget", "none", "this member has no budget for trainings yet: say --budget")
         price = budget.price(epsilon, delta)
-        with self._writing():
-            known = self.charged_work(task)
+        with self._write_transaction():
+            known = self.find_charged_work(task)
             if known is None:
-                left = max(0, budget.units.units - self.spent.units)
+                left = max(0, budget.total_precision.units - self.spent_precision.units)
                 if price.units > left:
                     raise BudgetExhausted(price, Precision(left))
                 self._database.execute(
@@ -118,49 +118,49 @@ class MemberBook:
             raise Refused("this task was charged under other terms; a charge pays for what it was made for")
         return price
 
-    def charged_work(self, task: bytes) -> bytes | None:
+    def find_charged_work(self, task: bytes) -> bytes | None:
         """Return the work that a task was charged for; None if it was not charged."""
-        with reading(self._database):
+        with translate_errors(self._database):
             for (work,) in self._database.execute("SELECT work FROM charges WHERE task = ?", (task.hex(),)):
                 return bytes.fromhex(str(work))
         return None
 
-    def carry(self, account: bytes, id: bytes, charged: Precision) -> None:
+    def adopt_charge(self, account: bytes, charge_id: bytes, charged: Precision) -> None:
         """Count a charge that a ledger shows and this book did not make: the book was lost, or the key copied."""
-        with self._writing():
-            name = f"on the ledger: {account.hex()} {id.hex()}"
+        with self._write_transaction():
+            name = f"on the ledger: {account.hex()} {charge_id.hex()}"
             self._database.execute("INSERT OR IGNORE INTO charges VALUES (?, '', ?)", (name, str(charged.units)))
 
     @property
-    def tasks(self) -> list[bytes]:
+    def charged_tasks(self) -> list[bytes]:
         """Tasks that this book has charged."""
-        with reading(self._database):
+        with translate_errors(self._database):
             rows = self._database.execute("SELECT task FROM charges WHERE work <> ''").fetchall()
             return [bytes.fromhex(str(task)) for (task,) in rows]
 
-    def keep_size(self, task: bytes, examples: int) -> None:
+    def fix_example_count(self, task: bytes, examples: int) -> None:
         """Fix the number of examples of a task, for which its noise is sized; `Refused` if it was another one."""
-        with self._writing():
+        with self._write_transaction():
             self._database.execute("INSERT OR IGNORE INTO sizes VALUES (?, ?)", (task.hex(), examples))
-        with reading(self._database):
+        with translate_errors(self._database):
             ((stored,),) = self._database.execute("SELECT examples FROM sizes WHERE task = ?", (task.hex(),))
         if stored != examples:
             raise Refused(f"this task was begun with {stored} examples, and goes on with no other number")
 
-    def sealed(self, task: bytes, round: int) -> bytes | None:
+    def find_model(self, task: bytes, round: int) -> bytes | None:
         """Return the sealed model of a round; None if there is none."""
-        with reading(self._database):
+        with translate_errors(self._database):
             for (content,) in self._database.execute(
                 "SELECT content FROM models WHERE task = ? AND round = ?", (task.hex(), round)
             ):
                 return bytes(content)
         return None
 
-    def seal(self, task: bytes, round: int, content: bytes) -> bytes:
+    def seal_model(self, task: bytes, round: int, content: bytes) -> bytes:
         """Seal a model for ever; return the one that may leave: this, or the first that was sealed for the round."""
-        with self._writing():
+        with self._write_transaction():
             self._database.execute("INSERT OR IGNORE INTO models VALUES (?, ?, ?)", (task.hex(), round, content))
-        sealed = self.sealed(task, round)
+        sealed = self.find_model(task, round)
         assert sealed is not None
         return sealed
 
@@ -169,9 +169,9 @@ class MemberBook:
         self._database.close()
 
     @contextmanager
-    def _writing(self) -> Iterator[None]:
+    def _write_transaction(self) -> Iterator[None]:
         """Run one write transaction. One writer at a time, also among processes: what is checked inside still holds."""
-        with reading(self._database):
+        with translate_errors(self._database):
             self._database.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -181,5 +181,5 @@ class MemberBook:
             self._database.execute("COMMIT")
 
 
-def _spelled(budget: Budget | None) -> str:
+def _format_budget(budget: Budget | None) -> str:
     return "none" if budget is None else f"({float(budget.epsilon):g}, {float(budget.delta):g})"

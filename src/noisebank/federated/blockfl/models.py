@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from noisebank.core.digests import canonical
-from noisebank.federated.blockfl.store import MOST_BYTES
+from noisebank.core.digests import to_canonical_json
+from noisebank.federated.blockfl.store import MAX_BLOCK_BYTES
 
 FORMAT = "noisebank model 1"
-STEPS = 2**20
+FIXED_POINT_SCALE = 2**20
 """Steps in 1.0: a weight is known to a millionth."""
-MOST = 2**27 - 1
+MAX_WEIGHT = 2**27 - 1
 """In steps: a weight lies in (-128, 128). No honest training ends beyond, and sums of squares stay exact."""
 Weights = NDArray[np.int64]
 
@@ -37,9 +37,9 @@ class Model:
     author: str
     weights: Weights
 
-    def encode(self) -> bytes:
+    def to_bytes(self) -> bytes:
         """Return the canonical encoding: one line of JSON, then little-endian 32-bit integers."""
-        header = canonical(
+        header = to_canonical_json(
             {
                 "format": FORMAT,
                 "task": self.task,
@@ -50,9 +50,9 @@ class Model:
         )
         return header.encode() + b"\n" + self.weights.astype("<i4").tobytes()
 
-    def floats(self) -> NDArray[np.float64]:
+    def to_floats(self) -> NDArray[np.float64]:
         """Return the weights as floats, for training."""
-        return self.weights / STEPS
+        return self.weights / FIXED_POINT_SCALE
 
 
 def read_model(content: bytes, task: str, round: int, author: str, count: int) -> Model:
@@ -60,7 +60,7 @@ def read_model(content: bytes, task: str, round: int, author: str, count: int) -
     line, _, body = content.partition(b"\n")
     try:
         header: Any = json.loads(line)
-        is_canonical = canonical(header).encode() == line
+        is_canonical = to_canonical_json(header).encode() == line
     except (ValueError, TypeError, RecursionError):
         raise BadModel("it does not begin with a header") from None
     if not is_canonical or not isinstance(header, dict) or header.get("format") != FORMAT:
@@ -74,25 +74,30 @@ def read_model(content: bytes, task: str, round: int, author: str, count: int) -
     if header["count"] != count or len(body) != 4 * count:
         raise BadModel(f"it does not have {count} weights")
     weights = np.frombuffer(body, dtype="<i4").astype(np.int64)
-    if int(np.abs(weights).max(initial=0)) > MOST:
+    if int(np.abs(weights).max(initial=0)) > MAX_WEIGHT:
         raise BadModel("a weight lies outside (-128, 128)")
     return Model(task, round, author, weights)
 
 
-def fixed(values: NDArray[np.float64]) -> Weights:
+def to_fixed_point(values: NDArray[np.float64]) -> Weights:
     """Round weights to the nearest step; NaN becomes 0, what is too large the largest weight."""
-    clean = np.nan_to_num(np.asarray(values, dtype=np.float64), nan=0.0, posinf=MOST / STEPS, neginf=-MOST / STEPS)
-    return np.clip(np.rint(clean * STEPS), -MOST, MOST).astype(np.int64)
+    clean = np.nan_to_num(
+        np.asarray(values, dtype=np.float64),
+        nan=0.0,
+        posinf=MAX_WEIGHT / FIXED_POINT_SCALE,
+        neginf=-MAX_WEIGHT / FIXED_POINT_SCALE,
+    )
+    return np.clip(np.rint(clean * FIXED_POINT_SCALE), -MAX_WEIGHT, MAX_WEIGHT).astype(np.int64)
 
 
-def average(parts: Sequence[Weights]) -> Weights:
+def average_weights(vectors: Sequence[Weights]) -> Weights:
     """Return the mean in steps, rounded to the nearest, halves up: the same integers on every machine."""
-    total = np.zeros_like(parts[0])
-    for vector in parts:
+    total = np.zeros_like(vectors[0])
+    for vector in vectors:
         total += vector  # at most 64 vectors of 28-bit numbers
-    return (2 * total + len(parts)) // (2 * len(parts))
+    return (2 * total + len(vectors)) // (2 * len(vectors))
 
 
-def most_weights() -> int:
+def max_weight_count() -> int:
     """Return how many weights fit one block of the store."""
-    return (MOST_BYTES - 512) // 4
+    return (MAX_BLOCK_BYTES - 512) // 4

@@ -18,61 +18,69 @@ from numpy.typing import NDArray
 
 from noisebank.core.entropy import uniform_words
 
-STEPS = 2**24
+STEPS_PER_CLIP = 2**24
 """Steps in the clipping norm."""
-SHORTER = 1 - 2.0**-40
+CLIP_MARGIN = 1 - 2.0**-40
 """Keeps a clipped gradient within its norm, whatever the last bits of the division are."""
-AT_ONCE = 2**20
+CHUNK_SIZE = 2**20
 """Numbers that are clipped and rounded at a time: 64-bit copies of a whole batch would take gigabytes."""
 Floats = NDArray[np.float64]
-Words = Callable[[int], NDArray[np.uint64]]
+RandomWords = Callable[[int], NDArray[np.uint64]]
 
 
-def chosen_examples(examples: int, batches: int, words: Words = uniform_words) -> NDArray[np.int64]:
+def sample_batch(examples: int, batches: int, words: RandomWords = uniform_words) -> NDArray[np.int64]:
     """Return a Poisson sample of indices: each example independently with probability 1 / batches, rounded down."""
     if batches == 1:
         return np.arange(examples)
     return np.flatnonzero(words(examples) < np.uint64(2**64 // batches))
 
 
-def noisy_gradients(
-    gradients: Sequence[NDArray[np.float32]], clip: float, noise: float, words: Words = uniform_words
+def compute_noisy_sum(
+    gradients: Sequence[NDArray[np.float32]], clip: float, noise: float, words: RandomWords = uniform_words
 ) -> list[Floats]:
     """Return for every parameter the sum over the examples (the first axis) plus noise.
 
     Each example is clipped to `clip` over all parameters together; the noise has standard deviation `noise` x `clip`.
     """
     sums: list[Floats] = []
-    for total in clipped_sum(gradients, clip):
-        drawn = np.rint(gaussians(total.size, words) * (noise * STEPS)).astype(np.int64).reshape(total.shape)
-        sums.append((total + drawn).astype(np.float64) * (clip / STEPS))
+    for total in compute_clipped_sum(gradients, clip):
+        drawn = (
+            np.rint(sample_gaussians(total.size, words) * (noise * STEPS_PER_CLIP))
+            .astype(np.int64)
+            .reshape(total.shape)
+        )
+        sums.append((total + drawn).astype(np.float64) * (clip / STEPS_PER_CLIP))
     return sums
 
 
-def clipped_sum(gradients: Sequence[NDArray[np.float32]], clip: float) -> list[NDArray[np.int64]]:
+def compute_clipped_sum(gradients: Sequence[NDArray[np.float32]], clip: float) -> list[NDArray[np.int64]]:
     """Return the sum alone, in steps. Numbers that are not finite count as 0: the weights are a poster's choice."""
     count = len(gradients[0])
     squares = np.zeros(count)
     for part in gradients:
-        for rows in _pieces(part):
-            squares[rows] += np.square(finite(part[rows])).reshape(len(part[rows]), -1).sum(axis=1)
-    factors = (STEPS / clip) * SHORTER * np.minimum(1.0, clip / np.maximum(np.sqrt(squares), np.finfo(float).tiny))
+        for rows in _slice_rows(part):
+            squares[rows] += np.square(replace_nonfinite(part[rows])).reshape(len(part[rows]), -1).sum(axis=1)
+    factors = (
+        (STEPS_PER_CLIP / clip)
+        * CLIP_MARGIN
+        * np.minimum(1.0, clip / np.maximum(np.sqrt(squares), np.finfo(float).tiny))
+    )
     totals = []
     for part in gradients:
         total = np.zeros(part.shape[1:], dtype=np.int64)
-        for rows in _pieces(part):
-            clipped = finite(part[rows]) * factors[rows].reshape(-1, *(1,) * total.ndim)
-            total += np.clip(np.trunc(clipped), -STEPS, STEPS).astype(np.int64).sum(axis=0)
+        for rows in _slice_rows(part):
+            clipped = replace_nonfinite(part[rows]) * factors[rows].reshape(-1, *(1,) * total.ndim)
+            total += np.clip(np.trunc(clipped), -STEPS_PER_CLIP, STEPS_PER_CLIP).astype(np.int64).sum(axis=0)
         totals.append(total)
     return totals
 
 
-def finite(numbers: NDArray[np.float32]) -> Floats:
+def replace_nonfinite(numbers: NDArray[np.float32]) -> Floats:
     """Return the numbers in 64 bits, where no square of a 32-bit float overflows; 0 for what is not finite."""
     return np.nan_to_num(numbers.astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
 
 
-def gaussians(count: int, words: Words = uniform_words) -> Floats:
+def sample_gaussians(count: int, words: RandomWords = uniform_words) -> Floats:
     """Draw independent standard normal numbers, two from three words of 64 bits (Box and Muller).
 
     128 bits decide the length, so tails end at 13 standard deviations: what is cut off has probability 2^-128.
@@ -84,7 +92,7 @@ def gaussians(count: int, words: Words = uniform_words) -> Floats:
     return np.concatenate([length * np.cos(angle), length * np.sin(angle)])[:count]
 
 
-def _pieces(part: NDArray[np.float32]) -> list[slice]:
+def _slice_rows(part: NDArray[np.float32]) -> list[slice]:
     """Return slices of the first axis with about `CHUNK_SIZE` numbers each."""
-    rows = max(1, AT_ONCE // max(1, part[:1].size))
+    rows = max(1, CHUNK_SIZE // max(1, part[:1].size))
     return [slice(start, start + rows) for start in range(0, len(part), rows)]

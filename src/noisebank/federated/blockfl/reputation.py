@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 
-FIRST, MOST = 5, 100
+INITIAL_REPUTATION, MAX_REPUTATION = 5, 100
 
 
-def printed(reputation: int, accepted: bool, average: Fraction | int) -> int:
+def apply_printed_rule(reputation: int, accepted: bool, average: Fraction | int) -> int:
     """Return the next reputation by equation 5.2 to the letter; ValueError where it has no rule."""
     if reputation < average:
         return reputation + 1
     if accepted:
-        return min(MOST, reputation + 1)
+        return min(MAX_REPUTATION, reputation + 1)
     if reputation >= average + 1:
         return reputation - 1
     if reputation == average:
@@ -26,26 +26,29 @@ def printed(reputation: int, accepted: bool, average: Fraction | int) -> int:
     raise ValueError(f"equation 5.2 has no rule for a rejected {reputation} at an average of {average}")
 
 
-def repaired(reputation: int, accepted: bool, average: Fraction | int) -> int:
+def apply_repaired_rule(reputation: int, accepted: bool, average: Fraction | int) -> int:
     """Return the next reputation: only an accepted model gains, and the average is rounded down."""
     level = average.__floor__()
     if accepted:
-        return min(MOST, reputation + 1)
+        return min(MAX_REPUTATION, reputation + 1)
     if reputation > level:
         return reputation - 1
     return 0 if reputation == level else reputation
 
 
-def course(
-    rule: Callable[[int, bool, int], int], attacks: Iterable[int], rounds: int = 10, average: int = FIRST
+def simulate_reputation(
+    rule: Callable[[int, bool, int], int],
+    attacked_rounds: Iterable[int],
+    round_count: int = 10,
+    average: int = INITIAL_REPUTATION,
 ) -> tuple[list[int], list[int]]:
     """Return reputations (one more than rounds) and rewards of a member that attacks in some rounds.
 
-    >>> course(repaired, [4])[1]
+    >>> simulate_reputation(apply_repaired_rule, [4])[1]
     [5, 6, 7, 0, 7, 8, 9, 10, 11, 12]
     """
-    bad, reputations, rewards = set(attacks), [FIRST], []
-    for number in range(1, rounds + 1):
+    bad, reputations, rewards = set(attacked_rounds), [INITIAL_REPUTATION], []
+    for number in range(1, round_count + 1):
         accepted = number not in bad
         rewards.append(reputations[-1] if accepted else 0)
         reputations.append(rule(reputations[-1], accepted, average))

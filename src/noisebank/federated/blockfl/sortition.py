@@ -19,10 +19,10 @@ from noisebank.core.entropy import Entropy, SystemEntropy
 from noisebank.core.errors import BadBank
 from noisebank.runtime.recursion import kept_limit
 
-FIELD = 21888242871839275222246405745257275088696311157297823662689037894645226208583
-ORDER = 21888242871839275222246405745257275088548364400416034343698204186575808495617
-ONE = 2**128
-Point = tuple[int, int]
+FIELD_MODULUS = 21888242871839275222246405745257275088696311157297823662689037894645226208583
+GROUP_ORDER = 21888242871839275222246405745257275088548364400416034343698204186575808495617
+FIXED_POINT_ONE = 2**128
+G1Point = tuple[int, int]
 """Coordinates (x, y) in G1."""
 
 
@@ -36,30 +36,30 @@ class PublicKey:
     y_real: int
 
     @property
-    def words(self) -> tuple[int, int, int, int]:
+    def abi_words(self) -> tuple[int, int, int, int]:
         """The four words that the contract takes."""
         return self.x_imaginary, self.x_real, self.y_imaginary, self.y_real
 
 
-class LotKey:
+class SortitionKey:
     """A secret key for sortition; neither its repr nor any error shows the secret."""
 
     def __init__(self, secret: bytes) -> None:
         if len(secret) != 32:
             raise ValueError("a key has 32 bytes")
-        self._number = int.from_bytes(keccak(b"noisebank lot key\n", secret), "big") % (ORDER - 1) + 1
+        self._number = int.from_bytes(keccak(b"noisebank lot key\n", secret), "big") % (GROUP_ORDER - 1) + 1
         self._secret = secret
 
     @cached_property
-    def public(self) -> PublicKey:
+    def public_key(self) -> PublicKey:
         """The public key."""
-        curve = _curve()
+        curve = _load_curve()
         x, y = curve.normalize(curve.multiply(curve.G2, self._number))
         return PublicKey(int(x.coeffs[1]), int(x.coeffs[0]), int(y.coeffs[1]), int(y.coeffs[0]))
 
-    def sign(self, message: bytes) -> Point:
+    def sign(self, message: bytes) -> G1Point:
         """Return the one signature of a message of 32 bytes."""
-        return _multiplied(hashed(message), self._number)
+        return _multiply_point(hash_to_curve(message), self._number)
 
     def save(self, path: Path) -> None:
         """Write the key to a new file that only its owner can read."""
@@ -68,7 +68,7 @@ class LotKey:
         path.write_text(self._secret.hex() + "\n")
 
     @classmethod
-    def load(cls, path: Path) -> LotKey:
+    def load(cls, path: Path) -> SortitionKey:
         """Read a key; `BadBank` if others may read its file."""
         try:
             if path.stat().st_mode & 0o077:
@@ -83,61 +83,66 @@ class LotKey:
         return "LotKey(...)"
 
 
-def hashed(message: bytes) -> Point:
+def hash_to_curve(message: bytes) -> G1Point:
     """Return the point of G1 to sign: the first of keccak(message, 0), keccak(message, 1), ... that is an x."""
     for attempt in range(128):
-        x = int.from_bytes(keccak(message, attempt.to_bytes(32, "big")), "big") % FIELD
-        square = (x**3 + 3) % FIELD
-        y = pow(square, (FIELD + 1) // 4, FIELD)
-        if y * y % FIELD == square:
-            return x, y if y % 2 == 0 else FIELD - y
+        x = int.from_bytes(keccak(message, attempt.to_bytes(32, "big")), "big") % FIELD_MODULUS
+        square = (x**3 + 3) % FIELD_MODULUS
+        y = pow(square, (FIELD_MODULUS + 1) // 4, FIELD_MODULUS)
+        if y * y % FIELD_MODULUS == square:
+            return x, y if y % 2 == 0 else FIELD_MODULUS - y
     raise ValueError("no point in 128 tries")  # one message in 2^128
 
 
-def check_lots(
-    keys: Sequence[PublicKey], message: bytes, signatures: Sequence[Point], entropy: Entropy | None = None
+def verify_signatures(
+    public_keys: Sequence[PublicKey], message: bytes, signatures: Sequence[G1Point], entropy: Entropy | None = None
 ) -> bool:
     """Whether every signature is its key's signature of the message.
 
     Two pairings for any number of them: with random weights r, e(sum r s, generator) = e(hash, sum r key) holds by
     chance with probability 2^-128 if any signature is wrong.
     """
-    curve = _curve()
+    curve = _load_curve()
     source = entropy or SystemEntropy()
     left, right = None, None
-    for key, (x, y) in zip(keys, signatures, strict=True):
+    for key, (x, y) in zip(public_keys, signatures, strict=True):
         point = (curve.FQ(x), curve.FQ(y), curve.FQ(1))
-        key_point = _point_of(key)
-        if not (0 < x < FIELD and 0 < y < FIELD and curve.is_on_curve(point, curve.b) and key_point is not None):
+        key_point = _decode_public_key(key)
+        if not (
+            0 < x < FIELD_MODULUS
+            and 0 < y < FIELD_MODULUS
+            and curve.is_on_curve(point, curve.b)
+            and key_point is not None
+        ):
             return False
         weight = int.from_bytes(source.token(16), "big") | 1
-        left = _sum(left, curve.multiply(point, weight))
-        right = _sum(right, curve.multiply(key_point, weight))
+        left = _add_points(left, curve.multiply(point, weight))
+        right = _add_points(right, curve.multiply(key_point, weight))
     if left is None:
         return True
-    x, y = hashed(message)
+    x, y = hash_to_curve(message)
     target = (curve.FQ(x), curve.FQ(y), curve.FQ(1))
     return bool(curve.pairing(curve.G2, left) == curve.pairing(right, target))
 
 
-def lot_of(signature: Point) -> bytes:
+def hash_signature(signature: G1Point) -> bytes:
     """Return the lot: the hash of a signature."""
     return keccak(*(part.to_bytes(32, "big") for part in signature))
 
 
-def seats(lot: bytes, coins: int, wanted: int, all_coins: int) -> int:
+def count_seats(lot: bytes, coins: int, expected_seats: int, total_coins: int) -> int:
     """Return the seats that a lot wins: min{j: u < P[Binomial(coins, expected_seats / total_coins) <= j]}.
 
     Probabilities are integers in units of 2^-128.
     """
-    if wanted >= all_coins:
+    if expected_seats >= total_coins:
         return coins
     u = int.from_bytes(lot, "big") >> 128
-    p = ONE * wanted // all_coins
-    q = ONE - p
-    mass = ONE
+    p = FIXED_POINT_ONE * expected_seats // total_coins
+    q = FIXED_POINT_ONE - p
+    mass = FIXED_POINT_ONE
     for _ in range(coins):
-        mass = mass * q // ONE
+        mass = mass * q // FIXED_POINT_ONE
     below = mass
     for j in range(coins):
         if u < below:
@@ -147,19 +152,19 @@ def seats(lot: bytes, coins: int, wanted: int, all_coins: int) -> int:
     return coins
 
 
-def priority(lot: bytes, won: int) -> int:
+def compute_priority(lot: bytes, seat_count: int) -> int:
     """Return the smallest hash among a lot's seats; the member with the smallest of all leads.
 
     The chance to lead is proportional to coins.
     """
     return min(
-        (int.from_bytes(keccak(lot, number.to_bytes(32, "big")), "big") for number in range(1, won + 1)),
+        (int.from_bytes(keccak(lot, number.to_bytes(32, "big")), "big") for number in range(1, seat_count + 1)),
         default=2**256 - 1,
     )
 
 
 @cache
-def _curve() -> Any:
+def _load_curve() -> Any:
     """Return py_ecc's BN254, imported on first use; `BadBank` if it is not installed."""
     try:
         with kept_limit():
@@ -170,24 +175,24 @@ def _curve() -> Any:
 
 
 @lru_cache(1024)
-def _point_of(key: PublicKey) -> object | None:
+def _decode_public_key(key: PublicKey) -> object | None:
     """Return a key as py_ecc has it; None if it is no point of the right subgroup."""
-    curve = _curve()
-    if any(not 0 <= word < FIELD for word in key.words):
+    curve = _load_curve()
+    if any(not 0 <= word < FIELD_MODULUS for word in key.abi_words):
         return None
     x, y = curve.FQ2([key.x_real, key.x_imaginary]), curve.FQ2([key.y_real, key.y_imaginary])
     point = (x, y, curve.FQ2.one())
-    if not curve.is_on_curve(point, curve.b2) or not curve.is_inf(curve.multiply(point, ORDER)):
+    if not curve.is_on_curve(point, curve.b2) or not curve.is_inf(curve.multiply(point, GROUP_ORDER)):
         return None
     return point
 
 
-def _sum(one: object | None, other: object) -> object:
-    curve = _curve()
-    return other if one is None else curve.add(one, other)
+def _add_points(first: object | None, second: object) -> object:
+    curve = _load_curve()
+    return second if first is None else curve.add(first, second)
 
 
-def _multiplied(point: Point, number: int) -> Point:
-    curve = _curve()
-    x, y = curve.normalize(curve.multiply((curve.FQ(point[0]), curve.FQ(point[1]), curve.FQ(1)), number))
+def _multiply_point(point: G1Point, scalar: int) -> G1Point:
+    curve = _load_curve()
+    x, y = curve.normalize(curve.multiply((curve.FQ(point[0]), curve.FQ(point[1]), curve.FQ(1)), scalar))
     return int(x), int(y)

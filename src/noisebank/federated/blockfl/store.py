@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Protocol
 
 from noisebank.core.errors import BadRequest
-from noisebank.federated.blockfl.identifiers import digest_in, digest_of, identifier
+from noisebank.federated.blockfl.identifiers import format_cid, hash_content, parse_cid
 
-MOST_BYTES = 2**20
+MAX_BLOCK_BYTES = 2**20
 """Size of one block: what IPFS nodes pass on to each other."""
 
 
-class Store(Protocol):
+class ContentStore(Protocol):
     """Contents by digest. It need not be trusted: what is read is compared with its digest."""
 
     def put(self, content: bytes) -> bytes:
@@ -39,10 +39,10 @@ class FolderStore:
 
     def put(self, content: bytes) -> bytes:
         """Store a content; return its digest. Durable on return."""
-        if len(content) > MOST_BYTES:
-            raise BadRequest("content", f"{len(content)} bytes", f"a block has at most {MOST_BYTES}")
-        digest = digest_of(content)
-        path = self.path(digest)
+        if len(content) > MAX_BLOCK_BYTES:
+            raise BadRequest("content", f"{len(content)} bytes", f"a block has at most {MAX_BLOCK_BYTES}")
+        digest = hash_content(content)
+        path = self.content_path(digest)
         if self.get(digest) == content:
             return digest
         aside = path.with_name(f".{path.name}.{os.getpid()}")
@@ -61,19 +61,19 @@ class FolderStore:
     def get(self, digest: bytes) -> bytes | None:
         """Return the content with this digest; None if there is none, or another one under its name."""
         try:
-            with self.path(digest).open("rb") as file:
-                content = file.read(MOST_BYTES + 1)
+            with self.content_path(digest).open("rb") as file:
+                content = file.read(MAX_BLOCK_BYTES + 1)
         except OSError:
             return None
-        return content if digest_of(content) == digest else None
+        return content if hash_content(content) == digest else None
 
-    def path(self, digest: bytes) -> Path:
+    def content_path(self, digest: bytes) -> Path:
         """Return the path of a content's file."""
-        return self.folder / identifier(digest)
+        return self.folder / format_cid(digest)
 
     def __iter__(self) -> Iterator[bytes]:
         for path in sorted(self.folder.glob("bafkrei*")):
             try:
-                yield digest_in(path.name)
+                yield parse_cid(path.name)
             except BadRequest:
                 continue

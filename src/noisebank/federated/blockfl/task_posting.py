@@ -6,47 +6,54 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from noisebank.core.digests import keccak
-from noisebank.core.entropy import SystemEntropy, simulation
+from noisebank.core.entropy import SystemEntropy, simulation_rng
 from noisebank.core.errors import BadRequest
-from noisebank.federated.blockfl.models import Model, fixed
-from noisebank.federated.blockfl.network import initial
-from noisebank.federated.blockfl.registry import Registry
-from noisebank.federated.blockfl.store import Store
-from noisebank.federated.blockfl.terms import Terms
-from noisebank.ledger.abi import ADDRESS
+from noisebank.federated.blockfl.models import Model, to_fixed_point
+from noisebank.federated.blockfl.network import initialize_weights
+from noisebank.federated.blockfl.registry import ModelRegistry
+from noisebank.federated.blockfl.store import ContentStore
+from noisebank.federated.blockfl.terms import TaskTerms
+from noisebank.ledger.abi import ADDRESS_PATTERN
 from noisebank.ledger.signing import Key
 
 
 @dataclass(frozen=True)
-class Rules:
+class TaskRules:
     """How a task is run; the fields are those of the contract's `post`."""
 
-    rounds: int = 3
+    round_count: int = 3
     byzantine: int = 1
-    seats: int = 20
-    patience: int = 60
-    norm: int = 0
-    printed: bool = False
-    stake: int = 0
+    expected_seats: int = 20
+    patience_seconds: int = 60
+    reputation_norm: int = 0
+    uses_printed_rule: bool = False
+    stake_wei: int = 0
 
 
 def post_task(
-    registry: Registry, store: Store, key: Key, terms: Terms, rules: Rules, members: Sequence[tuple[str, int]]
+    registry: ModelRegistry,
+    store: ContentStore,
+    key: Key,
+    terms: TaskTerms,
+    rules: TaskRules,
+    members: Sequence[tuple[str, int]],
 ) -> tuple[bytes, bytes]:
     """Post a task; return its id and the secret with which its poster begins it."""
     for address, _ in members:
-        if not ADDRESS.fullmatch(address):
+        if not ADDRESS_PATTERN.fullmatch(address):
             raise BadRequest("member", address[:80], "must be an address, 0x and 40 hexadecimal digits")
     source = SystemEntropy()
     seed = int.from_bytes(source.token(8), "big")
-    weights = fixed(initial(terms.shape, terms.norm, simulation(seed)))  # public: it protects nobody
-    model = store.put(Model("", 0, "", weights).encode())
-    terms_digest = store.put(terms.encode())
+    weights = to_fixed_point(
+        initialize_weights(terms.shape, terms.norm, simulation_rng(seed))
+    )  # public: it protects nobody
+    model = store.put(Model("", 0, "", weights).to_bytes())
+    terms_digest = store.put(terms.to_bytes())
     secret = source.token()
     admitted = tuple((address.lower(), coins) for address, coins in members)
-    task = registry.post(
+    task = registry.post_task(
         key, model, terms_digest, keccak(secret),
-        rules.rounds, rules.byzantine, rules.seats, rules.patience,
-        rules.norm, rules.printed, rules.stake, admitted,
+        rules.round_count, rules.byzantine, rules.expected_seats, rules.patience_seconds,
+        rules.reputation_norm, rules.uses_printed_rule, rules.stake_wei, admitted,
     )  # fmt: skip
     return task, secret

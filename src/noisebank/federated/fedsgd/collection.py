@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from noisebank.core.errors import BadRequest
-from noisebank.core.units import exact
-from noisebank.federated.enrolment import below
+from noisebank.core.units import parse_exact
+from noisebank.federated.enrolment import float_below
 from noisebank.federated.fedsgd.task import Task
-from noisebank.federated.ldp.categories import Oracle
-from noisebank.federated.ldp.reports import Report, Terms, planned
+from noisebank.federated.ldp.categories import FrequencyOracle
+from noisebank.federated.ldp.reports import Report, ReportTerms, plan_reports
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Collected:
+class CollectedReports:
     """The mean of the valid reports, how many there are, and who was left out, with the reason."""
 
     mean: Floats
-    counted: int
+    report_count: int
     left_out: dict[str, str] = field(default_factory=dict)
 
 
-def collect_reports(task: Task, reports: Mapping[str, bytes]) -> Collected:
+def collect_reports(task: Task, reports: Mapping[str, bytes]) -> CollectedReports:
     """Average one report per named device. Unbiased for the mean of their clipped gradients (Algorithm 6)."""
-    schema, terms = task.gradient_schema, agreed_terms(task)
-    plan = planned(schema, terms)
+    schema, terms = task.gradient_schema, report_terms(task)
+    plan = plan_reports(schema, terms)
     sums, counted, left_out = np.zeros(task.dimension), 0, {}
     for device, raw in reports.items():
         try:
@@ -44,14 +44,14 @@ def collect_reports(task: Task, reports: Mapping[str, bytes]) -> Collected:
             left_out[device] = str(error)
             continue
         for index, code in report.fields:
-            reporter = plan.parts[index]
-            assert not isinstance(reporter, Oracle)  # a gradient has numbers only
-            sums[index] += float(reporter.value([code])[0])
+            reporter = plan.reporters[index]
+            assert not isinstance(reporter, FrequencyOracle)  # a gradient has numbers only
+            sums[index] += float(reporter.to_values([code])[0])
         counted += 1
-    scale = task.dimension / plan.sent
-    return Collected(scale * sums / max(1, counted), counted, left_out)
+    scale = task.dimension / plan.sent_count
+    return CollectedReports(scale * sums / max(1, counted), counted, left_out)
 
 
-def agreed_terms(task: Task) -> Terms:
+def report_terms(task: Task) -> ReportTerms:
     """Returns the terms of every report of the task."""
-    return Terms(below(exact(task.epsilon, "epsilon")), task.mechanism, task.levels)
+    return ReportTerms(float_below(parse_exact(task.epsilon, "epsilon")), task.mechanism, task.levels)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from noisebank.core.errors import BadRequest
-from noisebank.core.units import exact
+from noisebank.core.units import parse_exact
 from noisebank.federated.fedsgd.task import STEP_FIELDS, Task
 
 if TYPE_CHECKING:
@@ -16,41 +16,47 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 
-class Descent:
+class GradientDescent:
     """Projected gradient descent. Leading axes run several descents at once: everything acts on the last axis."""
 
     def __init__(
-        self, start: Floats, steps: int, rate: float = 1.0, shrink: float = 1e-4, radius: float = 10.0,
+        self, start: Floats, planned_steps: int, rate: float = 1.0, shrink: float = 1e-4, radius: float = 10.0,
         tolerance: float = 0.0,
     ) -> None:  # fmt: skip
         self.weights = np.array(start, dtype=np.float64)
-        self.steps, self.rate, self.shrink, self.radius, self.tolerance = steps, rate, shrink, radius, tolerance
-        self.taken = 0
-        self.settled = False
+        self.planned_steps, self.rate, self.shrink, self.radius, self.tolerance = (
+            planned_steps,
+            rate,
+            shrink,
+            radius,
+            tolerance,
+        )
+        self.steps_taken = 0
+        self.has_converged = False
         """The last step moved the weights by no more than the tolerance."""
-        self._sum, self._summed = np.zeros_like(self.weights), 0
+        self._sum, self._sum_count = np.zeros_like(self.weights), 0
 
     @staticmethod
-    def of(task: Task) -> Descent:
+    def from_task(task: Task) -> GradientDescent:
         """Returns the descent that a task describes, from zero."""
-        rate, shrink, radius, tolerance = (float(exact(getattr(task, name), name)) for name in STEP_FIELDS)
-        return Descent(np.zeros(task.dimension), task.groups, rate, shrink, radius, tolerance)
+        rate, shrink, radius, tolerance = (float(parse_exact(getattr(task, name), name)) for name in STEP_FIELDS)
+        return GradientDescent(np.zeros(task.dimension), task.group_count, rate, shrink, radius, tolerance)
 
     def step(self, gradient: Floats) -> None:
         """Take one step by a group's mean report. Finite numbers only: a bad one would spoil the model silently."""
         if gradient.shape != self.weights.shape or not np.isfinite(gradient).all():
             raise BadRequest("gradient", f"shape {gradient.shape}", f"must be finite, shape {self.weights.shape}")
-        self.taken += 1
-        updated = self.weights - self.rate / np.sqrt(self.taken) * (gradient + self.shrink * self.weights)
+        self.steps_taken += 1
+        updated = self.weights - self.rate / np.sqrt(self.steps_taken) * (gradient + self.shrink * self.weights)
         norms = np.linalg.norm(updated, axis=-1, keepdims=True)
         updated *= np.minimum(1.0, self.radius / np.maximum(norms, 1e-300))
-        self.settled = bool((np.linalg.norm(updated - self.weights, axis=-1) <= self.tolerance).all())
+        self.has_converged = bool((np.linalg.norm(updated - self.weights, axis=-1) <= self.tolerance).all())
         self.weights = updated
-        if self.taken > self.steps // 2:
+        if self.steps_taken > self.planned_steps // 2:
             self._sum += updated
-            self._summed += 1
+            self._sum_count += 1
 
     @property
-    def model(self) -> Floats:
+    def averaged_weights(self) -> Floats:
         """The finished model: the mean over the second half of the steps; before that, the current weights."""
-        return self._sum / self._summed if self._summed else self.weights
+        return self._sum / self._sum_count if self._sum_count else self.weights

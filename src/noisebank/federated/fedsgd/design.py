@@ -36,20 +36,20 @@ class Design:
             raise BadRequest("schema", f"only {self.target}", "needs something to predict it from")
 
     @property
-    def answer(self) -> Number | Category:
+    def target_attribute(self) -> Number | Category:
         """The attribute to be predicted."""
         return next(attribute for attribute in self.schema.attributes if attribute.name == self.target)
 
     @property
-    def inputs(self) -> tuple[Number | Category, ...]:
+    def input_attributes(self) -> tuple[Number | Category, ...]:
         """All other attributes, in order."""
         return tuple(attribute for attribute in self.schema.attributes if attribute.name != self.target)
 
     @property
-    def columns(self) -> tuple[str, ...]:
+    def column_names(self) -> tuple[str, ...]:
         """What each number of a row stands for; the last one is the intercept."""
         names: list[str] = []
-        for attribute in self.inputs:
+        for attribute in self.input_attributes:
             if isinstance(attribute, Number):
                 names.append(attribute.name)
             else:
@@ -59,18 +59,18 @@ class Design:
     @property
     def dimension(self) -> int:
         """How many numbers a row, and a gradient, has."""
-        return len(self.columns)
+        return len(self.column_names)
 
-    def row(self, record: Mapping[str, object]) -> tuple[Floats, float]:
+    def build_row(self, record: Mapping[str, object]) -> tuple[Floats, float]:
         """Returns one record as numbers, and its target. Never fails.
 
         What is missing or not listed counts as the mean over all listed values: 0 for a number (the middle of its
         range), 2/k - 1 for each number of a category of k values, 0 for a target of two classes: no gradient then.
         """
         names = (attribute.name for attribute in self.schema.attributes)
-        values = dict(zip(names, self.schema.read(record), strict=True))
+        values = dict(zip(names, self.schema.encode_record(record), strict=True))
         row: list[float] = []
-        for attribute in self.inputs:
+        for attribute in self.input_attributes:
             value = values[attribute.name]
             if isinstance(attribute, Number):
                 row.append(float(value or 0.0))
@@ -81,35 +81,35 @@ class Design:
                     block[int(value)] = 1.0
                 row.extend(block[:-1])
         target = values[self.target]
-        return np.array([*row, 1.0]), 0.0 if target is None else self._targeted(float(target))
+        return np.array([*row, 1.0]), 0.0 if target is None else self._encode_target(float(target))
 
-    def rows(self, table: Mapping[str, Sequence[object]]) -> tuple[Floats, Floats]:
+    def build_rows(self, table: Mapping[str, Sequence[object]]) -> tuple[Floats, Floats]:
         """Returns a whole table, given by columns: one row per record, and the targets. For simulations only."""
         missing = [attribute.name for attribute in self.schema.attributes if attribute.name not in table]
         if missing:
             raise BadRequest("table", f"without {', '.join(missing)}", "must have every attribute of the schema")
-        blocks = [_block(attribute, table[attribute.name]) for attribute in self.inputs]
+        blocks = [_encode_column(attribute, table[attribute.name]) for attribute in self.input_attributes]
         ones = np.ones((len(table[self.target]), 1))
-        return np.concatenate([*blocks, ones], axis=1), self._targets(table[self.target])
+        return np.concatenate([*blocks, ones], axis=1), self._encode_targets(table[self.target])
 
-    def _targets(self, values: Sequence[object]) -> Floats:
-        if isinstance(self.answer, Number):
-            return _scaled(self.answer, values)
-        return np.array([self._targeted(float(index)) for index in _places(self.answer, values)])
+    def _encode_targets(self, values: Sequence[object]) -> Floats:
+        if isinstance(self.target_attribute, Number):
+            return _scale_column(self.target_attribute, values)
+        return np.array([self._encode_target(float(index)) for index in _index_column(self.target_attribute, values)])
 
-    def _targeted(self, value: float) -> float:
+    def _encode_target(self, value: float) -> float:
         """Returns a number as it is; of two categories the first is -1, the second 1."""
-        return value if isinstance(self.answer, Number) else 2.0 * value - 1.0
+        return value if isinstance(self.target_attribute, Number) else 2.0 * value - 1.0
 
 
-def _block(part: Number | Category, values: Sequence[object]) -> Floats:
+def _encode_column(part: Number | Category, values: Sequence[object]) -> Floats:
     """Returns the columns of a row that stand for one attribute."""
     if isinstance(part, Number):
-        return _scaled(part, values)[:, None]
-    return np.where(_places(part, values)[:, None] == np.arange(len(part.values) - 1), 1.0, -1.0)
+        return _scale_column(part, values)[:, None]
+    return np.where(_index_column(part, values)[:, None] == np.arange(len(part.values) - 1), 1.0, -1.0)
 
 
-def _scaled(part: Number, values: Sequence[object]) -> Floats:
+def _scale_column(part: Number, values: Sequence[object]) -> Floats:
     """As `Number.scale_value`, for a column."""
     try:
         array = np.asarray(values, dtype=np.float64)
@@ -120,7 +120,7 @@ def _scaled(part: Number, values: Sequence[object]) -> Floats:
     return np.asarray(2.0 * ((np.clip(array, part.low, part.high) - part.low) / (part.high - part.low)) - 1.0)
 
 
-def _places(part: Category, values: Sequence[object]) -> NDArray[np.int64]:
+def _index_column(part: Category, values: Sequence[object]) -> NDArray[np.int64]:
     indices = {value: index for index, value in enumerate(part.values)}
     try:
         return np.array([indices[str(value)] for value in values], dtype=np.int64)

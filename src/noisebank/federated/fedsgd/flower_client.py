@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from noisebank.core.errors import AlreadyTookPart, BadRequest, BudgetExhausted, NoisebankError
-from noisebank.federated.fedsgd.device import Order
+from noisebank.federated.fedsgd.device import TrainingOrder
 from noisebank.federated.fedsgd.task import Task
 
 if TYPE_CHECKING:
@@ -29,19 +29,19 @@ REFUSALS: dict[type[NoisebankError], str] = {
     BudgetExhausted: "its owner's budget does not allow it",
 }
 """All that a server learns of an error; anything else is `Failed`."""
-MAX_TASK = 1 << 20
+MAX_TASK_LENGTH = 1 << 20
 """Characters of a task's description."""
 
 
-class TakesPart(Protocol):
+class Participant(Protocol):
     """A device as the Flower client uses it."""
 
-    def take_part(self, order: Order) -> bytes:
+    def take_part(self, order: TrainingOrder) -> bytes:
         """Returns the one report; raises `Refused` or `Misuse` if there is none."""
         ...
 
 
-def client_app(device_of: Callable[[Context], TakesPart]) -> ClientApp:
+def client_app(get_device: Callable[[Context], Participant]) -> ClientApp:
     """Returns a ClientApp whose `train` sends one report and nothing else."""
     from flwr.app import ConfigRecord, Message, RecordDict
     from flwr.clientapp import ClientApp
@@ -50,21 +50,21 @@ def client_app(device_of: Callable[[Context], TakesPart]) -> ClientApp:
 
     @app.train()  # type: ignore[untyped-decorator]
     def train(message: Message, context: Context) -> Message:
-        name, words = answer_order(lambda: device_of(context), message.content)
+        name, words = answer_order(lambda: get_device(context), message.content)
         return Message(content=RecordDict({name: ConfigRecord(words)}), reply_to=message)
 
     return app
 
 
-def answer_order(device: Callable[[], TakesPart], content: RecordDict) -> tuple[str, dict[str, Any]]:
+def answer_order(get_device: Callable[[], Participant], content: RecordDict) -> tuple[str, dict[str, Any]]:
     """Returns all that a device replies: the name and content of a Flower record. Never raises a device's error."""
     try:
-        return REPORT, {"report": device().take_part(read_order(content))}
+        return REPORT, {"report": get_device().take_part(read_order(content))}
     except Exception as error:  # the server gets a refusal and goes on with the others
-        return REFUSAL, dict(refusal(error))
+        return REFUSAL, dict(describe_refusal(error))
 
 
-def refusal(error: Exception) -> dict[str, str]:
+def describe_refusal(error: Exception) -> dict[str, str]:
     """Returns what the server learns of an error: one of a few kinds. Flower itself would send the error's text."""
     for kind, reason in REFUSALS.items():
         if isinstance(error, kind):
@@ -72,22 +72,22 @@ def refusal(error: Exception) -> dict[str, str]:
     return {"kind": "Failed", "reason": "this device sends no report"}
 
 
-def written_order(order: Order) -> RecordDict:
+def write_order(order: TrainingOrder) -> RecordDict:
     """Returns an order as the content of a Flower message."""
     from flwr.app import ArrayRecord, ConfigRecord, RecordDict
 
-    words = ConfigRecord({"task": json.dumps(order.task.public()), "group": order.group})
+    words = ConfigRecord({"task": json.dumps(order.task.to_json()), "group": order.group})
     return RecordDict({MODEL: ArrayRecord([order.weights]), ORDER: words})
 
 
-def read_order(content: RecordDict) -> Order:
+def read_order(content: RecordDict) -> TrainingOrder:
     """Returns the order in a message; anything else is refused. No record is open yet: only the message can fail."""
     try:
         words, arrays = content[ORDER], content[MODEL].to_numpy_ndarrays()
         text, (weights,) = words["task"], arrays
-        if len(text) > MAX_TASK:
+        if len(text) > MAX_TASK_LENGTH:
             raise ValueError
-        return Order(Task.from_public(json.loads(text)), words["group"], weights)
+        return TrainingOrder(Task.from_json(json.loads(text)), words["group"], weights)
     except Exception:
         raise BadRequest("message", "without a readable order", "must hold a task, a group and a model") from None
 

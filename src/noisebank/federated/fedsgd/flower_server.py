@@ -17,16 +17,16 @@ from flwr.serverapp.strategy import Result, Strategy
 
 from noisebank.core.errors import BadRequest, Refused
 from noisebank.federated.fedsgd.collection import collect_reports
-from noisebank.federated.fedsgd.descent import Descent
-from noisebank.federated.fedsgd.device import Order
-from noisebank.federated.fedsgd.flower_client import read_reply, written_order
-from noisebank.federated.fedsgd.simulation import Learned
+from noisebank.federated.fedsgd.descent import GradientDescent
+from noisebank.federated.fedsgd.device import TrainingOrder
+from noisebank.federated.fedsgd.flower_client import read_reply, write_order
+from noisebank.federated.fedsgd.simulation import LearnedModel
 from noisebank.federated.fedsgd.task import Task
 
 if TYPE_CHECKING:
     from flwr.app import Context
 
-POLL = 0.2
+POLL_SECONDS = 0.2
 """Seconds between checks for connected nodes."""
 
 
@@ -37,28 +37,28 @@ class LdpFedSgd(Strategy):  # type: ignore[misc]
     sent, and replies of nodes that were not asked, are left out and named in `left_out`.
     """
 
-    def __init__(self, task: Task, least: int = 1, patience: float = 60.0) -> None:
-        if not 1 <= least <= task.group:
-            raise BadRequest("least", least, f"must lie in 1 .. {task.group}: reports that a step needs")
-        self.task, self.least, self.patience = task, least, patience
-        self.descent = Descent.of(task)
-        self.asked: set[int] = set()
-        self.counted = 0
+    def __init__(self, task: Task, min_reports: int = 1, patience: float = 60.0) -> None:
+        if not 1 <= min_reports <= task.group:
+            raise BadRequest("least", min_reports, f"must lie in 1 .. {task.group}: reports that a step needs")
+        self.task, self.min_reports, self.patience = task, min_reports, patience
+        self.descent = GradientDescent.from_task(task)
+        self.asked_nodes: set[int] = set()
+        self.report_count = 0
         self.left_out: dict[str, str] = {}
-        self._group: set[int] = set()
+        self._group_nodes: set[int] = set()
 
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
         """Returns orders for the next nodes that were never asked, with the strategy's own weights, not `arrays`."""
-        if self.descent.settled:
-            self._group = set()
+        if self.descent.has_converged:
+            self._group_nodes = set()
             return []
-        self._group = set(self._fresh_nodes(grid))
-        self.asked |= self._group
-        order = Order(self.task, server_round - 1, self.descent.weights)
-        return [Message(written_order(order), dst_node_id=node, message_type=MessageType.TRAIN)
-                for node in sorted(self._group)]  # fmt: skip
+        self._group_nodes = set(self._wait_for_nodes(grid))
+        self.asked_nodes |= self._group_nodes
+        order = TrainingOrder(self.task, server_round - 1, self.descent.weights)
+        return [Message(write_order(order), dst_node_id=node, message_type=MessageType.TRAIN)
+                for node in sorted(self._group_nodes)]  # fmt: skip
 
     def aggregate_train(
         self, server_round: int, replies: Iterable[Message]
@@ -68,21 +68,21 @@ class LdpFedSgd(Strategy):  # type: ignore[misc]
         for reply in replies:
             node = reply.metadata.src_node_id
             report, why = (None, f"failed: {reply.error.reason}") if reply.has_error() else read_reply(reply.content)
-            if node not in self._group:
+            if node not in self._group_nodes:
                 report, why = None, "replied without being asked, or twice"
-            self._group.discard(node)
+            self._group_nodes.discard(node)
             if report is None:
                 self.left_out[str(node)] = why
             else:
                 reports[str(node)] = report
-        self.left_out |= {str(node): "did not reply" for node in self._group}
+        self.left_out |= {str(node): "did not reply" for node in self._group_nodes}
         collected = collect_reports(self.task, reports)
         self.left_out |= collected.left_out
-        if collected.counted < self.least:
+        if collected.report_count < self.min_reports:
             return None, None
         self.descent.step(collected.mean)
-        self.counted += collected.counted
-        metrics = MetricRecord({"reports": collected.counted, "left_out": len(self.left_out)})
+        self.report_count += collected.report_count
+        metrics = MetricRecord({"reports": collected.report_count, "left_out": len(self.left_out)})
         return ArrayRecord([self.descent.weights]), metrics
 
     def configure_evaluate(
@@ -109,37 +109,41 @@ class LdpFedSgd(Strategy):  # type: ignore[misc]
         if not arguments:
             options.setdefault("initial_arrays", ArrayRecord([self.descent.weights]))
         if len(arguments) < 2:
-            options.setdefault("num_rounds", self.task.groups)
+            options.setdefault("num_rounds", self.task.group_count)
         result = super().start(grid, *arguments, **options)
-        result.arrays = ArrayRecord([self.descent.model])
+        result.arrays = ArrayRecord([self.descent.averaged_weights])
         return result
 
     @property
-    def learned(self) -> Learned:
+    def learned_model(self) -> LearnedModel:
         """The finished model, with the number of steps and reports."""
-        return Learned(self.task, np.array(self.descent.model), self.descent.taken, self.counted)
+        return LearnedModel(
+            self.task, np.array(self.descent.averaged_weights), self.descent.steps_taken, self.report_count
+        )
 
-    def _fresh_nodes(self, grid: Grid) -> list[int]:
+    def _wait_for_nodes(self, grid: Grid) -> list[int]:
         """Returns the nodes of the next group, never asked before: a full group, or after `patience` seconds fewer."""
         deadline = time.monotonic() + self.patience
         while True:
-            fresh = sorted(set(grid.get_node_ids()) - self.asked)
+            fresh = sorted(set(grid.get_node_ids()) - self.asked_nodes)
             if len(fresh) >= self.task.group:
                 return fresh[: self.task.group]
             if time.monotonic() > deadline:
-                if len(fresh) < self.least:
-                    raise Refused(f"{len(fresh)} nodes are left that have not taken part; a step needs {self.least}")
+                if len(fresh) < self.min_reports:
+                    raise Refused(
+                        f"{len(fresh)} nodes are left that have not taken part; a step needs {self.min_reports}"
+                    )
                 return fresh
-            time.sleep(POLL)
+            time.sleep(POLL_SECONDS)
 
 
-def server_app(task: Task, finished: Callable[[LdpFedSgd, Result], None], **settings: Any) -> ServerApp:
+def server_app(task: Task, on_finished: Callable[[LdpFedSgd, Result], None], **settings: Any) -> ServerApp:
     """Returns a ServerApp that runs the task and calls `on_finished` with the strategy and its result."""
     app = ServerApp()
 
     @app.main()  # type: ignore[untyped-decorator]
     def main(grid: Grid, context: Context) -> None:
         strategy = LdpFedSgd(task, **settings)
-        finished(strategy, strategy.start(grid))
+        on_finished(strategy, strategy.start(grid))
 
     return app

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-FARTHEST = 30.0
+MAX_SCORE = 30.0
 """Larger scores make no difference to a logistic slope; exp of more would overflow."""
 
 
@@ -27,50 +27,50 @@ class Model(ABC):
 
     name: str
     error_name: str
-    classifies: bool
+    is_classifier: bool
 
-    def usual_rate(self, dimension: int) -> str:
+    def default_rate(self, dimension: int) -> str:
         """Returns a safe first learning rate: slopes of a classifier are at most 1, whatever the weights are."""
         return "1"
 
     @abstractmethod
-    def slopes(self, scores: Floats, targets: Floats) -> Floats:
+    def loss_slopes(self, scores: Floats, targets: Floats) -> Floats:
         """Returns d loss / d score. Arrays of any shapes that broadcast."""
 
     @abstractmethod
-    def losses(self, scores: Floats, targets: Floats) -> Floats:
+    def loss_values(self, scores: Floats, targets: Floats) -> Floats:
         """Returns the loss itself: for tests and reports."""
 
     @abstractmethod
-    def errors(self, scores: Floats, targets: Floats) -> Floats:
+    def prediction_errors(self, scores: Floats, targets: Floats) -> Floats:
         """Returns the error of each record: 0 or 1 for a class, a squared difference for a number."""
 
 
 class Linear(Model):
     """(score - target)^2 / 2, target in [-1, 1]."""
 
-    name, error_name, classifies = "linear", "mean squared error", False
+    name, error_name, is_classifier = "linear", "mean squared error", False
 
-    def usual_rate(self, dimension: int) -> str:
+    def default_rate(self, dimension: int) -> str:
         """The curvature of the loss is |x|^2, at most d: steps much larger than 1/d overshoot."""
         return f"{1.5 / dimension:.4g}"
 
-    def slopes(self, scores: Floats, targets: Floats) -> Floats:
+    def loss_slopes(self, scores: Floats, targets: Floats) -> Floats:
         return scores - targets
 
-    def losses(self, scores: Floats, targets: Floats) -> Floats:
+    def loss_values(self, scores: Floats, targets: Floats) -> Floats:
         return np.asarray(np.square(scores - targets) / 2.0)
 
-    def errors(self, scores: Floats, targets: Floats) -> Floats:
+    def prediction_errors(self, scores: Floats, targets: Floats) -> Floats:
         return np.asarray(np.square(scores - targets))
 
 
 class _Classifier(Model):
     """Targets are -1 and 1."""
 
-    error_name, classifies = "misclassification rate", True
+    error_name, is_classifier = "misclassification rate", True
 
-    def errors(self, scores: Floats, targets: Floats) -> Floats:
+    def prediction_errors(self, scores: Floats, targets: Floats) -> Floats:
         return np.asarray(((scores > 0.0) != (targets > 0.0)).astype(np.float64))
 
 
@@ -79,11 +79,11 @@ class Logistic(_Classifier):
 
     name = "logistic"
 
-    def slopes(self, scores: Floats, targets: Floats) -> Floats:
-        margins = np.clip(scores * targets, -FARTHEST, FARTHEST)
+    def loss_slopes(self, scores: Floats, targets: Floats) -> Floats:
+        margins = np.clip(scores * targets, -MAX_SCORE, MAX_SCORE)
         return np.asarray(-targets / (1.0 + np.exp(margins)))
 
-    def losses(self, scores: Floats, targets: Floats) -> Floats:
+    def loss_values(self, scores: Floats, targets: Floats) -> Floats:
         return np.asarray(np.logaddexp(0.0, -scores * targets))
 
 
@@ -92,17 +92,17 @@ class Hinge(_Classifier):
 
     name = "hinge"
 
-    def slopes(self, scores: Floats, targets: Floats) -> Floats:
+    def loss_slopes(self, scores: Floats, targets: Floats) -> Floats:
         return np.asarray(-targets * (scores * targets < 1.0))
 
-    def losses(self, scores: Floats, targets: Floats) -> Floats:
+    def loss_values(self, scores: Floats, targets: Floats) -> Floats:
         return np.asarray(np.maximum(0.0, 1.0 - scores * targets))
 
 
 MODELS: dict[str, Model] = {model.name: model for model in (Linear(), Logistic(), Hinge())}
 
 
-def model_named(name: str) -> Model:
+def get_model(name: str) -> Model:
     """Returns the model of this name."""
     if name not in MODELS:
         raise BadRequest("model", name, f"must be one of {', '.join(MODELS)}")

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from noisebank.bank.opening import Rooms
-from noisebank.bank.own_accounts import opened_by, own_row
-from noisebank.core.digests import commitment, derived_salt, keccak, tagged
-from noisebank.core.entropy import simulation
+from noisebank.bank.opening import BankParts
+from noisebank.bank.own_accounts import find_own_opening, opener_entry
+from noisebank.core.digests import derive_salt, digest_tagged, keccak, make_commitment
+from noisebank.core.entropy import simulation_rng
 from noisebank.core.errors import (
     AlreadyTookPart,
     AnswerLost,
@@ -30,26 +30,26 @@ from noisebank.core.errors import (
 )
 from noisebank.core.records import CellRun
 from noisebank.federated.fedsgd.task import Task
-from noisebank.ledger.protocol import THE_OWNER, AccountState, Claim, Opening, Reservation, Seal, Unit
-from noisebank.vault.vault import Request, Sealed
+from noisebank.ledger.protocol import OWNER_ANALYST, AccountOpening, AccountState, Claim, Reservation, Seal, Unit
+from noisebank.vault.vault import Request, SealedAnswer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
 
-ABOUT_LEARNING = 65
+LEARNING_CATEGORY = 65
 """The public category byte of a group's participation."""
 CUBE = 1
 RAISE_DELAY = 86_400
-OPENING = keccak(b"noisebank learning tasks")
+OPENING_TURN = keccak(b"noisebank learning tasks")
 """The lock for opening tasks: two gateways must not open the same one twice."""
-KEPT_BY, TABLE = "learning table", "table"
+TABLE_REQUESTER, TABLE_KEY = "learning table", "table"
 """Requester and key under which the vault stores the fingerprint of a task's table."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class TaskRecord:
     """What the vault stores for a task."""
 
     task: Task
@@ -59,46 +59,46 @@ class Kept:
 class LearningAccount:
     """One task's participations. Safe for many threads, and for all gateways of a shared bank."""
 
-    def __init__(self, id: bytes, kept: Kept, rooms: Rooms) -> None:
-        self.id, self.task, self._secret, self._rooms = id, kept.task, kept.secret, rooms
+    def __init__(self, id: bytes, record: TaskRecord, rooms: BankParts) -> None:
+        self.id, self.task, self._secret, self._rooms = id, record.task, record.secret, rooms
 
     @property
     def state(self) -> AccountState:
         """Budget and spend, in epsilon; spend is that of the device that spent most."""
-        return self._rooms.ledger.account(self.id)
+        return self._rooms.ledger.get_account(self.id)
 
-    def order(self) -> NDArray[np.int64]:
+    def device_order(self) -> NDArray[np.int64]:
         """Returns the device (row of a simulated table) of each cell: a fixed permutation that nobody chose."""
-        seed = int.from_bytes(derived_salt(self._secret, "order", b""), "big")
-        return np.asarray(simulation(seed).permutation(self.task.devices))
+        seed = int.from_bytes(derive_salt(self._secret, "order", b""), "big")
+        return np.asarray(simulation_rng(seed).permutation(self.task.devices))
 
-    def keep_table(self, digest: bytes) -> None:
+    def bind_table(self, digest: bytes) -> None:
         """Bind the task to a table, once: afterwards every other one is `TableChanged`. Nothing is charged.
 
         Cells stand for rows, so the same people in another order would be other devices: some would report twice, and
         the ledger would not show it. The digest covers the rows in their order; the vault stores it salted. The order
         in which rows are asked is part of it: it comes from numpy's generator, which a later version may change.
         """
-        order = np.ascontiguousarray(self.order(), dtype=">i8").tobytes()
-        salt = derived_salt(self._secret, TABLE, b"")
-        fingerprint = commitment(salt, keccak(digest, keccak(order))).hex()
+        order = np.ascontiguousarray(self.device_order(), dtype=">i8").tobytes()
+        salt = derive_salt(self._secret, TABLE_KEY, b"")
+        fingerprint = make_commitment(salt, keccak(digest, keccak(order))).hex()
         vault = self._rooms.vault
-        with _turn(self._rooms, self.id):
-            if vault.request_under(self.id, KEPT_BY, TABLE) is None and self.charged():
+        with _take_turn(self._rooms, self.id):
+            if vault.find_request_by_key(self.id, TABLE_REQUESTER, TABLE_KEY) is None and self.charged_ranges():
                 raise TableChanged(
                     f"{self.task.name} began before tables were fingerprinted, so nobody can tell whether this is its "
                     "table. Start another task, under another name, with people who did not take part"
                 )
-            id = tagged("learning table 1", {"account": self.id.hex(), "table": fingerprint})
+            id = digest_tagged("learning table 1", {"account": self.id.hex(), "table": fingerprint})
             try:
-                vault.save_request(Request(id, self.id, KEPT_BY, TABLE, {"table": fingerprint}))
+                vault.save_request(Request(id, self.id, TABLE_REQUESTER, TABLE_KEY, {"table": fingerprint}))
             except KeyReused:
                 raise TableChanged(
                     f"{self.task.name} goes on with the table that it began with, unchanged and in the same order: "
                     "with another one people would report twice. Nothing was charged"
                 ) from None
 
-    def charge(self, start: int, stop: int) -> Reservation:
+    def charge_devices(self, start: int, stop: int) -> Reservation:
         """Charge the devices start .. stop - 1, once: a repeated call for the same group returns the same reservation.
 
         Durable on return. `AlreadyTookPart` if any of them was charged in another group; nothing is charged then.
@@ -106,15 +106,15 @@ class LearningAccount:
         if not 0 <= start < stop <= self.task.devices:
             raise BadRequest("devices", f"{start} .. {stop}", f"must lie in 0 .. {self.task.devices}")
         name = f"{start}-{stop}".encode()
-        query = commitment(derived_salt(self._secret, "group", name), self.task.digest)
-        id = tagged("learning group 1", {"account": self.id.hex(), "group": query.hex()})
-        earlier = self._rooms.ledger.reservation(self.id, id)
+        query = make_commitment(derive_salt(self._secret, "group", name), self.task.digest)
+        id = digest_tagged("learning group 1", {"account": self.id.hex(), "group": query.hex()})
+        earlier = self._rooms.ledger.find_reservation(self.id, id)
         if earlier is not None:
             return earlier
-        if self.state.budget > self.task.charge:  # somebody raised it: still one participation per device
+        if self.state.budget > self.task.device_charge:  # somebody raised it: still one participation per device
             self._refuse_charged(start, stop)
-        cost, run = self.task.charge, CellRun(start, stop)
-        claim = Claim(self.id, id, query, THE_OWNER, ABOUT_LEARNING, cost, cost, CUBE, (run,))
+        cost, run = self.task.device_charge, CellRun(start, stop)
+        claim = Claim(self.id, id, query, OWNER_ANALYST, LEARNING_CATEGORY, cost, cost, CUBE, (run,))
         try:
             (reservation,) = self._rooms.ledger.reserve(claim)
         except BudgetExhausted:
@@ -122,9 +122,9 @@ class LearningAccount:
             raise  # nobody was charged before: the budget was lowered
         return reservation
 
-    def charged(self) -> tuple[tuple[int, int], ...]:
+    def charged_ranges(self) -> tuple[tuple[int, int], ...]:
         """Returns the devices that took part as (start, stop) of each group, in the ledger's order."""
-        reservations = self._rooms.ledger.reservations(self.id)
+        reservations = self._rooms.ledger.list_reservations(self.id)
         return tuple((run.start, run.stop) for reservation in reservations for run in reservation.runs)
 
     def group_mean(self, start: int, stop: int, draw: Callable[[], Floats]) -> Floats:
@@ -132,43 +132,43 @@ class LearningAccount:
 
         `draw` is called once per group, ever, unless a crash came before its result was sealed: nobody had seen that.
         """
-        with _turn(self._rooms, self.id):
-            reservation = self.charge(start, stop)  # spent from here on
-            sealed = self._rooms.vault.answer(reservation.id)
+        with _take_turn(self._rooms, self.id):
+            reservation = self.charge_devices(start, stop)  # spent from here on
+            sealed = self._rooms.vault.find_answer(reservation.id)
             if sealed is None:
-                if reservation.answer is not None or reservation.id in self._rooms.vault.lost:
+                if reservation.answer_digest is not None or reservation.id in self._rooms.vault.lost_ids:
                     raise AnswerLost(f"the reports of devices {start} .. {stop - 1} were published, but are lost")
-                sealed = self._seal(reservation, draw())  # a retry now reads; it never draws again
-            if reservation.answer is None:
+                sealed = self._seal_mean(reservation, draw())  # a retry now reads; it never draws again
+            if reservation.answer_digest is None:
                 self._rooms.ledger.publish(self.id, Seal(reservation.id, sealed.digest))
-            elif reservation.answer != sealed.digest:
+            elif reservation.answer_digest != sealed.digest:
                 raise Tampered(f"the sealed reports of devices {start} .. {stop - 1} are not those on the ledger")
         return np.array([float.fromhex(number) for number in sealed.body["mean"]])
 
-    def means(self) -> list[Floats]:
+    def published_means(self) -> list[Floats]:
         """Returns the published mean reports in the ledger's order, up to the first that the vault does not have."""
         means = []
-        for reservation in self._rooms.ledger.reservations(self.id):
-            sealed = self._rooms.vault.answer(reservation.id) if reservation.answer is not None else None
-            if sealed is None or sealed.digest != reservation.answer:
+        for reservation in self._rooms.ledger.list_reservations(self.id):
+            sealed = self._rooms.vault.find_answer(reservation.id) if reservation.answer_digest is not None else None
+            if sealed is None or sealed.digest != reservation.answer_digest:
                 break
             means.append(np.array([float.fromhex(number) for number in sealed.body["mean"]]))
         return means
 
-    def _seal(self, reservation: Reservation, mean: Floats) -> Sealed:
+    def _seal_mean(self, reservation: Reservation, mean: Floats) -> SealedAnswer:
         body = {
             "account": self.id.hex(),
             "id": reservation.id.hex(),
-            "wanted": reservation.wanted.units,
+            "wanted": reservation.target.units,
             "cube": CUBE,
             "task": self.task.digest.hex(),
             "mean": [float(number).hex() for number in mean],
         }
-        sealed = Sealed(reservation.id, self.id, reservation.query, body, self._rooms.entropy.token())
+        sealed = SealedAnswer(reservation.id, self.id, reservation.query, body, self._rooms.entropy.token())
         return self._rooms.vault.seal(sealed)  # the first that was sealed for this group, whoever made it
 
     def _refuse_charged(self, start: int, stop: int) -> None:
-        for first, last in self.charged():
+        for first, last in self.charged_ranges():
             if first < stop and start < last:
                 raise AlreadyTookPart(
                     f"devices {max(first, start)} .. {min(last, stop) - 1} took part in {self.task.name} already; "
@@ -176,64 +176,64 @@ class LearningAccount:
                 ) from None
 
 
-def open_task(rooms: Rooms, task: Task, raise_delay: int = RAISE_DELAY) -> LearningAccount:
+def open_task(rooms: BankParts, task: Task, raise_delay: int = RAISE_DELAY) -> LearningAccount:
     """Open a task's account: the vault's row first, then the ledger's account and its cube."""
-    with _turn(rooms, OPENING):
-        if any(account.task.name == task.name for account in tasks(rooms)):
+    with _take_turn(rooms, OPENING_TURN):
+        if any(account.task.name == task.name for account in list_tasks(rooms)):
             raise BadRequest("name", task.name, "is a task of this bank already")
-        return _opened(rooms, task, raise_delay)
+        return _open_account(rooms, task, raise_delay)
 
 
-def open_or_resume(rooms: Rooms, task: Task) -> LearningAccount:
+def open_or_resume_task(rooms: BankParts, task: Task) -> LearningAccount:
     """Returns the task of this name, opened now or earlier. Refused if it was opened with other terms."""
-    with _turn(rooms, OPENING):
-        for account in tasks(rooms):
+    with _take_turn(rooms, OPENING_TURN):
+        for account in list_tasks(rooms):
             if account.task.name == task.name:
                 if account.task.digest != task.digest:
                     raise BadRequest("task", task.name, "was opened with other terms; give this one another name")
-                return _with_cube(account, rooms)
-        return _opened(rooms, task, RAISE_DELAY)
+                return _ensure_cube(account, rooms)
+        return _open_account(rooms, task, RAISE_DELAY)
 
 
-def _opened(rooms: Rooms, task: Task, raise_delay: int) -> LearningAccount:
+def _open_account(rooms: BankParts, task: Task, raise_delay: int) -> LearningAccount:
     secret, salt = rooms.entropy.token(), rooms.entropy.token()
-    data = commitment(salt, task.digest)
-    row = opened_by(rooms.ledger) | {"learning": task.public(), "secret": secret.hex(), "data_salt": salt.hex()}
+    data = make_commitment(salt, task.digest)
+    row = opener_entry(rooms.ledger) | {"learning": task.to_json(), "secret": secret.hex(), "data_salt": salt.hex()}
     rooms.vault.save_opening(data, row)
-    id = rooms.ledger.open_account(Opening(task.charge, task.digest, data, raise_delay, Unit.EPSILON))
-    return _with_cube(LearningAccount(id, Kept(task, secret), rooms), rooms)
+    id = rooms.ledger.open_account(AccountOpening(task.device_charge, task.digest, data, raise_delay, Unit.EPSILON))
+    return _ensure_cube(LearningAccount(id, TaskRecord(task, secret), rooms), rooms)
 
 
-def tasks(rooms: Rooms) -> tuple[LearningAccount, ...]:
+def list_tasks(rooms: BankParts) -> tuple[LearningAccount, ...]:
     """Returns all tasks of this bank, oldest first."""
     accounts = []
-    for state in rooms.ledger.books.accounts():
-        row = own_row(rooms.ledger, rooms.vault, state)
+    for state in rooms.ledger.books.list_accounts():
+        row = find_own_opening(rooms.ledger, rooms.vault, state)
         if row is not None and "learning" in row and state.unit is Unit.EPSILON:
-            task = Task.from_public(row["learning"])
-            if task.digest != state.policy:
+            task = Task.from_json(row["learning"])
+            if task.digest != state.policy_digest:
                 raise Tampered(f"the vault's task {task.name} is not the one on the ledger")
-            accounts.append(LearningAccount(state.account, Kept(task, bytes.fromhex(row["secret"])), rooms))
+            accounts.append(LearningAccount(state.account, TaskRecord(task, bytes.fromhex(row["secret"])), rooms))
     return tuple(accounts)
 
 
-def task_account(rooms: Rooms, name: str) -> LearningAccount:
+def find_task(rooms: BankParts, name: str) -> LearningAccount:
     """Returns the task of this name."""
-    accounts = {account.task.name: account for account in tasks(rooms)}
+    accounts = {account.task.name: account for account in list_tasks(rooms)}
     if name not in accounts:
         raise BadRequest("task", name, f"is not open; this bank has {', '.join(sorted(accounts)) or 'none yet'}")
-    return _with_cube(accounts[name], rooms)
+    return _ensure_cube(accounts[name], rooms)
 
 
 @contextmanager
-def _turn(rooms: Rooms, name: bytes) -> Iterator[None]:
+def _take_turn(rooms: BankParts, name: bytes) -> Iterator[None]:
     """Hold the lock `name` across all gateways, with the ledger's newest state."""
-    with rooms.vault.turns([name]):
+    with rooms.vault.acquire_locks([name]):
         rooms.ledger.refresh()
         yield
 
 
-def _with_cube(account: LearningAccount, rooms: Rooms) -> LearningAccount:
+def _ensure_cube(account: LearningAccount, rooms: BankParts) -> LearningAccount:
     """Returns the account with its cube: a crash may have come between the two."""
     if not account.state.cubes:
         rooms.ledger.add_cube(account.id, 1 << (account.task.devices - 1).bit_length())

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from noisebank.core.errors import BadTable
-from noisebank.engines.csv_lines import csv_rows, line_end
-from noisebank.engines.duckdb_connection import connected
+from noisebank.engines.csv_lines import count_csv_rows, line_end
+from noisebank.engines.duckdb_connection import open_connection
 from noisebank.engines.duckdb_engine import csv_header
-from noisebank.engines.statement import literal
+from noisebank.engines.statement import quote_text
 from noisebank.federated.fedsgd.design import Design
 from noisebank.federated.ldp import Number
 
@@ -24,14 +24,14 @@ def read_columns(path: Path, design: Design) -> dict[str, Any]:
     if path.suffix.lower() not in (".csv", ".parquet") or not path.is_file():
         raise BadTable(f"{path} is no .csv or .parquet file")
     is_csv = path.suffix.lower() == ".csv"
-    reader = _csv_reader(path) if is_csv else "read_parquet(?)"
+    reader = _csv_reader_sql(path) if is_csv else "read_parquet(?)"
     attributes = design.schema.attributes
     chosen = ", ".join(
-        f"CAST({_quoted(attribute.name)} AS {'DOUBLE' if isinstance(attribute, Number) else 'VARCHAR'})"
+        f"CAST({_quote_identifier(attribute.name)} AS {'DOUBLE' if isinstance(attribute, Number) else 'VARCHAR'})"
         for attribute in attributes
     )
     try:
-        with connected() as connection:
+        with open_connection() as connection:
             read = connection.execute(f"SELECT {chosen} FROM {reader}", [str(path)]).fetchnumpy()
     except duckdb.Error as error:
         what = "a column is missing" if "not found" in str(error) else "a column cannot be read as the schema says"
@@ -39,7 +39,7 @@ def read_columns(path: Path, design: Design) -> dict[str, Any]:
             f"{path.name}: {what}; the schema has {', '.join(attribute.name for attribute in attributes)}"
         ) from None
     rows = len(next(iter(read.values()), ()))
-    if is_csv and rows != csv_rows(path, header=True, blank_rows=len(csv_header(path)) == 1):
+    if is_csv and rows != count_csv_rows(path, header=True, blank_rows=len(csv_header(path)) == 1):
         raise BadTable(f"{path.name} has other rows than DuckDB reads")  # one person would be several devices
     columns: dict[str, Any] = {}
     for attribute, values in zip(attributes, read.values(), strict=True):
@@ -51,10 +51,10 @@ def read_columns(path: Path, design: Design) -> dict[str, Any]:
     return columns
 
 
-def _csv_reader(path: Path) -> str:
+def _csv_reader_sql(path: Path) -> str:
     """Returns the SQL that reads the file; neither types nor line ends are guessed from the rows."""
-    csv_rows(path, header=True, blank_rows=True)  # refuses a file whose lines are not all lines
-    columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in csv_header(path))
+    count_csv_rows(path, header=True, blank_rows=True)  # refuses a file whose lines are not all lines
+    columns = ", ".join(f"{quote_text(name)}: 'VARCHAR'" for name in csv_header(path))
     end = "\\r\\n" if line_end(path) == b"\r\n" else "\\n"
     return (
         f"read_csv(?, columns = {{{columns}}}, header = true, auto_detect = false, delim = ',', quote = '\"', "
@@ -71,5 +71,5 @@ def file_digest(path: Path) -> bytes:
         raise BadTable(f"{path} cannot be read") from None
 
 
-def _quoted(name: str) -> str:
+def _quote_identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'

@@ -12,16 +12,16 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from noisebank.core.digests import tagged
+from noisebank.core.digests import digest_tagged
 from noisebank.core.errors import BadRequest
-from noisebank.core.units import Precision, exact
+from noisebank.core.units import Precision, parse_exact
 from noisebank.federated.fedsgd.design import Design
-from noisebank.federated.fedsgd.models import Model, model_named
-from noisebank.federated.ldp import NAMES, Category, Number, Schema
+from noisebank.federated.fedsgd.models import Model, get_model
+from noisebank.federated.ldp import MECHANISM_NAMES, Category, Number, Schema
 from noisebank.federated.ldp.levels import MAX_LEVELS
-from noisebank.federated.ldp.parameters import checked_epsilon
+from noisebank.federated.ldp.parameters import check_epsilon
 
-MOST_DEVICES = 1 << 20
+MAX_DEVICES = 1 << 20
 """As many as one cube on the ledger has cells."""
 STEP_FIELDS = ("rate", "shrink", "radius", "tolerance")
 
@@ -57,29 +57,29 @@ class Task:
                 raise BadRequest(
                     text, ascii(getattr(self, text))[:40], "must be a text: a digest has no place for floats"
                 )
-        answer = self.design.answer
-        if self.kind.classifies and not (isinstance(answer, Category) and len(answer.values) == 2):
+        answer = self.design.target_attribute
+        if self.model_kind.is_classifier and not (isinstance(answer, Category) and len(answer.values) == 2):
             raise BadRequest("target", answer.name, f"a {self.model} model needs a category of two values")
-        if not self.kind.classifies and not isinstance(answer, Number):
+        if not self.model_kind.is_classifier and not isinstance(answer, Number):
             raise BadRequest("target", answer.name, "a linear model needs a number")
-        if self.mechanism not in NAMES:
-            raise BadRequest("mechanism", self.mechanism, f"must be one of {', '.join(NAMES)}")
-        _whole("levels", self.levels, 1, MAX_LEVELS)
-        _whole("devices", self.devices, 1, MOST_DEVICES)
-        _whole("group", self.group, 1, self.devices)
-        value = exact(self.epsilon, "epsilon")
-        checked_epsilon(value)
+        if self.mechanism not in MECHANISM_NAMES:
+            raise BadRequest("mechanism", self.mechanism, f"must be one of {', '.join(MECHANISM_NAMES)}")
+        _check_integer("levels", self.levels, 1, MAX_LEVELS)
+        _check_integer("devices", self.devices, 1, MAX_DEVICES)
+        _check_integer("group", self.group, 1, self.devices)
+        value = parse_exact(self.epsilon, "epsilon")
+        check_epsilon(value)
         if Precision.floor(value) != Precision.ceil(value):
             raise BadRequest("epsilon", self.epsilon, "must be a whole number of 1e-18: it is charged exactly")
         for name in STEP_FIELDS:
             least = 0 if name in ("shrink", "tolerance") else Fraction(1, 10**9)
-            if not least <= exact(getattr(self, name), name) <= 10**9:
+            if not least <= parse_exact(getattr(self, name), name) <= 10**9:
                 raise BadRequest(name, getattr(self, name), "is outside its range")
 
     @property
-    def kind(self) -> Model:
+    def model_kind(self) -> Model:
         """The model, with its loss and errors."""
-        return model_named(self.model)
+        return get_model(self.model)
 
     @property
     def dimension(self) -> int:
@@ -87,26 +87,26 @@ class Task:
         return self.design.dimension
 
     @property
-    def groups(self) -> int:
+    def group_count(self) -> int:
         """Number of full groups: devices that do not fill one are never asked."""
         return self.devices // self.group
 
     @property
-    def charge(self) -> Precision:
+    def device_charge(self) -> Precision:
         """What one participation costs a device."""
-        return Precision.ceil(exact(self.epsilon, "epsilon"))
+        return Precision.ceil(parse_exact(self.epsilon, "epsilon"))
 
     @cached_property
     def gradient_schema(self) -> Schema:
         """The schema of a gradient as a record of numbers in [-1, 1]: what a device reports on."""
         return Schema(tuple(Number(f"w{index}") for index in range(self.dimension)))
 
-    def members(self, group: int) -> tuple[int, int]:
+    def group_range(self, group: int) -> tuple[int, int]:
         """Returns (start, stop) of group number `group` (0, 1, ...): every device is in at most one group."""
-        _whole("group number", group, 0, self.groups - 1)
+        _check_integer("group number", group, 0, self.group_count - 1)
         return group * self.group, (group + 1) * self.group
 
-    def public(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Returns all terms as texts and whole numbers."""
         return {
             "name": self.name,
@@ -121,15 +121,15 @@ class Task:
             "radius": self.radius,
             "tolerance": self.tolerance,
             "target": self.design.target,
-            "attributes": [_plain(attribute) for attribute in self.design.schema.attributes],
+            "attributes": [_attribute_to_json(attribute) for attribute in self.design.schema.attributes],
         }
 
     @staticmethod
-    def from_public(plain: Mapping[str, Any]) -> Task:
+    def from_json(plain: Mapping[str, Any]) -> Task:
         """Returns the task that `to_json` describes; unknown fields are refused."""
         fields = dict(plain)
         try:
-            attributes = tuple(_attribute(entry) for entry in fields.pop("attributes"))
+            attributes = tuple(_attribute_from_json(entry) for entry in fields.pop("attributes"))
             design = Design(Schema(attributes), fields.pop("target"))
             return Task(design=design, **fields)
         except (TypeError, KeyError, ValueError, AttributeError, OverflowError):
@@ -138,7 +138,7 @@ class Task:
     @cached_property
     def digest(self) -> bytes:
         """Identifies the task on the ledger and on every device."""
-        return tagged("learning task 1", self.public())
+        return digest_tagged("learning task 1", self.to_json())
 
     @property
     def guarantee(self) -> str:
@@ -149,19 +149,19 @@ class Task:
         )
 
 
-def _whole(parameter: str, value: object, low: int, high: int) -> None:
+def _check_integer(parameter: str, value: object, low: int, high: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         raise BadRequest(parameter, ascii(value)[:40], f"must be a whole number in {low} .. {high}")
 
 
-def _plain(attribute: Number | Category) -> list[Any]:
+def _attribute_to_json(attribute: Number | Category) -> list[Any]:
     """Returns one attribute as texts; the repr of a float reads back as the same float."""
     if isinstance(attribute, Number):
         return ["number", attribute.name, repr(attribute.low), repr(attribute.high)]
     return ["category", attribute.name, *attribute.values]
 
 
-def _attribute(entry: Any) -> Number | Category:
+def _attribute_from_json(entry: Any) -> Number | Category:
     kind, name, *rest = entry
     if not all(isinstance(part, str) for part in entry):
         raise TypeError

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from noisebank.core.errors import BadRequest
-from noisebank.federated.ldp.law import exp_below, likelihood_ratio
+from noisebank.federated.ldp.law import exp_lower_bound, likelihood_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,40 +19,40 @@ if TYPE_CHECKING:
 
     from noisebank.federated.ldp.mechanism import Mechanism
 
-CUTS = 256
+CUT_COUNT = 256
 
 
 def exact_ratio(mechanism: Mechanism, inputs: Sequence[float]) -> Fraction | float:
     """Returns the largest likelihood ratio over all outputs and all pairs of these inputs, in exact arithmetic."""
-    return likelihood_ratio([mechanism.law(x) for x in inputs])
+    return likelihood_ratio([mechanism.output_law(x) for x in inputs])
 
 
-def keeps_promise(mechanism: Mechanism, inputs: Sequence[float]) -> bool:
+def satisfies_ldp(mechanism: Mechanism, inputs: Sequence[float]) -> bool:
     """Whether `exact_ratio` is at most e^eps: no tolerance, e^eps rounded down."""
-    return exact_ratio(mechanism, inputs) <= exp_below(mechanism.epsilon)
+    return exact_ratio(mechanism, inputs) <= exp_lower_bound(mechanism.epsilon)
 
 
 @dataclass(frozen=True, slots=True)
-class Audit:
+class AuditResult:
     """With this confidence the mechanism is not eps-LDP for any eps below `epsilon_lower_bound`."""
 
-    claimed: float
-    lower: float
+    claimed_epsilon: float
+    epsilon_lower_bound: float
     confidence: float
     samples: int
 
     @property
-    def refuted(self) -> bool:
+    def is_refuted(self) -> bool:
         """Whether the samples contradict the claimed epsilon."""
-        return self.lower > self.claimed
+        return self.epsilon_lower_bound > self.claimed_epsilon
 
 
-def audit(
+def audit_epsilon(
     perturb: Callable[[NDArray[np.float64]], NDArray[np.float64]],
-    claimed: float,
+    claimed_epsilon: float,
     samples: int = 1_000_000,
     confidence: float = 1.0 - 1e-6,
-) -> Audit:
+) -> AuditResult:
     """Draw `samples` reports on -1 and on +1 and look for an event more than e^claimed times as likely on +1.
 
     Events are "the report is at least y" (for these mechanisms the most informative ones). One half of the samples
@@ -64,32 +64,36 @@ def audit(
     half = samples // 2
     low, high = perturb(np.full(2 * half, -1.0)), perturb(np.full(2 * half, 1.0))
     chance = (1.0 - confidence) / 2.0
-    cuts = np.unique(np.quantile(high[:half], np.linspace(0.0, 0.999, CUTS), method="lower"))
-    best = max(cuts, key=lambda cut: _lower(high[:half], low[:half], cut, chance))
-    return Audit(claimed, _lower(high[half:], low[half:], best, chance), confidence, samples)
+    cuts = np.unique(np.quantile(high[:half], np.linspace(0.0, 0.999, CUT_COUNT), method="lower"))
+    best = max(cuts, key=lambda cut: _lower_bound_epsilon(high[:half], low[:half], cut, chance))
+    return AuditResult(
+        claimed_epsilon, _lower_bound_epsilon(high[half:], low[half:], best, chance), confidence, samples
+    )
 
 
-def _lower(high: NDArray[np.float64], low: NDArray[np.float64], cut: float, chance: float) -> float:
+def _lower_bound_epsilon(
+    high: NDArray[np.float64], low: NDArray[np.float64], cut: float, failure_probability: float
+) -> float:
     """Returns a lower bound on ln(P(high >= cut) / P(low >= cut)); each of two bounds may fail."""
-    often = _bound(int(np.count_nonzero(high >= cut)), len(high), chance, upper=False)
-    seldom = _bound(int(np.count_nonzero(low >= cut)), len(low), chance, upper=True)
+    often = _bound_probability(int(np.count_nonzero(high >= cut)), len(high), failure_probability, upper=False)
+    seldom = _bound_probability(int(np.count_nonzero(low >= cut)), len(low), failure_probability, upper=True)
     return log(often / seldom) if often > 0.0 else -inf
 
 
-def _bound(hits: int, draws: int, chance: float, upper: bool) -> float:
+def _bound_probability(hits: int, draws: int, failure_probability: float, upper: bool) -> float:
     """Returns a one-sided bound p that fails with at most this chance: draws KL(hits/draws, p) = ln 1/chance."""
-    share, allowed = hits / draws, log(1.0 / chance) / draws
+    share, allowed = hits / draws, log(1.0 / failure_probability) / draws
     inside, outside = share, 1.0 if upper else 0.0
     for _ in range(60):
         middle = (inside + outside) / 2.0
-        if _divergence(share, middle) <= allowed:
+        if _kl_divergence(share, middle) <= allowed:
             inside = middle
         else:
             outside = middle
     return outside
 
 
-def _divergence(share: float, p: float) -> float:
+def _kl_divergence(share: float, p: float) -> float:
     """Returns the Kullback-Leibler divergence between coins of probability `share` and `p`."""
     if not 0.0 < p < 1.0:
         return 0.0 if share == p else inf

@@ -6,20 +6,20 @@ from functools import lru_cache
 
 from noisebank.federated.ldp.laplace import Laplace
 from noisebank.federated.ldp.mixture import Mixture
-from noisebank.federated.ldp.parameters import NAMES, Parameters, checked_epsilon, parameters
+from noisebank.federated.ldp.parameters import MECHANISM_NAMES, Parameters, check_epsilon, find_parameters
 
-__all__ = ["NAMES", "built", "mechanism"]
+__all__ = ["MECHANISM_NAMES", "build_sampler", "make_mechanism"]
 
 
-def mechanism(name: str = "best", epsilon: float = 1.0, scale: float = 1.0) -> Laplace | Mixture:
+def make_mechanism(name: str = "best", epsilon: float = 1.0, scale: float = 1.0) -> Laplace | Mixture:
     """Returns the named mechanism for one number in [-1, 1] under epsilon-LDP.
 
     `scale` = d/k tunes it for a value that is sent with probability k/d (see `vectors`).
     """
-    return built(parameters(name, checked_epsilon(epsilon), float(scale)))
+    return build_sampler(find_parameters(name, check_epsilon(epsilon), float(scale)))
 
 
 @lru_cache(maxsize=256)
-def built(wanted: Parameters) -> Laplace | Mixture:
+def build_sampler(params: Parameters) -> Laplace | Mixture:
     """Returns the sampler for these parameters."""
-    return Laplace(wanted) if wanted.name == "laplace" else Mixture(wanted)
+    return Laplace(params) if params.name == "laplace" else Mixture(params)

@@ -17,8 +17,8 @@ import numpy as np
 from noisebank.core.entropy import uniform_words
 from noisebank.core.errors import BadRequest
 from noisebank.federated.ldp.alias import WORDS
-from noisebank.federated.ldp.law import exp_below
-from noisebank.federated.ldp.parameters import checked_epsilon
+from noisebank.federated.ldp.law import exp_lower_bound
+from noisebank.federated.ldp.parameters import check_epsilon
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 HALF = np.uint64(1 << 63)
 
 
-class Oracle:
+class FrequencyOracle:
     """Reports one of `size` values (0 .. size - 1) under epsilon-LDP.
 
     A report is a row of `size` flags. Unary encoding: the true value's flag is set with probability 1/2, every other
@@ -35,78 +35,82 @@ class Oracle:
     """
 
     def __init__(self, epsilon: float, size: int) -> None:
-        self.epsilon = checked_epsilon(epsilon)
+        self.epsilon = check_epsilon(epsilon)
         if isinstance(size, bool) or not isinstance(size, int) or size < 2:
             raise BadRequest("values", size, "a categorical attribute needs at least two")
         self.size = size
-        c = exp_below(self.epsilon)
-        self.unary = unary_variance(self.epsilon) < response_variance(self.epsilon, size)
-        if self.unary:
-            self.other = int(-(-WORDS // (c + 1)))  # up: (2^64 - other) <= c other
-            self.own, self.total = WORDS // 2, WORDS
+        c = exp_lower_bound(self.epsilon)
+        self.is_unary = unary_variance(self.epsilon) < response_variance(self.epsilon, size)
+        if self.is_unary:
+            self.other_weight = int(-(-WORDS // (c + 1)))  # up: (2^64 - other) <= c other
+            self.own_weight, self.total_weight = WORDS // 2, WORDS
         else:
-            self.other = int(WORDS / (c + size - 1))
-            self.own = int(c * self.other)  # down: own <= c other
-            self.total = self.own + (size - 1) * self.other
+            self.other_weight = int(WORDS / (c + size - 1))
+            self.own_weight = int(c * self.other_weight)  # down: own <= c other
+            self.total_weight = self.own_weight + (size - 1) * self.other_weight
 
     @property
     def kind(self) -> str:
         """The name of the protocol in use."""
-        return "unary encoding" if self.unary else "randomised response"
+        return "unary encoding" if self.is_unary else "randomised response"
 
     @property
     def p(self) -> Fraction:
         """P(flag of v | v)."""
-        return Fraction(self.own, self.total)
+        return Fraction(self.own_weight, self.total_weight)
 
     @property
     def q(self) -> Fraction:
         """P(flag of w | v), w another value."""
-        return Fraction(self.other, self.total)
+        return Fraction(self.other_weight, self.total_weight)
 
-    def ratio(self) -> Fraction:
+    def likelihood_ratio(self) -> Fraction:
         """Returns the largest likelihood ratio of a report between two true values, exactly."""
-        return self.p * (1 - self.q) / (self.q * (1 - self.p)) if self.unary else self.p / self.q
+        return self.p * (1 - self.q) / (self.q * (1 - self.p)) if self.is_unary else self.p / self.q
 
     def variance(self, frequency: float = 0.0) -> float:
         """Returns the variance of one report on a value that this share of the people has."""
         p, q = float(self.p), float(self.q)
         return (frequency * p * (1 - p) + (1 - frequency) * q * (1 - q)) / (p - q) ** 2
 
-    def draw(self, values: ArrayLike) -> NDArray[np.uint8]:
+    def draw_flags(self, values: ArrayLike) -> NDArray[np.uint8]:
         """Returns one row of flags per value."""
         array = np.asarray(values)
         inside = array.dtype.kind in "iu" and (not array.size or (array.min() >= 0 and array.max() < self.size))
         if array.ndim != 1 or not inside:
             raise BadRequest("values", "of a category", f"must be whole numbers in 0 .. {self.size - 1}")
         array = array.astype(np.int64)
-        return self._unary(array) if self.unary else self._response(array)
+        return self._draw_unary(array) if self.is_unary else self._draw_response(array)
 
-    def _unary(self, values: NDArray[np.int64]) -> NDArray[np.uint8]:
+    def _draw_unary(self, values: NDArray[np.int64]) -> NDArray[np.uint8]:
         words = uniform_words(len(values) * self.size).reshape(len(values), self.size)
-        flags = words < np.uint64(self.other)
+        flags = words < np.uint64(self.other_weight)
         rows = np.arange(len(values))
         flags[rows, values] = words[rows, values] < HALF
         return flags.view(np.uint8)
 
-    def _response(self, values: NDArray[np.int64]) -> NDArray[np.uint8]:
-        responses = self._say(values)
+    def _draw_response(self, values: NDArray[np.int64]) -> NDArray[np.uint8]:
+        responses = self._randomize_values(values)
         flags = np.zeros((len(values), self.size), dtype=np.uint8)
         flags[np.arange(len(values)), responses] = 1
         return flags
 
-    def _say(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _randomize_values(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
         """Returns the true value with probability p, else one of the others; words beyond the total are drawn again."""
         words = uniform_words(len(values))
-        lie = ((words - np.uint64(self.own)) // np.uint64(self.other)).view(np.int64)
+        lie = ((words - np.uint64(self.own_weight)) // np.uint64(self.other_weight)).view(np.int64)
         lie += lie >= values
-        responses = np.where(words < np.uint64(self.own), values, lie)
-        again = np.flatnonzero(words >= np.uint64(self.total)) if self.total < WORDS else np.empty(0, np.int64)
+        responses = np.where(words < np.uint64(self.own_weight), values, lie)
+        again = (
+            np.flatnonzero(words >= np.uint64(self.total_weight))
+            if self.total_weight < WORDS
+            else np.empty(0, np.int64)
+        )
         if len(again):
-            responses[again] = self._say(values[again])
+            responses[again] = self._randomize_values(values[again])
         return responses
 
-    def value(self, flags: ArrayLike) -> NDArray[np.float64]:
+    def to_indicators(self, flags: ArrayLike) -> NDArray[np.float64]:
         """Returns unbiased estimates of each value's indicator, one row per report."""
         p, q = float(self.p), float(self.q)
         return (np.asarray(flags, dtype=np.float64) - q) / (p - q)

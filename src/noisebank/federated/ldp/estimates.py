@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from noisebank.core.errors import BadRequest
-from noisebank.core.intervals import interval
-from noisebank.federated.ldp.categories import Oracle
-from noisebank.federated.ldp.reports import Plan, Report, planned
+from noisebank.core.intervals import confidence_interval
+from noisebank.federated.ldp.categories import FrequencyOracle
+from noisebank.federated.ldp.reports import Report, ReportPlan, plan_reports
 from noisebank.federated.ldp.schema import Number, Schema
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-FEW = 100
+MIN_REPORTS = 100
 """With fewer reports on an attribute the worst-case variance is used instead of their empirical one."""
 
 
@@ -29,10 +29,10 @@ class Estimate:
     value: float
     stddev: float
     interval: tuple[float, float]
-    reports: int
+    report_count: int
 
 
-def estimate(
+def estimate_attributes(
     reports: Iterable[Report | bytes], schema: Schema, confidence: float = 0.95
 ) -> dict[str, Estimate | dict[str, Estimate]]:
     """Returns for each attribute the mean (numbers), or each value's share (categories).
@@ -46,42 +46,44 @@ def estimate(
         raise BadRequest("reports", "none", "at least one is needed")
     if any(report.terms != decoded[0].terms for report in decoded):
         raise BadRequest("reports", "of several terms", "must share epsilon, mechanism and levels")
-    plan = planned(schema, decoded[0].terms)
+    plan = plan_reports(schema, decoded[0].terms)
     codes: list[list[int]] = [[] for _ in schema.attributes]
     for report in decoded:
-        for index, code in plan.checked(report).fields:
+        for index, code in plan.check_report(report).fields:
             codes[index].append(code)
     missing = [attribute.name for attribute, own in zip(schema.attributes, codes, strict=True) if not own]
     if missing:
         raise BadRequest("reports", len(decoded), f"none of them contains {', '.join(missing)}: more are needed")
     return {
-        attribute.name: _attribute(plan, index, codes[index], confidence)
+        attribute.name: _estimate_attribute(plan, index, codes[index], confidence)
         for index, attribute in enumerate(schema.attributes)
     }
 
 
-def _attribute(plan: Plan, place: int, codes: list[int], confidence: float) -> Estimate | dict[str, Estimate]:
-    attribute, reporter = plan.schema.attributes[place], plan.parts[place]
-    if isinstance(attribute, Number) and not isinstance(reporter, Oracle):
+def _estimate_attribute(
+    plan: ReportPlan, index: int, codes: list[int], confidence: float
+) -> Estimate | dict[str, Estimate]:
+    attribute, reporter = plan.schema.attributes[index], plan.reporters[index]
+    if isinstance(attribute, Number) and not isinstance(reporter, FrequencyOracle):
         half = (attribute.high - attribute.low) / 2.0
-        values, worst = reporter.value(np.array(codes, dtype=np.int64)), reporter.worst_variance() + 1.0
-        mean, stddev = float(values.mean()), _stddev(values, worst)
-        centre = attribute.restored(mean)
-        return Estimate(centre, half * stddev, interval(centre, half * stddev, confidence), len(values))
-    if isinstance(attribute, Number) or not isinstance(reporter, Oracle):
+        values, worst = reporter.to_values(np.array(codes, dtype=np.int64)), reporter.worst_variance() + 1.0
+        mean, stddev = float(values.mean()), _mean_stddev(values, worst)
+        centre = attribute.unscale_value(mean)
+        return Estimate(centre, half * stddev, confidence_interval(centre, half * stddev, confidence), len(values))
+    if isinstance(attribute, Number) or not isinstance(reporter, FrequencyOracle):
         raise TypeError("a category needs an oracle")
-    indicators = reporter.value(_flags(reporter, codes))
+    indicators = reporter.to_indicators(_unpack_flags(reporter, codes))
     shares = {}
     for value, column in zip(attribute.values, indicators.T, strict=True):
         share = float(column.mean())
-        stddev = _stddev(column, max(reporter.variance(0.0), reporter.variance(1.0)) + 0.25)
-        shares[value] = Estimate(share, stddev, interval(share, stddev, confidence), len(column))
+        stddev = _mean_stddev(column, max(reporter.variance(0.0), reporter.variance(1.0)) + 0.25)
+        shares[value] = Estimate(share, stddev, confidence_interval(share, stddev, confidence), len(column))
     return shares
 
 
-def _flags(oracle: Oracle, codes: list[int]) -> NDArray[np.uint8]:
+def _unpack_flags(oracle: FrequencyOracle, codes: list[int]) -> NDArray[np.uint8]:
     """Returns one row of flags per code, as `FrequencyOracle.draw_flags` made them."""
-    if not oracle.unary:
+    if not oracle.is_unary:
         flags: NDArray[np.uint8] = np.eye(oracle.size, dtype=np.uint8)[np.array(codes)]
         return flags
     size = -(-oracle.size // 8)
@@ -89,7 +91,7 @@ def _flags(oracle: Oracle, codes: list[int]) -> NDArray[np.uint8]:
     return np.unpackbits(packed.reshape(len(codes), size), axis=1, bitorder="little")[:, : oracle.size]
 
 
-def _stddev(values: NDArray[np.float64], worst: float) -> float:
+def _mean_stddev(values: NDArray[np.float64], worst_variance: float) -> float:
     """Returns the standard deviation of the mean of these values."""
-    spread = float(np.var(values, ddof=1)) if len(values) >= FEW else worst
+    spread = float(np.var(values, ddof=1)) if len(values) >= MIN_REPORTS else worst_variance
     return sqrt(spread / len(values))

@@ -19,34 +19,34 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from noisebank.core.entropy import uniform_words
-from noisebank.federated.ldp.alias import WORDS, Table, whole
+from noisebank.federated.ldp.alias import WORDS, AliasTable, round_weights
 from noisebank.federated.ldp.law import Law
-from noisebank.federated.ldp.mechanism import ROUNDING_BITS, Drawn, fixed_point, words_and_positions
+from noisebank.federated.ldp.mechanism import ROUNDING_BITS, BaseMechanism, round_to_grid, to_fixed_point
 from noisebank.federated.ldp.moments import Moments
 from noisebank.federated.ldp.parameters import Parameters
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-FINE = 512
+STEPS_PER_EPSILON = 512
 """Steps of the grid for each unit of epsilon: the noise's scale is 1024 steps, or more where epsilon is small."""
-BLOCKS, BEYOND = 12, 24
+BLOCKS, TAIL_SCALES = 12, 24
 """Blocks of about one scale in the table; scales outside [-1, 1] that can be reported."""
-ROUNDING = 2.0**-36
+ROUNDING_MARGIN = 2.0**-36
 """Taken off epsilon: more than the rounded weights of two inputs can add."""
 
 
-class Laplace(Drawn):
-    """Requires: epsilon. Guarantees: the code's law on x is `law(x)`; ratios at most e^eps; unbiased to 1e-10 and 2^-17
-    of a step of the grid."""
+class Laplace(BaseMechanism):
+    """Requires: epsilon. Guarantees: the code's law on x is `output_law(x)`; ratios at most e^eps; unbiased to 1e-10
+    and 2^-17 of a step of the grid."""
 
-    def __init__(self, wanted: Parameters) -> None:
-        self.parameters = wanted
-        self.steps = max(1, ceil(FINE * wanted.epsilon))
-        self._rate = (wanted.epsilon - ROUNDING) / (2 * self.steps)
-        self._block = max(1, round(1.0 / self._rate))
-        self._stages = ceil((BEYOND + wanted.epsilon) / BLOCKS)
-        self._limit = self._stages * BLOCKS * self._block - self.steps
+    def __init__(self, params: Parameters) -> None:
+        self.parameters = params
+        self.steps = max(1, ceil(STEPS_PER_EPSILON * params.epsilon))
+        self._rate = (params.epsilon - ROUNDING_MARGIN) / (2 * self.steps)
+        self._block_steps = max(1, round(1.0 / self._rate))
+        self._stages = ceil((TAIL_SCALES + params.epsilon) / BLOCKS)
+        self._limit = self._stages * BLOCKS * self._block_steps - self.steps
         """Outputs are -limit .. limit - 1, plus a half, in steps: every one of them can come from every input."""
 
     @property
@@ -58,28 +58,30 @@ class Laplace(Drawn):
         return self.parameters.epsilon
 
     @property
-    def codes(self) -> int:
+    def code_count(self) -> int:
         return 2 * self._limit
 
     @cached_property
     def low_weights(self) -> list[int]:
         """Weights of the steps within a block; they add up to 2^64."""
-        return whole([exp(-self._rate * step) for step in range(self._block)], WORDS)
+        return round_weights([exp(-self._rate * step) for step in range(self._block_steps)], WORDS)
 
     @cached_property
     def high_weights(self) -> list[int]:
         """Weights of the blocks, for either sign; the last one stands for all that follow. They add up to 2^63."""
-        fall = self._rate * self._block
-        return whole([exp(-fall * j) * -expm1(-fall) for j in range(BLOCKS)] + [exp(-fall * BLOCKS)], WORDS // 2)
+        fall = self._rate * self._block_steps
+        return round_weights(
+            [exp(-fall * j) * -expm1(-fall) for j in range(BLOCKS)] + [exp(-fall * BLOCKS)], WORDS // 2
+        )
 
     @cached_property
-    def _low(self) -> Table:
-        return Table(self.low_weights)
+    def _low_table(self) -> AliasTable:
+        return AliasTable(self.low_weights)
 
     @cached_property
-    def _high(self) -> Table:
+    def _high_table(self) -> AliasTable:
         """Outcome i: block i to the right of x; outcome i + BLOCKS + 1: the same to the left."""
-        return Table(self.high_weights * 2)
+        return AliasTable(self.high_weights * 2)
 
     @cached_property
     def moments(self) -> Moments:
@@ -92,14 +94,14 @@ class Laplace(Drawn):
         return self.moments.variance(x)
 
     def worst_variance(self) -> float:
-        return self.moments.worst()
+        return self.moments.worst_variance()
 
-    def law(self, x: float) -> Law:
-        position, part = fixed_point(x, self.steps)
-        law = self._law(position)
-        return law.blended(self._law(position + 1), part, 1 << ROUNDING_BITS) if part else law
+    def output_law(self, x: float) -> Law:
+        position, part = to_fixed_point(x, self.steps)
+        law = self._law_at(position)
+        return law.mix_with(self._law_at(position + 1), part, 1 << ROUNDING_BITS) if part else law
 
-    def _law(self, position: int) -> Law:
+    def _law_at(self, position: int) -> Law:
         """Returns the law at a grid position. Code i stands for i - limit + 1/2 steps."""
         (*high, tail), half = self.high_weights, WORDS // 2
         blocks = [
@@ -107,34 +109,34 @@ class Laplace(Drawn):
             for stage in range(self._stages)
             for weight in high
         ]
-        weights = [0] * self.codes
+        weights = [0] * self.code_count
         beyond = [tail**self._stages * WORDS] * 2
         for step, weight in enumerate(block * low for block in blocks for low in self.low_weights):
             for side, code in ((0, position + self._limit + step), (1, position + self._limit - 1 - step)):
-                if 0 <= code < self.codes:
+                if 0 <= code < self.code_count:
                     weights[code] += weight
                 else:
                     beyond[side] += weight
         weights[-1] += beyond[0]
         weights[0] += beyond[1]
-        return Law(tuple(range(self.codes)), tuple(weights), self.codes)
+        return Law(tuple(range(self.code_count)), tuple(weights), self.code_count)
 
-    def _value(self, codes: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _chunk_values(self, codes: NDArray[np.int64]) -> NDArray[np.float64]:
         values: NDArray[np.float64] = np.multiply(codes - (self._limit - 0.5), 1.0 / self.steps, dtype=np.float64)
         return values
 
-    def _draw(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
-        words, positions = words_and_positions(values, self.steps, words_each=2)
+    def _draw_chunk(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        words, positions = round_to_grid(values, self.steps, words_per_value=2)
         first, second = words[: len(values)], words[len(values) :]
-        outcome = self._high.draw(second)
+        outcome = self._high_table.draw_outcomes(second)
         left = outcome > BLOCKS
         blocks = outcome - (BLOCKS + 1) * left
         for stage in range(1, self._stages):
             far = np.flatnonzero(blocks == stage * BLOCKS)
             if len(far) == 0:
                 break
-            blocks[far] += self._high.draw(uniform_words(len(far))) % (BLOCKS + 1)
-        steps = self._low.draw(first) + self._block * blocks
+            blocks[far] += self._high_table.draw_outcomes(uniform_words(len(far))) % (BLOCKS + 1)
+        steps = self._low_table.draw_outcomes(first) + self._block_steps * blocks
         codes = positions + np.where(left, ~steps, steps) + np.int64(self._limit)  # ~steps = -1 - steps
-        clipped: NDArray[np.int64] = np.clip(codes, 0, self.codes - 1)
+        clipped: NDArray[np.int64] = np.clip(codes, 0, self.code_count - 1)
         return clipped

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-LN_BITS = 256
+PRECISION_BITS = 256
 """Working precision of the bound on e^eps."""
 
 
@@ -22,31 +22,33 @@ class Law:
 
     starts: tuple[int, ...]
     weights: tuple[int, ...]
-    codes: int
+    code_count: int
 
     @property
-    def total(self) -> int:
+    def total_weight(self) -> int:
         """The sum of all weights."""
-        ends = (*self.starts[1:], self.codes)
+        ends = (*self.starts[1:], self.code_count)
         return sum(w * (stop - start) for w, start, stop in zip(self.weights, self.starts, ends, strict=True))
 
-    def runs(self) -> Iterable[tuple[int, int, int]]:
+    def iter_runs(self) -> Iterable[tuple[int, int, int]]:
         """Yields (first code, code after the last, weight) of each run."""
-        return zip(self.starts, (*self.starts[1:], self.codes), self.weights, strict=True)
+        return zip(self.starts, (*self.starts[1:], self.code_count), self.weights, strict=True)
 
-    def probabilities(self) -> list[float]:
+    def to_probabilities(self) -> list[float]:
         """Returns the probability of every code as a float: for display and for tests."""
-        total = self.total
-        return [weight / total for start, stop, weight in self.runs() for _ in range(stop - start)]
+        total = self.total_weight
+        return [weight / total for start, stop, weight in self.iter_runs() for _ in range(stop - start)]
 
-    def blended(self, other: Law, part: int, whole: int) -> Law:
+    def mix_with(self, other: Law, numerator: int, denominator: int) -> Law:
         """Returns the mixture: `other` with probability numerator / denominator, else this law. Totals must agree."""
         starts = tuple(sorted({*self.starts, *other.starts}))
-        own_weights, other_weights = self._along(starts), other._along(starts)
-        weights = tuple((whole - part) * a + part * b for a, b in zip(own_weights, other_weights, strict=True))
-        return Law(starts, weights, self.codes)
+        own_weights, other_weights = self._weights_at(starts), other._weights_at(starts)
+        weights = tuple(
+            (denominator - numerator) * a + numerator * b for a, b in zip(own_weights, other_weights, strict=True)
+        )
+        return Law(starts, weights, self.code_count)
 
-    def _along(self, starts: Sequence[int]) -> list[int]:
+    def _weights_at(self, starts: Sequence[int]) -> list[int]:
         """Returns the weight of each of these codes, given in ascending order."""
         weights, run = [], 0
         for start in starts:
@@ -63,10 +65,11 @@ def likelihood_ratio(laws: Sequence[Law]) -> Fraction | float:
     Exact: integers and fractions throughout. A mechanism is eps-LDP on these inputs when this is at most e^eps.
     """
     starts = tuple(sorted({start for law in laws for start in law.starts}))
-    totals = [law.total for law in laws]
+    totals = [law.total_weight for law in laws]
     common = math.lcm(*totals)
     scaled = [
-        [weight * (common // total) for weight in law._along(starts)] for law, total in zip(laws, totals, strict=True)
+        [weight * (common // total) for weight in law._weights_at(starts)]
+        for law, total in zip(laws, totals, strict=True)
     ]
     worst = Fraction(1)
     for column in zip(*scaled, strict=True):
@@ -79,11 +82,11 @@ def likelihood_ratio(laws: Sequence[Law]) -> Fraction | float:
 
 
 @lru_cache(maxsize=1024)
-def exp_below(epsilon: float) -> Fraction:
+def exp_lower_bound(epsilon: float) -> Fraction:
     """Returns a fraction at most e^eps and within 2^-100 of it (ball arithmetic): weights are rounded down to it."""
     from flint import arb, ctx, fmpq
 
-    with ctx.workprec(LN_BITS):
+    with ctx.workprec(PRECISION_BITS):
         exact = Fraction(epsilon)
         power = (arb(fmpq(exact.numerator, exact.denominator)).exp() * 2**100).lower().floor().unique_fmpz()
     if power is None:  # pragma: no cover - the ball is 2^-150 wide

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from noisebank.federated.ldp.law import Law
 
-CHUNK = 1 << 13
+CHUNK_SIZE = 1 << 13
 """Values drawn at a time: what a pass over them touches stays in a core's own cache."""
 ROUNDING_BITS = 16
 
@@ -35,7 +35,7 @@ class Mechanism(Protocol):
     def epsilon(self) -> float: ...
 
     @property
-    def codes(self) -> int:
+    def code_count(self) -> int:
         """Number of different outputs: codes are 0 .. code_count - 1."""
         ...
 
@@ -44,11 +44,11 @@ class Mechanism(Protocol):
         """Inputs are rounded, at random and without bias, to multiples of 1/steps before anything else."""
         ...
 
-    def draw(self, values: ArrayLike) -> NDArray[np.int64]:
+    def draw_codes(self, values: ArrayLike) -> NDArray[np.int64]:
         """Returns one fresh code per value. Values outside [-1, 1] are clipped to it; NaN is refused."""
         ...
 
-    def value(self, codes: ArrayLike) -> NDArray[np.float64]:
+    def to_values(self, codes: ArrayLike) -> NDArray[np.float64]:
         """Returns the numbers that the codes stand for."""
         ...
 
@@ -64,55 +64,55 @@ class Mechanism(Protocol):
         """Returns the largest variance over [-1, 1]."""
         ...
 
-    def law(self, x: float) -> Law:
+    def output_law(self, x: float) -> Law:
         """Returns the exact law of the code when the input is x."""
         ...
 
 
-class Drawn(ABC):
+class BaseMechanism(ABC):
     """Base class of the samplers: chunks, shapes and checks around `_draw_chunk` and `_chunk_values`."""
 
     @property
     @abstractmethod
-    def codes(self) -> int: ...
+    def code_count(self) -> int: ...
 
     @abstractmethod
-    def _draw(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+    def _draw_chunk(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
         """Returns codes for one chunk of clipped values."""
 
     @abstractmethod
-    def _value(self, codes: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _chunk_values(self, codes: NDArray[np.int64]) -> NDArray[np.float64]:
         """Returns the values of valid codes."""
 
-    def draw(self, values: ArrayLike) -> NDArray[np.int64]:
+    def draw_codes(self, values: ArrayLike) -> NDArray[np.int64]:
         """Returns one fresh code per value. Values outside [-1, 1] are clipped to it; NaN is refused."""
-        clipped = clean(values)
+        clipped = clip_values(values)
         flat, codes = clipped.reshape(-1), np.empty(clipped.size, dtype=np.int64)
-        for start in range(0, len(flat), CHUNK):
-            codes[start : start + CHUNK] = self._draw(flat[start : start + CHUNK])
+        for start in range(0, len(flat), CHUNK_SIZE):
+            codes[start : start + CHUNK_SIZE] = self._draw_chunk(flat[start : start + CHUNK_SIZE])
         return codes.reshape(clipped.shape)
 
     def perturb(self, values: ArrayLike) -> NDArray[np.float64]:
         """Returns an unbiased report on each value. Values outside [-1, 1] are clipped to it; NaN is refused."""
-        clipped = clean(values)
+        clipped = clip_values(values)
         flat, reports = clipped.reshape(-1), np.empty(clipped.size)
-        for start in range(0, len(flat), CHUNK):
-            reports[start : start + CHUNK] = self._value(self._draw(flat[start : start + CHUNK]))
+        for start in range(0, len(flat), CHUNK_SIZE):
+            reports[start : start + CHUNK_SIZE] = self._chunk_values(self._draw_chunk(flat[start : start + CHUNK_SIZE]))
         return reports.reshape(clipped.shape)
 
-    def value(self, codes: ArrayLike) -> NDArray[np.float64]:
+    def to_values(self, codes: ArrayLike) -> NDArray[np.float64]:
         """Returns the numbers that the codes stand for."""
-        return self._value(self.checked(codes))
+        return self._chunk_values(self.check_codes(codes))
 
-    def checked(self, codes: ArrayLike) -> NDArray[np.int64]:
+    def check_codes(self, codes: ArrayLike) -> NDArray[np.int64]:
         """Returns the codes as integers; BadRequest if this mechanism has no such codes."""
         array = np.asarray(codes)
-        if array.dtype.kind not in "iu" or (array.size and not (array.min() >= 0 and array.max() < self.codes)):
-            raise BadRequest("codes", "of a report", f"must be integers in 0 .. {self.codes - 1}")
+        if array.dtype.kind not in "iu" or (array.size and not (array.min() >= 0 and array.max() < self.code_count)):
+            raise BadRequest("codes", "of a report", f"must be integers in 0 .. {self.code_count - 1}")
         return array.astype(np.int64)
 
 
-def clean(values: ArrayLike) -> NDArray[np.float64]:
+def clip_values(values: ArrayLike) -> NDArray[np.float64]:
     """Returns floats clipped to [-1, 1] (infinities too); NaN and what is no number are refused.
 
     Clipping is part of the guarantee: it makes the mechanism private for any input. The caller scales numbers so that
@@ -129,14 +129,14 @@ def clean(values: ArrayLike) -> NDArray[np.float64]:
     return clipped
 
 
-def fixed_point(x: float, steps: int) -> tuple[int, int]:
+def to_fixed_point(x: float, steps: int) -> tuple[int, int]:
     """Returns (position, part): x lies at position + part / 2^16 on the grid of 1/steps, as the sampler sees it."""
     fixed = int(np.rint(min(1.0, max(-1.0, x)) * float(steps << ROUNDING_BITS)))
     return fixed >> ROUNDING_BITS, fixed & ((1 << ROUNDING_BITS) - 1)
 
 
-def words_and_positions(
-    values: NDArray[np.float64], steps: int, words_each: int = 1
+def round_to_grid(
+    values: NDArray[np.float64], steps: int, words_per_value: int = 1
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     """Returns fresh words for the (clipped) values, and the grid positions -steps .. steps they round to at random.
 
@@ -144,11 +144,11 @@ def words_and_positions(
     law is a mixture of the laws at two positions.
     """
     count = len(values)
-    words = uniform_words(words_each * count + (count + 3) // 4)
-    coins = words[words_each * count :].view(np.uint16)[:count]
+    words = uniform_words(words_per_value * count + (count + 3) // 4)
+    coins = words[words_per_value * count :].view(np.uint16)[:count]
     limit = steps << ROUNDING_BITS
     fixed = np.rint(values * float(limit)).astype(np.int64)
     np.clip(fixed, -limit, limit, out=fixed)  # the last line, in integers: the laws hold for these positions only
     fixed += coins
     fixed >>= ROUNDING_BITS
-    return words[: words_each * count], fixed
+    return words[: words_per_value * count], fixed

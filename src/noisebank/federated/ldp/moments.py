@@ -27,7 +27,7 @@ class Moments:
         size = abs(x)
         return scale * (self.constant + self.linear * size + self.quadratic * size * size) - size * size
 
-    def worst(self, scale: float = 1.0) -> float:
+    def worst_variance(self, scale: float = 1.0) -> float:
         """Returns the largest variance over x in [-1, 1]."""
         linear, quadratic = scale * self.linear, scale * self.quadratic - 1.0
         worst = max(self.variance(0.0, scale), self.variance(1.0, scale))
@@ -35,7 +35,7 @@ class Moments:
             worst = max(worst, scale * self.constant - linear * linear / (4.0 * quadratic))
         return worst
 
-    def mixed(self, other: Moments, weight: float) -> Moments:
+    def mix_with(self, other: Moments, weight: float) -> Moments:
         """Returns the moments of the mechanism that uses `self` with probability `weight`, else `other`."""
         rest = 1.0 - weight
         return Moments(
@@ -52,11 +52,11 @@ def laplace_moments(epsilon: float) -> Moments:
 
 def three_outputs_moments(epsilon: float, a: float) -> Moments:
     """Returns the moments of Three-Outputs (thesis eq. 3.24); a = P(0 | x = 0). Duchi et al. is a = 0."""
-    square = three_outputs_size(epsilon, a) ** 2
+    square = three_outputs_bound(epsilon, a) ** 2
     return Moments(square * (1.0 - a), square * a * -expm1(-epsilon), 0.0)
 
 
-def three_outputs_size(epsilon: float, a: float) -> float:
+def three_outputs_bound(epsilon: float, a: float) -> float:
     """Returns C of the outputs {-C, 0, C}: e^eps (e^eps + 1) / ((e^eps - 1)(e^eps - a))."""
     c = exp(epsilon)
     return c * (c + 1.0) / (expm1(epsilon) * (c - a))
@@ -69,6 +69,6 @@ def piecewise_moments(epsilon: float, t: float) -> Moments:
     return Moments(constant, 0.0, 1.0 + (t + 1.0) / rise)
 
 
-def piecewise_reach(epsilon: float, t: float) -> float:
+def piecewise_bound(epsilon: float, t: float) -> float:
     """Returns A of the output range [-A, A] (eq. 3.28)."""
     return (exp(epsilon) + t) * (t + 1.0) / (t * expm1(epsilon))

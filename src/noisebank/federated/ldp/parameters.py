@@ -30,13 +30,13 @@ from noisebank.federated.ldp.moments import (
     MIN_EPSILON,
     Moments,
     laplace_moments,
+    piecewise_bound,
     piecewise_moments,
-    piecewise_reach,
+    three_outputs_bound,
     three_outputs_moments,
-    three_outputs_size,
 )
 
-NAMES = ("laplace", "duchi", "pm", "hm", "three-outputs", "pm-opt", "pm-sub", "hm-tp", "best")
+MECHANISM_NAMES = ("laplace", "duchi", "pm", "hm", "three-outputs", "pm-opt", "pm-sub", "hm-tp", "best")
 
 HM_THRESHOLD = log((-5 + 2 * cbrt(6353 - 405 * sqrt(241)) + 2 * cbrt(6353 + 405 * sqrt(241))) / 27)
 """An epsilon, about 0.61: below it HM is Duchi's mechanism."""
@@ -53,14 +53,14 @@ class Parameters:
     beta: float = 0.0
 
     @property
-    def size(self) -> float:
+    def atom_size(self) -> float:
         """C: Three-Outputs reports -C, 0 or C."""
-        return three_outputs_size(self.epsilon, self.a)
+        return three_outputs_bound(self.epsilon, self.a)
 
     @property
-    def reach(self) -> float:
+    def output_bound(self) -> float:
         """A: the piecewise mechanism reports within [-A, A]."""
-        return piecewise_reach(self.epsilon, self.t)
+        return piecewise_bound(self.epsilon, self.t)
 
     @property
     def moments(self) -> Moments:
@@ -68,10 +68,10 @@ class Parameters:
         if self.name == "laplace":
             return laplace_moments(self.epsilon)
         atoms = three_outputs_moments(self.epsilon, self.a)
-        return piecewise_moments(self.epsilon, self.t).mixed(atoms, self.beta) if self.beta else atoms
+        return piecewise_moments(self.epsilon, self.t).mix_with(atoms, self.beta) if self.beta else atoms
 
 
-def checked_epsilon(epsilon: float | Fraction) -> float:
+def check_epsilon(epsilon: float | Fraction) -> float:
     """Returns epsilon as a float; BadRequest if it is none or outside the supported range."""
     try:
         value = float(epsilon)
@@ -82,21 +82,21 @@ def checked_epsilon(epsilon: float | Fraction) -> float:
     return value
 
 
-def shared(epsilon: float, parts: int) -> float:
+def split_epsilon(epsilon: float, parts: int) -> float:
     """Returns epsilon / parts, rounded down if the float quotient is too large: the parts add up to at most epsilon."""
     share = epsilon / parts
     return nextafter(share, 0.0) if Fraction(share) * parts > Fraction(epsilon) else share
 
 
 @lru_cache(maxsize=1024)
-def parameters(name: str, epsilon: float, scale: float = 1.0) -> Parameters:
+def find_parameters(name: str, epsilon: float, scale: float = 1.0) -> Parameters:
     """Returns the parameters of a named mechanism. `scale` = d/k tunes `three-outputs`, `hm-tp` and `best` for sampled
     values; at 1 the published parameters are used. The others do not depend on it (PM-OPT's optimum is the same)."""
-    epsilon = checked_epsilon(epsilon)
+    epsilon = check_epsilon(epsilon)
     if not scale >= 1.0:
         raise BadRequest("scale", scale, "must be at least 1")
-    if name not in NAMES:
-        raise BadRequest("mechanism", name, f"must be one of {', '.join(NAMES)}")
+    if name not in MECHANISM_NAMES:
+        raise BadRequest("mechanism", name, f"must be one of {', '.join(MECHANISM_NAMES)}")
     if name in ("laplace", "duchi"):
         return Parameters(name, epsilon)
     if name in ("pm", "pm-opt", "pm-sub"):
@@ -106,9 +106,9 @@ def parameters(name: str, epsilon: float, scale: float = 1.0) -> Parameters:
         beta = -expm1(-epsilon / 2) if epsilon > HM_THRESHOLD else 0.0
         return Parameters(name, epsilon, t=exp(epsilon / 2), beta=beta)
     if name == "best" or scale > 1.0:
-        from noisebank.federated.ldp.tuning import tuned  # needs numpy: only when something is tuned
+        from noisebank.federated.ldp.tuning import tune_parameters  # needs numpy: only when something is tuned
 
-        return tuned(name, epsilon, scale)
+        return tune_parameters(name, epsilon, scale)
     a = optimal_a(epsilon)
     if name == "three-outputs":
         return Parameters(name, epsilon, a)

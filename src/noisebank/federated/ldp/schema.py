@@ -20,9 +20,9 @@ MAX_VALUES = 1 << 16
 """Values of one category. A report has at most one flag for each."""
 MAX_TEXT = 1000
 """Characters of a name or a value."""
-FARTHEST_BOUND, SMALLEST_WIDTH = 1e300, 1e-300
+MAX_BOUND, MIN_WIDTH = 1e300, 1e-300
 """Limits of a range: within them no difference or quotient of a scaled value overflows or loses its digits."""
-MIDDLE = 0.0
+MIDPOINT = 0.0
 """A value that is missing or no number is read as the middle of its range."""
 
 
@@ -36,25 +36,25 @@ class Number:
 
     def __post_init__(self) -> None:
         _check_text("attribute", self.name)
-        low, high = _bound(self.low), _bound(self.high)
-        if low is None or high is None or not high - low >= SMALLEST_WIDTH:
-            raise BadRequest(_shown(self.name), f"[{low}, {high}]", "the range must be finite and not empty")
+        low, high = _parse_bound(self.low), _parse_bound(self.high)
+        if low is None or high is None or not high - low >= MIN_WIDTH:
+            raise BadRequest(_describe_value(self.name), f"[{low}, {high}]", "the range must be finite and not empty")
         for slot, bound in (("low", low), ("high", high)):  # 0, 0.0 and -0.0 are one bound and have one fingerprint
             object.__setattr__(self, slot, bound)
 
-    def scaled(self, value: object) -> float:
+    def scale_value(self, value: object) -> float:
         """Returns any value as a number of [-1, 1], clipped; the middle if missing, NaN or no number. Never fails."""
         number = read_number(value)
         if number is None:
-            return MIDDLE
+            return MIDPOINT
         inside = min(self.high, max(self.low, number))
         return min(1.0, max(-1.0, 2.0 * ((inside - self.low) / (self.high - self.low)) - 1.0))
 
-    def fits(self, value: object) -> bool:
+    def can_report(self, value: object) -> bool:
         """Whether the value itself is reported, possibly clipped. For the device's owner only."""
         return read_number(value) is not None
 
-    def restored(self, value: float) -> float:
+    def unscale_value(self, value: float) -> float:
         """Returns a number of [-1, 1] (or an estimate around it) in the attribute's own units."""
         return self.low + (value + 1.0) / 2.0 * (self.high - self.low)
 
@@ -69,13 +69,15 @@ class Category:
     def __post_init__(self) -> None:
         _check_text("attribute", self.name)
         if not isinstance(self.values, tuple) or not 2 <= len(self.values) <= MAX_VALUES:
-            raise BadRequest(_shown(self.name), "its values", f"needs at least two values, at most {MAX_VALUES}")
+            raise BadRequest(
+                _describe_value(self.name), "its values", f"needs at least two values, at most {MAX_VALUES}"
+            )
         for value in self.values:
             _check_text(self.name, value)
         if len(set(self.values)) != len(self.values):
-            raise BadRequest(_shown(self.name), "its values", "needs at least two values, all different")
+            raise BadRequest(_describe_value(self.name), "its values", "needs at least two values, all different")
 
-    def place(self, value: object) -> int | None:
+    def index_of(self, value: object) -> int | None:
         """Returns the value's index; None if it is not listed or missing. Never fails.
 
         A table, not a search: the time of a search reveals where in the collector's list it ended.
@@ -83,9 +85,9 @@ class Category:
         indices = dict(zip(self.values, range(len(self.values)), strict=True))
         return indices.get(value) if isinstance(value, str) else None
 
-    def fits(self, value: object) -> bool:
+    def can_report(self, value: object) -> bool:
         """Whether the value itself is reported. For the device's owner only."""
-        return self.place(value) is not None
+        return self.index_of(value) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,7 @@ class Schema:
         if not 0 < len(names) <= MAX_ATTRIBUTES:
             raise BadRequest("schema", f"{len(names)} attributes", f"needs at least one, at most {MAX_ATTRIBUTES}")
         if len(set(names)) != len(names):
-            raise BadRequest("schema", _shown(", ".join(names)), "names must differ")
+            raise BadRequest("schema", _describe_value(", ".join(names)), "names must differ")
 
     @property
     def digest(self) -> bytes:
@@ -117,23 +119,23 @@ class Schema:
         """Four bytes of the digest, for the wire: a report made for another schema is refused."""
         return self.digest[:4]
 
-    def read(self, record: Mapping[str, object]) -> list[float | int | None]:
+    def encode_record(self, record: Mapping[str, object]) -> list[float | int | None]:
         """Returns a record's values in order: numbers scaled to [-1, 1] (clipped), categories as indices. Never fails.
 
         What is missing or does not fit: the middle for a number, None for a category (a report draws a listed one).
         """
         values = record if isinstance(record, Mapping) else {}
         return [
-            attribute.scaled(values.get(attribute.name))
+            attribute.scale_value(values.get(attribute.name))
             if isinstance(attribute, Number)
-            else attribute.place(values.get(attribute.name))
+            else attribute.index_of(values.get(attribute.name))
             for attribute in self.attributes
         ]
 
-    def misfits(self, record: Mapping[str, object]) -> Sequence[str]:
+    def find_misfits(self, record: Mapping[str, object]) -> Sequence[str]:
         """Returns the attributes whose value in this record is missing or does not fit. For the device's owner only."""
         values = record if isinstance(record, Mapping) else {}
-        return [attribute.name for attribute in self.attributes if not attribute.fits(values.get(attribute.name))]
+        return [attribute.name for attribute in self.attributes if not attribute.can_report(values.get(attribute.name))]
 
 
 def read_number(value: object) -> float | None:
@@ -149,18 +151,20 @@ def read_number(value: object) -> float | None:
     return None if math.isnan(number) else number
 
 
-def _bound(value: object) -> float | None:
+def _parse_bound(value: object) -> float | None:
     """Returns a bound of a range as a float of ordinary size; None if it is not one."""
     number = read_number(value)
-    return None if number is None or abs(number) > FARTHEST_BOUND else number + 0.0  # -0.0 + 0.0 is 0.0
+    return None if number is None or abs(number) > MAX_BOUND else number + 0.0  # -0.0 + 0.0 is 0.0
 
 
 def _check_text(parameter: str, text: object) -> None:
-    if not isinstance(text, str) or len(text) > MAX_TEXT or not _encodes(text):
-        raise BadRequest(_shown(parameter), _shown(text), f"must be a text of at most {MAX_TEXT} characters")
+    if not isinstance(text, str) or len(text) > MAX_TEXT or not _is_encodable(text):
+        raise BadRequest(
+            _describe_value(parameter), _describe_value(text), f"must be a text of at most {MAX_TEXT} characters"
+        )
 
 
-def _encodes(text: str) -> bool:
+def _is_encodable(text: str) -> bool:
     """Whether the text can be written and sent: half a surrogate pair cannot."""
     try:
         text.encode()
@@ -169,7 +173,7 @@ def _encodes(text: str) -> bool:
     return True
 
 
-def _shown(value: object) -> str:
+def _describe_value(value: object) -> str:
     """Returns a value for an error message: short and printable."""
     if not isinstance(value, str):
         return f"of type {type(value).__name__}"

@@ -21,13 +21,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from noisebank.federated.ldp.alias import WORDS
-from noisebank.federated.ldp.law import Law, exp_below
+from noisebank.federated.ldp.law import Law, exp_lower_bound
 from noisebank.federated.ldp.moments import Moments
 from noisebank.federated.ldp.parameters import Parameters
 
-SHARED = WORDS - (1 << 44)
+SHARED_WORDS = WORDS - (1 << 44)
 """Words that are assigned; a word above them (one in a million) is drawn again. The margin absorbs rounding up."""
-WINDOW = 1 << 12
+MIN_WINDOW = 1 << 12
 """The window is at least this many outputs wide, and less than twice it. The variance then differs from the continuous
 one by 1/W^2, relatively: W is chosen so that 2N/W meets t to that accuracy too."""
 ATOM_STEPS = 1 << 12
@@ -35,7 +35,7 @@ ATOM_STEPS = 1 << 12
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
+class MixtureWeights:
     """The integers of one mechanism, as the module says. A part that is absent has weights 0."""
 
     steps: int
@@ -48,87 +48,87 @@ class Weights:
     zero: int
 
     @property
-    def positions(self) -> int:
+    def output_count(self) -> int:
         """Number of outputs of the piecewise part."""
         return 2 * self.steps + self.window if self.outer else 0
 
     @property
-    def piecewise(self) -> int:
+    def piecewise_weight(self) -> int:
         """Weight of the whole piecewise part."""
         return 2 * self.steps * self.outer + self.window * self.inner
 
     @property
-    def atoms(self) -> int:
+    def atom_weight(self) -> int:
         """Weight of -C, 0 and C together, the same for every input."""
         return 2 * self.level + self.zero
 
     @property
-    def total(self) -> int:
+    def total_weight(self) -> int:
         """Words, out of 2^64, that have an output; the rest is drawn again."""
-        return self.piecewise + self.atoms
+        return self.piecewise_weight + self.atom_weight
 
     @property
-    def factor(self) -> Fraction:
+    def step_size(self) -> Fraction:
         """Value of one step of the piecewise output: makes its mean x."""
-        return Fraction(self.piecewise, self.window * (self.inner - self.outer) * self.steps)
+        return Fraction(self.piecewise_weight, self.window * (self.inner - self.outer) * self.steps)
 
     @property
-    def size(self) -> Fraction:
+    def atom_size(self) -> Fraction:
         """C: makes the mean of the atoms x."""
-        return Fraction(self.atoms, (self.up + self.down) * self.steps)
+        return Fraction(self.atom_weight, (self.up + self.down) * self.steps)
 
     @property
     def moments(self) -> Moments:
         """E[y^2 | x] of the reports as they are drawn, but for the rounding of x (at most 1/(4 N^2))."""
         constant = linear = quadratic = Fraction(0)
         if self.outer:
-            square, n, w = self.factor**2, self.positions, self.window
+            square, n, w = self.step_size**2, self.output_count, self.window
             spread = Fraction(self.outer * n * (n * n - 1) + (self.inner - self.outer) * w * (w * w - 1), 12)
             constant += square * spread
             quadratic += square * (self.inner - self.outer) * w * self.steps**2
-        if self.atoms:
-            square = self.size**2
+        if self.atom_weight:
+            square = self.atom_size**2
             constant += square * 2 * self.level
             linear += square * (self.up - self.down) * self.steps
-        return Moments(*(float(part / self.total) for part in (constant, linear, quadratic)))
+        return Moments(*(float(part / self.total_weight) for part in (constant, linear, quadratic)))
 
-    def law(self, position: int) -> Law:
+    def law_at(self, position: int) -> Law:
         """Returns the law of the code for an input at this position: codes 0 .. output_count - 1 are the piecewise
         outputs from left to right, then -C, 0, C."""
         starts, weights = [], []
         if self.outer:
             first = position + self.steps
             for start, weight in ((0, self.outer), (first, self.inner), (first + self.window, self.outer)):
-                if start < self.positions:
+                if start < self.output_count:
                     starts.append(start)
                     weights.append(weight)
             if first == 0:
                 del starts[0], weights[0]
-        if self.atoms:
+        if self.atom_weight:
             size = abs(position)
             same, opposite = self.level + self.up * size, self.level - self.down * size
             left, right = (opposite, same) if position >= 0 else (same, opposite)
-            starts += [self.positions + i for i in range(3)]
-            weights += [left, self.atoms - same - opposite, right]
-        return Law(tuple(starts), tuple(weights), self.positions + (3 if self.atoms else 0))
+            starts += [self.output_count + i for i in range(3)]
+            weights += [left, self.atom_weight - same - opposite, right]
+        return Law(tuple(starts), tuple(weights), self.output_count + (3 if self.atom_weight else 0))
 
 
-def weights(wanted: Parameters) -> Weights:
+def compute_weights(params: Parameters) -> MixtureWeights:
     """Returns the weights closest to these parameters that keep eps-LDP exactly.
 
     Guarantees: inner <= e^eps outer; level + up N <= e^eps (level - down N); zero <= e^eps zero at |X| = N; all of
     them positive where their part exists. Proof: each line below that says "down" or "up" rounds towards it.
     """
-    c = exp_below(wanted.epsilon)
-    beta = Fraction(wanted.beta)
-    steps, window = _grid(wanted.t) if beta else (ATOM_STEPS, 0)
+    c = exp_lower_bound(params.epsilon)
+    beta = Fraction(params.beta)
+    steps, window = _choose_grid(params.t) if beta else (ATOM_STEPS, 0)
     inner = outer = level = up = down = zero = 0
     if beta:
-        outer = int(beta * SHARED / (2 * steps + window * c))
+        outer = int(beta * SHARED_WORDS / (2 * steps + window * c))
         inner = int(outer * c)  # down
     if beta < 1:
-        share = (1 - beta) * SHARED
-        a = Fraction(wanted.a)
+        share = (1 - beta) * SHARED_WORDS
+        a = Fraction(params.a)
         least = int(share * (c - a) / (c * (c + 1)))  # weight of -sign(x)C at |x| = 1
         if not a:
             up = down = int(least * (c - 1) / (2 * steps))  # down
@@ -141,14 +141,14 @@ def weights(wanted: Parameters) -> Weights:
         if up > down:
             fall = (up - down) * steps
             zero = fall - (-fall // (c - 1))  # up: zero - fall >= fall / (c - 1)
-    result = Weights(steps, window, inner, outer, level, up, down, zero)
-    if not result.total <= WORDS or (beta and inner <= outer) or (beta < 1 and up + down == 0):
-        raise ArithmeticError(f"no whole-number weights for {wanted}")
+    result = MixtureWeights(steps, window, inner, outer, level, up, down, zero)
+    if not result.total_weight <= WORDS or (beta and inner <= outer) or (beta < 1 and up + down == 0):
+        raise ArithmeticError(f"no whole-number weights for {params}")
     return result
 
 
-def _grid(t: float) -> tuple[int, int]:
+def _choose_grid(t: float) -> tuple[int, int]:
     """Returns N and W with 2N/W close to t."""
-    ratio = (Fraction(t) / 2).limit_denominator(WINDOW)
-    times = -(-WINDOW // ratio.denominator)
+    ratio = (Fraction(t) / 2).limit_denominator(MIN_WINDOW)
+    times = -(-MIN_WINDOW // ratio.denominator)
     return ratio.numerator * times, ratio.denominator * times

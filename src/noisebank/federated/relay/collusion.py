@@ -17,23 +17,23 @@ from noisebank.core.errors import BadRequest
 Chance = Callable[[int, float], float]
 
 
-def weak(users: int, p: float) -> float:
+def weak_chance(users: int, p: float) -> float:
     """Returns (K - 2) p^2 / K, eq. 31.
 
-    >>> round(weak(10, 0.1), 4)
+    >>> round(weak_chance(10, 0.1), 4)
     0.008
     """
-    _checked(users, p)
+    _check_arguments(users, p)
     return max(0, users - 2) * p * p / users
 
 
-def strong(users: int, p: float) -> float:
+def strong_chance(users: int, p: float) -> float:
     """Returns 1 + q^(K-1) - 2 (1 - q^K) / (K p): the mean of (1 - q^i)(1 - q^(K-1-i)) over positions i = 0 .. K-1.
 
-    >>> round(strong(10, 0.1), 4)
+    >>> round(strong_chance(10, 0.1), 4)
     0.0848
     """
-    _checked(users, p)
+    _check_arguments(users, p)
     if p == 0.0:
         return 0.0
     q = 1.0 - p
@@ -41,28 +41,28 @@ def strong(users: int, p: float) -> float:
     return sum((1.0 - q**i) * (1.0 - q ** (users - 1 - i)) for i in range(users)) / users
 
 
-def published(users: int, p: float) -> float:
+def published_chance(users: int, p: float) -> float:
     """Returns 1 - (1 - q^K) / (K p): the mean of 1 - q^i over positions i = 0 .. K-1.
 
-    >>> round(published(10, 0.1), 4)
+    >>> round(published_chance(10, 0.1), 4)
     0.3487
     """
-    _checked(users, p)
+    _check_arguments(users, p)
     q = 1.0 - p
     return sum(1.0 - q**i for i in range(users)) / users
 
 
-def printed_strong(users: int, p: float) -> float:
+def printed_strong_chance(users: int, p: float) -> float:
     """Returns eq. 32 as printed: the geometric sum is wrong, and the "probability" exceeds 1 or falls below 0."""
-    _checked(users, p)
+    _check_arguments(users, p)
     q = 1.0 - p
     return 1.0 + q ** (users - 1) - 2.0 * (1.0 - q ** (users - 1)) / (users * q)
 
 
-CHANCES: dict[str, Chance] = {"weak": weak, "strong": strong, "published": published}
+CHANCES: dict[str, Chance] = {"weak": weak_chance, "strong": strong_chance, "published": published_chance}
 
 
-def threshold(chance: Chance, users: int, allowed: float | None = None) -> float:
+def collusion_threshold(chance: Chance, users: int, allowed: float | None = None) -> float:
     """Returns the largest p at which `chance` is at most `allowed` (default 1/K^2, as in the paper); 1 if always."""
     limit = 1.0 / users**2 if allowed is None else allowed
     if chance(users, 1.0) <= limit:
@@ -74,7 +74,7 @@ def threshold(chance: Chance, users: int, allowed: float | None = None) -> float
     return low
 
 
-def _checked(users: int, p: float) -> None:
+def _check_arguments(users: int, p: float) -> None:
     if users < 1:
         raise BadRequest("users", users, "at least one is needed")
     if not 0.0 <= p <= 1.0:

@@ -23,7 +23,7 @@ TOP_UP = 2.0 ** (-2.0 / 3.0)
 """m: a user alone with preference beta chooses a variance of m beta."""
 
 
-def checked_preferences(preferences: ArrayLike) -> Numbers:
+def check_preferences(preferences: ArrayLike) -> Numbers:
     """Returns an array, finite, not negative, at least one user; the last axis runs over the users."""
     betas = np.asarray(preferences, dtype=np.float64)
     if betas.ndim == 0 or betas.shape[-1] == 0:
@@ -42,13 +42,13 @@ def best_response(preference: float, before: float) -> float:
     return max(0.0, TOP_UP * preference - before)
 
 
-def nash(preferences: ArrayLike) -> Numbers:
+def nash_equilibrium(preferences: ArrayLike) -> Numbers:
     """Returns the variances of the equilibrium in which nobody gains by deviating while the others stay put.
 
     S_k is the running maximum of m beta. The paper's (m max beta, 0, ..., 0) is no such equilibrium unless user 1 has
     the largest preference: user 1 would add less.
     """
-    totals = TOP_UP * np.maximum.accumulate(checked_preferences(preferences), axis=-1)
+    totals = TOP_UP * np.maximum.accumulate(check_preferences(preferences), axis=-1)
     return np.diff(totals, axis=-1, prepend=0.0)
 
 
@@ -57,8 +57,8 @@ def subgame_perfect(preferences: ArrayLike) -> Numbers:
 
     The total will be m max beta whatever user 1 does below that, so it takes the protection for itself.
     """
-    betas = checked_preferences(preferences)
-    return _first(TOP_UP * betas.max(axis=-1), betas)
+    betas = check_preferences(preferences)
+    return _assign_to_first(TOP_UP * betas.max(axis=-1), betas)
 
 
 def central_optimum(preferences: ArrayLike) -> Numbers:
@@ -66,30 +66,30 @@ def central_optimum(preferences: ArrayLike) -> Numbers:
 
     The paper prints the mean of beta itself, which is not the minimum.
     """
-    betas = checked_preferences(preferences)
-    return _first(TOP_UP * np.mean(betas**1.5, axis=-1) ** (2.0 / 3.0), betas)
+    betas = check_preferences(preferences)
+    return _assign_to_first(TOP_UP * np.mean(betas**1.5, axis=-1) ** (2.0 / 3.0), betas)
 
 
-def local(preferences: ArrayLike) -> Numbers:
+def local_variances(preferences: ArrayLike) -> Numbers:
     """Returns the variances without a relay: everyone adds m beta_k and is protected by that alone."""
-    return TOP_UP * checked_preferences(preferences)
+    return TOP_UP * check_preferences(preferences)
 
 
-def costs(preferences: ArrayLike, variances: ArrayLike) -> Numbers:
+def relay_costs(preferences: ArrayLike, variances: ArrayLike) -> Numbers:
     """Returns C_k in a relay; infinite for a user with a preference who sends without any noise."""
     spread = np.asarray(variances, dtype=np.float64)
-    return _costs(checked_preferences(preferences), spread, np.cumsum(spread, axis=-1))
+    return _user_costs(check_preferences(preferences), spread, np.cumsum(spread, axis=-1))
 
 
 def local_costs(preferences: ArrayLike) -> Numbers:
     """Returns C_k when everybody sends alone (eq. 26)."""
-    spread = local(preferences)
-    return _costs(checked_preferences(preferences), spread, spread)
+    spread = local_variances(preferences)
+    return _user_costs(check_preferences(preferences), spread, spread)
 
 
 def is_nash(preferences: ArrayLike, variances: ArrayLike, tolerance: float = 1e-9) -> bool:
     """Whether every user's variance is the best response to the others' as they stand."""
-    betas, spread = checked_preferences(preferences), np.asarray(variances, dtype=np.float64)
+    betas, spread = check_preferences(preferences), np.asarray(variances, dtype=np.float64)
     before = np.cumsum(spread) - spread
     best = np.maximum(0.0, TOP_UP * betas - before)
     return bool(np.all(np.abs(best - spread) <= tolerance))
@@ -100,7 +100,7 @@ def price_of_anarchy(preferences: ArrayLike) -> Numbers:
 
     It is (r + 2/sqrt(r))/3 with r = max beta / (mean beta^(3/2))^(2/3).
     """
-    betas = checked_preferences(preferences)
+    betas = check_preferences(preferences)
     top, power = betas.max(axis=-1), np.mean(betas**1.5, axis=-1) ** (2.0 / 3.0)
     if (top == 0.0).any():
         raise BadRequest("preferences", "all 0", "nobody wants privacy: both costs are 0")
@@ -116,7 +116,7 @@ def anarchy_limit(users: int) -> float:
 
 def printed_anarchy_bound(preferences: ArrayLike) -> Numbers:
     """Returns eq. 29 as printed, max/(K min): often below the true price. Its own proof gives max/min."""
-    betas = checked_preferences(preferences)
+    betas = check_preferences(preferences)
     return np.asarray(betas.max(axis=-1) / (betas.shape[-1] * betas.min(axis=-1)))
 
 
@@ -126,17 +126,17 @@ def bid_cost(preference: float, bid: float, others: ArrayLike) -> float:
     m x + alpha (m x)^(-1/2) falls up to x = beta and rises after, and x = max(bid, others): bidding beta is never
     worse (Theorem 2, whose printed argument divides by K^2 and has the wrong minimum).
     """
-    total = TOP_UP * max(bid, float(checked_preferences(others).max()))
+    total = TOP_UP * max(bid, float(check_preferences(others).max()))
     return float(total + preference**1.5 / total**0.5)
 
 
-def _first(total: Numbers, betas: Numbers) -> Numbers:
+def _assign_to_first(total: Numbers, betas: Numbers) -> Numbers:
     spread = np.zeros_like(betas)
     spread[..., 0] = total
     return spread
 
 
-def _costs(betas: Numbers, spread: Numbers, seen: Numbers) -> Numbers:
+def _user_costs(betas: Numbers, spread: Numbers, seen: Numbers) -> Numbers:
     alphas = betas**1.5
     with np.errstate(divide="ignore"):
         privacy = np.where(alphas > 0.0, 1.0 / np.sqrt(seen), 0.0)

@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 
     Steps = NDArray[np.uint64]
 
-STEPS = 2**40
+STEPS_PER_BOUND = 2**40
 """Steps in one bound."""
-LEAST_SCALE = 2**26
+MIN_SCALE = 2**26
 """In steps. From this scale on sums of discrete draws compose like Gaussian noise: docs/proofs/relay.md."""
 MAX_SCALE = 2**54
 """256 such draws together stay 8 standard deviations away from 2^63."""
-TAILS = 12.0
+MAX_DEVIATIONS = 12.0
 """Standard deviations: an honest sum is outside with probability below 1e-30 per coordinate."""
 BID_UNITS = 10**9
 """A preference is sent as a whole number of 1e-9."""
 
 
 @runtime_checkable
-class ManyDraws(Protocol):
+class BatchEntropy(Protocol):
     """Entropy that draws many values in one call of the sampler; the same law, an eighth of the time."""
 
     def discrete_gaussians(self, scale: float, count: int) -> Sequence[int]: ...
@@ -47,7 +47,7 @@ class Contribution:
     """One member's vector on the grid, and how many of its numbers had to be clipped."""
 
     steps: Steps
-    clipped: int
+    clipped_count: int
 
 
 def finite_numbers(vector: ArrayLike) -> NDArray[np.float64]:
@@ -63,7 +63,7 @@ def finite_numbers(vector: ArrayLike) -> NDArray[np.float64]:
     return numbers
 
 
-def contribution(vector: ArrayLike, bound: Fraction, dimension: int) -> Contribution:
+def quantize_vector(vector: ArrayLike, bound: Fraction, dimension: int) -> Contribution:
     """Clip to [-bound, bound] and round towards 0 to steps. NaN and infinities are refused.
 
     The member rounds, towards 0: the sensitivity 2 bound sqrt(d) holds for what is really sent. Integers from the first
@@ -75,17 +75,17 @@ def contribution(vector: ArrayLike, bound: Fraction, dimension: int) -> Contribu
         raise BadRequest("vector", f"shape {numbers.shape}", f"must be a flat list of {dimension} (at least 1) numbers")
     if bound <= 0:
         raise BadRequest("bound", str(bound)[:40], "must be above 0")
-    above, below = bound.denominator * STEPS, bound.numerator
+    above, below = bound.denominator * STEPS_PER_BOUND, bound.numerator
     sizes, clipped = [], 0
     for number in numbers.tolist():
         top, bottom = number.as_integer_ratio()
         steps, rest = divmod(abs(top) * above, bottom * below)
-        clipped += steps > STEPS or (steps == STEPS and rest > 0)
-        sizes.append(min(steps, STEPS) if top >= 0 else -min(steps, STEPS))
+        clipped += steps > STEPS_PER_BOUND or (steps == STEPS_PER_BOUND and rest > 0)
+        sizes.append(min(steps, STEPS_PER_BOUND) if top >= 0 else -min(steps, STEPS_PER_BOUND))
     return Contribution(np.array(sizes, dtype=np.int64).view(np.uint64), clipped)
 
 
-def shortened(steps: Steps, limit: int) -> Steps:
+def clip_norm(steps: Steps, limit: int) -> Steps:
     """Returns the steps scaled down to a Euclidean norm of at most `limit` steps, each rounded towards 0."""
     signed = steps.view(np.int64).tolist()
     square = sum(step * step for step in signed)
@@ -96,61 +96,63 @@ def shortened(steps: Steps, limit: int) -> Steps:
     return np.array(scaled, dtype=np.int64).view(np.uint64)
 
 
-def clipped_steps(steps: Steps) -> Steps:
+def clip_steps(steps: Steps) -> Steps:
     """The last check before noise: clip to one bound, whatever came before."""
-    return np.clip(steps.view(np.int64), -STEPS, STEPS).view(np.uint64)
+    return np.clip(steps.view(np.int64), -STEPS_PER_BOUND, STEPS_PER_BOUND).view(np.uint64)
 
 
-def restored(total: Steps, bound: Fraction, divisor: float) -> NDArray[np.float64]:
+def dequantize_sum(total: Steps, bound: Fraction, divisor: float) -> NDArray[np.float64]:
     """Returns a sum of steps as numbers in the vector's unit, divided by `divisor`."""
-    return np.asarray(total.view(np.int64) / (STEPS * divisor) * float(bound))
+    return np.asarray(total.view(np.int64) / (STEPS_PER_BOUND * divisor) * float(bound))
 
 
-def wanted_scale(bid: int) -> int:
+def scale_for_bid(bid: int) -> int:
     """Returns the least integer s with (s/STEPS_PER_BOUND)^2 >= m bid: in sixth powers, the same on every machine.
 
     m^3 = 1/4, hence the condition is 4 s^6 >= bid^3 STEPS_PER_BOUND^6.
     """
     if bid <= 0:
         return 0
-    right = bid**3 * STEPS**6
+    right = bid**3 * STEPS_PER_BOUND**6
     left = 4 * BID_UNITS**3
 
-    def enough(scale: int) -> bool:
+    def is_enough(scale: int) -> bool:
         return left * scale**6 >= right
 
     low, high = 0, 1
-    while not enough(high):
+    while not is_enough(high):
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
     return high
 
 
-def scale_of_variance(variance: Fraction) -> int:
+def scale_for_variance(variance: Fraction) -> int:
     """Returns the least integer scale, in steps, whose square is at least `variance` squared bounds."""
-    square = variance * STEPS * STEPS
+    square = variance * STEPS_PER_BOUND * STEPS_PER_BOUND
     return 0 if square <= 0 else isqrt(-(-square.numerator // square.denominator) - 1) + 1
 
 
-def noise(scale: int, count: int, entropy: Entropy) -> Steps:
+def draw_noise(scale: int, count: int, entropy: Entropy) -> Steps:
     """Returns `count` independent discrete Gaussian draws of this scale; zeros for scale 0."""
     if scale == 0:
         return np.zeros(count, dtype=np.uint64)
-    if not LEAST_SCALE <= scale <= MAX_SCALE:
-        raise BadRequest("noise", f"{scale / STEPS:g} bounds", "standard deviations lie in 2^-14 .. 2^14 bounds")
+    if not MIN_SCALE <= scale <= MAX_SCALE:
+        raise BadRequest(
+            "noise", f"{scale / STEPS_PER_BOUND:g} bounds", "standard deviations lie in 2^-14 .. 2^14 bounds"
+        )
     float_scale = float(scale)
     if float_scale < scale:  # above 2^53 not every integer is a float: round up
         float_scale = nextafter(float_scale, inf)
-    if isinstance(entropy, ManyDraws):
+    if isinstance(entropy, BatchEntropy):
         drawn = entropy.discrete_gaussians(float_scale, count)
     else:
         drawn = [entropy.discrete_gaussian(float_scale) for _ in range(count)]
     return np.array(drawn, dtype=np.int64).view(np.uint64)
 
 
-def plausible(total: Steps, members: int, variance: int) -> bool:
+def is_plausible(total: Steps, member_count: int, variance: int) -> bool:
     """Whether so many honest members with this total noise variance (squared steps) could have sent the sum."""
-    limit = members * STEPS + TAILS * float(variance) ** 0.5
+    limit = member_count * STEPS_PER_BOUND + MAX_DEVIATIONS * float(variance) ** 0.5
     return bool((np.abs(total.view(np.int64).astype(np.float64)) <= limit).all())

@@ -16,10 +16,10 @@ from functools import lru_cache
 from math import inf
 from typing import Any
 
-from noisebank.core.units import NOTHING, Precision
-from noisebank.federated.relay.grid import STEPS
-from noisebank.federated.relay.plan import Chain, Plan
-from noisebank.federated.relay.terms import Terms
+from noisebank.core.units import ZERO_PRECISION, Precision
+from noisebank.federated.relay.grid import STEPS_PER_BOUND
+from noisebank.federated.relay.plan import RelayChain, RelayPlan
+from noisebank.federated.relay.terms import RelayTerms
 from noisebank.privacy.calibration import account_epsilon
 
 Loss = Precision | None
@@ -27,24 +27,24 @@ Loss = Precision | None
 
 
 @dataclass(frozen=True, slots=True)
-class Trust:
+class Coalition:
     """A coalition against one member: how many of the others, and whether the server is in it."""
 
-    members: int
-    server: bool
+    member_count: int
+    includes_server: bool
 
     def __str__(self) -> str:
-        if not self.members:
-            return "the server alone" if self.server else "outsiders"
-        who = "one curious member" if self.members == 1 else f"{self.members} colluding members"
-        return f"{who} and the server" if self.server else who
+        if not self.member_count:
+            return "the server alone" if self.includes_server else "outsiders"
+        who = "one curious member" if self.member_count == 1 else f"{self.member_count} colluding members"
+        return f"{who} and the server" if self.includes_server else who
 
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:
     """Against one coalition: precision spent (mu squared), and epsilon at the terms' delta. Infinite if unprotected."""
 
-    trust: Trust
+    coalition: Coalition
     loss: Loss
     epsilon: float
 
@@ -55,43 +55,47 @@ class Guarantee:
             return "nothing"
         return f"epsilon {self.epsilon:.4g}" + (" (protects nobody)" if self.epsilon > 20.0 else "")
 
-    def plain(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Returns what --json prints; epsilon is null where nothing protects."""
         return {
-            "trust": str(self.trust),
+            "trust": str(self.coalition),
             "mu_squared": None if self.loss is None else float(self.loss),
             "epsilon": None if self.loss is None else self.epsilon,
         }
 
 
-def trusts(terms: Terms, members: int) -> list[Trust]:
+def list_coalitions(terms: RelayTerms, member_count: int) -> list[Coalition]:
     """Returns the coalitions that are always reported, weakest first."""
-    sizes = sorted({1, 2, max(1, terms.colluders), members - 1} & set(range(1, members)))
-    return [Trust(0, False), Trust(0, True), *(Trust(size, server) for size in sizes for server in (False, True))]
+    sizes = sorted({1, 2, max(1, terms.colluders), member_count - 1} & set(range(1, member_count)))
+    return [
+        Coalition(0, False),
+        Coalition(0, True),
+        *(Coalition(size, server) for size in sizes for server in (False, True)),
+    ]
 
 
-def loss(plan: Plan, address: str, trust: Trust) -> Loss:
+def attempt_loss(plan: RelayPlan, address: str, coalition: Coalition) -> Loss:
     """Returns the precision that one attempt under `plan` costs the member, against this coalition."""
-    ends = trust.server or plan.terms.publish
+    ends = coalition.includes_server or plan.terms.publish
     if plan.terms.mode == "masked":
         if not ends:
-            return NOTHING
-        honest = max(1, len(plan.members) - trust.members)  # the member itself is no part of the coalition
-        return _precision(Fraction(plan.terms.dimension), honest * plan.scale**2)
-    spent = NOTHING
+            return ZERO_PRECISION
+        honest = max(1, len(plan.members) - coalition.member_count)  # the member itself is no part of the coalition
+        return _gaussian_precision(Fraction(plan.terms.dimension), honest * plan.member_scale**2)
+    spent = ZERO_PRECISION
     for chain in plan.chains:
         if address not in chain.order:
             continue
-        hidden = hiding(chain, chain.order.index(address), trust.members, ends)
+        hidden = hiding_variance(chain, chain.order.index(address), coalition.member_count, ends)
         if hidden is None:
             continue
         if hidden == 0:
             return None
-        spent = spent + _precision(_reach(plan.terms, chain), hidden)
+        spent = spent + _gaussian_precision(_max_squared_norm(plan.terms, chain), hidden)
     return spent
 
 
-def hiding(chain: Chain, place: int, members: int, ends: bool) -> int | None:
+def hiding_variance(chain: RelayChain, position: int, coalition_size: int, knows_end: bool) -> int | None:
     """Returns the least noise variance (squared steps) between two sums that the coalition knows around `position`.
 
     None if it knows no sum that contains the member. Known on the left: 0, or what the neighbour before sent. Known on
@@ -99,56 +103,59 @@ def hiding(chain: Chain, place: int, members: int, ends: bool) -> int | None:
     """
     last = len(chain.order) - 1
     variances = []
-    if ends:
+    if knows_end:
         variances.append(chain.variance())
-        if members >= 1 and place > 0:
-            variances.append(chain.variance(place))
-    if members >= 1 and place < last:
-        variances.append(chain.variance(0, place))
-    if members >= 2 and 0 < place < last:
-        variances.append(chain.variance(place, place))
+        if coalition_size >= 1 and position > 0:
+            variances.append(chain.variance(position))
+    if coalition_size >= 1 and position < last:
+        variances.append(chain.variance(0, position))
+    if coalition_size >= 2 and 0 < position < last:
+        variances.append(chain.variance(position, position))
     return min(variances, default=None)
 
 
-def guarantees(plan: Plan, address: str, spent: Sequence[Plan] = ()) -> list[Guarantee]:
+def compute_guarantees(plan: RelayPlan, address: str, spent_plans: Sequence[RelayPlan] = ()) -> list[Guarantee]:
     """Returns one guarantee per coalition: this attempt together with the earlier ones in which the member sent."""
-    return [guarantee([*spent, plan], address, trust) for trust in trusts(plan.terms, len(plan.members))]
+    return [
+        compute_guarantee([*spent_plans, plan], address, trust)
+        for trust in list_coalitions(plan.terms, len(plan.members))
+    ]
 
 
-def guarantee(plans: Sequence[Plan], address: str, trust: Trust) -> Guarantee:
+def compute_guarantee(plans: Sequence[RelayPlan], address: str, coalition: Coalition) -> Guarantee:
     """Returns the guarantee over all these attempts: they use fresh noise, so their precisions add."""
-    total: Loss = NOTHING
+    total: Loss = ZERO_PRECISION
     for plan in plans:
-        spent = loss(plan, address, trust)
+        spent = attempt_loss(plan, address, coalition)
         total = None if spent is None or total is None else total + spent
-    return _made(trust, total, plans[-1].terms)
+    return _to_guarantee(coalition, total, plans[-1].terms)
 
 
-def worst_guarantees(plan: Plan) -> list[Guarantee]:
+def worst_guarantees(plan: RelayPlan) -> list[Guarantee]:
     """Returns one guarantee per coalition: that of the member that is worst off."""
     worst = []
-    for trust in trusts(plan.terms, len(plan.members)):
-        losses = [loss(plan, member.address, trust) for member in plan.members]
+    for trust in list_coalitions(plan.terms, len(plan.members)):
+        losses = [attempt_loss(plan, member.address, trust) for member in plan.members]
         finite = [spent for spent in losses if spent is not None]
-        worst.append(_made(trust, max(finite) if len(finite) == len(losses) else None, plan.terms))
+        worst.append(_to_guarantee(trust, max(finite) if len(finite) == len(losses) else None, plan.terms))
     return worst
 
 
-def _made(trust: Trust, total: Loss, terms: Terms) -> Guarantee:
-    return Guarantee(trust, total, inf if total is None else _epsilon(total, terms.delta))
+def _to_guarantee(coalition: Coalition, total: Loss, terms: RelayTerms) -> Guarantee:
+    return Guarantee(coalition, total, inf if total is None else _cached_epsilon(total, terms.delta))
 
 
 @lru_cache(maxsize=4096)
-def _epsilon(total: Precision, delta: Fraction) -> float:
+def _cached_epsilon(total: Precision, delta: Fraction) -> float:
     """Returns epsilon at this delta; cached, since many coalitions learn the same and it takes milliseconds."""
     return float(account_epsilon(total, delta))
 
 
-def _reach(terms: Terms, chain: Chain) -> Fraction:
+def _max_squared_norm(terms: RelayTerms, chain: RelayChain) -> Fraction:
     """Returns the squared norm, in squared bounds, of the longest slice that a member may send."""
     whole = Fraction(chain.size)
     return whole if terms.slice_norm is None else min(whole, terms.slice_norm**2)
 
 
-def _precision(reach: Fraction, variance: int) -> Precision:
-    return Precision.ceil(4 * reach * STEPS**2 / variance)
+def _gaussian_precision(squared_norm: Fraction, variance: int) -> Precision:
+    return Precision.ceil(4 * squared_norm * STEPS_PER_BOUND**2 / variance)

@@ -17,15 +17,15 @@ import numpy as np
 
 from noisebank.core.entropy import SystemEntropy
 from noisebank.core.errors import BadRequest, NoisebankError, Refused, Tampered
-from noisebank.federated.relay.collection import Collecting
-from noisebank.federated.relay.grid import restored
+from noisebank.federated.relay.collection import AttemptCollector
+from noisebank.federated.relay.grid import dequantize_sum
 from noisebank.federated.relay.guarantee import Guarantee, worst_guarantees
-from noisebank.federated.relay.messages import Inbox, Message, Pen, check_answer
-from noisebank.federated.relay.negotiation import agree
-from noisebank.federated.relay.plan import Plan
+from noisebank.federated.relay.messages import Message, MessageSigner, ReplayGuard, check_reply
+from noisebank.federated.relay.negotiation import negotiate_plan
+from noisebank.federated.relay.plan import RelayPlan
 from noisebank.federated.relay.sealing import AttemptKey
-from noisebank.federated.relay.terms import MAX_MEMBERS, Terms
-from noisebank.federated.relay.transport import MESSAGE_ROOM, Server, Tap, ask, endpoint
+from noisebank.federated.relay.terms import MAX_MEMBERS, RelayTerms
+from noisebank.federated.relay.transport import HEADER_ROOM, MessageServer, Tap, ask, parse_endpoint
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,20 +33,20 @@ if TYPE_CHECKING:
     from noisebank.core.entropy import Entropy
     from noisebank.ledger.signing import Key
 
-Show = Callable[[Plan, list[Guarantee]], None]
+Show = Callable[[RelayPlan, list[Guarantee]], None]
 Say = Callable[[str], None]
 SETUP_PATIENCE = 10.0
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class RoundOutcome:
     """How a round ended. `stddev` is the noise of one coordinate of the mean, in the vector's unit."""
 
     done: bool
     reason: str
-    members: int
-    attempts: int
+    member_count: int
+    attempt_count: int
     mean: NDArray[np.float64] | None
     stddev: float
     left_out: dict[str, str]
@@ -58,8 +58,8 @@ class Round:
 @dataclass(slots=True)
 class _Progress:
     left_out: dict[str, str] = field(default_factory=dict)
-    tried: int = 0
-    sent: int = 0
+    tried_count: int = 0
+    sent_count: int = 0
     guarantees: list[Guarantee] = field(default_factory=list)
 
 
@@ -69,133 +69,144 @@ class Host:
     def __init__(
         self,
         key: Key,
-        terms: Terms,
-        members: int,
+        terms: RelayTerms,
+        member_count: int,
         *,
         listen: str = "127.0.0.1:0",
-        allowed: frozenset[str] = frozenset(),
-        wait: float = 60.0,
+        allowed_addresses: frozenset[str] = frozenset(),
+        wait_seconds: float = 60.0,
         entropy: Entropy | None = None,
         tap: Tap = lambda to, raw: None,
         show: Show = lambda plan, promises: None,
         say: Say = lambda line: None,
     ) -> None:
-        if not max(2, terms.least_members) <= members <= MAX_MEMBERS:
-            raise BadRequest("members", members, f"must lie in {max(2, terms.least_members)} .. {MAX_MEMBERS}")
-        self._pen, self._inbox, self.terms = Pen(key), Inbox(key.address), terms
-        self._members, self._allowed, self._wait = members, allowed, wait
+        if not max(2, terms.least_members) <= member_count <= MAX_MEMBERS:
+            raise BadRequest("members", member_count, f"must lie in {max(2, terms.least_members)} .. {MAX_MEMBERS}")
+        self._signer, self._replay_guard, self.terms = MessageSigner(key), ReplayGuard(key.address), terms
+        self._member_count, self._allowed_addresses, self._wait_seconds = member_count, allowed_addresses, wait_seconds
         self._tap, self._show, self._say = tap, show, say
         self._entropy: Entropy = entropy or SystemEntropy()
         self._round = self._entropy.token(16).hex()
-        self._changed = threading.Condition()
+        self._condition = threading.Condition()
         self._joined: dict[str, str] = {}
-        self._known: dict[str, str] = {}
+        self._ever_joined: dict[str, str] = {}
         """Endpoints of everyone who ever joined: those left out are told the end too, if they still listen."""
-        self._begun = False
-        self._collecting: Collecting | None = None
+        self._has_begun = False
+        self._collector: AttemptCollector | None = None
         self._progress = _Progress()
-        self._server = Server(listen, self._receive, SETUP_PATIENCE + terms.patience, tap)
-        self._server.limit = MESSAGE_ROOM + 8 * terms.dimension
+        self._server = MessageServer(listen, self._handle_message, SETUP_PATIENCE + terms.patience_seconds, tap)
+        self._server.max_message = HEADER_ROOM + 8 * terms.dimension
         self.endpoint, self.address = self._server.endpoint, key.address
 
-    def run(self) -> Round:
+    def run(self) -> RoundOutcome:
         """Serve until the round has ended, successfully or not; every member that still answers is told."""
         with self._server:
             try:
-                self._gather()
+                self._wait_for_members()
                 begun = time.monotonic()
-                return self._rounds(begun)
+                return self._run_attempts(begun)
             except BaseException:
                 self._tell_end(False, "the host stopped", None)
                 raise
 
-    def _gather(self) -> None:
-        until = time.monotonic() + self._wait
-        with self._changed:
-            while len(self._joined) < self._members and time.monotonic() < until:
-                self._changed.wait(0.05)
-            self._begun = True
+    def _wait_for_members(self) -> None:
+        until = time.monotonic() + self._wait_seconds
+        with self._condition:
+            while len(self._joined) < self._member_count and time.monotonic() < until:
+                self._condition.wait(0.05)
+            self._has_begun = True
 
-    def _rounds(self, begun: float) -> Round:
+    def _run_attempts(self, start_time: float) -> RoundOutcome:
         """Run attempts until one succeeds. Terminates: each ends the round, uses an attempt up or loses a member."""
         reason, total, plan = "", None, None
         while total is None:
             try:
-                plan = self._agree()
+                plan = self._negotiate_plan()
             except Refused as why:
                 reason = str(why)
                 break
             if plan is None:
                 continue
-            self._progress.sent += 1
-            total, reason = self._collect(plan)
-            if total is None and (self._progress.sent >= self.terms.attempts or not self._collecting_left()):
-                reason = f"{reason}; {self._progress.sent} of {self.terms.attempts} attempts used"
+            self._progress.sent_count += 1
+            total, reason = self._collect_sum(plan)
+            if total is None and (self._progress.sent_count >= self.terms.attempts or not self._can_continue()):
+                reason = f"{reason}; {self._progress.sent_count} of {self.terms.attempts} attempts used"
                 break
-        return self._ended(plan, total, reason, begun)
+        return self._finish_round(plan, total, reason, start_time)
 
-    def _collecting_left(self) -> bool:
-        return self._collecting is not None and not self._collecting.hopeless
+    def _can_continue(self) -> bool:
+        return self._collector is not None and not self._collector.is_hopeless
 
-    def _ended(self, plan: Plan | None, total: NDArray[np.uint64] | None, reason: str, begun: float) -> Round:
+    def _finish_round(
+        self, plan: RelayPlan | None, total: NDArray[np.uint64] | None, reason: str, start_time: float
+    ) -> RoundOutcome:
         done = plan is not None and total is not None
         self._tell_end(done, reason, total)
         progress, mean, stddev, count = self._progress, None, 0.0, len(self._joined)
         if plan is not None and total is not None:
             count = len(plan.members)
             divisor = count * self.terms.share_sent
-            mean = restored(total, self.terms.bound, divisor)
+            mean = dequantize_sum(total, self.terms.bound, divisor)
             stddev = float(plan.variance) ** 0.5 / divisor * float(self.terms.bound)
-        return Round(
-            done, reason, count, progress.sent, mean, stddev, progress.left_out, progress.guarantees,
-            time.monotonic() - begun,
+        return RoundOutcome(
+            done, reason, count, progress.sent_count, mean, stddev, progress.left_out, progress.guarantees,
+            time.monotonic() - start_time,
         )  # fmt: skip
 
     # Negotiation ------------------------------------------------------------------------------------------------------
 
-    def _agree(self) -> Plan | None:
+    def _negotiate_plan(self) -> RelayPlan | None:
         """Negotiate with all remaining members. None if somebody dropped out on the way."""
-        self._progress.tried += 1
-        number, key, members = self._progress.tried, AttemptKey(self._entropy.token()), dict(self._joined)
+        self._progress.tried_count += 1
+        number, key, members = self._progress.tried_count, AttemptKey(self._entropy.token()), dict(self._joined)
         if len(members) < self.terms.least_members:
             raise Refused(f"{len(members)} members are left; {self.terms.least_members} are needed")
-        plan = agree(self.terms, self._round, number, key.public, members, self.ask_all, self._leave_out, self._promise)
+        plan = negotiate_plan(
+            self.terms,
+            self._round,
+            number,
+            key.public_key,
+            members,
+            self.ask_all,
+            self._leave_out,
+            self._show_guarantees,
+        )
         if plan is not None:
-            with self._changed:
-                self._collecting = Collecting(plan, key, self._pen.address, self._round)
+            with self._condition:
+                self._collector = AttemptCollector(plan, key, self._signer.address, self._round)
         return plan
 
-    def _promise(self, plan: Plan) -> None:
+    def _show_guarantees(self, plan: RelayPlan) -> None:
         self._progress.guarantees = worst_guarantees(plan)
         self._show(plan, self._progress.guarantees)
 
     def _leave_out(self, address: str, why: str) -> None:
-        with self._changed:
+        with self._condition:
             if self._joined.pop(address, None) is not None:
                 self._progress.left_out[address] = why
                 self._say(f"going on without {address}: {why}")
 
     # Collection -------------------------------------------------------------------------------------------------------
 
-    def _collect(self, plan: Plan) -> tuple[NDArray[np.uint64] | None, str]:
+    def _collect_sum(self, plan: RelayPlan) -> tuple[NDArray[np.uint64] | None, str]:
         """Start the attempt and wait for its ends. Returns (sum, "done"), or (None, who was left out and why)."""
-        collector = self._collecting
+        collector = self._collector
         assert collector is not None
         started = self.ask_all("go", {"plan": plan.digest.hex()}, plan.attempt)
         for address, reply in started.items():
             if not isinstance(reply, Message):
-                collector.suspect(address, f"could not be started: {reply}")
+                collector.mark_suspect(address, f"could not be started: {reply}")
         while True:
-            with self._changed:
-                if collector.complete:
-                    return collector.total(), "done"
-                self._changed.wait(collector.pause)
-            reasons = collector.look(
+            with self._condition:
+                if collector.is_complete:
+                    return collector.compute_sum(), "done"
+                self._condition.wait(collector.pause_seconds)
+            reasons = collector.poll_members(
                 lambda chains: self.ask_all("status", {"chains": chains}, plan.attempt, quick=True)
             )
             if reasons:
-                with self._changed:
-                    collector.closed = True  # ends of this attempt that come from here on are refused
+                with self._condition:
+                    collector.is_closed = True  # ends of this attempt that come from here on are refused
                 for address, why in reasons.items():
                     self._leave_out(address, why)
                 return None, "; ".join(f"{address}: {why}" for address, why in reasons.items())
@@ -204,88 +215,90 @@ class Host:
         self, kind: str, body: dict[str, Any], attempt: int, quick: bool = False
     ) -> dict[str, Message | NoisebankError]:
         """Send the same message to every member at the same time; returns a reply or the error for each."""
-        with self._changed:
+        with self._condition:
             targets = dict(self._joined)
-        patience = min(2.0, self.terms.patience) if quick else self.terms.patience + 2.0
+        patience = min(2.0, self.terms.patience_seconds) if quick else self.terms.patience_seconds + 2.0
 
-        def one(address: str) -> Message | NoisebankError:
-            message = self._pen.write(self._round, attempt, kind, address, body)
+        def ask_one(address: str) -> Message | NoisebankError:
+            message = self._signer.sign_message(self._round, attempt, kind, address, body)
             try:
-                return check_answer(message, ask(targets[address], message.encode(), patience, self._tap))
+                return check_reply(message, ask(targets[address], message.encode(), patience, self._tap))
             except NoisebankError as error:
                 return error
 
-        return dict(zip(targets, self._at_once(one, list(targets)), strict=True))
+        return dict(zip(targets, self._run_parallel(ask_one, list(targets)), strict=True))
 
     @staticmethod
-    def _at_once(do: Callable[[str], T], addresses: list[str]) -> list[T]:
+    def _run_parallel(do: Callable[[str], T], addresses: list[str]) -> list[T]:
         if not addresses:
             return []
         with ThreadPoolExecutor(min(32, len(addresses))) as pool:
             return list(pool.map(do, addresses))
 
     def _tell_end(self, done: bool, reason: str, total: NDArray[np.uint64] | None) -> None:
-        with self._changed:
-            collector, self._collecting = self._collecting, None
+        with self._condition:
+            collector, self._collector = self._collector, None
         published = total.astype("<u8").tobytes() if total is not None and self.terms.publish else b""
         count = len(collector.plan.members) if collector else len(self._joined)
-        with self._changed:
+        with self._condition:
             remaining = set(self._joined)
 
-        def tell(address: str) -> None:
+        def tell_one(address: str) -> None:
             took_part = address in remaining
             why = reason if took_part else f"left out: {self._progress.left_out.get(address, '')}"
             body = {"done": done and took_part, "reason": why[:2000], "members": count}
-            attempt, payload = self._progress.tried, published if took_part else b""
-            message = self._pen.write(self._round, attempt, "end", address, body, payload)
+            attempt, payload = self._progress.tried_count, published if took_part else b""
+            message = self._signer.sign_message(self._round, attempt, "end", address, body, payload)
             with suppress(NoisebankError):  # a member that is gone need not be told
-                ask(self._known[address], message.encode(), min(2.0, self.terms.patience), self._tap)
+                ask(self._ever_joined[address], message.encode(), min(2.0, self.terms.patience_seconds), self._tap)
 
-        self._at_once(tell, list(self._known))
+        self._run_parallel(tell_one, list(self._ever_joined))
 
     # What members send ------------------------------------------------------------------------------------------------
 
-    def _receive(self, raw: bytes) -> bytes:
+    def _handle_message(self, raw: bytes) -> bytes:
         message = Message.decode(raw)
         if message.kind == "hello":
-            return self._pen.answer(message, "terms", {"round": self._round, "terms": self.terms.plain()}).encode()
-        with self._changed:
-            if message.sender not in self._known:  # strangers must not fill the memory of the replay guard
+            return self._signer.sign_reply(
+                message, "terms", {"round": self._round, "terms": self.terms.to_json()}
+            ).encode()
+        with self._condition:
+            if message.sender not in self._ever_joined:  # strangers must not fill the memory of the replay guard
                 if message.kind != "join":
                     raise Refused("the host does not expect this now")
-                self._may_join(message)
-            self._inbox.take(message, self._round)
+                self._check_join(message)
+            self._replay_guard.accept_once(message, self._round)
             if message.kind == "join":
-                self._may_join(message)
-                reply = self._join(message)
-            elif message.kind in ("pass", "complain") and message.sender in self._joined and self._collecting:
+                self._check_join(message)
+                reply = self._admit_member(message)
+            elif message.kind in ("pass", "complain") and message.sender in self._joined and self._collector:
                 try:
-                    kind = self._collecting.take(message)
+                    kind = self._collector.accept_message(message)
                 except (KeyError, TypeError, ValueError, AttributeError):
                     raise Tampered("a message cannot be understood") from None
-                reply = self._pen.answer(message, kind, {"chain": message.body.get("chain", 0)})
+                reply = self._signer.sign_reply(message, kind, {"chain": message.body.get("chain", 0)})
             else:
                 raise Refused("the host does not expect this now")
-            self._changed.notify_all()
+            self._condition.notify_all()
         return reply.encode()
 
-    def _may_join(self, message: Message) -> None:
+    def _check_join(self, message: Message) -> None:
         peer_endpoint = str(message.body.get("endpoint", ""))
-        endpoint(peer_endpoint)
-        if message.to != self._pen.address or message.round != self._round:
+        parse_endpoint(peer_endpoint)
+        if message.to != self._signer.address or message.round != self._round:
             raise Refused("this message is for somebody else, or belongs to another round")
-        if self._begun:
+        if self._has_begun:
             raise Refused("the round has begun; wait for the next one")
-        if message.sender in self._joined or message.sender == self._pen.address:
+        if message.sender in self._joined or message.sender == self._signer.address:
             raise Refused("this member has joined already")
         if peer_endpoint in self._joined.values():
             raise Refused("another member listens there already")
-        if self._allowed and message.sender not in self._allowed:
+        if self._allowed_addresses and message.sender not in self._allowed_addresses:
             raise Refused("this member is not on the list")
-        if len(self._joined) >= self._members:
+        if len(self._joined) >= self._member_count:
             raise Refused("the round is full")
 
-    def _join(self, message: Message) -> Message:
-        self._joined[message.sender] = self._known[message.sender] = str(message.body["endpoint"])
-        self._say(f"{len(self._joined)} of {self._members} joined: {message.sender}")
-        return self._pen.answer(message, "joined")
+    def _admit_member(self, message: Message) -> Message:
+        self._joined[message.sender] = self._ever_joined[message.sender] = str(message.body["endpoint"])
+        self._say(f"{len(self._joined)} of {self._member_count} joined: {message.sender}")
+        return self._signer.sign_reply(message, "joined")

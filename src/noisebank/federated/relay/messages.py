@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from noisebank.core.digests import canonical, tagged
+from noisebank.core.digests import digest_tagged, to_canonical_json
 from noisebank.core.errors import Refused, Tampered
-from noisebank.ledger.signing import Key, recover
+from noisebank.ledger.signing import Key, recover_address
 
 MAX_HEADER = 2 * 2**20
 MAX_DEPTH = 8
@@ -41,11 +41,11 @@ class Message:
     @property
     def digest(self) -> bytes:
         """What is signed."""
-        return tagged("relay message 1", self._header())
+        return digest_tagged("relay message 1", self._to_header())
 
     def encode(self) -> bytes:
         """Returns the message as it goes over the wire."""
-        header = canonical(self._header()).encode()
+        header = to_canonical_json(self._to_header()).encode()
         return len(header).to_bytes(4, "big") + header + self.signature + self.payload
 
     @classmethod
@@ -62,7 +62,7 @@ class Message:
             raise Tampered("a message has other fields than it should")
         if any(type(header[name]) is not kind for name, kind in FIELDS.items()):
             raise Tampered("a message has a field of another type")
-        if not _shallow(header["body"], MAX_DEPTH):
+        if not _is_shallow(header["body"], MAX_DEPTH):
             raise Tampered("a message has lists in lists in lists")
         payload = raw[4 + size + 65 :]
         if sha256(payload).hexdigest() != header["payload"]:
@@ -72,14 +72,14 @@ class Message:
             header["body"], payload, raw[4 + size : 4 + size + 65],
         )  # fmt: skip
         try:
-            signer = recover(message.digest, message.signature)
+            signer = recover_address(message.digest, message.signature)
         except TypeError:
             raise Tampered("a message contains floats") from None
         if signer != message.sender:
             raise Tampered("a message was not signed by its sender")
         return message
 
-    def _header(self) -> dict[str, Any]:
+    def _to_header(self) -> dict[str, Any]:
         return {
             "round": self.round,
             "attempt": self.attempt,
@@ -92,41 +92,43 @@ class Message:
         }
 
 
-class Pen:
+class MessageSigner:
     """Numbers and signs the messages of one party. Thread safe."""
 
     def __init__(self, key: Key) -> None:
         self._key = key
         self.address = key.address
-        self._count = 0
+        self._last_seq = 0
         self._lock = threading.Lock()
 
-    def write(
+    def sign_message(
         self, round_id: str, attempt: int, kind: str, to: str, body: dict[str, Any] | None = None, payload: bytes = b""
     ) -> Message:
         """Returns the next message, signed."""
         with self._lock:
-            self._count += 1
-            seq = self._count
+            self._last_seq += 1
+            seq = self._last_seq
         unsigned = Message(round_id, attempt, seq, kind, self.address, to, body or {}, payload)
         return Message(
             round_id, attempt, seq, kind, self.address, to, body or {}, payload, self._key.sign(unsigned.digest)
         )
 
-    def answer(self, asked: Message, kind: str, body: dict[str, Any] | None = None, payload: bytes = b"") -> Message:
+    def sign_reply(
+        self, request: Message, kind: str, body: dict[str, Any] | None = None, payload: bytes = b""
+    ) -> Message:
         """Returns a signed reply that is bound to the request's digest."""
-        bound = {**(body or {}), "re": asked.digest.hex()}
-        return self.write(asked.round, asked.attempt, kind, asked.sender, bound, payload)
+        bound = {**(body or {}), "re": request.digest.hex()}
+        return self.sign_message(request.round, request.attempt, kind, request.sender, bound, payload)
 
 
-class Inbox:
+class ReplayGuard:
     """Accepts each message once. Not thread safe: the owner holds a lock."""
 
     def __init__(self, owner: str) -> None:
         self.owner = owner
         self._seen: dict[str, set[int]] = {}
 
-    def take(self, message: Message, round_id: str) -> None:
+    def accept_once(self, message: Message, round_id: str) -> None:
         """Refuse a message that is for somebody else, of another round, or was accepted before."""
         if message.to != self.owner:
             raise Refused("this message is for somebody else")
@@ -140,24 +142,24 @@ class Inbox:
         seen.add(message.seq)
 
 
-def plain_words(text: object, most: int = 500) -> str:
+def to_printable(text: object, max_length: int = 500) -> str:
     """Returns somebody else's text fit for a terminal: one line, no control characters, not long."""
-    return "".join(letter if letter.isprintable() else "?" for letter in str(text)[:most])
+    return "".join(letter if letter.isprintable() else "?" for letter in str(text)[:max_length])
 
 
-def check_answer(asked: Message, raw: bytes) -> Message:
+def check_reply(request: Message, raw: bytes) -> Message:
     """Returns the reply in `raw`; `Tampered` unless the receiver signed it as the reply to exactly this request."""
     reply = Message.decode(raw)
-    wrong = asked.to and reply.sender != asked.to
-    if wrong or reply.to != asked.sender or reply.body.get("re") != asked.digest.hex():
+    wrong = request.to and reply.sender != request.to
+    if wrong or reply.to != request.sender or reply.body.get("re") != request.digest.hex():
         raise Tampered("a reply does not belong to what was asked")
     return reply
 
 
-def _shallow(value: object, depth: int) -> bool:
+def _is_shallow(value: object, depth: int) -> bool:
     """Whether lists and objects are nested at most `depth` deep; looks no deeper than that."""
     if isinstance(value, dict):
-        return depth > 0 and all(_shallow(part, depth - 1) for part in value.values())
+        return depth > 0 and all(_is_shallow(part, depth - 1) for part in value.values())
     if isinstance(value, list):
-        return depth > 0 and all(_shallow(part, depth - 1) for part in value)
+        return depth > 0 and all(_is_shallow(part, depth - 1) for part in value)
     return True

@@ -7,9 +7,9 @@ from typing import Any
 
 from noisebank.core.errors import NoisebankError, Refused, kind_of
 from noisebank.federated.relay.attempt import read_entry
-from noisebank.federated.relay.messages import Message, plain_words
-from noisebank.federated.relay.plan import Entry, Plan, make_plan, seed_commitment
-from noisebank.federated.relay.terms import Terms
+from noisebank.federated.relay.messages import Message, to_printable
+from noisebank.federated.relay.plan import MemberEntry, RelayPlan, make_plan, seed_commitment
+from noisebank.federated.relay.terms import RelayTerms
 
 Replies = dict[str, Message | NoisebankError]
 AskAll = Callable[[str, dict[str, Any], int], Replies]
@@ -17,40 +17,42 @@ AskAll = Callable[[str, dict[str, Any], int], Replies]
 LeaveOut = Callable[[str, str], None]
 
 
-def agree(
-    terms: Terms,
+def negotiate_plan(
+    terms: RelayTerms,
     round_id: str,
     attempt: int,
     host_key: bytes,
     members: dict[str, str],
     ask_all: AskAll,
     leave_out: LeaveOut,
-    show: Callable[[Plan], None],
-) -> Plan | None:
+    show_plan: Callable[[RelayPlan], None],
+) -> RelayPlan | None:
     """Negotiate once with `members` (address: endpoint). Returns the plan if all consent to it; None if somebody
     dropped out, who is then left out. `show_plan` is called before anyone is asked to consent."""
 
-    def step(kind: str, body: dict[str, Any], read: Callable[[Message], Any]) -> tuple[Replies, dict[str, Any]]:
+    def ask_members(kind: str, body: dict[str, Any], read: Callable[[Message], Any]) -> tuple[Replies, dict[str, Any]]:
         replies = ask_all(kind, body, attempt)
-        return replies, _readable(replies, read, leave_out)
+        return replies, _read_replies(replies, read, leave_out)
 
-    replies, entries = step("open", {}, lambda reply: _entry(reply, round_id, attempt, members))
+    replies, entries = ask_members("open", {}, lambda reply: _check_entry(reply, round_id, attempt, members))
     if len(entries) < len(members):
         return None
     signed = [reply.encode().hex() for reply in replies.values() if isinstance(reply, Message)]
     roster = {"entries": signed, "host_key": host_key.hex()}
-    _, seeds = step("roster", roster, lambda reply: _seed(reply, entries[reply.sender]))
+    _, seeds = ask_members("roster", roster, lambda reply: _check_seed(reply, entries[reply.sender]))
     if len(seeds) < len(members):
         return None
     order = list(entries)
     revealed = [seeds[who] for who in order]
     plan = make_plan(terms, round_id, attempt, [entries[who] for who in order], revealed, host_key)
-    show(plan)
-    _, consents = step("plan", {"seeds": [seed.hex() for seed in revealed]}, lambda reply: _consent(reply, plan))
+    show_plan(plan)
+    _, consents = ask_members(
+        "plan", {"seeds": [seed.hex() for seed in revealed]}, lambda reply: _check_consent(reply, plan)
+    )
     return plan if len(consents) == len(members) else None
 
 
-def _readable(replies: Replies, read: Callable[[Message], Any], leave_out: LeaveOut) -> dict[str, Any]:
+def _read_replies(replies: Replies, read: Callable[[Message], Any], leave_out: LeaveOut) -> dict[str, Any]:
     """Returns what could be read by address; members whose reply could not be read are left out from now on."""
     results: dict[str, Any] = {}
     for address, reply in replies.items():
@@ -63,23 +65,23 @@ def _readable(replies: Replies, read: Callable[[Message], Any], leave_out: Leave
     return results
 
 
-def _entry(reply: Message, round_id: str, attempt: int, members: dict[str, str]) -> Entry:
+def _check_entry(reply: Message, round_id: str, attempt: int, members: dict[str, str]) -> MemberEntry:
     entry = read_entry(reply.encode(), round_id, attempt)
     if entry.endpoint != members[entry.address]:
         raise Refused("listens elsewhere than it joined from")
     return entry
 
 
-def _seed(reply: Message, entry: Entry) -> bytes:
+def _check_seed(reply: Message, entry: MemberEntry) -> bytes:
     seed = bytes.fromhex(reply.body["seed"])
     if reply.kind != "reveal" or seed_commitment(seed) != entry.commitment:
         raise Refused("did not reveal the seed that it was bound to")
     return seed
 
 
-def _consent(reply: Message, plan: Plan) -> bool:
+def _check_consent(reply: Message, plan: RelayPlan) -> bool:
     if reply.kind == "leave":
-        raise Refused(f"left: {plain_words(reply.body.get('reason', ''))}")
+        raise Refused(f"left: {to_printable(reply.body.get('reason', ''))}")
     if reply.kind != "ready" or reply.body.get("plan") != plan.digest.hex():
         raise Refused("agreed to another plan")
     return True

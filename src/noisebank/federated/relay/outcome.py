@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class MemberOutcome:
     """The end for one member. `mean` only if the terms publish it; `guarantees` cover all attempts it sent in."""
 
     done: bool
     reason: str
-    members: int
+    member_count: int
     attempts_sent: int
-    clipped: int
+    clipped_count: int
     mean: NDArray[np.float64] | None
     guarantees: list[Guarantee] = field(default_factory=list)

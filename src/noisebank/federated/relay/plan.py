@@ -12,18 +12,25 @@ from hashlib import sha256
 from math import isqrt
 from typing import Any, TypeVar
 
-from noisebank.core.digests import tagged
+from noisebank.core.digests import digest_tagged
 from noisebank.core.errors import BadRequest, Refused
-from noisebank.federated.relay.grid import BID_UNITS, LEAST_SCALE, MAX_SCALE, STEPS, scale_of_variance, wanted_scale
-from noisebank.federated.relay.split import groups_of, sorted_order
-from noisebank.federated.relay.terms import MAX_MEMBERS, Terms
+from noisebank.federated.relay.grid import (
+    BID_UNITS,
+    MAX_SCALE,
+    MIN_SCALE,
+    STEPS_PER_BOUND,
+    scale_for_bid,
+    scale_for_variance,
+)
+from noisebank.federated.relay.split import order_by_preference, split_groups
+from noisebank.federated.relay.terms import MAX_MEMBERS, RelayTerms
 
 MAX_BID = 10**6 * BID_UNITS
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class MemberEntry:
     """A member's signed entry for one attempt: endpoint, bid, commitment to a seed, public key to seal to."""
 
     address: str
@@ -34,7 +41,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
+class RelayChain:
     """One relay over the coordinates start .. stop: members in order and the noise scale of each, in steps."""
 
     start: int
@@ -54,17 +61,17 @@ class Chain:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RelayPlan:
     """`chains` for bas and sar; `member_scale`, the noise scale of every member in steps, for masked."""
 
-    terms: Terms
+    terms: RelayTerms
     attempt: int
-    members: tuple[Entry, ...]
-    chains: tuple[Chain, ...]
-    scale: int
+    members: tuple[MemberEntry, ...]
+    chains: tuple[RelayChain, ...]
+    member_scale: int
     digest: bytes
 
-    def entry(self, address: str) -> Entry:
+    def find_entry(self, address: str) -> MemberEntry:
         """Returns the entry of the member with this address."""
         for member in self.members:
             if member.address == address:
@@ -75,9 +82,9 @@ class Plan:
     def variance(self) -> Fraction:
         """Noise variance of one coordinate of the *sum*, in squared bounds; the mean has this over K^2."""
         if self.terms.mode == "masked":
-            return Fraction(len(self.members) * self.scale**2, STEPS**2)
+            return Fraction(len(self.members) * self.member_scale**2, STEPS_PER_BOUND**2)
         parts = (chain.variance() * chain.size for chain in self.chains)
-        return Fraction(sum(parts), self.terms.dimension * STEPS**2)
+        return Fraction(sum(parts), self.terms.dimension * STEPS_PER_BOUND**2)
 
 
 def seed_commitment(seed: bytes) -> bytes:
@@ -86,8 +93,13 @@ def seed_commitment(seed: bytes) -> bytes:
 
 
 def make_plan(
-    terms: Terms, round_id: str, attempt: int, members: Sequence[Entry], seeds: Sequence[bytes], host_key: bytes
-) -> Plan:
+    terms: RelayTerms,
+    round_id: str,
+    attempt: int,
+    members: Sequence[MemberEntry],
+    seeds: Sequence[bytes],
+    host_key: bytes,
+) -> RelayPlan:
     """Compute the plan. Requires: entries with checked signatures, one seed each in the same order.
 
     Guarantees: refuses a seed that does not fit its commitment, a repeated address, endpoint or key, fewer members than
@@ -99,22 +111,26 @@ def make_plan(
         if len(seed) != 32 or seed_commitment(seed) != member.commitment:
             raise Refused(f"{member.address} revealed another seed than it was bound to")
     description = {
-        "terms": terms.plain(),
+        "terms": terms.to_json(),
         "round": round_id,
         "attempt": attempt,
-        "members": [plain_entry(member) for member in members],
+        "members": [entry_to_json(member) for member in members],
         "seeds": [seed.hex() for seed in seeds],
         "host_key": host_key.hex(),
     }
-    digest = tagged("relay plan 1", description)
+    digest = digest_tagged("relay plan 1", description)
     if terms.mode == "masked":
-        return Plan(terms, attempt, members, (), _masked_scale(terms, members), digest)
-    words = _words(digest)
-    chains = [chain for group in _groups(terms, members, words) for chain in _chains(terms, group, terms.cuts, words)]
-    return Plan(terms, attempt, members, tuple(chains), 0, digest)
+        return RelayPlan(terms, attempt, members, (), _masked_scale(terms, members), digest)
+    words = _derive_words(digest)
+    chains = [
+        chain
+        for group in _split_members(terms, members, words)
+        for chain in _build_chains(terms, group, terms.slice_ranges, words)
+    ]
+    return RelayPlan(terms, attempt, members, tuple(chains), 0, digest)
 
 
-def plain_entry(entry: Entry) -> dict[str, Any]:
+def entry_to_json(entry: MemberEntry) -> dict[str, Any]:
     """Returns an entry as it is signed."""
     return {
         "address": entry.address,
@@ -125,15 +141,15 @@ def plain_entry(entry: Entry) -> dict[str, Any]:
     }
 
 
-def base_scale(terms: Terms, bids: Sequence[int]) -> int:
+def base_scale(terms: RelayTerms, bids: Sequence[int]) -> int:
     """Returns the noise scale of a relay's first member: m times the largest bid, at least as agreed; refused if 0."""
-    scale = max(wanted_scale(max(bids)), scale_of_variance(terms.least))
+    scale = max(scale_for_bid(max(bids)), scale_for_variance(terms.least))
     if scale == 0:
         raise Refused("every preference is 0 and no least noise is agreed: the exact sum would be sent")
-    return _within(max(scale, LEAST_SCALE))
+    return _check_scale(max(scale, MIN_SCALE))
 
 
-def _check_members(terms: Terms, members: tuple[Entry, ...]) -> None:
+def _check_members(terms: RelayTerms, members: tuple[MemberEntry, ...]) -> None:
     needed = max(terms.least_members, 2 * terms.groups, terms.colluders + 2)
     if not needed <= len(members) <= MAX_MEMBERS:
         raise Refused(f"{len(members)} members: a round needs {needed} to {MAX_MEMBERS}")
@@ -145,41 +161,45 @@ def _check_members(terms: Terms, members: tuple[Entry, ...]) -> None:
             raise BadRequest("preference", member.bid / BID_UNITS, "must lie in [0, 1e6]")
 
 
-def _masked_scale(terms: Terms, members: tuple[Entry, ...]) -> int:
+def _masked_scale(terms: RelayTerms, members: tuple[MemberEntry, ...]) -> int:
     """Returns the scale for m M/(K - t) each, rounded up: without t colluders the noise together is still m M."""
     base = base_scale(terms, [member.bid for member in members])
     each = isqrt(-(-base * base // (len(members) - terms.colluders)) - 1) + 1
-    return _within(max(each, LEAST_SCALE, scale_of_variance(terms.floor)))
+    return _check_scale(max(each, MIN_SCALE, scale_for_variance(terms.floor)))
 
 
-def _within(scale: int) -> int:
+def _check_scale(scale: int) -> int:
     if scale > MAX_SCALE:
         raise Refused("the bids or terms ask for more noise than 2^14 bounds: nothing would be learned")
     return scale
 
 
-def _groups(terms: Terms, members: tuple[Entry, ...], words: Iterator[int]) -> list[list[Entry]]:
+def _split_members(
+    terms: RelayTerms, members: tuple[MemberEntry, ...], words: Iterator[int]
+) -> list[list[MemberEntry]]:
     if terms.split == "sorted":
-        order = [int(index) for index in sorted_order([member.bid / BID_UNITS for member in members])]
+        order = [int(index) for index in order_by_preference([member.bid / BID_UNITS for member in members])]
     else:
-        order = _shuffled(list(range(len(members))), words)
-    return [[members[index] for index in group] for group in groups_of(order, terms.groups)]
+        order = _shuffle_items(list(range(len(members))), words)
+    return [[members[index] for index in group] for group in split_groups(order, terms.groups)]
 
 
-def _chains(terms: Terms, group: list[Entry], cuts: list[tuple[int, int]], words: Iterator[int]) -> Iterator[Chain]:
+def _build_chains(
+    terms: RelayTerms, group: list[MemberEntry], slice_ranges: list[tuple[int, int]], words: Iterator[int]
+) -> Iterator[RelayChain]:
     """Yields one BAS relay per slice. An order with the largest bid first is reshuffled; of equal bids one counts as
     the largest, or the paper's loop would never end."""
-    base, floor = base_scale(terms, [member.bid for member in group]), scale_of_variance(terms.floor)
+    base, floor = base_scale(terms, [member.bid for member in group]), scale_for_variance(terms.floor)
     largest = max(group, key=lambda member: (member.bid, member.address))
     scales = (max(base, floor), *(floor for _ in group[1:]))
-    for start, stop in cuts:
-        order = _shuffled(group, words)
+    for start, stop in slice_ranges:
+        order = _shuffle_items(group, words)
         while order[0] == largest:
-            order = _shuffled(group, words)
-        yield Chain(start, stop, tuple(member.address for member in order), scales)
+            order = _shuffle_items(group, words)
+        yield RelayChain(start, stop, tuple(member.address for member in order), scales)
 
 
-def _words(seed: bytes) -> Iterator[int]:
+def _derive_words(seed: bytes) -> Iterator[int]:
     """Yields pseudorandom 64-bit numbers from the seed: public, the same for everyone."""
     counter = 0
     while True:
@@ -188,7 +208,7 @@ def _words(seed: bytes) -> Iterator[int]:
         counter += 1
 
 
-def _shuffled(items: list[T], words: Iterator[int]) -> list[T]:
+def _shuffle_items(items: list[T], words: Iterator[int]) -> list[T]:
     """Returns the items shuffled (Fisher-Yates with rejection): every order equally likely."""
     shuffled = list(items)
     for top in range(len(shuffled) - 1, 0, -1):

@@ -10,15 +10,15 @@ import numpy as np
 
 from noisebank.core.entropy import uniform_words
 from noisebank.core.errors import BadRequest
-from noisebank.federated.relay.collusion import CHANCES, threshold
-from noisebank.federated.relay.grid import contribution
+from noisebank.federated.relay.collusion import CHANCES, collusion_threshold
+from noisebank.federated.relay.grid import quantize_vector
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from noisebank.federated.relay.terms import Terms
+    from noisebank.federated.relay.terms import RelayTerms
 
     Numbers = NDArray[np.float64]
 
@@ -36,10 +36,10 @@ def may_join(suspicion: float, users: int, attackers: str = "weak") -> bool:
         raise BadRequest("attackers", attackers, f"must be one of {', '.join(CHANCES)}")
     if not 0.0 <= suspicion <= 1.0:
         raise BadRequest("suspicion", suspicion, "a probability lies in [0, 1]")
-    return suspicion <= threshold(CHANCES[attackers], users)
+    return suspicion <= collusion_threshold(CHANCES[attackers], users)
 
 
-def reclip(vector: Numbers, cuts: list[tuple[int, int]], norm: float) -> Numbers:
+def reclip_slices(vector: Numbers, slice_ranges: list[tuple[int, int]], norm: float) -> Numbers:
     """Returns the vector with each slice scaled down to at most this Euclidean norm.
 
     With norm R/sqrt(N) the whole vector keeps the sensitivity 2R: slicing hides nothing more. What it costs is bias,
@@ -48,7 +48,7 @@ def reclip(vector: Numbers, cuts: list[tuple[int, int]], norm: float) -> Numbers
     if not norm > 0.0:
         raise BadRequest("norm", norm, "must be above 0")
     clipped = np.array(vector, dtype=np.float64)
-    for start, stop in cuts:
+    for start, stop in slice_ranges:
         length = float(np.linalg.norm(clipped[start:stop]))
         if length > norm * ROUNDING:
             clipped[start:stop] *= norm * ROUNDING / length
@@ -91,30 +91,32 @@ def ever_exposed(chance: float, skip: float, instead: str) -> float:
     return fresh if instead == "zeros" else 1.0 - (1.0 - fresh) * (1.0 - skip * chance)
 
 
-def substituted(vector: Numbers, past: Numbers | None, cuts: list[tuple[int, int]], skip: Fraction) -> Numbers:
+def substitute_slices(
+    vector: Numbers, past: Numbers | None, slice_ranges: list[tuple[int, int]], skip: Fraction
+) -> Numbers:
     """Returns the vector with each slice, by a coin of its own, replaced by zeros or by the same slice of `past`.
 
     The coins do not depend on any vector. Tossed once per round: a second attempt gives no fresh slice a second chance.
     """
     result = np.array(vector, dtype=np.float64)
-    for (start, stop), word in zip(cuts, uniform_words(len(cuts)), strict=True):
+    for (start, stop), word in zip(slice_ranges, uniform_words(len(slice_ranges)), strict=True):
         if int(word) * skip.denominator < skip.numerator * 2**64:
             result[start:stop] = 0.0 if past is None else past[start:stop]
     return result
 
 
-def vector_to_send(vector: Numbers, past: Numbers | None, terms: Terms, say: Callable[[str], None]) -> Numbers:
+def vector_to_send(vector: Numbers, past: Numbers | None, terms: RelayTerms, say: Callable[[str], None]) -> Numbers:
     """Returns what a member sends in a round under these terms; tells it by `say` what that means."""
     if not terms.skip:
         return vector
     if terms.instead == "zeros":
-        return substituted(vector, None, terms.cuts, terms.skip)
+        return substitute_slices(vector, None, terms.slice_ranges, terms.skip)
     if past is None:
         say("no vector of the round before: every slice is sent fresh")
         return vector
-    contribution(past, terms.bound, terms.dimension)  # refused like a fresh one
+    quantize_vector(past, terms.bound, terms.dimension)  # refused like a fresh one
     say("past slices: this round's loss comes on top of what the last round cost the past vector")
-    return substituted(vector, past, terms.cuts, terms.skip)
+    return substitute_slices(vector, past, terms.slice_ranges, terms.skip)
 
 
 def slice_norm(norm: float, slices: int) -> float:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-TAG = 16
+TAG_BYTES = 16
 NO_NONCE = bytes(12)
 """Every derived key encrypts one message only."""
 
@@ -31,43 +31,45 @@ class AttemptKey:
 
     def __init__(self, secret: bytes) -> None:
         self._private = import_x25519_private_key(secret)
-        self.public: bytes = self._private.public_key().export_key(format="raw")
+        self.public_key: bytes = self._private.public_key().export_key(format="raw")
 
-    def shared(self, other: bytes, purpose: str, salt: bytes) -> bytes:
+    def derive_key(self, peer_key: bytes, purpose: str, salt: bytes) -> bytes:
         """Returns 32 bytes that only the two holders know, for one purpose under one plan (the salt)."""
         try:
-            peer = import_x25519_public_key(other)
+            peer = import_x25519_public_key(peer_key)
             shared_key: bytes = key_agreement(
-                static_priv=self._private, static_pub=peer, kdf=lambda secret: _derived(bytes(secret), salt, purpose)
+                static_priv=self._private, static_pub=peer, kdf=lambda secret: _hkdf_key(bytes(secret), salt, purpose)
             )
         except ValueError as error:
             raise Tampered("a public key is malformed or of low order") from error
         return shared_key
 
-    def seal(self, plain: bytes, other: bytes, purpose: str, salt: bytes) -> bytes:
+    def seal(self, plain: bytes, peer_key: bytes, purpose: str, salt: bytes) -> bytes:
         """Returns ciphertext and tag for the holder of `peer_key`. One message per purpose and plan."""
-        cipher = ChaCha20_Poly1305.new(key=self.shared(other, f"seal {purpose}", salt), nonce=NO_NONCE)
+        cipher = ChaCha20_Poly1305.new(key=self.derive_key(peer_key, f"seal {purpose}", salt), nonce=NO_NONCE)
         text, tag = cipher.encrypt_and_digest(plain)
         return bytes(text + tag)
 
-    def open(self, sealed: bytes, other: bytes, purpose: str, salt: bytes) -> bytes:
+    def open(self, sealed: bytes, peer_key: bytes, purpose: str, salt: bytes) -> bytes:
         """Returns what the holder of `peer_key` sealed; `Tampered` for anything else."""
-        cipher = ChaCha20_Poly1305.new(key=self.shared(other, f"seal {purpose}", salt), nonce=NO_NONCE)
+        cipher = ChaCha20_Poly1305.new(key=self.derive_key(peer_key, f"seal {purpose}", salt), nonce=NO_NONCE)
         try:
-            return bytes(cipher.decrypt_and_verify(sealed[:-TAG], sealed[-TAG:]))
+            return bytes(cipher.decrypt_and_verify(sealed[:-TAG_BYTES], sealed[-TAG_BYTES:]))
         except ValueError as error:
             raise Tampered("a sealed message does not open") from error
 
 
-def check_public(public: bytes) -> None:
+def check_public_key(public_key: bytes) -> None:
     """Raise `Tampered` unless a secret can be shared with this key: checked before a plan, so that sealing cannot fail.
 
     Points of low order give 0 with every private key; one trial finds them all.
     """
-    AttemptKey(bytes(31) + b"\x01").shared(public, "check", b"")
+    AttemptKey(bytes(31) + b"\x01").derive_key(public_key, "check", b"")
 
 
-def masks(key: AttemptKey, own: str, others: Iterable[tuple[str, bytes]], size: int, salt: bytes) -> NDArray[np.uint64]:
+def sum_masks(
+    key: AttemptKey, own: str, others: Iterable[tuple[str, bytes]], size: int, salt: bytes
+) -> NDArray[np.uint64]:
     """Returns the sum of one mask per other member, added by the lower address and subtracted by the higher.
 
     Guarantees: over all members the masks add up to 0 modulo 2^64; without the pair's key each is pseudorandom, so as
@@ -77,13 +79,13 @@ def masks(key: AttemptKey, own: str, others: Iterable[tuple[str, bytes]], size: 
     """
     total = np.zeros(size, dtype=np.uint64)
     for address, public in others:
-        stream = ChaCha20.new(key=key.shared(public, "mask", salt), nonce=NO_NONCE).encrypt(bytes(8 * size))
+        stream = ChaCha20.new(key=key.derive_key(public, "mask", salt), nonce=NO_NONCE).encrypt(bytes(8 * size))
         mask = np.frombuffer(stream, dtype="<u8").astype(np.uint64)
         total = total + mask if own < address else total - mask
     return total
 
 
-def _derived(secret: bytes, salt: bytes, purpose: str) -> bytes:
+def _hkdf_key(secret: bytes, salt: bytes, purpose: str) -> bytes:
     derived = HKDF(secret, 32, salt, SHA256, context=b"noisebank relay " + purpose.encode())
     assert isinstance(derived, bytes)
     return derived

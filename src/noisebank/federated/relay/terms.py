@@ -8,12 +8,12 @@ from fractions import Fraction
 from typing import Any
 
 from noisebank.core.errors import BadRequest
-from noisebank.federated.relay.grid import LEAST_SCALE, MAX_SCALE, scale_of_variance
+from noisebank.federated.relay.grid import MAX_SCALE, MIN_SCALE, scale_for_variance
 from noisebank.federated.relay.split import SPLITS
 from noisebank.privacy.calibration import DELTA_RANGE, EPSILON_RANGE, budget_precision
 
 MODES = ("masked", "bas", "sar")
-INSTEAD = ("zeros", "past")
+SUBSTITUTES = ("zeros", "past")
 """What is sent instead of a fresh slice."""
 MAX_MEMBERS = 256
 MAX_SLICES = 256
@@ -23,19 +23,19 @@ MAX_DRAWS = 2**20
 BOUND_RANGE = (Fraction(1, 10**12), Fraction(10**12))
 NORM_RANGE = (Fraction(1, 10**6), Fraction(1024))
 """Norm of a slice, in bounds: no vector of 2^20 numbers is longer than 1024."""
-MOST_SKIP = 1 - Fraction(1, 10**9)
-KEYS = {
+MAX_SKIP = 1 - Fraction(1, 10**9)
+WIRE_KEYS = {
     "dimension", "bound", "mode", "slices", "groups", "split", "floor", "least", "colluders", "attempts", "publish",
     "skip", "instead", "slice_norm", "delta", "least_members", "patience_ms",
 }  # fmt: skip
 """Fields of terms on the wire."""
-RATIONALS = ("bound", "floor", "least", "skip", "slice_norm", "delta")
-SPELLED = re.compile(r"(0|[1-9][0-9]{0,39})(/[1-9][0-9]{0,39})?")
+RATIONAL_FIELDS = ("bound", "floor", "least", "skip", "slice_norm", "delta")
+RATIONAL_FORMAT = re.compile(r"(0|[1-9][0-9]{0,39})(/[1-9][0-9]{0,39})?")
 """How a rational number is written in terms: in lowest terms, as Python prints a Fraction."""
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class RelayTerms:
     """The rules of one round. Variances and norms are in units of `bound`, times in milliseconds.
 
     mode: masked (pairwise masks, the server sees the sum only), bas (one relay), sar (one relay per slice).
@@ -64,33 +64,33 @@ class Terms:
     patience_ms: int = 10_000
 
     def __post_init__(self) -> None:
-        _whole("dimension", self.dimension, 1, MAX_DRAWS)
-        _whole("attempts", self.attempts, 1, MAX_DRAWS // self.dimension)
-        _whole("slices", self.slices, 1, min(self.dimension, MAX_SLICES))
-        _whole("groups", self.groups, 1, MAX_MEMBERS // 2)
-        _whole("least_members", self.least_members, 2, MAX_MEMBERS)
-        _whole("colluders", self.colluders, 0, MAX_MEMBERS - 2)
-        _whole("patience_ms", self.patience_ms, 100, 600_000)
+        _check_integer("dimension", self.dimension, 1, MAX_DRAWS)
+        _check_integer("attempts", self.attempts, 1, MAX_DRAWS // self.dimension)
+        _check_integer("slices", self.slices, 1, min(self.dimension, MAX_SLICES))
+        _check_integer("groups", self.groups, 1, MAX_MEMBERS // 2)
+        _check_integer("least_members", self.least_members, 2, MAX_MEMBERS)
+        _check_integer("colluders", self.colluders, 0, MAX_MEMBERS - 2)
+        _check_integer("patience_ms", self.patience_ms, 100, 600_000)
         if self.mode not in MODES:
             raise BadRequest("mode", self.mode, f"must be one of {', '.join(MODES)}")
         if self.split not in SPLITS:
             raise BadRequest("split", self.split, f"must be one of {', '.join(SPLITS)}")
-        if self.instead not in INSTEAD or (self.instead == "past" and not self.skip):
+        if self.instead not in SUBSTITUTES or (self.instead == "past" and not self.skip):
             raise BadRequest("instead", self.instead, "must be zeros, or past together with a skip above 0")
-        for name in RATIONALS:
+        for name in RATIONAL_FIELDS:
             value = getattr(self, name)
             if not isinstance(value, Fraction) and (name != "slice_norm" or value is not None):
                 raise BadRequest(name, str(value)[:40], "must be an exact number")
         if not BOUND_RANGE[0] <= self.bound <= BOUND_RANGE[1]:
             raise BadRequest("bound", str(self.bound)[:40], "must lie in 1e-12 .. 1e12")
-        if not 0 <= self.skip <= MOST_SKIP:
+        if not 0 <= self.skip <= MAX_SKIP:
             raise BadRequest("skip", str(self.skip)[:40], "must lie in 0 .. 0.999999999")
         if self.slice_norm is not None and not NORM_RANGE[0] <= self.slice_norm <= NORM_RANGE[1]:
             raise BadRequest("slice_norm", str(self.slice_norm)[:40], "must lie in 1e-6 .. 1024 bounds")
         if not DELTA_RANGE[0] <= self.delta <= DELTA_RANGE[1]:
             raise BadRequest("delta", str(self.delta)[:40], "must lie in [1e-30, 1/2]")
         for name, variance in (("floor", self.floor), ("least", self.least)):
-            if variance < 0 or (variance and not LEAST_SCALE <= scale_of_variance(variance) <= MAX_SCALE):
+            if variance < 0 or (variance and not MIN_SCALE <= scale_for_variance(variance) <= MAX_SCALE):
                 raise BadRequest(name, str(variance)[:40], "a variance is 0 or lies in 2^-28 .. 2^28 squared bounds")
         if self.mode != "sar" and (self.slices > 1 or self.skip or self.slice_norm is not None):
             raise BadRequest("mode", self.mode, "slices, skip and slice_norm belong to sar")
@@ -100,13 +100,13 @@ class Terms:
             raise BadRequest("colluders", self.colluders, "only masked noise can allow for colluders; use a floor")
 
     @property
-    def cuts(self) -> list[tuple[int, int]]:
+    def slice_ranges(self) -> list[tuple[int, int]]:
         """The slices as (start, stop); the last may be shorter. (The paper's index never advances; this one does.)"""
         length = -(-self.dimension // self.slices)
         return [(start, min(start + length, self.dimension)) for start in range(0, self.dimension, length)]
 
     @property
-    def patience(self) -> float:
+    def patience_seconds(self) -> float:
         """Seconds to wait for one step of one member: as agreed, plus two milliseconds per coordinate for its noise."""
         return self.patience_ms / 1e3 + self.dimension * 2e-3
 
@@ -115,7 +115,7 @@ class Terms:
         """The mean is the sum over this times the number of members: zeros make a sum smaller, past slices do not."""
         return 1.0 - float(self.skip) if self.instead == "zeros" else 1.0
 
-    def plain(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Returns the terms as they are signed: texts and whole numbers."""
         return {
             "dimension": self.dimension,
@@ -138,18 +138,18 @@ class Terms:
         }
 
     @classmethod
-    def parse(cls, plain: dict[str, Any]) -> Terms:
+    def from_json(cls, plain: dict[str, Any]) -> RelayTerms:
         """Returns terms from somebody else, checked like our own; every number in its canonical form."""
-        if not isinstance(plain, dict) or set(plain) != KEYS or not isinstance(plain["publish"], bool):
+        if not isinstance(plain, dict) or set(plain) != WIRE_KEYS or not isinstance(plain["publish"], bool):
             raise BadRequest("terms", "of another kind", "must have exactly the fields that this version knows")
         fields = dict(plain)
-        for name in RATIONALS:
+        for name in RATIONAL_FIELDS:
             if name != "slice_norm" or fields[name] is not None:
-                fields[name] = _rational(name, fields[name])
+                fields[name] = _parse_rational(name, fields[name])
         return cls(**fields)
 
 
-def least_variance(epsilon: Fraction, delta: Fraction, dimension: int, attempts: int) -> Fraction:
+def min_variance(epsilon: Fraction, delta: Fraction, dimension: int, attempts: int) -> Fraction:
     """Returns the variance (squared bounds) with which one vector in [-bound, bound]^d is (epsilon, delta)-private.
 
     Counts the whole vector, sensitivity 2 sqrt(d), and every attempt: 4 d attempts / precision.
@@ -161,13 +161,13 @@ def least_variance(epsilon: Fraction, delta: Fraction, dimension: int, attempts:
     return 4 * dimension * attempts / precision.exact
 
 
-def _whole(name: str, value: object, low: int, high: int) -> None:
+def _check_integer(name: str, value: object, low: int, high: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         raise BadRequest(name, value, f"must be a whole number in {low} .. {high}")
 
 
-def _rational(name: str, text: object) -> Fraction:
+def _parse_rational(name: str, text: object) -> Fraction:
     """Returns an exact number from outside; `1e-400`, `10e-6` and 2/4 are not canonical and are refused."""
-    if not isinstance(text, str) or not SPELLED.fullmatch(text) or str(Fraction(text)) != text:
+    if not isinstance(text, str) or not RATIONAL_FORMAT.fullmatch(text) or str(Fraction(text)) != text:
         raise BadRequest(name, str(text)[:40], "must be a whole number or a fraction in lowest terms")
     return Fraction(text)

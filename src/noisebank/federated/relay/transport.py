@@ -15,17 +15,17 @@ from typing import Any
 from noisebank.core.errors import BadRequest, NoisebankError, OutcomeUnknown, Refused
 
 PATH = "/relay"
-MESSAGE_ROOM = 3 * 2**20
+HEADER_ROOM = 3 * 2**20
 """Bytes for headers; the payload's 8 bytes per coordinate come on top."""
-MAX_MESSAGE = MESSAGE_ROOM + 8 * 2**20
-AT_ONCE = 64
+MAX_MESSAGE = HEADER_ROOM + 8 * 2**20
+MAX_REQUESTS = 64
 """Requests handled at the same time. More are refused."""
-LINKS = 512
+MAX_CONNECTIONS = 512
 """Open connections, each with a thread. More are closed unread."""
-HEADERS_IN = 5.0
+HEADER_SECONDS = 5.0
 """Seconds for a request's first lines: they fit one packet."""
-REASON = 2_000
-LAST_WORDS = 2.0
+MAX_REASON = 2_000
+CLOSE_SECONDS = 2.0
 """Seconds that a closing server waits for its replies to be sent."""
 
 Handle = Callable[[bytes], bytes]
@@ -39,7 +39,7 @@ class Unreachable(OutcomeUnknown):
     kind = "Unreachable"
 
 
-def endpoint(text: str) -> tuple[str, int]:
+def parse_endpoint(text: str) -> tuple[str, int]:
     """Returns host and port of "host:port"; anything else is refused."""
     match = re.fullmatch(r"([A-Za-z0-9.\-]{1,253}|\[[0-9a-fA-F:.]{2,45}\]):(\d{1,5})", text)
     if not match or int(match[2]) > 65_535:
@@ -47,15 +47,15 @@ def endpoint(text: str) -> tuple[str, int]:
     return match[1].strip("[]"), int(match[2])
 
 
-class Server:
+class MessageServer:
     """Answers POST /relay on its own thread until closed."""
 
     def __init__(self, listen: str, handle: Handle, patience: float, tap: Tap = lambda to, raw: None) -> None:
-        self.limit = MAX_MESSAGE
-        host, port = endpoint(listen)
-        self._slots = threading.BoundedSemaphore(AT_ONCE)
+        self.max_message = MAX_MESSAGE
+        host, port = parse_endpoint(listen)
+        self._slots = threading.BoundedSemaphore(MAX_REQUESTS)
         try:
-            self._http = _Http((host, port), _handler(self, handle, patience, tap))
+            self._http = _HttpServer((host, port), _make_handler(self, handle, patience, tap))
         except OSError as error:
             raise BadRequest("listen", listen, f"cannot be listened on ({error.strerror})") from None
         self.endpoint = f"{host}:{self._http.server_address[1]}"
@@ -67,22 +67,22 @@ class Server:
         self._http.shutdown()
         self._http.server_close()
         self._thread.join()
-        until = time.monotonic() + LAST_WORDS
-        for _ in range(AT_ONCE):
+        until = time.monotonic() + CLOSE_SECONDS
+        for _ in range(MAX_REQUESTS):
             self._slots.acquire(timeout=max(0.0, until - time.monotonic()))
 
-    def __enter__(self) -> Server:
+    def __enter__(self) -> MessageServer:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
 
-class _Until(io.RawIOBase):
+class _DeadlineReader(io.RawIOBase):
     """Reads a socket until a deadline, however small the pieces: a socket's own timeout restarts with every byte."""
 
-    def __init__(self, link: socket.socket, until: float) -> None:
-        self._link, self._raw, self.until = link, link.makefile("rb", buffering=0), until
+    def __init__(self, link: socket.socket, deadline: float) -> None:
+        self._link, self._raw, self.deadline = link, link.makefile("rb", buffering=0), deadline
 
     def close(self) -> None:
         self._raw.close()
@@ -92,7 +92,7 @@ class _Until(io.RawIOBase):
         return True
 
     def readinto(self, room: Any) -> int | None:
-        left = self.until - time.monotonic()
+        left = self.deadline - time.monotonic()
         if left <= 0.0:
             raise TimeoutError("the sender is too slow")
         self._link.settimeout(left)
@@ -104,27 +104,27 @@ class _Connection(HTTPConnection):
 
     def connect(self) -> None:
         super().connect()
-        self.sock = _Impatient(self.sock, time.monotonic() + float(self.timeout or 0.0))
+        self.sock = _DeadlineSocket(self.sock, time.monotonic() + float(self.timeout or 0.0))
 
 
-class _Impatient:
+class _DeadlineSocket:
     """The part of a socket that HTTPConnection uses, with a deadline for reading."""
 
-    def __init__(self, link: socket.socket, until: float) -> None:
-        self._link, self._until = link, until
+    def __init__(self, link: socket.socket, deadline: float) -> None:
+        self._link, self._deadline = link, deadline
         self.sendall, self.close, self.shutdown = link.sendall, link.close, link.shutdown
 
     def makefile(self, mode: str) -> io.BufferedReader:
-        return io.BufferedReader(_Until(self._link, self._until))
+        return io.BufferedReader(_DeadlineReader(self._link, self._deadline))
 
 
-class _Http(ThreadingHTTPServer):
+class _HttpServer(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
     request_queue_size = 256
 
     def __init__(self, where: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
-        self._links = threading.BoundedSemaphore(LINKS)
+        self._links = threading.BoundedSemaphore(MAX_CONNECTIONS)
         super().__init__(where, handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
@@ -144,42 +144,42 @@ class _Http(ThreadingHTTPServer):
         """Ignore peers that hang up."""
 
 
-def _handler(server: Server, handle: Handle, patience: float, tap: Tap) -> type[BaseHTTPRequestHandler]:
+def _make_handler(server: MessageServer, handle: Handle, patience: float, tap: Tap) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         timeout = patience  # of every write on the socket; reads have a deadline each
 
         def setup(self) -> None:
             super().setup()
             self.rfile.close()
-            self._raw = _Until(self.connection, time.monotonic() + min(HEADERS_IN, patience))
+            self._raw = _DeadlineReader(self.connection, time.monotonic() + min(HEADER_SECONDS, patience))
             self.rfile = io.BufferedReader(self._raw)
 
         def do_POST(self) -> None:
             if not server._slots.acquire(blocking=False):
-                return self._reply(503, b"too many requests at once")
+                return self._send_reply(503, b"too many requests at once")
             try:
-                self._answer()
+                self._answer_request()
             finally:
                 server._slots.release()
             return None
 
-        def _answer(self) -> None:
+        def _answer_request(self) -> None:
             length = self.headers.get("Content-Length", "")
             if self.path != PATH or not length.isdecimal():
-                return self._reply(400, b"not a relay message")
-            if len(length) > 12 or int(length) > server.limit:
-                return self._reply(413, b"too long")
-            self._raw.until = time.monotonic() + patience
-            raw = _read(self.rfile, int(length))
+                return self._send_reply(400, b"not a relay message")
+            if len(length) > 12 or int(length) > server.max_message:
+                return self._send_reply(413, b"too long")
+            self._raw.deadline = time.monotonic() + patience
+            raw = _read_exactly(self.rfile, int(length))
             self.connection.settimeout(patience)
             try:
-                return self._reply(200, handle(raw))
+                return self._send_reply(200, handle(raw))
             except NoisebankError as error:
-                return self._reply(409, str(error).encode()[:REASON])
+                return self._send_reply(409, str(error).encode()[:MAX_REASON])
             except Exception:  # no detail of an error that a stranger's bytes caused leaves the process
-                return self._reply(500, b"could not be handled")
+                return self._send_reply(500, b"could not be handled")
 
-        def _reply(self, status: int, raw: bytes) -> None:
+        def _send_reply(self, status: int, raw: bytes) -> None:
             tap("reply", raw)
             self.send_response_only(status)
             self.send_header("Content-Type", "application/octet-stream")
@@ -195,7 +195,7 @@ def _handler(server: Server, handle: Handle, patience: float, tap: Tap) -> type[
 
 def ask(to: str, raw: bytes, patience: float, tap: Tap = lambda to, raw: None, limit: int = MAX_MESSAGE) -> bytes:
     """Post `raw`; returns the reply. `Refused` if the other side refuses, `OutcomeUnknown` if it may have arrived."""
-    host, port = endpoint(to)
+    host, port = parse_endpoint(to)
     link = _Connection(host, port, timeout=patience)
     try:
         tap(to, raw)
@@ -204,7 +204,7 @@ def ask(to: str, raw: bytes, patience: float, tap: Tap = lambda to, raw: None, l
             length = reply.length
             if length is None or length > limit:
                 raise OutcomeUnknown(f"{to} answered with something too long")
-            body = _read(reply, length)
+            body = _read_exactly(reply, length)
     except ConnectionRefusedError:
         raise Unreachable(f"nobody listens at {to}") from None
     except (OSError, HTTPException) as error:
@@ -212,11 +212,11 @@ def ask(to: str, raw: bytes, patience: float, tap: Tap = lambda to, raw: None, l
     finally:
         link.close()
     if reply.status != 200:
-        raise Refused(body[:REASON].decode(errors="replace"))
+        raise Refused(body[:MAX_REASON].decode(errors="replace"))
     return body
 
 
-def _read(source: Any, length: int) -> bytes:
+def _read_exactly(source: Any, length: int) -> bytes:
     """Returns exactly `length` bytes, before the deadline of the socket underneath."""
     parts, left = [], length
     while left:

@@ -34,16 +34,21 @@ from noisebank.service.web import (
 from noisebank.service.web import (
     static_files as pages_static,
 )
-from noisebank.service.web.fees import Fees
-from noisebank.service.web.recent_answers import Shelf
-from noisebank.service.web.spending import Spendings
-from noisebank.service.web.verification import Checking
+from noisebank.service.web.fees import FeeCache
+from noisebank.service.web.recent_answers import RecentAnswers
+from noisebank.service.web.spending import SpendingCache
+from noisebank.service.web.verification import Verifications
 
 
 def add_pages(app: FastAPI) -> None:
     """Add the routes of all pages to the application, and what they keep in `app.state`."""
     state = cast(ServiceState, app.state)
-    state.spendings, state.checking, state.shelf, state.fees = Spendings(), Checking(), Shelf(), Fees()
+    state.spending_totals, state.verifications, state.recent_answers, state.fees = (
+        SpendingCache(),
+        Verifications(),
+        RecentAnswers(),
+        FeeCache(),
+    )
     state.anchored = None
     for pages in (
         pages_static, pages_signing_in, pages_sessions, pages_console, pages_statement, pages_ledger, pages_learning,

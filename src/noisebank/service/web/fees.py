@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from noisebank.core.errors import NoisebankError
 from noisebank.ledger.node import NodeError
 from noisebank.ledger.protocol import Reservation
-from noisebank.ledger.rpc import RpcChain
+from noisebank.ledger.rpc import ChainLedger
 
-PATIENCE = 0.8
+MAX_WAIT_SECONDS = 0.8
 """Seconds that a page waits for the node; fees that take longer are shown when it is loaded again."""
-MOST = 100_000
+MAX_CACHED_FEES = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,24 +26,24 @@ class Fee:
     wei: int
 
 
-class Fees:
+class FeeCache:
     """Caches fees by transaction; they never change."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, Fee] = {}
-        self._access = threading.Lock()
+        self._lock = threading.Lock()
 
-    def of(self, chain: RpcChain, entries: Sequence[Reservation]) -> dict[bytes, list[Fee]]:
+    def find_fees(self, chain: ChainLedger, entries: Sequence[Reservation]) -> dict[bytes, list[Fee]]:
         """Return fees by reservation: of the transaction that reserved, then of the one that published."""
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + MAX_WAIT_SECONDS
         fees_by_entry: dict[bytes, list[Fee]] = {}
         for entry in entries:
             hashes = chain.follower.transactions.get((entry.account, entry.id), [])
-            fees = [self._fee(chain, transaction, until) for transaction in hashes]
+            fees = [self._find_fee(chain, transaction, until) for transaction in hashes]
             fees_by_entry[entry.id] = [fee for fee in fees if fee is not None]
         return fees_by_entry
 
-    def _fee(self, chain: RpcChain, transaction: bytes, until: float) -> Fee | None:
+    def _find_fee(self, chain: ChainLedger, transaction: bytes, until: float) -> Fee | None:
         known = self._known.get(transaction)
         if known is not None or time.monotonic() > until:
             return known
@@ -54,7 +54,7 @@ class Fees:
             fee = Fee(name, int(receipt["blockNumber"], 16), wei)
         except (NoisebankError, NodeError, KeyError, TypeError, ValueError):
             return None
-        with self._access:
-            if len(self._known) < MOST:
+        with self._lock:
+            if len(self._known) < MAX_CACHED_FEES:
                 self._known[transaction] = fee
         return fee

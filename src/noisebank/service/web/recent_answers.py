@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from noisebank.core.caches import BoundedCache
-from noisebank.service.errors import Turned
+from noisebank.service.errors import ApiError
 
-SHELF_BYTES = 16 << 20
+CACHE_BYTES = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class RecentAnswer:
     """An answer as it was shown, and to whom."""
 
     person: str
@@ -23,21 +23,21 @@ class Shown:
     answer: dict[str, Any]
 
 
-class Shelf:
+class RecentAnswers:
     """The newest answers, by their idempotency key."""
 
     def __init__(self) -> None:
-        self._shown: BoundedCache[str, Shown] = BoundedCache(SHELF_BYTES)
+        self._answers: BoundedCache[str, RecentAnswer] = BoundedCache(CACHE_BYTES)
 
-    def put(self, key: str, shown: Shown) -> None:
+    def put(self, key: str, answer: RecentAnswer) -> None:
         """Remember an answer."""
-        self._shown.put(key, shown)
+        self._answers.put(key, answer)
 
     def get(self, key: str, person: str, dataset: str) -> dict[str, Any]:
         """Return a recent answer of this person; raises not-found for others and for those no longer cached."""
-        recent = self._shown.get(key)
+        recent = self._answers.get(key)
         if recent is None or (recent.person, recent.dataset) != (person, dataset):
-            raise Turned(
+            raise ApiError(
                 "not-found", "this answer is no longer at hand; ask again, which is free, or look into history"
             )
         return recent.answer

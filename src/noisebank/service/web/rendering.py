@@ -21,47 +21,46 @@ from noisebank import __version__
 from noisebank.core.digests import keccak
 from noisebank.core.errors import NoisebankError
 from noisebank.ledger.protocol import AccountState
-from noisebank.service.authenticator import COOKIE, sent_from_elsewhere, state_of
-from noisebank.service.errors import Problem, Turned
+from noisebank.service.authenticator import SESSION_COOKIE, is_cross_origin, state_of
+from noisebank.service.errors import ApiError, Problem
 from noisebank.service.roles import Caller
-from noisebank.service.web import formatting as plain_words
-from noisebank.service.web import svg as drawing
+from noisebank.service.web import formatting, svg
 
-HERE = Path(__file__).parent
-STATIC = HERE / "static"
+PACKAGE_FOLDER = Path(__file__).parent
+STATIC_FOLDER = PACKAGE_FOLDER / "static"
 FORM_COOKIE = "noisebank_form"
 """Cookie of visitors without a session; the token of their forms is made from it."""
 DRAW = SimpleNamespace(
-    gauge=drawing.gauge,
-    progress=drawing.progress,
-    interval=drawing.interval,
-    bars=drawing.bars,
-    lines=drawing.lines,
-    heat=drawing.heat,
+    gauge=svg.draw_gauge,
+    progress=svg.draw_progress,
+    interval=svg.draw_interval,
+    bars=svg.draw_bars,
+    lines=svg.draw_lines,
+    heat=svg.draw_heat_map,
 )
 SAY = SimpleNamespace(
-    word=plain_words.word,
-    sentence=plain_words.sentence,
-    number=plain_words.number,
-    amount=plain_words.amount,
-    count=plain_words.count,
-    epsilon=plain_words.epsilon,
-    times=plain_words.times,
-    percent=plain_words.percent,
-    when=plain_words.when,
-    stamp=plain_words.stamp,
-    span=plain_words.span,
-    short=plain_words.short,
-    ether=plain_words.ether,
+    word=formatting.case_label,
+    sentence=formatting.case_sentence,
+    number=formatting.format_number,
+    amount=formatting.format_amount,
+    count=formatting.format_count,
+    epsilon=formatting.format_epsilon,
+    times=formatting.format_times,
+    percent=formatting.format_percent,
+    when=formatting.format_time,
+    stamp=formatting.format_timestamp,
+    span=formatting.format_duration,
+    short=formatting.shorten_digest,
+    ether=formatting.format_ether,
 )
 """What templates may call."""
 
 
 @cache
-def templates() -> Environment:
+def load_templates() -> Environment:
     """Return the templates: everything is escaped, and an unknown name is an error."""
     environment = Environment(
-        loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined,
+        loader=FileSystemLoader(PACKAGE_FOLDER / "templates"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True, auto_reload=False,
     )  # fmt: skip
     environment.globals |= {"static": static_address, "draw": DRAW, "say": SAY, "version": __version__}
@@ -72,19 +71,19 @@ def templates() -> Environment:
 @cache
 def static_address(name: str) -> str:
     """Return a file's address with a digest of its bytes: browsers may keep it forever."""
-    return f"/static/{name}?v={keccak((STATIC / name).read_bytes()).hex()[:12]}"
+    return f"/static/{name}?v={keccak((STATIC_FOLDER / name).read_bytes()).hex()[:12]}"
 
 
-def page(request: Request, template: str, status: int = 200, **facts: Any) -> HTMLResponse:
+def render_page(request: Request, template: str, status: int = 200, **facts: Any) -> HTMLResponse:
     """Return a whole page; `facts` are the template's variables."""
     caller: Caller | None = request.scope["state"].get("caller")
     secret, new = _form_secret(request)
-    bank = state_of(request).desk.bank
+    bank = state_of(request).operations.bank
     facts = {"dataset": None, "here": ""} | facts
-    text = templates().get_template(template).render(
-        caller={"name": caller.person.name, "role": caller.person.part.value} if caller else None,
+    text = load_templates().get_template(template).render(
+        caller={"name": caller.person.name, "role": caller.person.role.value} if caller else None,
         may={scope.value for scope in caller.scopes} if caller else set(),
-        datasets=[account.name for account in bank.accounts()], token=token_of(secret), asked_for=request.url.path,
+        datasets=[account.name for account in bank.accounts()], token=form_token(secret), asked_for=request.url.path,
         **facts,
     )  # fmt: skip
     response = HTMLResponse(text, status, {"cache-control": "no-store"})
@@ -94,13 +93,13 @@ def page(request: Request, template: str, status: int = 200, **facts: Any) -> HT
     return response
 
 
-def fragment(request: Request, template: str, status: int = 200, **facts: Any) -> HTMLResponse:
+def render_fragment(request: Request, template: str, status: int = 200, **facts: Any) -> HTMLResponse:
     """Return a part of a page, for htmx."""
-    text = templates().get_template(template).render(**facts)
+    text = load_templates().get_template(template).render(**facts)
     return HTMLResponse(text, status, {"cache-control": "no-store"})
 
 
-def by_htmx(request: Request) -> bool:
+def is_htmx(request: Request) -> bool:
     """Whether htmx asks for a part of the page only."""
     return request.headers.get("hx-request") == "true"
 
@@ -117,28 +116,28 @@ def state_facts(state: AccountState) -> dict[str, Any]:
 # -- forms -------------------------------------------------------------------------------------
 
 
-def token_of(secret: str) -> str:
+def form_token(secret: str) -> str:
     """Return the token that our forms carry; nobody who cannot read the cookie can make one."""
     return keccak(b"noisebank form\n", secret.encode()).hex()[:40]
 
 
 def _form_secret(request: Request) -> tuple[str, bool]:
     """Return the secret of the session or the visitor, and whether it is new."""
-    secret = request.cookies.get(COOKIE) if request.scope["state"].get("caller") else None
+    secret = request.cookies.get(SESSION_COOKIE) if request.scope["state"].get("caller") else None
     secret = secret or request.cookies.get(FORM_COOKIE)
     return (secret, False) if secret else (state_of(request).entropy.token(18).hex(), True)
 
 
-async def form_of(request: Request) -> dict[str, str]:
+async def read_form(request: Request) -> dict[str, str]:
     """Return a form's fields; raises unless a page of ours has sent it. `request.scope` has the caller by then."""
-    if sent_from_elsewhere(request):
-        raise Turned("not-allowed", "this form was sent from another site")
+    if is_cross_origin(request):
+        raise ApiError("not-allowed", "this form was sent from another site")
     form = await request.form(max_files=0, max_fields=100)
     # Browsers send lines with a carriage return; what was signed or written before had none.
     fields = {name: value.replace("\r\n", "\n") for name, value in form.items() if isinstance(value, str)}
-    secrets = {request.cookies.get(COOKIE), request.cookies.get(FORM_COOKIE)} - {None, ""}
-    if not any(fields.get("token") == token_of(secret) for secret in secrets if secret):
-        raise Turned("not-allowed", "this form is out of date, or not ours: load the page again, then send it")
+    secrets = {request.cookies.get(SESSION_COOKIE), request.cookies.get(FORM_COOKIE)} - {None, ""}
+    if not any(fields.get("token") == form_token(secret) for secret in secrets if secret):
+        raise ApiError("not-allowed", "this form is out of date, or not ours: load the page again, then send it")
     return fields
 
 
@@ -155,23 +154,23 @@ def problem_page(request: Request, problem: Problem, body: dict[str, Any], heade
     extra = {name: value for name, value in headers.items() if name not in ("www-authenticate", "cache-control")}
     if "caller" not in request.scope["state"]:  # no route matched, so the caller is not identified yet
         with suppress(NoisebankError):
-            state_of(request).gate.caller(request)
+            state_of(request).authenticator.authenticate(request)
     if problem.name == "not-signed-in":
         where = f"/sign-in?next={quoted(request.url.path)}"
-        if by_htmx(request):
+        if is_htmx(request):
             return Response(status_code=401, headers={"HX-Redirect": "/sign-in", "cache-control": "no-store"})
         if request.method == "GET":
             return RedirectResponse(where, 303)
-    if by_htmx(request):
-        response: Response = fragment(request, "problem_part.html", problem.status, problem=problem, body=body)
+    if is_htmx(request):
+        response: Response = render_fragment(request, "problem_part.html", problem.status, problem=problem, body=body)
     else:
-        response = page(request, "problem.html", problem.status, problem=problem, body=body)
+        response = render_page(request, "problem.html", problem.status, problem=problem, body=body)
     response.headers.update(extra)
     return response
 
 
 @cache
-def bare_problem() -> bytes:
+def static_problem_page() -> bytes:
     """Return the page for unexpected errors; it needs nothing that could fail again."""
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8"><title>Something went wrong</title>'

@@ -13,33 +13,33 @@ from typing import Any
 from noisebank.account.account import Account
 from noisebank.core.units import Precision
 from noisebank.ledger.protocol import Reservation
-from noisebank.queries.query import PART_OF_TABLE, about_in_words
+from noisebank.queries.query import PART_OF_TABLE_BIT, describe_category
 
-MOST_POINTS = 1_200
-DAY = 86_400
-LOOK_BACK = 30
+MAX_POINTS = 1_200
+DAY_SECONDS = 86_400
+RECENT_DAYS = 30
 """The pace of this many days is taken for the future."""
 
 
 @dataclass(slots=True)
-class Row:
+class SpendingTotal:
     """The sums for one question, one analyst or one category."""
 
     name: str
-    asked: int = 0
-    paid: int = 0
+    requests: int = 0
+    measured: int = 0
     """How many of the requests measured the data."""
     units: int = 0
-    naive: int = 0
-    last: int = 0
+    naive_units: int = 0
+    last_time: int = 0
 
-    def add(self, found: Reservation) -> None:
+    def add_entry(self, entry: Reservation) -> None:
         """Add one entry of the ledger."""
-        self.asked += 1
-        self.paid += bool(found.fresh)
-        self.units += found.cost.units
-        self.naive += found.wanted.units
-        self.last = max(self.last, found.time)
+        self.requests += 1
+        self.measured += bool(entry.fresh_precision)
+        self.units += entry.cost.units
+        self.naive_units += entry.target.units
+        self.last_time = max(self.last_time, entry.time)
 
     @property
     def cost(self) -> Precision:
@@ -47,118 +47,131 @@ class Row:
         return Precision(self.units)
 
     @property
-    def saved(self) -> float:
+    def saved_share(self) -> float:
         """The share that reuse has saved, 0 to 1."""
-        return max(0.0, 1 - self.units / self.naive) if self.naive else 0.0
+        return max(0.0, 1 - self.units / self.naive_units) if self.naive_units else 0.0
 
     def to_facts(self) -> dict[str, Any]:
         """Return the sums as templates show them."""
         return {
-            "name": self.name, "asked": self.asked, "paid": self.paid, "cost": self.cost,
-            "saved": self.saved, "last": self.last,
+            "name": self.name, "asked": self.requests, "paid": self.measured, "cost": self.cost,
+            "saved": self.saved_share, "last": self.last_time,
         }  # fmt: skip
 
 
 @dataclass(slots=True)
-class Curve:
+class SpendingCurve:
     """Precision spent, and what it would have been without reuse, after each answer; thinned out when it gets long."""
 
     every: int = 1
     points: list[tuple[int, int, float, float]] = field(default_factory=list)
     """Number of answers, time, spent, spent without reuse."""
 
-    def add(self, place: int, time: int, spent: int, naive: int) -> None:
+    def add_point(self, index: int, time: int, spent: int, naive: int) -> None:
         """Add the point after one more answer; `spent` and `naive` are ledger units."""
-        if place % self.every == 0:
-            self.points.append((place + 1, time, spent / 1e18, naive / 1e18))
-        if len(self.points) > MOST_POINTS:
+        if index % self.every == 0:
+            self.points.append((index + 1, time, spent / 1e18, naive / 1e18))
+        if len(self.points) > MAX_POINTS:
             self.points, self.every = self.points[::2], self.every * 2
 
 
-class Spending:
+class AccountSpending:
     """The sums for one account. Call `update` before reading them."""
 
     def __init__(self, account: Account) -> None:
         self.account = account
-        self.queries: dict[bytes, Row] = {}
-        self.analysts: dict[bytes, Row] = {}
-        self.kinds: dict[int, Row] = {}
-        self.whole, self.part = Row("whole table"), Row("part of the table")
-        self.all = Row("all")
-        self.cases: Counter[str] = Counter()
-        self.curve = Curve()
+        self.by_query: dict[bytes, SpendingTotal] = {}
+        self.by_analyst: dict[bytes, SpendingTotal] = {}
+        self.by_category: dict[int, SpendingTotal] = {}
+        self.whole_table, self.part_of_table = SpendingTotal("whole table"), SpendingTotal("part of the table")
+        self.all = SpendingTotal("all")
+        self.case_counts: Counter[str] = Counter()
+        self.curve = SpendingCurve()
         self.first_time = 0
-        self._days: Counter[int] = Counter()
-        self._read = 0
-        self._last: tuple[int, int, float, float] | None = None
-        self._turn = threading.Lock()
+        self._units_by_day: Counter[int] = Counter()
+        self._entries_read = 0
+        self._last_point: tuple[int, int, float, float] | None = None
+        self._lock = threading.Lock()
 
-    def update(self) -> Spending:
+    def update(self) -> AccountSpending:
         """Read the entries that are new."""
         books = self.account.ledger.books
-        with self._turn:
-            while self._read < (count := books.count(self.account.id)):
-                for entry in books.page(self.account.id, self._read, min(count, self._read + 2_000)):
-                    self._add(entry)
+        with self._lock:
+            while self._entries_read < (count := books.count_reservations(self.account.id)):
+                for entry in books.page_reservations(
+                    self.account.id, self._entries_read, min(count, self._entries_read + 2_000)
+                ):
+                    self._add_entry(entry)
         return self
 
-    def points(self) -> list[tuple[int, int, float, float]]:
+    def curve_points(self) -> list[tuple[int, int, float, float]]:
         """Return the points of the curve; the newest answer is always the last."""
         points = list(self.curve.points)
-        if self._last is not None and (not points or points[-1][0] != self._last[0]):
-            points.append(self._last)
+        if self._last_point is not None and (not points or points[-1][0] != self._last_point[0]):
+            points.append(self._last_point)
         return points
 
-    def life(self, now: float) -> tuple[float, float, float] | None:
+    def estimate_life(self, now: float) -> tuple[float, float, float] | None:
         """Return precision per day lately, over how many days, and days left at it; None if nothing was spent."""
-        days = min(float(LOOK_BACK), (now - self.first_time) / DAY)
-        today = int(now // DAY)
-        recent = sum(units for day, units in self._days.items() if day > today - LOOK_BACK)
+        days = min(float(RECENT_DAYS), (now - self.first_time) / DAY_SECONDS)
+        today = int(now // DAY_SECONDS)
+        recent = sum(units for day, units in self._units_by_day.items() if day > today - RECENT_DAYS)
         if not self.first_time or not recent or days <= 0:
             return None
         pace = recent / 1e18 / max(days, 1 / 24)
-        return pace, days, float(self.account.state.left) / pace
+        return pace, days, float(self.account.state.remaining_budget) / pace
 
     def questions_left(self) -> int | None:
         """Return how many more questions like those so far the balance would pay for."""
         if not self.all.units:
             return None
-        return self.account.state.left.units * self.all.asked // self.all.units
+        return self.account.state.remaining_budget.units * self.all.requests // self.all.units
 
-    def _add(self, found: Reservation) -> None:
-        if found.query not in self.queries:  # the vault is only asked for new questions, which are few
-            self.queries[found.query] = Row(self._named(found, question=True))
-        if found.analyst not in self.analysts:
-            self.analysts[found.analyst] = Row(self._named(found, question=False))
-        if found.about not in self.kinds:
-            self.kinds[found.about] = Row(about_in_words(found.about))
-        half = self.part if found.about & PART_OF_TABLE else self.whole
-        for row in (self.queries[found.query], self.analysts[found.analyst], self.kinds[found.about], half, self.all):
-            row.add(found)
-        self.cases[found.case.name] += 1
-        self.first_time = self.first_time or found.time
-        self._days[found.time // DAY] += found.cost.units
-        self._last = (self._read + 1, found.time, found.spent.units / 1e18, self.all.naive / 1e18)
-        self.curve.add(self._read, found.time, found.spent.units, self.all.naive)
-        self._read += 1
+    def _add_entry(self, entry: Reservation) -> None:
+        if entry.query not in self.by_query:  # the vault is only asked for new questions, which are few
+            self.by_query[entry.query] = SpendingTotal(self._read_label(entry, question=True))
+        if entry.analyst not in self.by_analyst:
+            self.by_analyst[entry.analyst] = SpendingTotal(self._read_label(entry, question=False))
+        if entry.category not in self.by_category:
+            self.by_category[entry.category] = SpendingTotal(describe_category(entry.category))
+        half = self.part_of_table if entry.category & PART_OF_TABLE_BIT else self.whole_table
+        for row in (
+            self.by_query[entry.query],
+            self.by_analyst[entry.analyst],
+            self.by_category[entry.category],
+            half,
+            self.all,
+        ):
+            row.add_entry(entry)
+        self.case_counts[entry.case.name] += 1
+        self.first_time = self.first_time or entry.time
+        self._units_by_day[entry.time // DAY_SECONDS] += entry.cost.units
+        self._last_point = (
+            self._entries_read + 1,
+            entry.time,
+            entry.spent_after.units / 1e18,
+            self.all.naive_units / 1e18,
+        )
+        self.curve.add_point(self._entries_read, entry.time, entry.spent_after.units, self.all.naive_units)
+        self._entries_read += 1
 
-    def _named(self, found: Reservation, question: bool) -> str:
-        request = self.account.vault.request(found.id)
+    def _read_label(self, entry: Reservation, question: bool) -> str:
+        request = self.account.vault.find_request(entry.id)
         if request is None:
             return "(not in this vault)"
         return str(request.body.get("sql", "")) if question else request.analyst
 
 
-class Spendings:
+class SpendingCache:
     """The sums of every account."""
 
     def __init__(self) -> None:
-        self._known: dict[bytes, Spending] = {}
-        self._access = threading.Lock()
+        self._by_account: dict[bytes, AccountSpending] = {}
+        self._lock = threading.Lock()
 
-    def of(self, account: Account) -> Spending:
+    def get_spending(self, account: Account) -> AccountSpending:
         """Return the sums of an account, up to date."""
-        with self._access:
-            known = self._known.setdefault(account.id, Spending(account))
+        with self._lock:
+            known = self._by_account.setdefault(account.id, AccountSpending(account))
         known.account = account  # a new version of the table is another object
         return known.update()

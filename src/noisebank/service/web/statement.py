@@ -11,108 +11,112 @@ from fastapi import APIRouter, Depends, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from noisebank.account.account import Account
-from noisebank.account.statement import openings
+from noisebank.account.statement import make_openings
 from noisebank.core.units import Precision
 from noisebank.ledger.books import Change
-from noisebank.service import serializers as shown
+from noisebank.service import serializers
 from noisebank.service.authenticator import MAY_READ_STATEMENTS, run_for, state_of
-from noisebank.service.errors import Turned
-from noisebank.service.operations import PAGE
-from noisebank.service.roles import Caller, Part, Person
-from noisebank.service.web.downloads import csv_text, download
-from noisebank.service.web.heat_maps import Map, maps
-from noisebank.service.web.rendering import page, state_facts
-from noisebank.service.web.spending import Row, Spending
+from noisebank.service.errors import ApiError
+from noisebank.service.operations import PAGE_ROWS
+from noisebank.service.roles import Caller, Person, Role
+from noisebank.service.web.downloads import download_response, write_csv
+from noisebank.service.web.heat_maps import HeatMap, make_heat_maps
+from noisebank.service.web.rendering import render_page, state_facts
+from noisebank.service.web.spending import AccountSpending, SpendingTotal
 
 router = APIRouter(prefix="/d/{dataset}/statement")
-Reader = Annotated[Caller, Depends(MAY_READ_STATEMENTS)]
-MOST_ROWS = 25
-EXPORTED_AT_ONCE = 500
+StatementCaller = Annotated[Caller, Depends(MAY_READ_STATEMENTS)]
+MAX_ROWS = 25
+EXPORT_BATCH = 500
 
 
 @router.get("")
-async def statement(request: Request, dataset: str, caller: Reader) -> Response:
+async def show_statement(request: Request, dataset: str, caller: StatementCaller) -> Response:
     """Show the page."""
     state = state_of(request)
-    account = state.desk.account(dataset)
-    facts = await run_for(request, lambda: _facts(request, account))
-    return page(
+    account = state.operations.find_account(dataset)
+    facts = await run_for(request, lambda: _statement_facts(request, account))
+    return render_page(
         request, "statement.html", title=f"Statement of {dataset}", dataset=dataset, here="statement",
-        owner=caller.person.part is Part.OWNER, **facts,
+        owner=caller.person.role is Role.OWNER, **facts,
     )  # fmt: skip
 
 
 @router.get("/curve.json")
-async def curve(request: Request, dataset: str, caller: Reader) -> Response:
+async def get_curve_points(request: Request, dataset: str, caller: StatementCaller) -> Response:
     """Return the points of the chart: number of answers, time, spent, spent without reuse."""
     state = state_of(request)
-    account = state.desk.account(dataset)
-    points = await run_for(request, lambda: state.spendings.of(account).points())
+    account = state.operations.find_account(dataset)
+    points = await run_for(request, lambda: state.spending_totals.get_spending(account).curve_points())
     return JSONResponse({"points": points, "budget": float(account.state.budget)})
 
 
 @router.get("/{kind}")
-async def export(request: Request, dataset: str, caller: Reader, kind: str) -> Response:
+async def export_statement(request: Request, dataset: str, caller: StatementCaller, kind: str) -> Response:
     """Download entries.csv, statement.json or, for the owner, openings.json."""
     state = state_of(request)
-    account = state.desk.account(dataset)
+    account = state.operations.find_account(dataset)
     if kind == "entries.csv":
         headers = {"content-disposition": f'attachment; filename="{dataset}-entries.csv"'}
-        return StreamingResponse(_entries(request, account), media_type="text/csv; charset=utf-8", headers=headers)
+        return StreamingResponse(
+            _stream_entries(request, account), media_type="text/csv; charset=utf-8", headers=headers
+        )
     if kind == "statement.json":
-        text = await run_for(request, lambda: json.dumps(_plain(state.spendings.of(account)), indent=1))
-        return download(text + "\n", "application/json", f"{dataset}-statement.json")
-    if kind == "openings.json" and caller.person.part is Part.OWNER:  # these contain answers, too
-        text = await run_for(request, lambda: json.dumps(openings(account), indent=1))
-        return download(text + "\n", "application/json", f"{dataset}-openings.json")
-    raise Turned("not-found", "a statement has entries.csv, statement.json and, for the owner, openings.json")
+        text = await run_for(
+            request, lambda: json.dumps(_statement_to_json(state.spending_totals.get_spending(account)), indent=1)
+        )
+        return download_response(text + "\n", "application/json", f"{dataset}-statement.json")
+    if kind == "openings.json" and caller.person.role is Role.OWNER:  # these contain answers, too
+        text = await run_for(request, lambda: json.dumps(make_openings(account), indent=1))
+        return download_response(text + "\n", "application/json", f"{dataset}-openings.json")
+    raise ApiError("not-found", "a statement has entries.csv, statement.json and, for the owner, openings.json")
 
 
-def _facts(request: Request, account: Account) -> dict[str, Any]:
+def _statement_facts(request: Request, account: Account) -> dict[str, Any]:
     """Return the template's variables."""
     state, budgets, parts = account.state, account.budgets, state_of(request)
-    spending = parts.spendings.of(account)
-    people = [person for person in parts.access.people() if person.part is Part.ANALYST]
-    changes = account.ledger.books.changes(account.id)
+    spending = parts.spending_totals.get_spending(account)
+    people = [person for person in parts.access.list_people() if person.role is Role.ANALYST]
+    changes = account.ledger.books.list_changes(account.id)
     return {
-        "state": state_facts(state), "points": spending.points(),
-        "maps": [_map_facts(heat_map) for heat_map in maps(account)],
-        "newest": parts.desk.statement_page(account, PAGE // 2), "total": spending.all.to_facts(),
-        "queries": _top(spending.queries.values()), "kinds": _top(spending.kinds.values()),
-        "analysts": _analysts(spending, people, account),
-        "halves": [spending.whole.to_facts(), spending.part.to_facts()], "cases": spending.cases,
-        "share": account.share(state.spent), "left": state.left, "epsilon": account.epsilon,
+        "state": state_facts(state), "points": spending.curve_points(),
+        "maps": [_map_facts(heat_map) for heat_map in make_heat_maps(account)],
+        "newest": parts.operations.list_newest_entries(account, PAGE_ROWS // 2), "total": spending.all.to_facts(),
+        "queries": _largest_rows(spending.by_query.values()), "kinds": _largest_rows(spending.by_category.values()),
+        "analysts": _analyst_rows(spending, people, account),
+        "halves": [spending.whole_table.to_facts(), spending.part_of_table.to_facts()], "cases": spending.case_counts,
+        "share": account.share(state.spent), "left": state.remaining_budget, "epsilon": account.epsilon,
         "delta": float(account.policy.delta), "budgets": {"raised": budgets.raised, "lowered": budgets.lowered},
-        "naive": Precision(spending.all.naive), "saved": spending.all.saved,
-        "life": spending.life(time.time()), "questions_left": spending.questions_left(),
-        "changes": [_change(change) for change in changes[::-1][:20]],
-        "raised": _pending(changes, time.time()), "head": parts.desk.head(),
+        "naive": Precision(spending.all.naive_units), "saved": spending.all.saved_share,
+        "life": spending.estimate_life(time.time()), "questions_left": spending.questions_left(),
+        "changes": [_describe_change(change) for change in changes[::-1][:20]],
+        "raised": _pending_raise(changes, time.time()), "head": parts.operations.get_head(),
     }  # fmt: skip
 
 
-def _map_facts(heat_map: Map) -> dict[str, Any]:
-    return heat_map.plain() | {"cells": heat_map.cells, "largest": heat_map.largest}
+def _map_facts(heat_map: HeatMap) -> dict[str, Any]:
+    return heat_map.to_json() | {"cells": heat_map.cell_count, "largest": heat_map.max_charge}
 
 
-def _top(rows: Iterable[Row]) -> list[dict[str, Any]]:
-    largest = sorted(rows, key=lambda row: (-row.units, -row.asked))[:MOST_ROWS]
+def _largest_rows(rows: Iterable[SpendingTotal]) -> list[dict[str, Any]]:
+    largest = sorted(rows, key=lambda row: (-row.units, -row.requests))[:MAX_ROWS]
     return [row.to_facts() for row in largest]
 
 
-def _analysts(spending: Spending, people: list[Person], account: Account) -> list[dict[str, Any]]:
+def _analyst_rows(spending: AccountSpending, people: list[Person], account: Account) -> list[dict[str, Any]]:
     """Return spending and view of the analysts who have spent most, including people who have not asked yet."""
-    rows = dict(spending.analysts)
+    rows = dict(spending.by_analyst)
     for person in people:
-        rows.setdefault(account.analyst(person.name), Row(person.name))
+        rows.setdefault(account.analyst(person.name), SpendingTotal(person.name))
     analysts = []
-    for digest, row in sorted(rows.items(), key=lambda pair: -pair[1].units)[:MOST_ROWS]:
-        view = account.ledger.view(account.id, digest) if any(digest) else None
+    for digest, row in sorted(rows.items(), key=lambda pair: -pair[1].units)[:MAX_ROWS]:
+        view = account.ledger.get_view(account.id, digest) if any(digest) else None
         view_facts = None if view is None else {"used": view.used, "limit": view.limit}
         analysts.append({"row": row.to_facts(), "view": view_facts})
     return analysts
 
 
-CHANGES = {
+CHANGE_TEXTS = {
     "AccountOpened": "the account was opened",
     "BudgetLowered": "the budget was lowered",
     "BudgetRaised": "the budget was raised",
@@ -129,15 +133,15 @@ CHANGES = {
 }
 
 
-def _change(change: Change) -> dict[str, Any]:
+def _describe_change(change: Change) -> dict[str, Any]:
     arguments = change.event.arguments
     amount = next((arguments[name] for name in ("budget", "limit") if name in arguments), None)
     detail = f"to {float(Precision(amount)):.4g} precision" if isinstance(amount, int) else ""
-    name = CHANGES.get(change.event.name, change.event.name)
+    name = CHANGE_TEXTS.get(change.event.name, change.event.name)
     return {"block": change.block, "time": change.time, "text": f"{name} {detail}".strip()}
 
 
-def _pending(changes: tuple[Change, ...], now: float) -> dict[str, Any] | None:
+def _pending_raise(changes: tuple[Change, ...], now: float) -> dict[str, Any] | None:
     """Return the raise that was announced and can still take effect, if any."""
     for change in reversed(changes):
         if change.event.name in ("BudgetLowered", "BudgetRaised"):
@@ -152,45 +156,45 @@ def _pending(changes: tuple[Change, ...], now: float) -> dict[str, Any] | None:
     return None
 
 
-def _entries(request: Request, account: Account) -> Iterator[str]:
+def _stream_entries(request: Request, account: Account) -> Iterator[str]:
     """Yield every entry with its question as CSV, oldest first, in batches, as long as the caller's access lasts."""
     books, done = account.ledger.books, 0
     head = ["time", "block", "id", "analyst", "sql", "about", "case", "wanted", "cost", "spent", "cube", "version"]
-    yield csv_text(head, [])
-    while batch := books.page(account.id, done, done + EXPORTED_AT_ONCE):
-        state_of(request).gate.check_again(request)
+    yield write_csv(head, [])
+    while batch := books.page_reservations(account.id, done, done + EXPORT_BATCH):
+        state_of(request).authenticator.check_still_allowed(request)
         rows = []
         for entry in batch:
-            stored, facts = account.vault.request(entry.id), shown.entry(done, entry)
+            stored, facts = account.vault.find_request(entry.id), serializers.entry_to_json(done, entry)
             analyst, sql = (stored.analyst, stored.body.get("sql", "")) if stored else ("", "(not in this vault)")
             when = time.strftime("%FT%TZ", time.gmtime(entry.time))
             public = [facts[name] for name in ("about", "case", "wanted", "cost", "spent", "cube", "version")]
             rows.append([when, entry.block, facts["id"], analyst, sql, *public])
         done += len(batch)
-        yield csv_text(head, rows).partition("\n")[2]
+        yield write_csv(head, rows).partition("\n")[2]
 
 
-def _plain(spending: Spending) -> dict[str, Any]:
+def _statement_to_json(spending: AccountSpending) -> dict[str, Any]:
     """Return the content of statement.json."""
     account, state = spending.account, spending.account.state
 
-    def rows_to_json(totals: Iterable[Row]) -> list[dict[str, Any]]:
+    def rows_to_json(totals: Iterable[SpendingTotal]) -> list[dict[str, Any]]:
         return [
-            {"name": row.name, "asked": row.asked, "paid": row.paid, "cost": shown.amount(row.cost),
-             "without_reuse": shown.amount(Precision(row.naive))} for row in totals
+            {"name": row.name, "asked": row.requests, "paid": row.measured, "cost": serializers.amount_to_json(row.cost),
+             "without_reuse": serializers.amount_to_json(Precision(row.naive_units))} for row in totals
         ]  # fmt: skip
 
     return {
-        "name": account.name, "account": account.id.hex(), "budget": shown.amount(state.budget),
-        "spent": shown.amount(state.spent), "left": shown.amount(state.left),
+        "name": account.name, "account": account.id.hex(), "budget": serializers.amount_to_json(state.budget),
+        "spent": serializers.amount_to_json(state.spent), "left": serializers.amount_to_json(state.remaining_budget),
         "share": account.share(state.spent), "epsilon": account.epsilon, "delta": float(account.policy.delta),
         "raised": account.budgets.raised, "lowered": account.budgets.lowered,
-        "cases": dict(spending.cases), "by_query": rows_to_json(spending.queries.values()),
-        "by_analyst": rows_to_json(spending.analysts.values()),
-        "by_kind": rows_to_json(spending.kinds.values()),
-        "by_part": rows_to_json([spending.whole, spending.part]),
+        "cases": dict(spending.case_counts), "by_query": rows_to_json(spending.by_query.values()),
+        "by_analyst": rows_to_json(spending.by_analyst.values()),
+        "by_kind": rows_to_json(spending.by_category.values()),
+        "by_part": rows_to_json([spending.whole_table, spending.part_of_table]),
         "owner": state.owner, "curator": state.curator,
         "raise_delay_seconds": state.raise_delay, "paused": state.paused, "version": state.version,
-        "changes": [_change(change) for change in account.ledger.books.changes(account.id)],
-        "cells": [heat_map.plain() for heat_map in maps(account, whole=True)],
+        "changes": [_describe_change(change) for change in account.ledger.books.list_changes(account.id)],
+        "cells": [heat_map.to_json() for heat_map in make_heat_maps(account, unmerged=True)],
     }  # fmt: skip

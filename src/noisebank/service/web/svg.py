@@ -12,21 +12,21 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from noisebank.service.web.formatting import number
+from noisebank.service.web.formatting import format_number
 
-MOST_BARS = 60
-MOST_SIDE = 40
+MAX_BARS = 60
+MAX_HEAT_SIDE = 40
 """Rows or columns of a heat map; finer ones are merged, the fullest cell of each square counts."""
 
 
-def gauge(used: float, total: float, title: str) -> Markup:
+def draw_gauge(used: float, total: float, title: str) -> Markup:
     """Draw how much of something is used: the fuller, the worse."""
     share = min(1.0, max(0.0, used / total)) if total else 0.0
     level = "full" if share > 0.9 else "high" if share > 0.7 else "calm"
     return _draw_meter(level, title, max(share * 400, 2.0 if share else 0.0))
 
 
-def progress(done: float, total: float, title: str) -> Markup:
+def draw_progress(done: float, total: float, title: str) -> Markup:
     """Draw how far something has come: the fuller, the better."""
     share = min(1.0, max(0.0, done / total)) if total else 0.0
     return _draw_meter("done" if share == 1.0 else "calm", title, share * 400)
@@ -39,7 +39,7 @@ def _draw_meter(level: str, title: str, width: float) -> Markup:
     ).format(level, title, f"{width:.1f}")
 
 
-def interval(value: float, low: float, high: float, stddev: float) -> Markup:
+def draw_interval(value: float, low: float, high: float, stddev: float) -> Markup:
     """Draw where the true value may lie: the noise as a bell, the 95% interval shaded, the answer in the middle."""
     if not all(map(isfinite, (value, low, high))) or high <= low:
         return Markup("")
@@ -57,7 +57,7 @@ def interval(value: float, low: float, high: float, stddev: float) -> Markup:
         )
 
     shade = f"{x_of(low):.1f},{base} {bell_points(low, high)} {x_of(high):.1f},{base}"
-    ends = f"{number(low, stddev)} and {number(high, stddev)}"
+    ends = f"{format_number(low, stddev)} and {format_number(high, stddev)}"
     title = f"The true value lies between {ends} with 95% confidence"
     parts = [
         f'<svg class="interval" viewBox="0 0 {width:.0f} 132" role="img" aria-label="{escape(title)}">',
@@ -65,21 +65,21 @@ def interval(value: float, low: float, high: float, stddev: float) -> Markup:
         f'<line class="axis" x1="12" x2="{width - 12}" y1="{base}" y2="{base}"/>',
         f'<line class="answer" x1="{x_of(value):.1f}" x2="{x_of(value):.1f}" y1="{top}" y2="{base}"/>',
     ]
-    for tick in ticks(left, right, 6):
+    for tick in round_ticks(left, right, 6):
         parts.append(f'<line class="axis" x1="{x_of(tick):.1f}" x2="{x_of(tick):.1f}" y1="{base}" y2="{base + 5}"/>')
-        label = number(tick)
+        label = format_number(tick)
         parts.append(f'<text class="tick" x="{x_of(tick):.1f}" y="{base + 20}" text-anchor="middle">{label}</text>')
     parts.append(f'<line class="span" x1="{x_of(low):.1f}" x2="{x_of(high):.1f}" y1="{base}" y2="{base}"/>')
     return Markup("".join(parts) + "</svg>")
 
 
-def bars(groups: Sequence[Mapping[str, Any]], title: str) -> Markup:
+def draw_bars(groups: Sequence[Mapping[str, Any]], title: str) -> Markup:
     """Draw one bar per group with its 95% error bar; the largest `MAX_BARS` if there are more."""
     known = [group for group in groups if group["value"] is not None]
     if not known:
         return Markup("")
-    largest = sorted(range(len(known)), key=lambda index: -known[index]["value"])[:MOST_BARS]
-    drawn = [_bar(known[index]) for index in sorted(largest)]
+    largest = sorted(range(len(known)), key=lambda index: -known[index]["value"])[:MAX_BARS]
+    drawn = [_bar_ends(known[index]) for index in sorted(largest)]
     low, high = min(0.0, *(bar[2] for bar in drawn)), max(0.0, *(bar[3] for bar in drawn))
     high = high if high > low else low + 1.0
     row, side, width = 26, 150.0, 640.0
@@ -90,17 +90,17 @@ def bars(groups: Sequence[Mapping[str, Any]], title: str) -> Markup:
 
     height = row * len(drawn) + 28
     parts = [f'<svg class="bars" viewBox="0 0 {width:.0f} {height}" role="img" aria-label="{escape(title)}">']
-    for tick in ticks(low, high, 6):
+    for tick in round_ticks(low, high, 6):
         parts.append(f'<line class="grid" x1="{x_of(tick):.1f}" x2="{x_of(tick):.1f}" y1="0" y2="{height - 24}"/>')
-        label = number(tick)
+        label = format_number(tick)
         parts.append(f'<text class="tick" x="{x_of(tick):.1f}" y="{height - 8}" text-anchor="middle">{label}</text>')
     for line, (label, value, least, most) in enumerate(drawn):
         middle = line * row + row / 2
         start, stop = sorted((x_of(0.0), x_of(value)))
         name = label if len(label) <= 22 else label[:21] + "…"
         error = (most - least) / 4 or None
-        ends = f"{number(least, error)} and {number(most, error)}"
-        whole = f"{label}: {number(value, error)}, 95% between {ends}"
+        ends = f"{format_number(least, error)} and {format_number(most, error)}"
+        whole = f"{label}: {format_number(value, error)}, 95% between {ends}"
         parts.append(
             f"<g><title>{escape(whole)}</title>"
             f'<text class="label" x="{side - 10}" y="{middle + 5:.1f}" text-anchor="end">{escape(name)}</text>'
@@ -112,14 +112,14 @@ def bars(groups: Sequence[Mapping[str, Any]], title: str) -> Markup:
     return Markup("".join(parts) + "</svg>")
 
 
-def _bar(group: Mapping[str, Any]) -> tuple[str, float, float, float]:
+def _bar_ends(group: Mapping[str, Any]) -> tuple[str, float, float, float]:
     """Return label, value and the ends of the error bar; the value itself for an end that is unknown."""
     value = group["value"]
     low, high = (value if group[end] is None else group[end] for end in ("low", "high"))
     return " / ".join(group["keys"]), value, low, high
 
 
-def lines(curves: Sequence[tuple[str, Sequence[float]]], across_to: float, limit: float | None, title: str) -> Markup:
+def draw_lines(curves: Sequence[tuple[str, Sequence[float]]], max_x: float, limit: float | None, title: str) -> Markup:
     """Draw curves over the number of answers: what browsers without scripts show instead of the interactive chart."""
     width, height, left, foot = 640.0, 240.0, 54.0, 26.0
     most = max([value for _, values in curves for value in values], default=0.0)
@@ -130,12 +130,14 @@ def lines(curves: Sequence[tuple[str, Sequence[float]]], across_to: float, limit
         return (height - foot) - value / top * (height - foot - 8)
 
     parts = [f'<svg class="lines" viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="{escape(title)}">']
-    for tick in ticks(0.0, top, 5):
+    for tick in round_ticks(0.0, top, 5):
         parts.append(f'<line class="grid" x1="{left}" x2="{width}" y1="{y_of(tick):.1f}" y2="{y_of(tick):.1f}"/>')
         parts.append(f'<text class="tick" x="{left - 8}" y="{y_of(tick) + 4:.1f}" text-anchor="end">{tick:.3g}</text>')
-    for tick in ticks(0.0, across_to, 6):
-        x = left + tick / (across_to or 1.0) * (width - left - 10)
-        parts.append(f'<text class="tick" x="{x:.1f}" y="{height - 8}" text-anchor="middle">{number(tick)}</text>')
+    for tick in round_ticks(0.0, max_x, 6):
+        x = left + tick / (max_x or 1.0) * (width - left - 10)
+        parts.append(
+            f'<text class="tick" x="{x:.1f}" y="{height - 8}" text-anchor="middle">{format_number(tick)}</text>'
+        )
     if limit is not None:
         parts.append(f'<line class="limit" x1="{left}" x2="{width}" y1="{y_of(limit):.1f}" y2="{y_of(limit):.1f}"/>')
     for name, values in curves:
@@ -147,7 +149,7 @@ def lines(curves: Sequence[tuple[str, Sequence[float]]], across_to: float, limit
     return Markup("".join(parts) + "</svg>")
 
 
-def heat(
+def draw_heat_map(
     rows: Sequence[str], columns: Sequence[str], values: Sequence[Sequence[float]], limit: float, title: str
 ) -> Markup:
     """Draw cells with what was spent on each, the darker the more; 0 to `limit`."""
@@ -175,15 +177,15 @@ def heat(
     return Markup("".join(parts) + "</svg>")
 
 
-def ticks(low: float, high: float, about: int) -> list[float]:
+def round_ticks(low: float, high: float, count: int) -> list[float]:
     """Return about `count` round numbers between two ends.
 
-    >>> ticks(0.0, 1.0, 5), ticks(-3.0, 12.0, 4)
+    >>> round_ticks(0.0, 1.0, 5), round_ticks(-3.0, 12.0, 4)
     ([0.0, 0.2, 0.4, 0.6, 0.8, 1.0], [0.0, 5.0, 10.0])
     """
     if not isfinite(high - low) or high <= low:
         return []
-    rough = (high - low) / about
+    rough = (high - low) / count
     power = 10.0 ** floor(log10(rough))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * 0.99)
     first, last = -floor(-low / step), floor(high / step + 1e-9)

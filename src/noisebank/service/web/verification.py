@@ -10,13 +10,13 @@ from typing import Any, Protocol, TypeVar
 
 from noisebank.bank.bank import Bank
 from noisebank.core.errors import NoisebankError
-from noisebank.ledger.rpc import RpcChain
-from noisebank.service.errors import Turned
+from noisebank.ledger.rpc import ChainLedger
+from noisebank.service.errors import ApiError
 from noisebank.verifier.report import Report
 from noisebank.verifier.verification import verify, verify_chain
 
-MOST_WAITING = 6
-EVERY = 0.1
+MAX_WAITING = 6
+PROGRESS_SECONDS = 0.1
 
 
 class Verdict(Protocol):
@@ -28,86 +28,90 @@ class Verdict(Protocol):
         ...
 
 
-Found = TypeVar("Found", bound=Verdict)
-Verify = Callable[[Callable[[int], None]], Found]
+VerdictT = TypeVar("VerdictT", bound=Verdict)
+Verifier = Callable[[Callable[[int], None]], VerdictT]
 """A verifier; it calls its argument with the number of steps done."""
 
 
-class Gone(Exception):
+class Abandoned(Exception):
     """Raised inside a verifier when nobody watches any more."""
 
 
-class Checking:
+class Verifications:
     """A queue of verifications; one runs at a time, a few may wait."""
 
     def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(1, thread_name_prefix="verifier")
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="verifier")
         self._waiting, self._closed = 0, False
 
     def close(self) -> None:
         """Stop the verification that runs, soon; drop those that wait."""
         self._closed = True
-        self._threads.shutdown(wait=True, cancel_futures=True)
+        self._executor.shutdown(wait=True, cancel_futures=True)
 
-    def check(self) -> None:
+    def check_capacity(self) -> None:
         """Raise if too many are waiting already."""
-        if self._waiting >= MOST_WAITING or self._closed:
-            raise Turned(
+        if self._waiting >= MAX_WAITING or self._closed:
+            raise ApiError(
                 "overloaded", "others are verifying; try again in a moment, or verify the journal yourself", 5.0
             )
 
-    async def follow(self, verify: Verify[Found], total: int, show: Callable[[Found], str]) -> AsyncIterator[bytes]:
+    async def stream_progress(
+        self, verifier: Verifier[VerdictT], total: int, render_report: Callable[[VerdictT], str]
+    ) -> AsyncIterator[bytes]:
         """Yield the events progress (done, total), then report (with the verdict as HTML) or trouble."""
-        self.check()
+        self.check_capacity()
         steps = {"done": 0, "total": max(1, total)}
         watched = True
 
         def report_progress(done: int) -> None:
             steps["done"] = done
             if not watched or self._closed:
-                raise Gone
+                raise Abandoned
 
         self._waiting += 1
-        work = asyncio.get_running_loop().run_in_executor(self._threads, lambda: verify(report_progress))
+        work = asyncio.get_running_loop().run_in_executor(self._executor, lambda: verifier(report_progress))
         work.add_done_callback(lambda done: done.cancelled() or done.exception())
         try:
             while not work.done():
-                yield _event("progress", steps)
-                await asyncio.wait([work], timeout=EVERY)
+                yield _encode_event("progress", steps)
+                await asyncio.wait([work], timeout=PROGRESS_SECONDS)
             try:
                 report = work.result()
-            except Gone:
+            except Abandoned:
                 return
             except NoisebankError as error:
-                yield _event("trouble", {"detail": str(error)})
+                yield _encode_event("trouble", {"detail": str(error)})
                 return
-            yield _event("progress", {**steps, "done": steps["total"]})
-            yield _event("report", {"passed": report.passed, "html": show(report)})
+            yield _encode_event("progress", {**steps, "done": steps["total"]})
+            yield _encode_event("report", {"passed": report.passed, "html": render_report(report)})
         finally:
             watched = False
             self._waiting -= 1
 
-    def _going_on(self, done: int) -> None:
+    def _stop_if_closed(self, done: int) -> None:
         if self._closed:
-            raise Gone
+            raise Abandoned
 
-    async def once(self, verify: Verify[Found]) -> Found:
+    async def run_verifier(self, verifier: Verifier[VerdictT]) -> VerdictT:
         """Return the report without progress events, for browsers without scripts."""
-        self.check()
+        self.check_capacity()
         self._waiting += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: verify(self._going_on))
+            return await asyncio.get_running_loop().run_in_executor(
+                self._executor, lambda: verifier(self._stop_if_closed)
+            )
         finally:
             self._waiting -= 1
 
 
-def verified(bank: Bank, head: str | None, progress: Callable[[int], None] = lambda done: None) -> Report:
+def verify_bank(bank: Bank, head: str | None, progress: Callable[[int], None] = lambda done: None) -> Report:
     """Return the verifier's report on this bank's ledger, as it is on disk or on its chain now."""
     ledger = bank.ledger
-    if isinstance(ledger, RpcChain):
-        return verify_chain(ledger.url, ledger.contract, first=ledger.created, head=head, progress=progress)
+    if isinstance(ledger, ChainLedger):
+        return verify_chain(ledger.url, ledger.contract, first=ledger.deployment_block, head=head, progress=progress)
     return verify(bank.export(), head=head, progress=progress)
 
 
-def _event(name: str, facts: dict[str, Any]) -> bytes:
+def _encode_event(name: str, facts: dict[str, Any]) -> bytes:
     return f"event: {name}\ndata: {json.dumps(facts)}\n\n".encode()

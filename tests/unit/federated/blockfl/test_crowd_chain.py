@@ -9,106 +9,106 @@ from pathlib import Path
 
 import pytest
 
-from noisebank.core.digests import canonical, keccak
+from noisebank.core.digests import keccak, to_canonical_json
 from noisebank.core.entropy import SystemEntropy
 from noisebank.core.errors import BadBank, BadLedger, LedgerRefused, Tampered
 from noisebank.federated.blockfl.chain_reader import FolderNode
-from noisebank.federated.blockfl.dev_chain import FILE, HomeChain, HomeState, begin_home_chain
-from noisebank.federated.blockfl.json_rpc import Door
-from noisebank.federated.blockfl.network import SMALL
-from noisebank.federated.blockfl.registry import Registry
-from noisebank.federated.blockfl.sortition import LotKey
+from noisebank.federated.blockfl.dev_chain import DATABASE_FILE, DevChain, DevChainState, create_dev_chain
+from noisebank.federated.blockfl.json_rpc import JsonRpcServer
+from noisebank.federated.blockfl.network import SMALL_SHAPE
+from noisebank.federated.blockfl.registry import ModelRegistry
+from noisebank.federated.blockfl.sortition import SortitionKey
 from noisebank.federated.blockfl.store import FolderStore
-from noisebank.federated.blockfl.task_posting import Rules, post_task
-from noisebank.federated.blockfl.terms import Terms
+from noisebank.federated.blockfl.task_posting import TaskRules, post_task
+from noisebank.federated.blockfl.terms import TaskTerms
 from noisebank.ledger.abi import model_registry
-from noisebank.ledger.signing import Fees, Key, Transaction, read_transaction
+from noisebank.ledger.signing import Fees, Key, Transaction, decode_transaction
 
 ANNA, MALLORY = Key(b"\1" * 32), Key(b"\2" * 32)
 PEOPLE = [Key(bytes([number]) * 32) for number in range(11, 17)]
 
 
 @pytest.fixture
-def chain(tmp_path: Path) -> Iterator[HomeChain]:
-    made = begin_home_chain(tmp_path / "chain", SystemEntropy())
+def chain(tmp_path: Path) -> Iterator[DevChain]:
+    made = create_dev_chain(tmp_path / "chain", SystemEntropy())
     yield made
     made.close()
 
 
-def posted(chain: HomeChain, tmp_path: Path) -> tuple[Registry, bytes, bytes, Door]:
-    door = Door(chain)
-    registry = Registry(door.url)
+def posted(chain: DevChain, tmp_path: Path) -> tuple[ModelRegistry, bytes, bytes, JsonRpcServer]:
+    door = JsonRpcServer(chain)
+    registry = ModelRegistry(door.url)
     store = FolderStore(tmp_path / "models")
     task, secret = post_task(
-        registry, store, ANNA, Terms("x", SMALL), Rules(rounds=1, byzantine=1, patience=60),
+        registry, store, ANNA, TaskTerms("x", SMALL_SHAPE), TaskRules(round_count=1, byzantine=1, patience_seconds=60),
         [(key.address, 5) for key in PEOPLE],
     )  # fmt: skip
     return registry, task, secret, door
 
 
 def test_transactions_are_read_in_their_one_spelling():
-    made = Transaction(7, 3, ANNA.address, b"data" * 20, fees=Fees(1, 2, 3), value=5).signed(ANNA)
-    assert read_transaction(made.raw) == made and read_transaction(made.raw).sender() == ANNA.address
+    made = Transaction(7, 3, ANNA.address, b"data" * 20, fees=Fees(1, 2, 3), value=5).sign_with(ANNA)
+    assert decode_transaction(made.raw) == made and decode_transaction(made.raw).recover_sender() == ANNA.address
     for wrong in (b"", made.raw[:-1], made.raw + b"\0", b"\1" + made.raw[1:], b"\2\xc0", made.raw[:40]):
         with pytest.raises(Tampered):
-            read_transaction(wrong)
+            decode_transaction(wrong)
 
 
-def test_forged_submissions_are_refused(chain: HomeChain, tmp_path: Path):
+def test_forged_submissions_are_refused(chain: DevChain, tmp_path: Path):
     """Signed by somebody else, changed after signing, sent twice, for another chain: none gets in."""
     registry, task, secret, door = posted(chain, tmp_path)
     try:
         for key in PEOPLE:
-            registry.join(key, LotKey(key.address.encode()[:32]), task)
-        registry.send(ANNA, "begin", task, secret)
+            registry.join_task(key, SortitionKey(key.address.encode()[:32]), task)
+        registry.send_call(ANNA, "begin", task, secret)
         with pytest.raises(LedgerRefused, match="registry: not a member"):
-            registry.send(MALLORY, "submit", task, 1, b"m" * 32, bytes(32))
-        data = model_registry().call("submit", task, 1, b"m" * 32, bytes(32))
-        honest = Transaction(registry.chain_id, 1, registry.contract, data).signed(PEOPLE[0])
-        changed = replace(honest, data=model_registry().call("submit", task, 1, b"x" * 32, bytes(32)))
-        assert changed.sender() != PEOPLE[0].address
+            registry.send_call(MALLORY, "submit", task, 1, b"m" * 32, bytes(32))
+        data = model_registry().encode_call("submit", task, 1, b"m" * 32, bytes(32))
+        honest = Transaction(registry.chain_id, 1, registry.contract, data).sign_with(PEOPLE[0])
+        changed = replace(honest, data=model_registry().encode_call("submit", task, 1, b"x" * 32, bytes(32)))
+        assert changed.recover_sender() != PEOPLE[0].address
         with pytest.raises((LedgerRefused, Tampered)):
-            chain.send(changed.raw)
+            chain.send_transaction(changed.raw)
         with pytest.raises(Tampered, match="another chain"):
-            chain.send(replace(honest, chain_id=1).signed(PEOPLE[0]).raw)
-        blocks = len(chain.state.digests)
-        chain.send(honest.raw)
+            chain.send_transaction(replace(honest, chain_id=1).sign_with(PEOPLE[0]).raw)
+        blocks = len(chain.state.block_digests)
+        chain.send_transaction(honest.raw)
         with pytest.raises(LedgerRefused, match="nonce too low"):
-            chain.send(honest.raw)
+            chain.send_transaction(honest.raw)
         with pytest.raises(LedgerRefused, match="submitted before"):
-            registry.send(PEOPLE[0], "submit", task, 1, b"m" * 32, bytes(32))
-        assert len(chain.state.digests) == blocks + 1
+            registry.send_call(PEOPLE[0], "submit", task, 1, b"m" * 32, bytes(32))
+        assert len(chain.state.block_digests) == blocks + 1
     finally:
         door.close()
 
 
-def test_no_money_and_no_other_contract_on_this_chain(chain: HomeChain):
+def test_no_money_and_no_other_contract_on_this_chain(chain: DevChain):
     with pytest.raises(LedgerRefused, match="no money"):
-        chain.send(Transaction(chain.state.chain_id, 0, ANNA.address, b"", value=1).signed(ANNA).raw)
+        chain.send_transaction(Transaction(chain.state.chain_id, 0, ANNA.address, b"", value=1).sign_with(ANNA).raw)
     with pytest.raises(LedgerRefused, match="no contract there"):
-        chain.send(Transaction(chain.state.chain_id, 0, ANNA.address, b"").signed(ANNA).raw)
+        chain.send_transaction(Transaction(chain.state.chain_id, 0, ANNA.address, b"").sign_with(ANNA).raw)
     with pytest.raises(LedgerRefused, match="no contract of this version"):
-        chain.send(Transaction(chain.state.chain_id, 0, "", b"\x60\x00").signed(ANNA).raw)
+        chain.send_transaction(Transaction(chain.state.chain_id, 0, "", b"\x60\x00").sign_with(ANNA).raw)
 
 
-def test_journal_is_checked_line_by_line(chain: HomeChain, tmp_path: Path):
+def test_journal_is_checked_line_by_line(chain: DevChain, tmp_path: Path):
     posted(chain, tmp_path)[3].close()
-    first, *rest = chain.lines()
+    first, *rest = chain.read_journal()
 
-    def replayed(lines: list[str]) -> HomeState:
-        state = HomeState(first)
+    def replayed(lines: list[str]) -> DevChainState:
+        state = DevChainState(first)
         for line in lines:
-            state.apply(line)
+            state.apply_line(line)
         return state
 
-    assert replayed(rest).head == chain.state.head
+    assert replayed(rest).head_digest == chain.state.head_digest
     block = json.loads(rest[-1])
     later = {**block["block"], "time": block["block"]["time"] + 1}
-    mallory = MALLORY.sign(keccak(b"noisebank crowd block 1\n", canonical(later).encode())).hex()
+    mallory = MALLORY.sign(keccak(b"noisebank crowd block 1\n", to_canonical_json(later).encode())).hex()
     for lines, why in (
         ([rest[1]], "another block|not a member|refuses|nonce"),
-        ([*rest[:-1], canonical({"block": later, "seal": block["seal"]})], "not signed by the key"),
-        ([*rest[:-1], canonical({"block": later, "seal": mallory})], "not signed by the key"),
+        ([*rest[:-1], to_canonical_json({"block": later, "seal": block["seal"]})], "not signed by the key"),
+        ([*rest[:-1], to_canonical_json({"block": later, "seal": mallory})], "not signed by the key"),
         ([*rest[:-1], rest[-1].replace(":", ": ", 1)], "malformed"),
         ([*rest, rest[-1]], "nonce"),
         (["nonsense"], "malformed"),
@@ -118,37 +118,40 @@ def test_journal_is_checked_line_by_line(chain: HomeChain, tmp_path: Path):
 
 
 def test_started_again_it_goes_on_where_it_was(tmp_path: Path):
-    made = begin_home_chain(tmp_path / "chain", SystemEntropy())
+    made = create_dev_chain(tmp_path / "chain", SystemEntropy())
     _, task, _, door = posted(made, tmp_path)
-    head = made.state.head
+    head = made.state.head_digest
     door.close()
     made.close()
-    again = HomeChain(tmp_path / "chain")
-    assert again.state.head == head
-    door = Door(again)
-    assert Registry(door.url).tasks() == [task] and Registry(door.url).books(task).posted.rounds == 1
+    again = DevChain(tmp_path / "chain")
+    assert again.state.head_digest == head
+    door = JsonRpcServer(again)
+    assert (
+        ModelRegistry(door.url).list_tasks() == [task]
+        and ModelRegistry(door.url).read_books(task).setup.round_count == 1
+    )
     door.close()
     again.close()
     with pytest.raises(BadBank, match="already"):
-        begin_home_chain(tmp_path / "chain", SystemEntropy())
+        create_dev_chain(tmp_path / "chain", SystemEntropy())
     with pytest.raises(BadBank, match="no crowd's chain"):
-        HomeChain(tmp_path / "nowhere")
-    assert (tmp_path / "chain" / FILE).stat().st_mode & 0o077 == 0
+        DevChain(tmp_path / "nowhere")
+    assert (tmp_path / "chain" / DATABASE_FILE).stat().st_mode & 0o077 == 0
 
 
-def test_read_from_its_folder_it_is_the_same_and_nothing_can_be_written(chain: HomeChain, tmp_path: Path):
+def test_read_from_its_folder_it_is_the_same_and_nothing_can_be_written(chain: DevChain, tmp_path: Path):
     registry, task, secret, door = posted(chain, tmp_path)
     try:
         node = FolderNode(tmp_path / "chain")
-        read = Registry(node)
-        assert (read.contract, read.chain_id, read.tasks()) == (registry.contract, registry.chain_id, [task])
+        read = ModelRegistry(node)
+        assert (read.contract, read.chain_id, read.list_tasks()) == (registry.contract, registry.chain_id, [task])
         for key in PEOPLE:  # its keeper goes on
-            registry.join(key, LotKey(key.address.encode()[:32]), task)
-        assert not read.known and read.follow()[task].members == registry.books(task).members
-        assert node.chain.state.head == chain.state.head
+            registry.join_task(key, SortitionKey(key.address.encode()[:32]), task)
+        assert not read.followed_books and read.follow_tasks()[task].members == registry.read_books(task).members
+        assert node.chain.state.head_digest == chain.state.head_digest
         with pytest.raises(LedgerRefused, match="only read here"):
-            read.send(ANNA, "begin", task, secret)
-        assert node.head() == len(chain.state.digests) - 1
+            read.send_call(ANNA, "begin", task, secret)
+        assert node.block_number() == len(chain.state.block_digests) - 1
         node.chain.close()
     finally:
         door.close()
@@ -156,13 +159,13 @@ def test_read_from_its_folder_it_is_the_same_and_nothing_can_be_written(chain: H
         FolderNode(tmp_path)
 
 
-def test_door_answers_nonsense_with_an_error(chain: HomeChain):
-    door = Door(chain)
+def test_door_answers_nonsense_with_an_error(chain: DevChain):
+    door = JsonRpcServer(chain)
     try:
         for body in (b"", b"[]", b"{}", b'{"method":"eth_nothing"}', b'{"method":"eth_call","params":[1]}',
                      b'{"method":"eth_sendRawTransaction","params":["0x02"]}'):  # fmt: skip
-            assert "error" in json.loads(door.answer(body))
+            assert "error" in json.loads(door.handle_request(body))
         with pytest.raises(BadLedger):
-            Registry(door.url, "0x" + "11" * 20)
+            ModelRegistry(door.url, "0x" + "11" * 20)
     finally:
         door.close()

@@ -11,24 +11,32 @@ import numpy as np
 import pytest
 
 from crowd_member import glyphs
-from noisebank.core.entropy import SystemEntropy, simulation
+from noisebank.core.entropy import SystemEntropy, simulation_rng
 from noisebank.core.errors import BudgetExhausted, Refused
-from noisebank.federated.blockfl.charges import DeviceAccount, unpaid
-from noisebank.federated.blockfl.dev_chain import begin_home_chain
-from noisebank.federated.blockfl.json_rpc import Door
+from noisebank.federated.blockfl.charges import DeviceAccount, find_unpaid_models
+from noisebank.federated.blockfl.dev_chain import create_dev_chain
+from noisebank.federated.blockfl.json_rpc import JsonRpcServer
 from noisebank.federated.blockfl.member import NO_RECEIPT, Member
 from noisebank.federated.blockfl.member_book import MemberBook
-from noisebank.federated.blockfl.network import DIGITS, NORMS, SMALL, Classifier, Extractor, initial, split
-from noisebank.federated.blockfl.registry import Registry, own_contract
-from noisebank.federated.blockfl.sortition import LotKey
+from noisebank.federated.blockfl.network import (
+    DIGITS_SHAPE,
+    NORMS,
+    SMALL_SHAPE,
+    Classifier,
+    FeatureExtractor,
+    initialize_weights,
+    split_weights,
+)
+from noisebank.federated.blockfl.registry import ModelRegistry, find_own_contract
+from noisebank.federated.blockfl.sortition import SortitionKey
 from noisebank.federated.blockfl.store import FolderStore
-from noisebank.federated.blockfl.task_posting import Rules, post_task
-from noisebank.federated.blockfl.terms import Terms
+from noisebank.federated.blockfl.task_posting import TaskRules, post_task
+from noisebank.federated.blockfl.terms import TaskTerms
 from noisebank.ledger.signing import Key
 
 pytestmark = pytest.mark.extras
-SOUND = Terms(
-    "sound", SMALL, norm="fixed", mode="sound", epsilon="8", delta="1e-3", batch=64, epochs=3, rate="0.5",
+SOUND = TaskTerms(
+    "sound", SMALL_SHAPE, norm="fixed", mode="sound", epsilon="8", delta="1e-3", batch=64, epochs=3, rate="0.5",
     momentum="0.5", clip="1",
 )  # fmt: skip
 
@@ -37,30 +45,39 @@ SOUND = Terms(
 def test_torch_and_numpy_are_the_same_network(norm: str):
     import torch
 
-    from noisebank.federated.blockfl.torch_network import Network
+    from noisebank.federated.blockfl.torch_network import TorchNetwork
 
-    weights = initial(DIGITS, norm, simulation(2))
-    images = simulation(3).random((9, 8, 8)).astype(np.float32)
-    network = Network(DIGITS, norm, 3.0, None, None)
-    network.load(weights)
-    assert network.flat() == pytest.approx(weights, abs=1e-6)
+    weights = initialize_weights(DIGITS_SHAPE, norm, simulation_rng(2))
+    images = simulation_rng(3).random((9, 8, 8)).astype(np.float32)
+    network = TorchNetwork(DIGITS_SHAPE, norm, 3.0, None, None)
+    network.load_weights(weights)
+    assert network.export_weights() == pytest.approx(weights, abs=1e-6)
     for training in (True, False):
         network.train(training)
-        network.load(weights)
-        extractor = Extractor(DIGITS, norm, 3.0, split(weights[: DIGITS.device_count], DIGITS.device_parts))
-        classifier = Classifier(split(weights[DIGITS.device_count :], DIGITS.edge_parts))
-        plain = classifier.scores(extractor.features(images[:, None], training) / np.float32(3))
+        network.load_weights(weights)
+        extractor = FeatureExtractor(
+            DIGITS_SHAPE,
+            norm,
+            3.0,
+            split_weights(weights[: DIGITS_SHAPE.device_weight_count], DIGITS_SHAPE.device_shapes),
+        )
+        classifier = Classifier(split_weights(weights[DIGITS_SHAPE.device_weight_count :], DIGITS_SHAPE.edge_shapes))
+        plain = classifier.compute_scores(extractor.extract_features(images[:, None], training) / np.float32(3))
         with torch.no_grad():
             found = network(torch.as_tensor(images)[:, None]).numpy()
         assert found == pytest.approx(plain, abs=2e-3)
 
 
 def test_dp_sgd_costs_what_was_said_and_no_round_twice():
-    from noisebank.federated.blockfl.dp_sgd import SoundTrainer, spent_epsilon
+    from noisebank.federated.blockfl.dp_sgd import DpSgdTrainer, compute_epsilon
 
-    trainer = SoundTrainer(SOUND, glyphs(1, 256), 3)
-    assert spent_epsilon(SOUND, 256, 3, trainer.noise) <= 8.0 < spent_epsilon(SOUND, 256, 3, 0.9 * trainer.noise)
-    weights = initial(SMALL, "fixed", simulation(1))
+    trainer = DpSgdTrainer(SOUND, glyphs(1, 256), 3)
+    assert (
+        compute_epsilon(SOUND, 256, 3, trainer.noise_multiplier)
+        <= 8.0
+        < compute_epsilon(SOUND, 256, 3, 0.9 * trainer.noise_multiplier)
+    )
+    weights = initialize_weights(SMALL_SHAPE, "fixed", simulation_rng(1))
     first = trainer.train(weights, 1)
     assert np.abs(first - weights).max() > 1e-3
     for round in (1, 4):
@@ -70,44 +87,44 @@ def test_dp_sgd_costs_what_was_said_and_no_round_twice():
 
 def test_a_sound_task_is_charged_before_it_trains(tmp_path: Path):
     """Five devices; one has too small a budget and never trains. Nobody can submit without having paid."""
-    from noisebank.federated.blockfl.dp_sgd import SoundTrainer
+    from noisebank.federated.blockfl.dp_sgd import DpSgdTrainer
 
     ahead = 0.0  # put forward when all who can submit have; how long that takes is the machine's affair
-    chain = begin_home_chain(tmp_path / "chain", SystemEntropy(), lambda: time.time() + ahead)
-    door = Door(chain)
+    chain = create_dev_chain(tmp_path / "chain", SystemEntropy(), lambda: time.time() + ahead)
+    door = JsonRpcServer(chain)
     store = FolderStore(tmp_path / "models")
-    registry = Registry(door.url)
-    ledger = own_contract(registry.node, "budget_ledger")
-    terms = Terms(
+    registry = ModelRegistry(door.url)
+    ledger = find_own_contract(registry.node, "budget_ledger")
+    terms = TaskTerms(
         **{**{name: getattr(SOUND, name) for name in SOUND.__dataclass_fields__}, "ledger": ledger, "epochs": 1}
     )
     keys = [Key(SystemEntropy().token()) for _ in range(5)]
     poor = DeviceAccount(door.url, ledger, keys[4], tmp_path / "poor")
-    poor.open("1", "1e-2")
+    poor.open_budget("1", "1e-2")
     poster = Key(SystemEntropy().token())
     task, secret = post_task(
-        registry, store, poster, terms, Rules(rounds=1, byzantine=0, seats=25, patience=600),
+        registry, store, poster, terms, TaskRules(round_count=1, byzantine=0, expected_seats=25, patience_seconds=600),
         [(key.address, 5) for key in keys],
     )  # fmt: skip
     with pytest.raises(BudgetExhausted):
-        poor.charge(task, 1, terms)
+        poor.charge_task(task, 1, terms)
     poor.close()
     refused: list[BaseException] = []
 
     def member(number: int) -> None:
-        def receipt(terms: Terms, books: object) -> bytes:
+        def receipt(terms: TaskTerms, books: object) -> bytes:
             if number == 3:
                 return NO_RECEIPT  # trains without paying
             account = DeviceAccount(door.url, ledger, keys[number], tmp_path / str(number))
             try:
-                account.open("1" if number == 4 else "10", "1e-2")
-                return account.charge(task, 1, terms).id
+                account.open_budget("1" if number == 4 else "10", "1e-2")
+                return account.charge_task(task, 1, terms).id
             finally:
                 account.close()
 
         made = Member(
-            Registry(door.url), store, keys[number], LotKey(bytes([number + 1]) * 32), task,
-            lambda terms, books: SoundTrainer(terms, glyphs(number, 128), 1), receipt=receipt,
+            ModelRegistry(door.url), store, keys[number], SortitionKey(bytes([number + 1]) * 32), task,
+            lambda terms, books: DpSgdTrainer(terms, glyphs(number, 128), 1), make_receipt=receipt,
             book=MemberBook(tmp_path / f"book-{number}"),
         )  # fmt: skip
         try:
@@ -119,22 +136,22 @@ def test_a_sound_task_is_charged_before_it_trains(tmp_path: Path):
     for thread in threads:
         thread.start()
     deadline = time.monotonic() + 120
-    while sum(one.key is not None for one in registry.books(task).members.values()) < 5:
+    while sum(one.public_key is not None for one in registry.read_books(task).members.values()) < 5:
         assert time.monotonic() < deadline and not refused, refused
         time.sleep(0.2)
-    registry.send(poster, "begin", task, secret)
+    registry.send_call(poster, "begin", task, secret)
     deadline = time.monotonic() + 240
-    while registry.stage(task).submitted < 4 or not refused:
+    while registry.read_stage(task).submission_count < 4 or not refused:
         assert time.monotonic() < deadline and len(refused) < 2, refused
         time.sleep(0.2)
     ahead = 600.0
     registry.move_on(poster, task)
     for thread in threads:
         thread.join()
-    books = registry.books(task)
+    books = registry.read_books(task)
     assert [type(error) for error in refused] == [BudgetExhausted]
     assert {one.member for one in books.rounds[0].submissions} == {key.address for key in keys[:4]}
-    wrong = unpaid(registry.node, terms, books)
+    wrong = find_unpaid_models(registry.node, terms, books)
     assert wrong == [f"round 1: nothing pays for the model of {keys[3].address}"]
     door.close()
     chain.close()

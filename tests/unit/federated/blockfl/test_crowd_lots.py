@@ -6,29 +6,38 @@ import pytest
 
 from contract.real import Real
 from noisebank.core.digests import keccak
-from noisebank.federated.blockfl.sortition import FIELD, LotKey, PublicKey, check_lots, hashed, lot_of, priority, seats
+from noisebank.federated.blockfl.sortition import (
+    FIELD_MODULUS,
+    PublicKey,
+    SortitionKey,
+    compute_priority,
+    count_seats,
+    hash_signature,
+    hash_to_curve,
+    verify_signatures,
+)
 from noisebank.ledger.abi import model_registry
 
-KEYS = [LotKey(bytes([number]) * 32) for number in range(1, 4)]
+KEYS = [SortitionKey(bytes([number]) * 32) for number in range(1, 4)]
 MESSAGE = keccak(b"a round")
 
 
 def test_signatures_check_and_no_other_does():
     signatures = [key.sign(MESSAGE) for key in KEYS]
-    public = [key.public for key in KEYS]
+    public = [key.public_key for key in KEYS]
     assert signatures == [key.sign(MESSAGE) for key in KEYS]  # one a key and message
-    assert check_lots(public, MESSAGE, signatures) and check_lots([], MESSAGE, [])
+    assert verify_signatures(public, MESSAGE, signatures) and verify_signatures([], MESSAGE, [])
     x, y = signatures[0]
-    assert not check_lots(public, MESSAGE, [(x, FIELD - y), *signatures[1:]])
-    assert not check_lots(public, MESSAGE, [signatures[1], signatures[0], signatures[2]])
-    assert not check_lots(public[:1], MESSAGE, [(x, y + 1)])
-    assert not check_lots([PublicKey(1, 2, 3, 4)], MESSAGE, [(x, y)])
+    assert not verify_signatures(public, MESSAGE, [(x, FIELD_MODULUS - y), *signatures[1:]])
+    assert not verify_signatures(public, MESSAGE, [signatures[1], signatures[0], signatures[2]])
+    assert not verify_signatures(public[:1], MESSAGE, [(x, y + 1)])
+    assert not verify_signatures([PublicKey(1, 2, 3, 4)], MESSAGE, [(x, y)])
 
 
 def test_hash_to_the_curve_is_a_point_with_an_even_y():
     for number in range(50):
-        x, y = hashed(keccak(number.to_bytes(32, "big")))
-        assert (y * y - x**3 - 3) % FIELD == 0 and y % 2 == 0
+        x, y = hash_to_curve(keccak(number.to_bytes(32, "big")))
+        assert (y * y - x**3 - 3) % FIELD_MODULUS == 0 and y % 2 == 0
 
 
 def test_seats_follow_the_binomial_distribution():
@@ -41,8 +50,8 @@ def test_seats_follow_the_binomial_distribution():
             u = int.from_bytes(lot[:16], "big") / 2**128
             expected = next((j for j in range(coins + 1) if u < cdf[j]), coins)
             near = min(abs(u - value) for value in cdf) < 1e-12
-            assert near or seats(lot, coins, wanted, total) == expected
-    assert seats(MESSAGE, 7, 50, 50) == 7  # everybody
+            assert near or count_seats(lot, coins, wanted, total) == expected
+    assert count_seats(MESSAGE, 7, 50, 50) == 7  # everybody
 
 
 def test_leadership_is_proportional_to_coins():
@@ -50,9 +59,9 @@ def test_leadership_is_proportional_to_coins():
     led = [0] * 4
     for number in range(3_000):
         lots = [keccak(bytes([place]), number.to_bytes(4, "big")) for place in range(4)]
-        won = [seats(lot, own, 20, 40) for lot, own in zip(lots, coins, strict=True)]
+        won = [count_seats(lot, own, 20, 40) for lot, own in zip(lots, coins, strict=True)]
         if any(won):
-            led[min(range(4), key=lambda place: priority(lots[place], won[place]))] += 1
+            led[min(range(4), key=lambda place: compute_priority(lots[place], won[place]))] += 1
     shares = [count / sum(led) for count in led]
     assert shares == pytest.approx([0.5, 0.25, 0.125, 0.125], abs=0.035)
 
@@ -68,7 +77,7 @@ def test_contract_counts_the_same_seats(tmp_path):
     for who, key in zip(people, KEYS, strict=True):
         owned = keccak(*(n.to_bytes(32, "big") for n in (real.chain_id, int(real.address, 16))), task,
                        int(who, 16).to_bytes(32, "big"))  # fmt: skip
-        real.call(who, "join", task, *key.public.words, *key.sign(owned))
+        real.call(who, "join", task, *key.public_key.abi_words, *key.sign(owned))
     real.call(poster, "begin", task, MESSAGE)
     for who in people:
         real.call(who, "submit", task, 1, MESSAGE, bytes(32))
@@ -77,5 +86,5 @@ def test_contract_counts_the_same_seats(tmp_path):
         signature = key.sign(message)
         _, logged = real.call(who, "draw", task, 1, 1, *signature)
         drawn = dict(logged)["Drawn"]
-        won = seats(lot_of(signature), coins, 9, 76)
-        assert (drawn["seats"], drawn["priority"]) == (won, priority(lot_of(signature), won))
+        won = count_seats(hash_signature(signature), coins, 9, 76)
+        assert (drawn["seats"], drawn["priority"]) == (won, compute_priority(hash_signature(signature), won))

@@ -9,49 +9,51 @@ import numpy as np
 import pytest
 
 from crowd_member import glyphs
-from noisebank.core.entropy import simulation
+from noisebank.core.entropy import simulation_rng
 from noisebank.core.errors import BadRequest, BadTable, OutcomeUnknown
-from noisebank.federated.blockfl.device import SplitTrainer, accuracy, laplace
+from noisebank.federated.blockfl.device import SplitTrainer, measure_accuracy, sample_laplace
 from noisebank.federated.blockfl.edge import EdgeWorker
 from noisebank.federated.blockfl.examples import read_examples
-from noisebank.federated.blockfl.guarantee import promised
+from noisebank.federated.blockfl.guarantee import describe_guarantee
 from noisebank.federated.blockfl.network import (
-    DIGITS,
+    DIGITS_SHAPE,
     NORMS,
-    PAPER,
-    SMALL,
+    PAPER_SHAPE,
+    SMALL_SHAPE,
     Classifier,
-    Extractor,
-    Shape,
-    initial,
-    split,
+    FeatureExtractor,
+    NetworkShape,
+    initialize_weights,
+    split_weights,
 )
-from noisebank.federated.blockfl.terms import Terms, read_terms
+from noisebank.federated.blockfl.terms import TaskTerms, read_terms
 
-TERMS = Terms("glyphs", SMALL, epsilon="10", batch=16, epochs=6)
+TERMS = TaskTerms("glyphs", SMALL_SHAPE, epsilon="10", batch=16, epochs=6)
 
 
 @pytest.fixture
 def edge():
     seen: list[tuple[str, bytes]] = []
-    worker = EdgeWorker(tap=lambda kind, body: seen.append((kind, body)))
-    threading.Thread(target=worker.serve, daemon=True).start()
+    worker = EdgeWorker(observe=lambda kind, body: seen.append((kind, body)))
+    threading.Thread(target=worker.serve_devices, daemon=True).start()
     yield worker, seen
     worker.close()
 
 
 @pytest.mark.parametrize("norm", NORMS)
 def test_gradients_are_those_of_the_loss(norm: str):
-    source = simulation(0)
-    shape = Shape(8, (2, 3), (5,))
-    weights = initial(shape, norm, source)
+    source = simulation_rng(0)
+    shape = NetworkShape(8, (2, 3), (5,))
+    weights = initialize_weights(shape, norm, source)
     images, labels = source.random((6, 1, 8, 8)).astype(np.float32), source.integers(0, 10, 6)
 
     def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
-        extractor = Extractor(shape, norm, 3.0, split(flat[: shape.device_count], shape.device_parts))
-        classifier = Classifier(split(flat[shape.device_count :], shape.edge_parts))
-        found, _, outer = classifier.gradients(extractor.features(images, training=True) / 3, labels)
-        return found, np.concatenate([part.ravel() for part in extractor.gradients(outer / 3)])
+        extractor = FeatureExtractor(
+            shape, norm, 3.0, split_weights(flat[: shape.device_weight_count], shape.device_shapes)
+        )
+        classifier = Classifier(split_weights(flat[shape.device_weight_count :], shape.edge_shapes))
+        found, _, outer = classifier.compute_gradients(extractor.extract_features(images, training=True) / 3, labels)
+        return found, np.concatenate([part.ravel() for part in extractor.compute_gradients(outer / 3)])
 
     _, gradient = loss(weights)
     wrong = 0
@@ -66,17 +68,20 @@ def test_gradients_are_those_of_the_loss(norm: str):
 def test_split_training_learns_and_the_worker_sees_noise_and_labels_only(edge):
     worker, seen = edge
     examples, tested = glyphs(5, 128), glyphs(6, 200)
-    weights, noise = initial(SMALL, TERMS.norm, simulation(1)), simulation(101)  # one noise in twelve learns too slowly
+    weights, noise = (
+        initialize_weights(SMALL_SHAPE, TERMS.norm, simulation_rng(1)),
+        simulation_rng(101),
+    )  # one noise in twelve learns too slowly
 
     def words(count: int) -> np.ndarray:
         return noise.integers(0, 2**64, count, dtype=np.uint64)
 
     for round in (1, 2):
         weights = SplitTrainer(TERMS, examples, worker.endpoint, words).train(weights, round)
-    assert accuracy(TERMS, weights, tested) > 0.8
+    assert measure_accuracy(TERMS, weights, tested) > 0.8
     assert {kind for kind, _ in seen} == {"features", "labels"}
     batches = [np.frombuffer(body, dtype="<f4") for kind, body in seen if kind == "features"]
-    assert all(len(batch) == 16 * SMALL.features for batch in batches)
+    assert all(len(batch) == 16 * SMALL_SHAPE.feature_count for batch in batches)
     # noise of scale 2 B / epsilon on features in [-B, B], seen as shares of B: scale 0.2, so some leave [-1, 1]
     assert np.mean(np.abs(np.concatenate(batches)) > 1) > 0.05
 
@@ -84,8 +89,8 @@ def test_split_training_learns_and_the_worker_sees_noise_and_labels_only(edge):
 def test_near_and_far_training_are_the_same(edge):
     worker, _ = edge
     examples = glyphs(5, 48)
-    terms = Terms("x", SMALL, mode="none", batch=16, epochs=2)
-    weights = initial(SMALL, terms.norm, simulation(1))
+    terms = TaskTerms("x", SMALL_SHAPE, mode="none", batch=16, epochs=2)
+    weights = initialize_weights(SMALL_SHAPE, terms.norm, simulation_rng(1))
 
     def words(count: int) -> np.ndarray:
         return np.arange(count, dtype=np.uint64)
@@ -97,42 +102,46 @@ def test_near_and_far_training_are_the_same(edge):
 
 @pytest.mark.parametrize("factor", [0.7, 1.0, 1.3])
 def test_noise_has_the_scale_that_is_said(factor: float):
-    drawn = laplace((200_000,), 1.0).astype(np.float64) * factor
+    drawn = sample_laplace((200_000,), 1.0).astype(np.float64) * factor
     near = abs(np.abs(drawn).mean() - 1.0) < 0.015 and abs(drawn.mean()) < 0.015
     assert near == (factor == 1.0)
 
 
 def test_an_edge_worker_that_is_gone_is_said():
     with pytest.raises(OutcomeUnknown, match="does not answer"):
-        SplitTrainer(TERMS, glyphs(5, 48), "127.0.0.1:1").train(initial(SMALL, TERMS.norm, simulation(1)), 1)
+        SplitTrainer(TERMS, glyphs(5, 48), "127.0.0.1:1").train(
+            initialize_weights(SMALL_SHAPE, TERMS.norm, simulation_rng(1)), 1
+        )
     with pytest.raises(BadRequest, match="host:port"):
-        SplitTrainer(TERMS, glyphs(5, 48), "nowhere").train(initial(SMALL, TERMS.norm, simulation(1)), 1)
+        SplitTrainer(TERMS, glyphs(5, 48), "nowhere").train(
+            initialize_weights(SMALL_SHAPE, TERMS.norm, simulation_rng(1)), 1
+        )
 
 
 def test_the_papers_network_has_3920_features_and_nearly_its_bytes():
-    assert PAPER.features == 3920 and DIGITS.features == 320
-    trained = 4 * (PAPER.count - 2 * PAPER.features)
+    assert PAPER_SHAPE.feature_count == 3920 and DIGITS_SHAPE.feature_count == 320
+    trained = 4 * (PAPER_SHAPE.weight_count - 2 * PAPER_SHAPE.feature_count)
     assert abs(trained / 617_800 - 1) < 0.05
 
 
 def test_terms_have_one_spelling_and_bad_ones_are_refused():
-    assert read_terms(TERMS.encode()) == TERMS
-    for wrong in (b"", b"{}", TERMS.encode() + b" ", TERMS.encode().replace(b'"side":8', b'"side":8.0')):
+    assert read_terms(TERMS.to_bytes()) == TERMS
+    for wrong in (b"", b"{}", TERMS.to_bytes() + b" ", TERMS.to_bytes().replace(b'"side":8', b'"side":8.0')):
         with pytest.raises(BadRequest):
             read_terms(wrong)
     for changed in ({"mode": "secret"}, {"norm": "none"}, {"epsilon": "0"}, {"delta": "1"}, {"batch": 1},
-                    {"mode": "sound"}, {"momentum": "1"}, {"shape": Shape(28, (64, 512), (512,))}):  # fmt: skip
+                    {"mode": "sound"}, {"momentum": "1"}, {"shape": NetworkShape(28, (64, 512), (512,))}):  # fmt: skip
         with pytest.raises(BadRequest):
-            Terms(**{"name": "x", "shape": SMALL, **changed})
+            TaskTerms(**{"name": "x", "shape": SMALL_SHAPE, **changed})
 
 
 def test_promises_are_honest():
-    paper = promised(Terms("x", PAPER, epsilon="2", epochs=40), 2)
-    assert paper.epsilon == float("inf") and paper.plain()["epsilon_of_an_example"] is None
+    paper = describe_guarantee(TaskTerms("x", PAPER_SHAPE, epsilon="2", epochs=40), 2)
+    assert paper.epsilon == float("inf") and paper.to_json()["epsilon_of_an_example"] is None
     assert any("epsilon 7840" in line and "627200" in line for line in paper.not_protected)
-    sound = promised(Terms("x", SMALL, norm="fixed", mode="sound", epsilon="4"), 3)
+    sound = describe_guarantee(TaskTerms("x", SMALL_SHAPE, norm="fixed", mode="sound", epsilon="4"), 3)
     assert sound.epsilon == 4.0 and sound.delta == 1e-5
-    assert promised(Terms("x", SMALL, mode="none"), 3).protects == "nothing"
+    assert describe_guarantee(TaskTerms("x", SMALL_SHAPE, mode="none"), 3).protects == "nothing"
 
 
 def test_examples_from_a_file(tmp_path: Path):

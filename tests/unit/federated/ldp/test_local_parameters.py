@@ -10,9 +10,9 @@ import pytest
 from scipy.optimize import brentq, minimize_scalar
 
 from noisebank.core.errors import BadRequest
-from noisebank.federated.ldp import NAMES, mechanism, parameters
-from noisebank.federated.ldp.parameters import HM_THRESHOLD, shared
-from noisebank.federated.ldp.tuning import tuned
+from noisebank.federated.ldp import MECHANISM_NAMES, find_parameters, make_mechanism
+from noisebank.federated.ldp.parameters import HM_THRESHOLD, split_epsilon
+from noisebank.federated.ldp.tuning import tune_parameters
 
 A_C_T_BETA = {
     0.5: (0.0, 4.08299, 1.133693, 0.0),
@@ -37,21 +37,21 @@ GRID = np.linspace(0.05, 8.0, 54)
 
 
 def worst(name: str, epsilon: float) -> float:
-    return parameters(name, epsilon).moments.worst()
+    return find_parameters(name, epsilon).moments.worst_variance()
 
 
 @pytest.mark.parametrize("epsilon", A_C_T_BETA)
 def test_parameters(epsilon):
-    hybrid = parameters("hm-tp", epsilon)
-    found = (hybrid.a, hybrid.size, parameters("pm-opt", epsilon).t, hybrid.beta)
+    hybrid = find_parameters("hm-tp", epsilon)
+    found = (hybrid.a, hybrid.atom_size, find_parameters("pm-opt", epsilon).t, hybrid.beta)
     assert found == pytest.approx(A_C_T_BETA[epsilon], rel=5e-6, abs=6e-7)
 
 
 @pytest.mark.parametrize("epsilon", WORST)
 def test_worst_case_variances_to_five_digits(epsilon):
-    for name, value in zip(NAMES, WORST[epsilon], strict=False):
+    for name, value in zip(MECHANISM_NAMES, WORST[epsilon], strict=False):
         assert worst(name, epsilon) == pytest.approx(value, abs=5.1e-6), name
-        drawn = mechanism(name, epsilon).worst_variance()
+        drawn = make_mechanism(name, epsilon).worst_variance()
         assert drawn == pytest.approx(worst(name, epsilon), rel=3e-7), name
 
 
@@ -63,7 +63,7 @@ def test_joint_tuning_finds_the_linear_programme_s_optimum(epsilon):
 
 def test_best_is_never_above_any_other():
     for epsilon in GRID:
-        assert worst("best", epsilon) <= min(worst(name, epsilon) for name in NAMES) * (1 + 1e-12)
+        assert worst("best", epsilon) <= min(worst(name, epsilon) for name in MECHANISM_NAMES) * (1 + 1e-12)
     assert worst("best", 1.0) < 0.995 * worst("hm", 1.0)
 
 
@@ -74,7 +74,7 @@ def test_closed_forms_are_optima(epsilon):
     c = math.exp(epsilon)
     least = min(
         minimize_scalar(
-            lambda a: three_outputs_moments(epsilon, a).worst(),
+            lambda a: three_outputs_moments(epsilon, a).worst_variance(),
             bounds=(low, high),
             method="bounded",
             options={"xatol": 1e-12},
@@ -83,52 +83,61 @@ def test_closed_forms_are_optima(epsilon):
     )
     assert worst("three-outputs", epsilon) <= least * (1 + 1e-9)
     root = brentq(lambda t: t**4 + 2 * c * t**3 - 2 * c * t - c * c, 0.5, c + 2, xtol=1e-14)
-    assert parameters("pm-opt", epsilon).t == pytest.approx(root, rel=1e-12)
-    hybrid = parameters("hm-tp", epsilon)
+    assert find_parameters("pm-opt", epsilon).t == pytest.approx(root, rel=1e-12)
+    hybrid = find_parameters("hm-tp", epsilon)
     atoms, pieces = three_outputs_moments(epsilon, hybrid.a), piecewise_moments(epsilon, hybrid.t)
     direct = minimize_scalar(
-        lambda beta: pieces.mixed(atoms, beta).worst(), bounds=(0, 1), method="bounded", options={"xatol": 1e-12}
+        lambda beta: pieces.mix_with(atoms, beta).worst_variance(),
+        bounds=(0, 1),
+        method="bounded",
+        options={"xatol": 1e-12},
     )
-    assert hybrid.moments.worst() <= min(direct.fun, atoms.worst()) * (1 + 1e-9)
+    assert hybrid.moments.worst_variance() <= min(direct.fun, atoms.worst_variance()) * (1 + 1e-9)
 
 
 def test_the_printed_closed_form_of_t_cancels_where_the_root_does_not():
     at = math.log(2) / 2
-    assert parameters("pm-opt", at).t == pytest.approx((math.sqrt(3 + 2 * math.sqrt(3)) - 1) / math.sqrt(2), rel=1e-12)
-    assert parameters("pm-opt", 20.0).t == pytest.approx(math.exp(20 / 3) / 2 ** (1 / 3), rel=0.01)
+    assert find_parameters("pm-opt", at).t == pytest.approx(
+        (math.sqrt(3 + 2 * math.sqrt(3)) - 1) / math.sqrt(2), rel=1e-12
+    )
+    assert find_parameters("pm-opt", 20.0).t == pytest.approx(math.exp(20 / 3) / 2 ** (1 / 3), rel=0.01)
 
 
 def test_thresholds():
     assert pytest.approx(0.61, abs=0.002) == HM_THRESHOLD
-    assert parameters("hm", HM_THRESHOLD - 1e-9).beta == 0.0
-    assert parameters("hm-tp", 0.61098).beta == 0.0 < parameters("hm-tp", 0.61099).beta
-    assert parameters("three-outputs", math.log(2) - 1e-9).a == 0.0 < parameters("three-outputs", math.log(2) + 1e-6).a
+    assert find_parameters("hm", HM_THRESHOLD - 1e-9).beta == 0.0
+    assert find_parameters("hm-tp", 0.61098).beta == 0.0 < find_parameters("hm-tp", 0.61099).beta
+    assert (
+        find_parameters("three-outputs", math.log(2) - 1e-9).a
+        == 0.0
+        < find_parameters("three-outputs", math.log(2) + 1e-6).a
+    )
 
 
 def test_sampling_wants_another_a():
-    found = parameters("three-outputs", 1.0, 16.0)
+    found = find_parameters("three-outputs", 1.0, 16.0)
     assert found.a == pytest.approx(0.018, abs=5e-4)
-    assert found.moments.worst(16.0) == pytest.approx(74.75, abs=0.006)
-    assert parameters("three-outputs", 1.0).moments.worst(16.0) == pytest.approx(82.74, abs=0.006)
-    assert parameters("best", 1.0, 16.0).moments.worst(16.0) < found.moments.worst(16.0)
-    assert tuned("hm-tp", 1.0, 16.0).moments.worst(16.0) <= found.moments.worst(16.0)
+    assert found.moments.worst_variance(16.0) == pytest.approx(74.75, abs=0.006)
+    assert find_parameters("three-outputs", 1.0).moments.worst_variance(16.0) == pytest.approx(82.74, abs=0.006)
+    assert find_parameters("best", 1.0, 16.0).moments.worst_variance(16.0) < found.moments.worst_variance(16.0)
+    assert tune_parameters("hm-tp", 1.0, 16.0).moments.worst_variance(16.0) <= found.moments.worst_variance(16.0)
 
 
 @pytest.mark.parametrize("bad", [0, -1, 1e-5, 20.5, math.nan, math.inf, "one", None])
 def test_refuses_epsilons_that_are_none(bad):
     with pytest.raises(BadRequest, match="epsilon"):
-        mechanism("pm", bad)
+        make_mechanism("pm", bad)
 
 
 def test_refuses_unknown_names_and_scales():
     with pytest.raises(BadRequest, match="must be one of laplace"):
-        mechanism("gauss", 1.0)
+        make_mechanism("gauss", 1.0)
     with pytest.raises(BadRequest, match="scale"):
-        mechanism("pm", 1.0, 0.5)
+        make_mechanism("pm", 1.0, 0.5)
 
 
 @pytest.mark.parametrize("parts", [1, 2, 3, 7, 10, 49])
 def test_shares_never_add_up_to_more(parts):
     for epsilon in (0.1, 1.0, 4.0, 0.7):
-        assert Fraction(shared(epsilon, parts)) * parts <= Fraction(epsilon)
-        assert shared(epsilon, parts) == pytest.approx(epsilon / parts, rel=1e-15)
+        assert Fraction(split_epsilon(epsilon, parts)) * parts <= Fraction(epsilon)
+        assert split_epsilon(epsilon, parts) == pytest.approx(epsilon / parts, rel=1e-15)

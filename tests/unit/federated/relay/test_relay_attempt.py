@@ -9,38 +9,38 @@ import pytest
 
 from noisebank.core.entropy import SystemEntropy
 from noisebank.core.errors import BadRequest, Refused, Tampered
-from noisebank.federated.relay import Demand, Host, Member, Terms
-from noisebank.federated.relay.attempt import Attempt, new_attempt, prepared, read_entry
-from noisebank.federated.relay.blame import State, culprits
-from noisebank.federated.relay.grid import noise
-from noisebank.federated.relay.messages import Message, Pen
-from noisebank.federated.relay.plan import plain_entry
+from noisebank.federated.relay import Host, Member, RelayTerms, Requirements
+from noisebank.federated.relay.attempt import Attempt, new_attempt, prepare_steps, read_entry
+from noisebank.federated.relay.blame import MemberState, find_culprits
+from noisebank.federated.relay.grid import draw_noise
+from noisebank.federated.relay.messages import Message, MessageSigner
+from noisebank.federated.relay.plan import entry_to_json
 from noisebank.federated.relay.sealing import AttemptKey
 from noisebank.ledger.signing import Key
 from relay_support import made_plan
 
-TERMS = Terms(6, mode="bas")
-HOST_KEY = AttemptKey(bytes(31) + b"\x07").public.hex()
+TERMS = RelayTerms(6, mode="bas")
+HOST_KEY = AttemptKey(bytes(31) + b"\x07").public_key.hex()
 
 
-def three(terms: Terms = TERMS) -> tuple[list[Pen], list[Attempt], list[bytes]]:
+def three(terms: RelayTerms = TERMS) -> tuple[list[MessageSigner], list[Attempt], list[bytes]]:
     """Three members with their signed entries."""
-    pens = [Pen(Key(bytes([number + 1]) * 32)) for number in range(3)]
+    pens = [MessageSigner(Key(bytes([number + 1]) * 32)) for number in range(3)]
     made = [new_attempt("r", 1, pen.address, f"h:{n}", 10**9 + n, SystemEntropy()) for n, pen in enumerate(pens)]
     return pens, made, [entered(pen, attempt) for pen, attempt in zip(pens, made, strict=True)]
 
 
-def entered(pen: Pen, attempt: Attempt, kind: str = "enter", **changes: object) -> bytes:
-    body = {name: value for name, value in plain_entry(attempt.own).items() if name != "address"}
-    return pen.write("r", attempt.number, kind, "0xhost", {**body, **changes}).encode()
+def entered(pen: MessageSigner, attempt: Attempt, kind: str = "enter", **changes: object) -> bytes:
+    body = {name: value for name, value in entry_to_json(attempt.own_entry).items() if name != "address"}
+    return pen.sign_message("r", attempt.number, kind, "0xhost", {**body, **changes}).encode()
 
 
-def agreed(terms: Terms = TERMS) -> tuple[list[Pen], list[Attempt]]:
+def agreed(terms: RelayTerms = TERMS) -> tuple[list[MessageSigner], list[Attempt]]:
     pens, made, entries = three(terms)
     for attempt in made:
         attempt.take_roster({"entries": [raw.hex() for raw in entries], "host_key": HOST_KEY})
-        attempt.plan = attempt.proposed(terms, [one.seed.hex() for one in made])
-    assert len({attempt.agreed.digest for attempt in made}) == 1
+        attempt.plan = attempt.derive_plan(terms, [one.seed.hex() for one in made])
+    assert len({attempt.agreed_plan.digest for attempt in made}) == 1
     return pens, made
 
 
@@ -71,25 +71,27 @@ def test_a_host_cannot_swap_a_key_a_bid_or_a_member():
 def test_a_plan_comes_once_and_nothing_is_sent_without_one():
     _, made, _ = three()
     with pytest.raises(Refused, match="no plan yet"):
-        made[0].outgoing(0, None, np.zeros(6, dtype=np.uint64), SystemEntropy())
+        made[0].add_contribution(0, None, np.zeros(6, dtype=np.uint64), SystemEntropy())
     with pytest.raises(Refused, match="after the roster"):
-        made[0].proposed(TERMS, [])
+        made[0].derive_plan(TERMS, [])
     _, made = agreed()
     with pytest.raises(Refused, match="once"):
-        made[0].proposed(TERMS, [one.seed.hex() for one in made])
+        made[0].derive_plan(TERMS, [one.seed.hex() for one in made])
 
 
 def test_a_sum_is_taken_once_from_the_member_before():
     pens, made = agreed()
-    plan = made[0].agreed
-    by_address = {attempt.own.address: attempt for attempt in made}
+    plan = made[0].agreed_plan
+    by_address = {attempt.own_entry.address: attempt for attempt in made}
     writers = {pen.address: pen for pen in pens}
     first, second, third = plan.chains[0].order
-    total = by_address[first].outgoing(0, None, prepared(np.full(6, 0.5), TERMS), SystemEntropy())
+    total = by_address[first].add_contribution(0, None, prepare_steps(np.full(6, 0.5), TERMS), SystemEntropy())
 
     def passed(sender: str, to: str, **changes: object) -> Message:
-        sealed = by_address[sender].sealed(total, 0, to, by_address[to].own.public_key)
-        return writers[sender].write("r", 1, "pass", to, {"plan": plan.digest.hex(), "chain": 0, **changes}, sealed)
+        sealed = by_address[sender].seal_sum(total, 0, to, by_address[to].own_entry.public_key)
+        return writers[sender].sign_message(
+            "r", 1, "pass", to, {"plan": plan.digest.hex(), "chain": 0, **changes}, sealed
+        )
 
     taker = by_address[second]
     for wrong, why in (
@@ -107,18 +109,18 @@ def test_a_sum_is_taken_once_from_the_member_before():
     with pytest.raises(Refused, match="does not come before"):
         by_address[first].take_sum(passed(third, first))
     with pytest.raises(Refused, match="only the first"):
-        taker.outgoing(0, None, np.zeros(6, dtype=np.uint64), SystemEntropy())
+        taker.add_contribution(0, None, np.zeros(6, dtype=np.uint64), SystemEntropy())
     with pytest.raises(Tampered):  # sealed to another member
-        sealed = by_address[second].sealed(total, 0, first, by_address[first].own.public_key)
-        by_address[third].take_sum(writers[second].write("r", 1, "pass", third,
+        sealed = by_address[second].seal_sum(total, 0, first, by_address[first].own_entry.public_key)
+        by_address[third].take_sum(writers[second].sign_message("r", 1, "pass", third,
                                    {"plan": plan.digest.hex(), "chain": 0}, sealed))  # fmt: skip
 
 
 def test_noise_outside_the_proved_range_is_refused():
     for scale in (1, 2**26 - 1, 2**54 + 1):
         with pytest.raises(BadRequest):
-            noise(scale, 3, SystemEntropy())
-    assert not noise(0, 3, SystemEntropy()).any()
+            draw_noise(scale, 3, SystemEntropy())
+    assert not draw_noise(0, 3, SystemEntropy()).any()
 
 
 class Many(SystemEntropy):
@@ -127,43 +129,45 @@ class Many(SystemEntropy):
 
 
 def test_entropy_that_draws_many_at_once_is_used():
-    assert noise(2**30, 3, Many()).tolist() == [2**30] * 3
+    assert draw_noise(2**30, 3, Many()).tolist() == [2**30] * 3
 
 
-def state(received: set[int], sent: set[int], receipts: dict[int, str] | None = None) -> State:
-    return State(frozenset(received), frozenset(sent), receipts or {})
+def state(received: set[int], sent: set[int], receipts: dict[int, str] | None = None) -> MemberState:
+    return MemberState(frozenset(received), frozenset(sent), receipts or {})
 
 
 def test_who_is_to_blame():
     plan = made_plan(TERMS, [0.2, 0.9, 0.5])
     a, b, c = plan.chains[0].order
     idle, moved = state(set(), set()), state({0}, {0})
-    assert culprits(plan, "r", {a: idle, b: idle, c: idle}, set()) == {a: "holds a sum and does not pass it on"}
-    assert culprits(plan, "r", {a: None, b: idle, c: idle}, set()) == {a: "vanished"}
+    assert find_culprits(plan, "r", {a: idle, b: idle, c: idle}, set()) == {a: "holds a sum and does not pass it on"}
+    assert find_culprits(plan, "r", {a: None, b: idle, c: idle}, set()) == {a: "vanished"}
     held = state({0}, set())
-    assert culprits(plan, "r", {a: moved, b: held, c: idle}, set()) == {b: "holds a sum and does not pass it on"}
-    assert set(culprits(plan, "r", {a: moved, b: idle, c: idle}, set())) == {a, b}
-    assert culprits(plan, "r", {a: moved, b: moved, c: moved}, set()).keys() == {c}
-    assert culprits(plan, "r", {a: idle, b: idle, c: idle}, {0}) == {}
+    assert find_culprits(plan, "r", {a: moved, b: held, c: idle}, set()) == {b: "holds a sum and does not pass it on"}
+    assert set(find_culprits(plan, "r", {a: moved, b: idle, c: idle}, set())) == {a, b}
+    assert find_culprits(plan, "r", {a: moved, b: moved, c: moved}, set()).keys() == {c}
+    assert find_culprits(plan, "r", {a: idle, b: idle, c: idle}, {0}) == {}
 
 
 def test_a_receipt_convicts_who_denies_it():
     pens, made = agreed()
-    plan = made[0].agreed
+    plan = made[0].agreed_plan
     a, b, c = plan.chains[0].order
     pen = next(pen for pen in pens if pen.address == b)
     idle = state(set(), set())
     for round_id, attempt, guilty in (("r", 1, {b}), ("r", 2, {a, b}), ("other", 1, {a, b})):
-        receipt = pen.write(round_id, attempt, "receipt", a, {"chain": 0}).encode().hex()
+        receipt = pen.sign_message(round_id, attempt, "receipt", a, {"chain": 0}).encode().hex()
         states = {a: state(set(), {0}, {0: receipt}), b: idle, c: idle}
-        assert set(culprits(plan, "r", states, set())) == guilty
+        assert set(find_culprits(plan, "r", states, set())) == guilty
     with pytest.raises((TypeError, ValueError)):
-        State.parse({"received": "x", "sent": 3})
+        MemberState.parse({"received": "x", "sent": 3})
 
 
 def test_lists_of_members_and_pinned_hosts():
     key, stranger = Key(SystemEntropy().token()), Key(SystemEntropy().token())
-    host = Host(Key(SystemEntropy().token()), Terms(2), 2, allowed=frozenset({key.address}), wait=1.0)
+    host = Host(
+        Key(SystemEntropy().token()), RelayTerms(2), 2, allowed_addresses=frozenset({key.address}), wait_seconds=1.0
+    )
     thread = threading.Thread(target=host.run)
     thread.start()
     with pytest.raises(Refused, match="not on the list"):
@@ -175,6 +179,6 @@ def test_lists_of_members_and_pinned_hosts():
             Member(key, wrong, 1.0, host.endpoint).run()
     thread.join()
     with pytest.raises(BadRequest):
-        Host(key, Terms(2), 1)
+        Host(key, RelayTerms(2), 1)
     with pytest.raises(BadRequest):
-        Demand(suspicion=2.0)
+        Requirements(suspicion=2.0)

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 from flint import arb, ctx
 
-from noisebank.federated.relay.grid import LEAST_SCALE
+from noisebank.federated.relay.grid import MIN_SCALE
 from noisebank.federated.relay.terms import MAX_DRAWS, MAX_MEMBERS
 
 REACH = 60
@@ -110,7 +110,7 @@ def test_coarse_noise_breaks_the_bound_of_a_gaussian():
 
 def test_at_the_relays_scales_nothing_is_left_of_it():
     """All members, all coordinates, all attempts together: below the slack of one draw, 2^-43."""
-    least = Fraction(LEAST_SCALE**2)
+    least = Fraction(MIN_SCALE**2)
     exponent = 2 * arb.pi() ** 2 * ball(least * least / (2 * least))  # the first step is the worst
     assert exponent > 10**16
     together = (arb(10 * MAX_MEMBERS * MAX_DRAWS)).log() - exponent

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from noisebank.core.entropy import simulation
+from noisebank.core.entropy import simulation_rng
 from noisebank.core.errors import BadRequest
 from noisebank.federated.relay import collusion, game
-from noisebank.federated.relay.remedies import may_join, reclip, skip_error
-from noisebank.federated.relay.split import groups_of, sorted_order, split_error
+from noisebank.federated.relay.remedies import may_join, reclip_slices, skip_error
+from noisebank.federated.relay.split import order_by_preference, split_error, split_groups
 
 BETAS = [0.5, 1.3, 0.9, 0.2]
 
@@ -23,12 +23,12 @@ def test_best_response_is_the_cheapest_on_a_grid():
 
 
 def test_running_maximum_is_nash_and_the_papers_profile_is_not():
-    assert game.is_nash(BETAS, game.nash(BETAS))
+    assert game.is_nash(BETAS, game.nash_equilibrium(BETAS))
     assert not game.is_nash(BETAS, game.subgame_perfect(BETAS))
     assert game.is_nash(sorted(BETAS, reverse=True), game.subgame_perfect(sorted(BETAS, reverse=True)))
-    stays = game.costs([0.5, 1.0], game.subgame_perfect([0.5, 1.0]))[0]
+    stays = game.relay_costs([0.5, 1.0], game.subgame_perfect([0.5, 1.0]))[0]
     assert stays == pytest.approx(1.07541, abs=1e-5)
-    assert game.costs([0.5, 1.0], [game.TOP_UP * 0.5, 0.0])[0] == pytest.approx(0.94494, abs=1e-5)
+    assert game.relay_costs([0.5, 1.0], [game.TOP_UP * 0.5, 0.0])[0] == pytest.approx(0.94494, abs=1e-5)
 
 
 def test_subgame_perfect_by_backward_induction_on_a_grid():
@@ -44,19 +44,20 @@ def test_subgame_perfect_by_backward_induction_on_a_grid():
 
 
 def test_central_optimum_beats_random_profiles_and_the_printed_one():
-    best = game.costs(BETAS, game.central_optimum(BETAS)).sum()
-    made = simulation(2)
+    best = game.relay_costs(BETAS, game.central_optimum(BETAS)).sum()
+    made = simulation_rng(2)
     for _ in range(300):
-        assert game.costs(BETAS, made.uniform(0.0, 0.6, 4) + 1e-9).sum() >= best - 1e-12
+        assert game.relay_costs(BETAS, made.uniform(0.0, 0.6, 4) + 1e-9).sum() >= best - 1e-12
     wide = [2.0, 6.0, 13.0]
     printed = [game.TOP_UP * np.mean(wide) ** (2 / 3), 0.0, 0.0]
-    assert game.costs(wide, game.central_optimum(wide)).sum() < game.costs(wide, printed).sum()
+    assert game.relay_costs(wide, game.central_optimum(wide)).sum() < game.relay_costs(wide, printed).sum()
 
 
 def test_price_of_anarchy_is_the_ratio_of_costs_and_within_its_limits():
-    for betas in simulation(3).uniform(0.0, 1.3, (200, 10)):
+    for betas in simulation_rng(3).uniform(0.0, 1.3, (200, 10)):
         ratio = (
-            game.costs(betas, game.subgame_perfect(betas)).sum() / game.costs(betas, game.central_optimum(betas)).sum()
+            game.relay_costs(betas, game.subgame_perfect(betas)).sum()
+            / game.relay_costs(betas, game.central_optimum(betas)).sum()
         )
         assert float(game.price_of_anarchy(betas)) == pytest.approx(ratio, rel=1e-12)
         assert 1.0 <= ratio <= min(game.anarchy_limit(10), betas.max() / betas.min()) + 1e-12
@@ -72,15 +73,15 @@ def test_truth_is_the_best_bid():
 
 
 def test_costs_are_not_equal_and_infinite_without_noise():
-    costs = game.costs(BETAS, game.subgame_perfect(BETAS))
+    costs = game.relay_costs(BETAS, game.subgame_perfect(BETAS))
     assert costs.max() > 1.3 * costs.min()
-    assert np.isinf(game.costs([1.0, 0.0], [0.0, 0.0])).tolist() == [True, False]
+    assert np.isinf(game.relay_costs([1.0, 0.0], [0.0, 0.0])).tolist() == [True, False]
 
 
 @pytest.mark.parametrize("bad", [[], [float("nan")], [-1.0], [float("inf")], 3.0])
 def test_bad_preferences_are_refused(bad):
     with pytest.raises(BadRequest):
-        game.nash(bad)
+        game.nash_equilibrium(bad)
 
 
 def test_nobody_wants_privacy_has_no_price():
@@ -92,11 +93,11 @@ def test_sorted_groups_are_the_best_split_by_enumeration():
     from itertools import permutations
 
     betas = [0.1, 0.5, 0.7, 0.2, 1.1, 0.6]
-    best = min(split_error(betas, groups_of(order, 3)) for order in permutations(range(6)))
-    assert split_error(betas, groups_of(sorted_order(betas), 3)) == pytest.approx(best)
-    assert sorted(np.concatenate(groups_of(range(7), 3)).tolist()) == list(range(7))
+    best = min(split_error(betas, split_groups(order, 3)) for order in permutations(range(6)))
+    assert split_error(betas, split_groups(order_by_preference(betas), 3)) == pytest.approx(best)
+    assert sorted(np.concatenate(split_groups(range(7), 3)).tolist()) == list(range(7))
     with pytest.raises(BadRequest):
-        groups_of(range(3), 4)
+        split_groups(range(3), 4)
 
 
 def test_chances_match_a_sum_over_all_coalitions():
@@ -113,23 +114,23 @@ def test_chances_match_a_sum_over_all_coalitions():
     for name, chance in collusion.CHANCES.items():
         assert chance(users, p) == pytest.approx(exact[name], rel=1e-12)
     closed = 1 + 0.7**4 - 2 * (1 - 0.7**5) / (5 * 0.3)
-    assert collusion.strong(5, 0.3) == pytest.approx(closed)
-    assert collusion.printed_strong(10, 0.1) > 1.0 and collusion.printed_strong(10, 0.99) < 0.0
+    assert collusion.strong_chance(5, 0.3) == pytest.approx(closed)
+    assert collusion.printed_strong_chance(10, 0.1) > 1.0 and collusion.printed_strong_chance(10, 0.99) < 0.0
 
 
 def test_thresholds():
-    found = [collusion.threshold(chance, 10) for chance in collusion.CHANCES.values()]
+    found = [collusion.collusion_threshold(chance, 10) for chance in collusion.CHANCES.values()]
     assert found == pytest.approx([0.1118, 0.03044, 0.002236], rel=1e-3)
-    assert collusion.threshold(collusion.weak, 2) == 1.0
+    assert collusion.collusion_threshold(collusion.weak_chance, 2) == 1.0
     with pytest.raises(BadRequest):
-        collusion.weak(10, 1.5)
+        collusion.weak_chance(10, 1.5)
 
 
 def test_remedies():
     assert may_join(0.03, 10, "strong") and not may_join(0.031, 10, "strong")
     with pytest.raises(BadRequest):
         may_join(float("nan"), 10)
-    cut = reclip(np.array([3.0, 4.0, 0.1, 0.0]), [(0, 2), (2, 4)], 1.0)
+    cut = reclip_slices(np.array([3.0, 4.0, 0.1, 0.0]), [(0, 2), (2, 4)], 1.0)
     assert np.linalg.norm(cut[:2]) <= 1.0 and cut[0] / cut[1] == pytest.approx(0.75) and cut[2] == 0.1
     assert skip_error(0.5, 1 / 3, 10) == pytest.approx(1 / 30)
     with pytest.raises(BadRequest):

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 from noisebank.core.errors import BadRequest, OutcomeUnknown, Refused, Tampered
-from noisebank.federated.relay.messages import Inbox, Message, Pen, check_answer
-from noisebank.federated.relay.sealing import AttemptKey, masks
-from noisebank.federated.relay.transport import Server, Unreachable, ask, endpoint
+from noisebank.federated.relay.messages import Message, MessageSigner, ReplayGuard, check_reply
+from noisebank.federated.relay.sealing import AttemptKey, sum_masks
+from noisebank.federated.relay.transport import MessageServer, Unreachable, ask, parse_endpoint
 from noisebank.ledger.signing import Key
 
-ALICE, BOB = Pen(Key(b"\x05" * 32)), Pen(Key(b"\x06" * 32))
+ALICE, BOB = MessageSigner(Key(b"\x05" * 32)), MessageSigner(Key(b"\x06" * 32))
 
 
 def message(**changes):
-    return ALICE.write("r", 1, "pass", BOB.address, {"chain": 0, **changes}, b"payload")
+    return ALICE.sign_message("r", 1, "pass", BOB.address, {"chain": 0, **changes}, b"payload")
 
 
 def test_a_message_survives_the_wire():
@@ -47,76 +47,80 @@ def test_somebody_elses_name_is_found():
 
 
 def test_replayed_misdirected_and_stale_messages_are_refused():
-    inbox, sent = Inbox(BOB.address), message()
-    inbox.take(sent, "r")
+    inbox, sent = ReplayGuard(BOB.address), message()
+    inbox.accept_once(sent, "r")
     with pytest.raises(Refused, match="replay"):
-        inbox.take(sent, "r")
+        inbox.accept_once(sent, "r")
     with pytest.raises(Refused, match="another round"):
-        inbox.take(message(), "other")
+        inbox.accept_once(message(), "other")
     with pytest.raises(Refused, match="somebody else"):
-        Inbox(ALICE.address).take(sent, "r")
-    inbox.take(message(), "r")
+        ReplayGuard(ALICE.address).accept_once(sent, "r")
+    inbox.accept_once(message(), "r")
 
 
 def test_a_reply_belongs_to_one_question():
     asked, other = message(), message()
-    reply = BOB.answer(asked, "receipt").encode()
-    assert check_answer(asked, reply).kind == "receipt"
+    reply = BOB.sign_reply(asked, "receipt").encode()
+    assert check_reply(asked, reply).kind == "receipt"
     with pytest.raises(Tampered):
-        check_answer(other, reply)
-    stranger = Pen(Key(b"\x07" * 32)).answer(asked, "receipt").encode()
+        check_reply(other, reply)
+    stranger = MessageSigner(Key(b"\x07" * 32)).sign_reply(asked, "receipt").encode()
     with pytest.raises(Tampered):
-        check_answer(asked, stranger)
+        check_reply(asked, stranger)
 
 
 def test_sealed_sums_open_for_the_receiver_only_and_for_one_purpose():
     a, b, c = (AttemptKey(bytes([n]) * 32) for n in (1, 2, 3))
-    sealed = a.seal(b"sum", b.public, "a b 0", b"plan")
-    assert b.open(sealed, a.public, "a b 0", b"plan") == b"sum"
-    for wrong in ((c, a.public, "a b 0", b"plan"), (b, c.public, "a b 0", b"plan"), (b, a.public, "a b 1", b"plan"),
-                  (b, a.public, "a b 0", b"other")):  # fmt: skip
+    sealed = a.seal(b"sum", b.public_key, "a b 0", b"plan")
+    assert b.open(sealed, a.public_key, "a b 0", b"plan") == b"sum"
+    for wrong in (
+        (c, a.public_key, "a b 0", b"plan"),
+        (b, c.public_key, "a b 0", b"plan"),
+        (b, a.public_key, "a b 1", b"plan"),
+        (b, a.public_key, "a b 0", b"other"),
+    ):
         with pytest.raises(Tampered):
             wrong[0].open(sealed, *wrong[1:])
     with pytest.raises(Tampered):
-        b.open(sealed[:-1] + b"x", a.public, "a b 0", b"plan")
+        b.open(sealed[:-1] + b"x", a.public_key, "a b 0", b"plan")
     with pytest.raises(Tampered):
-        b.open(b"", a.public, "a b 0", b"plan")
+        b.open(b"", a.public_key, "a b 0", b"plan")
 
 
 @pytest.mark.parametrize("public", [bytes(32), b"\x01" + bytes(31), b"short"])
 def test_degenerate_keys_are_refused(public):
     with pytest.raises(Tampered):
-        AttemptKey(b"\x09" * 32).shared(public, "mask", b"plan")
+        AttemptKey(b"\x09" * 32).derive_key(public, "mask", b"plan")
 
 
 def test_masks_cancel_and_hide():
     keys = {f"0x{n}": AttemptKey(bytes([n + 1]) * 32) for n in range(4)}
-    publics = [(who, key.public) for who, key in keys.items()]
-    made = {who: masks(key, who, [p for p in publics if p[0] != who], 500, b"plan") for who, key in keys.items()}
+    publics = [(who, key.public_key) for who, key in keys.items()]
+    made = {who: sum_masks(key, who, [p for p in publics if p[0] != who], 500, b"plan") for who, key in keys.items()}
     assert not np.sum(list(made.values()), axis=0, dtype=np.uint64).any()
     for mask in made.values():  # uniform: the top bit is fair, within 5 standard deviations
         assert abs(np.count_nonzero(mask >> np.uint64(63)) - 250) < 5 * 500**0.5 / 2
     missing = sum(list(made.values())[:3], np.zeros(500, dtype=np.uint64))
     assert len(np.unique(missing)) == 500  # without one of them nothing is uncovered
-    other = masks(keys["0x0"], "0x0", publics[1:], 500, b"another plan")
+    other = sum_masks(keys["0x0"], "0x0", publics[1:], 500, b"another plan")
     assert not np.array_equal(other, made["0x0"])
 
 
 @pytest.mark.parametrize("text", ["", "host", "host:99999", "http://host:1", "a b:1", "host:1/x", "host:-1"])
 def test_bad_endpoints_are_refused(text):
     with pytest.raises(BadRequest):
-        endpoint(text)
+        parse_endpoint(text)
 
 
 def test_http_limits():
-    with Server("127.0.0.1:0", lambda raw: raw[::-1], patience=0.5) as server:
+    with MessageServer("127.0.0.1:0", lambda raw: raw[::-1], patience=0.5) as server:
         assert ask(server.endpoint, b"abc", 2.0) == b"cba"
-        server.limit = 10
+        server.max_message = 10
         with pytest.raises(Refused, match="too long"):
             ask(server.endpoint, b"x" * 11, 2.0)
         with pytest.raises(OutcomeUnknown, match="too long"):
             ask(server.endpoint, b"x" * 10, 2.0, limit=5)
-        host, port = endpoint(server.endpoint)
+        host, port = parse_endpoint(server.endpoint)
         with socket.create_connection((host, port), timeout=5) as slow:  # one byte now and then does not hold a thread
             slow.sendall(b"POST /relay HTTP/1.0\r\nContent-Length: 10\r\n\r\n")
             began = time.monotonic()
@@ -144,7 +148,7 @@ def test_handlers_errors_do_not_tell_strangers_anything():
     def handle(raw: bytes) -> bytes:
         raise ValueError("secret")
 
-    with Server("127.0.0.1:0", handle, patience=1.0) as server, pytest.raises(Refused) as refused:
+    with MessageServer("127.0.0.1:0", handle, patience=1.0) as server, pytest.raises(Refused) as refused:
         ask(server.endpoint, b"x", 2.0)
     assert "secret" not in str(refused.value)
 
