@@ -1,4 +1,4 @@
-"""`noisebank quote`, `ask` and `explain`: prices, answers, and what an epsilon means for a table."""
+"""`noisebank ask`: an answer, charged on the ledger before the data is read."""
 
 from __future__ import annotations
 
@@ -15,44 +15,6 @@ from noisebank.cli.options import (
     json_option,
     open_recovered_bank,
 )
-
-
-@click.command("quote")
-@click.argument("question")
-@accuracy_options
-@click.option("--curve", is_flag=True, help="Show price against error around this wish, as a table and a chart.")
-@click.option(
-    "--chart", type=click.Path(path_type=Path), help="With --curve: also draw it into this .png or .svg file."
-)
-@bank_option
-@account_option
-@json_option
-@handle_errors
-def quote_question(
-    question: str, curve: bool, chart: Path | None, folder: Path, account: str | None, as_json: bool, **options: Any,
-) -> None:  # fmt: skip
-    """Say what an answer would cost. Spends nothing, opens no data.
-
-    QUESTION is SQL or the name of one of the policy's queries.
-
-    Example:  noisebank quote over_60 --within 0.01 --confidence 0.95 --curve
-    """
-    from noisebank.account import quotes
-    from noisebank.cli import render
-
-    with open_recovered_bank(folder) as bank:
-        selected = bank.account(account)
-        price = selected.quote(question, **options)
-        points = quotes.quote_curve(selected, question, price) if curve or chart else ()
-        if chart is not None:
-            quotes.draw_curve(price.sql, points, chart)
-    if as_json:
-        extra = {"curve": [render.quote_to_json(point) for point in points]} if points else {}
-        render.show_json({**render.quote_to_json(price), **extra})
-        return
-    render.show_quote(price)
-    if points:
-        render.show_curve(points, price)
 
 
 @click.command("ask")
@@ -86,36 +48,3 @@ def ask_question(
         if receipt is not None:
             write_receipts(receipt, answer)
     show_json(result_to_json(answer)) if as_json else show_result(answer)
-
-
-@click.command("explain")
-@click.argument("question", required=False)
-@bank_option
-@account_option
-@json_option
-@handle_errors
-def explain_questions(question: str | None, folder: Path, account: str | None, as_json: bool) -> None:
-    """Turn epsilon into error, for this table: how good is an answer for its price?
-
-    QUESTION is SQL or the name of a query; without it, all named queries are explained.
-
-    Example:  noisebank explain over_60
-    """
-    from noisebank.account import quotes
-    from noisebank.account.advice import suggest_cubes
-    from noisebank.cli import render
-
-    with open_recovered_bank(folder) as bank:
-        selected = bank.account(account)
-        rows = quotes.explain_queries(selected, [question] if question else list(selected.policy.queries))
-        delta, left, cubes = float(selected.policy.delta), selected.state.remaining_budget, suggest_cubes(selected)
-    suggestions = [{"columns": list(names), "cells": cells, "questions": count} for names, cells, count in cubes]
-    facts = {"delta": delta, "left": left, "queries": [row.to_json() for row in rows], "suggested_cubes": suggestions}
-    if as_json:
-        render.show_json(facts)
-        return
-    render.show_explanations(rows, delta)
-    for names, cells, count in cubes:
-        render.print_line(
-            f"a cube over {', '.join(names)} ({cells} cells) would have served {count} of the questions so far"
-        )

@@ -6,57 +6,31 @@ import os
 
 import click
 
-from noisebank.cli import (
-    analyst as ruling,
-)
-from noisebank.cli import (
-    ask as asking,
-)
-from noisebank.cli import (
-    backup as keeping,
-)
-from noisebank.cli import (
-    chain as chaining,
-)
-from noisebank.cli import (
-    demo as showing,
-)
-from noisebank.cli import (
-    key as admitting,
-)
-from noisebank.cli import (
-    learn as learn_group,
-)
-from noisebank.cli import (
-    learn_hosting as crowd_hosting,
-)
-from noisebank.cli import (
-    learn_sgd as learning,
-)
-from noisebank.cli import (
-    learn_tasks as crowding,
-)
-from noisebank.cli import (
-    local as localising,
-)
-from noisebank.cli import (
-    open as owning,
-)
-from noisebank.cli import (
-    policy as drafting,
-)
-from noisebank.cli import (
-    relay as relaying,
-)
-from noisebank.cli import (
-    serve as serving,
-)
-from noisebank.cli import (
-    statement as books,
-)
-from noisebank.cli import (
-    verify as verifying,
-)
+from noisebank.cli import learn_hosting, learn_tasks
+from noisebank.cli.analyst import analyst_group
+from noisebank.cli.anchor import anchor_journal
+from noisebank.cli.ask import ask_question
+from noisebank.cli.backup import back_up_bank
+from noisebank.cli.budget import budget_group
+from noisebank.cli.demo import run_demo
+from noisebank.cli.deploy import deploy_contract
+from noisebank.cli.explain import explain_questions
+from noisebank.cli.init import init_bank
+from noisebank.cli.key import key_group
+from noisebank.cli.learn import learn_group
+from noisebank.cli.learn_sgd import learn_sgd
+from noisebank.cli.local import local_group
+from noisebank.cli.open import open_account
+from noisebank.cli.pause import pause_account
+from noisebank.cli.policy import policy_group
+from noisebank.cli.quote import quote_question
+from noisebank.cli.relay import relay_group
+from noisebank.cli.restore import restore_bank
+from noisebank.cli.resume import resume_account
+from noisebank.cli.roles import roles_group
+from noisebank.cli.serve import serve_bank
+from noisebank.cli.statement import show_statement
+from noisebank.cli.verify import verify_books
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -71,31 +45,11 @@ def main() -> None:
 
 
 # Commands of these two modules join the group `learn` when they are imported.
-assert {crowd_hosting.host_chain.name, crowding.post_learning_task.name} <= learn_group.learn_group.commands.keys()
-learn_group.learn_group.add_command(learning.learn_sgd)
+assert {learn_hosting.host_chain.name, learn_tasks.post_learning_task.name} <= learn_group.commands.keys()
+learn_group.add_command(learn_sgd)
 for command in (
-    showing.run_demo,
-    owning.init_bank,
-    drafting.policy_group,
-    owning.open_account,
-    asking.quote_question,
-    asking.ask_question,
-    asking.explain_questions,
-    books.show_statement,
-    verifying.verify_books,
-    owning.budget_group,
-    ruling.analyst_group,
-    ruling.roles_group,
-    ruling.pause_account,
-    ruling.resume_account,
-    chaining.deploy_contract,
-    chaining.anchor_journal,
-    serving.serve_bank,
-    admitting.key_group,
-    keeping.back_up_bank,
-    keeping.restore_bank,
-    localising.local_group,
-    relaying.relay_group,
-    learn_group.learn_group,
-):
+    run_demo, init_bank, policy_group, open_account, quote_question, ask_question, explain_questions, show_statement,
+    verify_books, budget_group, analyst_group, roles_group, pause_account, resume_account, deploy_contract,
+    anchor_journal, serve_bank, key_group, back_up_bank, restore_bank, local_group, relay_group, learn_group,
+):  # fmt: skip
     main.add_command(command)

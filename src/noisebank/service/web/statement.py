@@ -180,9 +180,15 @@ def _statement_to_json(spending: AccountSpending) -> dict[str, Any]:
 
     def rows_to_json(totals: Iterable[SpendingTotal]) -> list[dict[str, Any]]:
         return [
-            {"name": row.name, "asked": row.requests, "paid": row.measured, "cost": serializers.amount_to_json(row.cost),
-             "without_reuse": serializers.amount_to_json(Precision(row.naive_units))} for row in totals
-        ]  # fmt: skip
+            {
+                "name": row.name,
+                "asked": row.requests,
+                "paid": row.measured,
+                "cost": serializers.amount_to_json(row.cost),
+                "without_reuse": serializers.amount_to_json(Precision(row.naive_units)),
+            }
+            for row in totals
+        ]
 
     return {
         "name": account.name, "account": account.id.hex(), "budget": serializers.amount_to_json(state.budget),

@@ -1,4 +1,4 @@
-"""`noisebank deploy` and `anchor`: the ledger's contract, or the head of a journal, on a public chain."""
+"""`noisebank anchor`: pin the head of a bank's journal on a chain that others run."""
 
 from __future__ import annotations
 
@@ -10,34 +10,8 @@ import click
 from noisebank.cli.options import bank_option, handle_errors, json_option, open_recovered_bank
 
 if TYPE_CHECKING:
-    from noisebank.ledger.signing import Key
-
-DEPLOYER_VARIABLE = "NOISEBANK_DEPLOYER_KEY"
-node_option = click.option("--rpc", metavar="URL", required=True, envvar="NOISEBANK_RPC", help="A node of the chain.")
-
-
-@click.command("deploy")
-@node_option
-@click.option("--key", type=click.Path(path_type=Path), help=f"The key that pays; or set {DEPLOYER_VARIABLE}.")
-@json_option
-@handle_errors
-def deploy_contract(rpc: str, key: Path | None, as_json: bool) -> None:
-    """Put the ledger's contract on an EVM chain. Once: many banks and owners can share it.
-
-    Example:  noisebank deploy --rpc http://localhost:8545 --key deployer.key
-    """
-    from noisebank.cli import render
-    from noisebank.ledger.rpc import deploy_contract as deploy_ledger
-
-    deployed = deploy_ledger(rpc, _load_payer(key))
-    facts = {"contract": deployed.contract, "chain_id": deployed.chain_id, "block": deployed.deployment_block}
-    if as_json:
-        render.show_json(facts)
-        return
-    render.show_facts("Deployed", [(name, str(value)) for name, value in facts.items()])
-    render.print_line(
-        f"next: noisebank init bank --rpc URL --contract {deployed.contract} --from-block {deployed.deployment_block}"
-    )
+    pass
+from noisebank.cli.deploy import node_option
 
 
 @click.command("anchor")
@@ -70,13 +44,3 @@ def anchor_journal(rpc: str, contract: str | None, folder: Path, as_json: bool) 
     facts = {"contract": pinned.contract, "transaction": pinned.transaction, "block": pinned.block,
              "journal_block": pinned.number, "head": pinned.head.hex(), "chain_id": node.chain_id()}  # fmt: skip
     render.show_json(facts) if as_json else render.show_facts("Anchored", [(k, str(v)) for k, v in facts.items()])
-
-
-def _load_payer(path: Path | None) -> Key:
-    from noisebank.core.errors import BadRequest
-    from noisebank.ledger.signing import Key
-
-    key = Key.load(path) if path else Key.from_environment(DEPLOYER_VARIABLE)
-    if key is None:
-        raise BadRequest("key", "nothing", f"name a key's file with --key, or set {DEPLOYER_VARIABLE}")
-    return key
