@@ -11,7 +11,6 @@ from __future__ import annotations
 import queue
 import re
 import threading
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -28,13 +27,15 @@ from noisebank.federated.relay.messages import Inbox, Message, Pen, check_answer
 from noisebank.federated.relay.outcome import Outcome
 from noisebank.federated.relay.plan import MAX_BID, Plan, plain_entry
 from noisebank.federated.relay.remedies import vector_to_send
+from noisebank.federated.relay.runtime import SystemRuntime
 from noisebank.federated.relay.terms import MAX_MEMBERS, Terms
-from noisebank.federated.relay.transport import MESSAGE_ROOM, Server, Tap, ask, endpoint
+from noisebank.federated.relay.transport import MESSAGE_ROOM, Tap, endpoint
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from noisebank.entropy import Entropy
+    from noisebank.federated.relay.runtime import Runtime
     from noisebank.ledger.signing import Key
 
 Show = Callable[[Plan, list[Guarantee]], None]
@@ -65,6 +66,7 @@ class Member:
         show: Show = lambda plan, found: None,
         say: Say = lambda line: None,
         wait: float = 600.0,
+        runtime: Runtime | None = None,
     ) -> None:
         if not (0.0 <= preference <= MAX_BID / BID_UNITS):
             raise BadRequest("preference", preference, f"must lie in [0, {MAX_BID / BID_UNITS:g}]")
@@ -79,6 +81,7 @@ class Member:
             endpoint(advertise)
         self._host_address = host_address
         self._entropy: Entropy = entropy or SystemEntropy()
+        self._runtime: Runtime = runtime or SystemRuntime()
         self._lock = threading.RLock()
         self._jobs: queue.Queue[tuple[Attempt, int, NDArray[np.uint64] | None] | None] = queue.Queue()
         self._ended = threading.Event()
@@ -101,13 +104,12 @@ class Member:
             self._say(f"{clipped} of {terms.dimension} numbers lie outside the bound of {terms.bound} and are clipped")
         sent = vector_to_send(self._vector, self._past, terms, self._say)  # one toss for all attempts
         self._steps = prepared(sent, terms)
-        worker = threading.Thread(target=self._work, daemon=True)
-        with Server(self._listen, self._receive, terms.patience, self._tap) as server:
+        with self._runtime.listen(self._listen, self._receive, terms.patience, self._tap) as server:
             server.limit = MESSAGE_ROOM + 8 * terms.dimension
             self._endpoint = self._endpoint or server.endpoint
             self._ask_host("join", {"endpoint": self._endpoint})
-            worker.start()
-            self._heard = time.monotonic()
+            worker = self._runtime.start(self._work)
+            self._heard = self._runtime.now()
             try:
                 self._await_end()
             finally:
@@ -122,7 +124,7 @@ class Member:
     def _greet(self) -> Terms:
         """Asks for the terms; learns who the host is, or checks it."""
         hello = self._pen.write("", 0, "hello", self._host_address)
-        reply = check_answer(hello, ask(self._host, hello.encode(), SETUP_PATIENCE, self._tap))
+        reply = check_answer(hello, self._runtime.ask(self._host, hello.encode(), SETUP_PATIENCE, self._tap))
         self._host_address, self._round = reply.sender, reply.body.get("round", "")
         if not isinstance(self._round, str) or not ROUND_ID.fullmatch(self._round):
             raise Tampered("the host's name for the round cannot be understood")
@@ -134,12 +136,13 @@ class Member:
 
     def _ask_host(self, kind: str, body: dict[str, Any], payload: bytes = b"", attempt: int = 0) -> Message:
         message = self._pen.write(self._round, attempt, kind, self._host_address, body, payload)
-        return check_answer(message, ask(self._host, message.encode(), self._terms.patience, self._tap))
+        raw = self._runtime.ask(self._host, message.encode(), self._terms.patience, self._tap)
+        return check_answer(message, raw)
 
     def _await_end(self) -> None:
-        while not self._ended.wait(0.05):
+        while not self._runtime.wait(self._ended, 0.05):
             begun = self._attempt is not None
-            if time.monotonic() - self._heard > (4 * self._terms.patience + 5.0 if begun else self._wait):
+            if self._runtime.now() - self._heard > (4 * self._terms.patience + 5.0 if begun else self._wait):
                 raise OutcomeUnknown("the host has fallen silent; what was sent stays protected as shown")
 
     def _forget(self) -> None:
@@ -158,7 +161,7 @@ class Member:
                 raise Refused("only the host may say this, or a member of this attempt")
             self._inbox.take(message, self._round)
             if message.sender == self._host_address:
-                self._heard = time.monotonic()
+                self._heard = self._runtime.now()
             steps = {
                 "open": self._open, "roster": self._roster, "plan": self._plan, "go": self._go, "pass": self._pass,
                 "status": self._status, "end": self._end,
@@ -263,7 +266,7 @@ class Member:
     # What this member sends -------------------------------------------------------------------------------------------
 
     def _work(self) -> None:
-        while (job := self._jobs.get()) is not None:
+        while (job := self._runtime.take(self._jobs)) is not None:
             attempt, number, before = job
             try:
                 self._forward(attempt, number, before)
@@ -291,7 +294,8 @@ class Member:
             if plan not in self._spent:
                 self._spent.append(plan)  # spent from here on, whether or not it arrives
         try:
-            raw = ask(receiver.endpoint if receiver else self._host, message.encode(), self._terms.patience, self._tap)
+            where = receiver.endpoint if receiver else self._host
+            raw = self._runtime.ask(where, message.encode(), self._terms.patience, self._tap)
             receipt = check_answer(message, raw)
         except NoisebankError as error:
             self._complain(attempt, number, to, f"did not take the sum: {error}")
