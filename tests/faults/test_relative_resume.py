@@ -16,7 +16,8 @@ from support import write_people
 SQL = "SELECT COUNT(*) FROM people WHERE age > {}"
 WISH = {"relative": "20%", "confidence": 0.9, "key": "resume"}
 CUTS = (
-    "_save_requests", "_plan_questions", "_reserve_plans", "_measure_values", "_seal_answer", "_make_answer", "_add_verdict",
+    "_save_requests", "_plan_questions", "_reserve_plans", "_measure_values", "_seal_answer", "_make_answer",
+    "_add_verdict",
 )  # fmt: skip
 
 

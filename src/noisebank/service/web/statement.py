@@ -180,7 +180,8 @@ def _statement_to_json(spending: AccountSpending) -> dict[str, Any]:
 
     def rows_to_json(totals: Iterable[SpendingTotal]) -> list[dict[str, Any]]:
         return [
-            {"name": row.name, "asked": row.requests, "paid": row.measured, "cost": serializers.amount_to_json(row.cost),
+            {"name": row.name, "asked": row.requests, "paid": row.measured,
+             "cost": serializers.amount_to_json(row.cost),
              "without_reuse": serializers.amount_to_json(Precision(row.naive_units))} for row in totals
         ]  # fmt: skip
 
