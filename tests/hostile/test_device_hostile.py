@@ -53,7 +53,7 @@ def test_every_bug_that_once_was_there_is_caught() -> None:
 def test_drawn_conversations_find_the_bug_too() -> None:
     with device_party._strict_rows():
         assert told_apart(device_party, 40)
-    assert LocalAccount.answer_order.__name__ == "answer", "the bug is gone again"
+    assert LocalAccount.answer_order.__name__ == "answer_order", "the bug is gone again"
 
 
 def test_the_judge_sees_a_difference_and_invents_none() -> None:
