@@ -30,7 +30,7 @@ def journal() -> tuple[Account, list[str], list[dict[str, Any]]]:
     for number in range(12):
         sql = f"SELECT COUNT(*) FROM people WHERE age > {25 + 5 * (number % 3)}"
         answer = account.ask(sql, sigma=(4, 3, 5, 3.5)[number % 4], analyst=("owner", "ann")[number % 2])
-        receipts.append(json.loads(answer.receipt.text()))
+        receipts.append(json.loads(answer.receipt.to_canonical_json()))
     account.ledger.pause_account(account.id)
     account.ledger.resume_account(account.id)
     account.ledger.propose_raise(account.id, account.state.budget.units + 10)

@@ -210,7 +210,7 @@ class Accusing(Member):
 
     def _forward_sum(self, attempt, chain_number, before):
         self.refusals = []
-        others = [entry.address for entry in attempt.agreed.members if entry != attempt.own]
+        others = [entry.address for entry in attempt.agreed_plan.members if entry != attempt.own]
         for about in [*others, *others, "0xnobody"]:
             try:
                 self._ask_host(
@@ -233,7 +233,7 @@ class Short(Member):
     """Sends a sum of another length."""
 
     def _forward_sum(self, attempt, chain_number, before):
-        sealed, attempt_sealed = attempt, type(attempt).sealed
+        sealed, attempt_sealed = attempt, type(attempt).seal_sum
         total = attempt.add_contribution(chain_number, before, self._steps, self._entropy)[:-1]
         receiver = attempt.next_member(chain_number)
         to, public = (receiver.address, receiver.public_key) if receiver else (self._host_address, attempt.host_key)

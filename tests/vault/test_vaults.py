@@ -137,7 +137,7 @@ def test_turns_are_taken_one_at_a_time_and_given_back_after_an_error(opens: Open
 def test_any_text_and_bytes_come_back(vaults: tuple[Any, ...], text: str, raw: bytes) -> None:
     for number, vault in enumerate(vaults):
         digest = vault.save_cube(raw)
-        assert vault.cube(digest) == raw
+        assert vault.read_cube(digest) == raw
         made = Request(keccak(text.encode(), raw, bytes([number])), ACCOUNT, "owner", f"k {text}", {"sql": text})
         if vault.request(made.id) is None:
             try:
