@@ -35,7 +35,7 @@ def journal() -> tuple[Account, list[str], list[dict[str, Any]]]:
     account.ledger.resume_account(account.id)
     account.ledger.propose_raise(account.id, account.state.budget.units + 10)
     account.ledger.lower_budget(account.id, account.state.budget.units - 10)
-    return account, list(account.ledger.export()), receipts
+    return account, list(account.ledger.export_journal()), receipts
 
 
 def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

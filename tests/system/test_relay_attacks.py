@@ -210,7 +210,7 @@ class Accusing(Member):
 
     def _forward_sum(self, attempt, chain_number, before):
         self.refusals = []
-        others = [entry.address for entry in attempt.agreed_plan.members if entry != attempt.own]
+        others = [entry.address for entry in attempt.agreed_plan.members if entry != attempt.own_entry]
         for about in [*others, *others, "0xnobody"]:
             try:
                 self._ask_host(
@@ -237,7 +237,7 @@ class Short(Member):
         total = attempt.add_contribution(chain_number, before, self._steps, self._entropy)[:-1]
         receiver = attempt.next_member(chain_number)
         to, public = (receiver.address, receiver.public_key) if receiver else (self._host_address, attempt.host_key)
-        body = {"plan": attempt.agreed.digest.hex(), "chain": chain_number}
+        body = {"plan": attempt.agreed_plan.digest.hex(), "chain": chain_number}
         message = self._signer.sign_message(
             self._round, attempt.number, "pass", to, body, attempt_sealed(sealed, total, chain_number, to, public)
         )

@@ -147,7 +147,7 @@ class Lying(Member):
             receiver = attempt.next_member(chain_number)
             to, public = (receiver.address, receiver.public_key) if receiver else (self._host_address, attempt.host_key)
             sealed = attempt.seal_sum(total, chain_number, to, public)
-            body = {"plan": attempt.agreed.digest.hex(), "chain": chain_number}
+            body = {"plan": attempt.agreed_plan.digest.hex(), "chain": chain_number}
             message = self._signer.sign_message(self._round, attempt.number, "pass", to, body, sealed)
             ask(receiver.endpoint if receiver else self._host_endpoint, message.encode(), 5.0, self._tap)
             attempt.sent.add(chain_number)
@@ -192,7 +192,7 @@ def test_a_wrong_mask_is_noticed_and_the_round_ends_without_a_mean():
             honest = attempt.add_contribution
             spoiled = honest(chain_number, before, self._steps, self._entropy) + np.uint64(2**61)
             sealed = attempt.seal_sum(spoiled, chain_number, self._host_address, attempt.host_key)
-            body = {"plan": attempt.agreed.digest.hex(), "chain": chain_number}
+            body = {"plan": attempt.agreed_plan.digest.hex(), "chain": chain_number}
             message = self._signer.sign_message(self._round, attempt.number, "pass", self._host_address, body, sealed)
             ask(self._host_endpoint, message.encode(), 5.0, self._tap)
 
