@@ -23,7 +23,7 @@ from noisebank.account.account import Account
 from noisebank.account.plain import Steps
 from noisebank.core.errors import NoisebankError
 from noisebank.core.units import Precision, on_ladder
-from support import memory_account, write_people
+from support.banks import memory_account, write_people
 
 GOOD = "SELECT COUNT(*) FROM people WHERE age > 30"
 HUGE = 10**5_000

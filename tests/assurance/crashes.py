@@ -46,7 +46,7 @@ from noisebank.planning.serving import look_at
 from noisebank.queries.query import Function, Query, Question
 from noisebank.vault.sqlite_vault import SqliteVault
 from noisebank.vault.vault import Request, Sealed
-from support import write_people
+from support.banks import write_people
 
 CRASHES = 10_000
 Result = TypeVar("Result")

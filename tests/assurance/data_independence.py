@@ -34,7 +34,7 @@ from noisebank.planning.pricing import Wish
 from noisebank.privacy.noise import Law, draw
 from noisebank.queries.query import Function, Query, Question
 from noisebank.service.operations import Desk
-from support import PEOPLE, memory_account, write_people
+from support.banks import PEOPLE, memory_account, write_people
 
 LIMITS = {"ann": Precision.floor(Fraction(2)), "bob": Precision.floor(Fraction(1, 4))}
 Plant = Callable[[Account], AbstractContextManager[None]]

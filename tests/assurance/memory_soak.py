@@ -25,6 +25,7 @@ from noisebank.core.caches import EVERY_CACHE, BoundedCache
 from noisebank.core.errors import BudgetExhausted
 from noisebank.policy.model import Policy
 from noisebank.queries import cells as cells_module
+from support.paths import TESTS
 
 ROW = "questions that cost nothing fill the memory"
 QUESTIONS, WIDE, FREE = 100_000, 1_000, 2_000
@@ -130,7 +131,7 @@ def _ask_all(account: Account, first: int, count: int) -> None:
 def in_process(cells: int, asked: int, free: int = 0, unbounded: bool = False) -> tuple[int, int]:
     """The same in a process of its own, whose memory nothing else uses."""
     arguments = [str(cells), str(asked), str(free), str(int(unbounded))]
-    tests = str(Path(__file__).parents[1])
+    tests = str(TESTS)
     done = subprocess.run(
         [sys.executable, "-m", "assurance.memory_soak", *arguments], capture_output=True, text=True,
         env=os.environ | {"PYTHONPATH": os.pathsep.join([tests, os.environ.get("PYTHONPATH", "")])},

@@ -33,7 +33,7 @@ from noisebank.engines.engine import Engine
 from noisebank.ledger.protocol import Reservation
 from noisebank.policy.file import read_policy
 from noisebank.queries.query import Query, Question
-from support import memory_rooms
+from support.banks import memory_rooms
 
 POLICY = """\
 name = "people"

@@ -21,12 +21,13 @@ from noisebank.core.units import Precision
 from noisebank.ledger.abi import Contract, budget_ledger
 from noisebank.ledger.embedded import EmbeddedChain
 from noisebank.ledger.protocol import THE_OWNER, Claim, Opening, Reservation
-from support import memory_rooms
+from support.banks import memory_rooms
+from support.paths import ROOT
 
 ROW = "spend beyond the budget"
 RACES, THREADS = 1_000, 50
 PLANTED_RACES = 10
-SOURCE = Path(__file__).parents[2] / "contracts" / "budget_ledger.vy"
+SOURCE = ROOT / "contracts" / "budget_ledger.vy"
 BUDGET_CHECK = '    assert after.spent <= after.budget, "ledger: budget exhausted"\n'
 INVARIANT = '    assert written.spent <= written.budget, "ledger: invariant"\n'
 

@@ -37,7 +37,7 @@ from noisebank.planning.relative import RelativeWish
 from noisebank.queries.sensitivity import saturation
 from noisebank.service import serializers as shown
 from research.accuracy.looks import Goal, next_step
-from support import memory_account, write_people
+from support.banks import memory_account, write_people
 
 ROWS, SMOKERS = 2_000, (600, 60)
 LIMITS = {"ann": Precision.floor(Fraction(1, 2)), "bob": Precision.floor(Fraction(1, 100))}

@@ -15,7 +15,7 @@ from noisebank.service import auth as access_module
 from noisebank.service.auth import Access
 from noisebank.service.authenticator import COOKIE
 from noisebank.service.roles import Part
-from service_support import COUNT, Counter, counter
+from support.service import COUNT, Counter, counter
 
 ROW = "a session outlives what made it"
 PEOPLE, PLANTED = 250, 1

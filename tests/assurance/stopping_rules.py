@@ -35,7 +35,7 @@ from noisebank.policy.file import read_policy
 from noisebank.privacy.calibration import budget_precision
 from noisebank.privacy.odometer import promised_epsilon, raised_epsilon
 from noisebank.service.web.formatting import at_best, within_budget
-from support import memory_rooms
+from support.banks import memory_rooms
 
 FALSE_ALARM = 1e-8
 EPSILON, DELTA = Fraction(2), Fraction(1, 1000)

@@ -17,7 +17,7 @@ from noisebank.core.entropy import workload
 from noisebank.ledger.block import Block, Genesis, results_digest
 from noisebank.ledger.signing import Key
 from noisebank.verifier.verification import UNSEEN_TAIL, verify
-from support import CURATOR, memory_account, write_people
+from support.banks import CURATOR, memory_account, write_people
 
 FULL = 4_000
 

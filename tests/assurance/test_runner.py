@@ -19,9 +19,7 @@ from assurance.__main__ import ROWS
 from assurance.exercised import Tree, plain_code
 from assurance.results import Shelf, faults_of, page
 from assurance.runner import Runner, Uncommitted
-
-ROOT = Path(__file__).parents[2]
-
+from support.paths import ROOT
 
 # -- what is committed -----------------------------------------------------------------------------
 
@@ -109,7 +107,7 @@ def tree() -> Tree:
     [
         ("kill9", ["tests/assurance/ask_once.py", "src/noisebank/account/recovery.py"]),
         ("kill9", ["src/noisebank/ledger/anchors.json"]),
-        ("overspend", ["contracts/cell_tree.vy", "tests/support.py"]),
+        ("overspend", ["contracts/cell_tree.vy", "tests/support/banks.py"]),
         ("low_bits", ["src/noisebank/account/plain.py", "tests/assurance/mu_audit.py", "requirements/runtime.txt"]),
     ],
 )

@@ -17,7 +17,7 @@ from noisebank.ledger.embedded import EmbeddedChain
 from noisebank.ledger.node import Node as Door
 from noisebank.ledger.protocol import Head
 from noisebank.verifier.verification import verify
-from support import memory_rooms
+from support.banks import memory_rooms
 from unit.ledger.ledger_history import Fixed, claim, opening
 
 

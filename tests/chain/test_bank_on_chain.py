@@ -13,7 +13,7 @@ import pytest
 
 from contract.node import Node, node_or_skip
 from noisebank.ledger.signing import Key
-from support import write_people
+from support.banks import write_people
 
 DEPLOYER = "11" * 32
 OVER_30 = "SELECT COUNT(*) FROM people WHERE age > 30"

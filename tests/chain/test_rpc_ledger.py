@@ -43,7 +43,7 @@ from noisebank.ledger.protocol import Role, Run, Seal
 from noisebank.ledger.rpc import RpcChain, deploy
 from noisebank.ledger.signing import Key
 from noisebank.verifier.verification import verify_chain
-from support import memory_rooms
+from support.banks import memory_rooms
 
 MONEY = "0x" + budget_ledger().functions["money"].digest[:4].hex()
 

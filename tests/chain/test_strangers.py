@@ -19,7 +19,7 @@ from noisebank.ledger.protocol import AccountState, Role
 from noisebank.ledger.rpc import RpcChain, deploy
 from noisebank.ledger.signing import Key
 from noisebank.policy.file import read_policy
-from support import write_people
+from support.banks import write_people
 
 OVER_30 = "SELECT COUNT(*) FROM people WHERE age > 30"
 RICH = 2**90

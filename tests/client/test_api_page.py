@@ -13,7 +13,6 @@ import pytest
 from fastapi.openapi.utils import get_openapi
 
 import noisebank
-from client_support import Server
 from noisebank.client.errors import ERRORS
 from noisebank.client.sync_client import Client, RemoteAccount
 from noisebank.service.api import analysts as routes_owning
@@ -24,8 +23,10 @@ from noisebank.service.api import public as routes_public
 from noisebank.service.api import sessions as routes_sessions
 from noisebank.service.api import sign_in as routes_signing_in
 from noisebank.service.errors import FIELDS, every_problem
+from support.client import Server
+from support.paths import ROOT
 
-PAGE = (Path(__file__).parents[2] / "docs" / "api.md").read_text()
+PAGE = (ROOT / "docs" / "api.md").read_text()
 ROUTERS = (
     routes_public, routes_asking, routes_ledger, routes_learning, routes_owning, routes_sessions, routes_signing_in,
 )  # fmt: skip

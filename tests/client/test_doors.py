@@ -18,7 +18,7 @@ from noisebank.service.auth import LOOK_SECONDS, Access
 from noisebank.service.errors import Turned
 from noisebank.service.limits import Room
 from noisebank.service.roles import Part
-from support import memory_account, write_people
+from support.banks import memory_account, write_people
 
 
 def test_a_key_that_another_process_revokes_opens_nothing_soon(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from noisebank.bank.opening import Confirmed, open_account
 from noisebank.core.entropy import Entropy
 from noisebank.policy.file import read_policy
 from noisebank.policy.model import Keeper, Source, Table
-from support import memory_rooms
+from support.banks import memory_rooms
 
 
 def settings(source: Source) -> str:

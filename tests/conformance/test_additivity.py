@@ -26,7 +26,7 @@ from noisebank.engines.registry import columns_of, engine_of
 from noisebank.policy.file import read_policy
 from noisebank.policy.model import Column, Keeper, Kind, Source, Table
 from noisebank.queries.sql import parse
-from support import memory_rooms, write_people
+from support.banks import memory_rooms, write_people
 
 X = Column("x", Kind.NUMBER, Fraction(1), 0, 100, nullable=True)
 A = Column("a", Kind.TEXT, keys=("negative", "positive"), nullable=True)

@@ -27,7 +27,7 @@ from conformance.reference import Row
 from conformance.server import Server
 from conformance.stores import Store
 from noisebank.core.entropy import workload
-from support import PEOPLE
+from support.banks import PEOPLE
 
 NAMES = ("age", "income", "smoker", "town", "children")
 TEXTS = dict.fromkeys(NAMES, "text")

@@ -19,8 +19,9 @@ from noisebank.core.errors import BadTable, TableChanged
 from noisebank.engines import postgres_engine
 from noisebank.engines.registry import columns_of
 from noisebank.policy.model import Keeper, Table
+from support.paths import ROOT
 
-ENGINES = Path(__file__).parents[2] / "docs" / "engines.md"
+ENGINES = ROOT / "docs" / "engines.md"
 PASSWORD = "choose a long one"
 POLICY = """
 name = "people"

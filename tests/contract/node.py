@@ -19,8 +19,9 @@ import pytest
 from contract.real import STRANGER, Logged, Real, contract_under_test
 from noisebank.core.errors import LedgerRefused
 from noisebank.ledger.abi import Contract, Value
+from support.paths import ROOT
 
-ANVIL = Path(__file__).parents[2] / ".npm-parts" / "bin" / "anvil"
+ANVIL = ROOT / ".npm-parts" / "bin" / "anvil"
 STARTS_WITHIN, ANSWERS_WITHIN = 20.0, 60.0
 """Seconds."""
 FIRST_BLOCK = 1_000

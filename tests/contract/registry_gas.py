@@ -7,14 +7,13 @@ writes docs/results/crowd-gas.md.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from contract.node import Node, OnAnvil
 from noisebank.core.digests import keccak
 from noisebank.federated.blockfl.sortition import LotKey, priority, seats
 from noisebank.ledger.abi import model_registry
+from support.paths import ROOT
 
-TABLE = Path(__file__).parents[2] / "docs" / "results" / "crowd-gas.md"
+TABLE = ROOT / "docs" / "results" / "crowd-gas.md"
 POSTER = "0x" + "aa" * 20
 PEOPLE = [f"0x{number:040x}" for number in range(0x3001, 0x300B)]
 KEYS = {who: LotKey(int(who, 16).to_bytes(32, "big")) for who in PEOPLE}

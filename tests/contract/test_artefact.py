@@ -10,8 +10,8 @@ import pytest
 
 from contract.variants import CONTRACTS, SOURCES, compiler
 from noisebank.ledger.abi import budget_ledger
+from support.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 SOURCE = CONTRACTS / "budget_ledger.vy"
 ARTEFACTS = ROOT / "src" / "noisebank" / "ledger"
 ARTEFACT = ARTEFACTS / "budget_ledger.json"

@@ -11,7 +11,7 @@ import pytest
 from noisebank.account.account import Account
 from noisebank.account.plain import Steps
 from noisebank.bank.bank import create_bank, open_bank
-from support import write_people
+from support.banks import write_people
 
 SQL = "SELECT COUNT(*) FROM people WHERE age > {}"
 WISH = {"relative": "20%", "confidence": 0.9, "key": "resume"}

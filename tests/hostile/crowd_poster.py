@@ -14,7 +14,6 @@ from unittest.mock import patch
 import numpy as np
 from click.testing import CliRunner, Result
 
-from crowd_member import glyphs
 from noisebank.cli.main import main
 from noisebank.core.entropy import SystemEntropy, uniform_words
 from noisebank.core.errors import Refused
@@ -32,6 +31,7 @@ from noisebank.federated.blockfl.task_posting import Rules, post_task
 from noisebank.federated.blockfl.terms import Terms, read_terms
 from noisebank.ledger.follower import Follower
 from noisebank.ledger.signing import Key
+from support.crowd_member import glyphs
 
 SOUND = Terms("sound", SMALL, norm="fixed", mode="sound", epsilon="2", delta="1e-5", batch=16, epochs=1)
 

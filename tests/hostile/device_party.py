@@ -25,7 +25,7 @@ from noisebank.federated.fedsgd.flower_client import MODEL, ORDER, answer_order
 from noisebank.federated.ldp import NAMES, Category, Number, Schema, Terms
 from noisebank.federated.ldp import schema as schema_module
 from noisebank.federated.ldp.reports import planned
-from support import memory_rooms
+from support.banks import memory_rooms
 
 NAME = "device"
 BUDGET = 10_000

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crowd_member import glyphs
 from hostile.crowd_poster import SOUND, Noisy, scene
 from noisebank.core.digests import keccak
 from noisebank.core.entropy import simulation
@@ -31,6 +30,7 @@ from noisebank.ledger.chain_config import Where
 from noisebank.ledger.protocol import Opening, Role, Unit
 from noisebank.ledger.rpc import RpcChain
 from noisebank.ledger.signing import Key, Transaction
+from support.crowd_member import glyphs
 
 SPELLINGS = ("0.01", "1e-2", "10e-3", "1", "1.0", "2", "0.5", "5e-1", "7")
 STRANGER = Key(b"\x66" * 32)

@@ -8,12 +8,12 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from crowd_member import glyphs
 from noisebank.federated.blockfl import dp_sgd as sound
 from noisebank.federated.blockfl import noisy_sum
 from noisebank.federated.blockfl.device import Examples
 from noisebank.federated.blockfl.network import Shape
 from noisebank.federated.blockfl.terms import Terms
+from support.crowd_member import glyphs
 
 pytestmark = [pytest.mark.extras, pytest.mark.filterwarnings("ignore")]
 DEEP = Shape(8, (4, 40), (160,) * 8, classes=4)

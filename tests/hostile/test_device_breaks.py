@@ -19,7 +19,7 @@ from noisebank.federated.enrolment import LocalAccount, enrol
 from noisebank.federated.fedsgd import Design, Device, Order, Task, tasks
 from noisebank.federated.fedsgd.participation import LearningAccount
 from noisebank.federated.ldp import Category, Number, Schema
-from support import memory_rooms
+from support.banks import memory_rooms
 
 TOWNS = tuple(f"town {place}" for place in range(64))
 DEVICES = 50

@@ -11,13 +11,13 @@ from flint import fmpq_mat
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inference_support import AXES, Exact, noisy_look, random_query
 from noisebank.core.units import LEAST_PRECISION, MOST_PRECISION, Precision
 from noisebank.planning.coarse import Coarse
 from noisebank.planning.dual import Dual
 from noisebank.planning.linear import LinearQuery, cell_range, from_weights
 from noisebank.planning.posterior import Covariance, Posterior
 from noisebank.planning.prefix import FirstLook, Prefix
+from support.inference import AXES, Exact, noisy_look, random_query
 
 FORMS: dict[str, Callable[[FirstLook], Posterior]] = {
     "covariance": lambda look: Covariance(look.prefix.cells, look),

@@ -17,7 +17,7 @@ from noisebank.federated.relay.messages import Message, Pen
 from noisebank.federated.relay.sealing import AttemptKey, masks
 from noisebank.federated.relay.split import groups_of, sorted_order, split_error
 from noisebank.ledger.signing import Key
-from relay_support import made_plan
+from support.relay import made_plan
 
 BETAS = st.lists(st.floats(0.001, 100.0), min_size=2, max_size=12)
 PEN = Pen(Key(b"\x05" * 32))

@@ -23,7 +23,7 @@ from noisebank.queries.derived import Derivation, items
 from noisebank.queries.sensitivity import sensitivity, sensitivity_squared
 from noisebank.queries.sql import parse
 from noisebank.service.operations import Desk
-from support import memory_rooms
+from support.banks import memory_rooms
 
 POLICY = """\
 name = "t"

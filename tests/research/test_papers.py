@@ -25,8 +25,8 @@ from research.papers.exhibit import Number, near, rounded, unmoved
 from research.papers.names import EXHIBITS
 from research.papers.running import run_all, run_one
 from research.papers.seeded import SeededEntropy
+from support.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 COMMITTED = json.loads((ROOT / "docs" / "results" / "papers.json").read_text())
 QUICKLY = ("p0-table2", "p0-blur", "p0-figure8-9", "p1-example", "p3-table2")
 """Exact or nearly so, and done in seconds."""

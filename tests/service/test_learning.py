@@ -12,9 +12,6 @@ import httpx
 import pytest
 
 from contract.node import node_or_skip
-from crowd_played import RULES, Played, own_chain, save_test
-from learning_support import table
-from learning_support import task as sgd_task
 from noisebank.bank.bank import Bank, create_bank, open_bank
 from noisebank.federated.blockfl.dev_chain import FILE
 from noisebank.federated.blockfl.identifiers import identifier
@@ -32,7 +29,10 @@ from noisebank.service.app import make_app
 from noisebank.service.blockfl_tasks import CrowdTasks
 from noisebank.service.learning_schemas import CrowdTask, LearningTasks, RoundOut, SgdTask
 from noisebank.service.settings import Settings
-from service_support import EASY, make_bank, running
+from support.crowd_played import RULES, Played, own_chain, save_test
+from support.learning import table
+from support.learning import task as sgd_task
+from support.service import EASY, make_bank, running
 
 NASTY = "</h1><script>alert(1)</script>"
 SOUND = Terms(NASTY, SMALL, norm="fixed", mode="sound", epsilon="2", delta="1e-5", batch=16)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from noisebank.verifier.verification import verify
-from service_support import COUNT, Counter, counter
+from support.service import COUNT, Counter, counter
 
 PAGES = ("/", "/d/people")
 

@@ -12,8 +12,8 @@ import httpx
 from noisebank.bank.bank import create_bank, open_bank
 from noisebank.service.app import make_app
 from noisebank.service.logs import Log
-from service_support import EASY, running
-from support import write_people
+from support.banks import write_people
+from support.service import EASY, running
 
 SALTED = ("id", "query", "analyst", "answer", "time")
 SQL = "SELECT COUNT(*) FROM people WHERE smoker"

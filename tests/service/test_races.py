@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from noisebank.verifier.verification import verify
-from service_support import EASY, counter, make_bank, served
+from support.service import EASY, counter, make_bank, served
 
 CLIENTS = 50
 

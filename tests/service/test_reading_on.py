@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from noisebank.service.server import KEPT_OPEN
-from service_support import Counter, counter
+from support.service import Counter, counter
 
 PATIENCE = 30
 

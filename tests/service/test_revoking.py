@@ -22,7 +22,7 @@ from noisebank.core.entropy import SystemEntropy
 from noisebank.service.auth import FILE, MOST_SESSIONS, Access
 from noisebank.service.errors import Turned
 from noisebank.service.roles import Part
-from service_support import COUNT, EASY, Counter, counter
+from support.service import COUNT, EASY, Counter, counter
 
 LONG = COUNT + " " * 1_000
 """A question that is worked on by a thread of its own, which may be held up."""

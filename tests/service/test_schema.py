@@ -15,9 +15,9 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from learning_support import table, task
 from noisebank.federated.fedsgd import learn, open_task, tasks
-from service_support import EASY, counter
+from support.learning import table, task
+from support.service import EASY, counter
 
 FEW, MANY = 12, 800
 """A route; there are 31, and some of them have only a few requests that differ: 400 made 7,609."""

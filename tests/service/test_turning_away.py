@@ -13,7 +13,7 @@ import pytest
 from noisebank.runtime.gathering import apart
 from noisebank.service import errors as problems
 from noisebank.service.wallet import message_to_sign
-from service_support import COUNT, EASY, WALLET, counter
+from support.service import COUNT, EASY, WALLET, counter
 
 WISH = {"sql": COUNT, "epsilon": "0.5", "delta": "1e-6"}
 ASK = "/v1/datasets/people/answers"

@@ -27,7 +27,7 @@ from noisebank.core.records import Case
 from noisebank.core.units import NOTHING
 from noisebank.policy.model import Column, Kind, Neighbours, Policy
 from noisebank.queries.derived import Item, items
-from support import memory_account, write_people
+from support.banks import memory_account, write_people
 
 RUNS, CONFIDENCE = 1_200, 0.9
 SLACK = 5 * sqrt(RUNS * CONFIDENCE * (1 - CONFIDENCE))

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from noisebank.cli.main import main
-from support import write_people
+from support.banks import write_people
 
 OVER_30 = "SELECT COUNT(*) FROM people WHERE age > 30"
 

@@ -9,7 +9,6 @@ import pytest
 from click.testing import CliRunner
 
 from contract.node import node_or_skip
-from crowd_support import Crowd, served
 from noisebank.cli.main import main
 from noisebank.federated.blockfl.books import Phase
 from noisebank.federated.blockfl.dev_chain import HomeChain
@@ -17,6 +16,7 @@ from noisebank.federated.blockfl.registry import deploy_registry
 from noisebank.federated.blockfl.task_posting import Rules
 from noisebank.federated.blockfl.verification import verify_task
 from noisebank.ledger.signing import Key
+from support.crowd import Crowd, served
 
 RULES = Rules(rounds=3, byzantine=3, seats=25, patience=45)
 CHEATS = ["honest"] * 6 + ["wrong_cid", "forged", "killed", "honest"]

@@ -17,8 +17,8 @@ from noisebank.policy.columns import COLUMN_KEYS
 from noisebank.policy.file import TOP_KEYS, parse_policy
 from noisebank.service.settings import settings_table
 from research.__main__ import main as research
+from support.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "guide.md").read_text()
 README = (ROOT / "README.md").read_text()
 

@@ -19,16 +19,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from learning_support import RECORD, task
 from noisebank.bank.bank import open_bank
 from noisebank.bank.opening import Rooms
 from noisebank.core.errors import Refused
 from noisebank.federated.enrolment import enrol, enrolled
 from noisebank.federated.fedsgd import Device
-from support import memory_rooms
+from support.banks import memory_rooms
+from support.learning import RECORD, task
+from support.paths import TESTS
 
 pytestmark = [pytest.mark.flower, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
-APP = Path(__file__).parents[1] / "flower_app"
+APP = TESTS / "flower_app"
 Answer = Callable[[Any], Any]
 """A message in, a reply out; None for a node that never replies."""
 

@@ -25,7 +25,7 @@ from noisebank.core.errors import BadPolicy, BadTable
 from noisebank.service.app import make_app
 from noisebank.service.logs import Log
 from noisebank.service.settings import Settings
-from service_support import running
+from support.service import running
 
 PEOPLE = [
     ("39.0625", "Quintessa", "north"),

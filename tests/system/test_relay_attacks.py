@@ -24,7 +24,7 @@ from noisebank.federated.relay.plan import plain_entry
 from noisebank.federated.relay.sealing import AttemptKey
 from noisebank.federated.relay.transport import Server, ask, endpoint
 from noisebank.ledger.signing import Key
-from relay_support import check_wire, made_plan, play
+from support.relay import check_wire, made_plan, play
 
 QUICK = 3_000
 

@@ -18,7 +18,7 @@ from noisebank.federated.relay.grid import STEPS
 from noisebank.federated.relay.remedies import substituted
 from noisebank.federated.relay.transport import ask
 from noisebank.ledger.signing import Key
-from relay_support import Killed, Played, check_masked, check_wire, play, residuals
+from support.relay import Killed, Played, check_masked, check_wire, play, residuals
 
 QUICK = 4_000
 """Milliseconds of patience."""

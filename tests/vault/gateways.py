@@ -16,7 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-SOURCES = Path(__file__).parents[2] / "src"
+from support.paths import SOURCES, TESTS
+
 LONG = 240.0
 """Seconds: two cores may have a lot to do."""
 
@@ -25,7 +26,7 @@ class Gateway:
     """The other end of such a process."""
 
     def __init__(self, folder: Path) -> None:
-        paths = os.pathsep.join([str(SOURCES), str(Path(__file__).parents[1])])
+        paths = os.pathsep.join([str(SOURCES), str(TESTS)])
         self.process = subprocess.Popen(
             [sys.executable, "-m", "vault.gateways", str(folder)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

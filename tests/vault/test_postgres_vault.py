@@ -16,9 +16,10 @@ from noisebank.core.errors import BadBank, BadRequest, OutcomeUnknown, VaultUnre
 from noisebank.vault import postgres_sessions as sessions
 from noisebank.vault.location import PLACE, make_vault, open_vault
 from noisebank.vault.postgres_vault import PostgresVault, make_postgres_vault
+from support.paths import ROOT
 from vault.test_vaults import QUERY, request, sealed
 
-OPERATIONS = Path(__file__).parents[2] / "docs" / "operations.md"
+OPERATIONS = ROOT / "docs" / "operations.md"
 
 
 @pytest.fixture
@@ -170,7 +171,7 @@ def test_the_address_is_kept_for_the_banks_eyes_and_never_shown(
 def test_an_embedded_ledger_may_have_its_vault_there_and_stays_alone(database: str, tmp_path: Path) -> None:
     from noisebank.bank.bank import open_bank
     from noisebank.core.errors import BankInUse
-    from support import write_people
+    from support.banks import write_people
 
     policy = write_people(tmp_path / "table")
     with open_bank(create_bank(tmp_path / "bank", vault=database)) as bank:

@@ -12,7 +12,7 @@ import pytest
 from noisebank.bank.bank import ACCESS
 from noisebank.core.entropy import SystemEntropy
 from noisebank.service.auth import Access
-from service_support import served
+from support.service import served
 from vault.town import Town
 
 

@@ -15,7 +15,7 @@ from noisebank.bank.bank import Bank, create_bank, open_bank
 from noisebank.bank.restore import Asked, restore
 from noisebank.core.errors import AnswerLost, BadBank, BadLedger, BadRequest
 from noisebank.core.records import Case
-from support import write_people
+from support.banks import write_people
 from vault.town import DATABASE, Town
 
 SMOKERS = "SELECT COUNT(*) FROM kept WHERE smoker"

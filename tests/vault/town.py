@@ -11,7 +11,7 @@ import psycopg
 from conformance.server import Server
 from contract.node import Node
 from noisebank.bank.bank import Bank, open_bank
-from support import write_people
+from support.banks import write_people
 
 DATABASE = "town"
 

@@ -22,7 +22,7 @@ from noisebank.ledger.journal import Journal
 from noisebank.ledger.protocol import THE_OWNER, WHOLE_WEIGHT, Claim, Opening, Role, Run, Seal
 from noisebank.ledger.replay import Replay
 from noisebank.ledger.signing import Key
-from support import CURATOR, OWNER
+from support.banks import CURATOR, OWNER
 
 NEXT, HEIR = Key(b"\x03" * 32), Key(b"\x04" * 32)
 """Who takes over as curator and as owner."""

@@ -20,7 +20,7 @@ from noisebank.ledger.encoding import _rows
 from noisebank.ledger.evm import Event, Machine
 from noisebank.ledger.protocol import THE_OWNER, WHOLE_WEIGHT, Claim, Run, Unit, View
 from noisebank.ledger.replay import Replay
-from support import CURATOR, OWNER
+from support.banks import CURATOR, OWNER
 
 ACCOUNT = word(1)
 NEXT_OWNER, NEXT_CURATOR = "0x" + "0b" * 20, "0x" + "0c" * 20

@@ -27,7 +27,7 @@ from noisebank.ledger.embedded import EmbeddedChain, begin_chain
 from noisebank.ledger.journal import Journal
 from noisebank.ledger.protocol import Claim, Reservation, Role
 from noisebank.ledger.signing import Key
-from support import CURATOR, OWNER
+from support.banks import CURATOR, OWNER
 
 KEYS = {Role.CURATOR: CURATOR, Role.OWNER: OWNER}
 

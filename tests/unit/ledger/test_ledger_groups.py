@@ -34,7 +34,7 @@ from noisebank.ledger.encoding import publish_many_call, reserve_many_call
 from noisebank.ledger.journal import Journal
 from noisebank.ledger.protocol import THE_OWNER, Claim, Reservation, Role, Run, View
 from noisebank.verifier.verification import verify
-from support import CURATOR, OWNER
+from support.banks import CURATOR, OWNER
 
 CELLS = 8
 LOW, HIGH = (Run(0, 4),), (Run(4, 8),)

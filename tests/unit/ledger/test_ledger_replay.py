@@ -13,7 +13,7 @@ from noisebank.ledger.block import Block, Genesis, results_digest
 from noisebank.ledger.protocol import Head
 from noisebank.ledger.replay import Replay
 from noisebank.ledger.signing import Key, Transaction, contract_address
-from support import CURATOR, OWNER
+from support.banks import CURATOR, OWNER
 
 GENESIS = Genesis(5, CURATOR.address, 1_000)
 INITCODE = budget_ledger().initcode

@@ -22,7 +22,7 @@ from noisebank.ledger.evm import Log
 from noisebank.ledger.replay import Replay
 from noisebank.ledger.signing import Key, Transaction
 from noisebank.verifier.verification import verify
-from support import CURATOR, OWNER
+from support.banks import CURATOR, OWNER
 
 LINES = list(history())
 BLOCKS = len(LINES) - 1

@@ -25,7 +25,7 @@ from noisebank.runtime import gathering, strands
 from noisebank.runtime.gathering import Gather, apart
 from noisebank.runtime.strands import LONG_TURN, MOST_PASSED, SHORT_TURN, Loom, Mutex, Sleep, Work, let_others
 from noisebank.runtime.turns import Turns
-from support import memory_account, write_people
+from support.banks import memory_account, write_people
 
 
 def woven(works: Sequence[Callable[[], None]], most: int = 100) -> None:

@@ -29,7 +29,7 @@ from noisebank.ledger.embedded import EmbeddedChain, begin_chain
 from noisebank.ledger.journal import Journal
 from noisebank.ledger.protocol import Role, Run
 from noisebank.verifier.verification import verify
-from support import CURATOR
+from support.banks import CURATOR
 
 LINES = list(history())
 

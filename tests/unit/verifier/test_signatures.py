@@ -17,7 +17,7 @@ from noisebank.ledger.replay import Replay
 from noisebank.ledger.signing import Key
 from noisebank.verifier.recount import Recount
 from noisebank.verifier.signatures import LOGGED_BY, check_call
-from support import CURATOR, OWNER
+from support.banks import CURATOR, OWNER
 
 STRANGER = Key(b"\x77" * 32)
 EVERYBODY = [key.address for key in (CURATOR, OWNER, NEXT, HEIR, STRANGER)]

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crowd_member import glyphs
 from noisebank.core.entropy import SystemEntropy, simulation
 from noisebank.core.errors import BudgetExhausted, Refused
 from noisebank.federated.blockfl.charges import DeviceAccount, unpaid
@@ -25,6 +24,7 @@ from noisebank.federated.blockfl.store import FolderStore
 from noisebank.federated.blockfl.task_posting import Rules, post_task
 from noisebank.federated.blockfl.terms import Terms
 from noisebank.ledger.signing import Key
+from support.crowd_member import glyphs
 
 pytestmark = pytest.mark.extras
 SOUND = Terms(

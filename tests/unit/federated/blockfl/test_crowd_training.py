@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crowd_member import glyphs
 from noisebank.core.entropy import simulation
 from noisebank.core.errors import BadRequest, BadTable, OutcomeUnknown
 from noisebank.federated.blockfl.device import SplitTrainer, accuracy, laplace
@@ -27,6 +26,7 @@ from noisebank.federated.blockfl.network import (
     split,
 )
 from noisebank.federated.blockfl.terms import Terms, read_terms
+from support.crowd_member import glyphs
 
 TERMS = Terms("glyphs", SMALL, epsilon="10", batch=16, epochs=6)
 

@@ -17,7 +17,7 @@ from noisebank.federated.relay.messages import Message, Pen
 from noisebank.federated.relay.plan import plain_entry
 from noisebank.federated.relay.sealing import AttemptKey
 from noisebank.ledger.signing import Key
-from relay_support import made_plan
+from support.relay import made_plan
 
 TERMS = Terms(6, mode="bas")
 HOST_KEY = AttemptKey(bytes(31) + b"\x07").public.hex()

@@ -15,7 +15,7 @@ from noisebank.federated.relay.guarantee import guarantee, hiding, loss, worst_g
 from noisebank.federated.relay.plan import Chain, Entry, seed_commitment
 from noisebank.federated.relay.requirements import ONE_CURIOUS_MEMBER
 from noisebank.federated.relay.terms import MAX_DRAWS
-from relay_support import made_plan
+from support.relay import made_plan
 
 BIDS = [0.3, 1.3, 0.7, 0.9]
 

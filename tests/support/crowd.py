@@ -20,11 +20,10 @@ from noisebank.federated.blockfl.store import FolderStore
 from noisebank.federated.blockfl.task_posting import Rules, post_task
 from noisebank.federated.blockfl.terms import Terms
 from noisebank.ledger.signing import Key
+from support.paths import SOURCES, TESTS
 
-ROOT = Path(__file__).parents[1]
-MEMBER = Path(__file__).with_name("crowd_member.py")
 ENVIRONMENT = {
-    **os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'tests'}", "OMP_NUM_THREADS": "1",
+    **os.environ, "PYTHONPATH": f"{SOURCES}:{TESTS}", "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
 }  # fmt: skip
 
@@ -82,7 +81,7 @@ class Crowd:
             "conduct": self.conducts[number], "wait": 240,
         }  # fmt: skip
         return subprocess.Popen(
-            [sys.executable, str(MEMBER), json.dumps(said)],
+            [sys.executable, "-m", "support.crowd_member", json.dumps(said)],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT,
         )  # fmt: skip
 

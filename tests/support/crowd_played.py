@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 
-from crowd_member import glyphs
 from noisebank.core.entropy import SystemEntropy, simulation
 from noisebank.federated.blockfl.books import Phase
 from noisebank.federated.blockfl.charges import DeviceAccount
@@ -25,6 +24,7 @@ from noisebank.federated.blockfl.store import FolderStore
 from noisebank.federated.blockfl.task_posting import Rules, post_task
 from noisebank.federated.blockfl.terms import Terms
 from noisebank.ledger.signing import Key
+from support.crowd_member import glyphs
 
 PAPER = Terms("glyphs", SMALL, epsilon="10", batch=16, epochs=3)
 RULES = Rules(rounds=2, byzantine=2, seats=20, patience=600)

@@ -16,7 +16,7 @@ from noisebank.ledger.signing import Key
 from noisebank.service.auth import FILE, Access
 from noisebank.service.operations import Desk
 from noisebank.service.roles import Part
-from support import write_people
+from support.banks import write_people
 
 COUNT = "SELECT count(*) FROM people WHERE smoker"
 WALLET = b"\x07" * 32

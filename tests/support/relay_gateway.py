@@ -27,7 +27,7 @@ from noisebank.core.errors import Tampered
 from noisebank.federated.relay import Plan, Terms, make_plan
 from noisebank.federated.relay.attempt import read_entry
 from noisebank.federated.relay.messages import Message
-from relay_support import Played
+from support.relay import Played
 
 FORKING = multiprocessing.get_context("forkserver")
 LONG = 90.0
@@ -186,7 +186,7 @@ class Ended:
 
 def round_of(folder: Path, words: list[str], moment: Moment | None, users: int = 3, dimension: int = 300) -> Ended:
     """Host and members as processes; waits until all have ended."""
-    FORKING.set_forkserver_preload(["relay_gateway", "noisebank.cli.relay", "opendp.prelude", "rich.table"])
+    FORKING.set_forkserver_preload(["support.relay_gateway", "noisebank.cli.relay", "opendp.prelude", "rich.table"])
     x = simulation(users).uniform(-1.0, 1.0, (users, dimension))
     gateways = Gateways(moment)
     # A machine under load starts a process in seconds. The host gives up early only where one is killed as it joins.

@@ -1,4 +1,4 @@
-"""One member of a task as a process of its own, honest or cheating: `python tests/crowd_member.py '{...}'`.
+"""One member of a task as a process of its own, honest or cheating: `python -m support.crowd_member '{...}'`.
 
 Cheats are here and not in the product: each breaks one rule, and the round must complete without it.
 """

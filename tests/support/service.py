@@ -28,7 +28,7 @@ from noisebank.service.logs import Log
 from noisebank.service.roles import Part
 from noisebank.service.server import configured
 from noisebank.service.settings import Settings
-from support import write_people
+from support.banks import write_people
 
 COUNT = "SELECT count(*) FROM people WHERE smoker"
 EASY = Settings(rate=1e6, burst=1_000_000, open_rate=1e6, open_burst=1_000_000)
