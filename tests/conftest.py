@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 
 from browser.chrome import chromium
 from conformance.server import binaries
-from noisebank.runtime.recursion import kept_limit
+from support.internals import kept_limit
 
 with kept_limit(), contextlib.suppress(ImportError):
     import eth_account  # noqa: F401  # some tests use it; first here, so that the limit stays as it is for all of them

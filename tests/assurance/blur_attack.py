@@ -24,11 +24,8 @@ from scipy.special import chdtr, chdtrc, ndtri
 from assurance.mu_audit import PEOPLE, POLICY, most_units, question_number, rich_account
 from assurance.planting import plant_bug
 from assurance.report import Finding, Progress, worker_count
-from noisebank.account.account import Account
-from noisebank.core.records import Case, Point
-from noisebank.core.units import Precision
-from noisebank.planning.reuse import bridge
-from noisebank.privacy.noise import Law
+from noisebank import Account, Precision
+from support.internals import Case, Law, Point, bridge
 
 BASE = Fraction(1)
 REQUESTS = tuple(Fraction(350 - step, 100) for step in range(50))

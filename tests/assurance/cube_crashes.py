@@ -17,17 +17,8 @@ import numpy as np
 from assurance.crashes import PLANTED, Asked, Laboratory, Witness, room_for
 from assurance.planting import plant_bug, replaces, watch_bug
 from assurance.report import Finding
-from noisebank.account.account import Account
-from noisebank.bank.bank import Bank, create_bank
-from noisebank.core.entropy import workload
-from noisebank.core.records import Case
-from noisebank.core.units import Precision
-from noisebank.ledger.protocol import Reservation
-from noisebank.planning.linear import WHOLE
-from noisebank.planning.prefix import Prefix
-from noisebank.planning.serving import Served, serve, statistic_of
-from noisebank.queries.query import Question
-from noisebank.vault.vault import Sealed
+from noisebank import Account, Bank, Precision, create_bank
+from support.internals import WHOLE, Case, Prefix, Question, Reservation, Sealed, Served, serve, statistic_of, workload
 
 CRASHES = 2_000
 POLICY = """\

@@ -21,20 +21,25 @@ from unittest.mock import patch
 
 from assurance.planting import plant_bug, plant_class, replaces
 from assurance.report import Finding, Progress
-from noisebank.account.account import Account
-from noisebank.account.answers import Answer, Quote
-from noisebank.account.derived import DerivedAnswer
-from noisebank.bank.bank import Bank
-from noisebank.core.digests import keccak
-from noisebank.core.entropy import Entropy, SystemEntropy, workload
-from noisebank.core.errors import BadTable, NoisebankError
-from noisebank.core.units import GridValue, Precision
-from noisebank.engines.engine import Engine
-from noisebank.planning.pricing import Wish
-from noisebank.privacy.noise import Law, draw
-from noisebank.queries.query import Function, Query, Question
-from noisebank.service.operations import Desk
+from noisebank import Account, Answer, Bank, NoisebankError, Precision, Quote
 from support.banks import PEOPLE, memory_account, write_people
+from support.internals import (
+    BadTable,
+    DerivedAnswer,
+    Desk,
+    Engine,
+    Entropy,
+    Function,
+    GridValue,
+    Law,
+    Query,
+    Question,
+    SystemEntropy,
+    Wish,
+    draw,
+    keccak,
+    workload,
+)
 
 LIMITS = {"ann": Precision.floor(Fraction(2)), "bob": Precision.floor(Fraction(1, 4))}
 Plant = Callable[[Account], AbstractContextManager[None]]

@@ -18,13 +18,10 @@ from typing import Any
 from unittest.mock import patch
 
 from assurance.report import Finding
+from noisebank import Account, Bank, Policy, create_bank, open_bank
 from noisebank.account import cube_state as knowing
-from noisebank.account.account import Account
-from noisebank.bank.bank import Bank, create_bank, open_bank
-from noisebank.core.caches import EVERY_CACHE, BoundedCache
-from noisebank.core.errors import BudgetExhausted
-from noisebank.policy.model import Policy
 from noisebank.queries import cells as cells_module
+from support.internals import EVERY_CACHE, BoundedCache, BudgetExhausted
 from support.paths import TESTS
 
 ROW = "questions that cost nothing fill the memory"

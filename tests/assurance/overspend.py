@@ -15,13 +15,19 @@ from threading import Barrier
 
 from assurance.planting import plant_bug
 from assurance.report import Finding
-from noisebank.core.entropy import workload
-from noisebank.core.errors import BudgetExhausted
-from noisebank.core.units import Precision
-from noisebank.ledger.abi import Contract, budget_ledger
-from noisebank.ledger.embedded import EmbeddedChain
-from noisebank.ledger.protocol import THE_OWNER, Claim, Opening, Reservation
+from noisebank import Precision
 from support.banks import memory_rooms
+from support.internals import (
+    THE_OWNER,
+    BudgetExhausted,
+    Claim,
+    Contract,
+    EmbeddedChain,
+    Opening,
+    Reservation,
+    budget_ledger,
+    workload,
+)
 from support.paths import ROOT
 
 ROW = "spend beyond the budget"

@@ -24,20 +24,21 @@ from unittest.mock import patch
 from assurance.data_independence import SameSalts
 from assurance.planting import plant_class, replaces
 from assurance.report import Finding
-from noisebank.account.account import Account
-from noisebank.account.answers import Answer, RelativeAnswer
-from noisebank.account.plain import Steps
-from noisebank.account.recovery import recover
-from noisebank.core.entropy import workload
-from noisebank.core.errors import NoisebankError
-from noisebank.core.units import Precision
-from noisebank.ledger.embedded import EmbeddedChain
-from noisebank.planning.pricing import PrecisionWish, wish
-from noisebank.planning.relative import RelativeWish
-from noisebank.queries.sensitivity import saturation
+from noisebank import Account, Answer, NoisebankError, Precision
 from noisebank.service import serializers as shown
 from research.accuracy.looks import Goal, next_step
 from support.banks import memory_account, write_people
+from support.internals import (
+    EmbeddedChain,
+    PrecisionWish,
+    RelativeAnswer,
+    RelativeWish,
+    Steps,
+    recover,
+    saturation,
+    wish,
+    workload,
+)
 
 ROWS, SMOKERS = 2_000, (600, 60)
 LIMITS = {"ann": Precision.floor(Fraction(1, 2)), "bob": Precision.floor(Fraction(1, 100))}

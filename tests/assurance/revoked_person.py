@@ -12,9 +12,8 @@ from unittest.mock import patch
 
 from assurance.report import Finding
 from noisebank.service import auth as access_module
-from noisebank.service.auth import Access
-from noisebank.service.authenticator import COOKIE
 from noisebank.service.roles import Part
+from support.internals import COOKIE, Access
 from support.service import COUNT, Counter, counter
 
 ROW = "a session outlives what made it"

@@ -18,15 +18,24 @@ from types import MappingProxyType
 
 from assurance.planting import plant_bug
 from assurance.report import Finding
-from noisebank.core.entropy import workload
-from noisebank.engines.duckdb_connection import connected
-from noisebank.engines.duckdb_engine import DuckDBEngine, header_of
-from noisebank.engines.fields import Field
-from noisebank.engines.statement import literal, quoted
-from noisebank.policy.model import Column, Kind, Neighbours, Policy
-from noisebank.queries.query import Function, Query
-from noisebank.queries.sensitivity import saturation, sensitivity
-from noisebank.queries.sql import parse
+from noisebank import Policy
+from support.internals import (
+    Column,
+    DuckDBEngine,
+    Field,
+    Function,
+    Kind,
+    Neighbours,
+    Query,
+    connected,
+    header_of,
+    literal,
+    parse,
+    quoted,
+    saturation,
+    sensitivity,
+    workload,
+)
 
 HEADER = ("who", "amount", "flag", "town", "note")
 BOUNDS = ((-6, 10), (100, 110), (-20, -4), (0, 7))

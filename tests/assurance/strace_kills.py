@@ -24,7 +24,7 @@ from typing import Any
 
 from assurance.crashes import Asked, bank_with_account, model, room_for, workload_of
 from assurance.report import Finding
-from noisebank.core.entropy import workload
+from support.internals import workload
 
 KILLS = 500
 CALLS = ("pwrite64", "fdatasync", "write", "ftruncate", "unlink", "fsync")

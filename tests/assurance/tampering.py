@@ -11,13 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from assurance.report import Finding
-from noisebank.account.account import Account
-from noisebank.core.digests import canonical
-from noisebank.core.entropy import workload
-from noisebank.ledger.block import Block, Genesis, results_digest
-from noisebank.ledger.signing import Key
-from noisebank.verifier.verification import UNSEEN_TAIL, verify
+from noisebank import Account, verify
 from support.banks import CURATOR, memory_account, write_people
+from support.internals import UNSEEN_TAIL, Block, Genesis, Key, canonical, results_digest, workload
 
 FULL = 4_000
 

@@ -13,17 +13,25 @@ import apsw
 import pytest
 from click.testing import CliRunner
 
-from noisebank.account.account import Account
+from noisebank import Account, Bank, NoisebankError, create_bank, open_bank
 from noisebank.bank import backup as making
-from noisebank.bank.backup import make_backup
-from noisebank.bank.bank import ACCESS, JOURNAL, VAULT, Bank, create_bank, open_bank
-from noisebank.bank.restore import Asked, restore
 from noisebank.cli.main import main
-from noisebank.core.entropy import SystemEntropy
-from noisebank.core.errors import AnswerLost, BadBank, BankInUse, NoisebankError, Tampered
-from noisebank.core.records import Case
-from noisebank.core.units import NOTHING
 from noisebank.service import auth as access
+from support.internals import (
+    ACCESS,
+    JOURNAL,
+    NOTHING,
+    VAULT,
+    AnswerLost,
+    Asked,
+    BadBank,
+    BankInUse,
+    Case,
+    SystemEntropy,
+    Tampered,
+    make_backup,
+    restore,
+)
 
 SMOKERS = "SELECT COUNT(*) FROM people WHERE smoker"
 
@@ -115,7 +123,7 @@ def test_copies_of_a_bank_under_load_are_one_moment(folder: Path, tmp_path: Path
 
 
 def _wish(sigma: str) -> Any:
-    from noisebank.planning.pricing import wish
+    from support.internals import wish
 
     return wish(sigma=sigma)
 
@@ -145,7 +153,7 @@ def test_the_other_order_would_lose_answers(folder: Path, tmp_path: Path, monkey
             in_between(folder / VAULT, room / VAULT)
             real(folder / JOURNAL, room / JOURNAL)
         assert making._same_moment(room)["answers"] == 4  # one of five is gone
-        from noisebank.bank.backup_checks import check, journal_lines, replayed, vault_in
+        from support.internals import check, journal_lines, replayed, vault_in
 
         with vault_in(room / VAULT) as vault:
             assert len(check(replayed(journal_lines(room / JOURNAL)), vault).lost) == 1
@@ -297,8 +305,8 @@ def test_journals_of_others_and_damaged_ones_are_left_aside(folder: Path, tmp_pa
 
 
 def test_api_keys_are_copied_and_revoked_ones_stay_revoked_where_that_is_known(folder: Path, tmp_path: Path) -> None:
-    from noisebank.service.auth import Access
     from noisebank.service.roles import Part
+    from support.internals import Access
 
     assert access.FILE == ACCESS
     with closing(Access(folder / ACCESS, SystemEntropy())) as doors:

@@ -13,13 +13,11 @@ from typing import Any
 
 import pytest
 
+from noisebank import open_bank
 from noisebank.bank import backup as making
 from noisebank.bank import restore as restoring
-from noisebank.bank.backup import make_backup
-from noisebank.bank.bank import open_bank
 from noisebank.bank.manifest import FILE as MANIFEST
-from noisebank.bank.restore import Asked, restore
-from noisebank.core.errors import BadBank
+from support.internals import Asked, BadBank, make_backup, restore
 
 FORKING = multiprocessing.get_context("forkserver")
 FORKING.set_forkserver_preload(["noisebank.bank.restore", "noisebank.bank.backup", "noisebank.bank.bank"])

@@ -10,7 +10,7 @@ import pytest
 
 from browser.chrome import AXE, browser, chromium
 from browser.serving import Served, new_bank, served
-from noisebank.bank.bank import open_bank
+from noisebank import open_bank
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from browser.serving import EASY, Served, new_bank, served
-from noisebank.bank.bank import open_bank
-from noisebank.federated.blockfl.network import SMALL
+from noisebank import open_bank
 from noisebank.federated.blockfl.terms import Terms
-from noisebank.federated.fedsgd import learn, open_task
 from support.crowd_played import RULES, Played, own_chain, save_test
+from support.internals import SMALL, learn, open_task
 from support.learning import table
 from support.learning import task as sgd_task
 

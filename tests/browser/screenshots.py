@@ -21,8 +21,8 @@ from playwright.sync_api import Browser, Locator, Page
 from browser.chrome import DESKTOP, PHONE, browser, sign_in
 from browser.learning import school
 from browser.serving import served
-from noisebank.bank.bank import create_bank, open_bank
-from noisebank.federated.blockfl.task_posting import Rules
+from noisebank import create_bank, open_bank
+from support.internals import Rules
 from support.paths import ROOT
 
 TARGET = ROOT / "docs" / "images"

@@ -12,14 +12,10 @@ from pathlib import Path
 
 import uvicorn
 
-from noisebank.bank.bank import Bank, create_bank, open_bank
-from noisebank.demo.clinic import POLICY, write_clinic
-from noisebank.service.app import make_app
-from noisebank.service.auth import Access
-from noisebank.service.logs import Log
+from noisebank import Bank, create_bank, open_bank
+from noisebank.demo.clinic import POLICY
 from noisebank.service.roles import Part
-from noisebank.service.server import configured, listening
-from noisebank.service.settings import Settings
+from support.internals import Access, Log, Settings, configured, listening, make_app, write_clinic
 
 EASY = Settings(port=0, rate=1e6, burst=1_000_000, open_rate=1e6, open_burst=1_000_000, stream_seconds=2.0)
 """No pace to keep, and streams that end soon."""

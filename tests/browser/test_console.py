@@ -13,7 +13,7 @@ import pytest
 
 from browser.chrome import sign_in
 from browser.serving import Served, new_bank, served
-from noisebank.bank.bank import open_bank
+from noisebank import open_bank
 from noisebank.service.roles import Part
 
 if TYPE_CHECKING:

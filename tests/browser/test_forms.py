@@ -13,18 +13,25 @@ import pytest
 
 from browser.serving import EASY, Served, clinic, new_bank, served
 from contract.node import node_or_skip
-from noisebank.account.statement import statement
-from noisebank.bank.bank import Bank, create_bank, open_bank
-from noisebank.core.units import Precision
-from noisebank.ledger.anchors import anchor, deploy_anchors
-from noisebank.ledger.embedded import EmbeddedChain
-from noisebank.ledger.node import Node as RpcNode
-from noisebank.policy.file import parse_policy
-from noisebank.service.auth import Access
-from noisebank.service.roles import Scope
-from noisebank.service.web.formatting import within_budget
-from noisebank.service.web.query_form import Draft, built, fresh, wished
-from noisebank.service.web.spending import MOST_POINTS, Curve, Spending
+from noisebank import Bank, Precision, create_bank, open_bank
+from support.internals import (
+    MOST_POINTS,
+    Access,
+    Curve,
+    Draft,
+    EmbeddedChain,
+    Scope,
+    Spending,
+    anchor,
+    built,
+    deploy_anchors,
+    fresh,
+    parse_policy,
+    statement,
+    wished,
+    within_budget,
+)
+from support.internals import Node as RpcNode
 
 ASK = "/d/clinic/console/ask"
 

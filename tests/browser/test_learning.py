@@ -11,10 +11,7 @@ import pytest
 from browser.chrome import PHONE, serious, sign_in
 from browser.learning import School, school
 from browser.serving import Served
-from noisebank.federated.blockfl.device import accuracy
-from noisebank.federated.blockfl.examples import read_examples
-from noisebank.federated.blockfl.identifiers import identifier
-from noisebank.federated.blockfl.member import global_model
+from support.internals import accuracy, global_model, identifier, read_examples
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -222,7 +219,7 @@ def test_a_chain_that_cannot_be_read_is_said_without_its_path(page: Page, tmp_pa
     from dataclasses import replace
 
     from browser.serving import EASY, new_bank, served
-    from noisebank.bank.bank import open_bank
+    from noisebank import open_bank
 
     settings = replace(EASY, learning=str(tmp_path / "nowhere"))
     with open_bank(new_bank(tmp_path)) as bank, served(bank, settings) as desk:

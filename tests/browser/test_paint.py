@@ -11,7 +11,7 @@ import pytest
 
 from browser.chrome import sign_in
 from browser.serving import new_bank, served
-from noisebank.bank.bank import open_bank
+from noisebank import open_bank
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

@@ -11,11 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from contract.node import Node
-from noisebank.core.units import Precision
-from noisebank.ledger.chain_config import Where
-from noisebank.ledger.protocol import Claim, Opening, Role, Run, Unit
-from noisebank.ledger.rpc import RpcChain, deploy
-from noisebank.ledger.signing import Key
+from noisebank import Precision
+from noisebank.ledger.protocol import Role
+from support.internals import Claim, Key, Opening, RpcChain, Run, Unit, Where, deploy
 
 CURATOR, OWNER, STRANGER = Key(b"\x01" * 32), Key(b"\x02" * 32), Key(b"\x03" * 32)
 KEYS = {Role.CURATOR: CURATOR, Role.OWNER: OWNER}

@@ -11,13 +11,10 @@ import pytest
 
 from chain.gateway import CURATOR, STRANGER, fund
 from contract.node import Node, node_or_skip
-from noisebank.core.errors import BadLedger
-from noisebank.ledger.anchors import anchor, deploy_anchors, find_anchors
-from noisebank.ledger.embedded import EmbeddedChain
-from noisebank.ledger.node import Node as Door
-from noisebank.ledger.protocol import Head
-from noisebank.verifier.verification import verify
+from noisebank import verify
 from support.banks import memory_rooms
+from support.internals import BadLedger, EmbeddedChain, Head, anchor, deploy_anchors, find_anchors
+from support.internals import Node as Door
 from unit.ledger.ledger_history import Fixed, claim, opening
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from contract.node import Node, node_or_skip
-from noisebank.ledger.signing import Key
 from support.banks import write_people
+from support.internals import Key
 
 DEPLOYER = "11" * 32
 OVER_30 = "SELECT COUNT(*) FROM people WHERE age > 30"

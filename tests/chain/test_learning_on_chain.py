@@ -7,12 +7,16 @@ import pytest
 
 from chain.gateway import deployed, gateway
 from contract.node import node_or_skip
-from noisebank.bank.opening import Rooms
-from noisebank.core.entropy import SystemEntropy
-from noisebank.core.errors import AlreadyTookPart
-from noisebank.federated.fedsgd import learn, open_or_resume, open_task
-from noisebank.vault.sqlite_vault import SqliteVault
-from noisebank.verifier.verification import verify_chain
+from support.internals import (
+    AlreadyTookPart,
+    Rooms,
+    SqliteVault,
+    SystemEntropy,
+    learn,
+    open_or_resume,
+    open_task,
+    verify_chain,
+)
 from support.learning import table, task
 
 

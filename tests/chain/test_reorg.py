@@ -10,11 +10,9 @@ import pytest
 
 from chain.gateway import claim, deployed, gateway, opening, word
 from contract.node import Node, node_or_skip
-from noisebank.core.errors import BadLedger, BudgetExhausted, LedgerHalted, NoisebankError
-from noisebank.ledger.chain_config import Where
-from noisebank.ledger.node import Node as Door
-from noisebank.ledger.rpc import RpcChain
-from noisebank.verifier.verification import verify_chain
+from noisebank import NoisebankError
+from support.internals import BadLedger, BudgetExhausted, LedgerHalted, RpcChain, Where, verify_chain
+from support.internals import Node as Door
 
 CONFIRMATIONS = 12
 BUDGET = 200

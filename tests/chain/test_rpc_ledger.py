@@ -26,24 +26,30 @@ from chain.gateway import (
     word,
 )
 from contract.node import Node, node_or_skip
-from noisebank.core.errors import (
+from noisebank import Precision
+from noisebank.ledger.protocol import Role
+from support.banks import memory_rooms
+from support.internals import (
     BadBank,
     BadLedger,
     BudgetExhausted,
+    Key,
     LedgerHalted,
     LedgerRefused,
     OutcomeUnknown,
     PriceMoved,
+    RpcChain,
+    Run,
+    Seal,
     ViewExhausted,
+    Where,
+    anchors,
+    budget_ledger,
+    deploy,
+    read_where,
+    verify_chain,
+    write_where,
 )
-from noisebank.core.units import Precision
-from noisebank.ledger.abi import anchors, budget_ledger
-from noisebank.ledger.chain_config import Where, read_where, write_where
-from noisebank.ledger.protocol import Role, Run, Seal
-from noisebank.ledger.rpc import RpcChain, deploy
-from noisebank.ledger.signing import Key
-from noisebank.verifier.verification import verify_chain
-from support.banks import memory_rooms
 
 MONEY = "0x" + budget_ledger().functions["money"].digest[:4].hex()
 

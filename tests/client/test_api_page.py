@@ -13,8 +13,6 @@ import pytest
 from fastapi.openapi.utils import get_openapi
 
 import noisebank
-from noisebank.client.errors import ERRORS
-from noisebank.client.sync_client import Client, RemoteAccount
 from noisebank.service.api import analysts as routes_owning
 from noisebank.service.api import answers as routes_asking
 from noisebank.service.api import learning as routes_learning
@@ -22,8 +20,8 @@ from noisebank.service.api import ledger as routes_ledger
 from noisebank.service.api import public as routes_public
 from noisebank.service.api import sessions as routes_sessions
 from noisebank.service.api import sign_in as routes_signing_in
-from noisebank.service.errors import FIELDS, every_problem
 from support.client import Server
+from support.internals import ERRORS, FIELDS, Client, RemoteAccount, every_problem
 from support.paths import ROOT
 
 PAGE = (ROOT / "docs" / "api.md").read_text()

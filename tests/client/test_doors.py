@@ -11,14 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from noisebank.core.durability import GroupCommit, Turn
-from noisebank.core.entropy import SystemEntropy
-from noisebank.core.records import Case
-from noisebank.service.auth import LOOK_SECONDS, Access
-from noisebank.service.errors import Turned
-from noisebank.service.limits import Room
 from noisebank.service.roles import Part
 from support.banks import memory_account, write_people
+from support.internals import LOOK_SECONDS, Access, Case, GroupCommit, Room, SystemEntropy, Turn, Turned
 
 
 def test_a_key_that_another_process_revokes_opens_nothing_soon(tmp_path: Path) -> None:

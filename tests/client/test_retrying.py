@@ -11,13 +11,23 @@ from typing import Any
 import httpx
 import pytest
 
-from noisebank.client.async_client import AsyncAccount, AsyncClient
-from noisebank.client.errors import ERRORS, PASSING, error_of
-from noisebank.client.results import Answer, Facts
-from noisebank.client.sync_client import Client, RemoteAccount
+from noisebank import Precision
+from noisebank.client.results import Answer
 from noisebank.core import errors
-from noisebank.core.units import Precision
-from noisebank.service.errors import OF_THE_BANK, Turned, body_of, every_problem
+from support.internals import (
+    ERRORS,
+    OF_THE_BANK,
+    PASSING,
+    AsyncAccount,
+    AsyncClient,
+    Client,
+    Facts,
+    RemoteAccount,
+    Turned,
+    body_of,
+    error_of,
+    every_problem,
+)
 
 PLAIN = {
     "kind": "answer", "id": "ab", "sql": "SELECT count(*) FROM t", "value": 12.5, "exact": "25/2", "stddev": 2.0,

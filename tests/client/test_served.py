@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 import noisebank
-from noisebank.bank.bank import open_bank
+from noisebank import open_bank
 from noisebank.client.results import Answer
 from noisebank.core import errors
-from noisebank.core.records import Case
 from support.client import COUNT, Server
+from support.internals import Case
 
 ENDED = (0, -15)
 """uvicorn finishes what is under way and then lets the signal end the process."""

@@ -15,9 +15,8 @@ import psycopg
 
 from conformance.reference import Row
 from conformance.server import Server
-from noisebank.engines.registry import columns_of, engine_of
-from noisebank.engines.sql_engine import SqlEngine
-from noisebank.policy.model import Keeper, Policy, Source, Table
+from noisebank import Policy
+from support.internals import Keeper, Source, SqlEngine, Table, columns_of, engine_of
 
 KINDS = ("csv", "parquet", "duckdb", "postgresql", "spark", "spark csv", "spark table")
 NUMBERS = count()
@@ -153,7 +152,7 @@ def _spark_table(name: str, path: Path) -> None:
 
 
 def _spark() -> Any:
-    from noisebank.engines.spark_engine import _session
+    from support.internals import _session
 
     return _session()
 

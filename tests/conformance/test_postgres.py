@@ -13,12 +13,9 @@ import pytest
 
 from conformance.banks import account_over
 from conformance.server import Server
-from noisebank.account.account import Account
-from noisebank.account.recovery import Recovered, recover
-from noisebank.core.errors import BadTable, TableChanged
+from noisebank import Account
 from noisebank.engines import postgres_engine
-from noisebank.engines.registry import columns_of
-from noisebank.policy.model import Keeper, Table
+from support.internals import BadTable, Keeper, Recovered, Table, TableChanged, columns_of, recover
 from support.paths import ROOT
 
 ENGINES = ROOT / "docs" / "engines.md"

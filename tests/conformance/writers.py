@@ -14,7 +14,7 @@ import polars
 import pyarrow
 import pyarrow.parquet
 
-from noisebank.policy.model import Keeper, Source, Table
+from support.internals import Keeper, Source, Table
 
 TYPES = {
     "x": (pyarrow.float64(), "double", polars.Float64),

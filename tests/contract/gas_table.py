@@ -17,7 +17,7 @@ from typing import Any
 
 from contract.node import Node, OnAnvil
 from contract.real import CURATOR, OWNER, PLENTY, THE_OWNER, WHOLE, Row, contract_under_test, word
-from noisebank.core.digests import keccak
+from support.internals import keccak
 from support.paths import ROOT
 
 TABLE = ROOT / "docs" / "results" / "gas.md"

@@ -17,8 +17,7 @@ from typing import Any, Self
 import pytest
 
 from contract.real import STRANGER, Logged, Real, contract_under_test
-from noisebank.core.errors import LedgerRefused
-from noisebank.ledger.abi import Contract, Value
+from support.internals import Contract, LedgerRefused, Value
 from support.paths import ROOT
 
 ANVIL = ROOT / ".npm-parts" / "bin" / "anvil"

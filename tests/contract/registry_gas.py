@@ -8,9 +8,7 @@ writes docs/results/crowd-gas.md.
 from __future__ import annotations
 
 from contract.node import Node, OnAnvil
-from noisebank.core.digests import keccak
-from noisebank.federated.blockfl.sortition import LotKey, priority, seats
-from noisebank.ledger.abi import model_registry
+from support.internals import LotKey, keccak, model_registry, priority, seats
 from support.paths import ROOT
 
 TABLE = ROOT / "docs" / "results" / "crowd-gas.md"
@@ -52,7 +50,7 @@ def measured(node: Node) -> list[tuple[str, int]]:
     (message,) = chain.view("lot_message", task, 1, 1)
     draws = [chain.gas(who, "draw", task, 1, 1, *KEYS[who].sign(message)) for who in PEOPLE]
     rows.append(("draw: a lot checked by a pairing, seats counted", max(draws)))
-    from noisebank.federated.blockfl.sortition import lot_of
+    from support.internals import lot_of
 
     lots = {who: lot_of(KEYS[who].sign(message)) for who in PEOPLE}
     won = {who: seats(lots[who], 5, 25, 50) for who in PEOPLE}

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from noisebank.core.digests import keccak
-from noisebank.federated.blockfl.sortition import LotKey, lot_of, priority, seats
+from support.internals import LotKey, keccak, lot_of, priority, seats
 
 JOINING, SUBMITTING, DRAWING, VOTING, FINISHED = 1, 2, 4, 8, 16
 NOTHING = bytes(32)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from contract.variants import CONTRACTS, SOURCES, compiler
-from noisebank.ledger.abi import budget_ledger
+from support.internals import budget_ledger
 from support.paths import ROOT
 
 SOURCE = CONTRACTS / "budget_ledger.vy"

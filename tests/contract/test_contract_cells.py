@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contract.real import CURATOR, OWNER, PLENTY, THE_OWNER, WHOLE, Real, Row, word
-from noisebank.ledger.encoding import MOST_PARTS, merged
-from noisebank.ledger.protocol import Run
+from support.internals import MOST_PARTS, Run, merged
 
 RUNS = 10_000
 SIZES = (1, 64, 1024)

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
 
-from noisebank.ledger.abi import Contract, load_contract
+from support.internals import Contract, load_contract
 from support.paths import ROOT
 
 CONTRACTS = ROOT / "contracts"

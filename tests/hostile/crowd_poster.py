@@ -14,24 +14,32 @@ from unittest.mock import patch
 import numpy as np
 from click.testing import CliRunner, Result
 
+from noisebank import Precision
 from noisebank.cli.main import main
-from noisebank.core.entropy import SystemEntropy, uniform_words
-from noisebank.core.errors import Refused
-from noisebank.core.units import Precision, exact
 from noisebank.federated.blockfl import dp_sgd as sound
-from noisebank.federated.blockfl.dev_chain import HomeChain, begin_home_chain
-from noisebank.federated.blockfl.json_rpc import Door
-from noisebank.federated.blockfl.member_book import MemberBook
-from noisebank.federated.blockfl.models import Model
-from noisebank.federated.blockfl.network import SMALL
-from noisebank.federated.blockfl.registry import Registry, own_contract
-from noisebank.federated.blockfl.sortition import LotKey
-from noisebank.federated.blockfl.store import FolderStore
-from noisebank.federated.blockfl.task_posting import Rules, post_task
-from noisebank.federated.blockfl.terms import Terms, read_terms
-from noisebank.ledger.follower import Follower
-from noisebank.ledger.signing import Key
+from noisebank.federated.blockfl.terms import Terms
 from support.crowd_member import glyphs
+from support.internals import (
+    SMALL,
+    Door,
+    FolderStore,
+    Follower,
+    HomeChain,
+    Key,
+    LotKey,
+    MemberBook,
+    Model,
+    Refused,
+    Registry,
+    Rules,
+    SystemEntropy,
+    begin_home_chain,
+    exact,
+    own_contract,
+    post_task,
+    read_terms,
+    uniform_words,
+)
 
 SOUND = Terms("sound", SMALL, norm="fixed", mode="sound", epsilon="2", delta="1e-5", batch=16, epochs=1)
 

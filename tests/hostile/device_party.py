@@ -15,17 +15,29 @@ from unittest.mock import patch
 import numpy as np
 
 from hostile.judging import Attack, Planted, Transcript
-from noisebank.bank.opening import Rooms
-from noisebank.core.errors import BadRequest, NoisebankError
+from noisebank import NoisebankError
 from noisebank.federated import enrolment
-from noisebank.federated.enrolment import LocalAccount, ReadRecord, RoundOrder, enrol
-from noisebank.federated.fedsgd import Device
 from noisebank.federated.fedsgd import device as device_module
-from noisebank.federated.fedsgd.flower_client import MODEL, ORDER, answer_order
-from noisebank.federated.ldp import NAMES, Category, Number, Schema, Terms
+from noisebank.federated.ldp import Terms
 from noisebank.federated.ldp import schema as schema_module
-from noisebank.federated.ldp.reports import planned
 from support.banks import memory_rooms
+from support.internals import (
+    MODEL,
+    NAMES,
+    ORDER,
+    BadRequest,
+    Category,
+    Device,
+    LocalAccount,
+    Number,
+    ReadRecord,
+    Rooms,
+    RoundOrder,
+    Schema,
+    answer_order,
+    enrol,
+    planned,
+)
 
 NAME = "device"
 BUDGET = 10_000

@@ -15,17 +15,31 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from noisebank.core.entropy import SystemEntropy
-from noisebank.core.errors import NoisebankError
-from noisebank.federated.relay import Demand, Guarantee, Member, Plan, Terms, Trust
-from noisebank.federated.relay.attempt import MASKED, Attempt, new_attempt, read_entry
-from noisebank.federated.relay.grid import BID_UNITS
-from noisebank.federated.relay.guarantee import guarantee
-from noisebank.federated.relay.messages import Message, Pen, check_answer
-from noisebank.federated.relay.plan import make_plan, plain_entry
-from noisebank.federated.relay.sealing import AttemptKey, masks
-from noisebank.federated.relay.transport import Server, ask
-from noisebank.ledger.signing import Key
+from noisebank import NoisebankError
+from noisebank.federated.relay import Member, Terms
+from support.internals import (
+    BID_UNITS,
+    MASKED,
+    Attempt,
+    AttemptKey,
+    Demand,
+    Guarantee,
+    Key,
+    Message,
+    Pen,
+    Plan,
+    Server,
+    SystemEntropy,
+    Trust,
+    ask,
+    check_answer,
+    guarantee,
+    make_plan,
+    masks,
+    new_attempt,
+    plain_entry,
+    read_entry,
+)
 
 PATIENCE = 20.0
 VICTIM = Key(b"\x51" * 32)

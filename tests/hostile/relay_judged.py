@@ -13,8 +13,8 @@ import numpy as np
 from scipy.stats import beta
 
 from hostile.relay_host import VICTIM, HostileHost, Order, Seen
-from noisebank.federated.relay import Terms, attempt, grid, least_variance, member, terms
-from noisebank.federated.relay.grid import STEPS
+from noisebank.federated.relay import Terms, attempt, grid, member, terms
+from support.internals import STEPS, least_variance
 
 TWO_RECORDS = ([0.0, 0.0, 1.0, -1.0], [1e300, -5e-324, 0.0, 0.5])
 """Everything that arithmetic may trip over is in one and not in the other."""

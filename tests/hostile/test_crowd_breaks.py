@@ -14,23 +14,33 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hostile.crowd_poster import SOUND, Noisy, scene
-from noisebank.core.digests import keccak
-from noisebank.core.entropy import simulation
-from noisebank.core.errors import BadRequest, Refused
-from noisebank.core.units import Precision, exact
-from noisebank.federated.blockfl.charges import first_policy
-from noisebank.federated.blockfl.device import SplitTrainer
-from noisebank.federated.blockfl.edge import EdgeWorker
-from noisebank.federated.blockfl.member_book import MemberBook
-from noisebank.federated.blockfl.network import Shape, initial
-from noisebank.federated.blockfl.registry import own_contract
-from noisebank.federated.blockfl.terms import Terms, read_terms
-from noisebank.ledger.abi import budget_ledger, model_registry
-from noisebank.ledger.chain_config import Where
-from noisebank.ledger.protocol import Opening, Role, Unit
-from noisebank.ledger.rpc import RpcChain
-from noisebank.ledger.signing import Key, Transaction
+from noisebank import Precision
+from noisebank.federated.blockfl.terms import Terms
+from noisebank.ledger.protocol import Role
 from support.crowd_member import glyphs
+from support.internals import (
+    BadRequest,
+    EdgeWorker,
+    Key,
+    MemberBook,
+    Opening,
+    Refused,
+    RpcChain,
+    Shape,
+    SplitTrainer,
+    Transaction,
+    Unit,
+    Where,
+    budget_ledger,
+    exact,
+    first_policy,
+    initial,
+    keccak,
+    model_registry,
+    own_contract,
+    read_terms,
+    simulation,
+)
 
 SPELLINGS = ("0.01", "1e-2", "10e-3", "1", "1.0", "2", "0.5", "5e-1", "7")
 STRANGER = Key(b"\x66" * 32)

@@ -10,10 +10,9 @@ import pytest
 
 from noisebank.federated.blockfl import dp_sgd as sound
 from noisebank.federated.blockfl import noisy_sum
-from noisebank.federated.blockfl.device import Examples
-from noisebank.federated.blockfl.network import Shape
 from noisebank.federated.blockfl.terms import Terms
 from support.crowd_member import glyphs
+from support.internals import Examples, Shape
 
 pytestmark = [pytest.mark.extras, pytest.mark.filterwarnings("ignore")]
 DEEP = Shape(8, (4, 40), (160,) * 8, classes=4)
@@ -51,7 +50,7 @@ def test_what_one_example_can_move_is_its_clipping():
     from opacus import GradSampleModule
     from torch.nn import functional
 
-    from noisebank.federated.blockfl.torch_network import Network
+    from support.internals import Network
 
     def step(images: np.ndarray, labels: np.ndarray) -> np.ndarray:
         network = Network(DEEP, "fixed", 3.0, None, None)

@@ -10,16 +10,24 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from noisebank.bank.bank import create_bank, open_bank
-from noisebank.bank.opening import Rooms
+from noisebank import NoisebankError, create_bank, open_bank
 from noisebank.cli.main import main
-from noisebank.core.entropy import workload
-from noisebank.core.errors import NoisebankError
-from noisebank.federated.enrolment import LocalAccount, enrol
-from noisebank.federated.fedsgd import Design, Device, Order, Task, tasks
-from noisebank.federated.fedsgd.participation import LearningAccount
-from noisebank.federated.ldp import Category, Number, Schema
 from support.banks import memory_rooms
+from support.internals import (
+    Category,
+    Design,
+    Device,
+    LearningAccount,
+    LocalAccount,
+    Number,
+    Order,
+    Rooms,
+    Schema,
+    Task,
+    enrol,
+    tasks,
+    workload,
+)
 
 TOWNS = tuple(f"town {place}" for place in range(64))
 DEVICES = 50

@@ -22,7 +22,7 @@ def test_a_bound_that_no_float_holds_reads_nothing():
 @pytest.mark.parametrize("field", ["bound", "floor", "least", "skip", "slice_norm", "delta"])
 @pytest.mark.parametrize("text", [TINY, "0.5", "2/4", "1e-5", "nan", "inf", "-1", "1/0", "1" * 50, 1, True, [], "٣"])
 def test_numbers_of_terms_have_one_spelling_and_a_range(field: str, text: Any):
-    from noisebank.core.errors import BadRequest
+    from support.internals import BadRequest
 
     with pytest.raises(BadRequest):
         Terms.parse({**Terms(4, mode="sar").plain(), field: text})

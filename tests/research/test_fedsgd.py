@@ -11,15 +11,14 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from noisebank.bank.bank import create_bank, open_bank
+from noisebank import create_bank, open_bank
 from noisebank.cli.main import main
-from noisebank.core.entropy import simulation
-from noisebank.federated.fedsgd import tasks
 from research.fedsgd import figures as experiment
 from research.fedsgd.charts import draw_charts
 from research.fedsgd.figures import PANELS, FedSgd, _settings, against_reference
 from research.fedsgd.runs import NONE, Errors, Setting, cross_validated, descend
 from research.fedsgd.tables import LearningTable, table
+from support.internals import simulation, tasks
 from support.learning import people
 
 SCHEMA = """

@@ -13,10 +13,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from noisebank.core.errors import BadRequest
-from noisebank.core.units import Precision
-from noisebank.planning.pricing import PrivacyWish, price
-from noisebank.privacy.calibration import Calibration
+from noisebank import Precision
 from research.__main__ import main
 from research.papers import p0_blur, p0_figure5, p0_requests, p1_systems, page
 from research.papers.catalogue import chosen, exhibit
@@ -25,6 +22,7 @@ from research.papers.exhibit import Number, near, rounded, unmoved
 from research.papers.names import EXHIBITS
 from research.papers.running import run_all, run_one
 from research.papers.seeded import SeededEntropy
+from support.internals import BadRequest, Calibration, PrivacyWish, price
 from support.paths import ROOT
 
 COMMITTED = json.loads((ROOT / "docs" / "results" / "papers.json").read_text())

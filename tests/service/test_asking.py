@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from noisebank.verifier.verification import verify
+from noisebank import verify
 from support.service import COUNT, counter
 
 TWENTY = [

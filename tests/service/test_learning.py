@@ -12,24 +12,32 @@ import httpx
 import pytest
 
 from contract.node import node_or_skip
-from noisebank.bank.bank import Bank, create_bank, open_bank
+from noisebank import Bank, create_bank, open_bank
 from noisebank.federated.blockfl.dev_chain import FILE
-from noisebank.federated.blockfl.identifiers import identifier
-from noisebank.federated.blockfl.network import SMALL
-from noisebank.federated.blockfl.registry import Registry, deploy_registry, own_contract
-from noisebank.federated.blockfl.store import FolderStore
-from noisebank.federated.blockfl.task_posting import post_task
 from noisebank.federated.blockfl.terms import Terms
-from noisebank.federated.fedsgd import learn, open_task
-from noisebank.ledger.chain_config import Where
-from noisebank.ledger.node import Node
-from noisebank.ledger.rpc import deploy
-from noisebank.ledger.signing import Key
-from noisebank.service.app import make_app
-from noisebank.service.blockfl_tasks import CrowdTasks
-from noisebank.service.learning_schemas import CrowdTask, LearningTasks, RoundOut, SgdTask
-from noisebank.service.settings import Settings
 from support.crowd_played import RULES, Played, own_chain, save_test
+from support.internals import (
+    SMALL,
+    CrowdTask,
+    CrowdTasks,
+    FolderStore,
+    Key,
+    LearningTasks,
+    Node,
+    Registry,
+    RoundOut,
+    Settings,
+    SgdTask,
+    Where,
+    deploy,
+    deploy_registry,
+    identifier,
+    learn,
+    make_app,
+    open_task,
+    own_contract,
+    post_task,
+)
 from support.learning import table
 from support.learning import task as sgd_task
 from support.service import EASY, make_bank, running

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from noisebank.verifier.verification import verify
+from noisebank import verify
 from support.service import COUNT, Counter, counter
 
 PAGES = ("/", "/d/people")

@@ -9,10 +9,9 @@ from typing import Any
 
 import httpx
 
-from noisebank.bank.bank import create_bank, open_bank
-from noisebank.service.app import make_app
-from noisebank.service.logs import Log
+from noisebank import create_bank, open_bank
 from support.banks import write_people
+from support.internals import Log, make_app
 from support.service import EASY, running
 
 SALTED = ("id", "query", "analyst", "answer", "time")

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from noisebank.verifier.verification import verify
+from noisebank import verify
 from support.service import EASY, counter, make_bank, served
 
 CLIENTS = 50
@@ -97,7 +97,7 @@ def test_a_shutdown_finishes_what_is_reserved(tmp_path):
         client.close()
         said = [json.loads(line) for line in process.log.read_text().splitlines()]  # nothing but lines of ours
         assert {line["event"] for line in said} == {"request"}
-    from noisebank.bank.bank import open_bank
+    from noisebank import open_bank
 
     with open_bank(bank) as opened:
         assert not any(found.finished for found in opened.recovered.values()), "something was left in the middle"
@@ -106,8 +106,8 @@ def test_a_shutdown_finishes_what_is_reserved(tmp_path):
 
 
 def _owner_key(bank) -> str:
-    from noisebank.core.entropy import SystemEntropy
-    from noisebank.service.auth import FILE, Access
+    from noisebank.service.auth import FILE
+    from support.internals import Access, SystemEntropy
 
     access = Access(bank / FILE, SystemEntropy())
     secret, _ = access.make_key("owner")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from noisebank.service.server import KEPT_OPEN
+from support.internals import KEPT_OPEN
 from support.service import Counter, counter
 
 PATIENCE = 30

@@ -18,10 +18,9 @@ from eth_account.messages import encode_defunct
 
 from assurance.revoked_person import revoked_person
 from noisebank.cli.main import main
-from noisebank.core.entropy import SystemEntropy
-from noisebank.service.auth import FILE, MOST_SESSIONS, Access
-from noisebank.service.errors import Turned
+from noisebank.service.auth import FILE
 from noisebank.service.roles import Part
+from support.internals import MOST_SESSIONS, Access, SystemEntropy, Turned
 from support.service import COUNT, EASY, Counter, counter
 
 LONG = COUNT + " " * 1_000

@@ -93,6 +93,6 @@ def test_a_key_opens_only_its_scopes(desk):
 
 
 def _scopes(*names: str):
-    from noisebank.service.roles import Scope
+    from support.internals import Scope
 
     return [Scope(name) for name in names]

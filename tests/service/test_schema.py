@@ -15,7 +15,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from noisebank.federated.fedsgd import learn, open_task, tasks
+from support.internals import learn, open_task, tasks
 from support.learning import table, task
 from support.service import EASY, counter
 

@@ -10,9 +10,8 @@ from dataclasses import replace
 
 import pytest
 
-from noisebank.runtime.gathering import apart
 from noisebank.service import errors as problems
-from noisebank.service.wallet import message_to_sign
+from support.internals import apart, message_to_sign
 from support.service import COUNT, EASY, WALLET, counter
 
 WISH = {"sql": COUNT, "epsilon": "0.5", "delta": "1e-6"}
@@ -197,9 +196,7 @@ def test_a_wallet_that_nobody_has(desk, wallet):
 def _agreed(desk, key, max_cost, deadline, sql=COUNT, signer=WALLET):
     from eth_account import Account
 
-    from noisebank.service.operations import wish_text
-    from noisebank.service.schemas import WishIn
-    from noisebank.service.wallet import Spend, typed_spend
+    from support.internals import Spend, WishIn, typed_spend, wish_text
 
     account = desk.bank.account("people")
     spend = Spend(account.id, sql, wish_text(WishIn(**{**WISH, "sql": sql})), key, max_cost, deadline)

@@ -19,15 +19,11 @@ from typing import Any
 from unittest.mock import patch
 
 from noisebank.cli import render as terminal
-from noisebank.federated.blockfl.identifiers import identifier
-from noisebank.federated.blockfl.network import Shape
 from noisebank.federated.blockfl.terms import Terms as CrowdTerms
-from noisebank.federated.blockfl.terms import read_terms as read_crowd_terms
-from noisebank.federated.fedsgd import Design, Task
-from noisebank.federated.ldp import Category, Number, Schema
 from noisebank.federated.relay.terms import Terms as RelayTerms
-from noisebank.ledger.chain_config import Where, read_where, write_where
 from snapshots.comparing import DATA
+from support.internals import Category, Design, Number, Schema, Shape, Task, Where, identifier, read_where, write_where
+from support.internals import read_terms as read_crowd_terms
 
 __all__ = [
     "Category", "CrowdTerms", "Design", "Done", "Number", "RelayTerms", "Schema", "Shape", "Shell", "Task", "Where",

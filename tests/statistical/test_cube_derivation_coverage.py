@@ -15,15 +15,29 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from noisebank.account.answers import Answer, Group, GroupedAnswer, Inference
-from noisebank.account.derived import estimates, ratio
-from noisebank.core.entropy import simulation
-from noisebank.core.units import NOTHING, Precision
-from noisebank.planning.inference import FirstLookRule, InferencePlan, Knowledge, Measured, Statistic, When
-from noisebank.planning.linear import LinearQuery, cell_range, from_weights
-from noisebank.planning.posterior import Inferred
-from noisebank.planning.prefix import Axis, Prefix
+from noisebank import Answer, Precision
 from statistical.test_derivation_coverage import COLUMNS, CONFIDENCE, RANKS, data_of, histogram, item, part
+from support.internals import (
+    NOTHING,
+    Axis,
+    FirstLookRule,
+    Group,
+    GroupedAnswer,
+    Inference,
+    InferencePlan,
+    Inferred,
+    Knowledge,
+    LinearQuery,
+    Measured,
+    Prefix,
+    Statistic,
+    When,
+    cell_range,
+    estimates,
+    from_weights,
+    ratio,
+    simulation,
+)
 
 BINS = 10
 FINE, ROUGH = Precision(10**18), Precision(4 * 10**16)

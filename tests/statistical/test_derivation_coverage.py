@@ -19,15 +19,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from noisebank.account.account import Account
-from noisebank.account.answers import Answer, Group, GroupedAnswer, Receipt
-from noisebank.account.derived import Estimate, estimates, ratio
-from noisebank.core.entropy import simulation
-from noisebank.core.records import Case
-from noisebank.core.units import NOTHING
-from noisebank.policy.model import Column, Kind, Neighbours, Policy
-from noisebank.queries.derived import Item, items
+from noisebank import Account, Answer, Policy, Receipt
 from support.banks import memory_account, write_people
+from support.internals import (
+    NOTHING,
+    Case,
+    Column,
+    Estimate,
+    Group,
+    GroupedAnswer,
+    Item,
+    Kind,
+    Neighbours,
+    estimates,
+    items,
+    ratio,
+    simulation,
+)
 
 RUNS, CONFIDENCE = 1_200, 0.9
 SLACK = 5 * sqrt(RUNS * CONFIDENCE * (1 - CONFIDENCE))

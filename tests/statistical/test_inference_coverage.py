@@ -7,12 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from noisebank.core.units import Precision
+from noisebank import Precision
 from noisebank.planning import inference
-from noisebank.planning.inference import FirstLookRule, Knowledge, Statistic, When
-from noisebank.planning.linear import cell_range
-from noisebank.planning.prefix import Axis
-from noisebank.privacy.calibration import budget_precision
 from research.benches.cell_workloads import make_workload
 from research.benches.reuse import (
     Cells,
@@ -20,6 +16,7 @@ from research.benches.reuse import (
     look_at,
     wanted_precision,
 )
+from support.internals import Axis, FirstLookRule, Knowledge, Statistic, When, budget_precision, cell_range
 
 RUNS = 400
 RULE = FirstLookRule(share=Fraction(1, 50))  # bought after a few questions

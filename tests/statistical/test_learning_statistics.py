@@ -7,8 +7,7 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from noisebank.federated.fedsgd import ExactMean, GradientNoise, learn, published_noise
-from noisebank.federated.ldp import NAMES
+from support.internals import NAMES, ExactMean, GradientNoise, learn, published_noise
 from support.learning import table, task
 
 DEVICES, RUNS, FAR = 2_000, 60, 5.5

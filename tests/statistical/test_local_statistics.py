@@ -12,21 +12,20 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from noisebank.federated.ldp import (
+from noisebank.federated.ldp import audit, mechanism
+from support.internals import (
     NAMES,
     Category,
     Levels,
     Number,
     Oracle,
     Schema,
-    audit,
+    choose,
     collect,
     estimate,
-    mechanism,
     published_vector_mechanism,
     vector_mechanism,
 )
-from noisebank.federated.ldp.vectors import choose
 
 CHANCE = 1e-8
 SIGMAS = 6.0

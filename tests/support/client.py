@@ -10,13 +10,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from noisebank.bank.bank import create_bank, open_bank
-from noisebank.core.entropy import SystemEntropy
-from noisebank.ledger.signing import Key
-from noisebank.service.auth import FILE, Access
-from noisebank.service.operations import Desk
+from noisebank import create_bank, open_bank
+from noisebank.service.auth import FILE
 from noisebank.service.roles import Part
 from support.banks import write_people
+from support.internals import Access, Desk, Key, SystemEntropy
 
 COUNT = "SELECT count(*) FROM people WHERE smoker"
 WALLET = b"\x07" * 32

@@ -13,13 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from noisebank.core.entropy import SystemEntropy
-from noisebank.federated.blockfl.network import SMALL
-from noisebank.federated.blockfl.registry import Registry
-from noisebank.federated.blockfl.store import FolderStore
-from noisebank.federated.blockfl.task_posting import Rules, post_task
 from noisebank.federated.blockfl.terms import Terms
-from noisebank.ledger.signing import Key
+from support.internals import SMALL, FolderStore, Key, Registry, Rules, SystemEntropy, post_task
 from support.paths import SOURCES, TESTS
 
 ENVIRONMENT = {

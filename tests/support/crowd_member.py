@@ -13,14 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from noisebank.core.entropy import simulation
-from noisebank.federated.blockfl.device import Examples, SplitTrainer
 from noisebank.federated.blockfl.member import Member
-from noisebank.federated.blockfl.models import Model, Weights
-from noisebank.federated.blockfl.registry import Registry
-from noisebank.federated.blockfl.sortition import LotKey
-from noisebank.federated.blockfl.store import FolderStore
-from noisebank.ledger.signing import Key
+from support.internals import Examples, FolderStore, Key, LotKey, Model, Registry, SplitTrainer, Weights, simulation
 
 CLASSES = 4
 

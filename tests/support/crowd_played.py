@@ -9,22 +9,31 @@ from pathlib import Path
 
 import numpy as np
 
-from noisebank.core.entropy import SystemEntropy, simulation
-from noisebank.federated.blockfl.books import Phase
-from noisebank.federated.blockfl.charges import DeviceAccount
-from noisebank.federated.blockfl.dev_chain import begin_home_chain
-from noisebank.federated.blockfl.device import Examples, SplitTrainer
-from noisebank.federated.blockfl.json_rpc import Door
-from noisebank.federated.blockfl.member import NO_RECEIPT, Duties, global_model
-from noisebank.federated.blockfl.models import Model, fixed
-from noisebank.federated.blockfl.network import SMALL
-from noisebank.federated.blockfl.registry import Registry, own_contract
-from noisebank.federated.blockfl.sortition import LotKey
-from noisebank.federated.blockfl.store import FolderStore
-from noisebank.federated.blockfl.task_posting import Rules, post_task
 from noisebank.federated.blockfl.terms import Terms
-from noisebank.ledger.signing import Key
 from support.crowd_member import glyphs
+from support.internals import (
+    NO_RECEIPT,
+    SMALL,
+    DeviceAccount,
+    Door,
+    Duties,
+    Examples,
+    FolderStore,
+    Key,
+    LotKey,
+    Model,
+    Phase,
+    Registry,
+    Rules,
+    SplitTrainer,
+    SystemEntropy,
+    begin_home_chain,
+    fixed,
+    global_model,
+    own_contract,
+    post_task,
+    simulation,
+)
 
 PAPER = Terms("glyphs", SMALL, epsilon="10", batch=16, epochs=3)
 RULES = Rules(rounds=2, byzantine=2, seats=20, patience=600)

@@ -7,10 +7,8 @@ from itertools import product
 import numpy as np
 from flint import arb, arb_mat, fmpq, fmpq_mat
 
-from noisebank.core.units import Precision
-from noisebank.planning.haar import pad, padded
-from noisebank.planning.linear import LinearQuery, cell_range, from_weights
-from noisebank.planning.prefix import Axis, FirstLook, Prefix
+from noisebank import Precision
+from support.internals import Axis, FirstLook, LinearQuery, Prefix, cell_range, from_weights, pad, padded
 
 
 def random_query(generator: np.random.Generator, cells: int, kind: int) -> LinearQuery:

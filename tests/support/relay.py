@@ -11,14 +11,27 @@ from typing import Any
 import numpy as np
 from scipy.stats import chi2
 
-from noisebank.core.entropy import SystemEntropy, simulation
-from noisebank.core.errors import NoisebankError, Tampered
-from noisebank.federated.relay import Demand, Host, Member, Outcome, Plan, Round, Terms, make_plan
-from noisebank.federated.relay.grid import BID_UNITS, STEPS, contribution
-from noisebank.federated.relay.messages import Message
-from noisebank.federated.relay.plan import Entry, seed_commitment
-from noisebank.federated.relay.sealing import AttemptKey
-from noisebank.ledger.signing import Key
+from noisebank import NoisebankError
+from noisebank.federated.relay import Member, Terms
+from support.internals import (
+    BID_UNITS,
+    STEPS,
+    AttemptKey,
+    Demand,
+    Entry,
+    Host,
+    Key,
+    Message,
+    Outcome,
+    Plan,
+    Round,
+    SystemEntropy,
+    Tampered,
+    contribution,
+    make_plan,
+    seed_commitment,
+    simulation,
+)
 
 
 class Remembering(SystemEntropy):

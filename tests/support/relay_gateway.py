@@ -22,11 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from noisebank.core.entropy import simulation
-from noisebank.core.errors import Tampered
-from noisebank.federated.relay import Plan, Terms, make_plan
-from noisebank.federated.relay.attempt import read_entry
-from noisebank.federated.relay.messages import Message
+from noisebank.federated.relay import Terms
+from support.internals import Message, Plan, Tampered, make_plan, read_entry, simulation
 from support.relay import Played
 
 FORKING = multiprocessing.get_context("forkserver")
@@ -37,9 +34,7 @@ ANYWHERE = "127.0.0.1:0"
 
 def run_relay(words: list[str], folder: str, name: str) -> None:
     """In a process of its own: the command; what it prints, the tokens it draws and where it listens kept in files."""
-    from noisebank.cli.relay import relay
-    from noisebank.core.entropy import SystemEntropy
-    from noisebank.federated.relay.transport import Server
+    from support.internals import Server, SystemEntropy, relay
 
     for number, ending in ((1, "out"), (2, "err")):
         kept = os.open(f"{folder}/{name}.{ending}", os.O_CREAT | os.O_WRONLY | os.O_TRUNC)

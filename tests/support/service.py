@@ -21,14 +21,10 @@ import httpx
 import uvicorn
 from fastapi import FastAPI
 
-from noisebank.bank.bank import Bank, create_bank, open_bank
-from noisebank.service.app import make_app
-from noisebank.service.auth import Access
-from noisebank.service.logs import Log
+from noisebank import Bank, create_bank, open_bank
 from noisebank.service.roles import Part
-from noisebank.service.server import configured
-from noisebank.service.settings import Settings
 from support.banks import write_people
+from support.internals import Access, Log, Settings, configured, make_app
 
 COUNT = "SELECT count(*) FROM people WHERE smoker"
 EASY = Settings(rate=1e6, burst=1_000_000, open_rate=1e6, open_burst=1_000_000)

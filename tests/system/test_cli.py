@@ -289,7 +289,7 @@ def test_a_tampered_export_is_refused_with_the_block(shell: Shell) -> None:
 
 
 def test_a_second_process_is_told(shell: Shell) -> None:
-    from noisebank.bank.bank import open_bank
+    from noisebank import open_bank
 
     with open_bank(shell.bank):
         done = shell.run("statement")

@@ -10,13 +10,8 @@ from click.testing import CliRunner
 
 from contract.node import node_or_skip
 from noisebank.cli.main import main
-from noisebank.federated.blockfl.books import Phase
-from noisebank.federated.blockfl.dev_chain import HomeChain
-from noisebank.federated.blockfl.registry import deploy_registry
-from noisebank.federated.blockfl.task_posting import Rules
-from noisebank.federated.blockfl.verification import verify_task
-from noisebank.ledger.signing import Key
 from support.crowd import Crowd, served
+from support.internals import HomeChain, Key, Phase, Rules, deploy_registry, verify_task
 
 RULES = Rules(rounds=3, byzantine=3, seats=25, patience=45)
 CHEATS = ["honest"] * 6 + ["wrong_cid", "forged", "killed", "honest"]

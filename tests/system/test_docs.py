@@ -13,10 +13,8 @@ import pytest
 import noisebank
 from noisebank.cli.main import main
 from noisebank.core import errors
-from noisebank.policy.columns import COLUMN_KEYS
-from noisebank.policy.file import TOP_KEYS, parse_policy
-from noisebank.service.settings import settings_table
 from research.__main__ import main as research
+from support.internals import COLUMN_KEYS, TOP_KEYS, parse_policy, settings_table
 from support.paths import ROOT
 
 GUIDE = (ROOT / "docs" / "guide.md").read_text()

@@ -19,12 +19,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from noisebank.bank.bank import open_bank
-from noisebank.bank.opening import Rooms
-from noisebank.core.errors import Refused
-from noisebank.federated.enrolment import enrol, enrolled
-from noisebank.federated.fedsgd import Device
+from noisebank import open_bank
 from support.banks import memory_rooms
+from support.internals import Device, Refused, Rooms, enrol, enrolled
 from support.learning import RECORD, task
 from support.paths import TESTS
 
@@ -66,7 +63,7 @@ def node(device: Any, number: int) -> Answer:
     """A real ClientApp around a device."""
     from flwr.app import Context, RecordDict
 
-    from noisebank.federated.fedsgd.flower_client import client_app
+    from support.internals import client_app
 
     app = client_app(lambda context: device)
     context = Context(run_id=1, node_id=number, node_config={}, state=RecordDict(), run_config={})
@@ -88,7 +85,7 @@ def phones(rooms: Rooms, count: int) -> dict[int, Answer]:
 
 
 def test_every_node_reports_once_and_the_model_moves(flower: Any) -> None:
-    from noisebank.federated.fedsgd.flower_server import LdpFedSgd
+    from support.internals import LdpFedSgd
 
     rooms = memory_rooms()
     hall, strategy = Hall(phones(rooms, 20)), LdpFedSgd(task(), patience=0)
@@ -101,7 +98,7 @@ def test_every_node_reports_once_and_the_model_moves(flower: Any) -> None:
 
 
 def test_a_second_task_server_gets_nothing_more_from_devices_that_took_part(flower: Any) -> None:
-    from noisebank.federated.fedsgd.flower_server import LdpFedSgd
+    from support.internals import LdpFedSgd
 
     hall = Hall(phones(memory_rooms(), 20))
     LdpFedSgd(task(), patience=0).start(hall)
@@ -115,7 +112,7 @@ def test_a_second_task_server_gets_nothing_more_from_devices_that_took_part(flow
 def test_nodes_that_fail_lie_or_answer_for_others_are_left_out_by_name(flower: Any) -> None:
     from flwr.app import ConfigRecord, Error, Message, RecordDict
 
-    from noisebank.federated.fedsgd.flower_server import LdpFedSgd
+    from support.internals import LdpFedSgd
 
     rooms = memory_rooms()
     nodes = phones(rooms, 12)
@@ -151,8 +148,7 @@ def test_nodes_that_fail_lie_or_answer_for_others_are_left_out_by_name(flower: A
 def test_orders_that_are_no_orders_are_refused(flower: Any) -> None:
     from flwr.app import ArrayRecord, ConfigRecord, Message, RecordDict
 
-    from noisebank.federated.fedsgd.device import Order
-    from noisebank.federated.fedsgd.flower_client import read_order, read_reply, written_order
+    from support.internals import Order, read_order, read_reply, written_order
 
     good = Order(task(), 1, np.arange(4.0))
     again = read_order(written_order(good))

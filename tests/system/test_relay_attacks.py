@@ -11,19 +11,28 @@ from hashlib import sha256
 import numpy as np
 import pytest
 
-from noisebank.core.digests import keccak
-from noisebank.core.entropy import SystemEntropy
-from noisebank.core.errors import NoisebankError, Refused, Tampered
-from noisebank.federated.relay import Host, Member, Terms, transport
+from noisebank import NoisebankError
+from noisebank.federated.relay import Member, Terms, transport
 from noisebank.federated.relay import collection as collecting
-from noisebank.federated.relay.attempt import new_attempt
-from noisebank.federated.relay.blame import State
-from noisebank.federated.relay.collection import Collecting
-from noisebank.federated.relay.messages import Message, Pen, plain_words
-from noisebank.federated.relay.plan import plain_entry
-from noisebank.federated.relay.sealing import AttemptKey
-from noisebank.federated.relay.transport import Server, ask, endpoint
-from noisebank.ledger.signing import Key
+from support.internals import (
+    AttemptKey,
+    Collecting,
+    Host,
+    Key,
+    Message,
+    Pen,
+    Refused,
+    Server,
+    State,
+    SystemEntropy,
+    Tampered,
+    ask,
+    endpoint,
+    keccak,
+    new_attempt,
+    plain_entry,
+    plain_words,
+)
 from support.relay import check_wire, made_plan, play
 
 QUICK = 3_000

@@ -13,10 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from noisebank.core.entropy import SystemEntropy, simulation
-from noisebank.federated.relay.grid import contribution
-from noisebank.federated.relay.messages import Message
-from noisebank.ledger.signing import Key
+from support.internals import Key, Message, SystemEntropy, contribution, simulation
 
 RELAY = [sys.executable, "-c", "from noisebank.cli.relay import relay; relay()"]
 GENEROUS = 90.0
@@ -135,7 +132,7 @@ def test_sigkill_ends_in_a_mean_of_the_others(tmp_path, mode, delay):
 def test_misuse_is_told_before_anything_happens(tmp_path, words, said):
     from click.testing import CliRunner
 
-    from noisebank.cli.relay import relay
+    from support.internals import relay
 
     good = tmp_path / "good.json"
     good.write_text("[0, 0.5, -1, 1]")
@@ -146,7 +143,7 @@ def test_misuse_is_told_before_anything_happens(tmp_path, words, said):
 def test_nobody_there_is_not_misuse(tmp_path):
     from click.testing import CliRunner
 
-    from noisebank.cli.relay import relay
+    from support.internals import relay
 
     (tmp_path / "v.txt").write_text("0.5, 0.25")
     found = CliRunner().invoke(relay, ["join", "127.0.0.1:1", "--vector", str(tmp_path / "v.txt"), "-b", "1", "--json"])
@@ -201,7 +198,7 @@ def test_the_same_key_twice_and_a_place_that_is_taken_are_refused(tmp_path):
 
 
 def test_every_command_helps_with_an_example():
-    from noisebank.cli.relay import relay
+    from support.internals import relay
 
     for command in relay.commands.values():
         assert "Example:" in (command.help or "")

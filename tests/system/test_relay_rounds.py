@@ -9,15 +9,21 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from noisebank.core.entropy import SystemEntropy
-from noisebank.core.errors import BadRequest, Refused
-from noisebank.federated.relay import Demand, Host, Member, Terms, Trust
+from noisebank.federated.relay import Member, Terms
 from noisebank.federated.relay import collection as collecting
-from noisebank.federated.relay.attempt import prepared
-from noisebank.federated.relay.grid import STEPS
-from noisebank.federated.relay.remedies import substituted
-from noisebank.federated.relay.transport import ask
-from noisebank.ledger.signing import Key
+from support.internals import (
+    STEPS,
+    BadRequest,
+    Demand,
+    Host,
+    Key,
+    Refused,
+    SystemEntropy,
+    Trust,
+    ask,
+    prepared,
+    substituted,
+)
 from support.relay import Killed, Played, check_masked, check_wire, play, residuals
 
 QUICK = 4_000

@@ -75,7 +75,7 @@ class Gateway:
 
 
 def serve(folder: Path) -> None:
-    from noisebank.bank.bank import open_bank
+    from noisebank import open_bank
 
     writing = threading.Lock()
 

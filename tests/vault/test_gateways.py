@@ -10,10 +10,8 @@ from typing import Any
 
 import pytest
 
-from noisebank.bank.bank import Bank, open_bank
-from noisebank.core.errors import BankInUse, KeyReused, TableChanged, VaultUnreachable
-from noisebank.core.records import Case
-from noisebank.core.units import NOTHING
+from noisebank import Bank, open_bank
+from support.internals import NOTHING, BankInUse, Case, KeyReused, TableChanged, VaultUnreachable
 from vault.gateways import Gateway
 from vault.town import Town
 

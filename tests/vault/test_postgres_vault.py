@@ -11,11 +11,19 @@ import psycopg
 import pytest
 
 from conformance.server import Server
-from noisebank.bank.bank import create_bank
-from noisebank.core.errors import BadBank, BadRequest, OutcomeUnknown, VaultUnreachable
+from noisebank import create_bank
 from noisebank.vault import postgres_sessions as sessions
-from noisebank.vault.location import PLACE, make_vault, open_vault
-from noisebank.vault.postgres_vault import PostgresVault, make_postgres_vault
+from support.internals import (
+    PLACE,
+    BadBank,
+    BadRequest,
+    OutcomeUnknown,
+    PostgresVault,
+    VaultUnreachable,
+    make_postgres_vault,
+    make_vault,
+    open_vault,
+)
 from support.paths import ROOT
 from vault.test_vaults import QUERY, request, sealed
 
@@ -169,9 +177,9 @@ def test_the_address_is_kept_for_the_banks_eyes_and_never_shown(
 
 
 def test_an_embedded_ledger_may_have_its_vault_there_and_stays_alone(database: str, tmp_path: Path) -> None:
-    from noisebank.bank.bank import open_bank
-    from noisebank.core.errors import BankInUse
+    from noisebank import open_bank
     from support.banks import write_people
+    from support.internals import BankInUse
 
     policy = write_people(tmp_path / "table")
     with open_bank(create_bank(tmp_path / "bank", vault=database)) as bank:

@@ -9,9 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from noisebank.bank.bank import ACCESS
-from noisebank.core.entropy import SystemEntropy
-from noisebank.service.auth import Access
+from support.internals import ACCESS, Access, SystemEntropy
 from support.service import served
 from vault.town import Town
 

@@ -9,10 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from noisebank.core.digests import keccak
-from noisebank.core.errors import KeyReused, Tampered
-from noisebank.core.units import GridValue, Precision
-from noisebank.vault.vault import Request, Sealed
+from noisebank import Precision
+from support.internals import GridValue, KeyReused, Request, Sealed, Tampered, keccak
 from vault.conftest import Opens
 
 ACCOUNT, OTHER, QUERY = b"a" * 32, b"o" * 32, b"q" * 32

@@ -10,7 +10,7 @@ import psycopg
 
 from conformance.server import Server
 from contract.node import Node
-from noisebank.bank.bank import Bank, open_bank
+from noisebank import Bank, open_bank
 from support.banks import write_people
 
 DATABASE = "town"
