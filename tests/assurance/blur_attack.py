@@ -26,6 +26,7 @@ from assurance.planting import plant_bug
 from assurance.report import Finding, Progress, worker_count
 from noisebank import Account, Precision
 from support.internals import Case, Law, Point, bridge
+from support.patience import patience
 
 BASE = Fraction(1)
 REQUESTS = tuple(Fraction(350 - step, 100) for step in range(50))
@@ -150,7 +151,7 @@ def _stale_neighbours() -> Iterator[None]:
 
     def late(wanted: Precision, sensitivity: Fraction, points: Sequence[Point]) -> Law:
         law = bridge(wanted, sensitivity, points)
-        barrier.wait(60)
+        barrier.wait(patience())
         return law
 
     with (

@@ -29,6 +29,7 @@ from support.internals import (
     workload,
 )
 from support.paths import ROOT
+from support.patience import patience
 
 ROW = "spend beyond the budget"
 RACES, THREADS = 1_000, 50
@@ -91,7 +92,7 @@ def overspend(share: float) -> Finding:
 def _races(count: int, reserving: Callable[[EmbeddedChain], Reserve]) -> Iterator[Race]:
     chance = workload(count)
     rooms = memory_rooms()
-    start = Barrier(THREADS, timeout=60)
+    start = Barrier(THREADS, timeout=patience())
     with ThreadPoolExecutor(THREADS) as pool:
         for number in range(count):
             spent, left = chance.randrange(1, 1_000), chance.choice([1, 1, 2, 3, chance.randrange(4, 10**18)])
@@ -150,7 +151,7 @@ def _plainly(chain: EmbeddedChain) -> Reserve:
 
 def _checking_before_the_transaction(chain: EmbeddedChain) -> Reserve:
     """The mistake of many budget servers: look at the balance, and charge later."""
-    looked = Barrier(THREADS, timeout=60)
+    looked = Barrier(THREADS, timeout=patience())
 
     def reserve(claim: Claim) -> Reservation:
         state = chain.account(claim.account)

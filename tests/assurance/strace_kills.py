@@ -25,10 +25,10 @@ from typing import Any
 from assurance.crashes import Asked, bank_with_account, model, room_for, workload_of
 from assurance.report import Finding
 from support.internals import workload
+from support.patience import patience
 
 KILLS = 500
 CALLS = ("pwrite64", "fdatasync", "write", "ftruncate", "unlink", "fsync")
-PATIENCE = 30.0
 """Seconds until a tracer must have attached."""
 
 
@@ -78,7 +78,7 @@ class Server:
     ) -> None:
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.close()
-        self._process.wait(PATIENCE)
+        self._process.wait(patience())
         self._process.stdout.close()
 
     def start(self, folder: Path, asks: Sequence[tuple[Asked, int]], **job: Any) -> tuple[int, Path]:
@@ -112,14 +112,14 @@ class Server:
         assert tracer.stderr is not None
         started = time.monotonic()
         while "TracerPid:\t0" in Path(f"/proc/{child}/status").read_text():
-            if tracer.poll() is not None or time.monotonic() - started > PATIENCE:
+            if tracer.poll() is not None or time.monotonic() - started > patience():
                 os.kill(child, signal.SIGKILL)
                 self.end(out)
                 raise OSError(f"strace cannot attach: {tracer.stderr.read().strip()}")
             time.sleep(0.001)
         os.kill(child, signal.SIGUSR1)
         ended = self.end(out)
-        tracer.wait(PATIENCE)
+        tracer.wait(patience())
         tracer.stderr.close()
         return ended
 

@@ -18,6 +18,7 @@ from noisebank.bank import backup as making
 from noisebank.bank import restore as restoring
 from noisebank.bank.manifest import FILE as MANIFEST
 from support.internals import Asked, BadBank, make_backup, restore
+from support.patience import patience
 
 FORKING = multiprocessing.get_context("forkserver")
 FORKING.set_forkserver_preload(["noisebank.bank.restore", "noisebank.bank.backup", "noisebank.bank.bank"])
@@ -62,7 +63,7 @@ def _kills(verb: str, source: Path, target: Path) -> Iterator[bool]:
     for step in range(40):
         process = FORKING.Process(target=_killed_at, args=(verb, step, str(source), str(target)))
         process.start()
-        process.join(120)
+        process.join(patience())
         assert process.exitcode in (0, -signal.SIGKILL)
         yield process.exitcode != 0
         if process.exitcode == 0:

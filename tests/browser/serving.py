@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from noisebank import Bank, create_bank, open_bank
 from noisebank.demo.clinic import POLICY
 from noisebank.service.roles import Part
 from support.internals import Access, Log, Settings, configured, listening, make_app, write_clinic
+from support.patience import patience, wait_until
 
 EASY = Settings(port=0, rate=1e6, burst=1_000_000, open_rate=1e6, open_burst=1_000_000, stream_seconds=2.0)
 """No pace to keep, and streams that end soon."""
@@ -72,11 +72,10 @@ def served(
     thread = threading.Thread(target=server.run, kwargs={"sockets": [door]})
     thread.start()
     try:
-        while not server.started:
-            assert thread.is_alive()
-            time.sleep(0.01)
+        wait_until(lambda: server.started or not thread.is_alive(), "the server listens")
+        assert thread.is_alive()
         yield Served(settings.address, bank, access, keys, log)
     finally:
         server.should_exit = True
-        thread.join(30)
+        thread.join(patience())
         door.close()

@@ -32,6 +32,7 @@ from support.internals import (
     within_budget,
 )
 from support.internals import Node as RpcNode
+from support.patience import patience
 
 ASK = "/d/clinic/console/ask"
 
@@ -64,7 +65,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture
 def visitor(desk: Served) -> Iterator[Visitor]:
-    with httpx.Client(base_url=desk.address, follow_redirects=True, trust_env=False, timeout=60) as client:
+    with httpx.Client(base_url=desk.address, follow_redirects=True, trust_env=False, timeout=patience()) as client:
         yield Visitor(client, desk.bank, desk.access)
 
 
@@ -151,7 +152,7 @@ def test_hidden_questions_stay_hidden_and_change_no_other_digest(tmp_path: Path)
         bank.open_account(clinic(tmp_path / "hidden", more="hide_questions = true\n"))
         bank.account("clinic").ask("SELECT COUNT(*) FROM clinic WHERE days > 41", epsilon="0.1", delta="1e-6")
         with served(bank) as desk:
-            page = httpx.get(f"{desk.address}/d/clinic", trust_env=False, timeout=60).text
+            page = httpx.get(f"{desk.address}/d/clinic", trust_env=False, timeout=patience()).text
             assert "days &gt; 41" not in page and "does not publish their text" in page
     with open_bank(tmp_path / "bank") as again:
         assert again.account("clinic").policy.hide_questions
@@ -197,7 +198,7 @@ def test_anchors_are_shown_where_the_operator_names_a_node(tmp_path: Path) -> No
         asked = RpcNode(node.url)
         anchor(asked, chain.sealer, deploy_anchors(asked, chain.sealer), chain.genesis.digest, chain.head())
         with served(bank, replace(EASY, anchors=node.url)) as desk:
-            page = httpx.get(f"{desk.address}/d/clinic/ledger", trust_env=False, timeout=60).text
+            page = httpx.get(f"{desk.address}/d/clinic/ledger", trust_env=False, timeout=patience()).text
         assert "agrees with this ledger" in page and node.url not in page
 
 

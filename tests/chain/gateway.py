@@ -14,6 +14,7 @@ from contract.node import Node
 from noisebank import Precision
 from noisebank.ledger.protocol import Role
 from support.internals import Claim, Key, Opening, RpcChain, Run, Unit, Where, deploy
+from support.patience import patience
 
 CURATOR, OWNER, STRANGER = Key(b"\x01" * 32), Key(b"\x02" * 32), Key(b"\x03" * 32)
 KEYS = {Role.CURATOR: CURATOR, Role.OWNER: OWNER}
@@ -36,9 +37,10 @@ def deployed(node: Node, confirmations: int = 1) -> Where:
     return Where(made.url, made.contract, made.chain_id, made.created, confirmations)
 
 
-def gateway(where: Where, outbox: Path | str = ":memory:", url: str | None = None, patience: float = 20.0) -> RpcChain:
+def gateway(where: Where, outbox: Path | str = ":memory:", url: str | None = None) -> RpcChain:
+    """It hopes for its node for long; a test that wants that to end sets `_patience` of what it has."""
     there = Where(url or where.url, where.contract, where.chain_id, where.created, where.confirmations)
-    return RpcChain(there, KEYS, outbox, patience=patience, poll=0.01)
+    return RpcChain(there, KEYS, outbox, patience=patience(), poll=0.01)
 
 
 def opening(budget: int = 1000, delay: int = 0, unit: Unit = Unit.PRECISION) -> Opening:
@@ -77,7 +79,7 @@ class Middleman:
             def do_POST(self) -> None:
                 request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 owner.asked.append(request["method"])
-                there = HTTPConnection("127.0.0.1", node.port, timeout=30)
+                there = HTTPConnection("127.0.0.1", node.port, timeout=patience())
                 try:
                     there.request("POST", "/", json.dumps(request), {"Content-Type": "application/json"})
                     answer = json.loads(there.getresponse().read())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,6 +16,7 @@ from noisebank.client.results import Answer
 from noisebank.core import errors
 from support.client import COUNT, Server
 from support.internals import Case
+from support.patience import patience, wait_until
 
 ENDED = (0, -15)
 """uvicorn finishes what is under way and then lets the signal end the process."""
@@ -170,7 +170,7 @@ def test_kill_9_in_the_middle_every_acknowledged_answer_is_there_and_none_is_dra
     stop = threading.Event()
 
     def work(worker: int) -> None:
-        with noisebank.connect(server.url, server.keys["maria"], patience=120) as client:
+        with noisebank.connect(server.url, server.keys["maria"], patience=patience()) as client:
             account, number = client.account("people"), 0
             while not stop.is_set():
                 key = f"{worker}-{number}"
@@ -186,18 +186,16 @@ def test_kill_9_in_the_middle_every_acknowledged_answer_is_there_and_none_is_dra
         try:
             for _ in range(kills):
                 seen = len(answers)
-                while len(answers) < seen + 15 and not any(each.done() for each in workers):
-                    time.sleep(0.02)
+                wait_until(lambda: len(answers) >= seen + 15 or any(each.done() for each in workers), "more answers")  # noqa: B023
                 server.kill()
                 server.start()
             seen = len(answers)
-            while len(answers) < seen + 10 and not any(each.done() for each in workers):
-                time.sleep(0.02)
+            wait_until(lambda: len(answers) >= seen + 10 or any(each.done() for each in workers), "more answers")
         finally:
             stop.set()
         for each in workers:
             each.result()
-    with noisebank.connect(server.url, server.keys["maria"], patience=60) as client:
+    with noisebank.connect(server.url, server.keys["maria"], patience=patience()) as client:
         account = client.account("people")
         some = dict(list(answers.items())[::4])
         for key, answer in some.items():  # the same key, the same bits

@@ -14,6 +14,8 @@ from urllib.parse import quote
 
 import psycopg
 
+from support.patience import patience
+
 
 def binaries() -> Path | None:
     """The folder of `initdb` and `pg_ctl`; Debian does not put it on the path."""
@@ -48,7 +50,7 @@ class Server:
         command = [str(self.binaries / program), *arguments]
         if os.geteuid() == 0:  # the server refuses to be root
             command = ["runuser", "-u", "postgres", "--", *command]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=self.folder, timeout=120, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, cwd=self.folder, timeout=patience(), check=False)
         assert done.returncode == 0, f"{program}: {done.stdout}{done.stderr}"
 
     def start(self) -> None:

@@ -40,6 +40,7 @@ from support.internals import (
 )
 from support.learning import table
 from support.learning import task as sgd_task
+from support.patience import patience
 from support.service import EASY, make_bank, running
 
 NASTY = "</h1><script>alert(1)</script>"
@@ -73,7 +74,7 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
 
 def _asked(bank: Bank, settings: Settings, *paths: str) -> list[httpx.Response]:
     app = make_app(bank, replace(settings, bank=bank.folder))
-    with running(app) as address, httpx.Client(base_url=address, timeout=60, trust_env=False) as client:
+    with running(app) as address, httpx.Client(base_url=address, timeout=patience(), trust_env=False) as client:
         return [client.get(path) for path in paths]
 
 
@@ -203,7 +204,7 @@ def test_a_tampered_chain_is_named_and_a_node_that_is_gone_leaves_what_was_known
     assert left._registry is not None
     left._registry.node, left._next = Node("http://127.0.0.1:1"), 0.0
     assert len(left.briefs()) == 1  # the page does not wait for a node that is away
-    assert left._errand is not None and left._errand.wait(60)
+    assert left._errand is not None and left._errand.wait(patience())
     assert "does not answer" in left.trouble and len(left.briefs()) == 1
     left.close()
 
@@ -225,13 +226,13 @@ def test_models_are_measured_once_and_what_cannot_be_is_said(town: Town) -> None
     tasks = CrowdTasks(replace(town.settings, learning_test=str(town.folder / "test.npz")), "")
     first = tasks.task(town.paper.task)
     assert first and first["measuring"] and first["test"] == "test.npz"
-    tasks.scores._thread.submit(lambda: None).result(60)
+    tasks.scores._thread.submit(lambda: None).result(patience())
     second = tasks.task(town.paper.task)
     assert second and not second["measuring"] and 0 <= second["rounds"][0]["accuracy"] <= 1
     tasks.close()
     absent = CrowdTasks(replace(town.settings, learning_test=str(town.folder / "absent.npz")), "")
     absent.task(town.paper.task)
-    absent.scores._thread.submit(lambda: None).result(60)
+    absent.scores._thread.submit(lambda: None).result(patience())
     said = absent.task(town.paper.task)
     assert said and "absent.npz cannot be read" in said["test_trouble"] and str(town.folder) not in said["test_trouble"]
     absent.close()

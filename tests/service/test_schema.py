@@ -17,6 +17,7 @@ from schemathesis.specs.openapi.checks import (
 
 from support.internals import learn, open_task, tasks
 from support.learning import table, task
+from support.patience import patience
 from support.service import EASY, counter
 
 FEW, MANY = 12, 800
@@ -51,7 +52,7 @@ def _try(desk, cases: int) -> int:
                 if name in (case.path_parameters or {}) and done % 2:
                     case.path_parameters[name] = value
             headers = dict(case.headers or {}) | desk.headers(who)
-            said = case.call(headers=headers, timeout=300)
+            said = case.call(headers=headers, timeout=patience(300))
             assert said.status_code < 500, (said.status_code, said.text)
             seen[said.status_code] += 1
             case.validate_response(said, checks=CHECKS)

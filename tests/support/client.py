@@ -15,6 +15,7 @@ from noisebank.service.auth import FILE
 from noisebank.service.roles import Part
 from support.banks import write_people
 from support.internals import Access, Desk, Key, SystemEntropy
+from support.patience import patience
 
 COUNT = "SELECT count(*) FROM people WHERE smoker"
 WALLET = b"\x07" * 32
@@ -55,7 +56,7 @@ class Server:
 
     def end(self, how: signal.Signals = signal.SIGTERM) -> int:
         self.process.send_signal(how)
-        code = self.process.wait(60)
+        code = self.process.wait(patience())
         if self.process.stdout:
             self.process.stdout.close()
         return code

@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 import os
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 
 from noisebank.federated.blockfl.member import Member
 from support.internals import Examples, FolderStore, Key, LotKey, Model, Registry, SplitTrainer, Weights, simulation
+from support.patience import wait_until
 
 CLASSES = 4
 
@@ -71,12 +71,11 @@ class Cheat(Member):
 
     def _stolen(self, round: int) -> bytes:
         """Somebody else's model of this round, submitted as one's own."""
-        while True:
-            others = self.registry.books(self.task).round.submissions
-            found = [self.store.get(one.digest) for one in others if one.member != self.address]
-            if found and found[0] is not None:
-                return found[0]
-            time.sleep(0.2)
+        return wait_until(lambda: self._first_of_others(), "somebody else submits", seconds=1_200, poll=0.2)
+
+    def _first_of_others(self) -> bytes | None:
+        others = [one for one in self.registry.books(self.task).round.submissions if one.member != self.address]
+        return self.store.get(others[0].digest) if others else None
 
 
 def main(said: dict) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -131,15 +132,10 @@ class Played:
 
 
 @contextmanager
-def own_chain(folder: Path) -> Iterator[str]:
+def own_chain(folder: Path, clock: Callable[[], float] = time.time) -> Iterator[str]:
     """A chain of one's own in `folder`/chain, behind its door."""
-    chain = begin_home_chain(folder / "chain", SystemEntropy())
-    door = Door(chain)
-    try:
+    with closing(begin_home_chain(folder / "chain", SystemEntropy(), clock)) as chain, closing(Door(chain)) as door:
         yield door.url
-    finally:
-        door.close()
-        chain.close()
 
 
 def save_test(path: Path) -> Path:

@@ -32,6 +32,7 @@ from support.internals import (
     seed_commitment,
     simulation,
 )
+from support.patience import join_threads, patience
 
 
 class Remembering(SystemEntropy):
@@ -159,7 +160,7 @@ def play(
     dies: tuple[str, int | None] | None = None,
     mortal: set[int] | None = None,
     demands: dict[int, Demand] | None = None,
-    wait: float = 20.0,
+    wait: float | None = None,
     meddle: Callable[[Host, list[Member]], None] = lambda host, members: None,
     seed: int = 1,
     wire: list[tuple[str, bytes]] | None = None,
@@ -176,6 +177,7 @@ def play(
     def tap(to: str, raw: bytes) -> None:
         wire.append((to, raw))
 
+    wait = patience() if wait is None else wait
     host = Host(Key(SystemEntropy().token()), terms, users, wait=wait, entropy=entropies[-1], tap=tap,
                 show=lambda plan, found: plans.update({plan.attempt: plan}))  # fmt: skip
     members: list[Member] = []
@@ -199,8 +201,7 @@ def play(
         thread.start()
     meddle(host, members)
     ended = host.run()
-    for thread in threads:
-        thread.join(30)
+    join_threads(threads)
     tokens = [token for entropy in entropies for token in entropy.tokens]
     return Played(ended, outcomes, x, keys, host, plans, list(wire), tokens, members)
 

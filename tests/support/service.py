@@ -25,6 +25,7 @@ from noisebank import Bank, create_bank, open_bank
 from noisebank.service.roles import Part
 from support.banks import write_people
 from support.internals import Access, Log, Settings, configured, make_app
+from support.patience import patience
 
 COUNT = "SELECT count(*) FROM people WHERE smoker"
 EASY = Settings(rate=1e6, burst=1_000_000, open_rate=1e6, open_burst=1_000_000)
@@ -88,7 +89,7 @@ def counter(folder: Path, settings: Settings = EASY, epsilon: str = "4", limits:
             keys[name] = access.make_key(name)[0]
             if part is Part.ANALYST:
                 app.state.desk.set_limit("people", access.person(name), limits)
-        with running(app) as address, httpx.Client(base_url=address, timeout=60) as client:
+        with running(app) as address, httpx.Client(base_url=address, timeout=patience()) as client:
             yield Counter(client, app, bank, access, log, keys)
 
 
@@ -121,7 +122,7 @@ class Process:
 
     def stop(self) -> int:
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(60)
+        return self.process.wait(patience())
 
 
 def start(bank: Path, port: int = 0, **settings: Any) -> Process:

@@ -24,6 +24,7 @@ from support.banks import memory_rooms
 from support.internals import Device, Refused, Rooms, enrol, enrolled
 from support.learning import RECORD, task
 from support.paths import TESTS
+from support.patience import patience
 
 pytestmark = [pytest.mark.flower, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 APP = TESTS / "flower_app"
@@ -225,7 +226,7 @@ def test_four_nodes_over_flowers_own_network(flower: Any, tmp_path: Path) -> Non
             stack.enter_context(running(tmp_path / f"node{place}.log", *command, **environment))
         done = subprocess.run(
             [str(tools / "flwr"), "run", str(tmp_path / "app"), "here", "--format", "json"],
-            env={**os.environ, **environment}, capture_output=True, text=True, timeout=240,
+            env={**os.environ, **environment}, capture_output=True, text=True, timeout=patience(240),
         )  # fmt: skip
         assert done.returncode == 0 and json.loads(done.stdout)["success"], done.stdout + done.stderr
         assert waited(out.exists), log.read_text()[-3000:]

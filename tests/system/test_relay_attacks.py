@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import threading
@@ -33,6 +34,7 @@ from support.internals import (
     plain_entry,
     plain_words,
 )
+from support.patience import join_threads, patience, wait_until
 from support.relay import check_wire, made_plan, play
 
 QUICK = 3_000
@@ -50,16 +52,17 @@ def new_key() -> Key:
 # Bytes ----------------------------------------------------------------------------------------------------------------
 
 
-def answering(*pieces: bytes, pause: float = 0.0, for_ever: bool = False):
-    """A listener that reads a little and then says `pieces`, again and again if `for_ever`."""
+def answering(*pieces: bytes, first: bytes = b"", pause: float = 0.0, for_ever: bool = False):
+    """A listener that reads a little and then says `first` and `pieces`, these again and again if `for_ever`."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:
         link, _ = listener.accept()
         with link, listener:
-            link.settimeout(5.0)
+            link.settimeout(patience())
             try:
                 link.recv(2**16)
+                link.sendall(first)
                 while True:
                     for piece in pieces:
                         link.sendall(piece)
@@ -74,24 +77,18 @@ def answering(*pieces: bytes, pause: float = 0.0, for_ever: bool = False):
 
 
 @pytest.mark.parametrize(
-    ("pieces", "pause"),
+    ("first", "drop"),
     [
-        ((b"HTTP/1.1 200 OK\r\n", *(b"x",) * 400), 0.05),  # headers, a byte at a time
-        ((b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", *(b"x",) * 8), 0.3),  # a body, a byte at a time
+        (b"HTTP/1.1 200 OK\r\n", b"x"),  # headers, a byte at a time
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n", b"x"),  # a body, a byte at a time
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 50),
     ],
+    ids=["header", "body", "continue"],
 )
-def test_an_answer_in_drops_costs_no_more_than_patience(pieces, pause):
-    began = time.monotonic()
+def test_an_answer_in_drops_does_not_hold_anybody(first, drop):
+    """It goes on for hours: whoever gives up does so because its patience has ended."""
     with pytest.raises(NoisebankError):
-        ask(answering(*pieces, pause=pause), b"x", 0.6)
-    assert time.monotonic() - began < 2.0
-
-
-def test_an_answer_without_end_costs_no_more_than_patience():
-    began = time.monotonic()
-    with pytest.raises(NoisebankError):
-        ask(answering(b"HTTP/1.1 100 Continue\r\n\r\n" * 50, pause=0.01, for_ever=True), b"x", 0.6)
-    assert time.monotonic() - began < 2.0
+        ask(answering(drop, first=first, pause=0.01, for_ever=True), b"x", 0.6)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +106,7 @@ def test_an_answer_without_end_costs_no_more_than_patience():
 def test_any_answer_is_an_error_of_ours_or_a_message(said):
     pen = Pen(new_key())
     with pytest.raises(NoisebankError):
-        Message.decode(ask(answering(said), pen.write("r", 1, "open", "0x").encode(), 1.0))
+        Message.decode(ask(answering(said), pen.write("r", 1, "open", "0x").encode(), patience()))
 
 
 def signed(header: str, key: Key) -> bytes:
@@ -151,30 +148,50 @@ def test_odd_numbers_in_a_header_are_refused(value):
             Message.decode(signed(inside, key))
 
 
+@contextlib.contextmanager
+def silent_crowd(server: Server, size: int):
+    """Connections; each begins to say something, and does not go on."""
+    with contextlib.ExitStack() as stack:
+        where = endpoint(server.endpoint)
+        crowd = [stack.enter_context(socket.create_connection(where, patience())) for _ in range(size)]
+        for link in crowd:
+            with contextlib.suppress(OSError):  # closed already
+                link.sendall(b"POST /rel")
+        yield crowd
+
+
+def hung_up(link: socket.socket) -> bool:
+    try:
+        return link.recv(1) == b""
+    except ConnectionError:
+        return True
+
+
+def test_a_crowd_gets_no_more_threads_than_there_are_links(monkeypatch):
+    monkeypatch.setattr(transport, "LINKS", 8)
+    monkeypatch.setattr(transport, "HEADERS_IN", patience())
+    before = threading.active_count()
+    with Server("127.0.0.1:0", lambda raw: raw, patience()) as server, silent_crowd(server, 30) as crowd:
+        assert all(hung_up(link) for link in crowd[8:])
+        assert threading.active_count() <= before + 1 + 8
+        with pytest.raises(NoisebankError):
+            ask(server.endpoint, b"x", patience())
+        for link in crowd:
+            link.close()
+
+
 def test_a_crowd_that_says_nothing_is_turned_away_in_time(monkeypatch):
     monkeypatch.setattr(transport, "LINKS", 8)
     monkeypatch.setattr(transport, "HEADERS_IN", 0.5)
-    before = threading.active_count()
-    with Server("127.0.0.1:0", lambda raw: raw, patience=20.0) as server:
-        where = endpoint(server.endpoint)
-        crowd = [socket.create_connection(where, timeout=5.0) for _ in range(30)]
-        for link in crowd[:8]:
-            link.sendall(b"POST /rel")  # begins, and does not go on
-        time.sleep(0.2)
-        assert threading.active_count() < before + 20
-        with pytest.raises(NoisebankError):
-            ask(server.endpoint, b"x", 2.0)
-        until = time.monotonic() + 10.0
-        while time.monotonic() < until:
-            try:
-                assert ask(server.endpoint, b"hello", 2.0) == b"hello"
-                break
-            except NoisebankError:
-                time.sleep(0.1)
-        else:
-            raise AssertionError("the crowd still holds the server")
-        for link in crowd:
-            link.close()
+
+    def answered() -> bool:
+        try:
+            return ask(server.endpoint, b"hello", patience()) == b"hello"
+        except NoisebankError:
+            return False
+
+    with Server("127.0.0.1:0", lambda raw: raw, patience()) as server, silent_crowd(server, 30):
+        wait_until(answered, "the crowd lets go of the server")
 
 
 def test_bytes_from_strangers_do_not_stop_a_round():
@@ -194,7 +211,7 @@ def test_bytes_from_strangers_do_not_stop_a_round():
             pen.write(host._round, 1, "join", members[0].address, {"endpoint": "127.0.0.1:9"}).encode(),
         ):  # fmt: skip
             with pytest.raises(Refused) as reason:
-                ask(host.endpoint, raw, 5.0)
+                ask(host.endpoint, raw, patience())
             refused.append(str(reason.value))
         assert not set(host._inbox._seen) - {member.address for member in members}, "strangers leave no trace"
 
@@ -291,9 +308,8 @@ class Claiming(Member):
 
 
 def test_claims_do_not_buy_time_for_ever():
-    began = time.monotonic()
-    played = play(Terms(20, mode="bas", patience_ms=1_000), users=4, kinds={0: Claiming})
-    assert time.monotonic() - began < 15.0
+    """The round ends, though the claims never would."""
+    played = play(Terms(20, mode="bas", patience_ms=QUICK), users=4, kinds={0: Claiming})
     assert played.round.done and played.keys[0].address in played.round.left_out
 
 
@@ -353,7 +369,7 @@ def test_a_host_that_hides_a_member_from_itself_gets_no_agreement():
     threads = [threading.Thread(target=_quietly, args=(member,)) for member in members]
     [thread.start() for thread in threads]
     ended = host.run()
-    [thread.join(20) for thread in threads]
+    join_threads(threads)
     assert not [raw for raw in sent if b'"kind":"pass"' in raw and b'"attempt":1,' in raw]  # no sum under that list
     assert ended.left_out
 
@@ -376,7 +392,7 @@ def test_terms_that_cannot_be_understood_are_an_error_of_ours(terms):
     def handle(raw: bytes) -> bytes:
         return pen.answer(Message.decode(raw), "terms", {"round": "r", "terms": terms}).encode()
 
-    with Server("127.0.0.1:0", handle, patience=5.0) as server, pytest.raises(NoisebankError):
+    with Server("127.0.0.1:0", handle, patience=patience()) as server, pytest.raises(NoisebankError):
         Member(new_key(), [0.0, 0.0], 1.0, server.endpoint).run()
 
 

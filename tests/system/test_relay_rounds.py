@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from fractions import Fraction
 
 import numpy as np
@@ -24,6 +23,7 @@ from support.internals import (
     prepared,
     substituted,
 )
+from support.patience import wait_until
 from support.relay import Killed, Played, check_masked, check_wire, play, residuals
 
 QUICK = 4_000
@@ -135,11 +135,9 @@ class Delaying(Member):
     """Takes a sum and sits on it."""
 
     def _forward(self, attempt, number, before):
-        until = time.monotonic() + 20.0
-        while (
-            attempt.number == 1 and self._attempt is attempt and not self._ended.is_set() and time.monotonic() < until
-        ):
-            time.sleep(0.05)
+        wait_until(
+            lambda: attempt.number > 1 or self._attempt is not attempt or self._ended.is_set(), "the round goes on"
+        )
         super()._forward(attempt, number, before)
 
 
@@ -235,7 +233,7 @@ def test_too_few_members_and_latecomers():
 
 def test_the_same_member_twice_is_refused():
     def meddle(host, members):
-        time.sleep(0.4)
+        wait_until(lambda: members[0].address in host._joined, "the first one has joined")
         twin = Member(members[0]._pen._key, np.zeros(20), 1.0, host.endpoint)
         twin._pen._count = 1000  # not a replay: a second member with the same name
         with pytest.raises(Refused, match=r"joined already|full|begun"):

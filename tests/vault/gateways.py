@@ -17,9 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from support.paths import SOURCES, TESTS
-
-LONG = 240.0
-"""Seconds: two cores may have a lot to do."""
+from support.patience import patience
 
 
 class Gateway:
@@ -59,13 +57,13 @@ class Gateway:
 
     def died(self) -> None:
         """Waits for the end by SIGKILL."""
-        assert self.process.wait(LONG) == -signal.SIGKILL, self.process.stderr.read()  # type: ignore[union-attr]
+        assert self.process.wait(patience()) == -signal.SIGKILL, self.process.stderr.read()  # type: ignore[union-attr]
         self.close()
 
     def close(self) -> None:
         if self.process.poll() is None:
             self.process.kill()
-        self.process.communicate(timeout=LONG)
+        self.process.communicate(timeout=patience())
 
     def _read(self) -> dict[str, Any]:
         assert self.process.stdout is not None and self.process.stderr is not None

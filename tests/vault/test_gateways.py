@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 
 from noisebank import Bank, open_bank
 from support.internals import NOTHING, BankInUse, Case, KeyReused, TableChanged, VaultUnreachable
+from support.patience import wait_until
 from vault.gateways import Gateway
 from vault.town import Town
 
@@ -222,10 +222,8 @@ def test_a_balance_is_seen_elsewhere_without_asking(town: Town, pair: tuple[Bank
     one, two = pair
     one.open_account(town.policy("watched"))
     spent = one.account("watched").ask(SMOKERS.format("watched"), sigma="4").cost
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        seen = {account.name: account.state.spent for account in two.accounts()}  # reads memory, nothing else
-        if seen.get("watched") == spent:
-            return
-        time.sleep(0.1)
-    raise AssertionError(seen)
+
+    def balances() -> dict[str, object]:  # reads memory, nothing else
+        return {account.name: account.state.spent for account in two.accounts()}
+
+    wait_until(lambda: balances().get("watched") == spent, lambda: f"{spent} in {balances()}")

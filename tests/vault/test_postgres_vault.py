@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import threading
-import time
 from pathlib import Path
 
 import psycopg
@@ -25,6 +24,7 @@ from support.internals import (
     open_vault,
 )
 from support.paths import ROOT
+from support.patience import join_threads, patience, wait_until
 from vault.test_vaults import QUERY, request, sealed
 
 OPERATIONS = ROOT / "docs" / "operations.md"
@@ -101,7 +101,7 @@ def test_many_at_once_seal_one_answer(database: str) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(patience())
     assert len(kept) == 4 and len({found.digest for found in kept}) == 1
     for vault in vaults:
         assert vault.answer(sealed(1, 0).id) == kept[0]
@@ -124,7 +124,7 @@ def test_more_threads_than_sessions(database: str, monkeypatch: pytest.MonkeyPat
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(patience())
     assert sorted(done) == list(range(1, 13)) and len(vault.points(b"a" * 32, QUERY)) == 12
     vault.close()
 
@@ -144,10 +144,8 @@ def test_only_the_right_database_is_a_vault(database: str, tmp_path: Path, serve
     vault.close()
     server.execute("ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
     try:
-        with pytest.raises(BadBank, match="fsync"):
-            for _ in range(100):  # the server reads it within a moment
-                time.sleep(0.05)
-                make_postgres_vault(database, "n")
+        with pytest.raises(BadBank, match="fsync"):  # the server reads it within a moment
+            wait_until(lambda: make_postgres_vault(database, "n") != "n", "it is refused", poll=0.05)
     finally:
         server.execute("ALTER SYSTEM RESET fsync", "SELECT pg_reload_conf()")
 
@@ -223,6 +221,11 @@ def test_the_documented_role_can_only_add(database: str, server: Server, tmp_pat
         server.execute("DROP OWNED BY gateway", "DROP ROLE gateway")
 
 
+def waiting_sessions(server: Server) -> int:
+    with psycopg.connect(server.where) as connection:
+        return connection.execute("SELECT count(*) FROM pg_locks WHERE NOT granted").fetchone()[0]
+
+
 def test_a_session_whose_process_is_gone_gives_its_turn_back(database: str, server: Server) -> None:
     make_postgres_vault(database, "n")
     one, two = PostgresVault(database, "n"), PostgresVault(database, "n")
@@ -235,13 +238,13 @@ def test_a_session_whose_process_is_gone_gives_its_turn_back(database: str, serv
     thread = threading.Thread(target=wait)
     with one.turns([QUERY]):
         thread.start()
-        time.sleep(0.2)
+        wait_until(lambda: waiting_sessions(server), "it waits for its turn")
         assert not got.is_set()
         one._sessions._mine.session.close()  # what the kernel does for a killed process
-        assert got.wait(20)
+        assert got.wait(patience())
         with pytest.raises(VaultUnreachable):
             one.seal(sealed(1, 10))
-    thread.join(20)
+    join_threads([thread])
     one.close()
     two.close()
 

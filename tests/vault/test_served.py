@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from support.internals import ACCESS, Access, SystemEntropy
+from support.patience import patience
 from support.service import served
 from vault.town import Town
 
@@ -20,7 +21,7 @@ def test_two_servers_and_one_budget(town: Town) -> None:
         bank.open_account(town.policy("doors", epsilon="1"))
     with closing(Access(town.folder / ACCESS, SystemEntropy())) as doors:
         key = doors.make_key("owner")[0]
-    with served(town.folder) as one, served(town.folder) as two, httpx.Client(timeout=200) as client:
+    with served(town.folder) as one, served(town.folder) as two, httpx.Client(timeout=patience(200)) as client:
 
         def ask(where: Any, sql: str, sigma: str, name: str) -> httpx.Response:
             headers = {"authorization": f"Bearer {key}", "idempotency-key": name}

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from noisebank import Precision
 from support.internals import GridValue, KeyReused, Request, Sealed, Tampered, keccak
+from support.patience import patience
 from vault.conftest import Opens
 
 ACCOUNT, OTHER, QUERY = b"a" * 32, b"o" * 32, b"q" * 32
@@ -115,7 +116,7 @@ def test_turns_are_taken_one_at_a_time_and_given_back_after_an_error(opens: Open
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(patience())
         assert not thread.is_alive()
     assert most == [1, 1]
     with pytest.raises(ZeroDivisionError), vault.turns([b"x"]):

@@ -25,6 +25,7 @@ from noisebank.federated.blockfl.task_posting import Rules, post_task
 from noisebank.federated.blockfl.terms import Terms
 from noisebank.ledger.signing import Key
 from support.crowd_member import glyphs
+from support.patience import wait_until
 
 pytestmark = pytest.mark.extras
 SOUND = Terms(
@@ -118,15 +119,15 @@ def test_a_sound_task_is_charged_before_it_trains(tmp_path: Path):
     threads = [threading.Thread(target=member, args=(number,)) for number in range(5)]
     for thread in threads:
         thread.start()
-    deadline = time.monotonic() + 120
-    while sum(one.key is not None for one in registry.books(task).members.values()) < 5:
-        assert time.monotonic() < deadline and not refused, refused
-        time.sleep(0.2)
+    members = lambda: [one.key for one in registry.books(task).members.values() if one.key is not None]  # noqa: E731
+    wait_until(lambda: refused or len(members()) == 5, "all have joined")
+    assert not refused
     registry.send(poster, "begin", task, secret)
-    deadline = time.monotonic() + 240
-    while registry.stage(task).submitted < 4 or not refused:
-        assert time.monotonic() < deadline and len(refused) < 2, refused
-        time.sleep(0.2)
+    wait_until(
+        lambda: len(refused) > 1 or (refused and registry.stage(task).submitted >= 4), "all who can have submitted",
+        seconds=240,
+    )  # fmt: skip
+    assert len(refused) == 1, refused
     ahead = 600.0
     registry.move_on(poster, task)
     for thread in threads:
