@@ -72,5 +72,6 @@ def serve(bank: Bank, settings: Settings, door: socket.socket, ready: Callable[[
         app.state.spendings.of(account)  # the pages' sums over all entries: from here on only new ones are read
     app.state.learning.briefs()
     settle(SHARED_TURN)
+    door.listen(server.config.backlog)  # whoever reads the address may connect at once, and is served in a moment
     ready()
     server.run(sockets=[door, *(door.dup() for _ in range(DOORS - 1))])
