@@ -16,7 +16,7 @@ demo: .venv/.runtime  ## make a survey and a bank, ask 150 questions, verify the
 test: lint .venv/.dev  ## everything that must pass, in a few minutes
 	@tools/system-parts
 	@tools/npm-parts
-	@tools/run-tests main crowd browser
+	@tools/run-tests main timing crowd browser
 
 shuffled: .venv/.dev  ## the main tests in a random order; NOISEBANK_SHUFFLE=N repeats one
 	@tools/run-tests shuffled

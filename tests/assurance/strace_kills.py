@@ -13,7 +13,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +24,7 @@ from typing import Any
 from assurance.crashes import Asked, bank_with_account, model, room_for, workload_of
 from assurance.report import Finding
 from support.internals import workload
-from support.patience import patience
+from support.patience import patience, wait_until
 
 KILLS = 500
 CALLS = ("pwrite64", "fdatasync", "write", "ftruncate", "unlink", "fsync")
@@ -110,13 +109,16 @@ class Server:
         command = ["strace", "-f", "-qq", "-o", os.devnull, "-e", f"trace={call}", "-e", inject, "-p", str(child)]
         tracer = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         assert tracer.stderr is not None
-        started = time.monotonic()
-        while "TracerPid:\t0" in Path(f"/proc/{child}/status").read_text():
-            if tracer.poll() is not None or time.monotonic() - started > patience():
-                os.kill(child, signal.SIGKILL)
-                self.end(out)
-                raise OSError(f"strace cannot attach: {tracer.stderr.read().strip()}")
-            time.sleep(0.001)
+        status = Path(f"/proc/{child}/status")
+        wait_until(
+            lambda: tracer.poll() is not None or "TracerPid:\t0" not in status.read_text(),
+            "strace attaches",
+            poll=0.001,
+        )
+        if tracer.poll() is not None:
+            os.kill(child, signal.SIGKILL)
+            self.end(out)
+            raise OSError(f"strace cannot attach: {tracer.stderr.read().strip()}")
         os.kill(child, signal.SIGUSR1)
         ended = self.end(out)
         tracer.wait(patience())

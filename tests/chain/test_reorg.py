@@ -143,12 +143,12 @@ def test_what_the_chain_forgot_and_will_not_take_back_halts_for_good(tmp_path: P
 
 
 def test_a_node_killed_and_restarted_empty_is_refused_with_the_reason(tmp_path: Path) -> None:
-    node = node_or_skip()
-    where = deployed(node)
-    chain = gateway(where, tmp_path / "outbox")
-    account = chain.open_account(opening(100))
-    chain.reserve(claim(account, 1, 60))
-    node.kill()
+    with node_or_skip() as node:
+        where = deployed(node)
+        chain = gateway(where, tmp_path / "outbox")
+        account = chain.open_account(opening(100))
+        chain.reserve(claim(account, 1, 60))
+        node.kill()
     chain._patience = 0.2  # nobody will come back: no reason to wait long
     with pytest.raises(NoisebankError, match="does not answer"):
         chain.reserve(claim(account, 2, 10))

@@ -56,9 +56,9 @@ def test_every_verb_is_on_the_page() -> None:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    made = Server(tmp_path_factory.mktemp("page"))
-    yield made
-    made.end()
+    with Server(tmp_path_factory.mktemp("page")) as made:
+        yield made
+        made.end()
 
 
 def test_the_examples_run(server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

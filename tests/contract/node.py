@@ -66,8 +66,12 @@ class Node:
                 [str(self.binary), "--port", str(self.port), *self.arguments],
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
             )  # fmt: skip
-            if self._answers():
-                return
+            try:
+                if self._answers():
+                    return
+            except BaseException:
+                self._end(signal.SIGKILL)
+                raise
             said = self._end(signal.SIGKILL)
             if attempt == 2:
                 raise RuntimeError(f"anvil does not answer: {said[-400:]}")

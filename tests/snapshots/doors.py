@@ -24,6 +24,8 @@ from noisebank.federated.relay.terms import Terms as RelayTerms
 from snapshots.comparing import DATA
 from support.internals import Category, Design, Number, Schema, Shape, Task, Where, identifier, read_where, write_where
 from support.internals import read_terms as read_crowd_terms
+from support.patience import patience
+from support.processes import read_announcement
 
 __all__ = [
     "Category", "CrowdTerms", "Design", "Done", "Number", "RelayTerms", "Schema", "Shape", "Shell", "Task", "Where",
@@ -111,13 +113,7 @@ def served(shell: Shell, **settings: Any) -> Iterator[tuple[str, Path]]:
         command, cwd=shell.folder, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True
     ) as process:  # fmt: skip
         try:
-            assert process.stdout is not None
-            said = ""
-            while not said.rstrip().endswith("}"):
-                line = process.stdout.readline()
-                assert line, log.read_text()
-                said += line
-            yield json.loads(said)["address"], log
+            yield read_announcement(process, log)["address"], log
         finally:
             process.terminate()
-            process.wait()
+            process.wait(patience())

@@ -5,12 +5,12 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
 import shutil
 import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -24,7 +24,7 @@ from support.banks import memory_rooms
 from support.internals import Device, Refused, Rooms, enrol, enrolled
 from support.learning import RECORD, task
 from support.paths import TESTS
-from support.patience import patience
+from support.patience import patience, wait_until
 
 pytestmark = [pytest.mark.flower, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 APP = TESTS / "flower_app"
@@ -186,19 +186,10 @@ def running(log: Path, *command: str, **environment: str) -> Iterator[None]:
     finally:
         os.killpg(process.pid, signal.SIGTERM)
         try:
-            process.wait(10)
+            process.wait(patience())
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-
-
-def waited(what: Callable[[], bool], seconds: float = 240.0) -> bool:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if what():
-            return True
-        time.sleep(0.3)
-    return False
 
 
 @pytest.mark.timeout(600)
@@ -218,7 +209,7 @@ def test_four_nodes_over_flowers_own_network(flower: Any, tmp_path: Path) -> Non
         link = (str(tools / "flower-superlink"), "--insecure", "--host", "127.0.0.1", "--port", str(port))
         log = tmp_path / "link.log"
         stack.enter_context(running(log, *link, "--disable-runtime-dependency-installation", **environment))
-        assert waited(lambda: "Uvicorn running" in log.read_text() or "startup complete" in log.read_text()), log
+        wait_until(lambda: re.search("Uvicorn running|startup complete", log.read_text()), log.read_text)
         for place in range(4):
             config = f'place={place} folder="{tmp_path / f"bank{place}"}"'
             arguments = ("--insecure", "--superlink", f"127.0.0.1:{port}", "--port", str(free_port()))
@@ -229,7 +220,7 @@ def test_four_nodes_over_flowers_own_network(flower: Any, tmp_path: Path) -> Non
             env={**os.environ, **environment}, capture_output=True, text=True, timeout=patience(240),
         )  # fmt: skip
         assert done.returncode == 0 and json.loads(done.stdout)["success"], done.stdout + done.stderr
-        assert waited(out.exists), log.read_text()[-3000:]
+        wait_until(out.exists, lambda: log.read_text()[-3000:], seconds=240)
     found = json.loads(out.read_text())
     assert found["counted"] == 4 and found["groups"] == 2 and not found["left_out"] and any(found["model"])
     for place in range(4):

@@ -35,7 +35,11 @@ class Gateway:
         self.greeting: dict[str, Any] = {}
 
     def ready(self) -> Gateway:
-        self.greeting = self._read()
+        try:
+            self.greeting = self._read()
+        except BaseException:
+            self.close()
+            raise
         return self
 
     def tell(self, do: str, **what: Any) -> int:

@@ -30,9 +30,10 @@ def test_two_processes_and_one_budget(town: Town) -> None:
         for number in range(3):
             bank.open_account(town.policy(f"scarce{number}", epsilon="1"))
     with ExitStack() as ending:
-        gateways = [Gateway(town.folder) for _ in range(2)]
-        for gateway in gateways:
-            ending.callback(gateway.close)
+        gateways = []
+        for _ in range(2):
+            gateways.append(Gateway(town.folder))
+            ending.callback(gateways[-1].close)
         one, two = (gateway.ready() for gateway in gateways)
         for number in range(3):
             _race_for_the_last_unit(one, two, f"scarce{number}")
