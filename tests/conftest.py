@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -18,6 +19,10 @@ from support.processes import end_leftovers, mark_processes
 
 with kept_limit(), contextlib.suppress(ImportError):
     import eth_account  # noqa: F401  # some tests use it; first here, so that the limit stays as it is for all of them
+
+if "PYTHONPATH" in os.environ:  # processes in other folders shall run these sources, too, not those that are installed
+    paths = (str(Path(path).resolve()) for path in os.environ["PYTHONPATH"].split(os.pathsep) if path)
+    os.environ["PYTHONPATH"] = os.pathsep.join(paths)
 
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 settings.load_profile("default")

@@ -19,13 +19,14 @@ from typing import Any
 from noisebank.core.digests import keccak
 from noisebank.core.durability import Turn
 from noisebank.core.entropy import SystemEntropy
+from noisebank.core.records import CellRun
 from noisebank.core.units import Precision
 from noisebank.ledger.block import Block, Genesis
 from noisebank.ledger.embedded import Call, EmbeddedChain, begin_chain
 from noisebank.ledger.encoding import publish_call, reserve_call
 from noisebank.ledger.evm import Log
 from noisebank.ledger.journal import Journal
-from noisebank.ledger.protocol import Claim, Opening, Role, Run, Seal
+from noisebank.ledger.protocol import Claim, Opening, Role, Seal
 from noisebank.ledger.replay import Replay
 from noisebank.ledger.rpc import RpcChain, deploy
 from noisebank.ledger.signing import Key
@@ -191,12 +192,12 @@ def _account(chain: EmbeddedChain | RpcChain) -> bytes:
     return account
 
 
-def _claim(account: bytes, id: bytes, cube: int = 0, runs: tuple[Run, ...] = ()) -> Claim:
+def _claim(account: bytes, id: bytes, cube: int = 0, runs: tuple[CellRun, ...] = ()) -> Claim:
     """A first answer to a query of its own, by an analyst with a limit."""
     return Claim(account, id, keccak(b"query", id), ANALYST, 1, Precision(10**12), BUDGET, cube, runs)
 
 
-def _run(place: int) -> tuple[int, tuple[Run, ...]]:
+def _run(place: int) -> tuple[int, tuple[CellRun, ...]]:
     words = keccak(b"run %d" % place)
     low, high = sorted((int.from_bytes(words[:4], "big") % CELLS, int.from_bytes(words[4:8], "big") % CELLS))
-    return 1, (Run(low, high + 1),)
+    return 1, (CellRun(low, high + 1),)

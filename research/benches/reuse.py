@@ -16,9 +16,10 @@ import numpy as np
 
 from noisebank.core.entropy import simulation
 from noisebank.core.intervals import normal_quantile
+from noisebank.core.records import WHOLE_WEIGHT, CellRun
 from noisebank.core.units import NOTHING, Precision
 from noisebank.planning.inference import FirstLookRule, Knowledge, Statistic, When
-from noisebank.planning.linear import WHOLE, Charge, LinearQuery, enclosing
+from noisebank.planning.linear import LinearQuery, enclosing
 from noisebank.planning.prefix import FirstLook, Prefix
 from noisebank.privacy.calibration import budget_precision
 from research.benches.cell_workloads import Workload, make_workload
@@ -38,10 +39,10 @@ class OneSum:
     def __init__(self, budget: Precision) -> None:
         self.budget, self.spent = budget.units, 0
 
-    def pay(self, charges: tuple[Charge, ...], fresh: Precision) -> bool:
+    def pay(self, charges: tuple[CellRun, ...], fresh: Precision) -> bool:
         """Whether the budget allows it; then it is spent."""
         most = max(charge.weight for charge in charges)
-        cost = -(-fresh.units * most // WHOLE)
+        cost = -(-fresh.units * most // WHOLE_WEIGHT)
         if self.spent + cost > self.budget:
             return False
         self.spent += cost
@@ -60,9 +61,9 @@ class Cells:
         """The largest cell, in units."""
         return int(self._cells.max())
 
-    def pay(self, charges: tuple[Charge, ...], fresh: Precision) -> bool:
+    def pay(self, charges: tuple[CellRun, ...], fresh: Precision) -> bool:
         """Whether the budget allows it; then it is spent."""
-        costs = [-(-fresh.units * charge.weight // WHOLE) for charge in charges]
+        costs = [-(-fresh.units * charge.weight // WHOLE_WEIGHT) for charge in charges]
         for charge, cost in zip(charges, costs, strict=True):
             if int(self._cells[charge.start : charge.stop].max()) + cost > self.budget:
                 return False

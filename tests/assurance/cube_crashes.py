@@ -18,7 +18,18 @@ from assurance.crashes import PLANTED, Asked, Laboratory, Witness, room_for
 from assurance.planting import plant_bug, replaces, watch_bug
 from assurance.report import Finding
 from noisebank import Account, Bank, Precision, create_bank
-from support.internals import WHOLE, Case, Prefix, Question, Reservation, Sealed, Served, serve, statistic_of, workload
+from support.internals import (
+    WHOLE_WEIGHT,
+    Case,
+    Prefix,
+    Question,
+    Reservation,
+    Sealed,
+    Served,
+    serve,
+    statistic_of,
+    workload,
+)
 
 CRASHES = 2_000
 POLICY = """\
@@ -105,7 +116,7 @@ def spend(made: tuple[Reservation, ...]) -> int:
     for one in made:
         for run in one.runs:
             for place in range(run.start, run.stop):
-                cells[place] += -(-one.fresh.units * run.weight // WHOLE)
+                cells[place] += -(-one.fresh.units * run.weight // WHOLE_WEIGHT)
     return max(cells) + sum(one.fresh.units for one in made if not one.cube)
 
 

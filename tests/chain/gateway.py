@@ -13,7 +13,7 @@ from typing import Any
 from contract.node import Node
 from noisebank import Precision
 from noisebank.ledger.protocol import Role
-from support.internals import Claim, Key, Opening, RpcChain, Run, Unit, Where, deploy
+from support.internals import CellRun, Claim, Key, Opening, RpcChain, Unit, Where, deploy
 from support.patience import patience
 
 CURATOR, OWNER, STRANGER = Key(b"\x01" * 32), Key(b"\x02" * 32), Key(b"\x03" * 32)
@@ -55,7 +55,7 @@ def claim(
     limit: int = 10**9,
     analyst: bytes = bytes(32),
     cube: int = 0,
-    runs: tuple[Run, ...] = (),
+    runs: tuple[CellRun, ...] = (),
 ) -> Claim:
     asked = word(10**6 + id if query is None else query)
     return Claim(account, word(id), asked, analyst, 1, Precision(wanted), Precision(limit), cube, runs)

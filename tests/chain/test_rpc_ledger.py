@@ -33,13 +33,13 @@ from support.internals import (
     BadBank,
     BadLedger,
     BudgetExhausted,
+    CellRun,
     Key,
     LedgerHalted,
     LedgerRefused,
     OutcomeUnknown,
     PriceMoved,
     RpcChain,
-    Run,
     Seal,
     ViewExhausted,
     Where,
@@ -98,7 +98,7 @@ def test_a_chain_decides_what_the_embedded_one_decides(chain: RpcChain) -> None:
     for id in range(1, 40):
         cube = dice.choice([0, 0, 1])
         start = dice.randrange(8)
-        runs = (Run(start, dice.randrange(start, 8) + 1, dice.choice([2**31, 2**32])),) if cube else ()
+        runs = (CellRun(start, dice.randrange(start, 8) + 1, dice.choice([2**31, 2**32])),) if cube else ()
         values = {"query": dice.randrange(4), "analyst": dice.choice([bytes(32), word(9)]), "cube": cube, "runs": runs}
         seen = []
         for ledger, account in ledgers:
@@ -359,12 +359,12 @@ def test_a_raise_after_its_expiry(chain: RpcChain, node: Node) -> None:
 
 
 RUNS = {
-    "unsorted": ((Run(4, 6), Run(0, 2)), "runs overlap"),
-    "overlapping": ((Run(0, 4), Run(3, 6)), "runs overlap"),
-    "empty": ((Run(3, 3),), "empty run"),
-    "out of range": ((Run(0, 9),), "run out of range"),
+    "unsorted": ((CellRun(4, 6), CellRun(0, 2)), "runs overlap"),
+    "overlapping": ((CellRun(0, 4), CellRun(3, 6)), "runs overlap"),
+    "empty": ((CellRun(3, 3),), "empty run"),
+    "out of range": ((CellRun(0, 9),), "run out of range"),
     "none": ((), "no runs"),
-    "weightless": ((Run(0, 2, 0),), "weight out of range"),
+    "weightless": ((CellRun(0, 2, 0),), "weight out of range"),
 }
 
 
@@ -381,7 +381,7 @@ def test_bad_runs(chain: RpcChain, kind: str) -> None:
 def test_other_bad_claims(chain: RpcChain) -> None:
     account = chain.open_account(opening(100))
     for bad, kind, reason in [
-        (claim(account, 1, 10, cube=1, runs=(Run(0, 1),)), LedgerRefused, "undeclared cube"),
+        (claim(account, 1, 10, cube=1, runs=(CellRun(0, 1),)), LedgerRefused, "undeclared cube"),
         (claim(account, 1, 10, analyst=word(4)), LedgerRefused, "analyst without a limit"),
         (claim(account, 1, 101), BudgetExhausted, "costs"),
         (claim(account, 1, 10, limit=9), PriceMoved, "more than the agreed"),

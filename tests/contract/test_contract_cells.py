@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contract.real import CURATOR, OWNER, PLENTY, THE_OWNER, WHOLE, Real, Row, word
-from support.internals import MOST_PARTS, Run, merged
+from support.internals import MOST_PARTS, CellRun, merged
 
 RUNS = 10_000
 SIZES = (1, 64, 1024)
@@ -123,13 +123,13 @@ CELLS = 256
 
 
 @st.composite
-def sorted_runs(draw: st.DrawFn) -> tuple[Run, ...]:
+def sorted_runs(draw: st.DrawFn) -> tuple[CellRun, ...]:
     cuts = draw(st.lists(st.integers(0, CELLS), unique=True, min_size=2, max_size=2 * 60).map(sorted))
     weights = st.sampled_from([1, WHOLE // 2, WHOLE, WHOLE, 5 * WHOLE])
-    return tuple(Run(low, high, draw(weights)) for low, high in zip(cuts[::2], cuts[1::2], strict=False))
+    return tuple(CellRun(low, high, draw(weights)) for low, high in zip(cuts[::2], cuts[1::2], strict=False))
 
 
-def column_of(runs: tuple[Run, ...], fresh: int) -> list[int]:
+def column_of(runs: tuple[CellRun, ...], fresh: int) -> list[int]:
     column = [0] * CELLS
     for run in runs:
         for place in range(run.start, run.stop):
@@ -138,7 +138,7 @@ def column_of(runs: tuple[Run, ...], fresh: int) -> list[int]:
 
 
 @given(runs=sorted_runs(), most=st.sampled_from([1, 2, 5, MOST_PARTS]))
-def test_merged_runs_are_few_sorted_disjoint_and_never_charge_less(runs: tuple[Run, ...], most: int):
+def test_merged_runs_are_few_sorted_disjoint_and_never_charge_less(runs: tuple[CellRun, ...], most: int):
     found = merged(runs, most)
     assert len(found) == min(len(runs), most)
     assert all(run.start < run.stop for run in found)
@@ -152,7 +152,7 @@ def test_merged_runs_are_few_sorted_disjoint_and_never_charge_less(runs: tuple[R
 
 @settings(max_examples=40)
 @given(runs=sorted_runs())
-def test_contract_takes_merged_runs_and_charges_every_cell_at_least_its_due(runs: tuple[Run, ...]):
+def test_contract_takes_merged_runs_and_charges_every_cell_at_least_its_due(runs: tuple[CellRun, ...]):
     if not runs:
         return
     real = Real()
@@ -166,8 +166,8 @@ def test_contract_takes_merged_runs_and_charges_every_cell_at_least_its_due(runs
 
 
 def test_seventeen_runs_become_sixteen_by_closing_the_cheapest_gap():
-    runs = [Run(10 * place, 10 * place + 5) for place in range(17)]
-    runs[8] = Run(80, 88)
+    runs = [CellRun(10 * place, 10 * place + 5) for place in range(17)]
+    runs[8] = CellRun(80, 88)
     found = merged(runs)
     assert len(found) == 16
-    assert [run for run in found if run not in runs] == [Run(80, 95)]
+    assert [run for run in found if run not in runs] == [CellRun(80, 95)]

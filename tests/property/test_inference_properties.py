@@ -10,22 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from noisebank.core.records import WHOLE_WEIGHT, CellRun
 from noisebank.core.units import NOTHING, Precision
 from noisebank.ledger.encoding import merged
-from noisebank.ledger.protocol import Run
 from noisebank.planning import inference
 from noisebank.planning.inference import FirstLookRule, Knowledge, Statistic, When
-from noisebank.planning.linear import (
-    WHOLE,
-    Charge,
-    LinearQuery,
-    Weighted,
-    cell_range,
-    enclosing,
-    from_weights,
-    linear,
-    replace_factor,
-)
+from noisebank.planning.linear import LinearQuery, cell_range, enclosing, from_weights, linear, replace_factor
 from noisebank.planning.prefix import Axis
 from research.reuse.table2 import SIGMAS, TYPES
 from support.inference import Exact, noisy_look, random_query
@@ -34,11 +24,11 @@ BUDGET = Precision(56 * 10**15)
 NEVER = FirstLookRule(When.NEVER)
 
 
-def charged(charges: tuple[Charge, ...], fresh: Precision, cells: int) -> np.ndarray:
+def charged(charges: tuple[CellRun, ...], fresh: Precision, cells: int) -> np.ndarray:
     """What the contract adds to each cell, in units."""
     found = np.zeros(cells, dtype=object)
     for start, stop, weight in charges:
-        found[start:stop] += (fresh.units * weight + WHOLE - 1) // WHOLE
+        found[start:stop] += (fresh.units * weight + WHOLE_WEIGHT - 1) // WHOLE_WEIGHT
     return found
 
 
@@ -303,19 +293,23 @@ def test_many_runs_become_sixteen_that_charge_no_cell_less(weights) -> None:
     fresh = Precision(10**18)
     assert all(charged(few, fresh, query.cells) >= charged(full, fresh, query.cells))
     if len({charge.weight for charge in full}) == 1:  # then it is as good as closing the smallest gaps one by one
-        closed = merged([Run(*charge) for charge in full])
+        closed = merged([CellRun(*charge) for charge in full])
         assert sum(run.stop - run.start for run in closed) == sum(charge.stop - charge.start for charge in few)
 
 
 def test_canonical_queries() -> None:
     query, factor = linear(9, [(6, 7, Fraction(-1, 2)), (4, 6, Fraction(-1, 4))])
-    assert query == LinearQuery(9, (Weighted(4, 6, 1), Weighted(6, 7, 2))) and factor == Fraction(-1, 4)
-    assert query.charges() == (Charge(4, 6, WHOLE // 4), Charge(6, 7, WHOLE))
+    assert query == LinearQuery(9, (CellRun(4, 6, 1), CellRun(6, 7, 2))) and factor == Fraction(-1, 4)
+    assert query.charges() == (CellRun(4, 6, WHOLE_WEIGHT // 4), CellRun(6, 7, WHOLE_WEIGHT))
     tax, factor = from_weights([2, 2, 2, 1, 1, 1, 0, 0, 0])  # P1, equation 6
-    assert factor == 1 and tax.peak == 2 and tax.charges() == (Charge(0, 3, WHOLE), Charge(3, 6, WHOLE // 4))
+    assert (
+        factor == 1
+        and tax.peak == 2
+        and tax.charges() == (CellRun(0, 3, WHOLE_WEIGHT), CellRun(3, 6, WHOLE_WEIGHT // 4))
+    )
     signed = from_weights([1, -1, 1])[0]
-    assert signed.charges() == (Charge(0, 3, WHOLE),) and replace_factor(signed) == 4
-    for bad in ((), (Weighted(0, 0, 1),), (Weighted(3, 5, 0),), (Weighted(2, 10, 1),), (Weighted(0, 1, 2**31 + 1),)):
+    assert signed.charges() == (CellRun(0, 3, WHOLE_WEIGHT),) and replace_factor(signed) == 4
+    for bad in ((), (CellRun(0, 0, 1),), (CellRun(3, 5, 0),), (CellRun(2, 10, 1),), (CellRun(0, 1, 2**31 + 1),)):
         with pytest.raises(ValueError):
             LinearQuery(9, bad)
     with pytest.raises(ValueError):

@@ -12,12 +12,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from noisebank.core.entropy import SystemEntropy
 from noisebank.core.errors import NoisebankError, Refused
-from noisebank.core.records import Case
+from noisebank.core.records import WHOLE_WEIGHT, Case, CellRun
 from noisebank.core.units import Precision
 from noisebank.ledger.embedded import EmbeddedChain, begin_chain
 from noisebank.ledger.encoding import publish_many_call, reserve_many_call
 from noisebank.ledger.journal import Journal
-from noisebank.ledger.protocol import THE_OWNER, WHOLE_WEIGHT, Claim, Opening, Role, Run, Seal, Unit
+from noisebank.ledger.protocol import THE_OWNER, Claim, Opening, Role, Seal, Unit
 from noisebank.ledger.signing import Key
 from noisebank.verifier.verification import verify
 
@@ -29,15 +29,15 @@ WEIGHTS = (1, WHOLE_WEIGHT // 3, WHOLE_WEIGHT, 3 * WHOLE_WEIGHT)
 
 
 @st.composite
-def parts(draw: st.DrawFn) -> tuple[int, int, tuple[Run, ...], bytes, int, int]:
+def parts(draw: st.DrawFn) -> tuple[int, int, tuple[CellRun, ...], bytes, int, int]:
     """Query, cube, runs, analyst, wanted, limit: mostly fine, sometimes refused."""
     cube = draw(st.sampled_from([0, 0, 1, 1, 2, 3]))
     wanted = draw(st.integers(0, 40) if cube else st.integers(1, 60))
-    runs: tuple[Run, ...] = ()
+    runs: tuple[CellRun, ...] = ()
     if cube and wanted:
         size = CELLS[min(cube, 2) - 1]
         cuts = sorted(draw(st.sets(st.integers(0, size), min_size=2, max_size=6)))
-        runs = tuple(Run(a, b, draw(st.sampled_from(WEIGHTS))) for a, b in zip(cuts[::2], cuts[1::2], strict=False))
+        runs = tuple(CellRun(a, b, draw(st.sampled_from(WEIGHTS))) for a, b in zip(cuts[::2], cuts[1::2], strict=False))
     limit = draw(st.sampled_from([10**6, 10**6, 10**6, 10]))
     return draw(st.integers(1, 3)), cube, runs, draw(st.sampled_from(ANALYSTS)), wanted, limit
 

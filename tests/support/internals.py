@@ -60,7 +60,7 @@ if TYPE_CHECKING:
         VaultUnreachable,
         ViewExhausted,
     )
-    from noisebank.core.records import Case, Point
+    from noisebank.core.records import WHOLE_WEIGHT, Case, CellRun, Point
     from noisebank.core.units import NOTHING, GridValue, exact, on_ladder
     from noisebank.demo.clinic import write_clinic
     from noisebank.demo.survey import write_survey
@@ -165,13 +165,13 @@ if TYPE_CHECKING:
     from noisebank.ledger.follower import Follower
     from noisebank.ledger.journal import Journal
     from noisebank.ledger.node import Node
-    from noisebank.ledger.protocol import THE_OWNER, AccountState, Claim, Head, Opening, Reservation, Run, Seal, Unit
+    from noisebank.ledger.protocol import THE_OWNER, AccountState, Claim, Head, Opening, Reservation, Seal, Unit
     from noisebank.ledger.replay import Replay
     from noisebank.ledger.rpc import RpcChain, deploy
     from noisebank.ledger.signing import Key, Transaction
     from noisebank.planning.haar import pad, padded
     from noisebank.planning.inference import FirstLookRule, InferencePlan, Knowledge, Measured, Statistic, When
-    from noisebank.planning.linear import WHOLE, LinearQuery, cell_range, from_weights
+    from noisebank.planning.linear import LinearQuery, cell_range, from_weights
     from noisebank.planning.posterior import Inferred
     from noisebank.planning.prefix import Axis, FirstLook, Prefix
     from noisebank.planning.pricing import PrecisionWish, PrivacyWish, Wish, price, wish
@@ -194,7 +194,7 @@ if TYPE_CHECKING:
     from noisebank.runtime.gathering import apart
     from noisebank.runtime.recursion import kept_limit
     from noisebank.service.app import make_app
-    from noisebank.service.auth import LOOK_SECONDS, MOST_SESSIONS, Access
+    from noisebank.service.auth import MOST_SESSIONS, Access
     from noisebank.service.authenticator import COOKIE
     from noisebank.service.blockfl_tasks import CrowdTasks
     from noisebank.service.errors import FIELDS, OF_THE_BANK, Turned, body_of, every_problem

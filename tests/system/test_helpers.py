@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from support import internals
 from support.paths import SOURCES, TESTS
 from support.patience import FACTOR, LONG, patience, wait_until
 from support.processes import end_process, read_announcement
@@ -62,3 +64,21 @@ def test_a_server_that_announces_nothing_is_ended(tmp_path: Path) -> None:
         read_announcement(process, log)
     assert process.returncode is not None
     end_process(process)
+
+
+def test_every_inner_name_is_there_and_used() -> None:
+    """The table of `support.internals`: nothing that the product no longer has, nothing that no test imports."""
+    imports = (
+        node
+        for path in TESTS.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module == "support.internals"
+    )
+    assert {alias.name for node in imports for alias in node.names} == {*internals._HOMES, "nothing"}
+    for name in internals._HOMES:
+        try:
+            getattr(internals, name)
+        except ModuleNotFoundError as error:  # an extra that is not installed
+            assert not (error.name or "noisebank").startswith("noisebank"), name
+    with pytest.raises(ImportError):
+        from support.internals import nothing  # noqa: F401  # type: ignore[attr-defined]

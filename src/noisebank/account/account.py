@@ -18,9 +18,10 @@ from noisebank.account.plain import KEPT_BYTES, OWNER, size_of
 from noisebank.account.recall import Recalling
 from noisebank.core.caches import remembering
 from noisebank.core.errors import BadRequest, NoisebankError, UnsupportedQuery
+from noisebank.core.records import WHOLE_WEIGHT
 from noisebank.core.units import NOTHING, Exact, Precision, exact
 from noisebank.ledger.books import Budgets
-from noisebank.planning.linear import MOST_RUNS, WHOLE
+from noisebank.planning.linear import MOST_RUNS
 from noisebank.planning.pricing import Wish, Wished, split, wish
 from noisebank.planning.relative import RelativeWish
 from noisebank.planning.reuse import Plan, plan
@@ -193,7 +194,7 @@ class Account(Recalling):
             share_now=self.share(state.spent),
             share_after=self.share(state.spent + cost),
             cube=self.cube_of(planned),
-            cell_factor=-(-max((charge.weight for charge in planned.charges), default=WHOLE) // WHOLE),
+            cell_factor=-(-max((charge.weight for charge in planned.charges), default=WHOLE_WEIGHT) // WHOLE_WEIGHT),
             first_look=planned.first.cost if planned.first else NOTHING,
             floor=float(wished.floor) if isinstance(wished, RelativeWish) and wished.floor else None,
         )

@@ -13,7 +13,7 @@ from math import sqrt
 from typing import Any
 
 from noisebank.account.answers import Answer, GroupedAnswer, Inference
-from noisebank.account.cube_measurement import Cubes, runs_of
+from noisebank.account.cube_measurement import Cubes
 from noisebank.account.cube_state import Known
 from noisebank.account.plain import OWNER, Steps
 from noisebank.core.entropy import Entropy
@@ -193,7 +193,7 @@ class CubeSteps(Steps):
         """Buys a first look: a request of its own, on the same path, before the question that needs it."""
         look = look_at(served.cube, served.total)
         question = Question(look, Fraction(1), look.text)
-        number, runs = self.cubes.number(served), runs_of(first.charges)
+        number, runs = self.cubes.number(served), first.charges
         salted = self.secrets.query(look)
         records = self.ledger.records(self.id, salted, number, runs)
         if records:  # paid for already, at the budget of that time; a lost one is not bought again

@@ -18,8 +18,6 @@ from noisebank.engines.cube_engine import CubedEngine
 from noisebank.engines.engine import Engine
 from noisebank.ledger.chain import Chain
 from noisebank.ledger.protocol import Reservation
-from noisebank.ledger.protocol import Run as LedgerRun
-from noisebank.planning.linear import Charge
 from noisebank.planning.prefix import Prefix
 from noisebank.planning.reuse import Plan
 from noisebank.planning.serving import COUNTS, Look, Served, charges_of, look_at
@@ -29,11 +27,6 @@ from noisebank.queries.query import Query
 
 FINE = 24
 """Bits of an inferred value below its standard deviation: estimates are rationals, the grid keeps them short."""
-
-
-def runs_of(charges: tuple[Charge, ...]) -> tuple[LedgerRun, ...]:
-    """Converts a planner's charges to the contract's runs."""
-    return tuple(LedgerRun(*charge) for charge in charges)
 
 
 class Cubes:
@@ -69,7 +62,7 @@ class Cubes:
             if group:
                 noise_scale(served.variance(group, required.fresh))  # refuses noise that 64 bits cannot hold
         charges = charges_of(served, query, self._known.policy)
-        records = self._ledger.records(self._account, salted, number, runs_of(charges))
+        records = self._ledger.records(self._account, salted, number, charges)
         best = records[-1].precision if records else NOTHING
         case = Case.REFINE if records else Case.FIRST
         return Plan(case, wanted, required.fresh, None, number, charges, best + required.fresh, required.first)

@@ -14,7 +14,6 @@ from math import sqrt
 from typing import Any
 
 from noisebank.account.answers import Answer, Receipt, grouped, released, standard_deviation
-from noisebank.account.cube_measurement import runs_of
 from noisebank.account.draws import Draws
 from noisebank.account.requests import Asking
 from noisebank.core.caches import deep_size, remembering
@@ -178,7 +177,7 @@ class Steps:
         )
 
     def _claim(self, id: bytes, analyst: bytes, question: Question, planned: Plan, limit: Precision) -> Claim:
-        query, runs = question.query, runs_of(planned.charges)
+        query, runs = question.query, planned.charges
         target = planned.wanted if planned.claimed is None else planned.claimed
         return Claim(self.id, id, self.secrets.query(query), analyst, query.about, target, limit, planned.cube, runs)
 

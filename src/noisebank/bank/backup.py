@@ -1,10 +1,10 @@
-"""Making a backup of a bank that is in use.
+"""`make_backup`: backs up a bank that is in use. docs/operations.md says what a backup can bring back.
 
-The order of the copies is the order of the path. A reservation is in the journal before its answer is in the vault, and
-that is there before the journal shows it as published. So the journal is copied first: whatever it shows as published
-is in the vault that is copied after it. Answers that were reserved after the journal's copy are taken out of the
-vault's, and the backup is the bank as it was at the moment of its journal. The other way round, answers published in
-between would be missing: lost for ever. docs/operations.md says what a backup can bring back.
+The order of the copies matters. A reservation is in the journal before its answer is in the vault, and the answer is in
+the vault before the journal shows it as published. So the journal is copied first: whatever it shows as published is in
+the vault that is copied after it. Answers that were reserved after the journal's copy are deleted from the vault's
+copy, and the backup is the bank as it was at the moment of its journal. The other way round, answers published in
+between would be missing: lost for ever.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class Backup:
     folder: Path
     manifest: Manifest
     digest: str
-    """Of the manifest: kept elsewhere, it tells this backup from any other."""
+    """SHA-256 of the manifest: kept elsewhere, it identifies this backup."""
 
 
 def make_backup(folder: Path, target: Path, with_keys: bool = False) -> Backup:
     """Copies the bank in `folder` to the new folder `target`, which appears when all of it is on disk and checked.
 
-    The bank may be in use, by another process as well; nobody is stopped. Keys, and the address of a chain's node,
-    which may hold one, are only copied `with_keys`. The address of a vault's database never is: its rows are.
+    The bank may be in use, by another process as well; nobody is blocked. Keys, and the address of a chain's node,
+    which may hold one, are copied only `with_keys`. Of a vault on PostgreSQL the rows are copied, never the address.
     """
     on_chain = (folder / LEDGER).is_file()
     if not on_chain and not (folder / JOURNAL).is_file():
@@ -52,25 +52,25 @@ def make_backup(folder: Path, target: Path, with_keys: bool = False) -> Backup:
         "keys": with_keys,
         "vault": "postgresql" if on_postgres(folder) else "file",
     }
-    with room_for(target) as room:
+    with room_for(target) as staging:
         if on_chain:
             # The chain is not copied and does not go back. The vault first: whatever it has sealed is in the outbox
             # that is copied after it, and can be sent again should the chain forget it.
-            _copy_vault(folder, room / VAULT)
-            facts |= _copy_chain(folder, room, with_keys)
+            _copy_vault(folder, staging / VAULT)
+            facts |= _copy_chain(folder, staging, with_keys)
         else:
-            copy_database(folder / JOURNAL, room / JOURNAL)
-            _copy_vault(folder, room / VAULT)
-            facts |= _same_moment(room)
+            copy_database(folder / JOURNAL, staging / JOURNAL)
+            _copy_vault(folder, staging / VAULT)
+            facts |= _same_moment(staging)
         if (folder / ACCESS).is_file():
-            copy_database(folder / ACCESS, room / ACCESS)
-            for table in ("sessions", "nonces"):  # whoever is signed in now signs in again
-                change(room / ACCESS, f"DELETE FROM {table} WHERE true", [()])
+            copy_database(folder / ACCESS, staging / ACCESS)
+            for table in ("sessions", "nonces"):  # sign-ins are not restored
+                change(staging / ACCESS, f"DELETE FROM {table} WHERE true", [()])
         if with_keys:
             for path in sorted((folder / KEYS).glob("*.key")):
-                copy_file(path, room / KEYS / path.name)
-        manifest = write_manifest(room, facts, key)
-        finish(room, target)
+                copy_file(path, staging / KEYS / path.name)
+        manifest = write_manifest(staging, facts, key)
+        finish(staging, target)
         (target / LOCK).unlink()
     return Backup(target, manifest, digest(target / MANIFEST))
 
@@ -99,14 +99,15 @@ def _copy_chain(folder: Path, room: Path, with_keys: bool) -> dict[str, Any]:
 
 
 def _same_moment(room: Path) -> dict[str, Any]:
-    """Takes out of the vault what the journal does not know yet, and checks the two against each other."""
+    """Deletes answers from the vault's copy that the journal's copy does not know, and checks one against the other.
+    Returns the facts of the ledger for the manifest."""
     history = replayed(journal_lines(room / JOURNAL))
     one_file(room / JOURNAL)
     with vault_in(room / VAULT) as vault:
         later = check(history, vault).unknown
     change(room / VAULT, "DELETE FROM answers WHERE id = ?", ((id,) for id in later))
     with vault_in(room / VAULT) as vault:
-        found = check(history, vault)
+        checked = check(history, vault)
     head = history.replay.head
     ledger = {
         "kind": "journal",
@@ -115,4 +116,4 @@ def _same_moment(room: Path) -> dict[str, Any]:
         "head": head.digest.hex(),
         "time": history.replay.time,
     }
-    return {"ledger": ledger, "answers": found.answers, "recomputed": found.recomputed}
+    return {"ledger": ledger, "answers": checked.answers, "recomputed": checked.recomputed}

@@ -1,4 +1,4 @@
-"""A vault held against the books: the same rules as recovery's, without opening the bank or its table."""
+"""Checks a vault against the books by the rules of recovery, without opening the bank or its table."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from noisebank.verifier.verification import JournalHistory
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What a vault holds of the books' reservations."""
+    """Result of checking a vault against the books."""
 
     accounts: int
-    """That both know."""
+    """Accounts that both know."""
     answers: int
-    """Sealed, and the published ones with the digest that is on the ledger."""
+    """Sealed answers; the published ones have the digest that is on the ledger."""
     recomputed: int
-    """Records whose question, sensitivity and price follow from the policy, as the ledger has them."""
+    """Records whose question, sensitivity and price were recomputed from the policy and agree with the ledger."""
     lost: tuple[bytes, ...]
-    """Published, and missing from the vault."""
+    """Reservations whose answer is published and missing from the vault."""
     unfinished: tuple[bytes, ...]
-    """Reserved, neither sealed nor published."""
+    """Reservations whose answer is neither sealed nor published."""
     unknown: tuple[bytes, ...]
-    """Sealed, and unknown to the books: these end before them."""
+    """Reservations whose answer is sealed but which the books do not have: the books end earlier."""
 
 
 def check(history: History, vault: Vault) -> Checked:
@@ -49,7 +49,7 @@ def check(history: History, vault: Vault) -> Checked:
     for state in books.accounts():
         row = vault.opening(state.data)
         if row is not None and row.get(OPENED_BY, opened_as(books, state.account)) != opened_as(books, state.account):
-            row = None  # a stranger's copy of a commitment
+            row = None  # somebody else's account with a copy of our data commitment
         if row is None and state.account not in ours:
             continue  # another bank's on the same chain
         accounts += 1
@@ -66,9 +66,10 @@ def check(history: History, vault: Vault) -> Checked:
             ):
                 raise Tampered(f"the vault's answer {reservation.id.hex()[:12]} is not the one on the ledger")
         try:
-            kept = None if row is None else read_row(row, state)
-            if kept is not None:
-                fields = opened_records(state, kept[1], kept[2], books, vault)
+            opening = None if row is None else read_row(row, state)
+            if opening is not None:
+                _, policy, secrets = opening
+                fields = opened_records(state, policy, secrets, books, vault)
                 recomputed += check_openings(fields, books).opened
         except Tampered:
             raise
@@ -80,19 +81,19 @@ def check(history: History, vault: Vault) -> Checked:
 
 
 def replayed(lines: Iterable[str]) -> JournalHistory:
-    """A journal, executed and recounted block by block; `Tampered` at the first that disagrees."""
-    found = iter(lines)
-    first = next(found, None)
+    """Executes and recounts a journal block by block; `Tampered` at the first block that is wrong."""
+    remaining = iter(lines)
+    first = next(remaining, None)
     if first is None or not first.strip():
         raise BadBank("the journal is empty")
     history = JournalHistory(first)
-    for line in found:
+    for line in remaining:
         history.add(line)
     return history
 
 
 def journal_lines(path: Path) -> list[str]:
-    """The lines of a journal's file."""
+    """Returns the lines of a journal's SQLite file."""
     journal = Journal(path)
     try:
         return list(journal.lines())
@@ -102,7 +103,7 @@ def journal_lines(path: Path) -> list[str]:
 
 @contextmanager
 def vault_in(path: Path) -> Iterator[SqliteVault]:
-    """The vault in a copy that nobody else uses; one file again afterwards."""
+    """Opens the vault in a copy that nobody else uses; afterwards the copy is one file again."""
     vault = SqliteVault(path)
     try:
         yield vault
@@ -112,7 +113,7 @@ def vault_in(path: Path) -> Iterator[SqliteVault]:
 
 
 def one_file(path: Path) -> None:
-    """Takes in a write-ahead log, so that nothing lies beside the file."""
+    """Merges a database's write-ahead log into it, so that it is a single file."""
     database = apsw.Connection(str(path))
     try:
         database.pragma("journal_mode", "DELETE")

@@ -1,4 +1,4 @@
-"""Copies of the files and tables of a bank, each as it was at one moment, while the bank goes on."""
+"""Copies a bank's databases while the bank is in use, each as a snapshot of one moment."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from noisebank.vault.vault import TABLES
 
 
 def copy_database(source: Path, target: Path) -> None:
-    """SQLite's online backup: all pages of one snapshot. Readers of a WAL stop no writer."""
+    """Copies an SQLite file by its online backup: all pages of one snapshot. It blocks no writer (WAL)."""
     os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     try:
         with _connection(source) as reading, _connection(target) as writing:
             with writing.backup("main", reading, "main") as copy:
                 while not copy.done:
                     copy.step()
-            writing.pragma("journal_mode", "DELETE")  # one file, nothing beside it
+            writing.pragma("journal_mode", "DELETE")  # a single file, without a WAL
     except apsw.Error as error:
         raise BadBank(f"{source} cannot be copied: {type(error).__name__}") from None
 
 
 def copy_vault(vault: PostgresVault, target: Path) -> None:
-    """The rows of a vault on PostgreSQL, as a vault in a file."""
+    """Copies the rows of a vault on PostgreSQL into a vault in a file."""
     database = open_database(target, VAULT_SCHEMA)
     try:
         with database:
@@ -44,7 +44,7 @@ def copy_vault(vault: PostgresVault, target: Path) -> None:
 
 
 def rows_of(path: Path) -> Iterator[tuple[str, list[Any]]]:
-    """The tables of a vault in a file, for one on PostgreSQL."""
+    """Yields each table of a vault in a file, with its rows."""
     with _connection(path) as database:
         for table, columns in TABLES.items():
             order = "" if table == "lost" else " ORDER BY rowid"
@@ -52,13 +52,13 @@ def rows_of(path: Path) -> Iterator[tuple[str, list[Any]]]:
 
 
 def change(path: Path, statement: str, rows: Iterable[tuple[Any, ...]]) -> None:
-    """One statement for many rows of a copy that nobody uses yet."""
+    """Runs one statement for many rows, in a copy that nobody uses yet."""
     with _connection(path) as database, database:
         database.executemany(statement, rows)
 
 
 def write_journal(target: Path, lines: Iterable[str]) -> None:
-    """A journal from its lines."""
+    """Writes a journal's SQLite file from its lines."""
     database = open_database(target, JOURNAL_SCHEMA)
     try:
         with database:
@@ -69,13 +69,13 @@ def write_journal(target: Path, lines: Iterable[str]) -> None:
 
 
 def _insert(database: apsw.Connection, table: str, rows: Iterable[Any]) -> None:
-    places = ", ".join("?" * len(TABLES[table]))
-    database.executemany(f"INSERT INTO {table} VALUES ({places})", (tuple(row) for row in rows))
+    placeholders = ", ".join("?" * len(TABLES[table]))
+    database.executemany(f"INSERT INTO {table} VALUES ({placeholders})", (tuple(row) for row in rows))
 
 
 @contextmanager
 def _connection(path: Path) -> Iterator[apsw.Connection]:
-    """To a file that is there; closed at the end."""
+    """Opens a database that must exist already; closes it at the end."""
     database = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     try:
         database.set_busy_timeout(5_000)

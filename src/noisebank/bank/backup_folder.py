@@ -1,4 +1,4 @@
-"""A folder that appears whole or not at all: everything is written beside it, checked, and renamed."""
+"""A folder that appears complete or not at all: its content is staged in a folder beside it, synced, and renamed."""
 
 from __future__ import annotations
 
@@ -16,40 +16,40 @@ LOCK = "lock"
 
 
 def beside(folder: Path, how: str) -> Path:
-    """A neighbour of a folder."""
+    """Returns the path beside a folder with a suffix added to its name."""
     return folder.parent / f"{folder.name}.{how}"
 
 
 @contextmanager
 def room_for(folder: Path) -> Iterator[Path]:
-    """An empty folder beside `folder`. What a killed process left there is removed: its lock is free.
+    """Yields an empty, locked staging folder beside `folder`. Removes what a killed process left there.
 
-    If whoever uses it fails, it is removed, too.
+    If the body fails, the staging folder is removed, too.
     """
-    room = beside(folder, "partial")
+    staging = beside(folder, "partial")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        room.mkdir(mode=0o700, exist_ok=True)
-        handle = os.open(room / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        staging.mkdir(mode=0o700, exist_ok=True)
+        handle = os.open(staging / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise BadBank(f"{room} cannot be made: {error.strerror}") from None
+        raise BadBank(f"{staging} cannot be made: {error.strerror}") from None
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise BankInUse(f"another process is writing {room}") from None
-        empty(room)
+            raise BankInUse(f"another process is writing {staging}") from None
+        empty(staging)
         try:
-            yield room
+            yield staging
         except BaseException:
-            shutil.rmtree(room, ignore_errors=True)
+            shutil.rmtree(staging, ignore_errors=True)
             raise
     finally:
         os.close(handle)
 
 
 def empty(room: Path) -> None:
-    """Removes all but the lock."""
+    """Removes everything from a staging folder but its lock."""
     for path in room.iterdir():
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
@@ -58,16 +58,16 @@ def empty(room: Path) -> None:
 
 
 def finish(room: Path, folder: Path) -> None:
-    """Everything in the room is on disk, then it gets its name. Its lock is in it until nobody can mistake it."""
+    """Syncs everything in the staging folder to disk, then gives it its final name. The lock file moves with it."""
     for path in room.rglob("*"):
-        sync_folder(path)  # fsync takes files as well
+        sync_folder(path)
     sync_folder(room)
     room.rename(folder)
     sync_folder(folder.parent)
 
 
 def copy_file(source: Path, target: Path) -> None:
-    """A small file, for the bank's eyes only."""
+    """Copies a small file to one that only its owner may read."""
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:

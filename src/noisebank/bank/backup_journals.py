@@ -1,4 +1,4 @@
-"""The newest of several copies of one journal: what was spent is known to whoever has the most of it."""
+"""Finds the newest of several copies of one journal: the longest one knows the most of what was spent."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from noisebank.verifier.verification import JournalHistory
 
 @dataclass(frozen=True, slots=True)
 class Newest:
-    """The journal to go on from."""
+    """The journal to restore."""
 
     lines: Sequence[str]
     history: JournalHistory
     origin: str
     newer: bool
-    """Than the backup's own."""
+    """Whether it is newer than the backup's own."""
     replaced: bool
-    """Whether it is that of the bank that is replaced, which nobody goes on from."""
+    """Whether it is that of the bank that is replaced: no other bank can have gone on from it."""
     warnings: tuple[str, ...]
 
 
 def newest_journal(copied: Path, old: Path | None, given: Path | None) -> Newest:
-    """The backup's, that of the bank that is replaced, or an exported one: all of one history, the longest counts.
+    """Returns the longest of the backup's journal, that of the bank that is replaced, and an exported one.
 
-    The backup's must be sound. One that goes on from it is used if it is sound, too; a damaged one is left aside, and
-    said. `Tampered` if two of them tell different histories.
+    The backup's must verify. A longer one is used if it verifies, too; a damaged one is left aside, with a warning.
+    `Tampered` if two of them tell different histories.
     """
     own = journal_lines(copied)
     one_file(copied)
@@ -58,6 +58,6 @@ def newest_journal(copied: Path, old: Path | None, given: Path | None) -> Newest
         except Tampered as error:
             warnings.append(f"{origin[0].upper()}{origin[1:]} was left aside: {error}")
             continue
-        said = f"{origin}, {len(lines) - len(own)} blocks newer than the backup"
-        return Newest(lines, history, said, True, replaced, tuple(warnings))
+        described = f"{origin}, {len(lines) - len(own)} blocks newer than the backup"
+        return Newest(lines, history, described, True, replaced, tuple(warnings))
     return Newest(own, replayed(own), "the backup", False, False, tuple(warnings))

@@ -1,4 +1,7 @@
-"""A bank: a folder with keys, a ledger and a vault. One process at a time, unless both can be shared."""
+"""`Bank`: a folder with keys, a ledger and a vault. `create_bank` makes one, `open_bank` opens it.
+
+One process at a time, unless the ledger is on a chain and the vault on PostgreSQL: then many gateways may share it.
+"""
 
 from __future__ import annotations
 
@@ -58,14 +61,14 @@ __all__ = [
 ]
 LOCK, KEYS, LEDGER, OUTBOX = "lock", "keys", "ledger.json", "outbox.sqlite"
 ACCESS = "access.sqlite"
-"""Who may come in over HTTP: `service.access` keeps it, backups copy it."""
+"""Who may use the HTTP service: `service.access` writes it, backups copy it."""
 OFTEN, BRIEFLY = 1.0, 1.0
-"""Seconds after which what other gateways did is read again, for quotes and balances, and how long a node that is
-behind is waited for then. What spends always reads it, and waits."""
+"""Seconds between reads of what other gateways did, for quotes and balances, and seconds that such a read waits for a
+node that is behind. Whatever spends reads first, and waits."""
 
 
 class Bank:
-    """Opens its parts, replays the journal, finishes what a crash interrupted, then serves."""
+    """An open bank. Opening it replays the journal and finishes what a crash interrupted."""
 
     def __init__(self, folder: Path, owner_key: Path | None = None, entropy: Entropy | None = None) -> None:
         if not (folder / JOURNAL).is_file() and not (folder / LEDGER).is_file():
@@ -95,7 +98,7 @@ class Bank:
 
     @property
     def ledger(self) -> Chain:
-        """The chain that decides."""
+        """The ledger that decides every charge."""
         return self.rooms.ledger
 
     def open_account(self, policy: Policy | Path | str, confirmed: Confirmed = UNCONFIRMED) -> Account:
@@ -109,19 +112,19 @@ class Bank:
         moved: Moved = unseen,
         confirmed: Confirmed = UNCONFIRMED,
     ) -> tuple[Account, Inspection]:
-        """The same, with what was found in the table: for its owner. `following` names the account whose table
-        has changed: its next version is opened, and what is spent stays spent. `confirmed` is for a table that is
-        probably not meant: see `Confirmed`."""
-        found = policy if isinstance(policy, Policy) else read_policy(Path(policy))
+        """The same; also returns what was found in the table, for its owner. `following` names the account whose table
+        has changed: its next version is opened, and what is spent stays spent. `moved` is called with the looks at the
+        table done and in all. `confirmed` is for a table that looks like a mistake: see `Confirmed`."""
+        checked_policy = policy if isinstance(policy, Policy) else read_policy(Path(policy))
         if following is None:
-            account, inspection = open_account(self.rooms, found, moved, confirmed)
+            account, inspection = open_account(self.rooms, checked_policy, moved, confirmed)
         else:
-            account, inspection = open_next(self.rooms, self.account(following), found, moved, confirmed)
+            account, inspection = open_next(self.rooms, self.account(following), checked_policy, moved, confirmed)
         self._accounts[account.name] = account
         return account, inspection
 
     def account(self, name: str | None = None) -> Account:
-        """An account by its name; the only one if no name is given."""
+        """Returns an account by its name; without a name, the only one."""
         if self._shared and (name is None or name not in self._accounts or not _present(self._accounts[name])):
             self._join()
         if name is None and len(self._accounts) == 1:
@@ -134,7 +137,7 @@ class Bank:
         return self._accounts[name]
 
     def _join(self) -> None:
-        """Takes in what other gateways have done, and accounts, versions and cubes that they have opened."""
+        """Reads what other gateways have done, and loads accounts, versions and cubes that they have opened."""
         self.ledger.refresh(BRIEFLY)
         ours = {account.id: account for account in tuple(self._accounts.values())}
         for state in self.ledger.books.accounts():
@@ -144,37 +147,37 @@ class Bank:
             ) in self._foreign:
                 continue
             account = known_account(self.rooms, state)
-            if account is None:  # nor in this version: the vault has the row before the ledger has the account
+            if account is None:  # not ours, and stays so: a vault has the row before the ledger has the version
                 self._foreign.add((state.account, state.data))
             else:
                 self.recovered[account.name] = recover(account)
                 self._accounts[account.name] = account
 
     def accounts(self) -> tuple[Account, ...]:
-        """All accounts of this bank."""
+        """Returns all accounts of this bank."""
         return tuple(self._accounts.values())
 
     def export(self) -> Iterator[str]:
-        """The canonical journal, line by line: all that a verifier needs."""
+        """Yields the canonical journal, line by line: all that a verifier needs."""
         if not isinstance(self.ledger, EmbeddedChain):
             raise BadBank("this bank's ledger is on a chain: verify it there, with --rpc and --contract")
         return self.ledger.export()
 
     def head(self) -> Head:
-        """The newest block. Pin it somewhere else."""
+        """Returns the newest block. Keep a copy elsewhere: it proves later that the history was not rewritten."""
         return self.ledger.head()
 
     def rotate_curator(self) -> tuple[str, int]:
-        """A new curator's key for all accounts; its address, and how many accounts it has now."""
+        """Gives all accounts a new curator's key; returns its address, and how many accounts have it now."""
         usual = fcntl.LOCK_SH if self._shared else fcntl.LOCK_EX
         try:
-            _hold(self._lock, self.folder / LOCK, fcntl.LOCK_EX)  # other gateways here would go on with the old one
+            _hold(self._lock, self.folder / LOCK, fcntl.LOCK_EX)  # other gateways here would go on with the old key
             return rotate_curator(self.folder / KEYS, self.ledger, self.rooms.entropy)
         finally:
-            _hold(self._lock, self.folder / LOCK, usual)  # whoever is refused another lock has lost the one it had
+            _hold(self._lock, self.folder / LOCK, usual)  # a refused flock drops the lock held before: take it again
 
     def close(self) -> None:
-        """Lets go of the bank. Nothing is lost."""
+        """Closes the bank and releases its lock. Nothing is lost."""
         self._exit.close()
 
     def __enter__(self) -> Bank:
@@ -193,9 +196,9 @@ def create_bank(
     where: Where | None = None,
     vault: str | None = None,
 ) -> Path:
-    """Makes a bank: two keys, an empty vault, and a journal that begins with the contract.
+    """Creates a bank: two keys, an empty vault, and a journal that begins with the contract. Returns its folder.
 
-    The owner's key goes to `owner_key`, or into the bank from where it can be moved away. With
+    The owner's key goes to `owner_key`, or into the bank, from where it can be moved away. With
     `where` the ledger is a contract on that chain, and keys may come from the environment. `vault` is
     the address of a PostgreSQL database, which may hold the vault of other gateways already.
     """
@@ -215,24 +218,25 @@ def create_bank(
         journal = Journal(folder / JOURNAL)
         begin_chain(journal, curator, entropy)
         EmbeddedChain(journal, {Role.CURATOR: curator}).close()
-    for written in (owner.parent, folder / KEYS, folder):
-        if written.is_dir():
-            sync_folder(written)
+    for changed in (owner.parent, folder / KEYS, folder):
+        if changed.is_dir():
+            sync_folder(changed)
     return folder
 
 
 def open_bank(folder: Path | str, owner_key: Path | None = None) -> Bank:
-    """Opens a bank made by `create_bank`. One process at a time."""
+    """Opens a bank made by `create_bank`. `BankInUse` if another process has it open."""
     return Bank(Path(folder), owner_key)
 
 
 def lock_bank(folder: Path) -> int:
-    """Holds a bank against every other process, without opening it; a handle to close. `BankInUse` if one has it."""
+    """Locks a bank against every other process without opening it; returns a file descriptor to close.
+    `BankInUse` if another process holds it."""
     return _locked(folder / LOCK, shared=False)
 
 
 def sealing_key(folder: Path) -> Key:
-    """The key that signs for the bank itself: the sealer's, which was the curator's at first."""
+    """Returns the key that signs for the bank itself: the sealer's if there is one, else the curator's."""
     keys = _keys(folder, None)
     return keys.get(Role.SEALER) or keys[Role.CURATOR]
 
@@ -249,7 +253,7 @@ def _chain(folder: Path, keys: dict[Role, Key]) -> Chain:
 
 
 def _present(account: Account) -> bool:
-    """Whether an account is as the ledger has it now, as far as this process has read it."""
+    """Whether an account's version and cubes are those of the ledger, as far as this process has read it."""
     complete = len(account.cubes.numbers) == len(account.policy.cubes)
     return complete and account.state.version == account.secrets.version
 
@@ -259,10 +263,10 @@ def _variable(role: Role) -> str:
 
 
 def _made(role: Role, path: Path, entropy: Entropy) -> Key:
-    """The key that the environment gives, which is not written anywhere, or a new one in a file."""
-    given = Key.from_environment(_variable(role))
-    if given is not None:
-        return given
+    """Returns the key from the environment, which is not written anywhere, or a new one saved to a file."""
+    from_environment = Key.from_environment(_variable(role))
+    if from_environment is not None:
+        return from_environment
     key = Key(entropy.token())
     key.save(path)
     return key
@@ -272,16 +276,17 @@ def _keys(folder: Path, owner_key: Path | None) -> dict[Role, Key]:
     keys = {}
     for role in Role:
         path = owner_key if role is Role.OWNER and owner_key else folder / KEYS / f"{role.value}.key"
-        given = Key.from_environment(_variable(role))
-        if given is not None:
-            keys[role] = given
+        from_environment = Key.from_environment(_variable(role))
+        if from_environment is not None:
+            keys[role] = from_environment
         elif role is Role.CURATOR or path.exists() or path == owner_key:
             keys[role] = Key.load(path)
     return keys
 
 
 def _locked(path: Path, shared: bool) -> int:
-    """Against a second process; where vault and ledger can be shared, only against one that wants to be alone."""
+    """Takes the lock of a bank's folder; returns its file descriptor. `shared` admits other processes that share the
+    vault and the ledger."""
     try:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:

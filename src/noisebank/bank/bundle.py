@@ -1,4 +1,4 @@
-"""A bundle: everything that an auditor needs from a bank, in one zip file."""
+"""Writes a bundle: everything that an auditor needs from a bank, in one zip file. `audit.bundle` reads it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from noisebank.verifier.bundle import HEAD, JOURNAL, OPENINGS
 
 
 def write_bundle(path: Path, bank: Bank) -> None:
-    """Journal, head and the openings of every account. Openings tell what was asked and answered."""
+    """Writes journal, head and the openings of every account. Openings reveal questions and answers."""
     with zipfile.ZipFile(path, "x", zipfile.ZIP_DEFLATED) as bundle:
         bundle.writestr(JOURNAL, "\n".join(bank.export()) + "\n")
         bundle.writestr(HEAD, bank.head().digest.hex() + "\n")

@@ -1,4 +1,4 @@
-"""A new curator's key for a bank, in steps that can be repeated after a crash."""
+"""Rotates the curator's key of a bank, in steps that can be repeated after a crash."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ CURRENT, NEXT, SEALER = "curator.key", "curator-next.key", "sealer.key"
 
 
 def rotate_curator(keys: Path, ledger: Chain, entropy: Entropy) -> tuple[str, int]:
-    """Hands every account of the present curator to a new key; returns its address and their number.
+    """Gives every account of the present curator to a new key; returns its address and the number of accounts.
 
-    The new key is on disk before the ledger hears of it, and takes the old one's name last. The old
-    one goes on sealing the embedded chain's blocks, under its own name: it can charge nothing more.
+    The new key is on disk before the ledger hears of it, and takes the old one's file name last. The old
+    key goes on sealing the embedded chain's blocks, in a file of its own: it can charge nothing more.
     """
     old = Key.load(keys / CURRENT)
     if not (keys / NEXT).exists():

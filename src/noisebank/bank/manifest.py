@@ -1,4 +1,4 @@
-"""The manifest of a backup: what it holds, byte for byte, signed by the key that seals the bank's books."""
+"""The manifest of a backup: digests of all its files, signed by the key that seals the bank's books."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from noisebank.ledger.signing import Key, recover
 FILE = "manifest.json"
 FORMAT = "noisebank backup 1"
 MOST_BYTES = 2**20
-"""Of a manifest: a backup is not trusted before it is checked."""
+"""Size of a manifest: a backup is not trusted before it is checked."""
 Facts = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """`facts` is what was written; `signer` has signed it."""
+    """A manifest: `facts` are its fields, `signer` is the address that has signed them."""
 
     facts: Facts
     signer: str
 
     @property
     def files(self) -> dict[str, str]:
-        """Names and SHA-256 digests of the files."""
+        """SHA-256 digests of the files, by name."""
         return dict(self.facts["files"])
 
     @property
     def ledger(self) -> Facts:
-        """Where the books are, and how far they went when the copy was made."""
+        """Where the books are, and their newest block when the copy was made."""
         return dict(self.facts["ledger"])
 
     @property
@@ -45,7 +45,7 @@ class Manifest:
 
 
 def write_manifest(folder: Path, facts: Facts, key: Key) -> Manifest:
-    """Digests all files in the folder, and signs. Written last: a folder without one is no backup."""
+    """Digests all files in the folder, and signs the result. Written last: a folder without a manifest is no backup."""
     files = {name: digest(folder / name) for name in _names(folder)}
     whole = {"format": FORMAT, **facts, "files": files, "signer": key.address}
     signature = key.sign(tagged("backup 1", whole)).hex()
@@ -54,7 +54,8 @@ def write_manifest(folder: Path, facts: Facts, key: Key) -> Manifest:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """A manifest whose signature is good; whose it is, is for the caller to judge. `Tampered` if it is not."""
+    """Reads a manifest and checks its signature; `Tampered` if it is wrong. The caller decides whether to trust the
+    signer."""
     try:
         raw = (folder / FILE).read_bytes()[: MOST_BYTES + 1]
         if len(raw) > MOST_BYTES:
@@ -70,16 +71,16 @@ def read_manifest(folder: Path) -> Manifest:
         signature = bytes.fromhex(facts.pop("signature"))
         if recover(tagged("backup 1", facts), signature) != facts["signer"]:
             raise ValueError("signed by somebody else")
-        found = Manifest(facts, str(facts["signer"]))
-        if found.ledger["kind"] not in ("journal", "chain") or not found.files:
+        manifest = Manifest(facts, str(facts["signer"]))
+        if manifest.ledger["kind"] not in ("journal", "chain") or not manifest.files:
             raise ValueError("of another kind")
     except (KeyError, TypeError, ValueError, AttributeError, Tampered):
         raise Tampered("the manifest of this backup was changed: its signature does not fit") from None
-    return found
+    return manifest
 
 
 def check_names(folder: Path, manifest: Manifest) -> None:
-    """The files are those of the manifest, and there are no others."""
+    """Checks that the folder has the manifest's files and no others; `Tampered` if not."""
     if any(path.is_symlink() for path in folder.rglob("*")):
         raise Tampered("the backup has a link in it")
     for name in sorted(set(_names(folder)) ^ manifest.files.keys()):
@@ -87,25 +88,25 @@ def check_names(folder: Path, manifest: Manifest) -> None:
 
 
 def _names(folder: Path) -> list[str]:
-    """All files of a backup besides its manifest, and the lock of one that was killed at the very last."""
-    found = (path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
-    return sorted({str(path.relative_to(folder)) for path in found} - {FILE, LOCK})
+    """Returns all files of a backup but its manifest, and but the lock that a process killed at the end leaves."""
+    paths = (path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
+    return sorted({str(path.relative_to(folder)) for path in paths} - {FILE, LOCK})
 
 
 def check_bytes(folder: Path, manifest: Manifest) -> None:
-    """Every file is the manifest's, byte for byte."""
+    """Checks that every file has the manifest's digest; `Tampered` if not."""
     for name, known in manifest.files.items():
         if digest(folder / name) != known:
             raise Tampered(f"the file {name} of this backup was changed")
 
 
 def digest(path: Path) -> str:
-    """SHA-256 of a file."""
-    found = sha256()
+    """Returns the SHA-256 of a file, in hexadecimal."""
+    hasher = sha256()
     try:
         with path.open("rb") as file:
             while part := file.read(2**20):
-                found.update(part)
+                hasher.update(part)
     except OSError as error:
         raise BadBank(f"{path} cannot be read: {error.strerror}") from None
-    return found.hexdigest()
+    return hasher.hexdigest()

@@ -1,4 +1,7 @@
-"""Opening an account: the one time that the owner's table is looked at as a whole."""
+"""Opens accounts and their next versions, and loads those that this bank has opened.
+
+Opening is the one time that the owner's table is read as a whole: to check it, to tabulate cubes, to commit to it.
+"""
 
 from __future__ import annotations
 
@@ -27,30 +30,30 @@ from noisebank.vault.secrets import Secrets
 from noisebank.vault.vault import Vault
 
 FIXED = ("name", "epsilon", "delta", "neighbours", "unit", "raise_delay")
-"""What all versions of a table have in common; `noisebank budget` changes a budget."""
+"""Fields of a policy that all versions of a table have in common; `noisebank budget` changes a budget."""
 Moved = Callable[[int, int], None]
-"""How many looks at the table are done, of how many."""
+"""Reports progress: how many passes over the table are done, of how many."""
 
 
 def unseen(done: int, total: int) -> None:
-    """Nobody watches."""
+    """Ignores progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class Confirmed:
-    """What the owner confirms, having looked. Without, a table or policy that is probably not meant is not opened."""
+    """What the owner confirms after a look. Without it, a table or policy that looks like a mistake is not opened."""
 
     header: bool = False
-    """The names of the file's columns are names, though they look like a row."""
+    """The column names of the file are names, though they look like a row of data."""
     policy: bool = False
-    """The policy is meant as it is, though a draft's marks are in it or a column has mostly none of its keys."""
+    """The policy is meant as it is, though marks of a draft are left in it or most values of a column are not keys."""
     same_rows: bool = False
-    """Of the next version: there is none, the table was only written again. Checked, and refused if it is not so."""
+    """No new version: the table was only written again, with the same rows. Checked, and refused if it is not so."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rooms:
-    """The parts that accounts share."""
+    """The parts of a bank that its accounts share."""
 
     ledger: Chain
     vault: Vault
@@ -63,9 +66,9 @@ UNCONFIRMED = Confirmed()
 def open_account(
     rooms: Rooms, policy: Policy, moved: Moved = unseen, confirmed: Confirmed = UNCONFIRMED
 ) -> tuple[Account, Inspection]:
-    """Checks the table against its policy, then opens its account on the ledger.
+    """Checks the table against its policy, then opens its account on the ledger. Returns what was found in the table.
 
-    The vault keeps salts and policy first, under the data commitment; the ledger's account names
+    The vault saves salts and policy first, under the data commitment; the ledger's account names
     that commitment. So a crash in between leaves an unused row and no half-open account.
     """
     if any(account.name == policy.name for account in known_accounts(rooms)):
@@ -86,16 +89,17 @@ def open_account(
 def open_next(
     rooms: Rooms, account: Account, policy: Policy, moved: Moved = unseen, confirmed: Confirmed = UNCONFIRMED
 ) -> tuple[Account, Inspection]:
-    """Opens the next version of an account whose table has changed.
+    """Opens the next version of an account whose table has changed. Returns what was found in the table.
 
     What is spent stays spent: the same people are in the table. Earlier answers are not reused, and reservations
-    without an answer are burnt. What a person is and what the budget promises cannot change with a version.
+    without an answer are burnt. The privacy unit and what the budget promises cannot change with a version.
 
-    Versions are public. So whether there is a new one follows from what the owner says and not from the rows: one
-    that came only where rows have changed would tell everybody whether the one person who might have changed has.
+    Versions are public. So whether there is a new one depends on what the owner says and not on the rows: a version
+    that is opened only if rows have changed would tell everybody whether the one person who might have changed has.
     """
     for part in FIXED:
-        was, new = (str(getattr(value, "value", value)) for value in _both(account.policy, policy, part))
+        both = getattr(account.policy, part), getattr(policy, part)
+        was, new = (str(getattr(value, "value", value)) for value in both)
         if was != new:
             raise BadRequest(part, new, f"is {was} in this account, for all versions")
     _check_meant(policy, confirmed)
@@ -121,7 +125,7 @@ def open_next(
 def _kept(
     rooms: Rooms, policy: Policy, secrets: Secrets, opener: list[str], moved: Moved, confirmed: Confirmed
 ) -> tuple[bytes, Inspection]:
-    """Looks at the whole table and keeps what its account needs; the data commitment under which it is kept."""
+    """Reads the whole table and saves what its account needs; returns the data commitment under which it is saved."""
     check_queries(policy)
     header = columns_of(policy.source)
     engine = engine_of(policy, header, secrets.row_key)
@@ -140,7 +144,7 @@ def _kept(
     moved(looks, looks)
     if engine.identity() != identity:
         raise BadTable(f"{policy.source.name} changed while it was being opened")
-    kept: dict[str, Any] = {
+    row: dict[str, Any] = {
         OPENED_BY: opener,
         "policy": policy.public(),
         "source": kept_source(policy.source),
@@ -149,16 +153,12 @@ def _kept(
         "secret": secrets.secret.hex(),
         "data_salt": secrets.data_salt.hex(),
     }
-    rooms.vault.save_opening(data, kept | ({"cubes": cubes} if cubes else {}))
+    rooms.vault.save_opening(data, row | ({"cubes": cubes} if cubes else {}))
     return data, inspection
 
 
-def _both(old: Policy, new: Policy, part: str) -> tuple[object, object]:
-    return getattr(old, part), getattr(new, part)
-
-
 def _add_cubes(rooms: Rooms, id: bytes, policy: Policy) -> None:
-    """Declares on the ledger what the policy's cubes need and earlier versions have not declared."""
+    """Declares the cubes of a policy on the ledger, but for those that earlier versions have declared."""
     while len(_numbers(policy, rooms.ledger.account(id).cubes)) < len(policy.cubes):
         have = list(rooms.ledger.account(id).cubes)
         for size in _sizes(policy):
@@ -169,26 +169,27 @@ def _add_cubes(rooms: Rooms, id: bytes, policy: Policy) -> None:
 
 
 def _sizes(policy: Policy) -> list[int]:
-    """Cells on the ledger: a power of two each."""
+    """Returns the number of cells on the ledger of each cube: a power of two."""
     return [1 << (cube.cells - 1).bit_length() for cube in cubes_of(policy)]
 
 
 def _numbers(policy: Policy, declared: tuple[int, ...]) -> tuple[int, ...]:
-    """Which of the ledger's cubes are the policy's: the first of their size that is not taken. Each version starts
-    them at zero, so any of the right size will do. Fewer if some are not declared yet: those are not used."""
+    """Returns the numbers of the ledger's cubes for those of a policy: for each the first unused one of its size. Every
+    version starts all cubes at zero, so any of the right size will do. Stops at the first that is not declared yet."""
     free = list(enumerate(declared, 1))
-    found = []
+    numbers = []
     for size in _sizes(policy):
         entry = next((entry for entry in free if entry[1] == size), None)
         if entry is None:
             break
         free.remove(entry)
-        found.append(entry[0])
-    return tuple(found)
+        numbers.append(entry[0])
+    return tuple(numbers)
 
 
 def _looked(rooms: Rooms, id: bytes) -> Account:
-    """The open account, after the first looks that its policy wants; recovery buys those that a crash has prevented."""
+    """Returns the open account after the first looks that its policy asks for; recovery buys those that a crash has
+    prevented."""
     account = known_account(rooms, rooms.ledger.account(id))
     assert account is not None
     account.look_at_opening()
@@ -196,41 +197,42 @@ def _looked(rooms: Rooms, id: bytes) -> Account:
 
 
 def known_accounts(rooms: Rooms) -> list[Account]:
-    """The accounts that this bank has opened: the ledger has them, the vault knows them and who opened them."""
-    found = (known_account(rooms, state) for state in rooms.ledger.books.accounts())
-    return [account for account in found if account is not None]
+    """Returns the accounts that this bank has opened: those of the ledger whose opening is in the vault."""
+    accounts = (known_account(rooms, state) for state in rooms.ledger.books.accounts())
+    return [account for account in accounts if account is not None]
 
 
 def known_account(rooms: Rooms, state: AccountState) -> Account | None:
-    """An account from what the vault keeps for it; None if this bank never opened it."""
-    row = own_row(rooms.ledger, rooms.vault, state)
-    found = None if row is None else read_row(row, state)
-    if found is None:
+    """Returns an account as the vault has saved it; None if this bank never opened it."""
+    saved = own_row(rooms.ledger, rooms.vault, state)
+    opening = None if saved is None else read_row(saved, state)
+    if opening is None:
         return None
-    kept, policy, secrets = found
-    engine = engine_of(policy, tuple(kept["header"]), secrets.row_key)
+    row, policy, secrets = opening
+    engine = engine_of(policy, tuple(row["header"]), secrets.row_key)
     if policy.cubes:
-        digests = [bytes.fromhex(digest) for digest in kept["cubes"]]
+        digests = [bytes.fromhex(digest) for digest in row["cubes"]]
         engine = CubedEngine(policy, engine, lambda number: rooms.vault.cube(digests[number]))
     cubes = _numbers(policy, state.cubes)
     if len(cubes) < len(policy.cubes):  # a crash came before all were declared
         cubes = ()
     return Account(
-        state.account, policy, secrets, kept["identity"], engine, rooms.ledger, rooms.vault, rooms.entropy, cubes
+        state.account, policy, secrets, row["identity"], engine, rooms.ledger, rooms.vault, rooms.entropy, cubes
     )
 
 
 def read_row(kept: dict[str, Any], state: AccountState) -> tuple[dict[str, Any], Policy, Secrets] | None:
-    """What the vault keeps for an account: all of it, and its policy and secrets; None if it is none of a table."""
-    if "policy" not in kept:  # a device's: see federated.enrolment
+    """Parses what the vault has saved for an account; returns the row, its policy and its secrets. None if the account
+    is not one of a table."""
+    if "policy" not in kept:  # a device's account: see federated.enrolment
         return None
     policy = policy_from_public(MappingProxyType(kept["policy"]), source_from_kept(kept["source"]))
     return kept, policy, Secrets(bytes.fromhex(kept["secret"]), bytes.fromhex(kept["data_salt"]), state.version)
 
 
 def _check_unknown(rooms: Rooms, policy: Policy) -> None:
-    """An old vault may have forgotten the account; its budget must not be given out twice. On a chain strangers may
-    have accounts with any policy: those that another has opened are none of ours."""
+    """Refuses a policy whose account is on the ledger but not in the vault: with an old vault its budget would be given
+    out twice. On a chain, accounts that others have opened do not count, whatever their policy is."""
     owner = rooms.ledger.address(Role.OWNER)
     for state in rooms.ledger.books.accounts():
         ours = not rooms.ledger.shared or opened_as(rooms.ledger.books, state.account)[0] == owner
@@ -242,7 +244,8 @@ def _check_unknown(rooms: Rooms, policy: Policy) -> None:
 
 
 def _check_meant(policy: Policy, confirmed: Confirmed) -> None:
-    """Before the table is looked at: is the policy finished, and are its names no row of somebody's?"""
+    """Before the table is read: checks that no mark of a draft is left in the policy, and that the table's header is
+    not a row of data."""
     if not confirmed.policy:
         check_filled(policy)
     if not confirmed.header:
@@ -250,7 +253,7 @@ def _check_meant(policy: Policy, confirmed: Confirmed) -> None:
 
 
 def _check_keys(policy: Policy, inspection: Inspection) -> None:
-    """Keys that most values are none of were not meant for this column. Confirmed to the owner, kept nowhere."""
+    """Refuses a column most of whose values are not among its keys. Only the owner is told; nothing of it is saved."""
     strange = [
         name for name, unkeyed in inspection.unkeyed.items() if 2 * unkeyed > inspection.rows - inspection.missing[name]
     ]

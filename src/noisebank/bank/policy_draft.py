@@ -1,6 +1,6 @@
-"""A policy drafted from a table's schema: names and types, never values. Bounds are for people to fill in.
+"""Drafts a policy file from a table's schema: names and types, never values. People fill in the bounds.
 
-Whoever writes bounds after looking at the data puts the data into the policy, which is public.
+Bounds chosen after looking at the data would put data into the policy, which is public.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ delta = 1e-6                 # FILL IN: far below one over the number of people
 def draft_policy(
     source: Path, folder: Path | None = None, column_names: tuple[str, ...] = (), header: bool = False
 ) -> str:
-    """The text of a policy for the table in a CSV or Parquet file, from its schema only.
+    """Returns the text of a policy file for the table in a CSV or Parquet file, from its schema only.
 
-    `folder` is where the policy will lie: its source is named from there. `column_names` are for a CSV file without a
+    `folder` is where the policy file will be: its source is relative to it. `column_names` are for a CSV file without a
     header. A header that looks like a row is refused, unless `header` says that it is one.
     """
     columns = _schema(source, column_names)
@@ -72,7 +72,7 @@ def draft_policy(
 
 
 def _schema(source: Path, column_names: tuple[str, ...]) -> list[tuple[str, str]]:
-    """Names and types; a CSV file has no types, so none are guessed from its rows."""
+    """Returns names and types; empty types for a CSV file: none are guessed from its rows."""
     if not source.is_file():
         raise BadTable(f"there is no file {source}")
     if source.suffix.lower() != ".parquet":
@@ -94,12 +94,12 @@ def _parquet_schema(source: Path) -> list[tuple[str, str]]:
 
 
 def _text(text: str) -> str:
-    """A TOML string: JSON's escapes are TOML's, once everything beyond ASCII is escaped and nothing is a surrogate."""
+    """Returns a TOML string: JSON's escapes are TOML's, if all but ASCII is escaped and nothing is a surrogate."""
     return json.dumps(text.encode("utf-8", "replace").decode()).replace("\x7f", "\\u007f")
 
 
 def _column(name: str, kind: str) -> str:
-    """One column's table, with what must be filled in."""
+    """Returns one column's section, with marks at what must be filled in."""
     title = name if NAME.fullmatch(name) else _text(name)
     base = kind.split("(")[0].upper()
     if base in INTEGERS or base in NUMBERS:

@@ -1,4 +1,5 @@
-"""Putting a backup back: verified byte for byte, replayed, held against the books; only then does it get its name."""
+"""`restore`: puts a backup back. Its files are verified, its journal is replayed, and its vault is checked against the
+books before the folder appears under its name."""
 
 from __future__ import annotations
 
@@ -28,16 +29,16 @@ from noisebank.verifier.on_chain import OnChain
 from noisebank.verifier.verification import JournalHistory
 
 OURS = re.compile(r"journal\.sqlite|access\.sqlite|vault\.sqlite|outbox\.sqlite|ledger\.json|keys/[a-z-]+\.key")
-"""Files that a backup may have; anything else in a manifest is nobody's business here."""
+"""Files that a backup may have; a manifest with any other is refused."""
 IN_A_FILE = "file"
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """How a backup shall be put back."""
+    """How to restore a backup."""
 
     replace: bool = False
-    """The folder holds a bank already: it is moved aside, never deleted."""
+    """Replace a bank that the folder holds already: it is moved aside, never deleted."""
     journal: Path | None = None
     """An exported journal or a bundle that may be newer than the backup's."""
     head: str | None = None
@@ -50,7 +51,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What is in the folder now, and what is not."""
+    """What was restored, and what was not."""
 
     folder: Path
     manifest: Manifest
@@ -60,7 +61,7 @@ class Restored:
     journal: str
     """Where the journal came from."""
     never_measured: int
-    """Reservations without an answer, which may have been shown to somebody after the backup: given up."""
+    """Reservations without an answer. Somebody may have seen one after the backup, so they are given up."""
     compared_with: tuple[str, ...]
     keys: bool
     moved_aside: Path | None
@@ -68,32 +69,31 @@ class Restored:
 
 
 def restore(source: Path, folder: Path, asked: Asked | None = None) -> Restored:
-    """Puts the backup in `source` back as the bank in `folder`, which appears when everything is checked.
+    """Restores the backup in `source` as the bank in `folder`, which appears when everything is checked.
 
     `Tampered` if a byte of the backup was changed, if its journal does not replay, if its vault contradicts it, or if
-    what the caller holds from outside is not in it. Until the last moment nothing in `folder` is touched.
+    evidence that the caller holds from outside is not in it. Until the last step nothing in `folder` is touched.
     """
     asked = asked or Asked()
     manifest = read_manifest(source)
     check_names(source, manifest)
     if any(not OURS.fullmatch(name) for name in manifest.files):
         raise Tampered("the backup names files that no bank has")
-    with _taken(folder, asked.replace) as old, room_for(folder) as room:
+    with _taken(folder, asked.replace) as old, room_for(folder) as staging:
         for name in manifest.files:
-            copy_file(source / name, room / name)
-        check_bytes(room, manifest)
-        (room / KEYS).mkdir(mode=0o700, exist_ok=True)
-        done = (
-            _from_chain(room, manifest, asked, old) if manifest.on_chain else _from_journal(room, manifest, asked, old)
-        )
-        done = replace(done, folder=folder, keys=_with_keys(room, old))
-        done = _with_access(room, old, done)
-        _move_vault(room, manifest, asked)
+            copy_file(source / name, staging / name)
+        check_bytes(staging, manifest)
+        (staging / KEYS).mkdir(mode=0o700, exist_ok=True)
+        restore_books = _from_chain if manifest.on_chain else _from_journal
+        done = restore_books(staging, manifest, asked, old)
+        done = replace(done, folder=folder, keys=_with_keys(staging, old))
+        done = _with_access(staging, old, done)
+        _move_vault(staging, manifest, asked)
         if old is not None:
             aside = _free(folder)
             done = replace(done, moved_aside=aside)
             folder.rename(aside)
-        finish(room, folder)
+        finish(staging, folder)
     if not done.keys:
         what = "put curator.key (and sealer.key, if there is one) into its folder keys, or set NOISEBANK_CURATOR_KEY"
         done = replace(done, warnings=(*done.warnings, f"No keys were restored: {what}."))
@@ -104,9 +104,9 @@ def restore(source: Path, folder: Path, asked: Asked | None = None) -> Restored:
 
 
 def _from_journal(room: Path, manifest: Manifest, asked: Asked, old: Path | None) -> Restored:
-    """The newest journal that there is, and the backup's vault."""
-    found = newest_journal(room / JOURNAL, old, asked.journal)
-    history, warnings = found.history, list(found.warnings)
+    """Restores the newest journal that there is, and the backup's vault."""
+    newest = newest_journal(room / JOURNAL, old, asked.journal)
+    history, warnings = newest.history, list(newest.warnings)
     if manifest.signer != history.genesis.sealer:
         raise Tampered("the backup was not signed by the key that seals its journal")
     compared = _compared(history, asked)
@@ -118,36 +118,37 @@ def _from_journal(room: Path, manifest: Manifest, asked: Asked, old: Path | None
         checked = check(history, vault)
     if checked.unknown:
         raise Tampered(f"the backup's vault is newer than its journal: {len(checked.unknown)} answers without a charge")
-    # Whatever journal this is, a bank may have gone on from it and shown these, with other noise: the one that was
-    # copied or exported from, or one that an earlier restore has put where another is replaced now.
+    # Whichever journal this is, a bank may have gone on from it and shown answers to these, with other noise: the bank
+    # that was copied or exported, or one that an earlier restore has made.
     given_up = checked.unfinished
     change(room / VAULT, "INSERT OR IGNORE INTO lost VALUES (?)", ((id,) for id in given_up))
-    if found.newer:
+    if newest.newer:
         (room / JOURNAL).unlink()
-        write_journal(room / JOURNAL, found.lines)
-    if not found.replaced and not (found.newer and asked.head == history.replay.head.digest.hex()):
+        write_journal(room / JOURNAL, newest.lines)
+    if not newest.replaced and not (newest.newer and asked.head == history.replay.head.digest.hex()):
         ended = datetime.fromtimestamp(history.replay.time, UTC)
         warnings.append(
-            f"The books end with block {history.newest} of {ended:%Y-%m-%d %H:%M} UTC. What was answered after that "
-            "is not in them: its budget can be spent a second time. If a newer journal exists anywhere, give it with "
-            "--journal; compare with a pinned head (--head) or anchors (--anchors); otherwise lower the budget by what "
-            "may have been spent since"
+            f"The books end with block {history.newest} of {ended:%Y-%m-%d %H:%M} UTC. What was answered after "
+            "that is not in them: its budget can be spent a second time. If a newer journal exists anywhere, give it "
+            "with --journal; compare with a pinned head (--head) or anchors (--anchors); otherwise lower the budget by "
+            "what may have been spent since"
         )
     if checked.lost:
         warnings.append(
-            f"{len(checked.lost)} answers were published after the vault was copied. They are lost and will never be "
-            "measured again: their budget stays spent"
+            f"{len(checked.lost)} answers were published after the vault was copied. They are lost and will never "
+            "be measured again: their budget stays spent"
         )
     if given_up:
         warnings.append(
             f"{len(given_up)} reservations have no answer in these books. They may have been answered since, so they "
             "are given up: never measured, their budget stays spent"
         )
-    return _restored(manifest, checked, history, compared, found.origin, len(given_up), warnings)
+    return _restored(manifest, checked, history, compared, newest.origin, len(given_up), warnings)
 
 
 def _from_chain(room: Path, manifest: Manifest, asked: Asked, old: Path | None) -> Restored:
-    """The chain has not gone back: whatever it shows as published and the vault does not have is lost."""
+    """Restores a vault beside a chain. The chain does not go back: answers that it shows as published and that the
+    vault does not have are lost."""
     if asked.journal is not None or asked.anchors is not None:
         raise BadRequest("journal", "given", "this bank's ledger is on a chain: only --head can be compared")
     where = _where(room, asked, old)
@@ -183,7 +184,7 @@ def _from_chain(room: Path, manifest: Manifest, asked: Asked, old: Path | None) 
 
 @contextmanager
 def _taken(folder: Path, replace: bool) -> Iterator[Path | None]:
-    """The bank that is in the folder already, held so that nobody opens it meanwhile; None if there is none."""
+    """Locks the bank that is in the folder already, so that nobody opens it meanwhile; None if there is none."""
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         yield None
         return
@@ -225,7 +226,7 @@ def _restored(
 
 
 def _where(room: Path, asked: Asked, old: Path | None) -> Where:
-    """Where the ledger is; the node's address is taken from whoever knows it."""
+    """Returns where the ledger is. The node's address comes from the options, the backup, or the replaced bank."""
     where = read_where(room / LEDGER)
     url = asked.rpc or where.url
     if not url and old is not None and (old / LEDGER).is_file():
@@ -241,7 +242,7 @@ def _where(room: Path, asked: Asked, old: Path | None) -> Where:
 
 
 def _with_keys(room: Path, old: Path | None) -> bool:
-    """Keys from the backup, or those of the bank that is replaced."""
+    """Uses the keys of the backup, or those of the bank that is replaced; returns whether there is a curator's key."""
     if not any((room / KEYS).iterdir()) and old is not None:
         for path in sorted((old / KEYS).glob("*.key")):
             copy_file(path, room / KEYS / path.name)
@@ -249,7 +250,7 @@ def _with_keys(room: Path, old: Path | None) -> bool:
 
 
 def _with_access(room: Path, old: Path | None, done: Restored) -> Restored:
-    """Who may come in: as the bank that is replaced knows it, since keys may have been revoked after the copy."""
+    """Keeps the API keys and people of the bank that is replaced: some may have been revoked after the copy."""
     if old is not None and (old / ACCESS).is_file():
         (room / ACCESS).unlink(missing_ok=True)
         copy_database(old / ACCESS, room / ACCESS)
@@ -262,12 +263,14 @@ def _with_access(room: Path, old: Path | None, done: Restored) -> Restored:
 
 
 def _move_vault(room: Path, manifest: Manifest, asked: Asked) -> None:
-    """Into a database, if it came from one or shall go to one; last of all, since only an empty one is filled."""
-    wanted = asked.vault or (IN_A_FILE if manifest.facts["vault"] == "file" else os.environ.get(VARIABLE))
-    if wanted is None:
-        what = f"this vault was in a database: say which empty one with --vault or {VARIABLE}, or --vault {IN_A_FILE}"
+    """Moves the vault into a database, if it came from one or the options name one. Comes last, since only an empty
+    database can be filled."""
+    target = asked.vault or (IN_A_FILE if manifest.facts["vault"] == "file" else os.environ.get(VARIABLE))
+    if target is None:
+        choices = f"say which empty one with --vault or {VARIABLE}, or --vault {IN_A_FILE}"
+        what = f"this vault was in a database: {choices}"
         raise BadRequest("vault", "nothing", what)
-    if wanted == IN_A_FILE:
+    if target == IN_A_FILE:
         return
     make_vault(room, asked.vault, SystemEntropy().token().hex())
     vault = open_postgres_vault(room)
@@ -279,7 +282,7 @@ def _move_vault(room: Path, manifest: Manifest, asked: Asked) -> None:
 
 
 def _free(folder: Path) -> Path:
-    """A name beside the folder that nothing has: two restores may fall into one second."""
+    """Returns an unused name beside the folder: there may be two restores within one second."""
     now, number = int(time.time()), 0
     while (aside := beside(folder, f"replaced-{now}" + (f"-{number}" if number else ""))).exists():
         number += 1

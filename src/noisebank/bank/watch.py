@@ -1,4 +1,4 @@
-"""A thread that looks again and again, until it is told to stop."""
+"""`PeriodicTask`: a thread that calls a function every few seconds until it is stopped."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from contextlib import suppress
 from noisebank.core.errors import NoisebankError
 
 PATIENCE = 5.0
-"""Seconds for a look that is under way when it is stopped."""
+"""Seconds to wait for a call that is under way when the task is stopped."""
 
 
 class Watch:
-    """Calls `look` every so many seconds. Errors of ours are left to whoever acts on what was seen."""
+    """Calls `task` every `seconds`. Ignores errors of this package: whoever acts on what was read meets them again."""
 
     def __init__(self, look: Callable[[], None], seconds: float) -> None:
         self._look, self._seconds = look, seconds
@@ -22,7 +22,7 @@ class Watch:
         self._thread.start()
 
     def stop(self) -> None:
-        """From now on it looks no more; a look that takes long is not waited for."""
+        """Stops calling. Does not wait longer than `PATIENCE` for a call that is under way."""
         self._stop.set()
         self._thread.join(PATIENCE)
 

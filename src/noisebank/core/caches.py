@@ -1,7 +1,7 @@
-"""Caches with a bound in bytes: what a question leaves in memory is forgotten again, however many are asked.
+"""`BoundedCache`: a least-recently-used cache with a bound in bytes, and `cache_results`, a decorator that uses it.
 
-There is one kind of cache. Whatever grows with questions that cost nothing is kept in one; what grows with entries of
-the ledger is the books, and paid for.
+Whatever grows with free requests (quotes, parsed queries) must be in one, so that nobody can fill the memory for
+nothing. The books grow as well, but with entries of the ledger, which are paid for.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from weakref import WeakSet
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
-Made = TypeVar("Made")
-Given = ParamSpec("Given")
+Result = TypeVar("Result")
+Parameters = ParamSpec("Parameters")
 OVERHEAD = 200
-"""Bytes of an entry's place in the table."""
+"""Bytes of an entry in the cache's own table."""
 FIELDS = 128
-"""Bytes of the table of an object's fields."""
+"""Bytes of the dictionary of an object's fields."""
 ELSEWHERE = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType, Enum)
-"""Never counted: they are there once, whatever is cached."""
+"""Types whose objects are not counted: they exist once, whatever is cached."""
 
 
 class BoundedCache(Generic[Key, Value]):
-    """The values used last that fit into `max_bytes`. Safe for many threads.
+    """Keeps the most recently used values that fit into `max_bytes`. Thread-safe.
 
-    A value that alone needs more than the bound is not kept. `size_of` says what a key and its value take.
+    A value that alone exceeds the bound is not kept. `size_of` returns the bytes of a key and its value.
     """
 
     def __init__(self, max_bytes: int, size_of: Callable[[Key, Value], int] | None = None) -> None:
@@ -43,18 +43,18 @@ class BoundedCache(Generic[Key, Value]):
         EVERY_CACHE.add(self)
 
     def get(self, key: Key) -> Value | None:
-        """What is kept under the key, which is then the last one used."""
-        found = self._kept.get(key)
-        if found is None:
+        """Returns the value of a key, and marks it as used; None if it is not cached."""
+        entry = self._kept.get(key)
+        if entry is None:
             return None
         try:
             self._kept.move_to_end(key)
         except KeyError:  # another thread has just dropped it
-            return found[0]
-        return found[0]
+            return entry[0]
+        return entry[0]
 
     def put(self, key: Key, value: Value) -> None:
-        """Keeps a value, and drops those that were not used for longest."""
+        """Caches a value, and drops the least recently used ones beyond the bound."""
         size = OVERHEAD + self._size_of(key, value)
         with self._access:
             self._drop(key)
@@ -66,7 +66,7 @@ class BoundedCache(Generic[Key, Value]):
                 self._drop(next(iter(self._kept)))
 
     def clear(self) -> None:
-        """Keeps nothing."""
+        """Drops all values."""
         with self._access:
             self._kept.clear()
             self.bytes = 0
@@ -75,36 +75,36 @@ class BoundedCache(Generic[Key, Value]):
         return len(self._kept)
 
     def _drop(self, key: Key) -> None:
-        found = self._kept.pop(key, None)
-        if found is not None:
-            self.bytes -= found[1]
+        entry = self._kept.pop(key, None)
+        if entry is not None:
+            self.bytes -= entry[1]
 
 
 EVERY_CACHE: WeakSet[BoundedCache[Any, Any]] = WeakSet()
-"""Of this process, for whoever counts."""
+"""All caches of this process, for measurements of memory."""
 
 
 def remembering(
     max_bytes: int, size_of: Callable[[Any, Any], int] | None = None, typed: bool = False
-) -> Callable[[Callable[Given, Made]], Callable[Given, Made]]:
-    """The same function, which remembers what it returned for the arguments used last, in at most so many bytes.
+) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]:
+    """Returns a decorator that caches a function's results for the arguments used last, in at most `max_bytes`.
 
-    `typed` tells 1 from True. What it raises is not remembered.
+    `typed` distinguishes 1 from True. Exceptions are not cached.
     """
 
-    def wrapped(function: Callable[Given, Made]) -> Callable[Given, Made]:
-        cache: BoundedCache[Any, tuple[Made]] = BoundedCache(max_bytes, size_of)
+    def wrapped(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+        cache: BoundedCache[Any, tuple[Result]] = BoundedCache(max_bytes, size_of)
 
         @wraps(function)
-        def remembered(*arguments: Given.args, **named: Given.kwargs) -> Made:
+        def remembered(*arguments: Parameters.args, **keywords: Parameters.kwargs) -> Result:
             key: tuple[Any, ...] = (*arguments, *map(type, arguments)) if typed else arguments
-            if named:
-                key = (*key, *named.items())
-            found = cache.get(key)
-            if found is None:
-                found = (function(*arguments, **named),)
-                cache.put(key, found)
-            return found[0]
+            if keywords:
+                key = (*key, *keywords.items())
+            entry = cache.get(key)
+            if entry is None:
+                entry = (function(*arguments, **keywords),)
+                cache.put(key, entry)
+            return entry[0]
 
         remembered.cache = cache  # type: ignore[attr-defined]
         return remembered
@@ -113,16 +113,17 @@ def remembering(
 
 
 def deep_size(value: object, elsewhere: tuple[type, ...] = ()) -> int:
-    """Bytes of a value and of all that it alone holds; `elsewhere` are types of parts that others hold anyway."""
-    left_out = ELSEWHERE + elsewhere
+    """Returns the bytes of a value and of all that it refers to, without objects of the types in `excluded`, which
+    others hold anyway."""
+    uncounted = ELSEWHERE + elsewhere
     seen: set[int] = set()
     waiting = [value]
     total = 0
     while waiting:
-        each = waiting.pop()
-        if id(each) in seen or isinstance(each, left_out):
+        part = waiting.pop()
+        if id(part) in seen or isinstance(part, uncounted):
             continue
-        seen.add(id(each))
-        total += max(sys.getsizeof(each), getattr(each, "nbytes", 0)) + (FIELDS if type(each).__dictoffset__ else 0)
-        waiting += gc.get_referents(each)
+        seen.add(id(part))
+        total += max(sys.getsizeof(part), getattr(part, "nbytes", 0)) + (FIELDS if type(part).__dictoffset__ else 0)
+        waiting += gc.get_referents(part)
     return total

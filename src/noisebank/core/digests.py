@@ -1,4 +1,4 @@
-"""Digests and the one canonical text that is digested: sorted JSON of strings and integers."""
+"""Digests, salts and commitments, and the canonical JSON (sorted keys, strings and integers only) that is digested."""
 
 from __future__ import annotations
 
@@ -19,51 +19,51 @@ _spelled = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=
 
 
 def keccak(*parts: bytes) -> bytes:
-    """Ethereum's hash, 32 bytes. Callers make sure that parts cannot be confused."""
+    """Returns Ethereum's hash of the joined parts, 32 bytes. Callers make sure that parts cannot be confused."""
     text = b"".join(parts)
     return _quick(text).digest() if _quick else slow_keccak(text)
 
 
 def slow_keccak(text: bytes) -> bytes:
-    """The same from PyCryptodome, which is everywhere but takes twenty times as long for a short text."""
+    """The same by PyCryptodome, which is available everywhere but takes twenty times as long for a short text."""
     return _keccak.new(digest_bits=256, data=text).digest()
 
 
 def canonical(value: Any) -> str:
-    """The only JSON spelling of `value`: sorted keys, no spaces, ASCII, no floats."""
+    """Returns the canonical JSON of `value`: sorted keys, no spaces, ASCII, no floats."""
     _refuse_floats(value)
     return _spelled(value)
 
 
 def tagged(tag: str, value: Any) -> bytes:
-    """keccak of a canonical text under a tag, so that texts of different kinds never collide."""
+    """Returns keccak of the canonical JSON under a tag, so that values of different kinds never collide."""
     return tagged_text(tag, canonical(value))
 
 
 def tagged_text(tag: str, text: str) -> bytes:
-    """The same of a canonical text that is there already."""
+    """The same for a value that is encoded already."""
     return keccak(f"noisebank {tag}\n".encode(), text.encode())
 
 
 def derived_salt(secret: bytes, purpose: str, subject: bytes) -> bytes:
-    """A salt for one subject that reveals nothing about the others (HMAC-SHA256)."""
+    """Returns a salt for one subject that reveals nothing about those of others (HMAC-SHA256)."""
     return hmac.new(secret, purpose.encode() + b"\n" + subject, sha256).digest()
 
 
 def commitment(salt: bytes, digest: bytes) -> bytes:
-    """Hides `digest` until the salt is given; binds whoever made it."""
+    """Returns a commitment to `digest`: hides it until the salt is revealed, and binds whoever made it."""
     if len(salt) != 32:
         raise ValueError("a salt has 32 bytes")
     return keccak(b"noisebank commitment\n", salt, digest)
 
 
 def answer_digest(salt: bytes, body: dict[str, Any]) -> bytes:
-    """What the ledger shows of an answer: salted, so that nobody can guess the answer from it."""
+    """Returns what the ledger shows of an answer: salted, so that nobody can guess the answer from it."""
     return answer_text_digest(salt, canonical(body))
 
 
 def answer_text_digest(salt: bytes, text: str) -> bytes:
-    """The same of an answer whose canonical text is there already."""
+    """The same for an answer that is encoded already."""
     return commitment(salt, tagged_text("answer 1", text))
 
 

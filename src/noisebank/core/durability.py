@@ -1,4 +1,4 @@
-"""Durable writes: a SQLite file that survives power loss, and group commit over it."""
+"""Durable writes: SQLite files that survive power loss, new files that are on disk on return, and group commit."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Outcome = TypeVar("Outcome")
 
 
 def open_database(path: Path | str, schema: str, vfs: str | None = None) -> apsw.Connection:
-    """A connection whose commits are on disk when they return.
+    """Returns a connection whose commits are on disk when they return.
 
-    WAL with synchronous=FULL: one fsync a commit; NORMAL loses acknowledged rows at power loss.
+    WAL with synchronous=FULL: one fsync per commit; NORMAL loses acknowledged rows at power loss.
     apsw brings its own SQLite, free of the WAL-reset bug of 3.7.0-3.51.2. `vfs` is for tests; such
     a file system has no shared memory, so its lock is exclusive.
     """
     if isinstance(path, Path) and not path.exists():
-        # Created here and not by SQLite: for its owner's eyes only from the first byte on.
+        # Created here and not by SQLite, so that only its owner may read it from the first byte on.
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     try:
         database = apsw.Connection(str(path), vfs=vfs)
@@ -45,7 +45,7 @@ def open_database(path: Path | str, schema: str, vfs: str | None = None) -> apsw
 
 @contextmanager
 def reading(database: apsw.Connection) -> Iterator[None]:
-    """What SQLite cannot read is an unreadable bank, and said so; so is a row that makes no sense."""
+    """Translates errors of reading: `BadBank` if SQLite fails, `Tampered` if a row cannot be parsed."""
     try:
         yield
     except apsw.Error as error:
@@ -55,7 +55,7 @@ def reading(database: apsw.Connection) -> Iterator[None]:
 
 
 def sync_folder(folder: Path) -> None:
-    """A file is only there after a crash if its folder was written too."""
+    """Syncs a folder or file to disk. A new file survives a crash only if its folder was synced, too."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -64,7 +64,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def write_once(path: Path, text: str) -> None:
-    """A new small file for its owner's eyes only, on disk on return; never overwrites."""
+    """Writes a new small file that only its owner may read; never overwrites. On disk on return, but for its folder."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "w") as file:
         file.write(text)
@@ -73,7 +73,7 @@ def write_once(path: Path, text: str) -> None:
 
 
 def end_process(reason: str) -> None:
-    """A commit failed: what memory holds may be ahead of the disk, so nothing may go on from it."""
+    """Ends the process after a failed commit: memory may be ahead of the disk, so nothing may build on it."""
     sys.stderr.write(f"noisebank: {reason}; ending the process so that nothing builds on it\n")
     sys.stderr.flush()
     os._exit(70)
@@ -81,7 +81,7 @@ def end_process(reason: str) -> None:
 
 @dataclass(slots=True, eq=False)
 class Turn(Generic[Item, Outcome]):
-    """One caller's item and, once its group is durable, what came of it."""
+    """One caller's item and, once its group is durable, its outcome or refusal."""
 
     item: Item
     outcome: Outcome | None = None
@@ -92,13 +92,14 @@ class Turn(Generic[Item, Outcome]):
 
 
 class GroupCommit(Generic[Item, Outcome]):
-    """Many callers, one writer, one fsync a group.
+    """Group commit: many callers, one writer, one fsync per group.
 
-    Whoever finds nobody writing leads: it takes all turns that wait and commits for all of them; the
-    others sleep until theirs is done, or until one of them is woken to lead next. A strand that leads
-    lets the others of its thread come here first. `commit` makes the turns durable and sets the outcome
-    or refusal of each. No outcome leaves before that returns. If it raises, the process ends (`die`);
-    should `die` return, as in tests, nothing is ever committed again and callers get `OutcomeUnknown`.
+    A caller that finds nobody writing becomes the leader: it takes all waiting items and commits them
+    together; the others sleep until theirs is done, or until one is woken to lead next. A leading strand
+    first lets the others of its thread come here. `commit` makes the items durable and sets the outcome
+    or refusal of each. No outcome is returned before `commit` returns. If it raises, the process ends
+    (`on_failure`); if that returns, as in tests, nothing is ever committed again and callers get
+    `OutcomeUnknown`.
     """
 
     def __init__(
@@ -126,7 +127,7 @@ class GroupCommit(Generic[Item, Outcome]):
                 with self._access:
                     group, self._waiting = self._waiting, []
                 self._commit_group(group)
-        finally:  # also when interrupted: the others must learn that nobody knows, and one of them must lead
+        finally:  # also when interrupted: the others must get an outcome, if only an unknown one, and a new leader
             self._hand_over(turn, group)
         if turn.refusal is not None:
             raise turn.refusal
@@ -135,19 +136,19 @@ class GroupCommit(Generic[Item, Outcome]):
         return turn.outcome  # type: ignore[return-value]  # set by commit when there is no refusal
 
     def _hand_over(self, turn: Turn[Item, Outcome], group: list[Turn[Item, Outcome]]) -> None:
-        """Wakes whoever is done and, if this turn led, one that waits to lead next."""
+        """Wakes the other callers of a committed group and, if this one was the leader, the next leader."""
         with self._access:
-            if turn in self._waiting:  # interrupted before anybody took it: nothing happens for it
+            if turn in self._waiting:  # interrupted before a leader took it: it is never committed
                 self._waiting.remove(turn)
-            for each in group:
-                each.done = True
-            woken = [each for each in group if each is not turn]
+            for member in group:
+                member.done = True
+            woken = [member for member in group if member is not turn]
             if self._leader is turn:
                 self._leader = self._waiting[0] if self._waiting else None
                 if self._leader is not None:
                     woken.append(self._leader)
-        for each in woken:
-            each.sleep.wake()
+        for member in woken:
+            member.sleep.wake()
 
     def _commit_group(self, group: list[Turn[Item, Outcome]]) -> None:
         try:

@@ -1,4 +1,4 @@
-"""The one door for randomness. Nothing else imports random, secrets, numpy.random or OpenDP.
+"""The only source of randomness. Nothing else imports random, secrets, numpy.random or OpenDP.
 
 Noise that protects people comes from OpenDP's exact discrete Gaussian sampler, fed by the
 operating system's generator. Seeded generators exist only to make *workloads* repeatable; they
@@ -34,20 +34,20 @@ class Entropy(Protocol):
     """Where noise and salts come from."""
 
     def discrete_gaussian(self, scale: float) -> int:
-        """One draw t with probability proportional to exp(-t^2 / (2 scale^2)) over all integers."""
+        """Returns one draw t with probability proportional to exp(-t^2 / (2 scale^2)) over all integers."""
         ...
 
     def discrete_gaussians(self, scale: float, count: int) -> list[int]:
-        """So many independent draws."""
+        """Returns `count` independent draws."""
         ...
 
     def token(self, size: int = 32) -> bytes:
-        """`size` unpredictable bytes, for salts and keys."""
+        """Returns `size` unpredictable bytes, for salts and keys."""
         ...
 
 
 class SystemEntropy:
-    """The real thing: OpenDP's sampler and the operating system."""
+    """Real randomness: OpenDP's sampler and the operating system's generator."""
 
     def discrete_gaussian(self, scale: float) -> int:
         return _sampler(_checked(scale))(0)
@@ -61,7 +61,7 @@ class SystemEntropy:
 
 
 def _draws(wanted: Sequence[tuple[float, int]]) -> list[list[int]]:
-    """So many draws of each scale: one call for all that have the same, and each draw is handed out once."""
+    """Returns the draws for each (scale, count). One call of the sampler per scale; each draw is handed out once."""
     counts: dict[float, int] = defaultdict(int)
     for scale, count in wanted:
         counts[scale] += count
@@ -73,7 +73,7 @@ _gathered: Gather[tuple[float, int], list[int]] = Gather(_draws)
 
 
 def _checked(scale: float) -> float:
-    """OpenDP accepts a scale of 0 and infinities: refuse them before it sees them."""
+    """Returns the scale; ValueError for 0 and infinities, which OpenDP would accept."""
     if not (math.isfinite(scale) and 0.0 < scale <= MAX_NOISE_SCALE):
         raise ValueError(f"noise scale {scale!r} is outside (0, 2^57]")
     return scale
@@ -102,26 +102,26 @@ def _many_sampler(scale: float) -> Callable[[list[int]], list[int]]:
 
 
 def workload(seed: int) -> random.Random:
-    """A repeatable generator for made-up tables and requests. Never for noise."""
+    """Returns a seeded generator for made-up tables and requests. Never for noise."""
     return random.Random(seed)
 
 
 def simulation(seed: int) -> Generator:
-    """A fast repeatable generator for simulations, never for noise that protects people."""
+    """Returns a fast seeded generator for simulations. Never for noise that protects people."""
     from numpy.random import default_rng
 
     return default_rng(seed)
 
 
 def torch_simulation(seed: int) -> Any:
-    """The same for torch (extra `[federated]`): repeatable, never for noise that protects people."""
+    """The same for torch (extra `[federated]`): seeded, never for noise that protects people."""
     import torch
 
     return torch.Generator().manual_seed(seed)
 
 
 def uniform_words(count: int) -> NDArray[np.uint64]:
-    """`count` independent uniform 64-bit integers from the operating system, for noise that protects people.
+    """Returns `count` independent uniform 64-bit integers from the operating system, for noise that protects people.
 
     Integers, not floats in [0, 1): a caller splits the range 0 .. 2^64 - 1 into whole numbers of words, so that its
     probabilities are exact fractions and an exp(epsilon) bound on their ratios is a comparison of integers. A float

@@ -1,4 +1,9 @@
-"""One tree of errors. Each says what was asked, what is allowed, and carries both as fields.
+"""All errors of this package, in one tree. Messages say what was asked and what is allowed; fields carry the values.
+
+    try:
+        answer = account.ask(sql, epsilon="0.5", delta="1e-6")
+    except noisebank.NoisebankError as error:
+        print(error.kind, error)  # or one of the classes below
 
 NoisebankError
 ├── Misuse                    the request itself is wrong; nothing happened (exit code 2)
@@ -45,7 +50,7 @@ class NoisebankError(Exception):
     """Base of all errors that this package raises on purpose."""
 
     kind: ClassVar[str] = "NoisebankError"
-    """What `--json`, logs and refusals call it. A literal: renaming a class does not change what outsiders read."""
+    """The name in `--json`, logs and HTTP problems. A literal: renaming a class does not change what outsiders read."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as message and fields: most errors are made from something other than their message."""
@@ -59,7 +64,7 @@ def _restore_error(kind: type[NoisebankError], arguments: tuple[Any, ...], field
 
 
 def kind_of(error: BaseException) -> str:
-    """The name under which an error is reported: ours have one of their own, foreign ones that of their class."""
+    """Returns the name under which an error is reported: its `kind`, or the class's name if it is not one of ours."""
     return error.kind if isinstance(error, NoisebankError) else type(error).__name__
 
 

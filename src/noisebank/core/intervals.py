@@ -1,4 +1,4 @@
-"""Confidence intervals. Post-processing of released values: floats are fine, except for promises."""
+"""Confidence intervals of Gaussian noise. Post-processing of released values: floats are fine, except in promises."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from noisebank.core.errors import BadRequest
 
 
 def normal_quantile(confidence: float) -> float:
-    """z such that a normal value lies within z standard deviations with this probability.
+    """Returns z such that a normal value lies within z standard deviations with this probability.
 
     >>> round(normal_quantile(0.95), 4)
     1.96
@@ -30,7 +30,7 @@ def _quantile(confidence: float) -> float:
 
 @remembering(1 << 18)  # a confidence may be any number in (0, 1)
 def quantile_bound(confidence: Fraction) -> Fraction:
-    """The same quantile, proven not too small (ball arithmetic): for promises, not for display."""
+    """Returns the same quantile, proven not too small (ball arithmetic): for promises, not for display."""
     exact = arb(2).sqrt() * arb(fmpq(confidence.numerator, confidence.denominator)).erfinv()
     upper = (exact * 2**64).upper().ceil().unique_fmpz()
     if upper is None:
@@ -39,6 +39,6 @@ def quantile_bound(confidence: Fraction) -> Fraction:
 
 
 def interval(value: float, stddev: float, confidence: float = 0.95) -> tuple[float, float]:
-    """The two-sided interval for Gaussian noise."""
-    reach = normal_quantile(confidence) * stddev
-    return (value - reach, value + reach)
+    """Returns the two-sided interval for Gaussian noise."""
+    half_width = normal_quantile(confidence) * stddev
+    return (value - half_width, value + half_width)

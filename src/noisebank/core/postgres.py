@@ -1,6 +1,6 @@
-"""PostgreSQL servers: how one is reached, and what may be said when it is not.
+"""Connects to PostgreSQL servers, for the vault and for tables.
 
-A server's own messages have hosts and names in them: only their kind may leave in an error.
+A server's own messages have hosts and names in them, so errors tell only the kind of failure.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 PATIENCE = 10
 """Seconds to wait for a server that does not answer."""
 ALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 4, "tcp_user_timeout": 30_000}
-"""A server that fell off the network is noticed within half a minute; the system's own defaults take hours."""
+"""A server that fell off the network is noticed within half a minute; the system's defaults take hours."""
 REASONS = (
     ("password", "it refuses the password"),
     ("does not exist", "it does not know the role or the database"),
@@ -23,22 +23,23 @@ REASONS = (
     ("too many", "it has too many connections"),
     ("timeout", "it does not answer"),
 )
-"""What is in the server's message, and what may be said of it."""
+"""A part of the server's message, and what we report for it."""
 
 
 def installed() -> bool:
-    """Whether the extra `[postgres]` is here."""
+    """Whether the extra `[postgres]` is installed."""
     return find_spec("psycopg") is not None
 
 
 def reason(error: Exception) -> str:
-    """Why there is no connection, in words that tell nobody where the server is."""
-    found = [said for words, said in REASONS if words in str(error)]
-    return found[0] if found else "no connection"
+    """Returns why there is no connection, without telling where the server is."""
+    message = str(error)
+    return next((reported for part, reported in REASONS if part in message), "no connection")
 
 
 def connect(address: str, settings: Mapping[str, str]) -> psycopg.Connection[Any]:
-    """A connection on which every statement is a transaction; psycopg's own errors leave, for the caller to hide."""
+    """Returns a connection on which every statement is a transaction. Raises psycopg's own errors, which the caller
+    must hide from users."""
     import psycopg
     from psycopg.conninfo import conninfo_to_dict, make_conninfo
 

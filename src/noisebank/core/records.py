@@ -1,15 +1,30 @@
-"""What is known about a query: cases, paid records, and points of its bridge."""
+"""Values about released answers that ledger, vault and planning share: cases, paid records, points of a bridge."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from noisebank.core.units import GridValue, Precision
 
+WHOLE_WEIGHT = 2**32
+"""A run of this weight is charged the whole fresh precision: the contract's constant of the same name."""
+
+
+class CellRun(NamedTuple):
+    """Cells [start, stop) of a cube with one whole weight.
+
+    In a query each cell is counted `weight` times; as a charge it pays fresh * weight / 2^32, rounded up.
+    """
+
+    start: int
+    stop: int
+    weight: int = WHOLE_WEIGHT
+
 
 class Case(Enum):
-    """How a request relates to what is recorded; the values are the contract's."""
+    """How a request relates to the recorded answers; the values are the contract's."""
 
     FIRST = 1
     REPEAT = 2

@@ -16,14 +16,14 @@ from noisebank.core.errors import BadRequest
 
 UNITS_PER_PRECISION = 10**18
 MAX_BITS = 4096
-"""Of a numerator or denominator that callers hand in."""
+"""Bits of a numerator or denominator that callers pass in."""
 
 Exact = int | str | float | Decimal | Fraction
-"""What callers may hand in as an exact number. A float stands for the decimal it prints as."""
+"""What callers may pass as an exact number. A float stands for the decimal that it prints as."""
 
 
 def exact(value: Exact, parameter: str = "value") -> Fraction:
-    """The rational that `value` is written as: 0.1 is 1/10, not the nearest binary fraction.
+    """Returns the rational that `value` is written as: 0.1 is 1/10, not the nearest binary fraction.
 
     >>> exact(0.1), exact("1e-6"), exact("1/3")
     (Fraction(1, 10), Fraction(1, 1000000), Fraction(1, 3))
@@ -64,12 +64,12 @@ class Precision:
 
     @classmethod
     def ceil(cls, value: Fraction) -> Precision:
-        """Rounded up: for charges, never below the true loss."""
+        """Rounds up: for charges, never below the true loss."""
         return cls(ceil(_rational(value) * UNITS_PER_PRECISION))
 
     @classmethod
     def floor(cls, value: Fraction) -> Precision:
-        """Rounded down: for budgets and targets, never above what was granted."""
+        """Rounds down: for budgets and targets, never above what was granted."""
         return cls(floor(_rational(value) * UNITS_PER_PRECISION))
 
     @property
@@ -103,7 +103,7 @@ MOST_PRECISION = Precision(2**96 - 2**64)
 
 
 def on_ladder(precision: Precision) -> Precision:
-    """The largest ladder step not above `precision`: integers of at most 32 significant bits.
+    """Returns the largest ladder step not above `precision`. Ladder steps are integers of at most 32 significant bits.
 
     Two different steps differ by at least 2^-32 of themselves. So the noise of a bridge or of a
     refinement is within a factor of about 2^16 of the noise that was asked for.
@@ -116,7 +116,7 @@ def on_ladder(precision: Precision) -> Precision:
 
 
 def up_ladder(precision: Precision) -> Precision:
-    """The smallest ladder step not below `precision`.
+    """Returns the smallest ladder step not below `precision`.
 
     >>> up_ladder(Precision(2**40 + 1)) == Precision(2**40 + 2**9)
     True
@@ -142,12 +142,12 @@ class GridValue:
 
     @classmethod
     def nearest(cls, value: Fraction, shift: int) -> GridValue:
-        """`value` rounded to the grid of spacing 2^-shift; halves go to the even neighbour."""
+        """Rounds `value` to the grid of spacing 2^-shift; halves go to the even neighbour."""
         return cls(round(_rational(value) * (1 << shift)), shift)
 
 
 def _ordinary(value: Fraction, parameter: str) -> Fraction:
-    """Numbers of thousands of digits are an attack on the arithmetic, and cannot even be printed."""
+    """Returns the value; refuses numbers of thousands of digits, which attack the arithmetic and cannot be printed."""
     if max(value.numerator.bit_length(), value.denominator.bit_length()) > MAX_BITS:
         raise BadRequest(parameter, "a number of thousands of bits", "must be a finite number of ordinary size")
     return value

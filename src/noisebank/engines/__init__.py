@@ -1,1 +1,4 @@
-"""The only room with a door to the data."""
+"""Engines: exact statistics of a table in DuckDB, PostgreSQL or Spark. The only package that reads the data.
+
+`engine.Engine` is the interface, `engines.make_engine` the entry; `mechanism.measure` adds the noise.
+"""

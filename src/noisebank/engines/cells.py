@@ -1,6 +1,6 @@
-"""A cube's cells, counted and added up once: a measurement there is a sum over cells, not a scan.
+"""Tabulated cubes: counts and sums per cell, computed once, so that a measurement is a sum over cells, not a scan.
 
-Exact for integers of any size: a cell's total is kept in limbs of 32 bits, so that adding up a
+Exact for integers of any size: a cell's total is stored in limbs of 32 bits, so that adding up a
 million cells stays inside 64 bits. Totals are as secret as the table itself.
 """
 
@@ -34,25 +34,25 @@ Total = tuple[Function, str]
 
 @dataclass(frozen=True, eq=False)
 class Tabulation:
-    """Totals by function and column. The first axis are the limbs, lowest first; only the last one has a sign."""
+    """Totals by function and column. The first axis holds the limbs, lowest first; only the last one has a sign."""
 
     cube: Cube
     totals: Mapping[Total, Limbs]
 
     def statistics(self, query: Query, policy: Policy) -> tuple[int, ...]:
-        """What an engine would return for each group (one if there is no GROUP BY); `CutsCells` if cells do not say."""
+        """Returns the statistics per group (one without GROUP BY), as an engine would; or raises `NotCellAligned`."""
         axes = [self.cube.columns.index(name) for name in query.by]
         sizes = [len(parts_of(policy.columns[name])) for name in query.by]
-        found: NDArray[np.object_] = np.zeros(sizes or 1, dtype=object)
+        sums: NDArray[np.object_] = np.zeros(sizes or 1, dtype=object)
         for part in query.parts:
             totals = self.totals[part.function, part.column or ""]
             for weight, predicate in part.weights:
-                found = found + weight * self._added(totals, self.cube.mask(predicate), axes, sizes)
+                sums = sums + weight * self._added(totals, self.cube.mask(predicate), axes, sizes)
         limit = saturation(query, policy)
-        return tuple(max(-limit, min(limit, int(total))) for total in found.ravel())
+        return tuple(max(-limit, min(limit, int(total))) for total in sums.ravel())
 
     def _added(self, totals: Limbs, mask: Mask, axes: Sequence[int], sizes: Sequence[int]) -> NDArray[np.object_]:
-        """The cells of a mask, added up by group: an array of Python integers."""
+        """Adds up the cells of a mask by group; returns an array of Python integers."""
         others = tuple(1 + axis for axis in range(len(self.cube.columns)) if axis not in axes)
         limbs = totals.sum(axis=others, where=mask)  # at most 2**20 limbs below 2**32: no overflow
         if axes:  # the remaining axes are in the cube's order; groups come in the order of GROUP BY
@@ -61,19 +61,19 @@ class Tabulation:
         return _joined(limbs)
 
     def cells(self, function: Function, column: str) -> NDArray[np.object_]:
-        """The total of each cell as a whole number of any size."""
+        """Returns the total of each cell as an integer of any size."""
         return _joined(self.totals[function, column])
 
     def packed(self) -> bytes:
-        """For the vault."""
+        """Returns the totals as bytes, for the vault."""
         file = io.BytesIO()
-        named: dict[str, Any] = {f"{function.value} {c}": limbs for (function, c), limbs in self.totals.items()}
-        np.savez_compressed(file, **named)
+        arrays: dict[str, Any] = {f"{function.value} {c}": limbs for (function, c), limbs in self.totals.items()}
+        np.savez_compressed(file, **arrays)
         return file.getvalue()
 
     @classmethod
     def unpacked(cls, cube: Cube, packed: bytes) -> Tabulation:
-        """What was packed."""
+        """Reads the bytes of `to_bytes`; raises `Tampered` if they do not fit the cube."""
         totals = {}
         try:
             with np.load(io.BytesIO(packed), allow_pickle=False) as file:
@@ -88,7 +88,7 @@ class Tabulation:
 
 
 def totals_of(policy: Policy) -> list[Total]:
-    """What is tabulated: rows, and each bounded column's steps and their squares."""
+    """Returns what is tabulated: rows, and each bounded column's steps and their squares."""
     numbers = sorted(name for name, column in policy.columns.items() if column.numeric and column.low is not None)
     return [COUNT, *((function, name) for name in numbers for function in (Function.SUM, Function.SQUARES))]
 
@@ -96,41 +96,41 @@ def totals_of(policy: Policy) -> list[Total]:
 def cells_statement(
     cube: Cube, policy: Policy, table: str, row_key: str, dialect: Dialect, stored: Mapping[str, Stored]
 ) -> str:
-    """SELECT what tells the cells apart and their totals, one row a cell that has any rows."""
+    """Returns SQL for one row per non-empty cell: what identifies the cell, then its totals."""
     names = frozenset(name for name, column in policy.columns.items() if askable(column))
     fields = fields_of(policy, names, dialect, stored)
-    told = [expression for name in cube.columns for expression in _told(fields[name])]
+    keys = [expression for name in cube.columns for expression in _told(fields[name])]
     totals = [plain(Part(function, name or None, ()), fields, dialect) for function, name in totals_of(policy)]
-    places = ", ".join(str(place) for place in range(1, len(told) + 1))
+    positions = ", ".join(str(number) for number in range(1, len(keys) + 1))
     rows = counted_rows(policy, table, row_key, fields, dialect, stored)
-    return f"SELECT {', '.join([*told, *totals])} FROM {rows} GROUP BY {places}"
+    return f"SELECT {', '.join([*keys, *totals])} FROM {rows} GROUP BY {positions}"
 
 
 def tabulated(cube: Cube, policy: Policy, rows: Iterable[Sequence[Any]]) -> Tabulation:
-    """An engine's rows as a tabulation; cells without rows are 0."""
+    """Returns the rows of `cells_statement` as a tabulation; cells without rows are 0."""
     columns = [policy.columns[name] for name in cube.columns]
-    places = [
-        {key: place for place, key in enumerate(column.keys)} if column.kind is Kind.TEXT else None
+    key_numbers = [
+        {key: number for number, key in enumerate(column.keys)} if column.kind is Kind.TEXT else None
         for column in columns
     ]
-    wanted, cells, found = totals_of(policy), [], []
+    names, cells, numbers = totals_of(policy), [], []
     for row in rows:
         cell, rest = 0, list(row)
-        for size, keys, column in zip(cube.shape, places, columns, strict=True):
+        for size, keys, column in zip(cube.shape, key_numbers, columns, strict=True):
             if keys is None:
-                place, rest = int(rest[0]), rest[1:]
+                piece, rest = int(rest[0]), rest[1:]
             else:
                 missing, after = (int(rest[1]), 2) if column.nullable else (0, 1)
-                place, rest = keys.get(rest[0], len(keys) + missing), rest[after:]
-            cell = cell * size + place
-        cells.append(cell)  # each once: what tells rows apart tells cells apart
-        found.append([int(total) for total in rest])
-    totals = np.array(found, dtype=object).reshape(len(found), len(wanted))
-    return Tabulation(cube, {name: _limbs(cube, cells, totals[:, place]) for place, name in enumerate(wanted)})
+                piece, rest = keys.get(rest[0], len(keys) + missing), rest[after:]
+            cell = cell * size + piece
+        cells.append(cell)  # each cell once: the statement groups by what identifies a cell
+        numbers.append([int(total) for total in rest])
+    totals = np.array(numbers, dtype=object).reshape(len(numbers), len(names))
+    return Tabulation(cube, {name: _limbs(cube, cells, totals[:, number]) for number, name in enumerate(names)})
 
 
 def _told(field: Field) -> list[str]:
-    """What tells the pieces of a column apart."""
+    """Returns the SQL expressions that identify the piece of a column."""
     if field.column.kind is Kind.TEXT:
         missing = f"CASE WHEN {field.name} IS NULL THEN 1 ELSE 0 END"
         return [field.key(), missing] if field.column.nullable else [field.key()]
@@ -139,10 +139,10 @@ def _told(field: Field) -> list[str]:
 
 
 def _joined(limbs: Limbs) -> NDArray[np.object_]:
-    found: NDArray[np.object_] = np.zeros(limbs.shape[1:], dtype=object)
-    for place, limb in enumerate(limbs):
-        found = found + limb.astype(object) * 2 ** (LIMB * place)
-    return found
+    totals: NDArray[np.object_] = np.zeros(limbs.shape[1:], dtype=object)
+    for number, limb in enumerate(limbs):
+        totals = totals + limb.astype(object) * 2 ** (LIMB * number)
+    return totals
 
 
 def _limbs(cube: Cube, cells: list[int], totals: NDArray[np.object_]) -> Limbs:

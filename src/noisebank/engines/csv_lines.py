@@ -1,7 +1,7 @@
-"""The rows of a CSV file, by the one grammar in which all readers agree; any other file is refused.
+"""Counts the rows of a CSV file by a strict grammar on which all readers agree; refuses any other file.
 
-A reader that takes a bare carriage return for the end of a line turns one person's text into a thousand rows. DuckDB
-does, whatever line end it is told; Python's `csv` writes such texts without quotes. So the owner's bank reads the file
+A reader that takes a bare carriage return for a line end turns one person's text into a thousand rows. DuckDB does so,
+whatever line end it is told; Python's `csv` writes such texts without quotes. So the owner's bank reads the file
 once, at opening, before anything is on the ledger: RFC 4180, with the line end of the first line throughout.
 """
 
@@ -15,7 +15,7 @@ from noisebank.core.errors import BadTable
 MARK = b"\xef\xbb\xbf"
 CHUNK = 4 << 20
 LONGEST = 2_000_000
-"""Bytes of a row, as in DuckDB."""
+"""As in DuckDB."""
 QUOTED = rb'"[^"]*+(?:""[^"]*+)*+"'
 FIELD = rb'(?:%s|[^",\r\n]*+)' % QUOTED
 ROW = rb"%s(?:,%s)*+" % (FIELD, FIELD)
@@ -27,7 +27,7 @@ BLANK = {end: re.compile(rb"(?m)^" + end) for end in ENDS}
 
 
 def line_end(path: Path) -> bytes:
-    """How the first line of a CSV file ends: in CR LF or in LF, which is also said of a file with no end of a line."""
+    """Returns the line end of a CSV file's first line: CR LF or LF; LF for a file without one."""
     try:
         with path.open("rb") as file:
             head = file.read(LONGEST).removeprefix(MARK)
@@ -39,9 +39,9 @@ def line_end(path: Path) -> bytes:
 
 
 def csv_rows(path: Path, header: bool, blank_rows: bool) -> int:
-    """How many rows a file has after its header. `blank_rows`: whether a line without a character is one.
+    """Returns how many rows a file has after its header. `blank_rows`: whether an empty line is a row.
 
-    `BadTable`, with the line's number and no value, if the file is not of the grammar.
+    Raises `BadTable`, with the line's number and no value, if the file does not follow the grammar.
     """
     end = line_end(path)
     rows, lines, rest = 0, 0, b""
@@ -63,9 +63,9 @@ def csv_rows(path: Path, header: bool, blank_rows: bool) -> int:
 
 
 def _full_rows(data: bytes, end: bytes, blank_rows: bool) -> tuple[int, int]:
-    """How many whole rows these bytes begin with, and how long they are together."""
-    found = FULL_ROWS[end].match(data)
-    size = found.end() if found else 0
+    """Returns how many whole rows these bytes begin with, and their length in bytes."""
+    match = FULL_ROWS[end].match(data)
+    size = match.end() if match else 0
     outside = data[:size]
     if b'"' in outside:
         outside = ALL_QUOTED.sub(b"-", outside)
@@ -74,9 +74,9 @@ def _full_rows(data: bytes, end: bytes, blank_rows: bool) -> tuple[int, int]:
 
 
 def _refused(path: Path, rest: bytes, lines: int, end: bytes) -> BadTable:
-    """Why the row that these bytes begin with is none."""
-    found = ONE_ROW.match(rest)
-    stop = found.end() if found else 0
+    """Returns the error that says why these bytes do not begin with a row."""
+    match = ONE_ROW.match(rest)
+    stop = match.end() if match else 0
     line = lines + rest.count(b"\n", 0, stop) + 1
     ends = "CR LF" if end == ENDS[0] else "LF"
     if stop >= LONGEST or stop == len(rest):

@@ -1,4 +1,4 @@
-"""An engine with cubes: what a cube can say is added up there, all else is a scan."""
+"""An engine with tabulated cubes: a query that a cube can answer is a sum over its cells, any other is a scan."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class CubedEngine:
 
     def statistic(self, query: Query) -> int:
         """See `Engine`."""
-        found = self._from_cubes(query)
-        return self._engine.statistic(query) if found is None else found[0]
+        totals = self._from_cubes(query)
+        return self._engine.statistic(query) if totals is None else totals[0]
 
     def statistics(self, query: Query) -> tuple[int, ...]:
         """See `Engine`."""
-        found = self._from_cubes(query)
-        return self._engine.statistics(query) if found is None else found
+        totals = self._from_cubes(query)
+        return self._engine.statistics(query) if totals is None else totals
 
     def inspect(self) -> Inspection:
         """See `Engine`."""
@@ -53,11 +53,11 @@ class CubedEngine:
         return self._engine.tabulate(cube)
 
     def cells(self, number: int, function: Function, column: str) -> NDArray[np.object_]:
-        """The exact total of each cell, of the cube with this number among the policy's."""
+        """Returns the exact total of each cell of one of `policy_cubes`."""
         return self._tabulation(number).cells(function, column)
 
     def _from_cubes(self, query: Query) -> tuple[int, ...] | None:
-        """From the smallest cube that can say it; None if none can."""
+        """Returns the statistics from the smallest cube that can answer the query; None if no cube can."""
         needed = set(query.by).union(*(p.columns() for part in query.parts for _, p in part.weights))
         for number, cube in enumerate(self._cubes):
             if needed <= set(cube.columns):

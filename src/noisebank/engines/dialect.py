@@ -1,4 +1,4 @@
-"""What differs between SQL engines when a statement is written: names, texts, casts that never fail, exact sums.
+"""SQL dialects: what differs between engines in a statement (quoting, casts that never fail, exact sums).
 
 Every engine must give the same integer for the same table. So a dialect says how one stored value
 becomes a number, a truth value or a text *as documented in docs/engines.md*, whatever the engine's
@@ -14,11 +14,11 @@ from enum import Enum
 TRUE_WORDS = ("true", "t", "yes", "y", "1")
 FALSE_WORDS = ("false", "f", "no", "n", "0")
 LANES = 2
-"""A row's keyed digest is added up in so many pieces of 60 bits."""
+"""A row's keyed digest is added up in this many lanes of 60 bits."""
 
 
 class Stored(Enum):
-    """How an engine stores a column, as far as casts care."""
+    """How an engine stores a column, as far as casts need to know."""
 
     INTEGER = "integer"
     """At most 64 bits with sign, so that it may be compared with any literal of ours."""
@@ -35,94 +35,94 @@ class Dialect(ABC):
 
     name: str
     fence = ""
-    """What keeps an engine from writing a costly expression out again wherever it is used."""
+    """SQL that keeps an engine from computing a costly expression again wherever it is used."""
 
     underflow_fails = False
     """Whether a product too small for a double is an error."""
 
     quick_filters = False
-    """Whether filtered aggregates cost less than a CASE a row; sums of 64 bits must not overflow then."""
+    """Whether filtered aggregates cost less than one CASE per row; sums of 64 bits must not overflow then."""
 
     @abstractmethod
     def quoted(self, name: str) -> str:
-        """An identifier."""
+        """Returns an identifier in quotes."""
 
     @abstractmethod
     def literal(self, text: str) -> str:
-        """A text."""
+        """Returns a text literal."""
 
     @abstractmethod
     def double(self, value: float) -> str:
-        """A number of 64 bits, infinities included."""
+        """Returns a literal of a 64-bit float, infinities included."""
 
     @abstractmethod
     def number(self, expression: str, stored: Stored) -> str:
-        """A stored value as a double; NULL or NaN where it is no number. Never fails."""
+        """Returns SQL for a stored value as a double; NULL or NaN where it is no number. Never fails."""
 
     @abstractmethod
     def truth(self, expression: str, stored: Stored) -> str:
-        """A stored value as TRUE or FALSE; NULL where it is neither. Never fails."""
+        """Returns SQL for a stored value as TRUE or FALSE; NULL where it is neither. Never fails."""
 
     @abstractmethod
     def text(self, expression: str, stored: Stored) -> str:
-        """A stored value as a text that compares byte by byte."""
+        """Returns SQL for a stored value as a text that compares byte by byte."""
 
     @abstractmethod
     def rounded(self, double: str) -> str:
-        """A double below 2^32 in size as the nearest integer of 64 bits; halves go away from zero."""
+        """Returns SQL for the 64-bit integer nearest to a double below 2^32 in size; halves go away from zero."""
 
     @abstractmethod
     def wide(self, integer: str) -> str:
-        """An integer of any kind with room for at least 126 bits."""
+        """Returns SQL for an integer as a type with at least 126 bits."""
 
     @abstractmethod
     def long(self, integer: str) -> str:
-        """An integer of exactly 64 bits."""
+        """Returns SQL for an integer as a type of exactly 64 bits."""
 
     def summand(self, long: str) -> str:
-        """An integer of at most 64 bits inside a sum that must not overflow."""
+        """Returns SQL for an integer of at most 64 bits as a type whose sum does not overflow."""
         return long
 
     def holds(self, text: str) -> bool:
-        """Whether the engine's texts can be this one at all."""
+        """Whether a text of the engine can be equal to this one at all."""
         return True
 
     @abstractmethod
     def spelled(self, integer: str) -> str:
-        """An integer as a text."""
+        """Returns SQL for an integer as a text."""
 
     @abstractmethod
     def md5(self, text: str) -> str:
-        """The MD5 of a text's UTF-8 bytes, in small hexadecimal digits."""
+        """Returns SQL for the MD5 of a text's UTF-8 bytes, in lower-case hexadecimal digits."""
 
     @abstractmethod
     def sha256(self, text: str) -> str:
-        """The SHA-256 of a text's UTF-8 bytes, in small hexadecimal digits."""
+        """Returns SQL for the SHA-256 of a text's UTF-8 bytes, in lower-case hexadecimal digits."""
 
     @abstractmethod
     def lane(self, digest: str, place: int) -> str:
-        """The `place`th 15 hexadecimal digits of a digest as an integer, wide."""
+        """Returns SQL for 15 hexadecimal digits of a digest, from digit 15 * number on, as a wide integer."""
 
     def raw(self, name: str) -> str:
-        """A column of the table, which every statement calls `t`: never one of the statement's own names."""
+        """Returns a column of the table, which every statement calls `t`: never one of the statement's own names."""
         return f"t.{self.quoted(name)}"
 
     def words(self, text: str) -> str:
-        """A text as TRUE, FALSE or NULL, by the words that count as such in any case of letters."""
+        """Returns SQL for a text as TRUE, FALSE or NULL, by the words for them, ignoring case."""
         true, false = (", ".join(map(self.literal, words)) for words in (TRUE_WORDS, FALSE_WORDS))
         return f"CASE WHEN lower({text}) IN ({true}) THEN TRUE WHEN lower({text}) IN ({false}) THEN FALSE END"
 
     def framed(self, text: str) -> str:
-        """A text with its length before it, so that texts put in a row are told apart; `-` if missing."""
+        """Returns SQL for a text with its length before it, so that joined texts cannot be confused; `-` if missing."""
         return f"coalesce({self.spelled(f'length({text})')} || ':' || {text}, '-')"
 
     def joined(self, texts: Iterable[str]) -> str:
-        """Texts one after the other."""
+        """Returns SQL that joins texts."""
         return " || ".join(texts)
 
 
 class DuckDBDialect(Dialect):
-    """DuckDB. `collated` where columns may carry collations of their own: in its databases, never in files."""
+    """DuckDB. `collated`: columns may have collations of their own, as in its databases, never in files."""
 
     name = "DuckDB"
     quick_filters = True

@@ -1,8 +1,8 @@
-"""A connection to DuckDB that computes what a statement says, from the values alone.
+"""Opens DuckDB connections that compute from the values alone, never from a file's statistics.
 
-DuckDB's optimisers also go by what files say of themselves: the least and the largest value of a group of rows, which
-writers compute without NaN. A comparison is then decided, or rows are left out, for everybody at once, and one
-person's value turns that for everybody. So every optimiser is off, also those of versions to come, but the few below.
+DuckDB's optimisers also use the statistics in files: the least and the largest value of a group of rows, which writers
+compute without NaN. A comparison is then decided, or rows are left out, for a whole group at once, so that one person's
+value changes the result for others. So every optimiser is off, also those of later versions, but the few below.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ALLOWED = {
     "unused_columns": "reads the columns that a statement names and no others; without it a scan reads the whole file",
     "in_clause": "looks a text up among a thousand keys instead of comparing it with each: over 100 times as fast",
 }
-"""The optimisers that stay on. Neither looks at a value or at statistics: they go by the statement's words."""
+"""The optimisers that stay on. Neither looks at values or statistics: they work on the statement alone."""
 PROBE = (
     "c-jka3^EjD5cLuD(GleUGT21fWF$BkAix2}`d}}{pn*kHP!LEl0Wk+7MCeC7D*eG8rU_`an5Y=S5;Hap#v}>GB)AdGj36_TM42RQ"
     "Oc^BDijy-^a}z~b7(}^LnIsr17({tMbfPMQj|@<q7>A^cq>dVcj3}3+DjS0&P=zQ^Q0x>V5UFw4kmLtR8K9#WM41?DG}$E87(h}W"
@@ -36,27 +36,27 @@ RIGHT = (2, 2, 2, 2, 3, 3)
 
 
 def connected() -> duckdb.DuckDBPyConnection:
-    """A connection to a database in memory with nothing but the allowed optimisers."""
+    """Returns a connection to a database in memory with only the allowed optimisers."""
     check_version()
     return _connected()
 
 
 @cache
 def check_version() -> None:
-    """Refuses a DuckDB that goes by the statistics of a file all the same: tried out once in a process."""
+    """Refuses a DuckDB that uses the statistics of a file all the same: tried out once per process."""
     import duckdb
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "probe.parquet")
         path.write_bytes(decompress(b85decode(PROBE)))
         file = f"read_parquet({literal(str(path))})"
-        seen = (
+        counts = (
             "SELECT count_if(x > 5), count_if(x > 'inf'::DOUBLE), count_if(x <= 'inf'::DOUBLE), "
             f"(SELECT count(*) FROM {file} WHERE x > 5), (SELECT count(*) FROM {file} WHERE a IS NULL), "
             f"count_if(a IS NULL) FROM {file}"
         )
         with _connected() as connection:
-            right = connection.execute(seen).fetchone() == RIGHT
+            right = connection.execute(counts).fetchone() == RIGHT
     if not right:
         raise BadTable(f"DuckDB {duckdb.__version__} cannot be trusted with NaN in Parquet files: use another version")
 

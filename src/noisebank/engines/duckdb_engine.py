@@ -1,4 +1,4 @@
-"""DuckDB over a CSV or Parquet file, or a table of one of its databases. Rows never enter Python."""
+"""The DuckDB engine: a CSV or Parquet file, or a table of a DuckDB database. Rows never enter Python."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ STORED = {
 }
 ATTACHED = "source"
 SMALL = 4 << 20
-"""Bytes of a file that one thread reads in no time."""
+"""Files up to this size are read by one thread."""
 
 
 def header_of(source: Source) -> tuple[str, ...]:
-    """The names of a table's columns: metadata, no rows."""
+    """Returns the names of a table's columns: metadata, no rows."""
     path = path_of(source)
     _check_file(path)
     if isinstance(source, Table) and source.parts:
@@ -47,26 +47,26 @@ def header_of(source: Source) -> tuple[str, ...]:
         import duckdb
 
         try:
-            found = connected().execute(f"SELECT name FROM parquet_schema({literal(str(path))}) OFFSET 1")
-            return tuple(str(name) for (name,) in found.fetchall())
+            names = connected().execute(f"SELECT name FROM parquet_schema({literal(str(path))}) OFFSET 1")
+            return tuple(str(name) for (name,) in names.fetchall())
         except duckdb.Error:
             raise BadTable(f"{path} is no Parquet file") from None
     return csv_header(path, given_names(source))
 
 
 def given_names(source: Source) -> tuple[str, ...]:
-    """The names that the policy gives to a CSV file without a header; none where the file has one."""
+    """Returns the names that the policy gives to the columns of a CSV file without a header; else an empty tuple."""
     return source.column_names if isinstance(source, Table) else ()
 
 
 def csv_header(path: Path, given: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """The names of a CSV file's columns: those that are given, or its first line."""
-    found = _first_line(path)
-    if given and found and len(given) != len(found):  # no line at all is no row
-        raise BadTable(f"{path} has {len(found)} columns; the policy's column_names are {len(given)}")
-    if given and found == given:
+    """Returns the names of a CSV file's columns: those of the policy if there are any, else its first line."""
+    first = _first_line(path)
+    if given and first and len(given) != len(first):  # an empty file has no columns to compare
+        raise BadTable(f"{path} has {len(first)} columns; the policy's column_names are {len(given)}")
+    if given and first == given:
         raise BadTable(f"{path} begins with the policy's column_names: it has a header, leave them out")
-    return given or found
+    return given or first
 
 
 def _first_line(path: Path) -> tuple[str, ...]:
@@ -78,7 +78,7 @@ def _first_line(path: Path) -> tuple[str, ...]:
 
 
 def file_identity(path: Path) -> str:
-    """A file's size and time of change."""
+    """Returns a file's size and time of change, in words."""
     try:
         status = path.stat()
     except OSError as error:
@@ -87,7 +87,7 @@ def file_identity(path: Path) -> str:
 
 
 def path_of(source: Source) -> Path:
-    """The file that a source of DuckDB or Spark lies in."""
+    """Returns the file of a source for DuckDB or Spark."""
     path = source.path if isinstance(source, Table) else source
     if path is None:
         raise ValueError(f"{source} is no file")
@@ -97,8 +97,8 @@ def path_of(source: Source) -> Path:
 class DuckDBEngine(SqlEngine):
     """An `Engine` over one file. For a table of a database see `DuckDBTableEngine`.
 
-    Of a small file a statement costs what planning it costs: it is read by one thread, and counts that are asked for
-    at once are one statement.
+    For a small file, planning a statement takes longer than running it: so one thread reads it, and counts that are
+    asked for at the same time are one statement.
     """
 
     def __init__(self, policy: Policy, header: tuple[str, ...], row_key: str) -> None:
@@ -123,13 +123,13 @@ class DuckDBEngine(SqlEngine):
             sql = self._statement(queries[0])
         else:
             sql = counts_statement(queries, self._policy, self._table(), self._row_key, DUCKDB, self._known())
-        (values,) = self._rows(sql)  # not apart: it is short, and who came meanwhile would need a statement of its own
-        return [  # of no rows at all, DuckDB's count_if is NULL
+        (values,) = self._rows(sql)  # not `apart`: it is short, and callers who come meanwhile would not be in it
+        return [  # DuckDB's count_if of no rows is NULL
             min(int(value or 0), saturation(query, self._policy)) for value, query in zip(values, queries, strict=True)
         ]
 
     def inspect(self) -> Inspection:
-        """See `SqlEngine`. Of a CSV file, only where DuckDB sees the very rows that its lines are."""
+        """See `SqlEngine`. Refuses a CSV file in which DuckDB sees other rows than its lines."""
         rows = None
         if self._path.suffix.lower() != ".parquet":
             _check_file(self._path)
@@ -140,7 +140,7 @@ class DuckDBEngine(SqlEngine):
         return inspection
 
     def fingerprint(self, salt: bytes) -> bytes:
-        """Of the file's bytes, after the names that the policy gives to its columns, if it does."""
+        """Digests the column names that the policy gives, if any, then the file's bytes."""
         digest = blake2b(key=salt, digest_size=32)
         for name in given_names(self._policy.source):
             digest.update(f"{len(name)}:{name}".encode())
@@ -154,8 +154,8 @@ class DuckDBEngine(SqlEngine):
             return dict.fromkeys(self._header, Stored.TEXT)
         identity = self.identity()
         if self._types is None or self._types[0] != identity:  # the same file has the same types
-            found = self._rows(f"DESCRIBE SELECT * FROM {self._table()}")
-            self._types = identity, {row[0]: _stored_as(row[1]) for row in found}
+            columns = self._rows(f"DESCRIBE SELECT * FROM {self._table()}")
+            self._types = identity, {row[0]: _stored_as(row[1]) for row in columns}
         return self._types[1]
 
     def _table(self) -> str:
@@ -173,7 +173,7 @@ class DuckDBEngine(SqlEngine):
         )
 
     def _ends(self) -> bytes:
-        """How the file's lines end. The same file's lines end the same."""
+        """Returns the file's line end, cached until the file changes."""
         identity = self.identity()
         if self._line_end is None or self._line_end[0] != identity:
             self._line_end = identity, line_end(self._path)
@@ -191,7 +191,7 @@ class DuckDBEngine(SqlEngine):
                         self._connection.execute("SET threads = 1")
                 return self._connection.execute(sql).fetchall()
         except duckdb.Error as error:
-            # Engine messages may quote values: only their kind leaves this room.
+            # Engine messages may quote values: only their kind leaves this module.
             raise BadTable(f"{self._policy.source.name} cannot be read by DuckDB ({type(error).__name__})") from None
 
 
@@ -204,7 +204,7 @@ class DuckDBTableEngine(SqlEngine):
         self._database = _Database(path_of(policy.source), policy.source.parts)
 
     def identity(self) -> str:
-        """The file's, and that of the log in which DuckDB keeps what is not yet in the file."""
+        """Size and time of change of the file, and of the log in which DuckDB keeps what is not yet in it."""
         path = self._database.path
         log = path.with_name(path.name + ".wal")
         return file_identity(path) + (f"; log {file_identity(log)}" if log.exists() else "")
@@ -222,7 +222,7 @@ class DuckDBTableEngine(SqlEngine):
 class _Database:
     """A DuckDB database file, attached only while a statement runs.
 
-    In between others may write to it or put a new file under its name; the next statement sees that.
+    In between, others may write to it or replace the file; the next statement sees that.
     """
 
     def __init__(self, path: Path, parts: tuple[str, ...]) -> None:
@@ -232,15 +232,15 @@ class _Database:
         self.table = ".".join([ATTACHED, *(quoted(part) for part in (parts if len(parts) > 1 else ("main", *parts)))])
 
     def columns(self) -> list[tuple[str, str]]:
-        """Names and types. A view is refused: what lies behind it may be anywhere."""
+        """Returns names and types. Refuses a view: changes behind it cannot be seen."""
         schema, name = self._parts if len(self._parts) > 1 else ("main", self._parts[0])
-        where = f"database_name = '{ATTACHED}' AND schema_name = {literal(schema)} AND table_name = {literal(name)}"
-        if not self.rows(f"SELECT 1 FROM duckdb_tables() WHERE {where}"):
+        where = f"schema_name = {literal(schema)} AND table_name = {literal(name)}"
+        if not self.rows(f"SELECT 1 FROM duckdb_tables() WHERE database_name = '{ATTACHED}' AND {where}"):
             raise BadTable(f"{self.path} has no table {'.'.join(self._parts)}")
         return [(str(row[0]), str(row[1])) for row in self.rows(f"DESCRIBE {self.table}")]
 
     def rows(self, sql: str) -> list[Any]:
-        """What a statement returns."""
+        """Runs a statement and returns its rows."""
         import duckdb
 
         _check_file(self.path)

@@ -1,4 +1,4 @@
-"""What an engine is: rows stay inside it, exact integers come out."""
+"""The `Engine` interface: rows stay inside the engine, exact integers come out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """What the owner learns when opening a table; never shown to analysts."""
+    """What the owner learns about a table when opening it; never shown to analysts."""
 
     rows: int
     missing: dict[str, int]
@@ -34,48 +34,48 @@ class Engine(Protocol):
     """One table. Its answers depend on the policy and the rows, on nothing else."""
 
     def identity(self) -> str:
-        """Cheap metadata that changes when the table does. Opens no rows."""
+        """Returns cheap metadata that changes when the table does. Reads no rows."""
         ...
 
     def statistic(self, query: Query) -> int:
-        """The exact statistic in steps, saturated at row cap x bound.
+        """Returns the exact statistic in steps, saturated at row cap x bound.
 
-        Every value is clipped to its bounds first, so one person moves the result by at most the
-        query's sensitivity; saturation is 1-Lipschitz and never moves it further.
+        Every value is clipped to its bounds first, so one person changes the result by at most the
+        query's sensitivity; saturation is 1-Lipschitz and never changes it further.
         """
         ...
 
     def statistics(self, query: Query) -> tuple[int, ...]:
-        """The same for each group of a grouped query, in the order of `group_labels`; 0 where no row lies in it."""
+        """Returns the same for each group of a grouped query, in the order of `group_labels`; 0 for an empty group."""
         ...
 
     def tabulate(self, cube: Cube) -> Tabulation:
-        """Counts and sums of all cells, over the rows that count; for the owner, when the account is opened."""
+        """Returns counts and sums of all cells, over the rows that count. Runs when the account is opened."""
         ...
 
     def inspect(self) -> Inspection:
-        """A full look at the table, for its owner, when the account is opened."""
+        """Reads the whole table and returns counts for its owner. Runs when the account is opened."""
         ...
 
     def fingerprint(self, salt: bytes) -> bytes:
-        """A salted digest of the whole table."""
+        """Returns a salted digest of the whole table."""
         ...
 
 
 def filled(query: Query, policy: Policy, rows: Iterable[Sequence[Any]]) -> tuple[int, ...]:
-    """An engine's rows of groups and a total, as one number a group; groups without rows are 0.
+    """Returns one number per group, from an engine's rows of group and total; groups without rows are 0.
 
-    A group is told by the numbers of its bins and truth values and by its declared keys.
+    A group is given by the numbers of its bins and truth values and by its declared keys.
     """
     columns = [policy.columns[name] for name in query.by]
     sizes = [len(parts_of(column)) for column in columns]
-    places = [{key: place for place, key in enumerate(column.keys)} for column in columns]
+    key_numbers = [{key: number for number, key in enumerate(column.keys)} for column in columns]
     totals = [0] * prod(sizes)
     for *keys, total in rows:
-        place = 0
-        for size, known, key in zip(sizes, places, keys, strict=True):
-            if key is None or (isinstance(key, str) and key not in known):  # not quoted: it is of the table
+        index = 0
+        for size, numbers, key in zip(sizes, key_numbers, keys, strict=True):
+            if key is None or (isinstance(key, str) and key not in numbers):  # not quoted: it is a value of the table
                 raise BadTable("the engine returns a group that the policy does not declare")
-            place = place * size + (known[key] if isinstance(key, str) else int(key))
-        totals[place] = int(total)
+            index = index * size + (numbers[key] if isinstance(key, str) else int(key))
+        totals[index] = int(total)
     return tuple(totals)

@@ -1,8 +1,8 @@
-"""One column inside a statement: its step, tests of its step, its group. The same for every engine.
+"""SQL expressions over one column: its step, tests of its step, its group. The same for every engine.
 
-A statement first names what it reads of each column (`c0`, `c1`, ...) as a number, a truth value or
+A statement first selects each column under a short name (`c0`, `c1`, ...) as a number, a truth value or
 a text; everything else is written over these names. Tests compare the value itself with the first
-double of a step, so a condition costs what it costs in plain SQL and engines can use their indexes.
+double of a step, so a condition costs the same as in plain SQL and engines can use their indexes.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from noisebank.queries.values import Values
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A declared column, as one statement reads it."""
+    """A declared column in one statement."""
 
     column: Column
     name: str
     dialect: Dialect
     stored: Stored
     filled: bool = False
-    """Whether a missing number is read as what it counts as: then no test has to look for it."""
+    """Whether a missing number is read as the lower bound, which it counts as: then no test has to look for it."""
 
     @property
     def read(self) -> str:
-        """What is taken from the table: an integer, a double, a truth value or a text."""
+        """SQL that reads the column from the table: an integer, a double, a truth value or a text."""
         raw = self.dialect.raw(self.column.name)
         if self.column.kind is Kind.TEXT:
             return self.dialect.text(raw, self.stored)
@@ -43,19 +43,19 @@ class Field:
 
     @property
     def whole(self) -> bool:
-        """Whether stored integers are steps already (those that no double holds lie outside of all bounds)."""
+        """Whether stored integers are steps already (those that no double holds lie outside all bounds)."""
         return self.stored is Stored.INTEGER and self.column.numeric and self.column.step == 1
 
     @property
     def missing(self) -> str:
-        """Whether there is no value."""
+        """SQL test: the value is missing."""
         if self.column.numeric and not self.whole:
             return f"({self.name} IS NULL OR {self.name} > {self.dialect.double(inf)})"  # NaN is larger
         return f"{self.name} IS NULL"
 
     @property
     def outside(self) -> str:
-        """Whether a number lies beyond its bounds and will be clipped; whether a text is none of the keys."""
+        """SQL test: a number lies beyond its bounds and will be clipped, or a text is none of the keys."""
         name = self.name
         if self.column.kind is Kind.TEXT:
             return self._unkeyed(self.column.keys)
@@ -66,7 +66,7 @@ class Field:
         return f"({name} < {first} OR ({name} > {last} AND {name} <= {self.dialect.double(inf)}))"
 
     def step(self) -> str:
-        """A number as its nearest step inside the bounds; NULL only where missing is allowed."""
+        """Returns SQL for a number as its nearest step inside the bounds; NULL only where the column is nullable."""
         low, high = self.column.bounds
         missing = "NULL" if self.column.nullable else str(low)
         name = self.name
@@ -88,9 +88,9 @@ class Field:
         return f"CASE {' '.join(arms)} ELSE {missing} END"
 
     def total(self) -> str:
-        """The sum of all steps of a column of whole numbers: those inside the bounds are added, the others counted.
+        """Returns SQL for the sum of all steps of whole numbers: those inside the bounds are added, the others counted.
 
-        In the forms that DuckDB is quickest with: measured, see `python -m research bench engine`.
+        In the forms that are quickest in DuckDB: measured by `python -m research bench engine`.
         """
         low, high = self.column.bounds
         name, wide = self.name, self.dialect.wide
@@ -103,12 +103,12 @@ class Field:
         return " + ".join(terms)
 
     def among(self, values: Values) -> str:
-        """Whether the step is one of `values`."""
+        """Returns an SQL test: the step is one of `values`."""
         if self.column.kind is Kind.TEXT:
             tests = self._texts(values)
             default = len(self.column.keys)
         elif self.column.kind is Kind.BOOLEAN:
-            tests = [test for place, test in ((0, f"NOT {self.name}"), (1, self.name)) if place in values]
+            tests = [test for number, test in ((0, f"NOT {self.name}"), (1, self.name)) if number in values]
             default = 0
         else:
             tests = [self._within(low, high) for low, high in values.runs]
@@ -118,29 +118,29 @@ class Field:
         return "(" + (" OR ".join(tests) or "FALSE") + ")"
 
     def grouped(self) -> str:
-        """What tells groups apart: the key itself, or the number of the bin or truth value."""
+        """Returns SQL for the group: the key itself, or the number of the bin or truth value."""
         if self.column.kind is Kind.TEXT:
             return self.name
         parts = parts_of(self.column)
         if self.column.kind is Kind.BOOLEAN:
             return f"CASE WHEN {self.name} THEN 1 ELSE 0 END"
         number = self._bin([part.runs[0][0] for part in parts], 0)
-        # A missing value that is no NULL but NaN would be larger than all edges; it counts as the lower bound.
+        # A missing value that is NaN, not NULL, would be larger than all edges; it counts as the lower bound.
         return f"CASE WHEN {self.missing} THEN 0 ELSE {number} END"
 
     def key(self) -> str:
-        """A text that is one of the declared keys; NULL for all others."""
+        """Returns SQL for a text that is one of the declared keys; NULL for all others."""
         return f"CASE WHEN {self._keyed(self.column.keys)} THEN {self.name} END"
 
     def in_groups(self) -> str:
-        """Whether a value lies in one of the groups."""
+        """Returns an SQL test: the value lies in one of the groups."""
         covered = Values(())
         for part in parts_of(self.column):
             covered = covered | part
         return self.among(covered)
 
     def spelled(self) -> str:
-        """The step as a text that ends in a comma, the same in every engine: a key as itself, `?` for none of them."""
+        """Returns SQL for the step as a text and a comma, the same in every engine: a key as itself, else `?`."""
         missing = "-" if self.column.nullable else "?" if self.column.kind is Kind.TEXT else "0"
         if self.column.kind is Kind.TEXT:
             keyed, key = self._keyed(self.column.keys), self.dialect.framed(self.name)
@@ -157,7 +157,7 @@ class Field:
         return f"{scaled} / {self.dialect.double(float(step.numerator))}" if step.numerator != 1 else scaled
 
     def _within(self, low: int, high: int) -> str:
-        """Whether a number's step lies in a run; where the run ends at a bound, whatever is beyond belongs to it."""
+        """Returns an SQL test: the step lies in a range. A range that ends at a bound includes all values beyond."""
         first, last = self.column.bounds
         tests = []
         if low > first:
@@ -174,24 +174,24 @@ class Field:
     def _texts(self, values: Values) -> list[str]:
         keys = self.column.keys
         if len(keys) in values:  # none of the keys belongs
-            return [self._unkeyed(tuple(key for place, key in enumerate(keys) if place not in values))]
-        return [self._keyed(tuple(key for place, key in enumerate(keys) if place in values))]
+            return [self._unkeyed(tuple(key for number, key in enumerate(keys) if number not in values))]
+        return [self._keyed(tuple(key for number, key in enumerate(keys) if number in values))]
 
     def _keyed(self, keys: tuple[str, ...]) -> str:
-        known = self._literals(keys)
-        if len(known) == 1:
-            return f"{self.name} = {known[0]}"
-        return f"{self.name} IN ({', '.join(known)})" if known else "FALSE"
+        literals = self._literals(keys)
+        if len(literals) == 1:
+            return f"{self.name} = {literals[0]}"
+        return f"{self.name} IN ({', '.join(literals)})" if literals else "FALSE"
 
     def _unkeyed(self, keys: tuple[str, ...]) -> str:
-        known = self._literals(keys)
-        return f"{self.name} NOT IN ({', '.join(known)})" if known else f"{self.name} IS NOT NULL"
+        literals = self._literals(keys)
+        return f"{self.name} NOT IN ({', '.join(literals)})" if literals else f"{self.name} IS NOT NULL"
 
     def _literals(self, keys: tuple[str, ...]) -> list[str]:
         return [self.dialect.literal(key) for key in keys if self.dialect.holds(key)]
 
     def _bin(self, starts: list[int], number: int) -> str:
-        """The number of the last start not above the step, by halving."""
+        """Returns SQL for the number of the last start not above the step, by bisection."""
         if len(starts) == 1:
             return str(number)
         half = len(starts) // 2
@@ -202,18 +202,18 @@ class Field:
 def fields_of(
     policy: Policy, names: frozenset[str], dialect: Dialect, stored: Mapping[str, Stored]
 ) -> dict[str, Field]:
-    """The columns of these names, numbered in alphabetical order."""
+    """Returns the fields of these columns, numbered in alphabetical order."""
     return {
-        name: Field(policy.columns[name], f"c{place}", dialect, stored.get(name, Stored.OTHER))
-        for place, name in enumerate(sorted(names))
+        name: Field(policy.columns[name], f"c{number}", dialect, stored.get(name, Stored.OTHER))
+        for number, name in enumerate(sorted(names))
     }
 
 
 def gapless(field: Field) -> Field:
-    """The same, reading a missing whole number as the lower bound, where that is what it counts as."""
+    """Returns the field with missing whole numbers read as the lower bound, where that is what they count as."""
     return replace(field, filled=True) if field.whole and not field.column.nullable else field
 
 
 def askable(column: Column) -> bool:
-    """Whether questions can depend on the column's values at all."""
+    """Whether queries can depend on the column's values at all."""
     return column.kind is Kind.BOOLEAN or bool(column.keys) or column.low is not None

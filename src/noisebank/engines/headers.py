@@ -1,7 +1,7 @@
-"""Whether the names of a file's columns are names, or the row of somebody whose file has no header.
+"""Checks that the header of a file is not a row: a file without a header would publish somebody's values as names.
 
-Names of columns become part of a policy, which is public. So a header that looks like a row is not believed unless the
-owner says so. What is said about it gives places, never what stands there.
+Names of columns become part of a policy, which is public. So a header that looks like a row is refused unless the
+owner confirms it. Messages give the numbers of columns, never their names.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ MOST_SHOWN = 10
 
 
 def check_header(source: Source) -> None:
-    """`BadTable` if what a file calls its columns looks like a row: numbers, dates, nothing, something twice, or
-    values that occur below. Tables of databases and names that the policy gives are deliberate, and not judged."""
-    places = _suspicious(source)
-    if places:
-        shown = ", ".join(map(str, places[:MOST_SHOWN])) + (" and more" if len(places) > MOST_SHOWN else "")
+    """Raises `BadTable` if a file's column names look like a row: numbers, dates, empty, repeated, or values that
+    occur below. Names in databases and names that the policy gives are deliberate, and not checked."""
+    columns = _suspicious(source)
+    if columns:
+        listed = ", ".join(map(str, columns[:MOST_SHOWN])) + (" and more" if len(columns) > MOST_SHOWN else "")
         raise BadTable(
-            f"{source.name}: the names of its columns look like a row (column {shown}): empty, twice, a number, a "
+            f"{source.name}: the names of its columns look like a row (column {listed}): empty, twice, a number, a "
             "date, a value that occurs below, or a line that commas do not separate. If the file has no header, give "
             "names: column_names in the policy, --column-names for a draft. If these are names, say --header yes"
         )
 
 
 def looks_like_data(name: str) -> bool:
-    """Whether a name is empty, a number or a date, or a whole line that is separated by something else than commas.
+    """Whether a name is empty, a number or a date, or a whole line with another separator than commas.
 
     >>> [looks_like_data(name) for name in ("39", " 7,5 %", "nan", "2020-01-31T10:00Z", "12 March 2020", "", "Ann;1")]
     [True, True, True, True, True, True, True]
@@ -65,7 +65,7 @@ def looks_like_data(name: str) -> bool:
 
 
 def _suspicious(source: Source) -> list[int]:
-    """Which columns, counted from 1."""
+    """Returns the numbers of suspicious columns, from 1."""
     import duckdb
 
     files = _files(source)
@@ -79,27 +79,27 @@ def _suspicious(source: Source) -> list[int]:
                 names = tuple(row[0] for row in connection.execute(f"DESCRIBE SELECT * FROM {table}").fetchall())
                 columns = [quoted(name) for name in names]
             else:
-                columns = [f"c{place}" for place in range(len(names))]
+                columns = [f"c{number}" for number in range(len(names))]
                 table = _csv_table(files, columns)
             occurring = _occurring(connection, table, dict(zip(columns, names, strict=True)))
     except duckdb.Error as error:
         raise BadTable(f"{source.name} cannot be read by DuckDB ({type(error).__name__})") from None
     often = Counter(name.lower() for name in names)
-    found = {place for place, name in enumerate(names, 1) if looks_like_data(name) or often[name.lower()] > 1}
-    return sorted(found | occurring)
+    odd = {number for number, name in enumerate(names, 1) if looks_like_data(name) or often[name.lower()] > 1}
+    return sorted(odd | occurring)
 
 
 def _files(source: Source) -> list[Path]:
-    """The files whose names of columns are judged."""
+    """Returns the files whose headers are checked."""
     if not isinstance(source, Table):
         return [source]
     return csv_files(source.path) if source.keeper is Keeper.SPARK and source.path is not None else []
 
 
 def _list(files: Sequence[Path]) -> str:
-    # A sign in brackets is that sign, where it would be a pattern otherwise.
-    plain = ("".join(f"[{sign}]" if sign in GLOB_SIGNS else sign for sign in str(file)) for file in files)
-    return "[" + ", ".join(map(literal, plain)) + "]"
+    # A pattern character in brackets stands for itself.
+    escaped = ("".join(f"[{sign}]" if sign in GLOB_SIGNS else sign for sign in str(file)) for file in files)
+    return "[" + ", ".join(map(literal, escaped)) + "]"
 
 
 def _csv_table(files: Sequence[Path], columns: Sequence[str]) -> str:
@@ -112,11 +112,11 @@ def _csv_table(files: Sequence[Path], columns: Sequence[str]) -> str:
 
 
 def _occurring(connection: duckdb.DuckDBPyConnection, table: str, names: Mapping[str, str]) -> set[int]:
-    """Columns whose name is one of their values. Counted inside DuckDB: rows never enter Python."""
+    """Returns the columns whose name is one of their values. Counted inside DuckDB: rows never enter Python."""
     if not names:
         return set()
     same = [
         f"count(*) FILTER (WHERE trim(CAST({column} AS VARCHAR)) = {literal(name)})" for column, name in names.items()
     ]
     (counts,) = connection.execute(f"SELECT {', '.join(same)} FROM {table}").fetchall()
-    return {place for place, count in enumerate(counts, 1) if count}
+    return {number for number, count in enumerate(counts, 1) if count}

@@ -1,4 +1,4 @@
-"""The measure step: one exact statistic, one exact noise."""
+"""The measure step: exact statistics plus exact noise. The only caller of entropy on data outside of cubes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from noisebank.queries.query import Query
 def measure(
     engine: Engine, query: Query, sensitivity: Fraction, reservation: Reservation, entropy: Entropy
 ) -> tuple[GridValue, ...]:
-    """One fresh noisy look at the data, paid for by `reservation`: one number, or one a group.
+    """Makes one fresh noisy measurement, paid for by `reservation`; returns one number, or one per group.
 
     Requires: `reservation` is durable and charges fresh precision; `sensitivity` in steps (L2).
     Guarantees: each statistic plus a discrete Gaussian of its own, of variance at least Delta^2/fresh,

@@ -1,4 +1,4 @@
-"""PostgreSQL's SQL. Its casts raise, its floats raise on underflow and its regular expressions save the day."""
+"""PostgreSQL's SQL. Its casts raise, and its floats raise on underflow, so texts pass regular expressions first."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from noisebank.engines.dialect import Dialect, Stored
 
 BLANKS = "' ' || chr(9) || chr(10) || chr(11) || chr(12) || chr(13)"
 SHORT = "^[+-]?([0-9]{1,15}([.][0-9]{0,15})?|[.][0-9]{1,15})$"
-"""Numbers that no cast can fail on."""
+"""Numbers whose cast cannot fail."""
 NUMBER = "^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?$"
 FAR = "[eE][+-]?0*[1-9][0-9]{4}"
-"""An exponent of at least 10,000: infinite or nothing, and too much even for numeric."""
+"""An exponent of at least 10,000: infinite or zero as a double, and too much even for numeric."""
 LONGEST = 5_000
-"""Characters of a number; longer ones count as missing. With exponents below 10,000 numeric holds them all."""
+"""In characters; longer numbers count as missing. With exponents below 10,000, numeric holds all others."""
 LARGE, SMALL = "1e308", "1e-300"
-"""Beyond and below, doubles are given by hand: the cast from numeric raises where nothing fits."""
+"""Outside of these, doubles are written by hand: the cast from numeric raises where no double fits."""
 
 
 class PostgresDialect(Dialect):

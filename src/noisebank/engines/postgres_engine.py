@@ -1,8 +1,8 @@
-"""PostgreSQL (extra `[postgres]`): a table stays where it is, a role that may only read is enough.
+"""The PostgreSQL engine (extra `[postgres]`): the table stays where it is; a role that may only read is enough.
 
-How to reach the server is said by the policy's address, by the environment variable NOISEBANK_POSTGRES
-or by PostgreSQL's own variables (PGHOST, ...); the password by PGPASSWORD or ~/.pgpass. No password is
-ever written down by the bank, and no address leaves this module in an error.
+How to reach the server is given by the policy's address, by the environment variable NOISEBANK_POSTGRES
+or by PostgreSQL's own variables (PGHOST, ...); the password by PGPASSWORD or ~/.pgpass. The bank never
+writes a password down, and no address leaves this module in an error.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 CONNECTION = "NOISEBANK_POSTGRES"
 ITS_OWN = ("PGHOST", "PGSERVICE", "PGDATABASE")
-"""If one of them is set, PostgreSQL's client library knows where to go by itself."""
+"""If one of them is set, PostgreSQL's client library finds the server by itself."""
 SETTINGS = {
     "default_transaction_isolation": "repeatable read",  # one snapshot
     "default_transaction_read_only": "on",
@@ -85,9 +85,9 @@ class PostgresEngine(SqlEngine):
         self._server = _Server(policy.source)
 
     def identity(self) -> str:
-        """A digest of what the catalogue and the statistics say of the table; see docs/engines.md for what they miss.
+        """Returns a digest of the table's entries in catalogue and statistics; docs/engines.md says what they miss.
 
-        The files of the table and of its partitions, names and types of columns, and how many rows
+        Those are the files of the table and of its partitions, names and types of columns, and how many rows
         were ever inserted, updated and deleted. The server publishes such counts within about a
         second of a commit (ten, if the writer falls idle), and forgets them in a crash.
         """
@@ -105,12 +105,12 @@ class PostgresEngine(SqlEngine):
 
 
 def postgres_header(source: Table) -> tuple[str, ...]:
-    """The names of a table's columns: metadata, no rows."""
+    """Returns the names of a table's columns: metadata, no rows."""
     return tuple(name for name, _ in _Server(source).columns())
 
 
 class _Server:
-    """One connection for one table, made when it is needed and made anew when it was lost."""
+    """A connection for one table, opened when it is needed, and again when it was lost."""
 
     def __init__(self, source: Table) -> None:
         parts = source.parts if len(source.parts) > 1 else ("public", *source.parts)
@@ -121,24 +121,24 @@ class _Server:
         weakref.finalize(self, _close, self._open)
 
     def oid(self) -> int:
-        """The table's number in the catalogue, if it is one whose changes can be seen."""
-        found = self.rows(KINDS.format(name=POSTGRES.literal(self.table)))
-        if not found:
+        """Returns the table's number in the catalogue; refuses a table whose changes cannot be seen."""
+        members = self.rows(KINDS.format(name=POSTGRES.literal(self.table)))
+        if not members:
             raise BadTable(f"PostgreSQL has no table {self.table} that this role may see")
-        for _, kind, blind in found:
+        for _, kind, blind in members:
             if blind:
                 raise BadTable("this PostgreSQL server is a replica or does not count changes, so they cannot be seen")
             if kind not in SEEN:
                 what = REFUSED.get(kind, "is no table")
                 raise BadTable(f"{self.table} {what}: changes behind it cannot be seen; copy it into a table")
-        return int(found[0][0])
+        return int(members[0][0])
 
     def columns(self) -> list[tuple[str, str]]:
-        """Names and types."""
+        """Returns names and types."""
         return [(str(name), str(kind)) for name, kind in self.rows(COLUMNS.format(oid=self.oid()))]
 
     def rows(self, sql: str) -> list[Any]:
-        """What one statement returns. It only reads: on a connection that had died in the meantime it is sent again."""
+        """Runs one statement and returns its rows. It only reads, so it is sent again if the connection had died."""
         _check_installed()
         import psycopg
 
@@ -153,7 +153,7 @@ class _Server:
                     return self._sent(sql)
             except psycopg.Error as error:
                 self._lost()
-                # Messages quote values, names and hosts: only their kind leaves this room.
+                # Messages quote values, names and hosts: only their kind leaves this module.
                 raise BadTable(f"{self._name} cannot be read by PostgreSQL ({type(error).__name__})") from None
 
     def _sent(self, sql: str) -> list[Any]:
@@ -163,7 +163,7 @@ class _Server:
         return self._open[0].execute(sql.encode(), binary=True).fetchall()
 
     def _lost(self) -> bool:
-        """Whether the connection is gone; if so, the next statement makes a new one."""
+        """Drops a broken connection; returns whether there is none now, so that the next statement opens a new one."""
         if self._open and self._open[0].broken:
             _close(self._open)
         return not self._open
@@ -182,10 +182,10 @@ def _check_installed() -> None:
 def _connected(address: str) -> psycopg.Connection[Any]:
     import psycopg
 
-    where = address or os.environ.get(CONNECTION, "")
-    if not where and not any(os.environ.get(name) for name in ITS_OWN):
+    target = address or os.environ.get(CONNECTION, "")
+    if not target and not any(os.environ.get(name) for name in ITS_OWN):
         raise BadTable(f"nobody says where the PostgreSQL server is: set {CONNECTION}, or give its address as source")
     try:
-        return connect(where, SETTINGS)
+        return connect(target, SETTINGS)
     except psycopg.OperationalError as error:
         raise BadTable(f"the PostgreSQL server cannot be reached: {reason(error)}") from None

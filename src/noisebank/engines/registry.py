@@ -1,4 +1,4 @@
-"""Which engine reads which source."""
+"""Chooses the engine for a policy's source."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from noisebank.policy.model import Keeper, Policy, Source, Table
 
 
 def columns_of(source: Source) -> tuple[str, ...]:
-    """The names of a table's columns: metadata, no rows."""
+    """Returns the names of a table's columns: metadata, no rows."""
     if isinstance(source, Table) and source.keeper is Keeper.POSTGRESQL:
         return postgres_header(source)
     if isinstance(source, Table) and source.keeper is Keeper.SPARK:
@@ -19,7 +19,7 @@ def columns_of(source: Source) -> tuple[str, ...]:
 
 
 def engine_of(policy: Policy, header: tuple[str, ...], row_key: str) -> Engine:
-    """The engine for a policy's table. Nothing is opened yet: that happens with the first statement."""
+    """Returns the engine for a policy's table. Nothing is opened before the first statement."""
     source = policy.source
     if not isinstance(source, Table) or (source.keeper is Keeper.DUCKDB and not source.parts):
         return DuckDBEngine(policy, header, row_key)

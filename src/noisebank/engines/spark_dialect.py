@@ -1,4 +1,4 @@
-"""Spark's SQL, with ANSI rules on: a mistake of ours is an error there, never a silent NULL."""
+"""Spark's SQL, with ANSI rules on: a mistake in our SQL is an error, never a silent NULL."""
 
 from __future__ import annotations
 

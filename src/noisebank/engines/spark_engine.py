@@ -1,4 +1,4 @@
-"""Spark SQL (extra `[spark]`): a Parquet or CSV path, or a table of Spark's catalogue.
+"""The Spark engine (extra `[spark]`): a Parquet or CSV path, or a table of Spark's catalogue.
 
 An existing session is used if there is one; otherwise Spark starts on this machine, or wherever its
 own configuration says.
@@ -53,7 +53,7 @@ SETTINGS = {
     "spark.sql.optimizer.metadataOnly": "false",
 }
 FORMATS = frozenset(("Parquet", "ORC", "Avro"))
-"""What a catalogue's table may be stored in: the settings above reach these readers, and no text of a person can end a
+"""Formats of catalogue tables that are read: the settings above reach these readers, and no text of a person can end a
 row there. Other catalogues (Iceberg, Delta) choose files by statistics; text files are split at any line end."""
 STORED = {
     **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), Stored.INTEGER),
@@ -76,11 +76,11 @@ class SparkEngine(SqlEngine):
         self._data = _Data(policy.source, header)
 
     def identity(self) -> str:
-        """Names, sizes and times of change of all files."""
+        """Digests names, sizes and times of change of all files."""
         return apart(self._data.identity)
 
     def inspect(self) -> Inspection:
-        """See `SqlEngine`. Of CSV files, only where Spark sees the very rows that their lines are."""
+        """See `SqlEngine`. Refuses CSV files in which Spark sees other rows than their lines."""
         rows = self._data.csv_rows()
         inspection = super().inspect()
         if rows not in (None, inspection.rows):
@@ -98,7 +98,7 @@ class SparkEngine(SqlEngine):
 
 
 def spark_header(source: Table) -> tuple[str, ...]:
-    """The names of a table's columns: metadata, no rows."""
+    """Returns the names of a table's columns: metadata, no rows."""
     if source.path is not None and _is_csv(source.path):
         names = {csv_header(file, source.column_names) for file in csv_files(source.path)}
         if len(names) != 1:
@@ -110,7 +110,7 @@ def spark_header(source: Table) -> tuple[str, ...]:
 
 
 class _Data:
-    """A table under a name of its own in a session of its own."""
+    """One table as a view with a unique name, in a Spark session of its own."""
 
     def __init__(self, source: Table, header: tuple[str, ...]) -> None:
         self._source, self._header = source, header
@@ -120,13 +120,13 @@ class _Data:
         self.view = f"noisebank_{uuid4().hex}"
 
     def stored(self) -> Mapping[str, Stored]:
-        """Names and types of the columns."""
+        """Returns names and storage types of the columns."""
         with self._lock:
             fields = self._asked(lambda session: self._current(session).schema.fields)
         return {field.name: _stored_as(field.dataType.simpleString()) for field in fields}
 
     def csv_rows(self) -> int | None:
-        """How many rows the lines of all CSV files are; None for other tables."""
+        """Returns how many rows all CSV files have by their lines; None for other tables."""
         path = self._source.path
         if path is None or not _is_csv(path):
             return None
@@ -137,7 +137,7 @@ class _Data:
         return sum(csv_rows(file, header, blank_rows=False) for file in files)  # Spark skips blank lines
 
     def rows(self, sql: str) -> list[Any]:
-        """What one statement returns."""
+        """Runs one statement and returns its rows."""
 
         def look(session: SparkSession) -> list[Any]:
             self._current(session).createOrReplaceTempView(self.view)
@@ -147,7 +147,7 @@ class _Data:
             return list(self._asked(look))
 
     def identity(self) -> str:
-        """Of all files: where they lie, how large they are, when they changed."""
+        """Returns a digest of all files: where they lie, how large they are, when they changed."""
         digest = blake2b(digest_size=16)
         for fact in self._local_facts() if self._source.path is not None else self._catalogue_facts():
             digest.update(f"{len(fact)}:{fact}".encode())
@@ -177,7 +177,7 @@ class _Data:
             return list(self._asked(look))
 
     def _current(self, session: SparkSession) -> DataFrame:
-        """The table as it is now. Reading a schema is a job: files that stayed are not asked for it again."""
+        """Returns the table as it is now. Reading a schema is a Spark job: it is cached until a file changes."""
         if self._source.path is None:
             return self._frame(session)
         facts = (session, self._local_facts())
@@ -198,7 +198,7 @@ class _Data:
             return reader.option("mergeSchema", "false").parquet(_escaped(path))
         from pyspark.sql.functions import col, lit, nullif
 
-        schema = ", ".join(f"c{place} STRING" for place in range(len(self._header)))
+        schema = ", ".join(f"c{number} STRING" for number in range(len(self._header)))
         header = "false" if self._source.column_names else "true"
         options = {"header": header, "quote": '"', "escape": '"', "multiLine": "true", "maxCharsPerColumn": "-1"}
         options["lineSep"] = line_end(_files(self._source.path)[0]).decode()
@@ -221,7 +221,7 @@ class _Data:
             return look(self._session)
         except (PySparkException, Py4JError, OSError) as error:
             self._session = None
-            # Messages quote values and plans: only their kind leaves this room.
+            # Messages quote values and plans: only their kind leaves this module.
             raise BadTable(f"{self._source.name} cannot be read by Spark ({type(error).__name__})") from None
 
 
@@ -245,11 +245,11 @@ def _check_installed() -> None:
 
 
 def _check_formats(frame: DataFrame) -> None:
-    """Refuses a catalogue's table that others than Spark's own readers read, or whose rows are lines of text."""
+    """Refuses a catalogue table that is not read by Spark's own readers, or whose rows are lines of text."""
     plan: Any = frame._jdf.queryExecution().analyzed()
     leaves = plan.collectLeaves()
-    for place in range(leaves.size()):
-        leaf = leaves.apply(place)
+    for number in range(leaves.size()):
+        leaf = leaves.apply(number)
         kind = str(leaf.nodeName())
         if kind.startswith("LogicalRelation"):
             relation = leaf.relation()
@@ -264,7 +264,7 @@ def _stored_as(kind: str) -> Stored:
 
 
 def csv_files(path: Path) -> list[Path]:
-    """The files of a table in CSV that hold anything; none where it is in another format."""
+    """Returns the non-empty files of a CSV table; an empty list for other formats."""
     return [file for file in _files(path) if file.stat().st_size] if _is_csv(path) else []
 
 
@@ -276,19 +276,19 @@ def _is_csv(path: Path) -> bool:
 
 
 def _files(path: Path) -> list[Path]:
-    """The files that Spark reads: not those whose names begin with a dot or an underscore."""
+    """Returns the files that Spark reads: not those whose names begin with a dot or an underscore."""
     try:
-        found = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
+        files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
     except OSError as error:
         raise BadTable(f"{path} cannot be read: {error.strerror}") from None
-    seen = [
-        file for file in found if not any(part[0] in "._" for part in file.relative_to(path.parent).parts[1:] or ())
+    visible = [
+        file for file in files if not any(part[0] in "._" for part in file.relative_to(path.parent).parts[1:] or ())
     ]
-    if not seen:
+    if not visible:
         raise BadTable(f"there is no file {path}")
-    return seen
+    return visible
 
 
 def _escaped(path: str) -> str:
-    """A path without the signs that Spark reads as patterns."""
+    """Returns a path with the characters escaped that Spark reads as patterns."""
     return "".join(f"\\{sign}" if sign in "*?[]{}\\" else sign for sign in path)

@@ -1,4 +1,4 @@
-"""What all SQL engines share: one statement a measurement, integers and kinds of errors out."""
+"""`SqlEngine`, the base of all engines: one statement per measurement; only integers and kinds of errors come out."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from noisebank.runtime.gathering import apart
 
 
 class SqlEngine(ABC):
-    """An `Engine` that writes SQL. Subclasses say where the table is and how to run a statement."""
+    """An `Engine` that writes SQL. Subclasses know where the table is and how to run a statement."""
 
     def __init__(self, policy: Policy, header: tuple[str, ...], row_key: str, dialect: Dialect) -> None:
         self._policy, self._header, self._row_key, self._dialect = policy, header, row_key, dialect
         missing = sorted(set(policy.columns) - set(header))
         if missing:
-            # Its own names are not listed: where a file has no header they are somebody's row.
+            # The table's own names are not listed: in a file without a header they are somebody's row.
             raise BadTable(f"{policy.source} has no column {', '.join(missing)}; it has {len(header)} columns")
 
     def statistic(self, query: Query) -> int:
@@ -43,15 +43,15 @@ class SqlEngine(ABC):
         return tabulated(cube, self._policy, self._rows(sql))
 
     def inspect(self) -> Inspection:
-        """Counts for the owner. Each value is looked at as a measurement would see it."""
-        (found,) = self._rows(inspection_statement(self._policy, self._table(), self._dialect, self._known()))
-        return inspection_of(self._policy, found)
+        """Counts rows and values for the owner. Each value is read as a measurement would read it."""
+        (counts,) = self._rows(inspection_statement(self._policy, self._table(), self._dialect, self._known()))
+        return inspection_of(self._policy, counts)
 
     def fingerprint(self, salt: bytes) -> bytes:
-        """Computed inside the engine over all columns, declared or not; the order of rows plays no role."""
+        """Digests all columns, declared or not, inside the engine; the order of rows is irrelevant."""
         stored = self._stored()
-        (found,) = self._rows(digest_statement(salt, self._table(), self._dialect, stored))
-        return digest_of(salt, stored, found)
+        (numbers,) = self._rows(digest_statement(salt, self._table(), self._dialect, stored))
+        return digest_of(salt, stored, numbers)
 
     @abstractmethod
     def identity(self) -> str:
@@ -59,15 +59,15 @@ class SqlEngine(ABC):
 
     @abstractmethod
     def _table(self) -> str:
-        """The table as an expression of the engine."""
+        """Returns the table as an SQL expression."""
 
     @abstractmethod
     def _stored(self) -> Mapping[str, Stored]:
-        """How the table stores its columns right now: metadata, no rows."""
+        """Returns how the table stores its columns right now: metadata, no rows."""
 
     @abstractmethod
     def _rows(self, sql: str) -> list[Any]:
-        """What a statement returns; `BadTable` with nothing but the kind of the engine's error."""
+        """Runs a statement and returns its rows; raises `BadTable` with only the kind of the engine's error."""
 
     def _statement(self, query: Query) -> str:
         reads = query.columns() or self._policy.unit != "row"

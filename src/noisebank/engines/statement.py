@@ -1,4 +1,4 @@
-"""A query as one SQL statement that returns exact integers. Written once; a dialect fills in what engines differ in."""
+"""Writes a query as one SQL statement that returns exact integers; a `Dialect` fills in what engines differ in."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from noisebank.queries.query import Function, Part, Query
 from noisebank.queries.sensitivity import row_range, saturation
 
 MOST = 2**126
-"""No sum of `MAX_ROWS` rows may come near it: the narrowest engine adds up in 38 decimal digits."""
+"""No sum of `MAX_ROWS` rows may reach it: the narrowest engine adds up in 38 decimal digits."""
 Fields = Mapping[str, Field]
 UNKNOWN: Mapping[str, Stored] = MappingProxyType({})
 
 
 def quoted(name: str) -> str:
-    """An identifier of DuckDB."""
+    """Returns an identifier in DuckDB's quotes."""
     return DUCKDB.quoted(name)
 
 
 def literal(text: str) -> str:
-    """A text of DuckDB."""
+    """Returns a text literal of DuckDB."""
     return DUCKDB.literal(text)
 
 
@@ -38,11 +38,11 @@ def statement(
     dialect: Dialect = DUCKDB,
     stored: Mapping[str, Stored] = UNKNOWN,
 ) -> str:
-    """SELECT one wide integer: the statistic in steps, saturated. Grouped: the groups before it, one row a group.
+    """Returns SQL for one wide integer: the statistic in steps, saturated. Grouped: one row per group, its keys first.
 
     `table` is a table expression; `stored` says how it stores its columns; `row_key` decides which
     rows of a person count when a policy caps them, and is secret so that nobody can arrange to be
-    counted. Groups without rows are missing from the result: who reads it fills them with 0.
+    counted. Groups without rows are missing from the result: the caller fills them with 0.
     """
     check_size(query, policy)
     fields = _fields(query.columns(), policy, dialect, stored)
@@ -53,8 +53,8 @@ def statement(
         return f"SELECT {total} {rows}{_where(condition)}"
     keys = [fields[name].grouped() for name in query.by]
     inside = [fields[name].in_groups() for name in query.by]
-    places = ", ".join(str(place) for place in range(1, len(keys) + 1))
-    return f"SELECT {', '.join(keys)}, {total} {rows}{_where(condition, *inside)} GROUP BY {places}"
+    positions = ", ".join(str(number) for number in range(1, len(keys) + 1))
+    return f"SELECT {', '.join(keys)}, {total} {rows}{_where(condition, *inside)} GROUP BY {positions}"
 
 
 def counts_statement(
@@ -65,10 +65,10 @@ def counts_statement(
     dialect: Dialect = DUCKDB,
     stored: Mapping[str, Stored] = UNKNOWN,
 ) -> str:
-    """One row with several plain counts: one scan, and one plan, for all of them.
+    """Returns SQL for one row with several plain counts: one scan, and one query plan, for all of them.
 
-    DuckDB plans for longer than it reads a small table, so their text is short. They are not saturated: whoever reads
-    them must do that. What is missing is filled in before, once, unless all values choose a person's rows.
+    DuckDB takes longer to plan than to read a small table, so the text is kept short. Counts are not saturated: the
+    caller must do that. Missing values are filled in first, once, unless the values choose a person's rows.
     """
     for query in queries:
         check_size(query, policy)
@@ -82,19 +82,19 @@ def counts_statement(
 
 
 def plain_count(query: Query) -> bool:
-    """Whether it counts the rows for which a predicate holds, each once, and all of them together."""
+    """Whether the query counts the rows for which a predicate holds, each once, without groups."""
     return query.simple and query.function is Function.COUNT and query.parts[0].weights[0][0] == 1 and not query.by
 
 
 def check_size(query: Query, policy: Policy) -> None:
-    """Refuses, by the policy alone, what could leave the integers of an engine."""
+    """Refuses, by the policy alone, a query whose total could overflow the integers of an engine."""
     low, high = row_range(query, policy)
     if max(abs(low), abs(high)) * MAX_ROWS >= MOST:
         raise UnsupportedQuery("numbers this large", "use narrower bounds, a larger step or smaller coefficients")
 
 
 def _fields(names: frozenset[str], policy: Policy, dialect: Dialect, stored: Mapping[str, Stored]) -> dict[str, Field]:
-    """What a statement about these columns reads: where a policy caps rows, whatever tells two rows apart."""
+    """Returns the fields that a statement reads: these, and all that tell rows apart if the policy caps rows."""
     if policy.unit != "row":
         names |= {name for name, column in policy.columns.items() if askable(column)}
     return fields_of(policy, names, dialect, stored)
@@ -106,7 +106,7 @@ def _saturated(total: str, query: Query, policy: Policy, dialect: Dialect) -> st
 
 
 def condition_of(predicate: Predicate, fields: Fields) -> str:
-    """The rows for which the diagram ends in TRUE."""
+    """Returns the predicate as an SQL condition."""
     if predicate is TRUE:
         return "TRUE"
     paths = []
@@ -119,7 +119,7 @@ def condition_of(predicate: Predicate, fields: Fields) -> str:
 
 
 def _added(query: Query, fields: Fields, dialect: Dialect) -> tuple[str, str]:
-    """What all rows add up to, and which rows are read at all."""
+    """Returns SQL for the total over all rows, and for the condition of the rows to read; empty for all."""
     part = query.parts[0]
     if query.simple and part.weights[0][0] == 1:
         condition = "" if query.where is TRUE else condition_of(query.where, fields)
@@ -135,7 +135,7 @@ def _added(query: Query, fields: Fields, dialect: Dialect) -> tuple[str, str]:
 
 
 def plain(part: Part, fields: Fields, dialect: Dialect) -> str:
-    """A count or a sum without weights: what is asked most, so what must cost least."""
+    """Returns SQL for a count or a sum without weights: the most frequent kind, so it must cost least."""
     if part.column is None:
         return dialect.wide("count(*)")
     field = fields[part.column]
@@ -150,7 +150,7 @@ def _weight(part: Part, fields: Fields) -> str:
 
 
 def _fits(part: Part) -> bool:
-    """Whether weights have at most 63 bits."""
+    """Whether all weights fit 63 bits."""
     return all(abs(weight) < 2**62 for weight, _ in part.weights)
 
 
@@ -159,7 +159,7 @@ def _summed(value: str, dialect: Dialect) -> str:
 
 
 def _value(part: Part, fields: Fields, dialect: Dialect) -> str:
-    """What a row counts for, in at most 64 bits: steps have 32 at most."""
+    """Returns SQL for the value of a row, in at most 64 bits: steps have 32 at most."""
     if part.column is None:
         return "1"
     step = fields[part.column].step()
@@ -167,17 +167,17 @@ def _value(part: Part, fields: Fields, dialect: Dialect) -> str:
 
 
 def _where(*conditions: str) -> str:
-    found = " AND ".join(condition for condition in conditions if condition)
-    return f" WHERE {found}" if found else ""
+    joined = " AND ".join(condition for condition in conditions if condition)
+    return f" WHERE {joined}" if joined else ""
 
 
 def counted_rows(
     policy: Policy, table: str, row_key: str, fields: Fields, dialect: Dialect, stored: Mapping[str, Stored]
 ) -> str:
-    """The table, or at most `max_rows` rows of each person, chosen by a keyed hash of person and steps.
+    """Returns SQL for the table, or for at most `max_rows` rows per person, chosen by a keyed hash of person and steps.
 
-    Rows of a person that have all steps in common count alike in every query, so which of them is chosen does not
-    matter; all others have different hashes. So neither the order of rows nor how an engine stores them plays a role.
+    Rows of a person with the same steps count alike in every query, so it does not matter which of them is chosen; all
+    others have different hashes. So neither the order of rows nor how an engine stores them matters.
     """
     read = [f"{field.read} AS {field.name}" for field in fields.values()]
     costly = any(
@@ -188,9 +188,9 @@ def counted_rows(
         return f"(SELECT {', '.join(read)} FROM {table} AS t{fence}) AS t" if read else f"{table} AS t"
     person = _person(policy.unit, dialect, stored.get(policy.unit, Stored.OTHER))
     inner = f"(SELECT {', '.join([*read, f'{person} AS who'])} FROM {table} AS t{fence}) AS t"
-    spelled = [dialect.literal(row_key), dialect.framed("who"), *(field.spelled() for field in fields.values())]
+    texts = [dialect.literal(row_key), dialect.framed("who"), *(field.spelled() for field in fields.values())]
     names = ", ".join([*(field.name for field in fields.values())] or ["1 AS one"])
-    order = dialect.md5(dialect.joined(spelled))
+    order = dialect.md5(dialect.joined(texts))
     ranked = (
         f"(SELECT {names}, row_number() OVER (PARTITION BY who ORDER BY {order}) AS place "
         f"FROM {inner} WHERE who IS NOT NULL) AS t"
@@ -199,8 +199,8 @@ def counted_rows(
 
 
 def _person(unit: str, dialect: Dialect, stored: Stored) -> str:
-    """Who a row belongs to, as a text; NULL if nobody. Some writers store a missing number as NaN: read as somebody,
-    all who have no id would be one person, and one more of them would decide which row of another counts."""
+    """Returns SQL for a row's person as a text; NULL if nobody. Some writers store a missing number as NaN: if that
+    were a person, all rows without an id would be theirs, and one more of them would decide which other row counts."""
     raw = dialect.raw(unit)
     text = dialect.text(raw, stored)
     if stored is Stored.FLOAT:

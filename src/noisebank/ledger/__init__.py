@@ -1,1 +1,1 @@
-"""The ledger: a contract that decides, and chains that execute and keep it."""
+"""The ledger: one contract that decides every charge, executed in this process (`embedded`) or on a chain (`rpc`)."""

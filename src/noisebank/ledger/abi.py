@@ -1,4 +1,4 @@
-"""Calls and events of a contract as bytes, both ways.
+"""ABI encoding and decoding of contract calls, outputs and events.
 
 Only what our contracts use: words of 32 bytes, lists of structs of words, and short strings. A
 general library does the same about thirty times slower, and replaying a journal is mostly this.
@@ -19,7 +19,7 @@ from noisebank.core.digests import keccak
 
 ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 MOST_ITEMS = 2**16
-"""In one list; whatever claims more is malformed."""
+"""Most items in one list; calldata that claims more is malformed."""
 Word = int | bytes | str | bool
 """uint256, bytes32, address (0x...) and bool."""
 Value = Word | tuple[tuple[Word, ...], ...]
@@ -34,12 +34,12 @@ _READ: dict[str, Callable[[bytes], Word]] = {
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """The type of an argument. `fields` are those of the structs in a list, else empty."""
+    """The ABI type of an argument. `fields` are the word types of a list's structs, else empty."""
 
     text: str
     fields: tuple[str, ...] = ()
     dynamic: bool = field(init=False)
-    """Whether the head holds an offset only."""
+    """Whether the head holds only an offset into the tail."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dynamic", bool(self.fields) or self.text == "string")
@@ -47,7 +47,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class Signature:
-    """A function or an event: names and kinds of its arguments in order."""
+    """A function or an event: names and types of its arguments, in order."""
 
     name: str
     inputs: tuple[tuple[str, Kind], ...]
@@ -56,18 +56,18 @@ class Signature:
 
     @cached_property
     def kinds(self) -> tuple[Kind, ...]:
-        """Kinds of the arguments."""
+        """Types of the arguments."""
         return tuple(kind for _, kind in self.inputs)
 
     @cached_property
     def plain(self) -> tuple[Kind, ...]:
-        """Kinds of what an event keeps in its data."""
-        return tuple(kind for (_, kind), hot in zip(self.inputs, self.indexed, strict=True) if not hot)
+        """Types of the event arguments that are in the log's data (not indexed)."""
+        return tuple(kind for (_, kind), indexed in zip(self.inputs, self.indexed, strict=True) if not indexed)
 
     @cached_property
     def hot(self) -> tuple[Callable[[bytes], Word], ...]:
-        """Readers of what an event keeps in its topics; always the first arguments."""
-        return tuple(_READ[kind.text] for (_, kind), hot in zip(self.inputs, self.indexed, strict=True) if hot)
+        """Decoders of the event arguments that are in the log's topics (indexed); always the first arguments."""
+        return tuple(_READ[kind.text] for (_, kind), indexed in zip(self.inputs, self.indexed, strict=True) if indexed)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -76,13 +76,13 @@ class Signature:
 
     @cached_property
     def digest(self) -> bytes:
-        """keccak of the canonical signature: the event topic; its first four bytes the selector."""
+        """keccak of the canonical signature: an event's topic; its first four bytes are a function's selector."""
         return keccak(f"{self.name}({','.join(kind.text for _, kind in self.inputs)})".encode())
 
 
 @dataclass(frozen=True)
 class Contract:
-    """A compiled contract: bytecode and how to talk to it."""
+    """A compiled contract: its bytecode and its ABI."""
 
     name: str
     initcode: bytes
@@ -95,14 +95,15 @@ class Contract:
         return {signature.digest[:4]: signature for signature in self.functions.values()}
 
     def call(self, function: str, *arguments: Value) -> bytes:
-        """Calldata."""
+        """Returns the calldata of a function call."""
         signature = self.functions[function]
         if len(arguments) != len(signature.inputs):
             raise TypeError(f"{function} takes {len(signature.inputs)} arguments, got {len(arguments)}")
         return signature.digest[:4] + encoded(signature.kinds, arguments)
 
     def decode_call(self, calldata: bytes) -> tuple[str, dict[str, Value]]:
-        """The function's name and arguments; ValueError if it is none of this contract's, or spelled otherwise."""
+        """Returns the function's name and arguments. ValueError if the contract has no such function, or if the
+        calldata is not in canonical form."""
         signature = self._selectors.get(calldata[:4])
         if signature is None:
             raise ValueError("no such function")
@@ -112,19 +113,19 @@ class Contract:
         return signature.name, dict(zip(signature.names, values, strict=True))
 
     def decode_output(self, function: str, output: bytes) -> tuple[Value, ...]:
-        """What a call returned."""
+        """Returns the values that a call returned."""
         return decoded(self.functions[function].outputs, output)
 
     def decode_event(self, topics: Sequence[bytes], data: bytes) -> tuple[str, dict[str, Value]]:
-        """An event's name and arguments, in the order of its declaration."""
+        """Returns an event's name and its arguments, in the order of its declaration."""
         signature, values = self.event_values(topics, data)
         return signature.name, dict(zip(signature.names, values, strict=True))
 
     def event_values(self, topics: Sequence[bytes], data: bytes) -> tuple[Signature, tuple[Value, ...]]:
-        """The same without names, for whoever knows their order and reads millions."""
+        """Returns an event's signature and bare values: for callers that know the order and read millions of logs."""
         signature = self.events[topics[0]]
-        hot = [read(topic) for read, topic in zip(signature.hot, topics[1:], strict=True)]
-        return signature, (*hot, *decoded(signature.plain, data))
+        indexed = [decode(topic) for decode, topic in zip(signature.hot, topics[1:], strict=True)]
+        return signature, (*indexed, *decoded(signature.plain, data))
 
 
 @cache
@@ -146,7 +147,7 @@ def model_registry() -> Contract:
 
 
 def load_contract(artefact: Mapping[str, Any]) -> Contract:
-    """A contract from its artefact."""
+    """Builds a contract from its compiled artefact."""
     functions, events = {}, {}
     for entry in artefact["abi"]:
         signature = _signature(entry)
@@ -164,7 +165,7 @@ def load_contract(artefact: Mapping[str, Any]) -> Contract:
 
 
 def encoded(kinds: Sequence[Kind], values: Sequence[Value]) -> bytes:
-    """Heads, then tails: the specification's layout and no other."""
+    """Encodes values in the specification's only canonical layout: all heads, then all tails."""
     heads, tails, offset = [], [], 32 * len(kinds)
     for kind, value in zip(kinds, values, strict=True):
         if kind.dynamic:
@@ -178,7 +179,7 @@ def encoded(kinds: Sequence[Kind], values: Sequence[Value]) -> bytes:
 
 
 def decoded(kinds: Sequence[Kind], data: bytes) -> tuple[Value, ...]:
-    """The values in `data`; ValueError if it is too short."""
+    """Returns the values in `data`. ValueError if it is too short."""
     return tuple(
         [
             _untail(kind, data, int.from_bytes(word, "big")) if kind.dynamic else _READ[kind.text](word)
@@ -196,9 +197,9 @@ def _tail(kind: Kind, value: Value) -> bytes:
     if not isinstance(value, tuple):
         raise TypeError(f"{value!r} is no list")
     words = [len(value).to_bytes(32, "big")]
-    write = [_WRITE[field] for field in kind.fields]
+    encoders = [_WRITE[field] for field in kind.fields]
     for item in value:
-        words += [one(word) for one, word in zip(write, item, strict=True)]
+        words += [encode(word) for encode, word in zip(encoders, item, strict=True)]
     return b"".join(words)
 
 
@@ -215,9 +216,10 @@ def _untail(kind: Kind, data: bytes, offset: int) -> Value:
 
 
 def _structs(fields: tuple[str, ...], data: bytes, start: int, length: int) -> Iterator[tuple[Word, ...]]:
-    read, size = [_READ[kind] for kind in fields], 32 * len(fields)
+    decoders, size = [_READ[kind] for kind in fields], 32 * len(fields)
     for offset in range(start, start + length * size, size):
-        yield tuple([one(word) for one, word in zip(read, _words(data, offset, len(fields)), strict=True)])
+        words = _words(data, offset, len(fields))
+        yield tuple([decode(word) for decode, word in zip(decoders, words, strict=True)])
 
 
 def _signature(entry: dict[str, Any]) -> Signature:
@@ -233,7 +235,7 @@ def _signature(entry: dict[str, Any]) -> Signature:
 
 
 def _parts(output: dict[str, Any]) -> list[dict[str, Any]]:
-    """A struct of words that is returned lies flat."""
+    """Returns the fields of a returned struct, which the ABI encodes as if they were separate outputs."""
     return list(output["components"]) if output["type"] == "tuple" else [output]
 
 

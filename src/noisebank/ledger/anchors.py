@@ -1,4 +1,7 @@
-"""Anchors: the embedded journal's head, pinned in any EVM chain by one small transaction."""
+"""Anchors: pin the head of an embedded journal on any EVM chain with one small transaction, and find such pins.
+
+`noisebank anchor` sends them; `audit.comparing` holds a journal against them. The contract is contracts/anchors.vy.
+"""
 
 from __future__ import annotations
 
@@ -18,24 +21,24 @@ PATIENCE = 180.0
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """A head that a chain remembers."""
+    """A journal's head as recorded on a chain."""
 
     number: int
     head: bytes
     block: int
-    """Of the chain that remembers it."""
+    """Of the chain that records it; `number` is the journal's own block."""
     transaction: str
     contract: str
 
 
 def deploy_anchors(node: Node, key: Key) -> str:
-    """Puts the little contract on a chain; its address."""
+    """Deploys the anchors contract; returns its address."""
     receipt = transact(node, key, node.chain_id(), "", anchors().initcode, DEPLOY_GAS, PATIENCE)
     return str(receipt["contractAddress"]).lower()
 
 
 def anchor(node: Node, key: Key, contract: str, journal: bytes, head: Head) -> Anchor:
-    """Pins a journal's newest block. `key` must be the one that seals the journal."""
+    """Records a journal's newest block on a chain. `key` must be the one that seals the journal."""
     if node.code(contract) != anchors().runtime:
         raise BadLedger(f"there is no anchors contract of this version at {contract}")
     if not node.balance(key.address):
@@ -46,24 +49,24 @@ def anchor(node: Node, key: Key, contract: str, journal: bytes, head: Head) -> A
 
 
 def find_anchors(node: Node, journal: bytes, sealer: str, contract: str | None = None) -> list[Anchor]:
-    """All anchors of a journal that its sealer has sent, whether or not anybody mentions them.
+    """Returns all anchors of a journal that its sealer has sent, also those that nobody mentions.
 
     Without a contract's address all contracts are searched: what counts is who signed the
-    transaction, and that no contract can make up.
+    transaction, and no contract can forge that.
     """
     topics = ["0x" + next(iter(anchors().events)).hex(), "0x" + journal.hex()]
-    found = []
+    results = []
     for entry in node.logs(contract, 0, node.head(), topics):
         arguments = _read(entry)
         sent = node.ask("eth_getTransactionByHash", entry["transactionHash"])
         if arguments and sent and str(sent["from"]).lower() == sealer == arguments["sender"]:
-            where = int(entry["blockNumber"], 16), entry["transactionHash"], str(entry["address"]).lower()
-            found.append(Anchor(arguments["number"], arguments["head"], *where))
-    return found
+            location = int(entry["blockNumber"], 16), entry["transactionHash"], str(entry["address"]).lower()
+            results.append(Anchor(arguments["number"], arguments["head"], *location))
+    return results
 
 
 def _read(entry: dict[str, Any]) -> dict[str, Any]:
-    """What a log says; nothing if another contract logs something else under the same name."""
+    """Returns the arguments of an anchor's log; empty if another contract logs something else under the same topic."""
     try:
         return dict(anchors().decode_event(*raw_log(entry))[1])
     except (KeyError, ValueError, StopIteration):

@@ -1,4 +1,4 @@
-"""Blocks of the embedded chain and their one canonical spelling, a line of JSON each."""
+"""Genesis and blocks of the embedded chain, and their canonical form: one line of JSON per block."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ HEAD = re.compile(
     rf'\{{"block":\{{"balances":\[([^{{}}]*?)\],"number":({NUMBER}),"parent":"({HEX})",'
     rf'"results":"({HEX})","time":({NUMBER}),"transactions":\['
 )
-"""How a line begins. What matches is only a guess: the block is spelled again and must give the same line."""
+"""How a line begins. A match proves nothing: the parsed block is encoded again and must give the same line."""
 SEAL = ']},"signature":"'
 MALFORMED = (TypeError, ValueError, KeyError, AttributeError, OverflowError, RecursionError)
-"""Whatever reading a line can raise: all of it is tampering, and none of it may end a verifier."""
+"""All that parsing a line can raise. Each means tampering, and none may crash a verifier."""
 NOT_CANONICAL = "the line is no sealed block in canonical form"
 
 
@@ -38,11 +38,11 @@ class Genesis:
 
     @property
     def digest(self) -> bytes:
-        """The parent of block 0, and the journal's name in anchors."""
+        """The parent digest of block 0, and the journal's name in anchors."""
         return tagged("genesis 1", self._plain())
 
     def line(self) -> str:
-        """The canonical spelling."""
+        """Returns the first line of the journal."""
         return canonical(self._plain())
 
     def _plain(self) -> dict[str, Any]:
@@ -50,14 +50,14 @@ class Genesis:
 
     @classmethod
     def read(cls, line: str) -> Genesis:
-        """Reads its own spelling and no other."""
+        """Parses the first line of a journal. `Tampered` unless it is in canonical form."""
         try:
-            plain = _parsed(line, {"format", "chain_id", "sealer", "created"})
-            genesis = cls(_number(plain["chain_id"]), str(plain["sealer"]), _number(plain["created"]))
-            spelled = genesis.line()
+            fields = _parsed(line, {"format", "chain_id", "sealer", "created"})
+            genesis = cls(_number(fields["chain_id"]), str(fields["sealer"]), _number(fields["created"]))
+            encoded = genesis.line()
         except MALFORMED:
             raise Tampered("the first line is malformed") from None
-        if spelled != line:
+        if encoded != line:
             raise Tampered(f"the first line does not begin a {FORMAT!r}")
         return genesis
 
@@ -82,9 +82,9 @@ class Block:
 
     @cached_property
     def text(self) -> str:
-        """Everything but the seal, as canonical JSON: sorted names, no spaces.
+        """Everything but the seal as canonical JSON: sorted keys, no spaces.
 
-        Put together by hand, since integers and hexadecimal need no escaping: replay is half as fast otherwise.
+        Built by hand, since integers and hexadecimal need no escaping: with a JSON encoder replay is half as fast.
         """
         balances = ",".join(f'["{account.hex()}",{budget},{spent}]' for account, budget, spent in self.balances)
         sent = ",".join(f'[{t.nonce},"{t.to}","{t.data.hex()}","{t.signature.hex()}"]' for t in self.transactions)
@@ -95,31 +95,32 @@ class Block:
 
     @cached_property
     def digest(self) -> bytes:
-        """Of everything but the seal; the next block's parent."""
+        """Digest of everything but the seal; the next block's parent."""
         return keccak(b"noisebank block 2\n", self.text.encode())
 
     def sealed(self, key: Key) -> Block:
-        """The same block, signed. Text and digest do not cover the seal, so they stay."""
-        made = replace(self, signature=key.sign(self.digest))
-        made.__dict__.update(text=self.text, digest=self.digest)
-        return made
+        """Returns the same block with the key's signature. Its text and digest do not cover the seal: they are copied,
+        not computed again."""
+        sealed = replace(self, signature=key.sign(self.digest))
+        sealed.__dict__.update(text=self.text, digest=self.digest)
+        return sealed
 
     def sealer(self) -> str:
-        """Who signed it."""
+        """Returns the address whose key signed the block."""
         return recover(self.digest, self.signature)
 
     def line(self) -> str:
-        """The canonical spelling, seal included."""
+        """Returns the block's line in the journal, seal included."""
         return f'{{"block":{self.text},"signature":"{self.signature.hex()}"}}'
 
     @classmethod
     def read(cls, line: str, chain_id: int, expected: int) -> Block:
-        """Reads its own spelling and no other; `expected` names the block in errors."""
+        """Parses a line of a journal. `Tampered`, naming block `expected_number`, unless it is in canonical form."""
         head, seal = HEAD.match(line), line.rfind(SEAL)
         if not head or seal < head.end():
             raise Tampered(NOT_CANONICAL, expected)
         balances, number, parent, results, time = head.groups()
-        sent = line[head.end() + 1 : seal - 2]  # without the outer signs of the first and the last
+        sent = line[head.end() + 1 : seal - 2]  # without the first "[" and the last '"]'
         try:
             block = cls(
                 number=_number(int(number)),
@@ -138,7 +139,7 @@ class Block:
 
 
 def _transaction(entry: str, chain_id: int) -> Transaction:
-    """One of a list, without its outer signs."""
+    """Parses one entry of the list of transactions, without its opening and closing characters."""
     nonce, to, _, data, _, signature = entry.split('"')
     return Transaction(chain_id, _number(int(nonce[:-1])), _address(to), bytes.fromhex(data), bytes.fromhex(signature))
 
@@ -151,7 +152,8 @@ def _address(text: str) -> str:
 
 
 def results_digest(results: Iterable[tuple[Log, ...]]) -> bytes:
-    """One digest for the logs of each transaction in turn; lengths first, so that nothing can be shifted."""
+    """Returns one digest of all logs, transaction by transaction. Lengths go first, so that no byte can be counted to
+    another log than its own."""
     parts: list[bytes] = []
     for logs in results:
         parts.append(len(logs).to_bytes(4, "big"))
@@ -166,14 +168,14 @@ def _sizes(topics: int, data: int) -> bytes:
 
 
 def _number(value: object) -> int:
-    """Numbers, times, nonces and chain ids fit 64 bits, or the machine could not take them."""
+    """Returns the value; ValueError unless it fits 64 bits. The EVM takes no larger number, time, nonce or chain id."""
     if type(value) is not int or not 0 <= value < 2**64:
         raise ValueError("no number of 64 bits")
     return value
 
 
 def _parsed(text: str, keys: set[str]) -> dict[str, Any]:
-    plain = json.loads(text)
-    if not isinstance(plain, dict) or set(plain) != keys:
+    fields = json.loads(text)
+    if not isinstance(fields, dict) or set(fields) != keys:
         raise ValueError("unknown or missing fields")
-    return plain
+    return fields

@@ -1,4 +1,8 @@
-"""The books: accounts, reservations, records and views, kept from the contract's logs alone."""
+"""The books: accounts, reservations, records and views, derived from the contract's logs alone.
+
+`Books` is the read model of a ledger. `replay` and `follower` feed it with logs; the bank, the service and the
+verifier read it.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +11,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from noisebank.core.records import Case, Record
+from noisebank.core.records import WHOLE_WEIGHT, Case, CellRun, Record
 from noisebank.core.units import NOTHING, Precision
 from noisebank.ledger.abi import Contract, Signature
 from noisebank.ledger.chunks import Pieces
 from noisebank.ledger.evm import Event, Log
-from noisebank.ledger.protocol import THE_OWNER, WHOLE_WEIGHT, AccountState, Claim, Reservation, Run, Unit, View
+from noisebank.ledger.protocol import THE_OWNER, AccountState, Claim, Reservation, Unit, View
 
-RecordKey = tuple[bytes, int, int, bytes, tuple[Run, ...]]
-"""Account, version, cube, query, runs: what the contract keeps records of."""
+RecordKey = tuple[bytes, int, int, bytes, tuple[CellRun, ...]]
+"""Account, version, cube, query, runs: the contract keeps one list of records for each."""
 
 Measured = tuple[int, int, bool]
-"""Version, public byte, and whether it may be a first look: what is public of how many draws a measurement is."""
+"""Version, category, and whether it may be a first look: the public facts that bound a measurement's draws."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Something that happened to an account besides reserving and publishing."""
+    """An event of an account other than a reservation or a publication."""
 
     block: int
     time: int
@@ -32,33 +36,33 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Budgets:
-    """What an account's promise follows from: docs/proofs/odometer.md."""
+    """The budgets from which an account's privacy guarantee follows: docs/proofs/odometer.md."""
 
     opened: Precision
-    """As the account was opened: the policy's."""
+    """The budget at opening, from the policy."""
     fixed: Precision
-    """Known before the first measurement: the budget then, or a raise that was announced already."""
+    """The budget fixed before the first measurement: the one then, or a raise that was announced already."""
     largest: Precision
-    """That ever held since."""
+    """The largest budget since."""
     lowered: bool = False
-    """After answers were given: the promise stays that of the larger budget."""
+    """Whether it was lowered after answers were given: the guarantee stays that of the larger budget."""
 
     @property
     def raised(self) -> bool:
-        """After answers were given: the promise is an odometer's."""
+        """Whether it was raised after answers were given: the guarantee is then that of a privacy odometer."""
         return self.fixed < self.largest
 
 
 class Books:
-    """Grows with every log; answers every question that the bank or a page has."""
+    """State of all accounts of a ledger, updated log by log. Reading never changes it."""
 
     def __init__(self, contract: Contract) -> None:
         self._contract = contract
         self._accounts: dict[bytes, AccountState] = {}
         self._money: dict[bytes, tuple[int, int]] = {}
-        """Units spent, and measurements: they change with every paid answer, all else seldom does."""
+        """Units spent and number of measurements. Apart from the state: these change with every paid answer."""
         self._whole: dict[bytes, tuple[AccountState, AccountState]] = {}
-        """The state without and with its money, as it was last asked for."""
+        """The state without and with its spending, as last returned."""
         self._reservations: dict[tuple[bytes, bytes], Reservation] = {}
         self._by_account: dict[bytes, list[bytes]] = defaultdict(list)
         self._records: dict[RecordKey, list[Record]] = defaultdict(list)
@@ -71,17 +75,17 @@ class Books:
         self._changes: dict[bytes, list[Change]] = defaultdict(list)
 
     def write(self, log: Log, block: int, time: int) -> tuple[str, tuple[Any, ...]]:
-        """Enters one log; returns its name and values."""
-        signature, values = self._read(log)
+        """Enters one log; returns the event's name and values."""
+        signature, values = self._decode_log(log)
         name = signature.name
         if name == "Reserved":
             self._reserved(block, time, *values)
         elif name == "Published":
             account, id, answer = values
             self._reservations[account, id] = self._reservations[account, id].published(answer, block)
-        elif name != "GroupRefused":  # which changed nothing
+        elif name != "GroupRefused":  # a refused group changes nothing
             arguments = dict(zip(signature.names, values, strict=True))
-            account = arguments["account"]  # every event's first word
+            account = arguments["account"]  # the first argument of every event
             self._changes[account].append(Change(block, time, Event(name, arguments)))
             self._accounts[account] = self._changed(account, name, arguments)
             if name in ("AccountOpened", "BudgetLowered", "RaiseProposed", "BudgetRaised"):
@@ -89,60 +93,62 @@ class Books:
         return name, values
 
     def accounts(self) -> tuple[AccountState, ...]:
-        """All accounts, oldest first."""
+        """Returns all accounts, oldest first."""
         return tuple(self._with_money(state) for state in tuple(self._accounts.values()))
 
     def account(self, account: bytes) -> AccountState | None:
-        """One account."""
+        """Returns the state of an account; None if there is none."""
         state = self._accounts.get(account)
         return None if state is None else self._with_money(state)
 
     def changes(self, account: bytes) -> tuple[Change, ...]:
-        """Opening, budget, limit, version and role changes, oldest first."""
+        """Returns an account's changes of opening, budget, limit, version and roles, oldest first."""
         return tuple(self._changes.get(account, ()))
 
     def reservation(self, account: bytes, id: bytes) -> Reservation | None:
-        """One reservation. Ids are an account's own: others may use the same."""
+        """Returns a reservation; None if there is none. Ids are unique within an account only."""
         return self._reservations.get((account, id))
 
     def reservations(self, account: bytes) -> tuple[Reservation, ...]:
-        """All reservations of an account, oldest first."""
+        """Returns all reservations of an account, oldest first."""
         return tuple(self._reservations[account, id] for id in tuple(self._by_account.get(account, ())))
 
     def count(self, account: bytes) -> int:
-        """How many reservations an account has."""
+        """Returns how many reservations an account has."""
         return len(self._by_account.get(account, ()))
 
     def page(self, account: bytes, start: int, stop: int) -> tuple[Reservation, ...]:
-        """Reservations [start, stop) of an account, oldest first."""
+        """Returns reservations [start, stop) of an account, oldest first."""
         return tuple(self._reservations[account, id] for id in self._by_account.get(account, [])[start:stop])
 
     def delivered(self, account: bytes, analyst: bytes, query: bytes) -> Precision:
-        """The best precision of a query that an analyst was given by plain reuse, in the present version."""
+        """Returns the best precision at which an analyst has an answer to a query by plain reuse, in this version."""
         return self._delivered.get((account, self._version(account), analyst, query), NOTHING)
 
-    def records(self, account: bytes, query: bytes, cube: int = 0, runs: tuple[Run, ...] = ()) -> tuple[Record, ...]:
-        """Paid answers of a query in the present version, by rising precision."""
+    def records(
+        self, account: bytes, query: bytes, cube: int = 0, runs: tuple[CellRun, ...] = ()
+    ) -> tuple[Record, ...]:
+        """Returns the paid answers to a query in the present version, by rising precision."""
         return tuple(self._records.get((account, self._version(account), cube, query, runs), ()))
 
     def view(self, account: bytes, analyst: bytes) -> View:
-        """What an analyst may learn, and has learned."""
+        """Returns what an analyst may learn, and has learned so far."""
         return self._views.get((account, analyst), View())
 
     def measured(self, account: bytes) -> dict[Measured, int]:
-        """How many paid measurements of each kind an account has, over all versions."""
+        """Returns how many paid measurements of each kind an account has, over all versions."""
         return dict(self._measured.get(account, {}))
 
     def budgets(self, account: bytes) -> Budgets:
-        """Which budget was fixed before anything was answered, and the largest since."""
+        """Returns the budgets that decide an account's guarantee."""
         return self._budgets[account]
 
     def spent_on(self, account: bytes, about: int) -> Precision:
-        """What was charged under one public byte."""
+        """Returns what was charged under one category (the public byte of a claim)."""
         return Precision(self._spent_on.get((account, about), 0))
 
     def costs(self, group: Sequence[Claim]) -> tuple[Precision, ...]:
-        """What each part of a group would cost now, if the budget were large enough; the contract decides the same."""
+        """Returns the cost of each claim of a group now, by the contract's rules, whatever budget is left."""
         best: dict[object, int] = {}
         cubes: dict[int, Pieces] = {}
         costs = []
@@ -162,11 +168,11 @@ class Books:
         return tuple(costs)
 
     def cells(self, account: bytes, cube: int) -> Pieces:
-        """What was charged to each cell of a cube in the present version."""
+        """Returns what was charged to each cell of a cube in the present version (a copy)."""
         return self._cubes[account, self._version(account), cube].copy()
 
     def largest_cell(self, account: bytes, cube: int) -> Precision:
-        """What a cube has spent in the present version."""
+        """Returns what a cube has cost the account in the present version: the charge of its largest cell."""
         return Precision(self._cubes[account, self._version(account), cube].largest)
 
     def _with_money(self, state: AccountState) -> AccountState:
@@ -183,25 +189,27 @@ class Books:
         return state.version if state else 1
 
     @staticmethod
-    def _charge_cells(cube: Pieces, fresh: int, runs: Sequence[Run]) -> None:
+    def _charge_cells(cube: Pieces, fresh: int, runs: Sequence[CellRun]) -> None:
         for run in runs:
             cube.add(run.start, run.stop, -(-fresh * run.weight // WHOLE_WEIGHT))
 
-    def _read(self, log: Log) -> tuple[Signature, tuple[Any, ...]]:
+    def _decode_log(self, log: Log) -> tuple[Signature, tuple[Any, ...]]:
+        """Decodes without types: which value has which follows from the event's name."""
         return self._contract.event_values(*log)
 
     def _reserved(
-        self, block: int, time: int, account: bytes, id: bytes, query: bytes, analyst: bytes, about: int, cube: int,
-        case: int, wanted: int, fresh: int, reused: int, spent: int, used: int, charged: Sequence[tuple[int, int, int]],
+        self, block: int, time: int, account: bytes, id: bytes, query: bytes, analyst: bytes, about: int,
+        cube: int, case: int, wanted: int, fresh: int, reused: int, spent: int, used: int,
+        charged: Sequence[tuple[int, int, int]],
     ) -> None:  # fmt: skip
-        """A reservation, in the words of its event in their order. Amounts become `Precision` only where they are
-        kept: a busy ledger enters thousands of these a second."""
+        """Enters a reservation; parameters are the event's arguments in their order. Amounts become `Precision` only
+        where they are stored: a busy ledger enters thousands of these per second."""
         version = self._accounts[account].version
         before, measurements = self._money[account]
-        runs = tuple([Run(*run) for run in charged])
+        runs = tuple([CellRun(*run) for run in charged])
         records = self._records[account, version, cube, query, runs]
-        asked = Precision(wanted)
-        paid = asked if fresh == wanted else Precision(fresh)
+        target = Precision(wanted)
+        fresh_precision = target if fresh == wanted else Precision(fresh)
         reservation = Reservation(
             account=account,
             id=id,
@@ -209,13 +217,13 @@ class Books:
             analyst=analyst,
             about=about,
             case=Case(case),
-            wanted=asked,
-            fresh=paid,
+            wanted=target,
+            fresh=fresh_precision,
             reused=records[reused - 1].id if reused else None,
             spent=Precision(spent),
             block=block,
             time=time,
-            cost=paid if spent - before == fresh else Precision(spent - before),
+            cost=fresh_precision if spent - before == fresh else Precision(spent - before),
             used=Precision(used),
             cube=cube,
             runs=runs,
@@ -224,10 +232,10 @@ class Books:
         earlier = self._reservations.get((account, id))
         if earlier is None:
             self._by_account[account].append(id)
-        if earlier is None or earlier.case is Case.REPEAT:  # the contract keeps no id of those: whatever is paid counts
+        if earlier is None or earlier.case is Case.REPEAT:  # the contract stores no id of a REPEAT: a paid one wins
             self._reservations[account, id] = reservation
         if fresh:
-            records.append(Record(id, asked))
+            records.append(Record(id, target))
             if cube:
                 self._charge_cells(self._cubes[account, version, cube], fresh, runs)
             self._spent_on[account, about] += spent - before
@@ -236,14 +244,14 @@ class Books:
         if analyst != THE_OWNER:
             self._views[account, analyst] = View(self.view(account, analyst).limit, reservation.used)
             if not cube:
-                given = account, version, analyst, query
-                known = self._delivered.get(given)
+                key = account, version, analyst, query
+                known = self._delivered.get(key)
                 if known is None or known.units < wanted:
-                    self._delivered[given] = asked
+                    self._delivered[key] = target
 
     def _promised(self, account: bytes, name: str, budget: Precision) -> Budgets:
-        """A change before the first measurement cannot depend on an answer. A raise counts from when it is announced:
-        all that is left to decide then is whether it takes effect."""
+        """Returns the budgets after an event. A change before the first measurement cannot depend on an answer. A raise
+        counts from its announcement: all that is left to decide then is whether it takes effect."""
         known = self._budgets.get(account, Budgets(budget, budget, budget))
         if not self._money[account][1]:
             return Budgets(known.opened, budget, budget)
@@ -276,8 +284,13 @@ class Books:
         if name == "CubeAdded":
             return replace(state, cubes=(*state.cubes, arguments["cells"]))
         if name == "VersionOpened":
-            opened = {part: arguments[part] for part in ("version", "policy", "data")}
-            return replace(state, base=Precision(arguments["base"]), **opened)
+            return replace(
+                state,
+                base=Precision(arguments["base"]),
+                version=arguments["version"],
+                policy=arguments["policy"],
+                data=arguments["data"],
+            )
         if name in ("Paused", "Resumed"):
             return replace(state, paused=name == "Paused")
         if name == "LimitSet":

@@ -1,4 +1,4 @@
-"""Where a ledger on a chain is found, and the file in which a bank keeps that."""
+"""`ChainConfig`: where a ledger on a chain is (node, contract, chain id), and the bank's file that says so."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from noisebank.core.errors import BadBank
 FORMAT = "noisebank ledger 1"
 ADDRESS = re.compile(r"0x[0-9a-f]{40}")
 URL_VARIABLE = "NOISEBANK_RPC"
-"""Wins over the file: an address often holds a key, and not everybody wants that on a disk."""
+"""The node's address. Overrides the file: the address often holds a key, which should perhaps not be on a disk."""
 
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """A ledger on a chain."""
+    """Where a ledger on a chain is."""
 
     url: str = field(repr=False)
     contract: str
     chain_id: int
     created: int = 0
-    """The block of its deployment: nothing before it is read."""
+    """The block of the contract's deployment: logs are read from there on."""
     confirmations: int = 1
-    """How many blocks, its own included, must follow a block's parent before it counts as final."""
+    """A block is final when the chain has this many blocks from it on, itself included."""
 
 
 def write_where(path: Path, where: Where) -> None:
-    """For the bank's eyes only."""
+    """Writes a new file that only its owner may read."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "w") as file:
         facts = {
@@ -44,7 +44,7 @@ def write_where(path: Path, where: Where) -> None:
 
 
 def read_where(path: Path) -> Where:
-    """What `write_where` wrote."""
+    """Reads what `write_chain_config` wrote; the environment's address wins over the file's."""
     try:
         fields = json.loads(path.read_text())
         if fields.pop("format") != FORMAT:

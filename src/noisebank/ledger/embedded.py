@@ -1,4 +1,7 @@
-"""The embedded chain: the contract's real bytecode, and a journal of signed, linked blocks."""
+"""`EmbeddedLedger`: the contract's real bytecode executed in this process, and a journal of signed, linked blocks.
+
+One group of callers is one block and one fsync (`durable.GroupCommit`). `replay` executes and checks blocks.
+"""
 
 from __future__ import annotations
 
@@ -23,20 +26,20 @@ from noisebank.ledger.signing import Key, Transaction
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What somebody wants the contract to do."""
+    """A call of the contract and the key that signs it; empty `data` creates the contract."""
 
     key: Key
     data: bytes
 
 
 def begin_chain(journal: Journal, sealer: Key, entropy: Entropy, clock: Callable[[], float] = time.time) -> None:
-    """Writes the genesis of a new chain, with an id of its own so that account ids are unique."""
+    """Writes the genesis of a new chain. Its random chain id makes account ids unique among banks."""
     chain_id = int.from_bytes(entropy.token(6), "big") + 1
     journal.begin(Genesis(chain_id, sealer.address, int(clock())))
 
 
 class EmbeddedChain(Chain):
-    """A `Ledger` in this process. Start-up replays the journal with every check."""
+    """A `Ledger` in this process. Opening it replays the whole journal with every check."""
 
     def __init__(
         self,
@@ -77,7 +80,7 @@ class EmbeddedChain(Chain):
         return tuple(self._known(account, seal.id) for seal in group)
 
     def refresh(self, patience: float | None = None) -> None:
-        """Nobody else writes here."""
+        """Does nothing: nobody else writes here."""
 
     def head(self) -> Head:
         return self._state.head
@@ -90,12 +93,12 @@ class EmbeddedChain(Chain):
 
     @property
     def books(self) -> Books:
-        """Accounts, reservations, records and changes."""
+        """Accounts, reservations, records, views and changes."""
         return self._state.books
 
     @property
     def genesis(self) -> Genesis:
-        """How this chain began; its digest is the journal's name in anchors."""
+        """The chain's genesis; its digest is the journal's name in anchors."""
         return self._state.genesis
 
     @property
@@ -110,15 +113,15 @@ class EmbeddedChain(Chain):
 
     @property
     def chain_id(self) -> int:
-        """This chain's id."""
+        """The chain's id."""
         return self._state.genesis.chain_id
 
     def block_digest(self, number: int) -> bytes:
-        """The digest of a block, for receipts."""
+        """Returns the digest of a block, for receipts."""
         return self._state.digests[number]
 
     def export(self) -> Iterator[str]:
-        """The canonical journal, line by line."""
+        """Yields the canonical journal, line by line."""
         return self._journal.lines()
 
     # -- writing -------------------------------------------------------------------------------
@@ -134,7 +137,8 @@ class EmbeddedChain(Chain):
         return self._commit(Call(self._key(role), data))
 
     def _commit_block(self, turns: Sequence[Turn[Call, tuple[Log, ...]]]) -> None:
-        """One block for all who waited. Refusals leave no trace; results leave after the commit."""
+        """Commits one block for all waiting calls. Refusals leave no trace; outcomes are set before the commit, but
+        callers get them only after it (see `GroupCommit`)."""
         state, sealer = self._state, self._sealer
         number, now = state.head.number + 1, max(state.time, int(self._clock()))
         state.begin(number, now)

@@ -1,4 +1,4 @@
-"""The EVM that executes the contract's real bytecode, embedded (pyrevm)."""
+"""`Evm`: an embedded Ethereum virtual machine (pyrevm) that executes the contract's real bytecode."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from noisebank.ledger.abi import Contract, Value
 NOBODY = "0x" + "00" * 20
 REVERTED = re.compile(r"output: 0x08c379a0([0-9a-f]*)")
 Log = tuple[tuple[bytes, ...], bytes]
-"""What the contract logged, undecoded: topics and data."""
+"""A log of the contract, not decoded: topics and data."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that the contract logged."""
+    """A decoded log of the contract."""
 
     name: str
     arguments: dict[str, Value]
 
 
 class Machine:
-    """One contract and its state. pyrevm checks neither signatures nor nonces: `replay` does."""
+    """An EVM for one contract and its state. pyrevm checks neither signatures nor nonces: `replay` does."""
 
     def __init__(self, contract: Contract, chain_id: int) -> None:
         self.contract = contract
@@ -41,20 +41,20 @@ class Machine:
         return str(self._evm.deploy(sender, initcode)).lower()
 
     def execute(self, sender: str, to: str, data: bytes) -> tuple[Log, ...]:
-        """Runs one call and keeps its effects. `LedgerRefused` if it reverts: then nothing changed."""
+        """Executes one call; returns its logs. `LedgerRefused` if it reverts: then nothing has changed."""
         try:
             self._evm.message_call(sender, to, data)
         except RuntimeError as error:
             raise LedgerRefused(_reason(str(error))) from None
-        found = []
+        logs = []
         result = self._evm.result
         for entry in result.logs if result is not None else ():
             topics, payload = entry.data
-            found.append((tuple(topics), payload))
-        return tuple(found)
+            logs.append((tuple(topics), payload))
+        return tuple(logs)
 
     def peek(self, sender: str, to: str, data: bytes) -> bytes:
-        """What a call would return; nothing of it stays. `LedgerRefused` if it would revert."""
+        """Returns the output of a call and undoes its effects. `LedgerRefused` if it reverts."""
         before = self._evm.snapshot()
         try:
             return bytes(self._evm.message_call(sender, to, data))
@@ -64,25 +64,25 @@ class Machine:
             self._evm.revert(before)
 
     def view(self, to: str, function: str, *arguments: Value) -> tuple[Value, ...]:
-        """Asks the contract without changing anything."""
+        """Returns the output values of a view function (a static call)."""
         output = self._evm.message_call(NOBODY, to, self.contract.call(function, *arguments), is_static=True)
         return self.contract.decode_output(function, output)
 
     def code(self, address: str) -> bytes:
-        """The code at an address."""
+        """Returns the code at an address."""
         return bytes(self._evm.get_code(address) or b"").rstrip(b"\x00")
 
 
 def events(contract: Contract, logs: Iterable[Log]) -> tuple[Event, ...]:
-    """Logs in words."""
+    """Decodes logs."""
     return tuple(Event(*contract.decode_event(topics, payload)) for topics, payload in logs)
 
 
 def _reason(message: str) -> str:
-    """The contract's own words in a revert, or why there are none."""
-    found = REVERTED.search(message)
-    if not found:
+    """Returns the contract's reason for a revert, or pyrevm's message if the contract gave none."""
+    match = REVERTED.search(message)
+    if not match:
         return f"ledger: the call failed ({message[:80]})"
-    raw = bytes.fromhex(found.group(1))
+    raw = bytes.fromhex(match.group(1))
     length = int.from_bytes(raw[32:64], "big")
     return raw[64 : 64 + length].decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""Follows a contract on a chain: the books of all blocks that are final, and what was refused in them."""
+"""`Follower`: reads the contract's logs from a node and keeps the books of all final blocks, and their refusals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ REFUSALS_BYTES = 8 << 20
 
 
 class Follower:
-    """Final books only. A block is final under `confirmations` - 1 others; what is deeper may never change."""
+    """Books of final blocks only. A block is final once `confirmations` - 1 blocks follow it; if a final block changes,
+    the follower halts for good."""
 
     def __init__(self, node: Node, address: str, created: int, confirmations: int) -> None:
         if confirmations < 1:
@@ -27,10 +28,10 @@ class Follower:
         self.contract: Contract = budget_ledger()
         self.books = Books(self.contract)
         self.refusals: BoundedCache[tuple[bytes, bytes], str] = BoundedCache(REFUSALS_BYTES)
-        """By transaction and first id of the group: the contract's reason. Whoever sent it looks within seconds; what
-        others are refused is dropped before it fills the memory."""
+        """The contract's reason, by transaction and first id of the group. The sender looks within seconds; refusals of
+        others are dropped before they fill the memory."""
         self.transactions: dict[tuple[bytes, bytes], list[bytes]] = {}
-        """By account and reservation: the transactions that reserved it and published its answer."""
+        """The transactions that reserved and published a reservation, by account and id."""
         self._done = Head(created - 1, b"")
         self._times: dict[int, int] = {}
         self._hashes: dict[int, bytes] = {}
@@ -38,19 +39,19 @@ class Follower:
         self.halted = ""
 
     def check_contract(self, chain_id: int | None) -> int:
-        """The chain's id; `BadLedger` if chain or code is another than expected."""
-        found = self.node.chain_id()
-        if chain_id is not None and found != chain_id:
-            raise BadLedger(f"the node {self.node.name} is on chain {found}, not on chain {chain_id}")
+        """Returns the chain's id; `BadLedger` if the chain or the contract's code is not the expected one."""
+        actual = self.node.chain_id()
+        if chain_id is not None and actual != chain_id:
+            raise BadLedger(f"the node {self.node.name} is on chain {actual}, not on chain {chain_id}")
         code = self.node.code(self.address)
         if not code:
             raise BadLedger(
-                f"there is no contract at {self.address} on chain {found}: the node was reset, or it is another chain. "
-                "Nothing can be spent before the node knows the ledger again"
+                f"there is no contract at {self.address} on chain {actual}: the node was reset, or it is another "
+                "chain. Nothing can be spent before the node knows the ledger again"
             )
         if code != self.contract.runtime:
             raise BadLedger(f"the code at {self.address} is not this version's budget ledger")
-        return found
+        return actual
 
     @property
     def head(self) -> Head:
@@ -58,11 +59,11 @@ class Follower:
         return self._done
 
     def block_hash(self, number: int) -> bytes:
-        """A block's hash, as it was when its logs were read."""
+        """Returns a block's hash, as it was when its logs were read."""
         return self._hashes.get(number) or self.node.block_hash(number) or b""
 
     def sync(self, patience: float = 30.0) -> None:
-        """Reads what has become final. `LedgerHalted` if what was final is not there any more."""
+        """Reads the blocks that have become final. `LedgerHalted` if a block that was final has changed."""
         with self._turn:
             deadline = time.monotonic() + patience
             while not self._advance():
@@ -71,12 +72,12 @@ class Follower:
                 time.sleep(0.1)
 
     def halt(self, why: str) -> LedgerHalted:
-        """Nothing goes on from here in this process."""
+        """Stops this follower for good; returns the error for the caller to raise."""
         self.halted = why
         return LedgerHalted(why)
 
     def _advance(self) -> bool:
-        """One step; False if the node is behind or moved while it was read: try again."""
+        """Reads all new final blocks. Returns False if the node is behind, or changed while it was read: try again."""
         if self.halted:
             raise LedgerHalted(self.halted)
         last = self.node.head() - (self.confirmations - 1)
@@ -92,13 +93,14 @@ class Follower:
         return True
 
     def _still_there(self, last: int) -> bool:
-        """Whether the final block that we know is still on the chain."""
+        """Whether the newest final block that was read is still on the chain. False if the node is merely behind;
+        `LedgerHalted` if the block has changed."""
         if not self._done.digest:
             return True
-        found = self.node.block_hash(self._done.number)
-        if found is None and last < self._done.number:
+        hash = self.node.block_hash(self._done.number)
+        if hash is None and last < self._done.number:
             return self._lagging()
-        if found != self._done.digest:
+        if hash != self._done.digest:
             raise self.halt(
                 f"block {self._done.number} was final under {self.confirmations} confirmations and has changed: "
                 "the chain was rolled back deeper than that, or the node is another one. Nothing is spent until the "
@@ -107,6 +109,7 @@ class Follower:
         return True
 
     def _lagging(self) -> bool:
+        """Returns False, for its caller: the node is behind. `LedgerHalted` if it has forgotten the contract."""
         if not self.node.code(self.address):
             raise self.halt(
                 f"the node {self.node.name} no longer knows the ledger at {self.address}: "
@@ -128,7 +131,7 @@ class Follower:
             id, reason = arguments["id"], arguments["reason"]
             assert isinstance(id, bytes) and isinstance(reason, str)
             self.refusals.put((transaction, id), reason)
-        name, said = self.books.write(log, number, self._times[number])
+        name, values = self.books.write(log, number, self._times[number])
         if name in ("Reserved", "Published"):
-            sent = self.transactions.setdefault((said[0], said[1]), [])  # account and id come first in both
+            sent = self.transactions.setdefault((values[0], values[1]), [])  # account and id come first in both
             sent.append(bytes.fromhex(entry["transactionHash"][2:]))

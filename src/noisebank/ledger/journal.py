@@ -1,4 +1,4 @@
-"""The journal: blocks in a SQLite file, append-only, and its canonical export."""
+"""The journal of an embedded ledger: an append-only SQLite file of blocks, and its canonical export."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from noisebank.runtime.gathering import apart
 SCHEMA = "CREATE TABLE IF NOT EXISTS lines (number INTEGER PRIMARY KEY, line TEXT NOT NULL) STRICT"
 GENESIS_ROW = -1
 FILE = "journal.sqlite"
-"""Its name in a bank's folder."""
+"""The journal's name in a bank's folder."""
 
 
 class Journal:
-    """Durable on return of `append`. The first line is the genesis, then one line a block."""
+    """Durable on return of `append`. The first line is the genesis, then one line per block."""
 
     def __init__(self, path: Path | str, vfs: str | None = None) -> None:
         self._database = open_database(path, SCHEMA, vfs)
@@ -27,23 +27,23 @@ class Journal:
         self._database.execute("INSERT INTO lines VALUES (?, ?)", (GENESIS_ROW, genesis.line()))
 
     def append(self, block: Block) -> None:
-        """Adds a block. On disk once this returns."""
+        """Appends a block. It is on disk once this returns."""
         row = block.number, block.line()
         apart(lambda: self._database.execute("INSERT INTO lines VALUES (?, ?)", row))
 
     def lines(self) -> Iterator[str]:
-        """The canonical export, line by line."""
+        """Yields the canonical export, line by line."""
         with reading(self._database):
             for (line,) in self._database.execute("SELECT line FROM lines ORDER BY number"):
-                yield str(line)  # a damaged page may hold anything: let the reader of lines refuse it
+                yield str(line)  # a damaged page may hold anything: whoever parses the line refuses it
 
     def close(self) -> None:
-        """Nothing is lost."""
+        """Closes the file. Nothing is lost."""
         self._database.close()
 
 
 def read_lines(source: Path) -> Iterable[str]:
-    """The lines of an exported journal."""
+    """Returns the lines of an exported journal (a text file)."""
     try:
         text = source.read_bytes()
     except OSError as error:

@@ -1,7 +1,7 @@
-"""What this gateway has asked a chain for: kept here, because a chain can forget.
+"""The outbox: claims that this gateway has sent to a chain, kept because a reorganisation can drop them.
 
 A claim is written before it is sent, and marked final before anything is measured for it. So the
-union of what is known here and on the chain never misses a spend that somebody has seen.
+outbox and the chain together never miss a spend whose answer somebody has seen.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import Any
 
 from noisebank.core.digests import canonical
 from noisebank.core.durability import open_database, reading
+from noisebank.core.records import CellRun
 from noisebank.core.units import Precision
-from noisebank.ledger.protocol import Claim, Run
+from noisebank.ledger.protocol import Claim
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS claims (
@@ -31,14 +32,14 @@ class Outbox:
         self._access = threading.Lock()
 
     def save(self, groups: Iterable[Sequence[Claim]]) -> None:
-        """Keeps groups before they are sent. One that is kept already stays as it is."""
+        """Saves groups before they are sent. A group that is saved already stays as it is."""
         with self._access, self._database:
             for group in groups:
                 text = canonical([_plain(claim) for claim in group])
-                for place, claim in enumerate(group):
+                for index, claim in enumerate(group):
                     self._database.execute(
                         "INSERT INTO claims (id, place, claims) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-                        (claim.id, place, text),
+                        (claim.id, index, text),
                     )
 
     def mark_final(self, ids: Iterable[bytes]) -> None:
@@ -47,18 +48,18 @@ class Outbox:
             self._database.executemany("UPDATE claims SET final = 1 WHERE id = ?", [(id,) for id in ids])
 
     def forget(self, ids: Iterable[bytes]) -> None:
-        """The chain has refused these for good: nothing was spent."""
+        """Deletes claims that the chain has refused for good: nothing was spent on them."""
         with self._access, self._database:
             self._database.executemany("DELETE FROM claims WHERE id = ? AND final = 0", [(id,) for id in ids])
 
     def final(self) -> list[tuple[Claim, ...]]:
-        """All groups that were final once, in the order in which they were saved."""
+        """Returns all groups that were final once, in the order in which they were saved."""
         with self._access, reading(self._database):
             rows = self._database.execute("SELECT claims FROM claims WHERE final = 1 AND place = 0 ORDER BY rowid")
             return [tuple(_claim(fields) for fields in json.loads(text)) for (text,) in rows]
 
     def close(self) -> None:
-        """Nothing is lost."""
+        """Closes the file. Nothing is lost."""
         self._database.close()
 
 
@@ -69,8 +70,8 @@ def _plain(claim: Claim) -> list[Any]:
 
 
 def _claim(fields: list[Any]) -> Claim:
-    account, id, query, analyst, about, wanted, limit, cube, runs = fields
+    account, id, query, analyst, category, target, max_cost, cube, runs = fields
     return Claim(
-        bytes.fromhex(account), bytes.fromhex(id), bytes.fromhex(query), bytes.fromhex(analyst), about,
-        Precision(wanted), Precision(limit), cube, tuple(Run(*run) for run in runs),
+        bytes.fromhex(account), bytes.fromhex(id), bytes.fromhex(query), bytes.fromhex(analyst), category,
+        Precision(target), Precision(max_cost), cube, tuple(CellRun(*run) for run in runs),
     )  # fmt: skip

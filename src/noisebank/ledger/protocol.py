@@ -1,17 +1,19 @@
-"""What a ledger is to the bank: a boundary with its guarantees written on it."""
+"""Values that cross the boundary of a ledger: claims and reservations, seals, account states, views.
+
+The boundary itself is `chain.Ledger`. Amounts are `Precision`; digests and ids are 32 bytes.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
 
-from noisebank.core.records import Case, Record
+from noisebank.core.records import Case, CellRun
 from noisebank.core.units import NOTHING, Precision
 
 
 class Role(Enum):
-    """Whose key signs."""
+    """The roles whose keys sign."""
 
     OWNER = "owner"
     CURATOR = "curator"
@@ -20,24 +22,22 @@ class Role(Enum):
 
 
 class Unit(Enum):
-    """What an account counts; the values are the contract's. Both add up, and they are never mixed."""
+    """What an account's budget is counted in; the values are the contract's. Both are additive and never mixed."""
 
     PRECISION = 1
     EPSILON = 2
-    """Pure epsilon, for accounts without a trusted bank."""
+    """Pure epsilon: local differential privacy, without a trusted bank."""
 
 
 THE_OWNER = bytes(32)
-"""The analyst whose limit is the budget."""
-WHOLE_WEIGHT = 2**32
-"""A run of this weight is charged what is fresh."""
+"""The owner as an analyst: has no view of its own, its limit is the account's budget."""
 MOST_RUNS = 16
-MOST_CELLS = 2**20
+"""Of one group; the contract's limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What the owner fixes when an account is opened."""
+    """What the owner fixes when opening an account."""
 
     budget: Precision
     policy: bytes
@@ -62,29 +62,20 @@ class AccountState:
     unit: Unit = Unit.PRECISION
     version: int = 1
     base: Precision = NOTHING
-    """What earlier versions have spent."""
+    """What earlier versions of the table have spent."""
     paused: bool = False
     cubes: tuple[int, ...] = ()
     """Cells of cube 1, 2, ..."""
 
     @property
     def left(self) -> Precision:
-        """What may still be spent."""
+        """The precision that may still be spent."""
         return self.budget - self.spent
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """Cells [start, stop) of a cube, each charged its weight's share of what is fresh."""
-
-    start: int
-    stop: int
-    weight: int = WHOLE_WEIGHT
-
-
-@dataclass(frozen=True, slots=True)
 class Claim:
-    """A request for a reservation. `limit` is the most that it may cost."""
+    """A request for a reservation. `category` is the public byte, `target` the precision of the answer."""
 
     account: bytes
     id: bytes
@@ -94,12 +85,12 @@ class Claim:
     wanted: Precision
     limit: Precision
     cube: int = 0
-    runs: tuple[Run, ...] = ()
+    runs: tuple[CellRun, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """What is published: the salted digest of a reservation's sealed answer."""
+    """What is published for a reservation: the salted digest of its sealed answer."""
 
     id: bytes
     answer: bytes
@@ -107,7 +98,7 @@ class Seal:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """The contract's decision, durable: from here on the fresh precision is spent."""
+    """The contract's durable decision on a claim: from here on the fresh precision is spent."""
 
     account: bytes
     id: bytes
@@ -119,15 +110,15 @@ class Reservation:
     fresh: Precision
     reused: bytes | None
     spent: Precision
-    """By the account, after this."""
+    """What the account has spent, including this."""
     block: int
     time: int
     cost: Precision = NOTHING
-    """What the account paid: in a cube, by how much its largest cell rose."""
+    """What the account paid for it: in a cube, by how much the charge of the largest cell rose."""
     used: Precision = NOTHING
-    """By the analyst's view, after this."""
+    """What the analyst has learned, including this."""
     cube: int = 0
-    runs: tuple[Run, ...] = ()
+    runs: tuple[CellRun, ...] = ()
     version: int = 1
     answer: bytes | None = None
     """The published digest, once there is one."""
@@ -135,26 +126,26 @@ class Reservation:
 
     @property
     def whole_cube(self) -> bool:
-        """Whether it may be a first look, which charges all cells of its cube alike."""
+        """Whether it may be a first look: those charge all cells of their cube alike."""
         return len(self.runs) == 1 and self.runs[0].start == 0
 
     @property
     def finished(self) -> bool:
-        """Whether nothing more has to be done for it. REPEAT has its record's answer."""
+        """Whether nothing more has to be done for it. A REPEAT has the answer of the record that it repeats."""
         return self.answer is not None or self.case is Case.REPEAT
 
     def published(self, answer: bytes, block: int) -> Reservation:
-        """The same with its answer's digest. Said in full: `dataclasses.replace` takes three times as long."""
+        """Returns a copy with its answer's digest. Not `dataclasses.replace`, which takes three times as long."""
         return Reservation(
-            self.account, self.id, self.query, self.analyst, self.about, self.case, self.wanted, self.fresh,
-            self.reused, self.spent, self.block, self.time, self.cost, self.used, self.cube, self.runs, self.version,
-            answer, block,
+            self.account, self.id, self.query, self.analyst, self.about, self.case, self.wanted,
+            self.fresh, self.reused, self.spent, self.block, self.time, self.cost, self.used,
+            self.cube, self.runs, self.version, answer, block,
         )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The newest block: pin it, and a history that is cut or rewritten can be told."""
+    """The newest block. Whoever keeps a copy of it can tell whether the history was cut or rewritten."""
 
     number: int
     digest: bytes
@@ -162,55 +153,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What one analyst may learn, and has learned so far."""
+    """What one analyst may learn (`limit`), and has learned so far (`used`)."""
 
     limit: Precision = NOTHING
     used: Precision = NOTHING
-
-
-class Ledger(Protocol):
-    """Where spends are decided and recorded.
-
-    Every method that changes anything is durable on return. A refusal raises `Refused` and
-    changes nothing. A failure in between raises `OutcomeUnknown`: ask `reservation` later.
-    """
-
-    def open_account(self, opening: Opening) -> bytes:
-        """Opens an account of the owner's; returns its id."""
-        ...
-
-    def reserve(self, *group: Claim) -> tuple[Reservation, ...]:
-        """Decides and charges an atomic group: all of it or nothing. Each id can be reserved once, for ever."""
-        ...
-
-    def publish(self, account: bytes, *group: Seal) -> tuple[Reservation, ...]:
-        """Pins the digests of sealed answers, all or none. Once per reservation; none for REPEAT."""
-        ...
-
-    def account(self, account: bytes) -> AccountState:
-        """The account's state."""
-        ...
-
-    def reservation(self, account: bytes, id: bytes) -> Reservation | None:
-        """A reservation of an account. Ids are an account's own: others may use the same."""
-        ...
-
-    def reservations(self, account: bytes) -> tuple[Reservation, ...]:
-        """All reservations of an account, oldest first."""
-        ...
-
-    def records(self, account: bytes, query: bytes, cube: int = 0, runs: tuple[Run, ...] = ()) -> tuple[Record, ...]:
-        """The paid answers to a query in this version of the table, by rising precision."""
-        ...
-
-    def view(self, account: bytes, analyst: bytes) -> View:
-        """What an analyst may learn, and has learned."""
-        ...
-
-    def head(self) -> Head:
-        """The newest block."""
-        ...
-
-    def close(self) -> None:
-        """Lets go of everything. Nothing is lost."""
-        ...

@@ -1,7 +1,7 @@
-"""A chain's state, rebuilt by executing its blocks again with every check.
+"""`Replay`: the state of an embedded chain, rebuilt by executing its blocks again with every check.
 
-Starting the bank and verifying a journal are the same work: whoever has the journal executes the
-real bytecode, checks each signature, nonce, link and result, and ends up with the same books.
+Opening a bank and verifying a journal are the same work: execute the real bytecode, check each
+signature, nonce, link and result, and end up with the same books.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from noisebank.ledger.signing import Transaction, contract_address
 
 
 class Replay:
-    """The state after some blocks. `apply` takes the next one or raises `Tampered` naming it.
+    """The state after some blocks. `apply_block` takes the next one, or raises `Tampered` naming it.
 
-    After `Tampered` the state is of no use: whoever goes on has not read the error.
+    After `Tampered` the state is undefined and must not be used.
     """
 
     def __init__(self, genesis: Genesis) -> None:
@@ -39,8 +39,8 @@ class Replay:
 
     @property
     def books(self) -> Books:
-        """Accounts, reservations and records. Written when first asked for: checks do not need them."""
-        if self._behind:  # until everything is entered, by whomever: a reader must find what it has just written
+        """Accounts, reservations and records. Logs are entered when first needed: the checks do not need them."""
+        if self._behind:  # also while another thread enters them: a reader must find what it has just written
             with self._reading:
                 unread, self._unread = self._unread, []
                 for number, time, results in unread:
@@ -51,11 +51,11 @@ class Replay:
         return self._books
 
     def nonce(self, sender: str) -> int:
-        """The nonce that the sender's next transaction must have."""
+        """Returns the nonce that the sender's next transaction must have."""
         return self._nonces.get(sender, 0)
 
     def apply(self, block: Block) -> tuple[tuple[Log, ...], ...]:
-        """Checks and executes the next block; returns what the contract logged, by transaction."""
+        """Checks and executes the next block; returns the contract's logs, by transaction."""
         number = self.head.number + 1
         if block.number != number:
             raise Tampered(f"numbered {block.number}, but comes after block {number - 1}", number)
@@ -84,7 +84,8 @@ class Replay:
         self.machine.at(number, time)
 
     def execute(self, transaction: Transaction) -> tuple[Log, ...]:
-        """Checks signature and nonce, then runs the contract. A revert has no place in a journal."""
+        """Checks signature and nonce, then runs the contract; returns its logs. `Tampered` if it reverts: a journal has
+        no reverted transactions."""
         sender = transaction.sender() if transaction.signature else self.genesis.sealer
         if transaction.nonce != self._nonces.get(sender, 0):
             raise Tampered(f"a transaction of {sender} has nonce {transaction.nonce}, not {self.nonce(sender)}")
@@ -94,7 +95,7 @@ class Replay:
             raise Tampered(f"the contract refuses a transaction of {sender}: {refusal.reason}") from None
 
     def accept(self, sender: str, transaction: Transaction) -> tuple[Log, ...]:
-        """Runs a transaction whose sender is sure; a refusal changes nothing."""
+        """Runs a transaction whose sender is known to be right; returns its logs. A refusal changes nothing."""
         if transaction.to:
             if transaction.to != self.contract:
                 raise Tampered(f"a transaction goes to {transaction.to}, not to the ledger")
@@ -106,16 +107,17 @@ class Replay:
         return logs
 
     def balances(self, results: Iterable[tuple[Log, ...]]) -> tuple[tuple[bytes, int, int], ...]:
-        """Budget and spend, asked of the contract, of each account that these logs name (always the first topic)."""
-        found = []
+        """Returns account, budget and spend, from the contract, of each account that these logs name (always the first
+        topic after the event's)."""
+        balances = []
         for account in sorted({topics[1] for logs in results for topics, _ in logs}):
             budget, spent, _ = self.machine.view(self.contract, "money", account)
             assert type(budget) is int and type(spent) is int
-            found.append((account, budget, spent))
-        return tuple(found)
+            balances.append((account, budget, spent))
+        return tuple(balances)
 
     def finish(self, block: Block, results: Iterable[tuple[Log, ...]]) -> None:
-        """Enters a checked block."""
+        """Makes a checked block the head, and queues its logs for the books."""
         self.head = Head(block.number, block.digest)
         self.digests.append(self.head.digest)
         self.time = block.time

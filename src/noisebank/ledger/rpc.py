@@ -1,8 +1,8 @@
-"""The contract on any EVM chain, through a JSON-RPC node: a `Ledger` with confirmations and batches.
+"""`ChainLedger`: the contract on any EVM chain, through a JSON-RPC node, with confirmations and batches.
 
 Nothing returns before it is final, so nothing is measured for a reservation that a reorganisation
-could still drop. One that was dropped before that is sent again with its id; the contract keeps ids,
-so whatever arrives twice is charged once. What was final and vanishes halts the account.
+could still drop. One that was dropped before that is sent again with its id; the contract stores ids,
+so a reservation that arrives twice is charged once. A final block that vanishes halts the ledger.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from noisebank.ledger.signing import Key, Transaction
 RESEND = 1.0
 """Seconds without news after which a transaction is sent again."""
 PATIENCE = 180.0
-"""Seconds until a transaction that does not become final is reported as unknown."""
+"""Seconds until the outcome of a transaction that does not become final is reported as unknown."""
 LOOKS = 4
-"""At a contradiction, before it is one."""
+"""How often logs and state are compared before a difference counts as a contradiction."""
 MOST_GAS = 15_000_000
 """Of one transaction: below the cap of 2^24 that Ethereum sets since 2025."""
 GAS_OF_SEAL, GAS_OF_CLAIM, GAS_OF_RUN, GAS_OF_BATCH = 45_000, 110_000, 900_000, 200_000
-"""Above what docs/results/gas.md measures; the base fee and words that a batch pays once are in the last."""
+"""Above what docs/results/gas.md measures; the last one covers what a batch pays once."""
 OWNERS_GAS = 1_000_000
 DEPLOY_GAS = 6_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What one caller wants, all of it or nothing."""
+    """One caller's claims or seals: all of them or none."""
 
     account: bytes
     claims: tuple[Claim, ...] = ()
@@ -51,18 +51,18 @@ class Group:
 
     @property
     def first(self) -> bytes:
-        """How a refusal names it."""
+        """The id under which the contract logs a refusal of the group."""
         return self.claims[0].id if self.claims else self.seals[0].id
 
     @property
     def gas(self) -> int:
-        """More than it can take."""
+        """Gas; more than the group can use."""
         runs = sum(len(claim.runs) for claim in self.claims)
         return len(self.seals) * GAS_OF_SEAL + len(self.claims) * GAS_OF_CLAIM + runs * GAS_OF_RUN
 
 
 def deploy(url: str, key: Key, patience: float = PATIENCE) -> Where:
-    """Puts the contract on a chain; `key` pays."""
+    """Deploys the contract on a chain, paid by `key`; returns where it is."""
     node = Node(url)
     chain_id = node.chain_id()
     if not node.balance(key.address):
@@ -117,18 +117,18 @@ class RpcChain(Chain):
     # -- reading -------------------------------------------------------------------------------
 
     def refresh(self, patience: float | None = None) -> None:
-        """Reads what has become final, whoever sent it."""
+        """Reads the blocks that have become final, whoever sent their transactions."""
         try:
             self.follower.sync(self._patience if patience is None else patience)
         except NoisebankError:
             raise
-        except Exception as error:  # a node may answer anything
+        except Exception as error:  # a faulty node may answer anything
             what = f"the node {self.node.name} answers nonsense ({type(error).__name__})"
             raise OutcomeUnknown(f"{what}: ask again with the same key") from None
 
     @property
     def books(self) -> Books:
-        """What is final."""
+        """The books of all final blocks."""
         return self.follower.books
 
     @property
@@ -143,7 +143,7 @@ class RpcChain(Chain):
 
     @property
     def url(self) -> str:
-        """The node's address. It may hold a key: for asking, never for showing."""
+        """The node's address. It may hold a key: never show it."""
         return self._where.url
 
     @property
@@ -152,11 +152,11 @@ class RpcChain(Chain):
         return self._where.created
 
     def charged_accounts(self) -> frozenset[bytes]:
-        """Accounts that this gateway has charged, by its own outbox."""
+        """Returns the accounts that this gateway has charged, according to its own outbox."""
         return frozenset(group[0].account for group in self._outbox.final())
 
     def block_digest(self, number: int) -> bytes:
-        """The hash of a block, for receipts."""
+        """Returns the hash of a block, for receipts."""
         return self.follower.block_hash(number)
 
     # -- writing -------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ class RpcChain(Chain):
             self.follower.sync(self._patience)
 
     def _deliver_all(self, turns: Sequence[Turn[Group, None]]) -> None:
-        """All who waited, in as few transactions as their accounts and the gas allow. Never raises."""
+        """Delivers all waiting groups in as few transactions as their accounts and the gas allow. Never raises."""
         waiting = list(turns)
         while waiting:
             batch = self._batch(waiting)
@@ -194,7 +194,7 @@ class RpcChain(Chain):
                 for turn in batch:
                     turn.refusal = error
                 continue
-            except Exception as error:  # a node may answer anything; nobody may be left without an outcome
+            except Exception as error:  # a faulty node may answer anything; every caller must get an outcome
                 for turn in batch:
                     turn.refusal = OutcomeUnknown(
                         f"the node {self.node.name} answers nonsense ({type(error).__name__})"
@@ -205,7 +205,7 @@ class RpcChain(Chain):
                 turn.refusal = None if reason is None else LedgerRefused(reason)
 
     def _batch(self, turns: Sequence[Turn[Group, None]]) -> list[Turn[Group, None]]:
-        """The first that waits, and whoever fits into the same transaction."""
+        """Returns the first waiting group and those that fit into the same transaction."""
         first = turns[0].item
         batch: list[Turn[Group, None]] = []
         parts, runs, gas = 0, 0, GAS_OF_BATCH
@@ -222,7 +222,8 @@ class RpcChain(Chain):
         return batch
 
     def _deliver(self, groups: Sequence[Group]) -> dict[bytes, str]:
-        """Sends groups of one account until their fate is final; returns why each refused one was refused."""
+        """Sends groups of one account until their outcome is final; returns the reason of each refused one, by its
+        first id."""
         if self.follower.halted:
             raise LedgerHalted(self.follower.halted)
         account = groups[0].account
@@ -234,7 +235,7 @@ class RpcChain(Chain):
         gas = min(MOST_GAS + GAS_OF_BATCH, GAS_OF_BATCH + sum(group.gas for group in groups))
         sent: list[Transaction] = []
         deadline = time.monotonic() + self._patience
-        self.follower.sync(self._patience)  # a chain that has changed its mind gets nothing more from us
+        self.follower.sync(self._patience)  # raises if a final block has changed: nothing is sent to such a chain
         while time.monotonic() < deadline:
             self._send_if_gone(sent, data, gas)
             self.follower.sync(self._patience)
@@ -244,7 +245,7 @@ class RpcChain(Chain):
         raise OutcomeUnknown(f"a batch has not become final in {self._patience:.0f} s; ask again with the same key")
 
     def _send_if_gone(self, sent: list[Transaction], data: bytes, gas: int) -> None:
-        """Sends the batch if no transaction with it can be in a block, now or later."""
+        """Sends the batch, unless a transaction with it is in a block or may still get into one."""
         key = self._key(Role.CURATOR)
         if sent:
             newest = sent[-1]
@@ -257,30 +258,30 @@ class RpcChain(Chain):
             if not gone and time.monotonic() - self._sent_at < RESEND:
                 return  # it may be on its way
             if not gone and self.node.nonce(key.address) >= newest.nonce:
-                with suppress(Overtaken):  # taken into a block meanwhile, by this one or another: look again
+                with suppress(Overtaken):  # in a block meanwhile, this one or another of the key: look again
                     self.node.send(newest)  # a reorganisation or a lost connection may have dropped it
                 self._sent_at = time.monotonic()
                 return
-            # Its nonce is gone, or earlier ones were dropped and nobody sends them again: sign anew.
+            # Its nonce is used, or earlier ones were dropped and nobody sends them again: sign anew.
         transaction = Transaction(
             self.chain_id, self.node.nonce(key.address), self.contract, data, fees=self.node.fees(gas)
         ).signed(key)
         try:
             self.node.send(transaction)
         except Overtaken:
-            return  # another gateway was quicker: with the next nonce, then
+            return  # another gateway was quicker: the next attempt takes the next nonce
         sent.append(transaction)
         self._sent_at = time.monotonic()
 
     def _decided(self, group: Group, sent: Sequence[Transaction]) -> bool:
-        """Whether a group's fate is final: all of it is in the books, or one of our transactions was refused it."""
+        """Whether a group's outcome is final: it is in the books, or one of our transactions had it refused."""
         return self._accepted(group) or self._refusal(group, sent) is not None
 
     def _accepted(self, group: Group) -> bool:
         if group.claims:
             return all(self.books.reservation(group.account, claim.id) is not None for claim in group.claims)
         known = [self.books.reservation(group.account, seal.id) for seal in group.seals]
-        return all(found is not None and found.answer is not None for found in known)
+        return all(reservation is not None and reservation.answer is not None for reservation in known)
 
     def _refusal(self, group: Group, sent: Sequence[Transaction]) -> str | None:
         for transaction in sent:
@@ -292,7 +293,7 @@ class RpcChain(Chain):
     def _settle(self, groups: Sequence[Group], sent: Sequence[Transaction]) -> dict[bytes, str]:
         accepted = [group for group in groups if self._accepted(group)]
         refused = [group for group in groups if not self._accepted(group)]
-        # Before any caller can measure: from here on the chain cannot make us forget these.
+        # Before any caller can measure: from here on these are spent, whatever the chain forgets.
         self._outbox.mark_final(claim.id for group in accepted for claim in group.claims)
         self._outbox.forget(claim.id for group in refused for claim in group.claims)
         self._compare(groups[0].account)
@@ -303,9 +304,9 @@ class RpcChain(Chain):
         return {group.first: self._refusal(group, sent) or "" for group in refused}
 
     def _compare(self, account: bytes) -> None:
-        """Logs and state of the same block must agree, or the node makes one of them up.
+        """Compares the contract's state with its logs at the same block: a node where they differ makes one of them up.
 
-        Looked at again before that is said: a node may answer for its newest block while the next one is being made.
+        Compared several times before it halts: a node may answer for its newest block while it makes the next one.
         """
         for attempt in range(LOOKS):
             if attempt:
@@ -315,7 +316,7 @@ class RpcChain(Chain):
             try:
                 budget, spent, _ = self.node.view(budget_ledger(), self.contract, "money", account, block=block)
             except (NodeError, ValueError):
-                return  # a node that keeps no old state: the logs alone, then
+                return  # the node keeps no old state: only the logs can be used
             state = self.account(account)
             if self.follower.head.number != block or (budget, spent) == (state.budget.units, state.spent.units):
                 return
@@ -325,7 +326,7 @@ class RpcChain(Chain):
         )
 
     def _remind(self) -> None:
-        """Sends again what was final once and is not on the chain now, before anything else is charged."""
+        """Sends again what was final once and is not on the chain now. Runs before anything else is charged."""
         forgotten = [
             group
             for group in self._outbox.final()
@@ -340,7 +341,7 @@ class RpcChain(Chain):
                 )
 
     def _ours(self, group: Sequence[Claim]) -> bool:
-        """An account that the chain has forgotten too cannot be charged: said, not skipped."""
+        """Returns True; `LedgerHalted` if the chain has forgotten the account as well, since nothing can charge it."""
         if self.books.account(group[0].account) is None:
             raise LedgerHalted(
                 f"the chain has forgotten the account {group[0].account.hex()[:12]}, on which answers were given: "

@@ -1,4 +1,7 @@
-"""Keys, and transactions as Ethereum signs them (EIP-1559, no fees), so that any tool can check."""
+"""Private keys and signed Ethereum transactions (EIP-1559), as any Ethereum tool can check them.
+
+The embedded chain signs in the same way, with all fees zero.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,11 @@ from noisebank.core.errors import BadBank, Tampered
 
 GAS_LIMIT = 30_000_000
 HALF_ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141 // 2
-"""Of secp256k1. Signatures with a larger s are refused, so that each has one spelling only."""
+"""Half of secp256k1's order. Signatures with a larger s are refused, so that each has only one valid form."""
 
 
 class Key:
-    """A private key. It signs and never shows itself."""
+    """A private key. It signs; its secret is never printed."""
 
     def __init__(self, secret: bytes) -> None:
         if len(secret) != 32:  # coincurve would pad half a key, and another key would sign
@@ -27,14 +30,14 @@ class Key:
         self.address = _address(self._key.public_key)
 
     def sign(self, digest: bytes) -> bytes:
-        """65 bytes: r, s, parity. Deterministic (RFC 6979), low s."""
+        """Signs a digest; returns 65 bytes: r, s, parity. Deterministic (RFC 6979), low s."""
         return self._key.sign_recoverable(digest, hasher=None)
 
     def __repr__(self) -> str:
         return f"Key({self.address})"
 
     def save(self, path: Path) -> None:
-        """Writes the key for its owner's eyes only; never overwrites."""
+        """Writes the key to a file that only its owner may read; never overwrites."""
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(handle, "w") as file:
@@ -43,13 +46,13 @@ class Key:
             os.fsync(file.fileno())
         folder = os.open(path.parent, os.O_RDONLY)
         try:
-            os.fsync(folder)  # a file is only there after a power loss if its folder was written too
+            os.fsync(folder)  # a new file survives a power loss only if its folder was written, too
         finally:
             os.close(folder)
 
     @classmethod
     def from_environment(cls, name: str) -> Key | None:
-        """The key in an environment variable, hexadecimal; None if it is not set."""
+        """Returns the key in an environment variable (hexadecimal); None if it is not set."""
         text = os.environ.get(name, "").strip()
         if not text:
             return None
@@ -60,7 +63,7 @@ class Key:
 
     @classmethod
     def load(cls, path: Path) -> Key:
-        """Reads a key; refuses one that others may read."""
+        """Reads a key from a file; `BadBank` if others may read the file."""
         try:
             if path.stat().st_mode & 0o077:
                 raise BadBank(f"the key {path} may be read by others: chmod 600 it, and consider it stolen")
@@ -73,7 +76,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Fees:
-    """What a transaction offers to pay, in wei a gas. The embedded chain charges none."""
+    """What a transaction offers to pay, in wei per unit of gas. The embedded chain charges nothing."""
 
     tip: int = 0
     most: int = 0
@@ -94,16 +97,16 @@ class Transaction:
     signature: bytes = field(default=b"")
     fees: Fees = field(default=FREE)
     value: int = 0
-    """Wei that go with it."""
+    """Wei sent with it."""
 
     @property
     def signing_digest(self) -> bytes:
-        """What the sender signs."""
+        """The digest that the sender signs."""
         return keccak(b"\x02" + _rlp(self._fields()))
 
     @property
     def raw(self) -> bytes:
-        """The bytes that any Ethereum node accepts."""
+        """The signed transaction's bytes, as any Ethereum node accepts them."""
         r, s, parity = self.signature[:32], self.signature[32:64], self.signature[64]
         return b"\x02" + _rlp([*self._fields(), parity, _integer(r), _integer(s)])
 
@@ -113,11 +116,11 @@ class Transaction:
         return keccak(self.raw)
 
     def signed(self, key: Key) -> Transaction:
-        """The same transaction with the key's signature."""
+        """Returns the same transaction with the key's signature."""
         return replace(self, signature=key.sign(self.signing_digest))
 
     def sender(self) -> str:
-        """Who signed it."""
+        """Returns the address whose key signed it."""
         return recover(self.signing_digest, self.signature)
 
     def _fields(self) -> list[object]:
@@ -126,7 +129,7 @@ class Transaction:
 
 
 def read_transaction(raw: bytes) -> Transaction:
-    """A signed EIP-1559 transaction from its bytes; `Tampered` if it is none, or not in its one spelling."""
+    """Decodes a signed EIP-1559 transaction. `Tampered` if it is malformed or not in canonical form."""
     try:
         if raw[:1] != b"\x02":
             raise ValueError("another kind of transaction")
@@ -136,19 +139,19 @@ def read_transaction(raw: bytes) -> Transaction:
         chain_id, nonce, tip, most, gas, to, value, data, _, parity, r, s = fields
         signature = r.rjust(32, b"\0") + s.rjust(32, b"\0") + (parity or b"\0")
         number = _integer
-        found = Transaction(
+        transaction = Transaction(
             number(chain_id), number(nonce), f"0x{to.hex()}" if to else "", data, signature,
             Fees(number(tip), number(most), number(gas)), number(value),
         )  # fmt: skip
-        if len(to) not in (0, 20) or found.raw != raw:
-            raise ValueError("another spelling")
+        if len(to) not in (0, 20) or transaction.raw != raw:
+            raise ValueError("not canonical")
     except (ValueError, IndexError, AttributeError, TypeError, RecursionError):
         raise Tampered("a transaction is malformed") from None
-    return found
+    return transaction
 
 
 def recover(digest: bytes, signature: bytes) -> str:
-    """The address whose key signed `digest`; `Tampered` if there is none."""
+    """Returns the address whose key signed `digest`; `Tampered` if there is none."""
     if len(signature) != 65 or signature[64] > 1 or _integer(signature[32:64]) > HALF_ORDER:
         raise Tampered("a signature is malformed")
     try:
@@ -158,7 +161,7 @@ def recover(digest: bytes, signature: bytes) -> str:
 
 
 def contract_address(sender: str, nonce: int) -> str:
-    """Where a contract created by this transaction lives."""
+    """Returns the address of the contract that a sender creates with this nonce."""
     return "0x" + keccak(_rlp([bytes.fromhex(sender.removeprefix("0x")), nonce]))[12:].hex()
 
 
@@ -171,7 +174,7 @@ def _integer(raw: bytes) -> int:
 
 
 def _rlp(item: object) -> bytes:
-    """Ethereum's recursive length prefix, as far as transactions need it."""
+    """Encodes in Ethereum's RLP (recursive length prefix), as far as transactions need it."""
     if isinstance(item, int):
         item = item.to_bytes((item.bit_length() + 7) // 8, "big")
     if isinstance(item, bytes):
@@ -192,7 +195,7 @@ def _prefix(offset: int, length: int) -> bytes:
 
 
 def _unrlp(raw: bytes) -> tuple[Any, bytes]:
-    """The first item in `raw`, and what follows it."""
+    """Decodes the first RLP item in `raw`; returns it and the bytes after it."""
     first, offset = raw[0], 0x80 if raw[0] < 0xC0 else 0xC0
     if first < 0x80:
         return raw[:1], raw[1:]

@@ -1,8 +1,8 @@
-"""What is known about the cells of a large cube before, or without, a first look.
+"""The posterior of a large cube before, or without, a first look: a covariance over pieces of cells.
 
-The ends of all measured runs cut the cells into pieces. Everything measured is constant on each piece, so a question
-that cuts through one is not determined, and any other is a weight for each piece. So a covariance over the
-pieces, in units in which lengths are those over the cells, says what one over the cells would, however many there are.
+The ends of all measured runs cut the cells into pieces. All measurements are constant on each piece, so a query that
+cuts through a piece is not determined, and any other query is one weight per piece. So a covariance over the pieces,
+in units in which lengths are those over the cells, gives the same estimates as one over the cells, however many.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from noisebank.planning.posterior import Covariance, Inferred
 
 @dataclass(frozen=True, slots=True)
 class PieceRow:
-    """A query over pieces: weight times the root of the piece's size."""
+    """A query over pieces: the weight times the square root of the piece's size."""
 
     support: tuple[int, int]
     inner: Vector
@@ -27,7 +27,7 @@ class PieceRow:
 
 
 class Coarse:
-    """The posterior of a large cube; 8 p r bytes for p pieces and r measured directions, both limited by `most`."""
+    """See `Posterior`. Takes 8 p r bytes for p pieces and r measured directions, both at most `max_pieces`."""
 
     def __init__(self, cells: int, most: int) -> None:
         self.cells = cells
@@ -37,12 +37,12 @@ class Coarse:
 
     @property
     def pieces(self) -> int:
-        """Into how many the cells are cut so far."""
+        """Number of pieces so far."""
         return len(self._edges) - 1
 
     @property
     def rank(self) -> int:
-        """How many directions are measured."""
+        """Number of measured directions."""
         return self._posterior.rank
 
     def infer(self, query: LinearQuery) -> Inferred | None:
@@ -58,14 +58,14 @@ class Coarse:
         ends = np.concatenate((starts, stops))
         new = sorted(set(ends[self._edges[np.searchsorted(self._edges, ends)] != ends].tolist()))
         if self.pieces + len(new) > self._most:
-            return False  # it is reused plainly, until a first look takes all of it in
+            return False  # reused for the same query only, until a first look replaces this posterior
         if new:
             self._cut(np.sort(np.concatenate((self._edges, np.array(new, dtype=np.int64)))))
         row = self._row(query)
         return row is not None and self._posterior.observe(row, value, precision)
 
     def _row(self, query: LinearQuery) -> PieceRow | None:
-        """The query over pieces; none if it cuts through one."""
+        """Returns the query over pieces; None if it cuts through one."""
         starts, stops, weights = query.columns
         first, last = np.searchsorted(self._edges, starts), np.searchsorted(self._edges, stops)
         if not (np.array_equal(self._edges[first], starts) and np.array_equal(self._edges[last], stops)):
@@ -77,7 +77,7 @@ class Coarse:
         return PieceRow((low, high), inner * np.sqrt(np.diff(self._edges[low : high + 1])), query.peak)
 
     def _cut(self, edges: NDArray[np.int64]) -> None:
-        places = np.searchsorted(self._edges, edges[:-1], side="right") - 1
-        sizes = np.diff(self._edges)[places]
-        self._posterior.refine(places, np.sqrt(np.diff(edges) / sizes))
+        parents = np.searchsorted(self._edges, edges[:-1], side="right") - 1
+        sizes = np.diff(self._edges)[parents]
+        self._posterior.refine(parents, np.sqrt(np.diff(edges) / sizes))
         self._edges = edges

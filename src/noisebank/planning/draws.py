@@ -1,8 +1,8 @@
-"""How many draws of a measurement one person can touch: what the proof of the discreteness margin counts.
+"""How many noise draws of a measurement one person can affect: what the proof of the discreteness margin counts.
 
-A measurement is a vector: one draw for each group, or for each node of a first look. Between neighbouring tables only
+A measurement is a vector: one draw per group, or per node of a first look. Between neighbouring tables only
 those coordinates differ that a row of the one person falls into; the others have the same law on both tables and need
-no margin. Everything here follows from the policy and the query, or from the ledger's public words alone.
+no margin. Everything here follows from the policy and the query, or from public fields of the ledger alone.
 Proof: docs/proofs/discrete_gaussian.md.
 """
 
@@ -21,19 +21,19 @@ from noisebank.queries.query import GROUPED, Query
 
 
 def changed_rows(policy: Policy) -> int:
-    """Rows that may differ between neighbours: those of one person, twice if another takes their place."""
+    """Returns how many rows may differ between neighbours: one person's rows, twice that for replace-one."""
     return policy.max_rows * (2 if policy.neighbours is Neighbours.REPLACE_ONE else 1)
 
 
 def touched_draws(query: Query, policy: Policy) -> int:
-    """Of one fresh measurement of the query, plain or in a cube."""
+    """Returns the draws that one person can affect in one fresh measurement of the query, plain or in a cube."""
     if isinstance(query, Look):
         return look_draws(next(cube for cube in cubes_of(policy) if cube.columns == query.over), policy)
     return min(group_count(query, policy), changed_rows(policy))  # a row lies in one group at most
 
 
 def look_draws(cube: Cube, policy: Policy) -> int:
-    """Of a first look: a row lies in one node of each level."""
+    """Returns the draws that one person can affect in a first look: a row lies in one node per level."""
     axes = statistic_of(policy, cube, COUNTS).axes
     rows = changed_rows(policy)
     sizes = (
@@ -44,7 +44,7 @@ def look_draws(cube: Cube, policy: Policy) -> int:
 
 
 def most_draws(policy: Policy, about: int, whole_cube: bool) -> int:
-    """The most that a measurement with these public words may be; `whole_cube` says that it may be a first look."""
+    """Returns the most draws of a measurement with this public category; `whole_cube`: it may be a first look."""
     if is_single(about, whole_cube):
         return 1
     grouped = min(MAX_GROUPS, changed_rows(policy)) if about & GROUPED else 1
@@ -53,5 +53,5 @@ def most_draws(policy: Policy, about: int, whole_cube: bool) -> int:
 
 
 def is_single(about: int, whole_cube: bool) -> bool:
-    """Whether a measurement with these public words is one draw, whatever the policy."""
+    """Whether a measurement with this public category is a single draw, whatever the policy."""
     return not about & GROUPED and not whole_cube

@@ -1,10 +1,10 @@
-"""What is known about the cells of a large cube: a first look, and the paid measurements after it.
+"""The posterior of a large cube after a first look: the look, and the paid measurements after it.
 
-After a first look every query is a sparse row a over independent errors of variance 1 (`FirstLook.coefficients`).
-An estimate from k paid measurements with rows A and noise R corrects the first look's by t (y - what it expected).
-Its variance is |a - A^T t|^2 + sum R t^2, and the best t solves (A A^T + R) t = A a. We keep the inverse of the
-Cholesky factor of that k x k matrix, one row a measurement. The variance is computed from t itself: a sum of squares
-that is true of the estimate that is given out, and that rounding in t raises in the second order only.
+After a first look every query is a sparse row a over independent errors of variance 1: see `TreeEstimate`.
+An estimate from k paid measurements y with rows A and noise R adds t (y - the first look's estimate of y) to the
+first look's estimate. Its variance is |a - A^T t|^2 + sum R t^2, and the best t solves (A A^T + R) t = A a. We keep the
+inverse of the Cholesky factor of that k x k matrix, one row per measurement. The variance is computed from t itself: a
+sum of squares that is exact for the estimate that is returned, and that rounding in t raises in the second order only.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from noisebank.planning.prefix import FirstLook
 
 Kind = TypeVar("Kind", bound=np.generic)
 SETTLED = 1e-12
-"""Solving for t goes on until what is left adds at most this share to the variance."""
+"""Solving for t stops once the residual adds at most this share to the variance."""
 MOST_ROUNDS = 4
 
 
 class Dual:
-    """The posterior beyond some thousand cells; 8 k^2 bytes for k paid measurements."""
+    """See `Posterior`. For more than some thousand cells; takes 8 k^2 bytes for k paid measurements."""
 
     def __init__(self, look: FirstLook) -> None:
         self.cells = look.prefix.cells
@@ -44,13 +44,13 @@ class Dual:
         return Inferred(self._first(query) + float(weights @ self._surprise.values), variance)
 
     def errors(self, query: LinearQuery) -> Vector:
-        weights, _, left = self._weigh(query)
-        return np.concatenate((left, weights * np.sqrt(self._noise.values)))
+        weights, _, remaining = self._weigh(query)
+        return np.concatenate((remaining, weights * np.sqrt(self._noise.values)))
 
     def observe(self, query: LinearQuery, value: float, precision: Precision) -> bool:
         noise = noise_variance(query, precision)
         weights, variance, _ = self._weigh(query)
-        places, values = self._look.coefficients(query)
+        indices, values = self._look.coefficients(query)
         count, pivot = self.paid, sqrt(variance + noise)
         if count == len(self._inverse):
             wider = np.zeros((2 * count, 2 * count))
@@ -58,8 +58,8 @@ class Dual:
             self._inverse = wider
         self._inverse[count, :count] = weights / -pivot
         self._inverse[count, count] = 1.0 / pivot
-        self._rows.extend(np.full(len(places), count))
-        self._places.extend(places)
+        self._rows.extend(np.full(len(indices), count))
+        self._places.extend(indices)
         self._values.extend(values)
         self._noise.extend(np.array([noise]))
         self._surprise.extend(np.array([value - self._first(query)]))
@@ -67,37 +67,36 @@ class Dual:
         return True
 
     def _first(self, query: LinearQuery) -> float:
-        """What the first look alone says."""
+        """Returns the estimate from the first look alone."""
         starts, stops, weights = query.columns
         return float(weights @ (self._below[stops] - self._below[starts]))
 
     def _weigh(self, query: LinearQuery) -> tuple[Vector, float, Vector]:
-        """How much each paid measurement corrects the estimate, the variance of the corrected one, and what is left of
-        the first look's errors in it."""
-        places, values = self._look.coefficients(query)
-        left = np.zeros(self._size)
-        left[places] = values
+        """Returns t, the variance of the corrected estimate, and what remains of the first look's errors in it."""
+        indices, values = self._look.coefficients(query)
+        remaining = np.zeros(self._size)
+        remaining[indices] = values
         if not self.paid:
-            return np.zeros(0), float(values @ values), left
+            return np.zeros(0), float(values @ values), remaining
         inverse, noise = self._inverse[: self.paid, : self.paid], self._noise.values
-        weights, rest, least = np.zeros(self.paid), self._meet(left), float(noise.min())
+        weights, residual, least = np.zeros(self.paid), self._meet(remaining), float(noise.min())
         for _ in range(MOST_ROUNDS):
-            weights = weights + inverse.T @ (inverse @ rest)
-            left = -self._combine(weights)
-            left[places] += values
-            variance = float(left @ left + weights @ (noise * weights))
-            rest = self._meet(left) - noise * weights
-            if float(rest @ rest) <= SETTLED * variance * least:  # rest^T (A A^T + R)^-1 rest is even less
+            weights = weights + inverse.T @ (inverse @ residual)
+            remaining = -self._combine(weights)
+            remaining[indices] += values
+            variance = float(remaining @ remaining + weights @ (noise * weights))
+            residual = self._meet(remaining) - noise * weights
+            if float(residual @ residual) <= SETTLED * variance * least:  # r^T (A A^T + R)^-1 r is even less
                 break
-        return weights, variance, left
+        return weights, variance, remaining
 
     def _meet(self, row: Vector) -> Vector:
-        """A times a row over the independent errors."""
+        """Returns A times a row over the independent errors."""
         products = row[self._places.values] * self._values.values
         return np.bincount(self._rows.values, weights=products, minlength=self.paid).astype(np.float64, copy=False)
 
     def _combine(self, weights: Vector) -> Vector:
-        """A^T times weights of the measurements."""
+        """Returns A^T times weights of the measurements."""
         shares = weights[self._rows.values] * self._values.values
         return np.bincount(self._places.values, weights=shares, minlength=self._size).astype(np.float64, copy=False)
 
@@ -111,11 +110,11 @@ class Growing(Generic[Kind]):
 
     @property
     def values(self) -> NDArray[Kind]:
-        """What it holds."""
+        """The elements so far."""
         return self._room[: self._used]
 
     def extend(self, more: NDArray[Kind]) -> None:
-        """Puts `more` behind."""
+        """Appends `more`."""
         used = self._used + len(more)
         if used > len(self._room):
             wider = np.zeros(max(used, 2 * len(self._room)), dtype=self._room.dtype)

@@ -1,6 +1,6 @@
-"""The Haar basis of a cube: where looks at trees of nodes are diagonal.
+"""The Haar basis of a cube, in which measurements of trees of nodes are diagonal. Used by `prefix` and `posterior`.
 
-An axis of n cells is padded to 2^L. Looking at every node of 2^l neighbouring cells with precision s_l
+An axis of n cells is padded to 2^L. Measuring every node of 2^l neighbouring cells with precision s_l
 adds s_l to each pair of cells of one node. Such a matrix has the Haar vectors as eigenvectors: the one that
 splits a block of 2^m cells has the eigenvalue sum_{l<m} s_l 2^l, the constant one sum_l s_l 2^l. Several axes are a
 Kronecker product. Proof: docs/proofs/inference.md.
@@ -19,14 +19,14 @@ Places = NDArray[np.int64]
 
 
 def padded(cells: int) -> int:
-    """The least power of two with room for so many cells."""
+    """Returns the least power of two that is at least `cell_count`."""
     return 1 << (cells - 1).bit_length()
 
 
 def eigenvalues(shares: tuple[float, ...], size: int) -> Vector:
-    """Of one axis, in heap order: 0 the constant vector, 2^d + b the split of block b at depth d.
+    """Returns one axis' eigenvalues in heap order: 0 is the constant vector, 2^d + b the split of block b at depth d.
 
-    `shares[l]` is what each node of 2^l cells is looked at with; missing levels are not looked at.
+    `shares[l]` is the precision of each node of 2^l cells; missing levels are not measured.
     """
     depth = size.bit_length() - 1
     lifted = np.cumsum([(shares[level] if level < len(shares) else 0.0) * 2.0**level for level in range(depth + 1)])
@@ -38,21 +38,20 @@ def eigenvalues(shares: tuple[float, ...], size: int) -> Vector:
 
 
 def forward(values: Vector, axis: int) -> Vector:
-    """The coefficients of padded values along one axis, in heap order."""
-    moved = np.moveaxis(values, axis, -1)
-    found = np.empty_like(moved)
-    rest = moved
+    """Returns the Haar coefficients of padded values along one axis, in heap order."""
+    rest = np.moveaxis(values, axis, -1)
+    coefficients = np.empty_like(rest)
     while rest.shape[-1] > 1:
         half = rest.shape[-1] // 2
         left, right = rest[..., 0::2], rest[..., 1::2]
-        found[..., half : 2 * half] = (left - right) * np.sqrt(0.5)
+        coefficients[..., half : 2 * half] = (left - right) * np.sqrt(0.5)
         rest = (left + right) * np.sqrt(0.5)
-    found[..., 0] = rest[..., 0]
-    return np.moveaxis(found, -1, axis)
+    coefficients[..., 0] = rest[..., 0]
+    return np.moveaxis(coefficients, -1, axis)
 
 
 def backward(coefficients: Vector, axis: int) -> Vector:
-    """The inverse of `forward`: the basis is orthonormal."""
+    """Returns the values with these coefficients: the inverse of `haar_transform`, as the basis is orthonormal."""
     moved = np.moveaxis(coefficients, axis, -1)
     rest = moved[..., :1]
     while rest.shape[-1] < moved.shape[-1]:
@@ -66,34 +65,34 @@ def backward(coefficients: Vector, axis: int) -> Vector:
 
 
 def pad(values: Vector, shape: tuple[int, ...]) -> Vector:
-    """Cell values as an array of padded axes; what is not a cell is zero."""
-    found = np.zeros(tuple(padded(size) for size in shape))
-    found[tuple(slice(size) for size in shape)] = values.reshape(shape)
-    return found
+    """Returns cell values as an array of padded axes; the padding is zero."""
+    wide = np.zeros(tuple(padded(size) for size in shape))
+    wide[tuple(slice(size) for size in shape)] = values.reshape(shape)
+    return wide
 
 
 def crop(values: Vector, shape: tuple[int, ...]) -> Vector:
-    """The cells of an array of padded axes."""
+    """Returns the cell values of an array of padded axes: the inverse of `pad_cells`."""
     return np.ascontiguousarray(values[tuple(slice(size) for size in shape)]).reshape(prod(shape))
 
 
 def sparse(query: LinearQuery, shape: tuple[int, ...]) -> tuple[Places, Vector]:
-    """The coefficients of a query that are not zero: their places in the flattened basis, and their values.
+    """Returns the nonzero coefficients of a query: their indices in the flattened basis, and their values.
 
     One axis takes O(runs log cells): only blocks that an end of a run cuts are split unevenly.
     """
     if len(shape) == 1:
         return _sparse_axis(query, padded(shape[0]))
-    found = pad(query.dense, shape)
+    coefficients = pad(query.dense, shape)
     for axis in range(len(shape)):
-        found = forward(found, axis)
-    flat = found.reshape(-1)
-    places = np.flatnonzero(np.abs(flat) > ROUNDING * np.abs(flat).max())
-    return places, flat[places]
+        coefficients = forward(coefficients, axis)
+    flat = coefficients.reshape(-1)
+    indices = np.flatnonzero(np.abs(flat) > ROUNDING * np.abs(flat).max())
+    return indices, flat[indices]
 
 
 ROUNDING = 2.0**-48
-"""Coefficients below this share of the largest are rounding of zeros."""
+"""Coefficients below this share of the largest are rounded zeros."""
 
 
 def _sparse_axis(query: LinearQuery, size: int) -> tuple[Places, Vector]:
@@ -103,10 +102,10 @@ def _sparse_axis(query: LinearQuery, size: int) -> tuple[Places, Vector]:
     slopes = np.concatenate(([0], np.stack((weights, np.zeros_like(weights)), 1).reshape(-1)))
 
     def below(place: Places) -> Places:
-        """The sum of weights of all cells before `place`, exactly."""
+        """Returns the sum of the weights of all cells before this one, exactly."""
         at = np.searchsorted(edges, place, side="right") - 1
-        found: Places = sums[at] + slopes[at] * (place - edges[at])
-        return found
+        total: Places = sums[at] + slopes[at] * (place - edges[at])
+        return total
 
     depth = size.bit_length() - 1
     scales = np.arange(depth, dtype=np.int64)  # 2^scale blocks
@@ -120,9 +119,9 @@ def _sparse_axis(query: LinearQuery, size: int) -> tuple[Places, Vector]:
     width = size >> level
     low = (nodes - (1 << level)) * width
     uneven = 2 * below(low + width // 2) - below(low) - below(low + width)
-    kept = uneven != 0
-    values = uneven[kept] / np.sqrt(width[kept])
+    nonzero = uneven != 0
+    values = uneven[nonzero] / np.sqrt(width[nonzero])
     total = float(sums[-1])
     if total:
-        return np.concatenate(([0], nodes[kept])), np.concatenate(([total / np.sqrt(size)], values))
-    return nodes[kept], values
+        return np.concatenate(([0], nodes[nonzero])), np.concatenate(([total / np.sqrt(size)], values))
+    return nodes[nonzero], values

@@ -1,9 +1,10 @@
-"""What is known about the cells of a cube, as a covariance: its root, in a basis of what was measured.
+"""`Posterior`: best linear estimates over the cells of a cube; `CovariancePosterior` for up to some thousand cells.
 
-A direction that no measurement has touched is not in the basis: its variance is infinite, not large.
-The root S is what is kept (covariance = S S^T), so a variance is a sum of squares, |S^T q|^2: it cannot be negative,
-and it has twice the digits that a covariance would. A measurement multiplies S by one factor (Potter's form of the
-Kalman update); factors wait in a small product, I - F^T T F, and are multiplied out in blocks.
+A covariance is kept as its root S (covariance = S S^T), in a basis of the measured directions. A direction that no
+measurement has touched is not in the basis: its variance is infinite, not large. A variance is a sum of squares,
+|S^T q|^2: it cannot be negative, and it has twice the digits that a covariance would give. A measurement multiplies S
+by one factor (Potter's form of the Kalman update); factors wait in a small product, I - F^T T F, and are multiplied out
+in blocks.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ KNOWN = 2.0**-36
 """A query is known if no more than this share of its length lies outside the basis: far above rounding, and
 far too little to bias an answer (a share of 1.5e-11 of a statistic of the size of the whole table)."""
 DISTINCT = 2.0**-20
-"""A query opens a new direction if at least this share lies outside. Between the two it is unknown and is not
+"""A query adds a new direction if at least this share lies outside. Between the two it is unknown and not
 learned from: a measurement that close to the basis would cost its neighbours half of their digits."""
 PENDING = 32
 BLOCK = 65_536
-"""Entries that are updated at once: they fit the cache."""
+"""Entries that are updated together: they fit the processor's cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,59 +41,59 @@ class Inferred:
 
     @property
     def stddev(self) -> float:
-        """Of the value's error."""
+        """Standard deviation of the error."""
         return sqrt(self.variance)
 
 
 class Row(Protocol):
-    """A query as the posterior needs it: a weight for each coordinate from `support[0]` to before `support[1]`."""
+    """A query as the posterior needs it: one weight per coordinate in [support[0], support[1])."""
 
     @property
     def support(self) -> tuple[int, int]:
-        """From the first to behind the last coordinate that counts."""
+        """First coordinate with a weight, and one past the last."""
         ...
 
     @property
     def inner(self) -> Vector:
-        """The weights inside the support."""
+        """One weight per coordinate of the support."""
         ...
 
     @property
     def peak(self) -> int:
-        """The query's largest weight of a cell."""
+        """The query's largest absolute weight of a cell."""
         ...
 
 
 class Posterior(Protocol):
     """Best linear unbiased estimates of linear queries, given all measurements so far.
 
-    Values are in the cells' own unit, of which one person moves a cell by at most 1. Variances are finite and
+    Values are in the cells' own unit, of which one person changes a cell by at most 1. Variances are finite and
     positive, or infinite: never negative, never not a number, whatever was observed.
     """
 
     def infer(self, query: LinearQuery) -> Inferred | None:
-        """The estimate, linear in the query (parts add up to the whole); none if no measurement determines it."""
+        """Returns the estimate, linear in the query (parts add up to the whole); None if it is not determined."""
         ...
 
     def observe(self, query: LinearQuery, value: float, precision: Precision) -> bool:
-        """Learns from one measurement, with noise of variance peak^2 / precision; says whether it could."""
+        """Adds one measurement with noise of variance max_weight^2 / precision; returns whether it could be used."""
         ...
 
     def errors(self, query: LinearQuery) -> Vector | None:
-        """The estimate's error as a combination of independent errors of variance 1, the same for all queries until
-        something is observed; linear in the query. Its squared length is the variance. None as in `infer`."""
+        """Returns the estimate's error as a combination of independent errors of variance 1, the same for all queries
+        until something is observed; linear in the query. Its squared length is the variance. None as in `infer`."""
         ...
 
 
 def noise_variance(query: Row, precision: Precision) -> float:
-    """Of a measurement of the query: Delta^2 / precision, with Delta = the largest weight."""
+    """Returns the noise variance of a measurement: Delta^2 / precision, with Delta = the largest weight."""
     if not precision:
         raise ValueError("a measurement without precision tells nothing")
     return query.peak * query.peak / float(precision)
 
 
 class Covariance:
-    """The posterior up to some thousand cells; 8 r^2 bytes for r measured directions, and 8 n r for their basis."""
+    """See `Posterior`. Takes 8 r^2 bytes for r measured directions, and 8 n r for their basis over n cells."""
 
     def __init__(self, cells: int, look: FirstLook | None = None) -> None:
         self.cells = cells
@@ -127,7 +128,7 @@ class Covariance:
         return True
 
     def refine(self, places: NDArray[np.int64], shares: Vector) -> None:
-        """Finer coordinates: number i is the old one `places[i]`, and has `shares[i]` of its length.
+        """Splits coordinates: the new number i is a part of the old `parents[i]`, with `shares[i]` of its length.
 
         Requires: the squared shares of each old coordinate add up to 1, so that the basis stays orthonormal.
         """
@@ -135,7 +136,7 @@ class Covariance:
         self.cells, self._basis = len(places), basis[places] * shares[:, None]
 
     def _split(self, query: Row) -> tuple[Vector | None, Vector | None]:
-        """Coordinates in the basis (none if every direction is measured), and what lies outside (none if nothing)."""
+        """Returns coordinates in the basis (None if all directions are measured), and the rest (None if zero)."""
         if self._basis is None:
             return None, None
         (low, high), weights = query.support, query.inner
@@ -151,7 +152,7 @@ class Covariance:
         return inside, outside
 
     def _inferred(self, query: Row, inside: Vector | None) -> tuple[Inferred, Vector]:
-        """The estimate, and S^T q: its error as a combination of independent errors of variance 1."""
+        """Returns the estimate, and S^T q: its error as a combination of independent errors of variance 1."""
         low, high = query.support
         if inside is None:
             value, spread = float(query.inner @ self._mean[low:high]), query.inner @ self._root[low:high]
@@ -181,7 +182,7 @@ class Covariance:
     def _open(
         self, inside: Vector | None, direction: Vector, length: float, query: Row, value: float, noise: float
     ) -> None:
-        """A direction that nothing has touched: its coordinate is (value - what is known of the rest) / length."""
+        """Adds an unmeasured direction: its coordinate is (value - the estimate inside the basis) / length."""
         if self._basis is None or inside is None:
             raise AssertionError("every direction is measured")
         self._multiply_out()
@@ -219,7 +220,7 @@ class Covariance:
         self._forget()
 
     def _forget(self) -> None:
-        """No factors wait."""
+        """Empties the pending product."""
         self._waiting = 0
         self._factors = np.zeros((PENDING, self.rank))
         self._mixed = np.zeros((PENDING, PENDING))
@@ -227,15 +228,15 @@ class Covariance:
 
 
 def _root_of(look: FirstLook) -> Vector:
-    """A root of the covariance after a first look: Haar vectors over the roots of their precisions."""
+    """Returns a root of the covariance after a first look: Haar vectors over the roots of their precisions."""
     shape, size = look.prefix.shape, look.prefix.cells
     scales = 1.0 / np.sqrt(look.prefix.strength)
     root = np.empty((size, len(scales)))
     full = tuple(padded(side) for side in shape)
-    places = np.flatnonzero(pad(np.ones(size), shape))
+    indices = np.flatnonzero(pad(np.ones(size), shape))
     step = max(1, 16 * BLOCK // len(scales))
     for low in range(0, size, step):  # a cell's row holds its Haar coefficients
-        here = places[low : low + step]
+        here = indices[low : low + step]
         rows = np.zeros((len(here), len(scales)))
         rows[np.arange(len(here)), here] = 1.0
         wide = rows.reshape(len(here), *full)

@@ -1,9 +1,8 @@
-"""The first look: one measurement of a whole cube, at nodes of all sizes, that later answers build on.
+"""The first look at a cube: one measurement of nodes of all sizes, which later answers build on.
 
-An ordered axis is looked at as a binary tree: its cells, pairs, fours, up to the whole axis. An unordered
-one is looked at cell by cell, and as a whole if there are other axes (for questions that are about those only).
-Every cell lies in one node of each level, so the price in each cell is the sum over the levels. Depends on the cube's
-public shape alone.
+An ordered axis is measured as a binary tree: its cells, pairs, fours, up to the whole axis. An unordered one is
+measured cell by cell, and as a whole if there are other axes (for queries over those only). Every cell lies in one
+node of each level, so the price in each cell is the sum over the levels. Depends on the cube's public shape alone.
 """
 
 from __future__ import annotations
@@ -17,18 +16,19 @@ from math import prod, sqrt
 
 import numpy as np
 
+from noisebank.core.records import WHOLE_WEIGHT, CellRun
 from noisebank.core.units import Precision
 from noisebank.planning.haar import backward, crop, eigenvalues, forward, pad, padded, sparse
-from noisebank.planning.linear import WHOLE, Charge, LinearQuery, Vector
+from noisebank.planning.linear import LinearQuery, Vector
 
 DECAY = 0.9
 """Each level of a tree gets this much less than what is best for random ranges if nothing is measured later: wide
 ranges that are paid for later fill in what the large nodes leave open. Best of five rules at 256 to 131,072 cells."""
 WHOLE_AXIS = Fraction(4, 5)
-"""What the whole of an unordered axis gets, for each 1 that its cells get."""
+"""The share of an unordered axis as a whole, for each 1 that its cells get."""
 STEPS = 2**30
 Level = tuple[int, ...]
-"""Nodes of 2^l neighbouring cells, one l for each axis."""
+"""Nodes of 2^l neighbouring cells, one l per axis."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Axis:
     ordered: bool
 
     def shares(self, alone: bool) -> tuple[Fraction, ...]:
-        """What each level costs, of 1; level l has nodes of 2^l cells."""
+        """Returns the share of each level in the price, which add up to 1; level l has nodes of 2^l cells."""
         depth = padded(self.size).bit_length() - 1
         if not depth or (alone and not self.ordered):
             return (Fraction(1),)
@@ -48,7 +48,7 @@ class Axis:
 
 
 def _tree(depth: int) -> list[Fraction]:
-    """The shares of a tree's levels, cells first.
+    """Returns the shares of a tree's levels, cells first.
 
     A random range has coefficients of mean square C_m 2^m in the splits of 2^m cells, C_m = 1/6 - 2^(m - depth)/8,
     and of 2^depth/6 in the whole. With u_m = (precision of a coefficient) / 2^m the price is the sum of all u and
@@ -67,45 +67,45 @@ class Prefix:
     axes: tuple[Axis, ...]
     precision: Precision
     factor: int = 1
-    """What the account's neighbours cost of it: `linear.replace_factor`."""
+    """The factor of the account's neighbours: `linear.replace_factor`."""
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Cells along each axis."""
+        """Number of cells along each axis."""
         return tuple(axis.size for axis in self.axes)
 
     @property
     def cells(self) -> int:
-        """Of the cube."""
+        """Number of cells of the cube."""
         return prod(self.shape)
 
     @cached_property
     def levels(self) -> dict[Level, Precision]:
-        """How precisely the nodes of each level are measured; together at most `precision` a cell.
+        """The precision of the nodes of each level; together at most `precision` per cell.
 
-        A node's noise has the variance 1 / its precision, for statistics that one person moves by at most 1.
+        A node's noise has the variance 1 / its precision, for statistics that one person changes by at most 1.
         """
-        looked = product(*([level for level, share in enumerate(shares) if share] for shares in self._shares))
-        return {level: Precision.floor(self.precision.exact * self._share(level)) for level in looked}
+        levels = product(*([level for level, share in enumerate(shares) if share] for shares in self._shares))
+        return {level: Precision.floor(self.precision.exact * self._share(level)) for level in levels}
 
     @property
     def cost(self) -> Precision:
-        """What every cell pays."""
+        """The price in every cell."""
         return Precision(self.precision.units * self.factor)
 
     @property
-    def charges(self) -> tuple[Charge, ...]:
-        """Every cell is charged all of it."""
-        return (Charge(0, self.cells, self.factor * WHOLE),)
+    def charges(self) -> tuple[CellRun, ...]:
+        """One run over all cells: each is charged the whole price."""
+        return (CellRun(0, self.cells, self.factor * WHOLE_WEIGHT),)
 
     @cached_property
     def strength(self) -> Vector:
         """The precision of each Haar coefficient, in the flattened padded basis. All are positive."""
-        found = np.array(float(self.precision))
+        products = np.array(float(self.precision))
         for axis, shares in zip(self.axes, self._shares, strict=True):
-            lone = eigenvalues(tuple(float(share) for share in shares), padded(axis.size))
-            found = np.multiply.outer(found, lone)
-        return found.reshape(-1)
+            values = eigenvalues(tuple(float(share) for share in shares), padded(axis.size))
+            products = np.multiply.outer(products, values)
+        return products.reshape(-1)
 
     @cached_property
     def _shares(self) -> tuple[tuple[Fraction, ...], ...]:
@@ -115,22 +115,22 @@ class Prefix:
         return prod((shares[at] for shares, at in zip(self._shares, level, strict=True)), start=Fraction(1))
 
     def variance(self, query: LinearQuery) -> float:
-        """Of the query, if this look were all that is known."""
-        places, values = sparse(query, self.shape)
-        return float(np.sum(values * values / self.strength[places]))
+        """Returns the variance of the query's estimate from this first look alone."""
+        indices, values = sparse(query, self.shape)
+        return float(np.sum(values * values / self.strength[indices]))
 
     def nodes(self, values: Vector, level: Level) -> Vector:
-        """The sums of cell values that this level looks at, in the order of its nodes."""
-        found = pad(values, self.shape)
+        """Returns the sums of cell values that a level measures, in the order of its nodes."""
+        sums = pad(values, self.shape)
         for axis, step in enumerate(level):
-            parts = found.shape[axis] >> step
-            found = found.reshape(*found.shape[:axis], parts, 1 << step, *found.shape[axis + 1 :]).sum(axis=axis + 1)
-        return found
+            parts = sums.shape[axis] >> step
+            sums = sums.reshape(*sums.shape[:axis], parts, 1 << step, *sums.shape[axis + 1 :]).sum(axis=axis + 1)
+        return sums
 
     def look(self, measured: Mapping[Level, Vector]) -> FirstLook:
-        """The best unbiased estimate of all cells from the measured nodes.
+        """Returns the best unbiased estimate of all cells from the measured nodes.
 
-        Requires: an array like `nodes` gives for every level; nodes outside the cube may be 0.
+        Requires: for every level an array as from `node_sums`; nodes outside the cube may be 0.
         """
         pooled = np.zeros(tuple(padded(size) for size in self.shape))
         for level, precision in self.levels.items():
@@ -148,13 +148,13 @@ class Prefix:
 
 @dataclass(frozen=True)
 class FirstLook:
-    """A prefix that was measured."""
+    """A first look that was measured: the estimates of all cells from it."""
 
     prefix: Prefix
     mean: Vector
     """The best estimate of each cell."""
 
     def coefficients(self, query: LinearQuery) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], Vector]:
-        """The query's row in coordinates whose errors are independent and of variance 1: places and values."""
-        places, values = sparse(query, self.prefix.shape)
-        return places, values / np.sqrt(self.prefix.strength[places])
+        """Returns the query in coordinates whose errors are independent and of variance 1: indices and values."""
+        indices, values = sparse(query, self.prefix.shape)
+        return indices, values / np.sqrt(self.prefix.strength[indices])

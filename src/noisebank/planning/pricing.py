@@ -1,4 +1,7 @@
-"""The price step: a wish becomes a target precision. Public numbers only."""
+"""Accuracy targets: what a caller may ask for, and the target precision that it means. From public numbers only.
+
+`parse_accuracy` checks a caller's options, `compute_target` gives the precision; `reuse` and `inference` price it.
+"""
 
 from __future__ import annotations
 
@@ -16,18 +19,18 @@ from noisebank.privacy.calibration import Calibration, request_precision
 
 @dataclass(frozen=True, slots=True)
 class PrivacyWish:
-    """As private as (epsilon, delta) for this answer alone."""
+    """As private as (epsilon, delta), for this answer alone."""
 
     epsilon: Fraction
     delta: Fraction
     calibration: Calibration = Calibration.ANALYTIC
 
     def target(self, sensitivity: Fraction) -> Precision:
-        """Rounded down: never less private than asked. The sensitivity cancels."""
+        """Returns the precision, rounded down: never less private than asked. The sensitivity cancels."""
         return on_ladder(request_precision(self.epsilon, self.delta, self.calibration))
 
     def plain(self) -> dict[str, str]:
-        """As text, for the vault and for opened records."""
+        """Returns the target as texts, for the vault and for opened records."""
         return {"epsilon": str(self.epsilon), "delta": str(self.delta), "calibration": self.calibration.value}
 
 
@@ -38,11 +41,11 @@ class NoiseWish:
     sigma: Fraction
 
     def target(self, sensitivity: Fraction) -> Precision:
-        """Delta^2 / sigma^2, rounded down: never less noise than asked."""
+        """Returns Delta^2 / sigma^2, rounded down: never less noise than asked."""
         return on_ladder(Precision.floor((sensitivity / self.sigma) * (sensitivity / self.sigma)))
 
     def plain(self) -> dict[str, str]:
-        """As text, for the vault and for opened records."""
+        """Returns the target as texts, for the vault and for opened records."""
         return {"sigma": str(self.sigma)}
 
 
@@ -54,27 +57,27 @@ class WithinWish:
     confidence: Fraction
 
     def target(self, sensitivity: Fraction) -> Precision:
-        """(z Delta / within)^2, rounded up: never less accurate than asked."""
-        reach = quantile_bound(self.confidence) * sensitivity / self.within
-        return up_ladder(Precision.ceil(reach * reach))
+        """Returns (z Delta / within)^2, rounded up: never less accurate than asked."""
+        root = quantile_bound(self.confidence) * sensitivity / self.within
+        return up_ladder(Precision.ceil(root * root))
 
     def plain(self) -> dict[str, str]:
-        """As text, for the vault and for opened records."""
+        """Returns the target as texts, for the vault and for opened records."""
         return {"within": str(self.within), "confidence": str(self.confidence)}
 
 
 @dataclass(frozen=True, slots=True)
 class PrecisionWish:
-    """Exactly this step of the ladder."""
+    """Exactly this precision, a step of the ladder (`units.on_ladder`)."""
 
     precision: Precision
 
     def target(self, sensitivity: Fraction) -> Precision:
-        """Itself."""
+        """Returns the precision itself."""
         return on_ladder(self.precision)
 
     def plain(self) -> dict[str, str]:
-        """As text, for the vault and for opened records."""
+        """Returns the target as texts, for the vault and for opened records."""
         return {"precision": str(self.precision.exact)}
 
 
@@ -82,7 +85,7 @@ Wish = PrivacyWish | NoiseWish | WithinWish | RelativeWish | PrecisionWish
 
 
 class Wished(TypedDict, total=False):
-    """The ways to say how good an answer shall be; exactly one of them is used."""
+    """The options that say how accurate an answer shall be; exactly one way of them is used."""
 
     epsilon: Exact | None
     delta: Exact | None
@@ -105,7 +108,7 @@ def wish(
     precision: Exact | None = None,
     calibration: str | None = None,
 ) -> Wish:
-    """What the caller asked for: exactly one of (epsilon, delta), sigma, within, relative, precision."""
+    """Returns the target that a caller gives: exactly one of (epsilon, delta), sigma, within, relative, precision."""
     ways = {
         "epsilon and delta": (epsilon, delta),
         "sigma": (sigma,),
@@ -143,9 +146,9 @@ def wish(
     return pair
 
 
-@remembering(1 << 20)  # what is asked often is asked at the same accuracy
+@remembering(1 << 20)  # frequent queries mostly come with the same accuracy
 def price(wished: Wish, sensitivity: Fraction) -> Precision:
-    """The target precision: what the wish names, on the ladder."""
+    """Returns the target precision, on the ladder; raises if no account could pay it, or if it is uselessly small."""
     target = wished.target(sensitivity)
     if target < LEAST_PRECISION:
         raise BadRequest("precision", target, f"is too little to be useful; ask for at least {LEAST_PRECISION}")
@@ -155,10 +158,10 @@ def price(wished: Wish, sensitivity: Fraction) -> Precision:
 
 
 def split(wished: Wish, parts: int) -> Wish:
-    """A wish for a derived answer, shared evenly by its parts: they cost together what it alone would.
+    """Returns the target of each part of a derived answer: together they cost what one answer alone would.
 
-    Only a wish about privacy can be shared without knowing the answer; how far noise in the parts
-    moves a ratio depends on the data.
+    Only a target about privacy can be split without knowing the answer; how far noise in the parts
+    changes a ratio depends on the data.
     """
     if isinstance(wished, (NoiseWish, WithinWish, RelativeWish)):
         raise UnsupportedQuery(
@@ -169,7 +172,7 @@ def split(wished: Wish, parts: int) -> Wish:
 
 
 def check_confidence(confidence: Exact | None) -> Fraction:
-    """0.95 unless said otherwise; in (0, 1), and not so near the ends that nothing finite reaches it."""
+    """Returns the confidence, 0.95 by default; raises unless it lies in (0, 1), away from the ends."""
     value = Fraction(19, 20) if confidence is None else exact(confidence, "confidence")
     if not 0 < value < 1:
         raise BadRequest("confidence", confidence, "must lie in (0, 1)")

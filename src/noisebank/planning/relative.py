@@ -1,7 +1,7 @@
-"""Relative accuracy by one measurement: its precision follows from public numbers, its verdict from its own interval.
+"""Relative accuracy by one measurement: its precision follows from public numbers, its success from its own interval.
 
 A search for the right precision would follow noisy answers, and the public ledger would show it to everybody. So the
-asker says a floor, the smallest true value for which the promise must hold. Proof: docs/proofs/relative.md.
+caller gives a floor, the smallest true value for which the promise must hold. Proof: docs/proofs/relative.md.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from noisebank.core.intervals import quantile_bound
 from noisebank.core.units import LEAST_PRECISION, Exact, Precision, exact, up_ladder
 
 DEFAULT_SHARE = Fraction(1, 10)
-"""The floor, where none is said: this share of the largest value that the policy allows."""
+"""The default floor, as a share of the largest value that the policy allows."""
 MOST_FLOOR = 10**300
-"""Shown as a double; no policy allows values as large."""
+"""Shown as a double. No policy allows values as large."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class RelativeWish:
 
     @property
     def within(self) -> Fraction:
-        """The half width h that an interval needs: a true value of at least the floor is then seen to be reached.
+        """The half width h that an interval needs, so that a true value of at least the floor gives a reached target.
 
         Reached means |answer| R >= h (1 + R). The answer is at least floor - h, and (floor - h) R = h (1 + R) here.
         """
@@ -39,17 +39,17 @@ class RelativeWish:
         return self.floor * self.relative / (1 + 2 * self.relative)
 
     def target(self, sensitivity: Fraction) -> Precision:
-        """(z Delta / within)^2, rounded up: never less accurate than asked."""
-        reach = quantile_bound(self.confidence) * sensitivity / self.within
-        return max(LEAST_PRECISION, up_ladder(Precision.ceil(reach * reach)))
+        """Returns (z Delta / within)^2, rounded up: never less accurate than asked."""
+        root = quantile_bound(self.confidence) * sensitivity / self.within
+        return max(LEAST_PRECISION, up_ladder(Precision.ceil(root * root)))
 
     def plain(self) -> dict[str, str]:
-        """As text, for the vault and for opened records."""
-        said = {"relative": str(self.relative), "confidence": str(self.confidence)}
-        return said if self.floor is None else {**said, "floor": str(self.floor)}
+        """Returns the target as texts, for the vault and for opened records."""
+        fields = {"relative": str(self.relative), "confidence": str(self.confidence)}
+        return fields if self.floor is None else {**fields, "floor": str(self.floor)}
 
     def settled(self, largest: Fraction) -> RelativeWish:
-        """With a floor, if it has none: a share of the largest size that the value may have. Public numbers only."""
+        """Returns the target with a floor: its own, or a share of the largest absolute value. Public numbers only."""
         if self.floor is not None:
             return self
         if not largest:
@@ -57,7 +57,7 @@ class RelativeWish:
         return replace(self, floor=largest * DEFAULT_SHARE)
 
     def halved(self) -> RelativeWish:
-        """For true values down to half the floor. Always half, whatever was answered: about four times the price."""
+        """Returns the target with half the floor. Always half, whatever was answered: about four times the price."""
         return self if self.floor is None else replace(self, floor=self.floor / 2)
 
     def reached(self, value: Fraction, stddev: float) -> bool:
@@ -70,7 +70,7 @@ class RelativeWish:
 
 
 def relative_wish(relative: Exact, confidence: Fraction, floor: Exact | None) -> RelativeWish:
-    """Checks what was asked. "2%" and 0.02 are the same."""
+    """Returns the checked target. "2%" and 0.02 are the same."""
     text = relative.strip() if isinstance(relative, str) else ""
     share = exact(text[:-1], "relative") / 100 if text.endswith("%") else exact(relative, "relative")
     if not 0 < share < 1:

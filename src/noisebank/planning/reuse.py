@@ -1,4 +1,4 @@
-"""Reuse (P0, Algorithm 1), corrected: what a request costs and how its answer is made.
+"""Reuse of released answers (P0, Algorithm 1, corrected): what a request costs and how its answer is computed.
 
 The account's currency makes the paper's cases a comparison and one subtraction. The paper adds
 fresh noise in case 2C (here BLUR), which one analyst can average away; we interpolate between
@@ -13,9 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from noisebank.core.records import Case, Point, Record
+from noisebank.core.records import Case, CellRun, Point, Record
 from noisebank.core.units import NOTHING, GridValue, Precision
-from noisebank.planning.linear import Charge
 from noisebank.planning.prefix import Prefix
 from noisebank.privacy.noise import Law
 
@@ -29,21 +28,21 @@ class Plan:
     fresh: Precision
     reused: Record | None
     cube: int = 0
-    """Of the ledger; 0 is plain reuse."""
-    charges: tuple[Charge, ...] = ()
-    """What each cell pays."""
+    """On the ledger; 0 is plain reuse."""
+    charges: tuple[CellRun, ...] = ()
+    """What each cell of the cube pays."""
     claimed: Precision | None = None
-    """What the contract is asked for, if not what is wanted: in a cube, all that was measured of the query."""
+    """What the contract is asked for, if not the target: in a cube, the sum over all measurements of the query."""
     first: Prefix | None = None
-    """A first look at the cube that should be bought before."""
+    """A first look at the cube that should be bought first."""
 
 
 def plan(wanted: Precision, records: Sequence[Record]) -> Plan:
-    """The case and the fresh precision of a request.
+    """Returns the case and the fresh precision of a request.
 
-    Requires: `records` by strictly rising precision; wanted > 0.
-    Guarantees: fresh = max(0, wanted - best), the least that any unbiased scheme can pay
-    (Cramer-Rao; P0 Theorem 1); `reused` is the smallest record that reaches `wanted`, else the best.
+    Requires: `records` by strictly rising precision; target > 0.
+    Guarantees: fresh = max(0, target - best), the least that any unbiased scheme can pay
+    (Cramer-Rao; P0 Theorem 1); `reused_record` is the smallest record that reaches the target, else the best.
     """
     if not wanted:
         raise ValueError("a request wants some precision")
@@ -58,10 +57,10 @@ def plan(wanted: Precision, records: Sequence[Record]) -> Plan:
 
 
 def refined(wanted: Precision, measured: GridValue, best: Point) -> GridValue:
-    """The best unbiased combination of the best answer so far and a fresh measurement.
+    """Returns the best unbiased combination of the best answer so far and a fresh measurement.
 
-    Requires: `measured` has precision wanted - best.precision and independent noise.
-    Guarantees: precision `wanted` (inverse variances add); the paper's optimal fraction
+    Requires: `measured` has precision target - best.precision and independent noise.
+    Guarantees: precision `target` (inverse variances add); the paper's optimal fraction
     r = sigma_m^2 / sigma_min^2. Rounded to the finer of the two grids.
     """
     fresh = wanted - best.precision
@@ -70,23 +69,23 @@ def refined(wanted: Precision, measured: GridValue, best: Point) -> GridValue:
 
 
 def bridge(wanted: Precision, sensitivity: Fraction, points: Sequence[Point]) -> Law:
-    """The law of a blurred answer, given all answers released so far.
+    """Returns the law of a blurred answer, given all answers released so far.
 
-    Requires: `points` by strictly rising precision, the last one above `wanted`, none equal to it,
+    Requires: `points` by strictly rising precision, the last one above `target`, none equal to it,
     and Cov(y_i, y_j) = min(s_i, s_j) around the true value, with s = Delta^2/precision.
     Guarantees: the same with the new point, so any set of answers carries exactly 1/min s.
     Proof: docs/proofs/bridge.md. The draw must be sealed before the next one for this query.
     """
-    place = bisect_left(points, wanted, key=lambda point: point.precision)
-    if place == len(points) or points[place].precision == wanted:
+    index = bisect_left(points, wanted, key=lambda point: point.precision)
+    if index == len(points) or points[index].precision == wanted:
         raise ValueError("a blur needs a better point and no equal one")
     square = sensitivity * sensitivity
-    better, s_better = points[place], square / points[place].precision.exact
-    s_wanted = square / wanted.exact
-    if place == 0:  # nothing coarser is known: the paper's rule
-        return Law(better.value.exact, s_wanted - s_better)
-    coarser = points[place - 1]
+    better, s_better = points[index], square / points[index].precision.exact
+    s_target = square / wanted.exact
+    if index == 0:  # nothing coarser is known: the paper's rule
+        return Law(better.value.exact, s_target - s_better)
+    coarser = points[index - 1]
     s_coarser = square / coarser.precision.exact
-    share = (s_wanted - s_better) / (s_coarser - s_better)
+    share = (s_target - s_better) / (s_coarser - s_better)
     mean = better.value.exact + share * (coarser.value.exact - better.value.exact)
-    return Law(mean, share * (s_coarser - s_wanted))
+    return Law(mean, share * (s_coarser - s_target))

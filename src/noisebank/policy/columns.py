@@ -1,4 +1,4 @@
-"""Reads a policy's columns: types, bounds, steps, keys, bins."""
+"""Reads the columns of a policy file: types, bounds, steps, keys, bins. Used by `policy_file`."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from noisebank.policy.model import MAX_STEPS, Column, Kind
 COLUMN_KEYS = ("type", "bounds", "step", "keys", "bins", "nullable")
 MAX_KEYS = 10_000
 MAX_DIGITS = 10**110
-"""Of a step, above and below the line: engines compute with doubles."""
+"""Limit on the numerator and denominator of a step: engines compute with doubles."""
 Wrong = Callable[[str, str, str], None]
-"""Takes where, what, and what would be right."""
+"""Notes a mistake: the setting, what is wrong with it, and what would be right."""
 
 
 class ColumnReader:
-    """The columns of one policy. Mistakes are said, and the next column is read."""
+    """Reads the columns of one policy. Goes on with the next column after a mistake."""
 
     def __init__(self, tree: Mapping[str, Any], wrong: Wrong) -> None:
         self._tree, self._wrong = tree, wrong
 
     def columns(self) -> dict[str, Column]:
-        """By name; whatever is wrong is said."""
+        """Returns the columns by name; mistakes go to `add_mistake`."""
         tables = self._tree.get("columns")
         if not isinstance(tables, dict) or not tables:
             self._wrong("columns", "is missing", "write a [columns.NAME] for each column that may be asked about")
@@ -93,7 +93,7 @@ class ColumnReader:
             lower, upper = (exact(bound) for bound in _list(bounds))
         except (BadRequest, TypeError, ValueError):
             self._wrong(f"{where}.bounds", f"{plain(bounds)} are no two numbers", right)
-            return -MAX_STEPS, MAX_STEPS  # wide, so that good bins are not called wrong besides
+            return -MAX_STEPS, MAX_STEPS  # wide, so that good bins are not reported as wrong too
         low, high = lower / step, upper / step
         if low.denominator != 1 or high.denominator != 1:
             self._wrong(f"{where}.bounds", f"{plain(bounds)} are not multiples of the step {step}", right)
@@ -136,21 +136,21 @@ class ColumnReader:
 
 
 def unknown(wrong: Wrong, prefix: str, table: Mapping[str, Any], known: tuple[str, ...]) -> None:
-    """Names every setting that there is not."""
+    """Notes every key of `table` that is not a known setting."""
     for key in table:
         if key not in known:
             wrong(f"{prefix}{key}", "is no setting", f"use one of {', '.join(known)}")
 
 
 def _list(value: Any) -> list[Any]:
-    """`value` if it is a list: a text or a table could be walked through as well."""
+    """Returns `value` if it is a list, else raises: a text or a table could be iterated as well."""
     if not isinstance(value, list):
         raise TypeError(f"{value!r} is no list")
     return value
 
 
 def plain(value: Any) -> str:
-    """Decimals as they were written, not as Python shows them."""
+    """Returns a TOML value as text, with decimals as they were written, not as Python shows them."""
     if isinstance(value, list):
         return "[" + ", ".join(plain(item) for item in value) + "]"
     return str(value) if isinstance(value, (Decimal, int)) else repr(value)

@@ -1,4 +1,4 @@
-"""Reads a policy file (TOML). Every mistake is found in one reading, each with its line."""
+"""Reads a policy file (TOML) into a `Policy`. All mistakes are collected in one pass, each with its line."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from noisebank.privacy.calibration import check_delta, check_epsilon
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 UNFILLED = re.compile(r"#.*FILL IN|\"FILL\",\s*\"IN\"")
-"""What a draft marks."""
+"""How a draft marks what must be filled in."""
 MOST_LOOKS = Fraction(9, 10)
-"""Of the budget, for first looks: something must be left for questions."""
+"""The share of the budget for all first looks: something must be left for questions."""
 TOP_KEYS = (
     "name", "source", "table", "engine", "column_names", "neighbours", "rows", "row_cap", "unit", "max_rows",
     "raise_delay_hours", "budget", "columns", "queries", "cubes", "first_look", "first_look_at", "hide_questions",
@@ -31,7 +31,7 @@ TOP_KEYS = (
 
 
 def read_policy(path: Path) -> Policy:
-    """The policy in the file at `path`; `source` is relative to that file."""
+    """Returns the policy in the file at `path`; its `source` is relative to that file."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -41,15 +41,15 @@ def read_policy(path: Path) -> Policy:
 
 
 def parse_policy(text: str, folder: Path, origin: str = "policy") -> Policy:
-    """The policy written in `text`, or `BadPolicy` with all of its mistakes."""
+    """Returns the policy written in `text`; raises `BadPolicy` with all of its mistakes."""
     try:
         tree = tomllib.loads(text, parse_float=Decimal)
     except (ArithmeticError, RecursionError, ValueError) as error:
         if not isinstance(error, tomllib.TOMLDecodeError):
             what = "a number or a nesting is of no ordinary size"
             raise BadPolicy((Mistake(0, "TOML", what, "write shorter numbers and flat lists"),), origin) from None
-        found = re.search(r"at line (\d+)", str(error))
-        line = int(found.group(1)) if found else text.count("\n") + 1
+        match = re.search(r"at line (\d+)", str(error))
+        line = int(match.group(1)) if match else text.count("\n") + 1
         raise BadPolicy((Mistake(line, "TOML", str(error), "write valid TOML"),), origin) from None
     reader = _Reader(tree, _lines_of(text))
     policy = reader.policy(folder)
@@ -60,14 +60,14 @@ def parse_policy(text: str, folder: Path, origin: str = "policy") -> Policy:
 
 
 def check_filled(policy: Policy) -> None:
-    """`BadPolicy` with every line that a draft has marked and that nobody has filled in."""
+    """Raises `BadPolicy` with every line that a draft marked and that nobody has filled in."""
     if policy.unfilled:
         right = "write what is publicly known, and take the mark away"
         raise BadPolicy(tuple(Mistake(line, "draft", "says FILL IN", right) for line in policy.unfilled), policy.name)
 
 
 class _Reader:
-    """Walks the tree once and collects mistakes instead of stopping at the first."""
+    """Reads the parsed TOML and collects mistakes instead of stopping at the first."""
 
     def __init__(self, tree: dict[str, Any], lines: dict[str, int]) -> None:
         self.tree, self.lines = tree, lines
@@ -151,8 +151,8 @@ class _Reader:
             return None
 
     def _row_cap(self, neighbours: Neighbours | None) -> int:
-        """Neighbours share the number of rows only where one row replaces another. Where a person's rows are replaced
-        by somebody else's, it is as private as anything else in the table, and the policy says a cap."""
+        """Reads `rows` or `row_cap`. Neighbours share the number of rows only where one row replaces another. Where a
+        person's rows are replaced by somebody else's, their number is private, and the policy gives a cap."""
         if neighbours is None:
             return 1
         replaced = neighbours is Neighbours.REPLACE_ONE
@@ -236,17 +236,17 @@ class _Reader:
     def _first_look_at(self, all_looks: Fraction) -> FirstLookAt:
         value = self.tree.get("first_look_at", "profit")
         try:
-            found = FirstLookAt(value)
+            timing = FirstLookAt(value)
         except ValueError:
             right = 'write "profit" (once it pays) or "opening" (before any question)'
             self.wrong("first_look_at", f"{plain(value)} is unknown", right)
             return FirstLookAt.PROFIT
-        if found is FirstLookAt.OPENING and not 0 < all_looks <= MOST_LOOKS:
+        if timing is FirstLookAt.OPENING and not 0 < all_looks <= MOST_LOOKS:
             what = f"takes {float(all_looks):g} of the budget, a first_look for each of the cubes"
             self.wrong(
                 "first_look_at", what, f"all of them together may cost a share above 0, up to {float(MOST_LOOKS)}"
             )
-        return found
+        return timing
 
     def _hide_questions(self) -> bool:
         value = self.tree.get("hide_questions", False)
@@ -264,7 +264,7 @@ class _Reader:
 
 
 def _lines_of(text: str) -> dict[str, int]:
-    """Dotted path -> line number, for the plain TOML that policies are written in."""
+    """Returns the line number of each dotted key, for the plain TOML in which policies are written."""
     lines: dict[str, int] = {}
     section = ""
     for number, line in enumerate(text.splitlines(), start=1):

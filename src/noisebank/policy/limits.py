@@ -1,4 +1,4 @@
-"""Limits that people set for themselves: an account takes the smallest (P3's epsilon_t)."""
+"""Reads the privacy limits that people set for themselves; an account takes the smallest (P3's epsilon_t)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from noisebank.policy.model import Policy
 
 
 def read_limits(path: Path) -> tuple[Fraction, ...]:
-    """One epsilon a line; what stands before a comma, a name perhaps, is not read. Lines with # first are notes."""
+    """Returns one epsilon per line. Text before the last comma, such as a name, is ignored, and so are lines with #."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError):
         raise BadRequest("limits", path, "cannot be read") from None
-    found = []
+    limits = []
     for number, line in enumerate(lines, 1):
         text = line.rpartition(",")[2].strip()
         if not line.strip() or line.lstrip().startswith("#"):
@@ -28,12 +28,12 @@ def read_limits(path: Path) -> tuple[Fraction, ...]:
             raise BadRequest("limits", f"line {number}", "must end with a number, an epsilon") from None
         if value <= 0:
             raise BadRequest("limits", f"line {number}", "must be above 0: who wants none is not in the table")
-        found.append(value)
-    if not found:
+        limits.append(value)
+    if not limits:
         raise BadRequest("limits", path, "holds no limit")
-    return tuple(found)
+    return tuple(limits)
 
 
 def limited(policy: Policy, limits: tuple[Fraction, ...]) -> Policy:
-    """The same policy with no more than the smallest limit: nobody gives away more than they said."""
+    """Returns the policy with its epsilon lowered to the smallest limit: nobody gives away more than they set."""
     return replace(policy, epsilon=min(policy.epsilon, *limits))

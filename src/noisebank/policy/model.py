@@ -1,6 +1,6 @@
-"""A policy: the public facts about a table. Prices and sensitivities come from here alone.
+"""`Policy`: the public facts about a table, from which alone prices and sensitivities follow; and its `Column`s.
 
-Reading a policy file is in `policy_file`; this module holds what a valid policy *is*.
+Policy files are read by `policy_file`; this module defines what a valid policy is, and its JSON form.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from noisebank.core.digests import tagged
 
 MAX_ROWS = 2**40
 MAX_CELLS = 2**20
-"""Of a cube: what the contract can charge by cells."""
+"""Of a cube: the most that the contract can charge by cells."""
 MAX_STEPS = 2**31
-"""Most steps between zero and a bound, or between bounds. Noise that 64 bits cannot hold even so is refused
-before anything is charged."""
+"""Between zero and a bound, and between bounds. Noise that 64 bits cannot hold even so is refused before anything
+is charged."""
 
 
 class FirstLookAt(Enum):
@@ -31,7 +31,7 @@ class FirstLookAt(Enum):
 
 
 class Keeper(Enum):
-    """What reads a table."""
+    """The engine that reads a table."""
 
     DUCKDB = "duckdb"
     POSTGRESQL = "postgresql"
@@ -40,11 +40,11 @@ class Keeper(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table that is more than a file for DuckDB: in one of its databases, in PostgreSQL, or for Spark; or a CSV file
-    without a header.
+    """A table that is not just a file for DuckDB: in a DuckDB database, in PostgreSQL, for Spark, or a CSV file without
+    a header.
 
-    `parts` is its name, catalogue and schema first; empty where `path` is the table. `address` says
-    where a server is, never with a password; empty where the environment says it. `column_names` are
+    `name_parts` is its name, catalogue and schema first; empty where `path` is the table. `address` is
+    that of a server, never with a password; empty where the environment gives it. `column_names` are
     those of a CSV file without a header: its first line is a row like any other.
     """
 
@@ -56,7 +56,7 @@ class Table:
 
     @property
     def name(self) -> str:
-        """The last part of its name, or the file's."""
+        """The last part of its name, or the name of its file."""
         return self.parts[-1] if self.parts else self.path.name if self.path else ""
 
     def __str__(self) -> str:
@@ -66,7 +66,7 @@ class Table:
         return f"{'.'.join(self.parts) or self.path} in {where}"
 
     def kept(self) -> dict[str, Any]:
-        """For the vault."""
+        """Returns the table as JSON, for the vault."""
         return {
             "keeper": self.keeper.value,
             "parts": list(self.parts),
@@ -77,16 +77,16 @@ class Table:
 
 
 Source = Path | Table
-"""Where a table lies; never public. A plain path is a Parquet file, or a CSV file with a header, that DuckDB reads."""
+"""Where a table is; never public. A plain path is a Parquet file, or a CSV file with a header, that DuckDB reads."""
 
 
 def kept_source(source: Source) -> str | dict[str, Any]:
-    """A source for the vault."""
+    """Returns a source as JSON, for the vault."""
     return source.kept() if isinstance(source, Table) else str(source)
 
 
 def source_from_kept(kept: str | Mapping[str, Any]) -> Source:
-    """The source that the vault kept."""
+    """Returns the source that `source_to_json` wrote."""
     if isinstance(kept, str):
         return Path(kept)
     path = kept["path"]
@@ -144,7 +144,7 @@ class Column:
 
     @property
     def pieces(self) -> int:
-        """Into how many parts its declared keys, bins or truth values cut its domain; 0 if it has none."""
+        """Number of pieces into which its keys, bins or truth values cut its domain; 0 if it has none."""
         if self.kind is Kind.BOOLEAN:
             groups = 2
         elif self.kind is Kind.TEXT:
@@ -154,7 +154,7 @@ class Column:
         return groups + (1 if groups and self.nullable else 0)
 
     def public(self) -> dict[str, Any]:
-        """The column as plain text and integers, for digests and pages."""
+        """Returns the column as JSON of texts and integers, for digests and pages."""
         facts: dict[str, Any] = {"kind": self.kind.value, "nullable": self.nullable}
         if self.numeric:
             facts["step"] = str(self.step)
@@ -175,7 +175,7 @@ class Policy:
     source: Source
     neighbours: Neighbours
     row_cap: int
-    """The most rows that the table may have; where one row replaces another, exactly so many: see `public_rows`."""
+    """The most rows that the table may have; where one row replaces another, its exact number: see `public_rows`."""
     columns: Mapping[str, Column]
     epsilon: Fraction
     delta: Fraction
@@ -184,25 +184,25 @@ class Policy:
     raise_delay: int = 86_400
     queries: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     cubes: tuple[tuple[str, ...], ...] = ()
-    """Sets of columns with keys or bins whose cells are tabulated at opening."""
+    """Sets of columns with keys, bins or truth values, whose cells are tabulated at opening."""
     first_look: Fraction = Fraction(1, 4)
-    """The share of the budget that a first look at a cube may cost; 0: there is none."""
+    """The share of the budget that a first look at a cube may cost; 0 for no first look."""
     first_look_at: FirstLookAt = FirstLookAt.PROFIT
-    """Counts are looked at once that pays, or when the account opens, before any question."""
+    """When counts get their first look: once it pays, or when the account opens, before any question."""
     hide_questions: bool = False
-    """Whether the public page keeps to itself what was asked."""
+    """Whether the public page hides what was asked."""
     unfilled: tuple[int, ...] = field(default=(), compare=False)
-    """Lines of the policy file that still say FILL IN, as a draft does. Not part of what is public."""
+    """Lines of the policy file that still say FILL IN, as in a draft. Not part of the public facts."""
 
     @property
     def public_rows(self) -> int | None:
-        """The public number of rows: neighbours share it only where one row replaces another."""
+        """The public number of rows, if it is public: neighbours share it only where one row replaces another."""
         if self.neighbours is Neighbours.REPLACE_ONE and self.unit == "row":
             return self.row_cap
         return None
 
     def public(self) -> dict[str, Any]:
-        """Everything but where the table lies, as plain text and integers."""
+        """Returns all public facts, without the source, as JSON of texts and integers."""
         return {
             "name": self.name,
             "neighbours": self.neighbours.value,
@@ -215,25 +215,27 @@ class Policy:
             "columns": {name: column.public() for name, column in self.columns.items()},
             "queries": dict(self.queries),
             **self._public_cubes(),
-            **({"hide_questions": True} if self.hide_questions else {}),  # said only where set: digests stay
+            **(
+                {"hide_questions": True} if self.hide_questions else {}
+            ),  # only where set: other policies keep their digests
         }
 
     def _public_cubes(self) -> dict[str, Any]:
         if not self.cubes:
             return {}
-        found = {"cubes": [list(names) for names in self.cubes], "first_look": str(self.first_look)}
+        facts = {"cubes": [list(names) for names in self.cubes], "first_look": str(self.first_look)}
         if self.first_look_at is not FirstLookAt.PROFIT:  # policies without it keep their digests
-            found["first_look_at"] = self.first_look_at.value
-        return found
+            facts["first_look_at"] = self.first_look_at.value
+        return facts
 
     @property
     def digest(self) -> bytes:
-        """What the ledger pins. The policy is public, so no salt."""
+        """What the ledger records. The policy is public, so no salt."""
         return tagged("policy 1", self.public())
 
 
 def policy_from_public(facts: Mapping[str, Any], source: Source) -> Policy:
-    """The policy that `Policy.public` describes; used by the vault and by verifiers."""
+    """Returns the policy that `Policy.to_json` wrote; used by the vault and by verifiers."""
     columns = {name: _column_from_public(name, column) for name, column in facts["columns"].items()}
     return Policy(
         name=facts["name"],

@@ -1,4 +1,4 @@
-"""Reads where a policy's table lies: `source`, `table`, `engine`, `column_names`. Passwords are never quoted."""
+"""Reads where the table of a policy file is: `source`, `table`, `engine`, `column_names`. Never quotes passwords."""
 
 from __future__ import annotations
 
@@ -12,31 +12,32 @@ from noisebank.policy.model import Keeper, Source, Table
 
 ADDRESS = re.compile(r"postgres\w*(\+\w+)?:", re.IGNORECASE)
 SPELLED_OUT = re.compile(r"(^|\s)(host|hostaddr|port|user|password|passfile|dbname|service)\s*=", re.IGNORECASE)
-"""The other way to write where a server is. Only addresses are read: what is in them is easier to see."""
+"""The other way to write where a server is, which is refused: in an address, secrets are easier to see."""
 PARAMETERS = frozenset({"host", "port", "sslmode", "sslrootcert", "channel_binding", "target_session_attrs"})
-"""Of an address: where the server is and how it proves itself. Never a password, nor settings of the session."""
+"""Allowed in an address: where the server is and how it proves itself. No password, no settings of the session."""
 NAME_PART = re.compile(r'"((?:[^"]|"")+)"(?:\.|$)|([^".]+)(?:\.|$)')
 EXAMPLE = 'write source = "postgresql://reader@db.example/survey" and table = "people"'
 Wrong = Callable[[str, str, str], None]
+"""Notes a mistake: the setting, what is wrong with it, and what would be right."""
 
 
 class SourceReader:
-    """The settings of one policy that say where its table lies. `wrong` takes where, what and what would be right."""
+    """Reads the settings of one policy that say where its table is."""
 
     def __init__(self, tree: Mapping[str, Any], folder: Path, wrong: Wrong) -> None:
         self._tree, self._folder, self._wrong = tree, folder, wrong
 
     def source(self) -> Source | None:
-        """A file, or a table in a DuckDB file, in PostgreSQL or in Spark; None if there is a mistake."""
-        found = self._found()
+        """Returns a file, or a table in a DuckDB file, in PostgreSQL or in Spark; None if there is a mistake."""
+        location = self._found()
         names = self._column_names()
-        if not names or found is None:
-            return found
-        path = found.path if isinstance(found, Table) else found
-        keeper = found.keeper if isinstance(found, Table) else Keeper.DUCKDB
+        if not names or location is None:
+            return location
+        path = location.path if isinstance(location, Table) else location
+        engine = location.keeper if isinstance(location, Table) else Keeper.DUCKDB
         if path is None or path.suffix.lower() in (".parquet", ".duckdb"):
             self._wrong("column_names", "does not go with a table that has names of its own", "leave it out")
-        return Table(keeper, path=path, column_names=names)
+        return Table(engine, path=path, column_names=names)
 
     def _found(self) -> Source | None:
         text = self._text("source", 'write source = "table.csv"')
@@ -59,17 +60,17 @@ class SourceReader:
         return Table(Keeper.SPARK, path=path) if engine is Keeper.SPARK else path
 
     def _served(self, keeper: Keeper, engine: Keeper | None, address: str) -> Table:
-        """A table of a server or a catalogue."""
+        """Returns a table of a server or a catalogue."""
         if engine not in (None, keeper):
             self._wrong("engine", f"does not go with a source in {keeper.value}", "leave it out")
         parts = self._table(f"in {keeper.value}", 2 if keeper is Keeper.POSTGRESQL else 3)
         return Table(keeper, parts, address=address)
 
     def _address(self, text: str) -> str | None:
-        """An address of a PostgreSQL server without secrets. What is wrong with it is said without quoting it."""
+        """Returns the address of a PostgreSQL server if it has no secrets. Mistakes are noted without quoting it."""
         try:
             parts = urlsplit(text)
-            secret, named = parts.password is not None, parse_qsl(parts.query, keep_blank_values=True)
+            secret, options = parts.password is not None, parse_qsl(parts.query, keep_blank_values=True)
             _ = parts.port
         except ValueError:
             self._wrong("source", "is no address of a PostgreSQL server", EXAMPLE)
@@ -79,7 +80,7 @@ class SourceReader:
             self._wrong("source", "has a password in it", right)
         elif parts.scheme not in ("postgresql", "postgres") or any(sign.isspace() for sign in text):
             self._wrong("source", "is no address of a PostgreSQL server", EXAMPLE)
-        elif any(name not in PARAMETERS for name, _ in named):
+        elif any(name not in PARAMETERS for name, _ in options):
             self._wrong("source", "has a parameter that is not read", f"use only {', '.join(sorted(PARAMETERS))}")
         else:
             return text
@@ -95,7 +96,7 @@ class SourceReader:
             return None
 
     def _column_names(self) -> tuple[str, ...]:
-        """The names of the columns of a CSV file without a header."""
+        """Returns the column names of a CSV file without a header; empty if the file has one."""
         names = self._tree.get("column_names")
         if names is None:
             return ()
@@ -107,15 +108,15 @@ class SourceReader:
         return tuple(names)
 
     def _table(self, where: str, most: int) -> tuple[str, ...]:
-        """A name of up to so many parts; a part with a dot in it is written in double quotes."""
+        """Returns the parts of the table's name; a part with a dot in it is written in double quotes."""
         text = self._text("table", f'write table = "people", the table {where}')
         if not text:
             return ()
-        parts, place = [], 0
-        while found := NAME_PART.match(text, place):
-            parts.append((found.group(1) or found.group(2)).replace('""', '"'))
-            place = found.end()
-        if place < len(text) or text.endswith(".") or len(parts) > most or any(len(part) > 255 for part in parts):
+        parts, position = [], 0
+        while match := NAME_PART.match(text, position):
+            parts.append((match.group(1) or match.group(2)).replace('""', '"'))
+            position = match.end()
+        if position < len(text) or text.endswith(".") or len(parts) > most or any(len(part) > 255 for part in parts):
             right = f'write a name of at most {most} parts, e.g. table = "survey.people"'
             self._wrong("table", f"{text!r} is no table", right)
         return tuple(parts)

@@ -1,1 +1,1 @@
-"""What noise costs and what it promises: calibration, conversion, scales and intervals."""
+"""Noise: its privacy (`calibration`, `odometer`), its draws (`noise`), and confidence intervals (`intervals`)."""

@@ -1,4 +1,4 @@
-"""(epsilon, delta) to precision and back, with proven rounding.
+"""Converts (epsilon, delta) to precision and back, with proven rounding.
 
 Every inequality is decided in ball arithmetic (python-flint): a comparison counts only when it
 holds for the whole ball, so "rounded down" is a theorem and not a hope. No float is involved.
@@ -22,15 +22,15 @@ ctx.prec = 256
 EPSILON_RANGE = (Fraction(1, 10**5), Fraction(100))
 DELTA_RANGE = (Fraction(1, 10**30), Fraction(1, 2))
 EPSILON_STEP = Fraction(1, 10**9)
-"""Epsilons that we report are rounded up to this."""
+"""Reported epsilons are rounded up to a multiple of this."""
 
 MAX_DRAWS = 2**20
-"""That one person can touch, per account. The bank counts them, the verifier recounts them: planning/draws.py."""
+"""Draws that one person can affect, per account. The bank counts them, the verifier recounts: planning/draws.py."""
 DISCRETE_RATIO = Fraction(1, 2**43)
 """Log-ratio between one discrete and one rounded Gaussian draw: docs/proofs/discrete_gaussian.md."""
 EPSILON_MARGIN = 2 * MAX_DRAWS * DISCRETE_RATIO
 DELTA_MARGIN = Fraction(1, 2**22)
-"""What all discrete draws of an account together may add: 2^-22 to epsilon, a factor on delta."""
+"""What all discrete draws of an account may add together: 2^-22 to epsilon, and this share of delta."""
 
 
 class Calibration(Enum):
@@ -41,7 +41,7 @@ class Calibration(Enum):
 
 
 def check_epsilon(epsilon: Fraction) -> Fraction:
-    """`epsilon` itself if it lies in the range that the proofs cover."""
+    """Returns `epsilon` if it lies in the range that the proofs cover, else raises `BadRequest`."""
     low, high = EPSILON_RANGE
     if not low <= epsilon <= high:
         raise BadRequest("epsilon", _short(epsilon), f"must lie in [{float(low):g}, {float(high):g}]")
@@ -49,7 +49,7 @@ def check_epsilon(epsilon: Fraction) -> Fraction:
 
 
 def check_delta(delta: Fraction) -> Fraction:
-    """`delta` itself if it lies in the range that the proofs cover."""
+    """Returns `delta` if it lies in the range that the proofs cover, else raises `BadRequest`."""
     low, high = DELTA_RANGE
     if not low <= delta <= high:
         raise BadRequest("delta", _short(delta), f"must lie in (0, 1), here in [{float(low):g}, {float(high):g}]")
@@ -57,7 +57,7 @@ def check_delta(delta: Fraction) -> Fraction:
 
 
 def gaussian_delta(precision: Precision, epsilon: Fraction) -> arb:
-    """A ball around the exact delta(epsilon) of Gaussian noise of this precision.
+    """Returns a ball around the exact delta(epsilon) of Gaussian noise of this precision.
 
     Guarantees: contains Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu) with mu^2 = precision.
     Source: Balle and Wang 2018 (arXiv 1805.06530v2), Theorem 8; Dong, Roth, Su 2022, Corollary 2.13.
@@ -70,7 +70,7 @@ def gaussian_delta(precision: Precision, epsilon: Fraction) -> arb:
 
 
 def request_precision(epsilon: Fraction, delta: Fraction, calibration: Calibration = Calibration.ANALYTIC) -> Precision:
-    """The precision of the noise that (epsilon, delta) asks for, rounded down.
+    """Returns the precision of the noise that (epsilon, delta) asks for, rounded down.
 
     ANALYTIC is the least noise that is (epsilon, delta)-private. CLASSICAL is Lemma 1 of the
     reuse paper, sigma = Delta sqrt(2 ln(1.25/delta))/epsilon: honoured as the noise level it
@@ -84,10 +84,10 @@ def request_precision(epsilon: Fraction, delta: Fraction, calibration: Calibrati
 
 
 def budget_precision(epsilon: Fraction, delta: Fraction) -> Precision:
-    """The largest precision that an account may spend and still be (epsilon, delta)-private.
+    """Returns the largest precision that an account may spend and still be (epsilon, delta)-private.
 
-    Requires: at most MAX_DRAWS discrete Gaussian draws that one person can touch, each as in docs/proofs; a budget that
-    is fixed before the first answer.
+    Requires: at most MAX_DRAWS discrete Gaussian draws that one person can affect, each as in docs/proofs; a budget
+    that is fixed before the first answer.
     Guarantees: rounded down; the discreteness of the noise is paid from the margins.
     """
     check_epsilon(epsilon), check_delta(delta)
@@ -96,7 +96,7 @@ def budget_precision(epsilon: Fraction, delta: Fraction) -> Precision:
 
 
 def account_epsilon(spent: Precision, delta: Fraction) -> Fraction:
-    """The epsilon at `delta` that an account guarantees which spends this much at most, rounded up to 1e-9.
+    """Returns the epsilon at `delta` of an account that spends at most this much, rounded up to 1e-9.
 
     Requires: `spent` was fixed before the first answer, as a budget or a list of requests is. A spend that depends on
     answers, as it does at the moment when somebody stops, needs `odometer.raised_epsilon`: docs/proofs/odometer.md.
@@ -120,13 +120,13 @@ def account_epsilon(spent: Precision, delta: Fraction) -> Fraction:
 
 
 def classical_epsilon(spent: Precision, delta: Fraction) -> float:
-    """The reuse paper's figure, sqrt(precision) sqrt(2 ln(1.25/delta)): for comparison only."""
+    """Returns the reuse paper's figure, sqrt(precision) sqrt(2 ln(1.25/delta)): for comparison only."""
     check_delta(delta)
     return float((ball(spent.exact) * 2 * ball(Fraction(5, 4) / delta).log()).sqrt())
 
 
 def _largest(holds: Callable[[Precision], bool]) -> Precision:
-    """The largest precision for which a monotone, provable property holds (bisection on units)."""
+    """Returns the largest precision for which a monotone, provable property holds (bisection on units)."""
     high = 1
     while holds(Precision(high)):
         high *= 2
@@ -145,12 +145,12 @@ def _floor_units(value: arb) -> Precision:
 
 
 def ball(value: Fraction) -> arb:
-    """The number as a ball that contains it."""
+    """Returns a ball that contains the number."""
     return arb(fmpq(value.numerator, value.denominator))
 
 
 def _upper_tail(x: arb) -> arb:
-    """P(N(0,1) > x), accurate in both tails."""
+    """Returns P(N(0,1) > x), accurate in both tails."""
     return (x / arb(2).sqrt()).erfc() / 2
 
 

@@ -1,4 +1,4 @@
-"""From a normal law to a draw on an integer grid whose noise is never too small."""
+"""Draws normal noise on an integer grid; its variance is never below the one asked for. Randomness: `entropy`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from noisebank.core.errors import BadRequest
 from noisebank.core.units import GridValue, Precision
 
 LEAST_SCALE = 2**26
-"""In grid steps. From here on discrete noise composes like Gaussian noise: docs/proofs."""
+"""Least standard deviation in grid steps. From here on discrete noise composes like Gaussian noise: docs/proofs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Law:
-    """A normal law, in steps."""
+    """A normal law, in steps of the query."""
 
     mean: Fraction
     variance: Fraction
@@ -33,14 +33,14 @@ class NoiseScale:
 
     @property
     def variance(self) -> Fraction:
-        """In squared steps, exactly."""
+        """The variance in squared steps, exactly."""
         scale = Fraction(self.scale)
         return scale * scale / (1 << 2 * self.shift)
 
 
-@lru_cache(maxsize=256)  # all groups of an answer have the same
+@lru_cache(maxsize=256)  # all groups of an answer have the same variance
 def noise_scale(variance: Fraction) -> NoiseScale:
-    """The coarsest grid on which noise of at least `variance` (squared steps) is fine enough.
+    """Returns the coarsest grid on which noise of at least `variance` (squared steps) is fine enough.
 
     Requires: variance > 0.
     Guarantees: scale^2 / 4^shift >= variance, above it by a factor of at most 1 + 2^-50; scale >= 2^26;
@@ -64,9 +64,9 @@ def noise_scale(variance: Fraction) -> NoiseScale:
 
 
 def draw(law: Law, entropy: Entropy) -> GridValue:
-    """One value of the law: its mean, rounded to the grid, plus exact discrete noise.
+    """Returns one draw from the law: its mean, rounded to the grid, plus exact discrete noise.
 
-    The mean is rounded *before* the noise is added, so that its low bits do not show through. An
+    The mean is rounded *before* the noise is added, so that its low bits do not leak. An
     exact statistic is an integer and lies on every grid: rounding leaves it as it is.
     Proof: docs/proofs/discrete_gaussian.md.
     """
@@ -76,7 +76,7 @@ def draw(law: Law, entropy: Entropy) -> GridValue:
 
 
 def draw_all(means: Sequence[Fraction], variance: Fraction, entropy: Entropy) -> tuple[GridValue, ...]:
-    """One value around each mean, all of the same variance, each with noise of its own: `draw`, many at once."""
+    """Returns one draw per mean, with the same variance and independent noise: `draw_value`, many at once."""
     scale = noise_scale(variance)
     centres = [GridValue.nearest(mean, scale.shift) for mean in means]
     noise = entropy.discrete_gaussians(scale.scale, len(centres))
@@ -84,14 +84,14 @@ def draw_all(means: Sequence[Fraction], variance: Fraction, entropy: Entropy) ->
 
 
 def fresh_variance(sensitivity_squared: Fraction, fresh: Precision) -> Fraction:
-    """Delta^2 / p: the variance of a fresh measurement that costs `fresh`."""
+    """Returns Delta^2 / p: the variance of a fresh measurement of precision p."""
     if not fresh:
         raise ValueError("a measurement that costs nothing does not exist")
     return sensitivity_squared / fresh.exact
 
 
 def _sqrt_up(value: Fraction) -> float:
-    """The smallest few-ulp float whose exact square is at least `value`."""
+    """Returns a float whose exact square is at least `value`, and within a few ulps of its root."""
     guess = math.sqrt(float(value))
     while Fraction(guess) ** 2 < value:
         guess = math.nextafter(guess, math.inf)

@@ -1,7 +1,7 @@
-"""What a budget means that was raised after answers were given: a bound that holds at every moment.
+"""The privacy odometer: the epsilon of a budget that was raised after answers were given, valid at every moment.
 
 A conversion such as `budget_precision` is true for an amount that was fixed before the first answer. How far a budget
-is raised may depend on the answers. Then a line that the privacy loss seldom crosses, at any moment, takes its place.
+is raised may depend on the answers. So here a line takes its place that the privacy loss seldom crosses at any moment.
 Proof: docs/proofs/odometer.md.
 """
 
@@ -23,12 +23,12 @@ from noisebank.privacy.calibration import (
 )
 
 SLOPE_STEPS = 2**64
-"""Any slope makes a true line, so how it is rounded does not matter; it must be the same one always."""
+"""Any slope gives a valid line, so the rounding does not matter; it must only be the same always."""
 
 
 @lru_cache(256)
 def promised_epsilon(fixed: Precision, largest: Precision, delta: Fraction) -> Fraction:
-    """What an account promises at `delta`, rounded up to 1e-9.
+    """Returns the epsilon that an account promises at `delta`, rounded up to 1e-9.
 
     `fixed` is the budget that was known before the first answer, `largest` the largest that ever held. A budget that
     is lowered later promises what it did before: when it was lowered may depend on answers.
@@ -37,7 +37,7 @@ def promised_epsilon(fixed: Precision, largest: Precision, delta: Fraction) -> F
 
 
 def raised_epsilon(fixed: Precision, raised: Precision, delta: Fraction) -> Fraction:
-    """The epsilon at `delta` of a budget that was raised from `fixed` after answers were given, rounded up to 1e-9.
+    """Returns the epsilon at `delta` of a budget raised from `fixed` after answers were given, rounded up to 1e-9.
 
     Guarantees: whatever decides when and how far budgets are raised, with probability 1 - delta the privacy loss is at
     no moment above what this says for the largest budget until then.
@@ -51,7 +51,7 @@ def raised_epsilon(fixed: Precision, raised: Precision, delta: Fraction) -> Frac
 
 
 def raised_precision(fixed: Precision, epsilon: Fraction, delta: Fraction) -> Precision:
-    """The largest budget that a raise to `epsilon` may grant after answers were given; rounded down, maybe nothing."""
+    """Returns the largest budget that a raise to `epsilon` may grant after answers were given: rounded down, or 0."""
     check_delta(delta)
     slope = _slope(fixed, delta)
     room = ball(epsilon - EPSILON_MARGIN) - _chance(delta) / ball(slope)
@@ -60,18 +60,18 @@ def raised_precision(fixed: Precision, epsilon: Fraction, delta: Fraction) -> Pr
 
 
 def _chance(delta: Fraction) -> arb:
-    """log 1/delta, less what discreteness takes."""
+    """Returns log(1/delta), with the part of delta that discreteness takes left out."""
     return -ball(delta * (1 - DELTA_MARGIN)).log()
 
 
 def _slope(fixed: Precision, delta: Fraction) -> Fraction:
-    """Of the line that is lowest where the fixed budget ends: sqrt(2 log(1/delta) / fixed), a rational near it."""
+    """Returns the slope of the line that is lowest at `fixed`: a rational near sqrt(2 log(1/delta) / fixed)."""
     best = (2 * _chance(delta) / ball(fixed.exact)).sqrt()
     return Fraction(max(1, _whole((best * SLOPE_STEPS).mid().floor())), SLOPE_STEPS)
 
 
 def _whole(value: arb) -> int:
-    found = value.unique_fmpz()
-    if found is None:
+    integer = value.unique_fmpz()
+    if integer is None:
         raise ArithmeticError("the working precision does not decide this rounding")
-    return int(found)
+    return int(integer)

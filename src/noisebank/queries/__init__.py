@@ -1,1 +1,4 @@
-"""SQL to canonical queries: same statistic, same digest; sensitivity from the policy alone."""
+"""From SQL text to canonical queries (`sql`, `derived`), and their sensitivity by the policy alone (`sensitivity`).
+
+Equivalent SQL gives the same canonical query, hence the same digest and the same price. Nothing here opens data.
+"""

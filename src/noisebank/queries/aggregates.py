@@ -1,4 +1,4 @@
-"""SELECT's expression to a linear combination: aggregates with constant coefficients, and a constant."""
+"""Parses a SELECT expression into a linear combination of aggregates plus a constant. Used by `queries.sql`."""
 
 from __future__ import annotations
 
@@ -22,42 +22,42 @@ ASK = "ask for COUNT(*), SUM(column), AVG(column), AVG(condition), or their sums
 
 @dataclass
 class Combination:
-    """What a SELECT adds up: coefficients of aggregates in the asker's unit, and a constant."""
+    """A linear combination of aggregates, with coefficients in the unit of the answer, plus a constant."""
 
     terms: dict[Key, list[tuple[Fraction, Predicate]]] = field(default_factory=dict)
     constant: Fraction = Fraction(0)
 
     def scaled(self, factor: Fraction) -> Combination:
-        """All of it times a constant."""
-        terms = {key: [(factor * weight, where) for weight, where in found] for key, found in self.terms.items()}
+        """Returns the combination times a constant."""
+        terms = {key: [(factor * weight, where) for weight, where in terms] for key, terms in self.terms.items()}
         return Combination(terms, factor * self.constant)
 
     def plus(self, other: Combination) -> Combination:
-        """Both together."""
-        terms = {key: list(found) for key, found in self.terms.items()}
-        for key, found in other.terms.items():
-            terms.setdefault(key, []).extend(found)
-        return Combination(terms, self.constant + other.constant)
+        """Returns the sum of two combinations."""
+        joined = {key: list(terms) for key, terms in self.terms.items()}
+        for key, terms in other.terms.items():
+            joined.setdefault(key, []).extend(terms)
+        return Combination(joined, self.constant + other.constant)
 
     @property
     def unit(self) -> Fraction:
-        """The largest unit of which all coefficients are multiples up to a common denominator."""
-        return Fraction(1, reduce(lcm, (weight.denominator for found in self.terms.values() for weight, _ in found), 1))
+        """The largest 1/n of which all coefficients are whole multiples."""
+        return Fraction(1, reduce(lcm, (weight.denominator for terms in self.terms.values() for weight, _ in terms), 1))
 
     @property
     def integers(self) -> dict[Key, list[tuple[int, Predicate]]]:
-        """The coefficients in that unit."""
-        return {key: [(int(weight / self.unit), where) for weight, where in found] for key, found in self.terms.items()}
+        """The coefficients as whole multiples of `common_unit`."""
+        return {key: [(int(weight / self.unit), where) for weight, where in terms] for key, terms in self.terms.items()}
 
 
 class Aggregates:
-    """Reads one expression under one WHERE."""
+    """Parses one SELECT expression under one WHERE condition."""
 
     def __init__(self, policy: Policy, conditions: Conditions, where: Predicate, grouped: bool) -> None:
         self.policy, self.conditions, self.where, self.grouped = policy, conditions, where, grouped
 
     def read(self, node: exp.Expr) -> Combination:
-        """The combination that `node` is; refuses what is not linear, by name."""
+        """Returns `node` as a linear combination; raises `UnsupportedQuery`, which names what is not linear."""
         if isinstance(node, exp.Paren):
             return self.read(node.this)
         if isinstance(node, exp.Neg):
@@ -130,13 +130,13 @@ class Aggregates:
         return Combination({(Function.COUNT, None): [(Fraction(1), where)]})
 
     def _sum(self, column: Column, where: Predicate, function: Function = Function.SUM) -> Combination:
-        # Missing values add nothing: saying so in the condition makes both spellings one query.
+        # Missing values add nothing: with that in the condition, SUM with and without IS NOT NULL are one query.
         where = self.conditions.diagrams.both(where, self.conditions.present(column))
         unit = column.step * column.step if function is Function.SQUARES else column.step
         return Combination({(function, column.name): [(unit, where)]})
 
     def _squared(self, node: exp.Expr) -> exp.Expr | None:
-        """The column of `column * column`."""
+        """Returns the column of `column * column`, else None."""
         if isinstance(node, exp.Mul) and isinstance(node.left, exp.Column) and node.left == node.right:
             return node.left
         return None

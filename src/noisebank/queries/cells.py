@@ -1,8 +1,9 @@
-"""Cells: the finest parts of a table that a cube tells apart, and predicates as sets of them.
+"""Cubes: the cells that declared columns cut a table into, and predicates as sets of cells.
 
 A cube's columns have declared keys, bins or truth values. Together with "none of the keys" and the
 missing value these partition each column's whole domain, so every row lies in exactly one cell, and
-a predicate that never cuts through a bin is exactly a set of cells.
+a predicate that never cuts through a bin is exactly a set of cells. `planning.serving` prices queries over cells,
+`engines` tabulates them.
 """
 
 from __future__ import annotations
@@ -25,18 +26,18 @@ Mask = NDArray[np.bool_]
 
 
 class CutsCells(Exception):
-    """A predicate that is no set of cells: it cuts through a bin, or asks for a column that the cube has not."""
+    """The predicate is not a set of cells: it cuts through a bin, or reads a column that the cube lacks."""
 
 
 def pieces_of(column: Column) -> tuple[Values, ...]:
-    """A partition of the column's domain: its groups, then "none of the keys", then the missing value."""
+    """Returns a partition of the column's domain: its groups, then "none of the keys", then the missing value."""
     rest = [Values(((len(column.keys), len(column.keys)),))] if column.kind is Kind.TEXT else []
     return (*parts_of(column), *rest, *([Values((), null=True)] if column.nullable else []))
 
 
 @dataclass(frozen=True)
 class Cube:
-    """Declared columns, in the order of the policy, and the pieces of their domains."""
+    """Declared columns in the order of the policy's cube, each with the pieces of its domain."""
 
     columns: tuple[str, ...]
     pieces: tuple[tuple[Values, ...], ...]
@@ -45,39 +46,36 @@ class Cube:
 
     @classmethod
     def of(cls, names: tuple[str, ...], columns: Mapping[str, Column]) -> Cube:
-        """The cube over these columns; `BadQuery` if one of them has neither keys nor bins.
+        """Returns the cube over these columns; raises `BadQuery` if one of them has neither keys nor bins.
 
-        One object for a policy as long as somebody uses it: the pieces of 65,536 bins take 14 MB, and whatever is
-        planned holds on to them.
+        Cubes in use are shared per policy: the pieces of 65,536 bins take 14 MB, and every plan holds on to them.
         """
-        key = id(columns), names  # nobody else's: a cube that is in use keeps its columns
-        found = IN_USE.get(key)
-        return (
-            IN_USE.setdefault(key, cls(names, tuple(pieces_of(columns[name]) for name in names), columns))
-            if found is None
-            else found
-        )
+        key = id(columns), names  # unique while the cube lives: it holds a reference to its columns
+        cube = IN_USE.get(key)
+        if cube is None:
+            cube = IN_USE.setdefault(key, cls(names, tuple(pieces_of(columns[name]) for name in names), columns))
+        return cube
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
-        """Pieces of each column."""
+        """Number of pieces of each column."""
         return tuple(len(pieces) for pieces in self.pieces)
 
     @property
     def cells(self) -> int:
-        """How many there are."""
+        """Number of cells."""
         return prod(self.shape)
 
     def mask(self, predicate: Predicate) -> Mask:
-        """The cells where the predicate holds, broadcastable to `shape`; `CutsCells` if it is no set of cells."""
+        """Returns the cells where the predicate holds, broadcastable to `shape`; or raises `NotCellAligned`."""
         flat = (1,) * len(self.columns)
-        known: dict[int, Mask] = {id(TRUE): np.ones(flat, bool), id(FALSE): np.zeros(flat, bool)}
+        masks: dict[int, Mask] = {id(TRUE): np.ones(flat, bool), id(FALSE): np.zeros(flat, bool)}
         for node in predicate.nodes:  # children first
-            found = known[id(FALSE)]
+            mask = masks[id(FALSE)]
             for values, child in node.branches:
-                found = found | (self._along(node.column, values) & known[id(child)])
-            known[id(node)] = found
-        return known[id(predicate)]
+                mask = mask | (self._along(node.column, values) & masks[id(child)])
+            masks[id(node)] = mask
+        return masks[id(predicate)]
 
     def _along(self, column: str, values: Values) -> Mask:
         if column not in self.columns:
@@ -90,7 +88,7 @@ class Cube:
             if (within != touched).any():
                 raise CutsCells(column)
             inside |= within
-        missing = [place for place, piece in enumerate(self.pieces[axis]) if piece.null] if values.null else []
+        missing = [index for index, piece in enumerate(self.pieces[axis]) if piece.null] if values.null else []
         inside[missing] = True
         shape = [1] * len(self.columns)
         shape[axis] = len(inside)
@@ -98,18 +96,18 @@ class Cube:
 
     @cached_property
     def _edges(self) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """First and last value of each piece; the missing value lies beyond all others."""
+        """First and last value of each piece, per column; the missing value lies beyond all others."""
         beyond = 2**62
-        found = []
+        bounds = []
         for pieces in self.pieces:
             runs = [piece.runs[0] if piece.runs else (beyond, beyond) for piece in pieces]
-            found.append((np.array([low for low, _ in runs]), np.array([high for _, high in runs])))
-        return found
+            bounds.append((np.array([low for low, _ in runs]), np.array([high for _, high in runs])))
+        return bounds
 
 
 IN_USE: WeakValueDictionary[tuple[int, tuple[str, ...]], Cube] = WeakValueDictionary()
 
 
 def cubes_of(policy: Policy) -> tuple[Cube, ...]:
-    """The policy's cubes, fewest cells first: the first that can answer is the best."""
+    """Returns the policy's cubes, fewest cells first: the first that can answer is the cheapest."""
     return tuple(sorted((Cube.of(names, policy.columns) for names in policy.cubes), key=lambda cube: cube.cells))

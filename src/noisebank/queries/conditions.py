@@ -1,4 +1,4 @@
-"""Conditions of WHERE and AVG(...) to predicates, with SQL's three-valued logic done right.
+"""Parses the conditions of WHERE, FILTER and AVG(...) into predicates, with SQL's three-valued logic.
 
 `NOT` is pushed down to the comparisons first. After that the formula is monotone, so a row is
 selected exactly when it holds with "unknown" read as false; and every comparison has become the
@@ -27,7 +27,7 @@ FLIPPED: dict[type[exp.Expr], type[exp.Expr]] = {
 
 
 def column_named(node: exp.Column, columns: Mapping[str, Column]) -> Column:
-    """The declared column that `node` names; SQL names ignore upper and lower case."""
+    """Returns the declared column that `node` names, ignoring case as SQL does."""
     for name, column in columns.items():
         if name.lower() == node.name.lower():
             return column
@@ -35,14 +35,14 @@ def column_named(node: exp.Column, columns: Mapping[str, Column]) -> Column:
 
 
 class Conditions:
-    """Turns conditions over one policy's columns into predicates."""
+    """Parses conditions over one policy's columns into predicates."""
 
     def __init__(self, columns: Mapping[str, Column]) -> None:
         self.columns = columns
         self.diagrams = Diagrams(columns)
 
     def predicate(self, node: exp.Expr, negated: bool = False) -> Predicate:
-        """The rows for which the condition (or its SQL negation) is true."""
+        """Returns the predicate of the rows for which the condition (or its SQL negation) is true."""
         if isinstance(node, exp.Paren):
             return self.predicate(node.this, negated)
         if isinstance(node, exp.Not):
@@ -59,18 +59,18 @@ class Conditions:
         return self.diagrams.among(column.name, values)
 
     def certain(self, node: exp.Expr) -> bool:
-        """Whether the condition is true or false of every row, never unknown."""
+        """Whether the condition is true or false for every row, never unknown."""
         return self.diagrams.either(self.predicate(node), self.predicate(node, negated=True)) is TRUE
 
     def present(self, column: Column) -> Predicate:
-        """The rows in which `column` is not missing."""
+        """Returns the predicate of the rows in which `column` is not missing."""
         if not column.nullable:
             return TRUE
         return self.diagrams.among(column.name, Values(domain_of(column).runs))
 
     def columns_in(self, node: exp.Expr) -> set[str]:
-        """The declared names of all columns in a condition."""
-        return {column_named(found, self.columns).name for found in node.find_all(exp.Column)}
+        """Returns the declared names of all columns in a condition."""
+        return {column_named(column, self.columns).name for column in node.find_all(exp.Column)}
 
     def _negation(self, node: exp.Expr, column: Column, values: Values) -> Values:
         domain = domain_of(column)
@@ -79,7 +79,7 @@ class Conditions:
         return Values(values.outside(domain).runs)  # a comparison with a missing value stays unknown
 
     def _comparison(self, node: exp.Expr) -> tuple[Column, Values]:
-        """The column and the values for which a single comparison is true."""
+        """Returns the column and the values for which a single comparison is true."""
         if isinstance(node, exp.Column):
             column = column_named(node, self.columns)
             if column.kind is not Kind.BOOLEAN:
@@ -98,10 +98,10 @@ class Conditions:
             if node.args.get("query") or node.args.get("unnest") or node.args.get("field"):
                 raise UnsupportedQuery("IN over a query", "write the values: IN (1, 2, 3)")
             column = self._column(node.this)
-            found = Values(())
+            listed = Values(())
             for item in node.expressions:
-                found = found | self._compared(column, exp.EQ, self._literal(item))
-            return column, found
+                listed = listed | self._compared(column, exp.EQ, self._literal(item))
+            return column, listed
         for kind, flipped in FLIPPED.items():
             if type(node) is kind:
                 left, right = node.this.unnest(), node.expression.unnest()
@@ -174,12 +174,12 @@ class Conditions:
         if value not in column.keys:
             known = ", ".join(repr(key) for key in column.keys[:12])
             raise BadQuery(f"{value!r} is no declared key of {column.name}; declared are {known}")
-        found = values_of([column.keys.index(value)])
-        return found if kind is exp.EQ else found.outside(domain)
+        equal = values_of([column.keys.index(value)])
+        return equal if kind is exp.EQ else equal.outside(domain)
 
 
 def _numbers(kind: type[exp.Expr], bound: Fraction, domain: Values) -> Values:
-    """The steps of `domain` that compare so with `bound` (in steps, perhaps between two)."""
+    """Returns the steps of `domain` for which the comparison with `bound` holds (in steps, not always a whole one)."""
     ((low, high),) = domain.runs
     if kind in (exp.EQ, exp.NEQ):
         equal = values_of([int(bound)] if bound.denominator == 1 else []) & domain

@@ -1,7 +1,7 @@
-"""What is derived from several queries: averages over a predicate, variances, quantiles, the most frequent key.
+"""Splits a SELECT into its results, and derived results (averages, variances, quantiles, modes) into plain questions.
 
-Each is rewritten into plain questions with SQL of their own, so that every part is a query with its own digest, price
-and record. No record is made for the whole.
+Each plain question has SQL of its own, so every part is a query with its own digest, price and record; the derived
+result has none. How results are computed from the answers: `account.derived`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_ITEMS = 8
 
 
 class Derivation(Enum):
-    """How an item comes from its questions."""
+    """How a result is computed from the answers to its questions."""
 
     LINEAR = "linear"
     RATIO = "ratio"
@@ -46,21 +46,21 @@ ENDS: dict[type[exp.Expr], Derivation] = {exp.Min: Derivation.MINIMUM, exp.Max: 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One result of a SELECT: its name, its questions, and what is made of them."""
+    """One result of a SELECT: its name, its questions, and how it is derived from them."""
 
     name: str
     how: Derivation
     questions: tuple[Question, ...]
     column: Column | None = None
-    """The column whose bounds limit the result, or whose bins it is made of."""
+    """The column whose bounds limit the result, or over whose bins it is computed."""
     rank: Fraction = Fraction(1, 2)
     """Of a quantile."""
     rows: int | None = None
-    """The number of rows, where it is public and no part has to ask for it."""
+    """The number of rows, if it is public and no question asks for it."""
 
 
 def items(sql: str, policy: Policy) -> tuple[Item, ...]:
-    """The results that a SELECT asks for. Refuses before anything else happens."""
+    """Returns the results that a SELECT asks for. Raises before anything is planned or charged."""
     select = read_select(sql, policy)
     group = select.args.get("group")
     if group and any(value for key, value in group.args.items() if key != "expressions"):
@@ -70,22 +70,22 @@ def items(sql: str, policy: Policy) -> tuple[Item, ...]:
         if not isinstance(node, exp.Column):
             raise UnsupportedQuery(f"GROUP BY {node.sql(dialect='duckdb')[:40]}", "group by declared columns, by name")
     keys = {column_named(node, policy.columns).name for node in by}
-    asked = [node for node in select.expressions if not _is_key(node.unalias(), keys, policy)]
-    if not asked:
+    nodes = [node for node in select.expressions if not _is_key(node.unalias(), keys, policy)]
+    if not nodes:
         raise UnsupportedQuery("SELECT without an aggregate", "single values are never shown")
-    if len(asked) > MAX_ITEMS:
+    if len(nodes) > MAX_ITEMS:
         raise UnsupportedQuery(f"more than {MAX_ITEMS} results", "ask for fewer at a time")
     rewriting = _Rewriting(policy, select, [node.sql(dialect="duckdb") for node in by])
-    if len(asked) == 1 and not rewriting.derives(asked[0].unalias()):
-        return (Item(asked[0].alias_or_name, Derivation.LINEAR, (parse(sql, policy, select),)),)
-    found = tuple(rewriting.item(node) for node in asked)
-    if len({item.name for item in found}) < len(found):
+    if len(nodes) == 1 and not rewriting.derives(nodes[0].unalias()):
+        return (Item(nodes[0].alias_or_name, Derivation.LINEAR, (parse(sql, policy, select),)),)
+    results = tuple(rewriting.item(node) for node in nodes)
+    if len({item.name for item in results}) < len(results):
         raise BadQuery("two results have the same name: give them different ones with AS")
-    return found
+    return results
 
 
 def check_queries(policy: Policy) -> None:
-    """Named queries must parse now, not when somebody asks them; `BadPolicy` with all that do not."""
+    """Parses the policy's named queries; raises `BadPolicy` with all that fail, before anybody asks them."""
     mistakes = []
     for name, sql in policy.queries.items():
         try:
@@ -97,13 +97,15 @@ def check_queries(policy: Policy) -> None:
 
 
 class _Rewriting:
+    """Rewrites the results of one SELECT into plain questions."""
+
     def __init__(self, policy: Policy, select: exp.Select, by: list[str]) -> None:
         self.policy, self.by, self.select = policy, by, select
         self.conditions = Conditions(policy.columns)
 
     @cached_property
     def where(self) -> str:
-        """The condition as SQL; nothing if it holds for every row. Only what is derived needs it."""
+        """The WHERE clause as SQL; empty if it holds for every row. Lazy: only derived results need it."""
         where = self.select.args.get("where")
         if where is None or self.conditions.predicate(where.this) is TRUE:
             return ""
@@ -111,11 +113,11 @@ class _Rewriting:
 
     @cached_property
     def source(self) -> str:
-        """FROM, as SQL."""
+        """The FROM clause as SQL."""
         return str(self.select.args["from_"].sql(dialect="duckdb"))
 
     def derives(self, node: exp.Expr) -> bool:
-        """Whether a result needs several queries, or a look at many counts."""
+        """Whether a result needs several queries, or the counts of many groups."""
         bare = _bare(node)
         if isinstance(bare, exp.Avg):
             return bool(self.where or self.by or self.policy.public_rows is None or self._nullable(_bare(bare.this)))
@@ -163,7 +165,7 @@ class _Rewriting:
         return Item(name, Derivation.RATIO, parts)
 
     def _filtered(self, node: exp.Filter) -> _Rewriting:
-        """The same SELECT with the filter's condition in its WHERE."""
+        """Returns a rewriter of the same SELECT with the filter's condition in its WHERE."""
         condition = node.expression.this if isinstance(node.expression, exp.Where) else node.expression
         inner = copy(self)
         both = f"({self.where.removeprefix('WHERE ')}) AND " if self.where else ""
@@ -185,11 +187,11 @@ class _Rewriting:
         return column_named(argument, self.policy.columns)
 
     def _rank(self, node: exp.Expr) -> Fraction:
-        given = node.args.get("quantile") or node.args.get("expression")
-        if given is None:
+        argument = node.args.get("quantile") or node.args.get("expression")
+        if argument is None:
             return Fraction(1, 2)
         try:
-            rank = exact(str(given.this) if isinstance(given, exp.Literal) else "")
+            rank = exact(str(argument.this) if isinstance(argument, exp.Literal) else "")
         except BadRequest:
             rank = Fraction(-1)
         if not 0 <= rank <= 1:
@@ -203,7 +205,7 @@ class _Rewriting:
 
 
 def _is_key(node: exp.Expr, keys: set[str], policy: Policy) -> bool:
-    """Keys may be selected or not; any other column is a single value, and refused."""
+    """Whether a selected node is a column of GROUP BY. Any other bare column would show single values: refused."""
     if not isinstance(node, exp.Column) or not keys:
         return False
     name = column_named(node, policy.columns).name

@@ -1,4 +1,4 @@
-"""Groups: the combinations of declared keys or bins that a GROUP BY answers, all of them, always."""
+"""The groups of a GROUP BY: every combination of declared keys or bins, whether rows lie in it or not."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ MAX_GROUPS = 10_000
 
 
 def parts_of(column: Column) -> tuple[Values, ...]:
-    """The declared keys or bins of a column as sets of its values; `BadQuery` if it has none.
+    """Returns the declared keys or bins of a column as sets of its values; raises `BadQuery` if it has none.
 
     A value that is none of the declared keys, and a missing one, belongs to no group.
     """
     if column.kind is Kind.TEXT and column.keys:
-        return tuple(Values(((place, place),)) for place in range(len(column.keys)))
+        return tuple(Values(((index, index),)) for index in range(len(column.keys)))
     if column.kind is Kind.BOOLEAN:
         return Values(((0, 0),)), Values(((1, 1),))
     if column.numeric and column.bins:
@@ -30,7 +30,7 @@ def parts_of(column: Column) -> tuple[Values, ...]:
 
 
 def labels_of(column: Column) -> tuple[str, ...]:
-    """How the groups of a column are called."""
+    """Returns the labels of a column's groups, in the same order."""
     if column.kind is Kind.TEXT:
         return column.keys
     if column.kind is Kind.BOOLEAN:
@@ -45,17 +45,17 @@ def labels_of(column: Column) -> tuple[str, ...]:
 
 
 def group_count(query: Query, policy: Policy) -> int:
-    """How many numbers the query answers."""
+    """Returns how many numbers an answer to the query has."""
     return prod(len(parts_of(policy.columns[name])) for name in query.by)
 
 
 def group_labels(query: Query, policy: Policy) -> tuple[tuple[str, ...], ...]:
-    """One row of labels a number, in the order in which engines return them."""
+    """Returns one row of labels per number, in the order in which engines return them."""
     return tuple(product(*(labels_of(policy.columns[name]) for name in query.by)))
 
 
 def check_groups(names: tuple[str, ...], policy: Policy) -> None:
-    """Refuses what has too many groups."""
+    """Raises if a GROUP BY of these columns names one twice or has too many groups."""
     if len(set(names)) != len(names):
         raise BadQuery("GROUP BY names a column twice")
     if prod(len(parts_of(policy.columns[name])) for name in names) > MAX_GROUPS:

@@ -1,8 +1,8 @@
-"""Predicates as ordered decision diagrams: two predicates are equivalent iff they are equal.
+"""Predicates as reduced ordered decision diagrams: two predicates are equivalent iff they are equal.
 
-A node asks for one column and splits its domain into sets with different answers. Columns are
-asked in alphabetical order, sets with the same answer are joined, a node with a single answer
-vanishes. Such reduced ordered diagrams are canonical (Bryant 1986, Theorem 1; for many-valued
+A node tests one column and splits its domain into sets with different outcomes. Columns are
+tested in alphabetical order, sets with the same outcome are joined, a node with a single outcome
+is dropped. Such reduced ordered diagrams are canonical (Bryant 1986, Theorem 1; for many-valued
 variables Srinivasan et al. 1990), so De Morgan, order, ranges and redundancy make no difference.
 """
 
@@ -17,12 +17,12 @@ from noisebank.policy.model import Column
 from noisebank.queries.values import Values, domain_of
 
 MAX_NODES = MAX_PATHS = 2_000
-"""More than anybody writes by hand; less than would slow the bank or an engine."""
+"""More than anybody writes by hand, and few enough not to slow the bank or an engine."""
 
 
 @dataclass(frozen=True, eq=False)
 class Predicate:
-    """A node of a diagram: `column` decides, `branches` partition its domain. A leaf has neither."""
+    """A node of a diagram: `branches` partition the domain of `column`. A leaf has neither."""
 
     column: str
     branches: tuple[tuple[Values, Predicate], ...]
@@ -44,7 +44,7 @@ class Predicate:
 
     @property
     def canonical(self) -> list[object]:
-        """As plain text and integers; equal for equivalent predicates, different otherwise."""
+        """The predicate as JSON of texts and integers; equal for equivalent predicates, different otherwise."""
         if not self.branches:
             return [self is TRUE]
         number = {id(FALSE): 0, id(TRUE): 1}
@@ -56,15 +56,15 @@ class Predicate:
 
     @cached_property
     def paths(self) -> int:
-        """In how many ways it can be true: the size of its SQL."""
+        """Number of paths to TRUE: the size of its SQL."""
         return sum(child.paths for _, child in self.branches) if self.branches else int(self is TRUE)
 
     def columns(self) -> frozenset[str]:
-        """The columns that it depends on."""
+        """Returns the columns that it depends on."""
         return frozenset(node.column for node in self.nodes)
 
     def holds(self, row: Mapping[str, int | None]) -> bool:
-        """Whether it is true of a row given in domain values (for tests and cells)."""
+        """Whether it is true for a row given in domain values (for tests)."""
         node = self
         while node.branches:
             value = row[node.column]
@@ -88,21 +88,21 @@ class Diagrams:
         self._memo: dict[tuple[object, ...], Predicate] = {}
 
     def among(self, column: str, values: Values) -> Predicate:
-        """True where `column` has one of `values`."""
+        """Returns the predicate that is true where `column` has one of `values`."""
         domain = domain_of(self._columns[column])
         inside = values & domain
         return self._node(column, [(inside, TRUE), (inside.outside(domain), FALSE)])
 
     def both(self, left: Predicate, right: Predicate) -> Predicate:
-        """True where both are."""
+        """Returns the predicate that is true where both are."""
         return self._combined("and", left, right, lambda a, b: FALSE if FALSE in (a, b) else b if a is TRUE else a)
 
     def either(self, left: Predicate, right: Predicate) -> Predicate:
-        """True where at least one is."""
+        """Returns the predicate that is true where at least one is."""
         return self._combined("or", left, right, lambda a, b: TRUE if TRUE in (a, b) else b if a is FALSE else a)
 
     def negation(self, node: Predicate) -> Predicate:
-        """True where it is not: all other rows, missing values included (which SQL's NOT leaves out)."""
+        """Returns the predicate of all other rows, missing values included (which SQL's NOT leaves out)."""
         if not node.branches:
             return FALSE if node is TRUE else TRUE
         key = ("not", id(node))

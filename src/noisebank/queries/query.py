@@ -1,4 +1,4 @@
-"""A query: a canonical linear statistic with one noise, and its digest.
+"""`Query`: a canonical linear statistic and its digest; `Question`: a query as somebody asked it.
 
 Every linear statistic adds up, over the rows, a weight that depends on the row: times 1 (COUNT), times a column's
 steps (SUM), or times their squares. Weights are integers, written as disjoint predicates; proportional statistics are
@@ -19,7 +19,7 @@ from noisebank.queries.predicates import TRUE, Predicate
 Weights = tuple[tuple[int, Predicate], ...]
 """Nonzero weights by rising value, each with the rows that have it; no row has two."""
 GROUPED, PART_OF_TABLE = 8, 16
-"""Bits of the public byte."""
+"""Bits of a query's public category, a byte that the ledger shows."""
 
 
 class Function(Enum):
@@ -32,23 +32,24 @@ class Function(Enum):
 
 CODES = {Function.COUNT: 1, Function.SUM: 2, Function.SQUARES: 3}
 SEVERAL = 4
-"""The public byte of a sum of different functions or columns."""
+"""The category code of a sum of different functions or columns."""
 
 
 def about_in_words(about: int) -> str:
-    """The public byte of a record, for people.
+    """Returns the public category of a record in words.
 
     >>> about_in_words(1), about_in_words(2 + GROUPED + PART_OF_TABLE)
     ('count, whole table', 'sum by groups, part of the table')
     """
     names = {code: function.value for function, code in CODES.items()} | {SEVERAL: "several"}
     name = names.get(about & 7, "something")
-    return f"{name}{' by groups' * bool(about & GROUPED)}, {'part of the' if about & PART_OF_TABLE else 'whole'} table"
+    groups = " by groups" if about & GROUPED else ""
+    return f"{name}{groups}, {'part of the' if about & PART_OF_TABLE else 'whole'} table"
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """One function of one column, with its weights. COUNT has no column."""
+    """One function of one column, with the weights of the rows. COUNT has no column."""
 
     function: Function
     column: str | None
@@ -56,7 +57,7 @@ class Part:
 
     @property
     def canonical(self) -> list[Any]:
-        """As plain text and integers."""
+        """As JSON of texts and integers."""
         weights = [[weight, predicate.canonical] for weight, predicate in self.weights]
         return [self.function.value, self.column or "", weights]
 
@@ -66,14 +67,14 @@ class Part:
         return len(self.weights) == 1 and self.weights[0][1] is TRUE
 
     def columns(self) -> frozenset[str]:
-        """The columns that it reads."""
+        """Returns the columns that it reads."""
         read = frozenset().union(*(predicate.columns() for _, predicate in self.weights))
         return read | ({self.column} if self.column else frozenset())
 
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """What is measured. Queries compare by digest: the canonical form is what they *are*."""
+    """A linear statistic that can be measured. Queries compare by the digest of their canonical form."""
 
     parts: tuple[Part, ...]
     by: tuple[str, ...] = ()
@@ -81,17 +82,17 @@ class Query:
 
     @classmethod
     def of(cls, function: Function, column: str | None, where: Predicate, by: tuple[str, ...] = ()) -> Query:
-        """COUNT of the rows, or SUM of a column's steps, where a predicate holds."""
+        """Returns the COUNT of the rows, or the SUM of a column's steps, where a predicate holds."""
         return cls((Part(function, column, ((1, where),)),), by)
 
     @property
     def canonical(self) -> dict[str, Any]:
-        """As plain text and integers."""
+        """As JSON of texts and integers."""
         return {"parts": [part.canonical for part in self.parts], "by": list(self.by)}
 
     @cached_property
     def digest(self) -> bytes:
-        """The paper's "query type"; never leaves the bank unsalted."""
+        """The reuse paper's "query type"; never leaves the bank unsalted."""
         return tagged("query 2", self.canonical)
 
     @property
@@ -101,32 +102,32 @@ class Query:
 
     @property
     def function(self) -> Function:
-        """Of a simple query."""
+        """The function of a simple query."""
         return self._simple_part().function
 
     @property
     def column(self) -> str | None:
-        """Of a simple query."""
+        """The column of a simple query; None for COUNT."""
         return self._simple_part().column
 
     @property
     def where(self) -> Predicate:
-        """Of a simple query: the rows that it reads."""
+        """The predicate of a simple query: the rows that it reads."""
         return self._simple_part().weights[0][1]
 
     @property
     def whole_table(self) -> bool:
-        """Whether it is about everybody."""
+        """Whether all rows have the same weight in every part."""
         return all(part.everywhere for part in self.parts)
 
     @cached_property
     def about(self) -> int:
-        """The public byte of a record: the function, whether it is grouped, whether it is about a part of the table."""
+        """The public byte of a record: the function, whether it is grouped, whether it reads only part of the table."""
         code = CODES[self.parts[0].function] if len(self.parts) == 1 else SEVERAL
         return code + (GROUPED if self.by else 0) + (0 if self.whole_table else PART_OF_TABLE)
 
     def columns(self) -> frozenset[str]:
-        """The columns that it reads."""
+        """Returns the columns that it reads."""
         return frozenset(self.by).union(*(part.columns() for part in self.parts))
 
     def _simple_part(self) -> Part:
@@ -155,5 +156,5 @@ class Question:
     offset: Fraction = Fraction(0)
 
     def __hash__(self) -> int:
-        """Without the numbers: a fraction's hash takes longer than all else that is looked up for a repeated answer."""
+        """Leaves out the fractions: hashing them takes longer than all other lookups for a repeated answer."""
         return hash((self.query, self.sql))

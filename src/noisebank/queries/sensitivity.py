@@ -1,4 +1,4 @@
-"""How far one person can move a query: squared L2 sensitivity in steps, from the policy alone."""
+"""The L2 sensitivity of a query in steps, by the policy alone: how far one person can change its value."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from noisebank.queries.predicates import FALSE, Diagrams, Predicate
 from noisebank.queries.query import Function, Part, Query
 
 MOST_COMBINATIONS = 4_096
-"""Of different weights. Beyond, the extremes of the parts are added up, which is never too small."""
+"""Combinations of weights that are gone through. Beyond, the extremes of the parts are added up: never too small."""
 
 
 def sensitivity_squared(query: Query, policy: Policy) -> int:
-    """The square of the largest L2 distance between the query's values (in steps) on neighbouring tables.
+    """Returns the square of the largest L2 distance between the query's values (in steps) on neighbouring tables.
 
     Requires: the engine clips each value to its bounds and counts at most `max_rows` rows of one
     person. Guarantees: at least |q(D) - q(D')|^2 for all neighbours D, D'.
     Argument: one person contributes a sum of 1 to `max_rows` rows, each between two extremes.
-    Add-remove moves the query by one contribution, replace-one by the difference of two. With
+    Add-remove changes the query by one contribution, replace-one by the difference of two. With
     groups, the norm of a contribution, or of a difference of two, is a convex function of where the
     rows lie, so it is largest when all rows of a person lie in one group: the two persons' in the
     same one, or in two different ones. Proof: docs/proofs/sensitivity.md.
@@ -29,14 +29,14 @@ def sensitivity_squared(query: Query, policy: Policy) -> int:
     largest = max(abs(lowest), abs(highest))
     if policy.neighbours is Neighbours.ADD_REMOVE:
         return largest * largest
-    moved = highest - lowest
+    width = highest - lowest
     if query.by:
-        return max(moved * moved, 2 * largest * largest)
-    return moved * moved
+        return max(width * width, 2 * largest * largest)
+    return width * width
 
 
 def sensitivity(query: Query, policy: Policy) -> Fraction:
-    """The L2 sensitivity, or the next multiple of 2^-40 above it where it is no integer: never too small."""
+    """Returns the L2 sensitivity in steps; if not an integer, the next multiple of 2^-40 above it: never too small."""
     square = sensitivity_squared(query, policy)
     root = isqrt(square)
     if root * root == square:
@@ -45,7 +45,7 @@ def sensitivity(query: Query, policy: Policy) -> Fraction:
 
 
 def contribution_range(query: Query, policy: Policy) -> tuple[int, int]:
-    """The least and the most that one person can add to the query (to one of its groups)."""
+    """Returns the least and the most that one person can add to the query (to one of its groups)."""
     low, high = row_range(query, policy)
     if query.by:  # a row may lie in no group
         low, high = min(low, 0), max(high, 0)
@@ -55,52 +55,52 @@ def contribution_range(query: Query, policy: Policy) -> tuple[int, int]:
 
 
 def row_range(query: Query, policy: Policy) -> tuple[int, int]:
-    """The least and the most that one row can add."""
-    if query.simple:  # what is asked most, without a diagram of all other rows
+    """Returns the least and the most that one row can add."""
+    if query.simple:  # the most frequent kind, without a predicate of all other rows
         part = query.parts[0]
         low, high = _ends(part, part.weights[0][0], policy)
         return (low, high) if part.everywhere else (min(low, 0), max(high, 0))
     ranges = [_part_ranges(part, policy) for part in query.parts]
     combinations = 1
-    for one in ranges:
-        combinations *= len(one)
+    for part_ranges in ranges:
+        combinations *= len(part_ranges)
     if len(ranges) == 1 or combinations > MOST_COMBINATIONS:
-        lows = sum(min(low for _, low, _ in one) for one in ranges)
-        return lows, sum(max(high for _, _, high in one) for one in ranges)
+        lowest = sum(min(low for _, low, _ in part_ranges) for part_ranges in ranges)
+        return lowest, sum(max(high for _, _, high in part_ranges) for part_ranges in ranges)
     # Weights of different parts depend on the same row: only combinations that some row can have count.
-    diagrams = Diagrams(policy.columns)
-    found: list[tuple[int, int]] = []
+    builder = Diagrams(policy.columns)
+    sums: list[tuple[int, int]] = []
     for choice in product(*ranges):
         where = choice[0][0]
         for other, _, _ in choice[1:]:
-            where = diagrams.both(where, other)
+            where = builder.both(where, other)
         if where is not FALSE:
-            found.append((sum(low for _, low, _ in choice), sum(high for _, _, high in choice)))
-    return min(low for low, _ in found), max(high for _, high in found)
+            sums.append((sum(low for _, low, _ in choice), sum(high for _, _, high in choice)))
+    return min(low for low, _ in sums), max(high for _, high in sums)
 
 
 def saturation(query: Query, policy: Policy) -> int:
-    """The largest absolute value that the statistic may take: row cap times what one row can add."""
+    """Returns the largest absolute value of the statistic, in steps: the row cap times what one row can add."""
     low, high = row_range(query, policy)
     return policy.row_cap * max(abs(low), abs(high))
 
 
 def _part_ranges(part: Part, policy: Policy) -> list[tuple[Predicate, int, int]]:
-    """For each weight (and none): where it holds, and the extremes of what such a row adds."""
-    found: list[tuple[Predicate, int, int]] = []
-    diagrams = Diagrams(policy.columns)
+    """Returns for each weight, and for rows without one: where it holds, and the extremes of what such a row adds."""
+    ranges: list[tuple[Predicate, int, int]] = []
+    builder = Diagrams(policy.columns)
     rest: Predicate | None = None
     for weight, predicate in part.weights:
-        found.append((predicate, *_ends(part, weight, policy)))
-        rest = predicate if rest is None else diagrams.either(rest, predicate)
-    nothing = diagrams.negation(rest) if rest is not None else FALSE
+        ranges.append((predicate, *_ends(part, weight, policy)))
+        rest = predicate if rest is None else builder.either(rest, predicate)
+    nothing = builder.negation(rest) if rest is not None else FALSE
     if nothing is not FALSE:
-        found.append((nothing, 0, 0))
-    return found
+        ranges.append((nothing, 0, 0))
+    return ranges
 
 
 def _ends(part: Part, weight: int, policy: Policy) -> tuple[int, int]:
-    """The least and the most that a row of this weight adds."""
+    """Returns the least and the most that a row of this weight adds."""
     low = high = 1
     hidden = False
     if part.column is not None:

@@ -1,4 +1,4 @@
-"""SQL text to a canonical question, through sqlglot. What is not supported is refused by name."""
+"""Parses SQL text into canonical questions, with sqlglot. Unsupported constructs are refused by name."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from noisebank.queries.weights import query_of
 
 DUCKDB = Dialect.get_or_raise("duckdb")
 SMALLEST, LARGEST = Fraction(1, 10**60), Fraction(10**60)
-"""Of coefficients and constants: beyond, results would not fit a float."""
+"""The range of coefficients and constants: beyond it, results would not fit a float."""
 MAX_SQL = 20_000
-"""Characters. Longer texts are machine-made and would only slow the parser down."""
+"""In characters. Longer texts are machine-made and would only slow the parser down."""
 MAX_NESTED, MAX_TERMS = 24, 200
-"""Brackets and NOTs within each other, and AND, OR, + and - in a row. Counted, so that what is answered never depends
-on how much stack the caller left."""
+"""Nested brackets and NOTs, and AND, OR, + and - in a row. Counted, so that what is answered never depends on how
+much stack the caller left."""
 OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE)
 CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END)
 SIGNS = (TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE)
@@ -42,9 +42,9 @@ REFUSED_CLAUSES = {
 
 
 def parse(sql: str, policy: Policy, select: exp.Select | None = None) -> Question:
-    """The question that `sql` asks of the policy's table; `select` is what `read_select` made of it, if it has.
+    """Returns the question that `sql` asks of the policy's table; `select` is the result of `parse_select`, if known.
 
-    Guarantees: equivalent spellings give equal queries; raises before anything else happens.
+    Guarantees: equivalent spellings give equal queries; raises before anything is planned or charged.
     """
     text = sql.strip()  # as it was written: a line break ends a comment, spaces in a text count
     select = read_select(text, policy) if select is None else select
@@ -55,7 +55,7 @@ def parse(sql: str, policy: Policy, select: exp.Select | None = None) -> Questio
 
 
 def read_select(text: str, policy: Policy) -> exp.Select:
-    """One SELECT of the policy's table, without clauses that nobody answers."""
+    """Returns the syntax tree of one SELECT from the policy's table; raises on clauses that are not supported."""
     if len(text) > MAX_SQL:
         raise BadQuery(f"this SQL has {len(text)} characters; at most {MAX_SQL} are read")
     tokens = _tokens(text)
@@ -78,7 +78,7 @@ def _tokens(text: str) -> list[Token]:
 
 
 def _refuse_nesting(tokens: list[Token]) -> None:
-    """Before the parser, which descends once for each of them, sees it."""
+    """Counts nesting before the parser runs, which recurses once per level."""
     depth = terms = signs = 0
     for token in tokens:
         depth += (token.token_type in OPENING) - (token.token_type in CLOSING)
@@ -93,10 +93,10 @@ def _select(text: str, tokens: list[Token]) -> exp.Select:
         statements = DUCKDB.parser().parse(tokens, text)
     except SqlglotError as error:
         raise _not_sql(error) from None
-    found = [statement for statement in statements if statement is not None]
-    if len(found) != 1:
+    nonempty = [statement for statement in statements if statement is not None]
+    if len(nonempty) != 1:
         raise BadQuery("ask exactly one SELECT statement")
-    statement = found[0]
+    statement = nonempty[0]
     if isinstance(statement, exp.SetOperation):
         raise UnsupportedQuery(statement.key.upper(), "ask each SELECT by itself")
     if isinstance(statement, exp.Condition):
@@ -144,7 +144,7 @@ def _check_table(select: exp.Select, nodes: Sequence[exp.Expr], policy: Policy) 
 
 
 class _Asking:
-    """One question on its way from SELECT to canonical form."""
+    """Builds the canonical question of one SELECT."""
 
     def __init__(self, policy: Policy, text: str) -> None:
         self.policy, self.text = policy, text
@@ -156,10 +156,10 @@ class _Asking:
         if condition is FALSE:
             raise BadQuery("by the policy no row can meet this condition, so the answer is 0")
         by = self._grouped(select)
-        asked = [found for found in select.expressions if not self._is_key(found, by)]
-        if len(asked) != 1:
+        results = [node for node in select.expressions if not self._is_key(node, by)]
+        if len(results) != 1:
             raise UnsupportedQuery("more than one result", "ask for one aggregate at a time")
-        combination = Aggregates(self.policy, self.conditions, condition, bool(by)).read(asked[0].unalias())
+        combination = Aggregates(self.policy, self.conditions, condition, bool(by)).read(results[0].unalias())
         query, factor = query_of(self.conditions.diagrams, combination.integers, by)
         unit = combination.unit * factor
         if not SMALLEST < abs(unit) < LARGEST or abs(combination.constant) >= LARGEST:
@@ -169,7 +169,7 @@ class _Asking:
         return Question(query, unit, self.text, combination.constant)
 
     def _grouped(self, select: exp.Select) -> tuple[str, ...]:
-        """The columns of GROUP BY, in alphabetical order: order makes no difference to what is asked."""
+        """Returns the columns of GROUP BY, in alphabetical order: the order does not change the query."""
         group = select.args.get("group")
         if group is None:
             return ()
@@ -184,7 +184,7 @@ class _Asking:
         return tuple(sorted(names))
 
     def _is_key(self, node: exp.Expr, by: tuple[str, ...]) -> bool:
-        """Keys may be selected or not: all of them are always returned."""
+        """Whether a selected node is a column of GROUP BY. Selecting them is optional: all are always returned."""
         bare = node.unalias()
         if not isinstance(bare, exp.Column):
             return False

@@ -1,4 +1,4 @@
-"""Sets of column values: runs of integers, and whether the missing value belongs.
+"""Sets of column values, as ranges of integers plus possibly the missing value. Predicates are built from them.
 
 Each declared column has a finite domain. A number is its step (low to high), a text the position
 of its key (one more for "none of the keys"), a boolean 0 or 1; a nullable column has the missing
@@ -19,7 +19,7 @@ Run = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """Sorted, disjoint, never adjacent runs; `null` says whether the missing value belongs."""
+    """Sorted, disjoint, never adjacent ranges; `has_null` says whether the missing value belongs."""
 
     runs: tuple[Run, ...]
     null: bool = False
@@ -41,7 +41,7 @@ class Values:
         return Values(tuple(both), self.null and other.null)
 
     def outside(self, domain: Values) -> Values:
-        """The values of `domain` that are not in this set."""
+        """Returns the values of `domain` that are not in this set."""
         left: list[Run] = []
         for start, stop in domain.runs:
             for a, b in self.runs:
@@ -60,16 +60,16 @@ class Values:
         return any(a <= value <= b for a, b in self.runs)
 
     def order(self) -> tuple[int, int]:
-        """Sorts the parts of a partition: by first value, the missing one last."""
+        """Returns a key that sorts the parts of a partition: by first value, the missing value last."""
         return (0, self.runs[0][0]) if self.runs else (1, 0)
 
     def canonical(self) -> list[object]:
-        """As plain text and integers."""
+        """Returns the set as JSON of texts and integers."""
         return [*([a, b] for a, b in self.runs), *(["null"] if self.null else [])]
 
 
 def domain_of(column: Column) -> Values:
-    """Every value that `column` can take, by the policy."""
+    """Returns all values that `column` can take, by the policy."""
     if column.kind is Kind.BOOLEAN:
         return Values(((0, 1),), column.nullable)
     if column.kind is Kind.TEXT:
@@ -84,7 +84,7 @@ def domain_of(column: Column) -> Values:
 
 
 def values_of(items: Iterable[int]) -> Values:
-    """The set of these integers."""
+    """Returns the set of these integers."""
     return Values(_merged([(item, item) for item in items]))
 
 

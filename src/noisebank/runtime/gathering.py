@@ -1,4 +1,4 @@
-"""What strands do not do one by one in their own thread: long work goes to another one, alike work is done at once."""
+"""Batching: `Gather` runs one function for many waiting strands at once; `apart` runs long work in another thread."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KEPT = 5.0
 
 
 class Asked(Generic[Item, Outcome]):
-    """Something that is asked for, and what came of it."""
+    """An item that a caller waits for, and its outcome."""
 
     __slots__ = ("_error", "_made", "_sleep", "item")
 
@@ -26,7 +26,7 @@ class Asked(Generic[Item, Outcome]):
         self._error: BaseException | None = None
 
     def do(self, work: Callable[[list[Item]], Sequence[Outcome]]) -> None:
-        """Alone; raises nothing."""
+        """Runs the work for this item alone; raises nothing."""
         try:
             self.made(work([self.item])[0])
         except BaseException as error:
@@ -34,12 +34,12 @@ class Asked(Generic[Item, Outcome]):
             self._sleep.wake()
 
     def made(self, outcome: Outcome) -> None:
-        """Tells whoever has asked."""
+        """Sets the outcome and wakes the caller."""
         self._made = outcome
         self._sleep.wake()
 
     def outcome(self) -> Outcome:
-        """Waits for it."""
+        """Waits for the outcome and returns it, or raises the error."""
         self._sleep.wait()
         if self._error is not None:
             raise self._error
@@ -47,14 +47,14 @@ class Asked(Generic[Item, Outcome]):
 
 
 class Helpers:
-    """Threads for what is done apart: as many as are needed at once, kept for a while for the next."""
+    """Worker threads: as many as are needed at once, kept for a while for the next work."""
 
     def __init__(self) -> None:
-        self._works: Queue[Work] = Queue()  # a simple one may wait for ever where another thread was quicker
+        self._works: Queue[Work] = Queue()  # SimpleQueue.get may wait for ever when another thread was quicker
         self._free, self._access = 0, threading.Lock()
 
     def put(self, work: Work) -> None:
-        """Does it in a thread of its own."""
+        """Runs the work in a thread of its own."""
         with self._access:
             spare = self._free > 0
             self._free -= spare
@@ -71,7 +71,7 @@ class Helpers:
                     if self._free:
                         self._free -= 1
                         return
-                continue  # somebody counts on this one already
+                continue  # work was assigned to this thread already
             work()
             with self._access:
                 self._free += 1
@@ -81,18 +81,18 @@ HELPERS = Helpers()
 
 
 def apart(work: Callable[[], Outcome]) -> Outcome:
-    """What takes long and lets go of the interpreter: in a strand it gets a thread of its own, so that others go on."""
+    """Runs work that takes long and releases the interpreter; in a strand, in another thread, so that others go on."""
     if not in_strand():
         return work()
-    asked: Asked[None, Outcome] = Asked(None)
-    HELPERS.put(lambda: asked.do(lambda _: [work()]))
-    return asked.outcome()
+    pending: Asked[None, Outcome] = Asked(None)
+    HELPERS.put(lambda: pending.do(lambda _: [work()]))
+    return pending.outcome()
 
 
 class Gather(Generic[Item, Outcome]):
-    """What several strands ask for is done for all of them at once; threads are served alone.
+    """Runs `work` once for the items of several strands; threads are served alone.
 
-    `work` takes what was asked and returns as many outcomes. If it fails for several, each is tried alone.
+    `work` takes a list of items and returns as many outcomes. If it fails for several, each is tried alone.
     """
 
     def __init__(self, work: Callable[[list[Item]], Sequence[Outcome]]) -> None:
@@ -103,26 +103,26 @@ class Gather(Generic[Item, Outcome]):
     def __call__(self, item: Item) -> Outcome:
         if not in_strand():
             return self._work([item])[0]
-        asked: Asked[Item, Outcome] = Asked(item)
+        pending: Asked[Item, Outcome] = Asked(item)
         with self._access:
-            self._waiting.append(asked)
+            self._waiting.append(pending)
             leads = len(self._waiting) == 1
         if leads:
             let_others()
             with self._access:
                 group, self._waiting = self._waiting, []
             self._do(group)
-        return asked.outcome()
+        return pending.outcome()
 
     def _do(self, group: list[Asked[Item, Outcome]]) -> None:
         if len(group) > 1:
             try:
-                made = self._work([asked.item for asked in group])
-            except Exception:  # whose fault it was is found below
+                outcomes = self._work([pending.item for pending in group])
+            except Exception:  # which item failed is found below, one by one
                 pass
             else:
-                for asked, outcome in zip(group, made, strict=True):
-                    asked.made(outcome)
+                for pending, outcome in zip(group, outcomes, strict=True):
+                    pending.made(outcome)
                 return
-        for asked in group:
-            asked.do(self._work)
+        for pending in group:
+            pending.do(self._work)

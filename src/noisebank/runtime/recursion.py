@@ -1,4 +1,4 @@
-"""How deep Python may recurse is this process's own business, whatever a library sets it to."""
+"""Keeps Python's recursion limit when a library changes it on import."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def kept_limit() -> Iterator[None]:
-    """Imports inside leave the limit as it was.
+    """Restores the recursion limit after imports.
 
-    py_ecc, which web3 imports, lets Python recurse 100,000 deep: deeper than the stack, so that JSON full of brackets
-    would end the process instead of being refused.
+    py_ecc, which web3 imports, sets it to 100,000: deeper than the stack, so that deeply nested JSON would crash the
+    process instead of being refused.
     """
     limit = sys.getrecursionlimit()
     try:

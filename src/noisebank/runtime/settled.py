@@ -1,4 +1,4 @@
-"""A process that serves for long: what it holds stays, and its threads take longer turns."""
+"""Settings of the interpreter for a process that serves for long: garbage collection and thread switching."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import gc
 import sys
 
 YOUNG, MIDDLE, OLD = 200_000, 20, 1_000
-"""Objects before the collector looks, and looks before it looks further. What a request leaves has no cycles; what
-stays, the books, grows with every answer, and looking through all of it again would cost a tenth of each."""
+"""Thresholds of the garbage collector. Requests leave no cycles; the books grow with every answer, and collecting over
+all of them again and again would cost a tenth of each answer."""
 TURN = 0.05
-"""Seconds that a thread keeps the interpreter while others wait. They wait for commits anyway, and give way at each."""
+"""Seconds that a thread keeps the interpreter while others wait. Threads wait for commits anyway, and yield at each."""
 
 
 def settle(turn: float = TURN) -> None:
-    """For a process that does nothing else: it changes the whole interpreter, so no library call does it."""
+    """Applies the settings. Only for a process that does nothing else: they change the whole interpreter."""
     gc.collect()
     gc.freeze()
-    atexit.register(gc.unfreeze)  # else what has cycles is never given back, and libraries complain of leaks
+    atexit.register(gc.unfreeze)  # else objects in cycles are never freed, and libraries report leaks
     gc.set_threshold(YOUNG, MIDDLE, OLD)
     sys.setswitchinterval(turn)

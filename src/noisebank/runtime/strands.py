@@ -1,9 +1,9 @@
-"""Strands: several requests in one thread, each going on where another would only wait.
+"""Strands: fibers (greenlets) that serve several requests in one thread, that of the event loop.
 
-A request waits for the disk again and again. Threads that wake each other for that cost more than what they then do, so
-a busy process walks for many in one thread, that of its event loop: where a thread would sleep, a strand lets the
-others go on, and whoever commits for a group first lets all others come to the same place. Nothing else changes: code
-in a strand reads and runs as it would in a thread of its own, and both can wait for each other.
+A request waits for the disk again and again, and waking threads for that costs more than the work that follows. So
+where a thread would sleep, a strand yields to the others, and the leader of a group commit first lets all others reach
+the same commit. Code in a strand reads and runs as it would in a thread of its own; strands and threads can wait for
+each other.
 """
 
 from __future__ import annotations
@@ -21,15 +21,14 @@ from greenlet import getcurrent, greenlet
 
 Work = Callable[[], None]
 SHORT_TURN, LONG_TURN = 0.01, 0.1
-"""Seconds that strands may take before the loop reads and writes again: as long as it did so before, within these.
-Those who are turned away, however many come, then leave about half of the time to those inside."""
+"""Bounds in seconds of a turn of the strands, which is as long as the loop's last turn. So rejecting requests, however
+many come, takes at most about half of the time."""
 MOST_PASSED = 6
-"""How often the oldest of those that wait for all others is passed by: about as often as a request waits."""
+"""How often the oldest strand in `_later` is passed over: about as often as a request waits."""
 
 
 class Strand(greenlet):  # type: ignore[misc]  # greenlet says nothing of its types
-    """One of several that share a thread. It does one work after the other: the stack of a new one comes from the
-    system, page by page, and goes back to it."""
+    """A fiber. It is reused for one work after the other: a new one costs the allocation of its stack."""
 
     def __init__(self, loom: Loom) -> None:
         super().__init__(self._live)
@@ -43,7 +42,7 @@ class Strand(greenlet):  # type: ignore[misc]  # greenlet says nothing of its ty
             self.rest()
 
     def rest(self) -> None:
-        """Until resumed; perhaps for no reason, so whoever rests looks again."""
+        """Yields until resumed. May be resumed for no reason: callers check again what they wait for."""
         assert self.parent is not None
         self.parent.switch()
 
@@ -52,7 +51,7 @@ class Host(Protocol):
     """An event loop, as far as a loom needs one."""
 
     def call_soon(self, work: Work, /) -> object:
-        """Does it later, in the loop's thread; called there."""
+        """Runs the work later, in the loop's thread; called there."""
         ...
 
     def call_soon_threadsafe(self, work: Work, /) -> object:
@@ -61,32 +60,32 @@ class Host(Protocol):
 
 
 class Loom:
-    """Strands in the thread of an event loop: `most` at once, all others wait to begin.
+    """Scheduler of strands in the thread of an event loop: at most `most` at once, all others wait to begin.
 
-    The thread that reads requests is the one that walks for them: two of them would take the interpreter from each
-    other at every request, which costs as much again as what they do.
+    The thread that reads requests also serves them: two threads would take the interpreter from each other at every
+    request, which costs as much again as the work.
     """
 
     def __init__(self, most: int, host: Host) -> None:
         self._most, self.host = most, host
         self._thread = threading.get_ident()
         self._woken: SimpleQueue[Strand] = SimpleQueue()
-        """By other threads."""
+        """Strands resumed by other threads."""
         self._begun, self._passed, self._due, self._patient = 0, 0, False, False
         self._left = monotonic()
-        """When strands last let the loop go on."""
+        """When strands last returned to the loop."""
         self._idle: list[Strand] = []
         self._waiting: deque[Work] = deque()
         self._ready: deque[Strand] = deque()
         self._later: deque[Strand] = deque()
 
     def begin(self, work: Work) -> None:
-        """In a strand, soon; called in the loop's thread. What it does must raise nothing."""
+        """Runs the work in a strand, soon; called in the loop's thread. The work must raise nothing."""
         self._waiting.append(work)
         self._soon()
 
     def resume(self, strand: Strand) -> None:
-        """A strand need not wait any longer; from any thread."""
+        """Makes a strand ready to go on; from any thread."""
         if threading.get_ident() == self._thread:
             self._ready.append(strand)
             self._soon()
@@ -96,19 +95,19 @@ class Loom:
                 self.host.call_soon_threadsafe(self._turn)
 
     def after_others(self, strand: Strand) -> None:
-        """Rests until no other strand can go on."""
+        """Yields until no other strand can go on."""
         self._later.append(strand)
         self._soon()
         while strand in self._later:
             strand.rest()
 
     def close(self) -> None:
-        """Finishes all that was begun; called in the loop's thread."""
+        """Finishes all strands that have begun; called in the loop's thread."""
         while (more := self._went_on()) or self._begun:
             if not more:
                 self._step(self._last() if self._later else self._woken.get())
         for strand in self._idle:
-            strand.switch()  # each ends in the thread that it began in
+            strand.switch()  # a greenlet must end in the thread that it began in
         self._idle = []
 
     def _soon(self) -> None:
@@ -117,7 +116,7 @@ class Loom:
             self.host.call_soon(self._turn)
 
     def _turn(self) -> None:
-        """All go as far as they can. Whoever wants to come after all others also waits for what the loop reads next."""
+        """Runs all strands as far as they can go. Those in `_later` also wait for what the loop reads next."""
         self._due = False
         if self._went_on():
             self._soon()
@@ -128,8 +127,8 @@ class Loom:
             self._soon()
 
     def _last(self) -> Strand:
-        """Of those that come after all others, the newest: it may come to where an older one waits, and share what that
-        one does. None is passed by too often."""
+        """Returns the newest strand in `_later`: it may reach the commit at which an older one waits, and share it. The
+        oldest is passed over at most MOST_PASSED times."""
         if self._passed >= MOST_PASSED or len(self._later) == 1:
             self._passed = 0
             return self._later.popleft()
@@ -137,7 +136,7 @@ class Loom:
         return self._later.pop()
 
     def _went_on(self) -> bool:
-        """Lets strands go on for a while; whether there are more that could go on now."""
+        """Runs strands for one turn; returns whether more could go on now."""
         now = monotonic()
         until = now + min(max(now - self._left, SHORT_TURN), LONG_TURN)
         try:
@@ -169,7 +168,7 @@ class Loom:
 
 
 class Sleep:
-    """Until somebody else wakes whoever made it. A thread sleeps; a strand lets the others of its thread go on."""
+    """Lets its creator sleep until somebody wakes it. A thread blocks; a strand yields to the others of its thread."""
 
     __slots__ = ("_awake", "_lock", "_resting", "_strand")
 
@@ -179,23 +178,21 @@ class Sleep:
         self._strand = here if isinstance(here, Strand) else None
         self._lock: threading.Lock | None = None
         if self._strand is None:
-            self._lock = threading.Lock()  # a third of an event's work, and a busy ledger has three of these a spend
+            self._lock = threading.Lock()  # a third of the cost of an Event; a busy ledger needs three per spend
             self._lock.acquire()
 
     def wait(self) -> None:
-        """At once if woken already."""
+        """Waits; returns at once if woken already."""
         if self._strand is None:
             assert self._lock is not None
             self._lock.acquire()
             return
-        self._resting = (
-            True  # before looking: whoever wakes us from another thread sees it, or we see that we are awake
-        )
+        self._resting = True  # before the check: either the waking thread sees this, or we see that we are awake
         while not self._awake:
             self._strand.rest()
 
     def wake(self) -> None:
-        """Ends the sleep; does nothing if somebody has."""
+        """Ends the sleep; does nothing if it has ended."""
         if self._awake:
             return
         self._awake = True
@@ -211,7 +208,7 @@ class Sleep:
 
 
 class Mutex:
-    """One at a time, threads and strands alike, in the order in which they came."""
+    """A lock for threads and strands alike, granted in the order in which they came."""
 
     __slots__ = ("_access", "_taken", "_waiting")
 
@@ -221,7 +218,7 @@ class Mutex:
         self._waiting: deque[Sleep] = deque()
 
     def acquire(self) -> None:
-        """Waits until it is one's own."""
+        """Waits for the lock."""
         with self._access:
             if not self._taken:
                 self._taken = True
@@ -230,7 +227,7 @@ class Mutex:
             self._waiting.append(sleep)
         try:
             sleep.wait()
-        except BaseException:  # interrupted: whoever comes next must not wait for us
+        except BaseException:  # interrupted: the next one must not wait for us
             with self._access:
                 still = sleep in self._waiting
                 if still:
@@ -240,7 +237,7 @@ class Mutex:
             raise
 
     def release(self) -> None:
-        """Hands it to whoever has waited longest."""
+        """Gives the lock to whoever has waited longest."""
         with self._access:
             following = self._waiting.popleft() if self._waiting else None
             self._taken = following is not None
@@ -249,7 +246,7 @@ class Mutex:
 
 
 class Held:
-    """Several mutexes, taken in the order given, given back in the other."""
+    """Several mutexes, acquired in order and released in reverse order."""
 
     __slots__ = ("_held",)
 
@@ -272,18 +269,18 @@ class Held:
         self.release()
 
     def release(self) -> None:
-        """Gives all of them back."""
+        """Releases all of them."""
         while self._held:
             self._held.pop().release()
 
 
 def in_strand() -> bool:
-    """Whether this is one; else it is a thread."""
+    """Whether the caller runs in a strand."""
     return isinstance(getcurrent(), Strand)
 
 
 def let_others() -> None:
-    """In a strand: after all others of its thread have gone as far as they can. In a thread: at once."""
+    """In a strand: yields until all others of its thread have gone as far as they can. In a thread: does nothing."""
     here = getcurrent()
     if isinstance(here, Strand):
         here.loom.after_others(here)

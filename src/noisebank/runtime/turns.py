@@ -1,4 +1,4 @@
-"""Turns among the threads and strands of one process."""
+"""`Turns`: one lock per name among the threads and strands of one process."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ LOCKS = 4_096
 
 
 class Turns:
-    """One at a time for each name, taken in one order so that no two groups wait for each other.
+    """Takes the locks of several names, always in the same order, so that there is no deadlock.
 
-    Names share a fixed number of locks: a name that was asked for once, or refused, leaves nothing behind.
+    Names share a fixed number of locks, so memory does not grow with the names.
     """
 
     def __init__(self) -> None:

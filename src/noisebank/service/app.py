@@ -1,10 +1,13 @@
-"""The application: one bank, its desk, its gate, its routes."""
+"""Builds the FastAPI application of one bank: its routes, pages, middleware and error handlers.
+
+`server` runs it; tests build one per bank.
+"""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -16,15 +19,29 @@ from noisebank import __version__
 from noisebank.bank.bank import Bank
 from noisebank.core.entropy import Entropy, SystemEntropy
 from noisebank.core.errors import NoisebankError
-from noisebank.service.api import analysts as routes_owning
-from noisebank.service.api import answers as routes_asking
-from noisebank.service.api import learning as routes_learning
-from noisebank.service.api import ledger as routes_ledger
-from noisebank.service.api import public as routes_public
-from noisebank.service.api import sessions as routes_sessions
-from noisebank.service.api import sign_in as routes_signing_in
+from noisebank.service.api import (
+    analysts as routes_owning,
+)
+from noisebank.service.api import (
+    answers as routes_asking,
+)
+from noisebank.service.api import (
+    learning as routes_learning,
+)
+from noisebank.service.api import (
+    ledger as routes_ledger,
+)
+from noisebank.service.api import (
+    public as routes_public,
+)
+from noisebank.service.api import (
+    sessions as routes_sessions,
+)
+from noisebank.service.api import (
+    sign_in as routes_signing_in,
+)
 from noisebank.service.auth import FILE, Access
-from noisebank.service.authenticator import Gate
+from noisebank.service.authenticator import Gate, ServiceState, state_of
 from noisebank.service.errors import MEDIA, Turned, body_of
 from noisebank.service.events import Streams
 from noisebank.service.learning import Learning
@@ -44,14 +61,14 @@ Send a key as `Authorization: Bearer nbk_...`. Whatever spends needs an `Idempot
 
 
 class Application(FastAPI):
-    """FastAPI, and beside it the short way for answers: both begin at a front door."""
+    """FastAPI, and beside it a fast path for requests for answers. Both are wrapped in the middleware."""
 
-    short: FrontDoor
+    fast_path: FrontDoor
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if routes_asking.ShortCut.takes(scope):
             scope["app"] = self
-            await self.short(scope, receive, send)
+            await self.fast_path(scope, receive, send)
         else:
             await super().__call__(scope, receive, send)
 
@@ -59,57 +76,59 @@ class Application(FastAPI):
 def make_app(
     bank: Bank, settings: Settings, log: Log | None = None, entropy: Entropy | None = None, access: Access | None = None
 ) -> FastAPI:
-    """The application for an opened bank. Its lifespan ends with the bank's last reservation finished."""
+    """Return the application for an open bank. Its shutdown waits until every reservation is finished."""
     entropy, log, metrics = entropy or SystemEntropy(), log or Log(), Metrics()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        if together:
-            app.state.room.weave()
+        if shares_loop:
+            state.room.weave()
         yield
-        app.state.streams.close()
-        app.state.checking.close()
-        app.state.learning.close()
-        app.state.room.close()  # what is reserved is finished first
-        app.state.access.close()
+        state.streams.close()
+        state.checking.close()
+        state.learning.close()
+        state.room.close()  # what is reserved is finished first
+        state.access.close()
         log.flush()
 
     app = Application(
-        title="noisebank", version=__version__, description=ABOUT, lifespan=lifespan, openapi_url="/v1/openapi.json",
-        docs_url=None, redoc_url=None, redirect_slashes=False,
+        title="noisebank", version=__version__, description=ABOUT, lifespan=lifespan,
+        openapi_url="/v1/openapi.json", docs_url=None, redoc_url=None, redirect_slashes=False,
     )  # fmt: skip
-    app.state.settings, app.state.log, app.state.metrics, app.state.entropy = settings, log, metrics, entropy
-    app.state.access = access or Access(bank.folder / FILE, entropy)
-    app.state.gate, app.state.desk = Gate(app.state.access, settings), Desk(bank)
-    app.state.access.limits = app.state.desk.limits
-    together = not (bank.ledger.shared or bank.rooms.vault.shared)  # on a chain a wait takes seconds, and its thread
-    app.state.room, app.state.streams = Room(settings.threads, settings.queue), Streams(settings)
-    app.state.learning = Learning(bank, settings)
+    state = cast(ServiceState, app.state)
+    state.settings, state.log, state.metrics, state.entropy = settings, log, metrics, entropy
+    state.access = access or Access(bank.folder / FILE, entropy)
+    state.gate, state.desk = Gate(state.access, settings), Desk(bank)
+    state.access.limits = state.desk.limits
+    shares_loop = not (bank.ledger.shared or bank.rooms.vault.shared)  # on a chain a wait blocks its thread for seconds
+    state.room, state.streams = Room(settings.threads, settings.queue), Streams(settings)
+    state.learning = Learning(bank, settings)
     for routes in (
         routes_public, routes_asking, routes_ledger, routes_learning, routes_owning, routes_sessions, routes_signing_in,
     ):  # fmt: skip
         app.include_router(routes.router)
     add_pages(app)
-    problems = {NoisebankError: _problem, HTTPException: _http_problem, RequestValidationError: _form_problem}
-    for kind, tell in problems.items():
-        app.add_exception_handler(kind, tell)
-    door: dict[str, Any] = {
+    handlers = {NoisebankError: _problem, HTTPException: _http_problem, RequestValidationError: _form_problem}
+    for kind, handler in handlers.items():
+        app.add_exception_handler(kind, handler)
+    options: dict[str, Any] = {
         "max_body": settings.max_body, "entropy": entropy, "log": log, "metrics": metrics,
         "for_people": lambda path: bare_problem() if wants_page(path) else None,
     }  # fmt: skip
-    app.add_middleware(FrontDoor, **door)
-    app.short = FrontDoor(routes_asking.ShortCut(problems), **door)
+    app.add_middleware(FrontDoor, **options)
+    app.fast_path = FrontDoor(routes_asking.ShortCut(handlers), **options)
     return app
 
 
 async def _problem(request: Request, error: Exception) -> Response:
     problem, body, headers = body_of(error, request.scope["state"]["request"])
     request.scope["state"]["problem"] = problem.name
-    request.app.state.metrics.problems.labels(problem.name).inc()
+    state = state_of(request)
+    state.metrics.problems.labels(problem.name).inc()
     if problem.name in ("tampered", "bad-bank"):
-        request.app.state.log.failure(body["request"], error)
+        state.log.failure(body["request"], error)
     if problem.name == "bad-table":  # never quotes a value
-        request.app.state.log.line("table", request=body["request"], reason=str(error))
+        state.log.line("table", request=body["request"], reason=str(error))
     if wants_page(request.url.path):
         return problem_page(request, problem, body, headers)
     return JSONResponse(body, problem.status, headers, MEDIA)
@@ -120,14 +139,14 @@ async def _http_problem(request: Request, error: Exception) -> Response:
     names = {404: "not-found", 405: "method-not-allowed", 413: "too-large", 415: "wrong-media"}
     if isinstance(error.__cause__, Turned):  # of ours, raised while the framework read the body
         return await _problem(request, error.__cause__)
-    made = await _problem(request, Turned(names.get(error.status_code, "bad-body"), str(error.detail)))
+    response = await _problem(request, Turned(names.get(error.status_code, "bad-body"), str(error.detail)))
     if error.headers:
-        made.headers.update(error.headers)
-    return made
+        response.headers.update(error.headers)
+    return response
 
 
 async def _form_problem(request: Request, error: Exception) -> Response:
-    """What is wrong with the body, field by field; values that were sent are not sent back."""
+    """Return what is wrong with the request, field by field; never quotes a value that was sent."""
     assert isinstance(error, RequestValidationError)
     first: Any = error.errors()[0]
     if first["type"] in ("missing",) and first["loc"][:2] == ("header", "Idempotency-Key"):
@@ -137,5 +156,5 @@ async def _form_problem(request: Request, error: Exception) -> Response:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if request.method in ("POST", "PUT", "PATCH") and kind != "application/json":
         return await _problem(request, Turned("wrong-media", "send JSON, with content-type application/json"))
-    where = [f"{'.'.join(str(part) for part in each['loc'])}: {each['msg']}" for each in error.errors()[:8]]
-    return await _problem(request, Turned("bad-body", "; ".join(where)))
+    mistakes = [f"{'.'.join(map(str, mistake['loc']))}: {mistake['msg']}" for mistake in error.errors()[:8]]
+    return await _problem(request, Turned("bad-body", "; ".join(mistakes)))

@@ -1,26 +1,69 @@
-"""The gate: who is it, may they, and not too fast. A route says which scope it needs; the test of roles reads that."""
+"""Authentication, scopes and rate limits of requests, for the API and the web pages.
+
+Each route declares the scope that it needs as a dependency (`MAY_ASK`, ...); a test reads these declarations. What
+people, keys and sessions there are is kept by `auth`. `state_of` gives handlers the parts of the application.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from fastapi import Request
 
 from noisebank.service.auth import Access
 from noisebank.service.errors import Turned
-from noisebank.service.limits import Pace
+from noisebank.service.limits import Pace, Room
 from noisebank.service.roles import Caller, Scope
 from noisebank.service.settings import Settings
+
+if TYPE_CHECKING:
+    from noisebank.core.entropy import Entropy
+    from noisebank.service.events import Streams
+    from noisebank.service.learning import Learning
+    from noisebank.service.logs import Log
+    from noisebank.service.metrics import Metrics
+    from noisebank.service.operations import Desk
+    from noisebank.service.web.anchors import Anchored
+    from noisebank.service.web.fees import Fees
+    from noisebank.service.web.recent_answers import Shelf
+    from noisebank.service.web.spending import Spendings
+    from noisebank.service.web.verification import Checking
 
 COOKIE = "noisebank_session"
 READING = ("GET", "HEAD", "OPTIONS")
 Result = TypeVar("Result")
 
 
+class ServiceState(Protocol):
+    """The parts of a running service, as `make_app` and `add_pages` put them into `app.state`."""
+
+    settings: Settings
+    log: Log
+    metrics: Metrics
+    entropy: Entropy
+    access: Access
+    gate: Gate
+    desk: Desk
+    room: Room
+    streams: Streams
+    learning: Learning
+    spendings: Spendings
+    checking: Checking
+    shelf: Shelf
+    fees: Fees
+    anchored: tuple[float, Anchored] | None
+    """What was last read about anchors, and when (monotonic seconds)."""
+
+
+def state_of(request: Request) -> ServiceState:
+    """Return the parts of the service that handles a request."""
+    return cast(ServiceState, request.app.state)
+
+
 class Gate:
-    """Looks at every request's key, session and pace."""
+    """Identifies the caller of every request and limits how fast they may send requests."""
 
     def __init__(self, access: Access, settings: Settings, now: Callable[[], float] = time.monotonic) -> None:
         self.access = access
@@ -28,7 +71,7 @@ class Gate:
         self._open = Pace(settings.open_rate, settings.open_burst, now)
 
     def caller(self, request: Request) -> Caller | None:
-        """Whoever it is, at the pace that they may have. A key that opens nothing is refused, not ignored."""
+        """Return who sends a request, or None; raises above their rate. An invalid key is refused, not ignored."""
         secret = secret_of(request)
         caller = self.access.caller(secret) if secret else None
         if caller is None:
@@ -43,38 +86,41 @@ class Gate:
         return caller
 
     def check_again(self, request: Request) -> None:
-        """Once more, after a wait: whoever was let in may have been shut out meanwhile."""
+        """Raise if the caller's key or session has ended since the request was admitted."""
         if self.access.caller(secret_of(request) or "") is None:
             raise Turned("access-ended", "this key or session has ended while the request was worked on")
 
     def still_open(self, request: Request, work: Callable[[], Result]) -> Callable[[], Result]:
-        """Work that begins only if its caller may still come in when its turn comes, and whose result they see only if
-        they may when it is done. What was charged meanwhile is finished all the same, and the owner's to read."""
+        """Return the work with a check of the caller's access before it begins and before its result is returned.
 
-        def checked() -> Result:
-            self.check_again(request)
-            made = work()
-            self.check_again(request)
-            return made
+        Work that was charged is finished even if access ends meanwhile; the owner can read its answer.
+        """
 
-        return checked
+        def run_checked() -> Result:
+            self.check_again(request)
+            result = work()
+            self.check_again(request)
+            return result
+
+        return run_checked
 
 
 async def run_for(request: Request, work: Callable[[], Result]) -> Result:
-    """Work in the room for whoever sent the request, as long as they may come in."""
-    state = request.app.state
-    made: Result = await state.room.run(state.gate.still_open(request, work))
-    return made
+    """Run blocking work on the worker pool for the caller of a request, as long as their access lasts."""
+    state = state_of(request)
+    return await state.room.run(state.gate.still_open(request, work))
 
 
 def secret_of(request: Request) -> str | None:
-    """The key or session that a request came with."""
+    """Return the secret of the key or session that a request carries, as a bearer token or as a cookie."""
     return _bearer(request) or request.cookies.get(COOKIE)
 
 
 def sent_from_elsewhere(request: Request) -> bool:
-    """Whether a browser says that a page of another origin sends this. A cookie comes along from other ports and
-    subdomains, SameSite or not, and a POST without a body needs nobody's leave."""
+    """Whether the browser says that a page of another origin sent this request.
+
+    SameSite cookies are also sent from other ports and subdomains, and a POST without a body needs no CORS preflight.
+    """
     return request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none")
 
 
@@ -84,19 +130,18 @@ def _bearer(request: Request) -> str | None:
 
 
 class Opens:
-    """A dependency of a route: everybody may (None), whoever is signed in ("any"), or who has a scope."""
+    """A route's dependency: the scope that its caller needs. None: no key needed; "any": whoever is signed in."""
 
     def __init__(self, scope: Scope | str | None) -> None:
         self.scope = scope
 
     async def __call__(self, request: Request) -> Any:
-        """Not a plain function: those are sent to another thread, and this one never waits for long."""
+        """Check the request. Asynchronous, since FastAPI would run a plain function on another thread."""
         return self.check(request)
 
     def check(self, request: Request) -> Any:
-        """Who it is; raises if they may not."""
-        gate: Gate = request.app.state.gate
-        caller = gate.caller(request)
+        """Return the caller; raises if they lack the scope."""
+        caller = state_of(request).gate.caller(request)
         if self.scope is None:
             return caller
         if caller is None:

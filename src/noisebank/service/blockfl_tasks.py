@@ -1,4 +1,7 @@
-"""Tasks of a crowd, followed beside the requests: no page waits long for a node that is away."""
+"""Tasks of a crowd (BlockFL), read from their registry on a chain, as JSON for the API and the pages.
+
+The chain is followed on a thread beside the requests: no page waits long for a node that does not answer.
+"""
 
 from __future__ import annotations
 
@@ -24,28 +27,28 @@ if TYPE_CHECKING:
     from noisebank.ledger.follower import Follower
 
 FRESH, AGAIN = 2.0, 60.0
-"""Seconds until the chain is asked again; where there is no registry, until it is looked for again."""
+"""Seconds between two reads of the chain; between two searches for a registry where there is none."""
 FIRST_WAIT, WAIT = 5.0, 0.3
 AT_ONCE = 20_000
-"""Blocks that are read before somebody may look at what is known so far."""
+"""Blocks that are read before what is known so far is shown."""
 MOST_SCORED = 60
 
 
 class Errand:
-    """Work on a thread of its own; who cannot wait goes on without it, and so does the end of the process."""
+    """Work on a daemon thread of its own: neither callers nor the end of the process have to wait for it."""
 
     def __init__(self, work: Callable[[], None]) -> None:
         self._thread = threading.Thread(target=work, name="crowd", daemon=True)
         self._thread.start()
 
     def wait(self, seconds: float) -> bool:
-        """Whether it is done by then."""
+        """Wait at most this long; return whether the work is done."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
 
 class CrowdTasks:
-    """One registry's tasks. Safe for many threads."""
+    """The tasks of one registry. Read-only; safe for many threads."""
 
     def __init__(self, settings: Settings, own_chain: str) -> None:
         from noisebank.federated.blockfl.chain_reader import ReadStore
@@ -60,27 +63,27 @@ class CrowdTasks:
         self._next, self._looked, self._closed, self._access = 0.0, False, False, threading.Lock()
 
     def close(self) -> None:
-        """Nothing was written."""
+        """Stop following the chain. Nothing was written."""
         self._closed = True
         if self._errand is not None:
             self._errand.wait(FIRST_WAIT)
         self.scores.close()
 
     def briefs(self) -> list[dict[str, Any]]:
-        """Every task, newest first."""
+        """Return a summary of every task, newest first."""
         from noisebank.federated.blockfl.views import brief, stored_terms
 
-        with self._books() as found:
-            return [brief(books, stored_terms(books, self.store)) for books in reversed(found.values())]
+        with self._books() as books_by_task:
+            return [brief(books, stored_terms(books, self.store)) for books in reversed(books_by_task.values())]
 
     def task(self, id: bytes) -> dict[str, Any] | None:
-        """One task; None if it is not here."""
+        """Return one task, or None if the registry does not have it."""
         from noisebank.federated.blockfl.views import described, stored_terms
 
-        with self._books() as found:
-            if id not in found:
+        with self._books() as books_by_task:
+            if id not in books_by_task:
                 return None
-            books = found[id]
+            books = books_by_task[id]
             terms = stored_terms(books, self.store)
             plain = described(books, terms)
             models = self._models(books)
@@ -99,28 +102,29 @@ class CrowdTasks:
         }
 
     def round(self, id: bytes, number: int) -> dict[str, Any]:
-        """One round of a task in full."""
+        """Return one round of a task in full."""
         from noisebank.federated.blockfl.views import round_in_full, stored_terms
 
-        with self._books() as found:
-            if id not in found or not 1 <= number <= len(found[id].rounds):
+        with self._books() as books_by_task:
+            books = books_by_task.get(id)
+            if books is None or not 1 <= number <= len(books.rounds):
                 raise Turned("not-found", "this task has no such round")
-            return round_in_full(found[id], stored_terms(found[id], self.store), self.store, number)
+            return round_in_full(books, stored_terms(books, self.store), self.store, number)
 
     def verify(self, id: bytes, progress: Callable[[int, int], None]) -> TaskReport:
-        """Re-runs the task from the chain and the models, with nothing of what the pages know."""
+        """Re-run the task from the chain and the stored models, independently of what the pages have read."""
         from noisebank.federated.blockfl.charges import unpaid
         from noisebank.federated.blockfl.verification import verify_task
         from noisebank.federated.blockfl.views import stored_terms
 
         registry = self._opened()
 
-        def receipts(books: TaskBooks) -> list[str]:
+        def list_unpaid(books: TaskBooks) -> list[str]:
             terms = stored_terms(books, self.store)
             return unpaid(registry.node, terms, books) if terms else ["the terms are not stored here"]
 
         try:
-            return verify_task(registry, self.store, id, None, progress, receipts)
+            return verify_task(registry, self.store, id, None, progress, list_unpaid)
         except NodeError as error:
             raise BadLedger(str(error)) from None
 
@@ -128,7 +132,7 @@ class CrowdTasks:
 
     @contextmanager
     def _books(self) -> Iterator[dict[bytes, TaskBooks]]:
-        """All books, as new as can be had without waiting long; held still meanwhile."""
+        """Yield the books by task, as new as possible without a long wait; they do not change meanwhile."""
         with self._access:
             if self._due():
                 self._errand = Errand(self._look)
@@ -146,7 +150,7 @@ class CrowdTasks:
         return bool(self.where) and idle and not self._closed and time.monotonic() >= self._next
 
     def _look(self) -> None:
-        """Reads what has come since. Runs on a thread of its own, one at a time."""
+        """Read the blocks that are new. Runs on a thread of its own, one at a time."""
         pause = FRESH
         try:
             if self._registry is None:
@@ -160,7 +164,7 @@ class CrowdTasks:
             self.trouble = ""
         except (NoisebankError, NodeError) as error:
             if self._own and self._registry is None and isinstance(error, BadLedger):
-                pause = AGAIN  # the bank's own chain has no registry, or nobody has said where
+                pause = AGAIN  # the bank's own chain has no registry, or its address is not set
             else:
                 self.trouble = str(error).replace(self.where, Path(self.where).name)
         self._next, self._looked = time.monotonic() + pause, True
@@ -176,36 +180,36 @@ class CrowdTasks:
             raise BadLedger(str(error)) from None
 
     def _models(self, books: TaskBooks) -> list[tuple[int, bytes, str]]:
-        """The newest averages and the model that all began from."""
+        """Return round, digest and task of the initial model and of the newest averages."""
         task = books.posted.task.hex()
         finished = [(round.number, round.model, task) for round in books.rounds if round.model is not None]
         return [(0, books.posted.model, ""), *finished[-MOST_SCORED:]]
 
     def _spending(self, terms: Terms, id: bytes) -> list[dict[str, Any]] | None:
-        """What the task has charged each device; None if the budget ledger cannot be read."""
+        """Return what the task has charged each device; None if the budget ledger cannot be read."""
         from noisebank.federated.blockfl.charges import budget_follower, devices
 
         assert self._registry is not None
         try:
             if terms.ledger not in self._budgets:
-                if self.trouble:  # nobody waits for a node that is away
+                if self.trouble:  # do not wait for a node that does not answer
                     return None
                 self._budgets[terms.ledger] = budget_follower(self._registry.node, terms)
-            found = devices(self._budgets[terms.ledger], terms, id)
-        except (NoisebankError, NodeError):  # a poster may have named anything
+            spenders = devices(self._budgets[terms.ledger], terms, id)
+        except (NoisebankError, NodeError):  # the terms may name any ledger
             return None
         with self._registry.turn:
             members = set(self._registry.known[id].members)
         return [
             {
-                "member": each.state.owner,
-                "account": each.state.account.hex(),
-                "charged": shown.amount(each.charge.wanted) if each.charge else None,
-                "block": each.charge.block if each.charge else None,
+                "member": device.state.owner,
+                "account": device.state.account.hex(),
+                "charged": shown.amount(device.charge.wanted) if device.charge else None,
+                "block": device.charge.block if device.charge else None,
                 "delta": terms.delta,
-                "spent": shown.amount(each.state.spent),
-                "budget": shown.amount(each.state.budget),
+                "spent": shown.amount(device.state.spent),
+                "budget": shown.amount(device.state.budget),
             }
-            for each in found
-            if each.state.owner in members
+            for device in spenders
+            if device.state.owner in members
         ]

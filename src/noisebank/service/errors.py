@@ -1,4 +1,8 @@
-"""Every way a request can fail, in one table: RFC 9457 problems with stable types. The docs are held to it."""
+"""Every way a request can fail, in one table: RFC 9457 problems with stable types.
+
+`ApiError` is raised by the service itself; errors of the bank are mapped by their type. A test holds the docs to the
+table, and the client reads it to raise the same errors.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ MEDIA = "application/problem+json"
 
 
 class Turned(errors.NoisebankError):
-    """A request that the service turns away before the bank sees it. Nothing is spent."""
+    """A request that the service refuses before the bank sees it; `name` is that of a problem. Nothing is spent."""
 
     kind = "Turned"
 
@@ -24,13 +28,13 @@ class Turned(errors.NoisebankError):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One row of the table."""
+    """One row of the table: a stable name, the HTTP status, a title."""
 
     name: str
     status: int
     title: str
     spent: str = "nothing"
-    """What the request may have spent, for the docs."""
+    """What the request may have spent, for the docs and the pages."""
 
 
 def _table(*rows: tuple[type[errors.NoisebankError], Problem]) -> Mapping[type[errors.NoisebankError], Problem]:
@@ -61,7 +65,7 @@ OF_THE_BANK = _table(
     (errors.OutcomeUnknown, Problem("outcome-unknown", 503, "Cut off; ask again with the same key", "perhaps")),
     (errors.Tampered, Problem("tampered", 500, "Journal or vault contradict themselves", "perhaps")),
 )
-"""By type of error, the nearest ancestor counts."""
+"""By type of error; the nearest base class counts."""
 
 OF_THE_SERVICE = {
     problem.name: problem
@@ -92,23 +96,23 @@ FIELDS = {
     "price-moved": ("limit",),
     "ledger-refused": ("reason",),
 }
-"""What a problem says besides its detail, as text: fields of the error of the same name."""
+"""Further members of a problem, as text: attributes of the error, under the same names in JSON."""
 
 
 UNQUOTED = {
     "failed": "something went wrong here; the operator finds it under this request's id",
     "bad-table": "the table cannot be read now; the operator finds the reason under this request's id",
 }
-"""What is said instead of an error's own words."""
+"""Details that replace the error's own message."""
 
 
 def every_problem() -> list[Problem]:
-    """The whole table, for the docs."""
+    """Return the whole table, for the docs."""
     return [*OF_THE_BANK.values(), *OF_THE_SERVICE.values()]
 
 
 def problem_of(error: Exception) -> Problem:
-    """The row for an error."""
+    """Return the table's row for an error; "failed" for errors that are not ours."""
     if isinstance(error, Turned):
         return OF_THE_SERVICE[error.name]
     for kind in type(error).__mro__:
@@ -118,15 +122,18 @@ def problem_of(error: Exception) -> Problem:
 
 
 def body_of(error: Exception, request_id: str) -> tuple[Problem, dict[str, Any], dict[str, str]]:
-    """The row, the JSON body and the headers for an error. What we did not raise on purpose is not quoted, nor what is
-    wrong with a table: where it lies and how it cannot be read are for the operator, who finds it in the log."""
+    """Return the row, the JSON body and the headers for an error.
+
+    Messages of errors that are not ours are not quoted, nor is what is wrong with a table: the operator finds these in
+    the log, under the request's id.
+    """
     problem = problem_of(error)
-    known = isinstance(error, errors.NoisebankError) and problem.name not in UNQUOTED
+    quoted = isinstance(error, errors.NoisebankError) and problem.name not in UNQUOTED
     body: dict[str, Any] = {
         "type": TYPE + problem.name,
         "title": problem.title,
         "status": problem.status,
-        "detail": str(error) if known else UNQUOTED[problem.name],
+        "detail": str(error) if quoted else UNQUOTED[problem.name],
         "request": request_id,
     }
     if isinstance(error, errors.BadRequest):

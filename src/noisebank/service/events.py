@@ -1,4 +1,4 @@
-"""Live balances as server-sent events. A stream is cheap, counted, and ends by itself."""
+"""Server-sent events: streams of live balances, limited in number and in time."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ QUIET = 15.0
 
 
 class Streams:
-    """Counts streams; ends them when the service does."""
+    """Limits how many streams are open, and ends them when the service stops."""
 
     def __init__(self, settings: Settings) -> None:
         self._most, self._seconds = settings.streams, settings.stream_seconds
         self._count, self._closed = 0, False
 
     def close(self) -> None:
-        """All streams end soon."""
+        """End all streams soon."""
         self._closed = True
 
     def check(self) -> None:
-        """Refuses one stream too many, before it begins."""
+        """Raise if no further stream may be opened."""
         if self._count >= self._most or self._closed:
             raise Turned("overloaded", "too many live streams; ask again later", 5.0)
 
     async def follow(
         self, look: Callable[[], dict[str, Any]], event: str, check: Callable[[], None]
     ) -> AsyncIterator[bytes]:
-        """What `look` gives, now and whenever it changes, until `check` turns the caller away."""
+        """Yield what `read_facts` returns, now and whenever it changes, until `check_access` raises."""
         loop = asyncio.get_running_loop()
         self._count += 1
         try:
-            until, last, said = loop.time() + self._seconds, None, loop.time()
+            until, last, sent_at = loop.time() + self._seconds, None, loop.time()
             while not self._closed:
                 try:
                     check()
                 except Turned:
                     return
-                found = look()
-                if found != last:
-                    last, said = found, loop.time()
-                    yield f"event: {event}\ndata: {json.dumps(found)}\n\n".encode()
-                elif loop.time() - said > QUIET:
-                    said = loop.time()
+                facts = look()
+                if facts != last:
+                    last, sent_at = facts, loop.time()
+                    yield f"event: {event}\ndata: {json.dumps(facts)}\n\n".encode()
+                elif loop.time() - sent_at > QUIET:
+                    sent_at = loop.time()
                     yield b": still here\n\n"
                 left = until - loop.time()
                 if left <= 0:

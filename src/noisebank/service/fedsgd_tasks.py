@@ -1,4 +1,4 @@
-"""Tasks of LDP-FedSGD whose devices are charged on the bank's own ledger, in plain facts."""
+"""Tasks of LDP-FedSGD whose devices are charged on the bank's own ledger, as JSON for the API and the pages."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ NOT_PROTECTED = (
 
 
 def sgd_tasks(bank: Bank) -> dict[bytes, LearningAccount]:
-    """By account, oldest first."""
+    """Return the tasks by account id, oldest first."""
     from noisebank.federated.fedsgd import tasks
 
     return {account.id: account for account in tasks(bank.rooms)}
 
 
 def brief(bank: Bank, account: LearningAccount) -> dict[str, Any]:
-    """What a list shows of a task."""
+    """Return what a list shows of a task."""
     task, groups = account.task, bank.ledger.books.count(account.id)
     return {
         "id": account.id.hex(),
@@ -46,7 +46,7 @@ def brief(bank: Bank, account: LearningAccount) -> dict[str, Any]:
 
 
 def described(bank: Bank, account: LearningAccount) -> dict[str, Any]:
-    """All that is public about it."""
+    """Return all that is public about a task."""
     task, books, state = account.task, bank.ledger.books, account.state
     count = books.count(account.id)
     newest = books.page(account.id, max(0, count - MOST_GROUPS), count)
@@ -72,20 +72,20 @@ def described(bank: Bank, account: LearningAccount) -> dict[str, Any]:
             {
                 "first": run.start,
                 "last": run.stop - 1,
-                "charged": shown.amount(each.wanted),
-                "block": each.block,
-                "time": each.time,
-                "report": each.answer.hex() if each.answer else None,
+                "charged": shown.amount(entry.wanted),
+                "block": entry.block,
+                "time": entry.time,
+                "report": entry.answer.hex() if entry.answer else None,
             }
-            for each in reversed(newest)
-            for run in each.runs
+            for entry in reversed(newest)
+            for run in entry.runs
         ],
     }
 
 
 def weights(account: LearningAccount) -> dict[str, float]:
-    """The model so far, for whoever may read statements: it belongs to the bank's owner."""
+    """Return the model so far. Only for callers who may read statements: it belongs to the bank's owner."""
     from noisebank.federated.fedsgd import learned_so_far
 
-    found: dict[str, float] = learned_so_far(account).plain()["weights"]
-    return found
+    model: dict[str, float] = learned_so_far(account).plain()["weights"]
+    return model

@@ -1,4 +1,7 @@
-"""Everything that is learned under this bank's eyes: tasks of a crowd, and devices charged on its own ledger."""
+"""Federated learning tasks for the API and the pages: of a crowd, and of devices charged on this bank's ledger.
+
+Joins `blockfl_tasks` and `fedsgd_tasks`.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Learning:
-    """Looks, and changes nothing."""
+    """All tasks that this service can see. Read-only."""
 
     def __init__(self, bank: Bank, settings: Settings) -> None:
         self._bank, own = bank, bank.ledger.url if isinstance(bank.ledger, RpcChain) else ""
@@ -28,46 +31,47 @@ class Learning:
             self.crowd = CrowdTasks(settings, own)
 
     def close(self) -> None:
-        """Ends what looks."""
+        """Stop following the chain."""
         if self.crowd is not None:
             self.crowd.close()
 
     def briefs(self) -> dict[str, Any]:
-        """Every task, and why some may be missing."""
-        found = [sgd_tasks.brief(self._bank, each) for each in reversed(sgd_tasks.sgd_tasks(self._bank).values())]
+        """Return a summary of every task, newest first, and why some may be missing."""
+        accounts = reversed(sgd_tasks.sgd_tasks(self._bank).values())
+        tasks = [sgd_tasks.brief(self._bank, account) for account in accounts]
         if self.crowd is not None:
-            found = self.crowd.briefs() + found
-        return {"tasks": found, "trouble": self.trouble}
+            tasks = self.crowd.briefs() + tasks
+        return {"tasks": tasks, "trouble": self.trouble}
 
     def task(self, id: str) -> dict[str, Any]:
-        """One task by its id: of the registry, or of the account on the ledger."""
+        """Return one task by its id: that of the registry, or of its account on the ledger."""
         raw = _raw(id)
         account = sgd_tasks.sgd_tasks(self._bank).get(raw)
         if account is not None:
             return sgd_tasks.described(self._bank, account)
-        found = self.crowd.task(raw) if self.crowd is not None else None
-        if found is None:
+        task = self.crowd.task(raw) if self.crowd is not None else None
+        if task is None:
             raise Turned("not-found", "there is no task of this id")
-        return found
+        return task
 
     def round(self, id: str, number: int) -> dict[str, Any]:
-        """One round of a crowd's task in full."""
+        """Return one round of a crowd's task in full."""
         if self.crowd is None:
             raise Turned("not-found", "there is no task of this id")
         return self.crowd.round(_raw(id), number)
 
     def weights(self, id: str) -> dict[str, float]:
-        """The model of a task on the bank's own ledger, as far as it is learned."""
+        """Return the current weights of a task on the bank's own ledger."""
         return sgd_tasks.weights(sgd_tasks.sgd_tasks(self._bank)[_raw(id)])
 
     def verify(self, id: str, progress: Callable[[int, int], None]) -> TaskReport:
-        """Re-runs a crowd's task."""
+        """Re-run a crowd's task and report what does not agree."""
         assert self.crowd is not None
         return self.crowd.verify(_raw(id), progress)
 
     @property
     def trouble(self) -> str:
-        """Why a crowd's tasks may be missing or old; empty if they are not."""
+        """Say why a crowd's tasks may be missing or old; empty if they are not."""
         return self.crowd.trouble if self.crowd is not None else ""
 
 

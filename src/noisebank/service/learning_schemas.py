@@ -1,4 +1,4 @@
-"""What goes over the wire about learning. Amounts of epsilon are exact decimals, as text."""
+"""Pydantic models of responses about federated learning. Amounts of epsilon are exact decimals, as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How fast somebody may ask, and how much may wait: token buckets, and a bounded room in front of the threads."""
+"""Limits on load: token buckets per caller, and a pool of worker threads with a bounded queue."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Job = tuple[Callable[[], Any], asyncio.AbstractEventLoop, "asyncio.Future[Any]"]
 
 
 class Pace:
-    """A token bucket a caller: `rate` a second in the long run, `burst` at once."""
+    """One token bucket per caller: `rate` requests per second in the long run, `burst` at once."""
 
     def __init__(self, rate: float, burst: int, now: Callable[[], float] = time.monotonic) -> None:
         self._rate, self._burst, self._now = rate, float(burst), now
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def take(self, caller: str) -> None:
-        """One request; raises when it comes too early, and says when it would not."""
+        """Count one request; raises if it comes too early, and says how many seconds to wait."""
         now = self._now()
         tokens, last = self._buckets.get(caller, (self._burst, now))
         tokens = min(self._burst, tokens + (now - last) * self._rate)
@@ -40,31 +40,31 @@ class Pace:
 
 
 class Room:
-    """Blocking work on a few threads; a bounded number may wait for one, and nobody more.
+    """Runs blocking work on a few threads; a bounded number of jobs may wait for one, further ones are refused.
 
-    Once there is a loom, what is walked goes on side by side in the event loop's own thread: see `strands`.
+    After `share_event_loop`, work given to `run_in_loop` runs as fibers in the event loop's own thread: see `strands`.
     """
 
     def __init__(self, threads: int, queue: int) -> None:
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
-        self._threads = [Thread(target=self._work, name=f"asker {place}", daemon=True) for place in range(threads)]
+        self._threads = [Thread(target=self._work, name=f"asker {index}", daemon=True) for index in range(threads)]
         self._most, self.inside, self._closed = threads + queue, 0, False
         self._loom: Loom | None = None
         for thread in self._threads:
             thread.start()
 
     async def run(self, work: Callable[[], Result]) -> Result:
-        """Does the work and waits for it. A caller who hangs up does not stop what is reserved."""
+        """Run work on a thread and return its result. A caller who hangs up does not stop what is reserved."""
         job: Job = self._enter(work)
         self._jobs.put(job)
         return await job[2]  # type: ignore[no-any-return]
 
     def weave(self) -> None:
-        """From now on, what is walked in the loop that runs here shares its thread."""
+        """Let `run_in_loop` use the thread of the running event loop from now on."""
         self._loom = Loom(len(self._threads), asyncio.get_running_loop())
 
     async def walk(self, work: Callable[[], Result]) -> Result:
-        """The same for work that mostly waits, for the disk or for others who wait for it."""
+        """Like `run`, for work that mostly waits for the disk or for a batch with others."""
         if self._loom is None or self._loom.host is not asyncio.get_running_loop():
             return await self.run(work)
         job: Job = self._enter(work)
@@ -72,7 +72,7 @@ class Room:
         return await job[2]  # type: ignore[no-any-return]
 
     def close(self) -> None:
-        """Finishes what is under way; takes nothing new. Called in the loop's thread, if there is a loom."""
+        """Finish the jobs under way and accept no others. With fibers, call it in the event loop's thread."""
         self._closed = True
         if self._loom is not None:
             self._loom.close()
@@ -83,7 +83,7 @@ class Room:
 
     @property
     def full(self) -> bool:
-        """Whether one more would be turned away."""
+        """Whether a further job would be refused."""
         return self.inside >= self._most or self._closed
 
     def _enter(self, work: Callable[[], Any]) -> Job:
@@ -94,30 +94,30 @@ class Room:
         return work, loop, loop.create_future()
 
     def _work(self) -> None:
-        """A thread's life. An executor's futures would cost more than the ledger's part of a reused answer."""
+        """Run jobs until None comes. An executor's futures would cost more than the ledger's part of a repeat."""
         while (job := self._jobs.get()) is not None:
-            made = _done(job[0])
-            with suppress(RuntimeError):  # the loop may have ended before what it waited for
-                job[1].call_soon_threadsafe(self._answer, job, *made)
+            outcome = _done(job[0])
+            with suppress(RuntimeError):  # the loop may have ended before the job it waited for
+                job[1].call_soon_threadsafe(self._answer, job, *outcome)
 
     def _answer(self, job: Job, result: Any, error: BaseException | None) -> None:
         self.inside -= 1
-        done = job[2]
-        if done.cancelled():  # the caller has gone; what was reserved is finished all the same
+        future = job[2]
+        if future.cancelled():  # the caller has gone; what was reserved is finished all the same
             return
         if error is None:
-            done.set_result(result)
+            future.set_result(result)
         else:
-            done.set_exception(error)
+            future.set_exception(error)
 
 
 def overloaded() -> Turned:
-    """What is said to one more than fits."""
+    """Return the error for a request that finds the queue full."""
     return Turned("overloaded", "more requests are waiting than this service holds; ask again soon", 1.0)
 
 
 def _done(work: Callable[[], Any]) -> tuple[Any, BaseException | None]:
-    """What came of the work."""
+    """Return the result of the work, or the exception that it raised."""
     try:
         return work(), None
     except BaseException as error:

@@ -1,4 +1,7 @@
-"""One JSON line a request: who, where, how long, what came of it. No secret, no question, no value, no noise."""
+"""The request log: one JSON line per request with caller, route, time taken and outcome.
+
+Never contains a secret, a question, a value or noise.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +18,15 @@ from noisebank.core.errors import kind_of
 
 
 class Log:
-    """Writes lines; whole ones, whoever else writes."""
+    """Writes whole lines, from any thread."""
 
     def __init__(self, stream: TextIO | None = None, every: float = 0.0) -> None:
-        """With `every`, lines of a running event loop are written together, that many seconds after the first."""
+        """With `delay_seconds`, lines of requests are written together, that long after the first of them."""
         self._stream, self._lock, self._every = stream or sys.stderr, threading.Lock(), every
         self._lines: list[str] = []
 
     def line(self, event: str, **facts: Any) -> None:
-        """One event."""
+        """Write one event as a line of JSON."""
         when = datetime.fromtimestamp(time.time(), UTC).isoformat(timespec="milliseconds")
         text = json.dumps({"time": when, "event": event, **facts}, default=str) + "\n"
         with self._lock:
@@ -35,14 +38,14 @@ class Log:
             asyncio.get_running_loop().call_later(self._every, self.flush)
 
     def flush(self) -> None:
-        """Writes what is waiting."""
+        """Write the lines that wait."""
         with self._lock:
             self._stream.write("".join(self._lines))
             self._lines.clear()
             self._stream.flush()
 
     def failure(self, request: str, error: BaseException) -> None:
-        """A mistake of ours: where it happened. Messages of foreign errors may quote data, so they stay out."""
+        """Write where an unexpected error happened. Messages of foreign errors may quote data, so they stay out."""
         frames = traceback.extract_tb(error.__traceback__)
         self.line(
             "failure", request=request, error=kind_of(error),

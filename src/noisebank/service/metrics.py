@@ -1,4 +1,4 @@
-"""Numbers for Prometheus. Labels are names of ours: routes, cases, problems, data sets; never a question or a value."""
+"""Prometheus metrics. Labels are names of ours: routes, cases, problems, data sets; never a question or a value."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TIMES = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0
 
 
 class Metrics:
-    """What an operator watches."""
+    """The counters and gauges of one service, in a registry of their own."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -33,7 +33,7 @@ class Metrics:
         self._blocks = Gauge("noisebank_blocks", "The ledger's newest block", registry=self._registry)
 
     def text(self, bank: Bank, inside: int) -> bytes:
-        """In Prometheus' text format, with the balances of this moment."""
+        """Return all metrics in Prometheus' text format, with the current balances."""
         for account in bank.accounts():
             state = account.state
             self._money.labels(account.name, "budget").set(float(state.budget))

@@ -1,4 +1,7 @@
-"""The front door: every request gets an id, a bounded body, safe headers, a log line and, whatever fails, a problem."""
+"""ASGI middleware: gives every request an id, a bounded body, security headers, metrics and a log line.
+
+Whatever fails becomes a problem (see `service.errors`), or an error page at addresses of the web pages.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from noisebank.core.entropy import Entropy
 from noisebank.service.errors import MEDIA, Turned, body_of
 from noisebank.service.logs import Log
 from noisebank.service.metrics import Metrics
+from noisebank.service.roles import Caller
 
 SAFE = {
     b"x-content-type-options": b"nosniff",
@@ -25,20 +29,20 @@ SAFE = {
         b"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
     ),
 }
-"""On every response. Scripts and styles are files of ours; nothing inline, nothing from elsewhere."""
+"""On every response. Scripts and styles are our own files: nothing inline, nothing from other hosts."""
 
 
 class FrontDoor:
-    """Wraps the application."""
+    """Wraps an ASGI application. `error_page` returns HTML for unexpected errors at a path, or None for JSON."""
 
     def __init__(
         self, app: ASGIApp, max_body: int, entropy: Entropy, log: Log, metrics: Metrics,
         for_people: Callable[[str], bytes | None] = lambda path: None,
     ) -> None:  # fmt: skip
-        self._for_people = for_people  # HTML for what nobody expected, at addresses where people look
+        self._for_people = for_people
         self._app, self._max_body, self._log, self._metrics = app, max_body, log, metrics
-        # Ids of requests are names, not secrets. Asking the system for each would let another thread have the
-        # interpreter each time, and requests would come to the ledger one by one instead of many at once.
+        # Request ids are names, not secrets. Drawing each from the system would release the interpreter each time, and
+        # requests would come to the ledger one by one instead of many at once.
         self._series, self._numbers = entropy.token(4).hex(), count()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -50,61 +54,61 @@ class FrontDoor:
         state["request"] = request
         status, begun = 500, False
 
-        async def sending(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             nonlocal status, begun
             if message["type"] == "http.response.start":
                 status, begun = message["status"], True
-                given = {name for name, _ in message["headers"]}
-                extra = [pair for pair in SAFE.items() if pair[0] not in given]
+                present = {name for name, _ in message["headers"]}
+                extra = [pair for pair in SAFE.items() if pair[0] not in present]
                 message["headers"] = [*message["headers"], *extra, (b"x-request-id", request.encode())]
             await send(message)
 
         try:
-            await self._app(scope, self._bounded(scope, receive), sending)
+            await self._app(scope, self._bounded(scope, receive), send_with_headers)
         except Exception as error:
             if begun:
                 self._log.failure(request, error)
             else:
-                await self.fail(error, request, sending, scope["path"])
+                await self.fail(error, request, send_with_headers, scope["path"])
         finally:
             route = _route(scope)
             took = time.perf_counter() - began
             self._metrics.requests.labels(route, str(status)).inc()
             self._metrics.seconds.labels(route).observe(took)
-            caller = state.get("caller")
+            caller: Caller | None = state.get("caller")
             self._log.line(
                 "request", request=request, method=scope["method"], route=route, status=status,
-                ms=round(took * 1e3, 2), who=caller.person.name if caller else None, key=caller.key if caller else None,
-                problem=state.get("problem"),
+                ms=round(took * 1e3, 2), who=caller.person.name if caller else None,
+                key=caller.key if caller else None, problem=state.get("problem"),
             )  # fmt: skip
 
     async def fail(self, error: Exception, request: str, send: Send, path: str = "") -> None:
-        """Sends the problem for an error; what we did not raise on purpose is logged and not quoted."""
+        """Send the problem for an error. Errors that are not ours are logged and not quoted."""
         problem, body, headers = body_of(error, request)
         if problem.status >= 500 and problem.name in ("failed", "tampered"):
             self._log.failure(request, error)
         self._metrics.problems.labels(problem.name).inc()
         raw = json.dumps(body).encode()
         page = self._for_people(path)
-        kind, raw = (MEDIA, raw) if page is None else ("text/html; charset=utf-8", page)
-        named = {"content-type": kind, "content-length": str(len(raw)), **headers}
+        media_type, raw = (MEDIA, raw) if page is None else ("text/html; charset=utf-8", page)
+        headers = {"content-type": media_type, "content-length": str(len(raw)), **headers}
         await send(
             {
                 "type": "http.response.start",
                 "status": problem.status,
-                "headers": [(name.encode(), value.encode()) for name, value in named.items()],
+                "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
             }
         )
         await send({"type": "http.response.body", "body": raw})
 
     def _bounded(self, scope: Scope, receive: Receive) -> Receive:
-        """Stops reading a body that is larger than allowed, whatever its length was said to be."""
+        """Return a `receive` that raises once the body is larger than allowed, whatever its Content-Length says."""
         length = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
         if length.isdigit() and int(length) > self._max_body:
             raise Turned("too-large", f"a request's body has at most {self._max_body} bytes")
         seen = 0
 
-        async def receiving() -> Message:
+        async def receive_bounded() -> Message:
             nonlocal seen
             message = await receive()
             seen += len(message.get("body", b""))
@@ -112,10 +116,10 @@ class FrontDoor:
                 raise Turned("too-large", f"a request's body has at most {self._max_body} bytes")
             return message
 
-        return receiving
+        return receive_bounded
 
 
 def _route(scope: Scope) -> str:
-    """The route's pattern: paths hold names and ids, and there are too many of them for a label."""
+    """Return the route's pattern. Paths hold names and ids: too many different ones for a metric's label."""
     route: Any = scope.get("route")
     return getattr(route, "path", None) or ("/static" if scope["path"].startswith("/static/") else "(none)")

@@ -1,4 +1,7 @@
-"""How well each round's model does on examples that the operator names. Measured once a model, beside the requests."""
+"""Accuracy of each round's model on test examples that the operator chooses (setting `learning_test`).
+
+Measured once per model, on a thread beside the requests. Used by `blockfl_tasks`.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ MOST_KNOWN = 20_000
 
 
 class Scores:
-    """Accuracies by model. A model is known by its content, so what was measured holds for ever."""
+    """Accuracies by the digest of a model. A digest names the content, so a measured accuracy never changes."""
 
     def __init__(self, test: str) -> None:
         self.test, self.trouble = test, ""
@@ -31,26 +34,26 @@ class Scores:
         self._access = threading.Lock()
 
     def close(self) -> None:
-        """Gives up what waits."""
+        """Wait for the measurement that runs; drop those that wait."""
         self._thread.shutdown(wait=True, cancel_futures=True)
 
     def of(self, terms: Terms, store: Store, models: Iterable[Wanted]) -> tuple[dict[int, tuple[float, float]], bool]:
-        """What is known by round, clean and with the terms' noise; and whether more is being measured."""
+        """Return accuracies by round, without and with the terms' noise; and whether more are being measured."""
         if not self.test or self.trouble:
             return {}, False
-        found: dict[int, tuple[float, float]] = {}
+        accuracies: dict[int, tuple[float, float]] = {}
         pending = False
         with self._access:
             for round, digest, task in models:
                 known = self._known.get(digest)
                 if known is not None:
-                    found[round] = known
+                    accuracies[round] = known
                 elif digest not in self._known:
                     pending = True
                     if digest not in self._asked:
                         self._asked.add(digest)
                         self._thread.submit(self._measure, terms, store, (round, digest, task))
-        return found, pending
+        return accuracies, pending
 
     def _measure(self, terms: Terms, store: Store, wanted: Wanted) -> None:
         from noisebank.federated.blockfl.device import accuracy

@@ -1,4 +1,8 @@
-"""The desk: what people can do at the counter of a bank, the same for HTTP and for pages."""
+"""Operations on a bank that both the HTTP API and the web pages offer.
+
+Each method returns plain dictionaries as the API shows them (see `schemas`); `ask` alone returns an answer, which
+`serializers` encodes. Who may call what is decided before, by `authenticator`.
+"""
 
 from __future__ import annotations
 
@@ -32,29 +36,29 @@ MOST_ROWS = 500
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """When it is, and how far others may disagree."""
+    """The time of a request and how far the clocks of callers may be off, in seconds."""
 
     now: float
     skew: float
 
 
 class Desk:
-    """Answers for one bank. Safe for many threads."""
+    """The operations of one bank. Safe for many threads."""
 
     def __init__(self, bank: Bank) -> None:
         self.bank = bank
 
-    # -- what everybody may see ----------------------------------------------------------------
+    # -- for everybody -------------------------------------------------------------------------
 
     def account(self, name: str) -> Account:
-        """An account by name; one that is not there is not found."""
+        """Return an account by name; raises not-found if there is none."""
         for account in self.bank.accounts():
             if account.name == name:
                 return account
         raise Turned("not-found", "there is no data set of this name")
 
     def dataset(self, account: Account) -> dict[str, Any]:
-        """An account's public facts."""
+        """Return an account's public facts."""
         state = account.state
         return {
             "name": account.name,
@@ -72,25 +76,26 @@ class Desk:
         }
 
     def entries(self, name: str, cursor: str | None, limit: int) -> dict[str, Any]:
-        """The public ledger's entries of an account, newest first."""
+        """Return a page of an account's entries on the public ledger, newest first."""
         account = self.account(name)
         start, stop, following = _page(cursor, limit, account.ledger.books.count(account.id))
-        found = account.ledger.books.page(account.id, start, stop)
-        rows = [shown.entry(start + place, each) for place, each in enumerate(found)]
+        reservations = account.ledger.books.page(account.id, start, stop)
+        rows = [shown.entry(number, reservation) for number, reservation in enumerate(reservations, start)]
         return {"entries": rows[::-1], "next": following}
 
     def head(self) -> dict[str, Any]:
-        """The newest block."""
+        """Return the newest block."""
         head, ledger = self.bank.head(), self.bank.ledger
-        where = {"chain_id": ledger.chain_id, "contract": ledger.contract}
-        return {"number": head.number, "digest": head.digest.hex(), **where}
+        return {
+            "number": head.number, "digest": head.digest.hex(), "chain_id": ledger.chain_id, "contract": ledger.contract
+        }  # fmt: skip
 
     def journal(self) -> Iterator[str]:
-        """All that a verifier needs, line by line."""
+        """Return all that a verifier needs, line by line."""
         return self.bank.export()
 
     def check_receipt(self, fields: dict[str, Any]) -> dict[str, Any]:
-        """Whether a receipt is on this ledger, as the verifier would say it."""
+        """Return whether a receipt is on this ledger, in the verifier's words."""
         receipt = read_receipt(json.dumps(fields))
         if receipt is None:
             return {"holds": False, "detail": "this is no receipt of this version"}
@@ -101,10 +106,10 @@ class Desk:
             return {"holds": False, "detail": str(error)}
         return {"holds": True, "detail": compared.with_what[0]}
 
-    # -- what analysts do ----------------------------------------------------------------------
+    # -- for analysts --------------------------------------------------------------------------
 
     def quote(self, name: str, caller: Caller, asked: WishIn) -> dict[str, Any]:
-        """What an answer would cost now."""
+        """Return what an answer would cost now."""
         account = self.account(name)
         analyst = analyst_of(caller.person)
         view = account.view(analyst)
@@ -112,47 +117,47 @@ class Desk:
         return shown.quote(account.quote(asked.sql, **asked.wished()), left)
 
     def ask(self, name: str, caller: Caller, asked: AskIn, key: str, clock: Clock) -> shown.Result:
-        """An answer, by the one path. The caller's signature is checked before anything else happens."""
+        """Answer a question through `Account.ask`. A wallet's signature is checked before anything else happens."""
         account = self.account(name)
-        limit = self._agreed(account, caller.person, asked, key, clock)
-        wished = asked.wished()
-        made: shown.Result = account.ask(
-            asked.sql, key=key, at_most=limit, analyst=analyst_of(caller.person), best=asked.mode == "best", **wished
+        max_cost = self._agreed(account, caller.person, asked, key, clock)
+        analyst, options = analyst_of(caller.person), asked.wished()
+        answer: shown.Result = account.ask(
+            asked.sql, key=key, at_most=max_cost, analyst=analyst, best=asked.mode == "best", **options
         )
-        return made
+        return answer
 
     def recall(self, name: str, caller: Caller, id: str) -> dict[str, Any]:
-        """One's own published answer again, with its receipt. Others' answers are not found."""
+        """Return a published answer of the caller again, with its receipt. Other people's answers are not found."""
         account = self.account(name)
         raw = _identifier(id)
-        found = account.ledger.reservation(account.id, raw)
+        reservation = account.ledger.reservation(account.id, raw)
         analyst = account.analyst(analyst_of(caller.person))
-        if found is None or (found.analyst != analyst and caller.person.part is not Part.OWNER):
+        if reservation is None or (reservation.analyst != analyst and caller.person.part is not Part.OWNER):
             raise Turned("not-found", "there is no such answer of yours")
-        made = account.recall(raw)
-        if made is None:
+        answer = account.recall(raw)
+        if answer is None:
             raise Turned("not-found", "this answer is not published, or of an earlier version of the table")
-        return shown.result(made)
+        return shown.result(answer)
 
     def history(self, name: str, caller: Caller, cursor: str | None, limit: int) -> dict[str, Any]:
-        """One's own answers, newest first. A page looks at a bounded number of entries."""
+        """Return a page of the caller's answers, newest first. Reads a bounded number of entries."""
         account = self.account(name)
         analyst, books = account.analyst(analyst_of(caller.person)), account.ledger.books
-        place = _place(cursor, books.count(account.id))
+        stop = _place(cursor, books.count(account.id))
         rows: list[dict[str, Any]] = []
-        looked = 0
-        while place > 0 and len(rows) < limit and looked < 20_000:
-            start = max(0, place - 500)
-            for found in reversed(books.page(account.id, start, place)):
-                place, looked = place - 1, looked + 1
-                if found.analyst == analyst:
-                    rows.append(self._own(account, found.id))
+        entries_read = 0
+        while stop > 0 and len(rows) < limit and entries_read < 20_000:
+            start = max(0, stop - 500)
+            for reservation in reversed(books.page(account.id, start, stop)):
+                stop, entries_read = stop - 1, entries_read + 1
+                if reservation.analyst == analyst:
+                    rows.append(self._own(account, reservation.id))
                     if len(rows) == limit:
                         break
-        return {"answers": rows, "next": str(place) if place else None}
+        return {"answers": rows, "next": str(stop) if stop else None}
 
     def balance(self, name: str, caller: Caller) -> dict[str, Any]:
-        """The account's balance and the caller's view."""
+        """Return the account's balance and how much the caller has learned."""
         account = self.account(name)
         state, analyst = account.state, analyst_of(caller.person)
         view = None if analyst == OWNER else account.view(analyst)
@@ -166,56 +171,56 @@ class Desk:
             "view_used": None if view is None else shown.amount(view.used),
         }
 
-    # -- what owners do ------------------------------------------------------------------------
+    # -- for owners ----------------------------------------------------------------------------
 
     def statement(self, name: str, cursor: str | None, limit: int) -> dict[str, Any]:
-        """Balance, cases, and a page of entries with their questions, newest first."""
+        """Return balance, cases, and a page of entries with their questions, newest first."""
         account = self.account(name)
-        found = statement(account)
-        start, stop, following = _page(cursor, limit, len(found.entries))
+        whole = statement(account)
+        start, stop, following = _page(cursor, limit, len(whole.entries))
         entries = [
             {
-                "id": each.id, "time": each.time, "analyst": each.analyst, "sql": each.sql, "case": each.case.name,
-                "cost": shown.amount(each.cost), "spent": shown.amount(each.spent), "published": each.published,
+                "id": entry.id, "time": entry.time, "analyst": entry.analyst, "sql": entry.sql, "case": entry.case.name,
+                "cost": shown.amount(entry.cost), "spent": shown.amount(entry.spent),
+                "published": entry.published,
             }
-            for each in reversed(found.entries[start:stop])
+            for entry in reversed(whole.entries[start:stop])
         ]  # fmt: skip
         return {
-            "name": found.name,
-            "account": found.account,
-            "budget": shown.amount(found.budget),
-            "spent": shown.amount(found.spent),
-            "left": shown.amount(found.left),
-            "naive": shown.amount(found.naive),
-            "share": found.share,
-            "epsilon": found.epsilon,
-            "delta": found.delta,
-            "raised": found.raised,
-            "lowered": found.lowered,
-            "measurements": found.measurements,
-            "cases": {case.name: count for case, count in found.cases.items()},
-            "changes": list(found.changes),
+            "name": whole.name,
+            "account": whole.account,
+            "budget": shown.amount(whole.budget),
+            "spent": shown.amount(whole.spent),
+            "left": shown.amount(whole.left),
+            "naive": shown.amount(whole.naive),
+            "share": whole.share,
+            "epsilon": whole.epsilon,
+            "delta": whole.delta,
+            "raised": whole.raised,
+            "lowered": whole.lowered,
+            "measurements": whole.measurements,
+            "cases": {case.name: count for case, count in whole.cases.items()},
+            "changes": list(whole.changes),
             "entries": entries,
             "next": following,
         }
 
     def statement_page(self, account: Account, limit: int) -> list[dict[str, Any]]:
-        """The newest entries with their questions, newest first. Reads no others."""
+        """Return the newest entries with their questions, newest first. Reads no others."""
         count = account.ledger.books.count(account.id)
-        found = account.ledger.books.page(account.id, max(0, count - limit), count)
-        requests = [(each, account.vault.request(each.id)) for each in reversed(found)]
+        newest = account.ledger.books.page(account.id, max(0, count - limit), count)
+        requests = [(entry.id, account.vault.request(entry.id)) for entry in reversed(newest)]
         return [
-            self._own(account, each.id) | {"analyst": request.analyst if request else "(not in this vault)"}
-            for each, request in requests
+            self._own(account, id) | {"analyst": request.analyst if request else "(not in this vault)"}
+            for id, request in requests
         ]
 
     def statement_tag(self, name: str, cursor: str | None, limit: int) -> str:
-        """Changes whenever the statement does."""
+        """Return an ETag that changes whenever the statement does."""
         account = self.account(name)
         reservations = account.ledger.books.count(account.id)
-        published = sum(
-            each.finished for each in account.ledger.books.page(account.id, reservations - 500, reservations)
-        )
+        newest = account.ledger.books.page(account.id, reservations - 500, reservations)
+        published = sum(entry.finished for entry in newest)
         facts = [
             account.id.hex(),
             reservations,
@@ -227,7 +232,7 @@ class Desk:
         return f'"{keccak(canonical(facts).encode()).hex()[:32]}"'
 
     def set_limit(self, name: str, person: Person, epsilon: str | float) -> dict[str, Any]:
-        """How much an analyst may learn from an account; signed with the owner's key, which must be here."""
+        """Set how much an analyst may learn from an account; signed with the owner's key, which must be in the bank."""
         account = self.account(name)
         if person.part is not Part.ANALYST:
             raise BadRequest("analyst", person.name, "only analysts have limits")
@@ -240,33 +245,33 @@ class Desk:
         return self.view(account, person)
 
     def limits(self, person: Person) -> dict[str, int]:
-        """What an analyst may learn, by account."""
+        """Return how much an analyst may learn, in ledger units by account; nothing for other roles."""
         if person.part is not Part.ANALYST:
             return {}
         return {account.id.hex(): account.view(person.name).limit.units for account in self.bank.accounts()}
 
     def view(self, account: Account, person: Person) -> dict[str, Any]:
-        """What somebody may learn from an account, and has learned."""
+        """Return how much a person may learn from an account, and has learned."""
         view = account.view(analyst_of(person))
         return {"dataset": account.name, "limit": shown.amount(view.limit), "used": shown.amount(view.used)}
 
     # -- parts ---------------------------------------------------------------------------------
 
     def _own(self, account: Account, id: bytes) -> dict[str, Any]:
-        found, request = account.ledger.reservation(account.id, id), account.vault.request(id)
-        assert found is not None
+        entry, request = account.ledger.reservation(account.id, id), account.vault.request(id)
+        assert entry is not None
         return {
             "id": id.hex(),
-            "time": found.time,
+            "time": entry.time,
             "sql": request.body.get("sql", "") if request else "(not in this vault)",
-            "case": found.case.name,
-            "wanted": shown.amount(found.wanted),
-            "cost": shown.amount(found.cost),
-            "published": found.finished,
+            "case": entry.case.name,
+            "wanted": shown.amount(entry.wanted),
+            "cost": shown.amount(entry.cost),
+            "published": entry.finished,
         }
 
     def _agreed(self, account: Account, person: Person, asked: AskIn, key: str, clock: Clock) -> Any:
-        """The most that this request may cost: what it says itself, and what a wallet has signed."""
+        """Return the most that a request may cost: what it says itself, and what the wallet has signed."""
         if asked.agreed is None:
             if person.must_sign:
                 raise Turned("bad-signature", "every request of this analyst needs a signature of the wallet")
@@ -286,7 +291,7 @@ class Desk:
 
 @dataclass(frozen=True, slots=True)
 class _Live:
-    """The ledger of a bank in use, as the verifier looks at a history."""
+    """The ledger of a running bank, as the history that the verifier compares receipts with."""
 
     chain: Chain
 
@@ -318,12 +323,12 @@ class _Live:
 
 
 def analyst_of(person: Person) -> str:
-    """The name under which the ledger knows somebody."""
+    """Return the name under which the ledger knows a person."""
     return OWNER if person.part is Part.OWNER else person.name
 
 
 def wish_text(asked: WishIn) -> str:
-    """How good an answer shall be, as it is signed: canonical JSON, numbers as text."""
+    """Return the accuracy that a request asks for as it is signed: canonical JSON, numbers as text."""
     return canonical({name: str(value) for name, value in asked.wished().items()})
 
 
@@ -346,7 +351,7 @@ def _place(cursor: str | None, count: int) -> int:
 
 
 def _page(cursor: str | None, limit: int, count: int) -> tuple[int, int, str | None]:
-    """[start, stop) of a page that ends before the cursor, and the next one."""
+    """Return start and stop of the page that ends before the cursor, and the cursor of the next page."""
     stop = _place(cursor, count)
     start = max(0, stop - limit)
     return start, stop, str(start) if start else None

@@ -1,4 +1,4 @@
-"""What somebody may do: parts, scopes, and the facts that are kept of people, keys and sessions."""
+"""Roles, scopes, and the records of people, keys and sessions. `auth` stores them, `authenticator` checks them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Part(Enum):
-    """What somebody is to the bank."""
+    """What a person is to the bank."""
 
     OWNER = "owner"
     CURATOR = "curator"
@@ -17,7 +17,7 @@ class Part(Enum):
 
 
 class Scope(Enum):
-    """What a key opens."""
+    """What a key allows."""
 
     QUOTE = "quote"
     ASK = "ask"
@@ -32,12 +32,12 @@ ALLOWED = {
     Part.ANALYST: frozenset({Scope.QUOTE, Scope.ASK}),
     Part.AUDITOR: frozenset[Scope](),
 }
-"""An auditor reads what everybody may read, at a key's pace."""
+"""Scopes by role. An auditor reads what everybody may read, at the rate of a key."""
 
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Somebody the bank knows."""
+    """A person that the bank knows."""
 
     name: str
     part: Part
@@ -46,17 +46,17 @@ class Person:
     """Whether each of their answers needs a wallet's signature (EIP-712)."""
     made: int
     disabled: int | None
-    """Since when the owner has shut them out, if at all."""
+    """Since when the owner has disabled them (seconds since 1970), if at all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who makes a request, and what the key or session opens."""
+    """Who sends a request, and the scopes of their key or session."""
 
     person: Person
     scopes: frozenset[Scope]
     key: str
-    """The key's id, or "session"; never the key."""
+    """The key's id, or "session"; never the secret."""
     session: str | None = None
     """The session's id, if it is one; not its secret."""
 
@@ -74,7 +74,7 @@ class KeyFacts:
     revoked: int | None
 
     def to_json(self) -> dict[str, Any]:
-        """As the API shows it."""
+        """Return the record as the API shows it."""
         return {
             "id": self.id,
             "person": self.person,
@@ -88,7 +88,7 @@ class KeyFacts:
 
 @dataclass(frozen=True, slots=True)
 class SessionFacts:
-    """A session that opens something now, without its secret, and what it was made with: a key or a wallet."""
+    """A valid session without its secret; it was made with either a key (its id) or a wallet."""
 
     id: str
     person: str
@@ -98,7 +98,7 @@ class SessionFacts:
     expires: int
 
     def to_json(self) -> dict[str, Any]:
-        """As the API and `noisebank key sessions` show it."""
+        """Return the record as the API and `noisebank key sessions` show it."""
         return {
             "id": self.id,
             "person": self.person,

@@ -1,4 +1,7 @@
-"""What goes over the wire: the shapes of requests and responses. Amounts are exact decimals, as text."""
+"""Pydantic models of requests and responses: the API's description (openapi.json) comes from these.
+
+Amounts are exact decimals, as text. Responses are built by `operations` and `serializers`, and not validated again.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 Amount = Annotated[str, StringConstraints(pattern=r"^[0-9]+(\.[0-9]{1,18})?$", max_length=60)]
-"""Precision as a decimal with at most 18 places: exactly what the ledger counts."""
+"""Precision as a decimal with at most 18 places, which is exactly a whole number of ledger units."""
 Number = Annotated[str, StringConstraints(max_length=60)] | float
-"""What a caller means as an exact number; a float stands for the decimal it prints as."""
+"""An exact number from a caller; a float stands for the decimal that it prints as."""
 Sql = Annotated[str, StringConstraints(min_length=1, max_length=10_000)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 CASES = Literal["FIRST", "REPEAT", "REFINE", "BLUR", "INFER"]
@@ -41,7 +44,7 @@ class WishIn(Wire):
     calibration: Literal["analytic", "classical"] | None = None
 
     def wished(self) -> dict[str, Any]:
-        """The wish, as the Python API takes it."""
+        """Return the accuracy options as keyword arguments of the Python API."""
         names = ("epsilon", "delta", "within", "relative", "floor", "confidence", "sigma", "calibration")
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 

@@ -1,4 +1,7 @@
-"""From what the bank returns to what goes over the wire. Plain dictionaries: this is the hot path."""
+"""Encodes what the bank returns (answers, quotes, ledger entries) as JSON for the API and the pages.
+
+Builds plain dictionaries in the form of the models in `schemas`, which do not check them: this is the hot path.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +22,12 @@ from noisebank.queries.query import about_in_words
 Result = Answer | DerivedAnswer | Answers
 JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 LEFT = '"remaining":"'
-"""Inside a text of JSON it would be spelled with other signs: a quotation mark there has a backslash before it."""
+"""Cannot occur inside a string of JSON: there, quotation marks are escaped with a backslash."""
 SPELLED_BYTES = 8 << 20
 
 
 def amount(precision: Precision) -> str:
-    """An exact decimal.
+    """Return an amount as an exact decimal.
 
     >>> amount(Precision(1_500_000_000_000_000_000)), amount(Precision(1)), amount(Precision(0))
     ('1.5', '0.000000000000000001', '0')
@@ -34,7 +37,7 @@ def amount(precision: Precision) -> str:
 
 
 def read_amount(text: str) -> Precision:
-    """The precision that `amount` wrote.
+    """Return the precision that `amount_to_json` wrote.
 
     >>> read_amount("1.5"), read_amount("0.000000000000000001")
     (Precision(units=1500000000000000000), Precision(units=1))
@@ -44,12 +47,12 @@ def read_amount(text: str) -> Precision:
 
 
 def number(value: float) -> float | None:
-    """JSON knows neither infinity nor "not a number"."""
+    """Return the value, or None for infinities and NaN, which JSON does not have."""
     return value if isfinite(value) else None
 
 
 def quote(quoted: Quote, view_left: Precision | None) -> dict[str, Any]:
-    """A quote."""
+    """Return a quote as JSON; `view_left` is what the analyst may still learn."""
     return {
         "sql": quoted.sql,
         "case": quoted.case.name,
@@ -74,7 +77,7 @@ def quote(quoted: Quote, view_left: Precision | None) -> dict[str, Any]:
 
 
 def spelled(made: Result) -> bytes:
-    """The same as `result`, as JSON. What is repeated differs from the last time in what is left only."""
+    """Return the bytes of `result_to_json`. Those of a repeated answer are cached but for what remains."""
     if type(made) is not Answer or made.case is not Case.REPEAT or made.inferred is not None:
         return JSON(result(made)).encode()
     before, after = _around(made.receipt, made.sql, made.value, made.stddev, made.case, made.cost, made.exact)
@@ -85,14 +88,14 @@ def spelled(made: Result) -> bytes:
 def _around(
     receipt: Receipt, sql: str, value: float, stddev: float, case: Case, cost: Precision, exact: Fraction
 ) -> tuple[bytes, bytes]:
-    """What comes before and after what is left."""
-    made = Answer(value, stddev, case, cost, NOTHING, NOTHING, sql, exact, receipt)
-    before, _, rest = JSON(result(made)).partition(LEFT)
+    """Return the bytes before and after the amount that remains."""
+    answer = Answer(value, stddev, case, cost, NOTHING, NOTHING, sql, exact, receipt)
+    before, _, rest = JSON(result(answer)).partition(LEFT)
     return before.encode(), rest.partition('"')[2].encode()
 
 
 def result(made: Result) -> dict[str, Any]:
-    """Whatever `ask` returns."""
+    """Return an answer of any kind as JSON."""
     if isinstance(made, Answers):
         parts = [{**result(item), "name": name} for name, item in zip(made.names, made.items, strict=True)]
         return _common("several", made.sql, made.cost, made.remaining) | {"parts": parts}
@@ -127,7 +130,7 @@ def result(made: Result) -> dict[str, Any]:
 
 
 def entry(place: int, found: Reservation) -> dict[str, Any]:
-    """What the public ledger shows of a reservation."""
+    """Return what the public ledger shows of a reservation; `number` is its place in the account, from 0."""
     return {
         "number": place,
         "id": found.id.hex(),

@@ -1,4 +1,4 @@
-"""Runs the application on uvicorn until it is told to stop; what is reserved is finished first."""
+"""Runs the application on uvicorn, for `noisebank serve`. A shutdown first finishes what is reserved."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import signal
 import socket
 from collections.abc import Callable
 from contextlib import suppress
+from typing import cast
 
 import uvicorn
 from fastapi import FastAPI
@@ -14,38 +15,39 @@ from noisebank.bank.bank import Bank
 from noisebank.core.errors import BadRequest, NoisebankError
 from noisebank.runtime.settled import settle
 from noisebank.service.app import make_app
+from noisebank.service.authenticator import ServiceState
 from noisebank.service.logs import Log
 from noisebank.service.settings import Settings
 
 SHARED_TURN = 0.005
-"""Seconds: one thread reads requests and walks for them, others commit and read tables for it. Longer turns would keep
-whoever is done with that from saying so."""
+"""Seconds until a thread hands over the interpreter: one thread serves requests, others commit and read tables for it.
+With longer turns their results would wait."""
 DOORS = 32
-"""Of one socket: a busy loop takes one new connection at each of them a turn, and turns are long then."""
+"""Copies of the listening socket: per turn, the event loop accepts one connection on each; turns are long when busy."""
 KEPT_OPEN = 75
-"""Seconds that an idle connection is kept: longer than clients keep theirs (5 s for httpx, 60 s for common proxies).
-Whoever closes first never sends a request on what the other is just closing."""
+"""Seconds that an idle connection is kept: longer than clients keep theirs (5 s for httpx, 60 s for common proxies),
+so that no client sends a request on a connection that the server is just closing."""
 LOG_SECONDS = 0.1
-"""Lines of requests are written that much later at most: one system call for all of them."""
+"""Lines of requests are written at most this much later: one system call for all of them."""
 
 
 def listening(settings: Settings) -> socket.socket:
-    """A socket of our own: port 0 is known before anything runs, and a taken port is a clear error."""
-    kind = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    made = socket.socket(kind, socket.SOCK_STREAM)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    """Return a bound socket: the port of port 0 is known before anything runs, and a taken port is a clear error."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        made.bind((settings.host, settings.port))
+        bound.bind((settings.host, settings.port))
     except OSError as error:
-        made.close()
+        bound.close()
         raise BadRequest(
             "port", f"{settings.host}:{settings.port}", f"cannot be listened on ({error.strerror})"
         ) from None
-    return made
+    return bound
 
 
 def warm(bank: Bank) -> None:
-    """Loads what the first answer would wait for: the sampler, the parser, each table's metadata. Draws nothing."""
+    """Load what the first answer would wait for: the sampler, the parser, each table's metadata. Draws nothing."""
     import opendp.prelude  # noqa: F401 - seconds, on a busy machine
 
     for account in bank.accounts():
@@ -54,7 +56,7 @@ def warm(bank: Bank) -> None:
 
 
 def configured(app: FastAPI, shutdown_seconds: int) -> uvicorn.Config:
-    """How uvicorn runs the application, here and in tests."""
+    """Return the uvicorn configuration, for the server and for tests."""
     return uvicorn.Config(
         app, ws="none", log_config=None, access_log=False, server_header=False, date_header=False, backlog=2_048,
         timeout_graceful_shutdown=shutdown_seconds, timeout_keep_alive=KEPT_OPEN,
@@ -62,15 +64,16 @@ def configured(app: FastAPI, shutdown_seconds: int) -> uvicorn.Config:
 
 
 def serve(bank: Bank, settings: Settings, door: socket.socket, ready: Callable[[], None] = lambda: None) -> None:
-    """Serves until SIGINT or SIGTERM. New requests are refused then, those under way are finished."""
+    """Serve until SIGINT or SIGTERM; calls `on_ready` before the first request. Requests under way are finished."""
     app = make_app(bank, settings, Log(every=LOG_SECONDS))
+    state = cast(ServiceState, app.state)
     server = uvicorn.Server(configured(app, int(settings.shutdown_seconds)))
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: None)  # uvicorn raises it again once all is finished; the bank closes itself
     warm(bank)
     for account in bank.accounts():
-        app.state.spendings.of(account)  # the pages' sums over all entries: from here on only new ones are read
-    app.state.learning.briefs()
+        state.spendings.of(account)  # the pages' sums over all entries: from here on only new ones are read
+    state.learning.briefs()
     settle(SHARED_TURN)
     door.listen(server.config.backlog)  # whoever reads the address may connect at once, and is served in a moment
     ready()

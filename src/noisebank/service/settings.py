@@ -1,4 +1,4 @@
-"""Settings of the service: from a file, then from the environment, each checked and documented."""
+"""Settings of the service: from a file, the environment and the command line, each checked and documented."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ PREFIX = "NOISEBANK_"
 
 
 def setting(default: Any, text: str, least: float | None = None, most: float | None = None) -> Any:
+    """Return a dataclass field with its description and, for numbers, its range."""
     return field(default=default, metadata={"text": text, "least": least, "most": most})
 
 
@@ -60,7 +61,7 @@ class Settings:
 
     @property
     def address(self) -> str:
-        """The address that browsers see."""
+        """The address that browsers see: `origin`, or host and port."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return self.origin.rstrip("/") or f"http://{host}:{self.port}"
 
@@ -70,43 +71,43 @@ class Settings:
         return urlsplit(self.address).netloc
 
     def plain(self) -> dict[str, str]:
-        """For `noisebank serve --settings`."""
-        return {each.name: str(getattr(self, each.name)) for each in fields(self)}
+        """Return all settings as text, for `noisebank serve --settings`."""
+        return {option.name: str(getattr(self, option.name)) for option in fields(self)}
 
 
 def read_settings(path: Path | None = None, environment: Mapping[str, str] | None = None, **given: Any) -> Settings:
-    """Defaults, then the file (its table [service], or all of it), then the environment, then what is given."""
-    found: dict[str, Any] = {}
+    """Return the settings: defaults, then the file (its table [service], or all of it), the environment, overrides."""
+    values: dict[str, Any] = {}
     if path is not None:
-        found |= _file(path)
-    surroundings = os.environ if environment is None else environment
-    for each in fields(Settings):
-        if text := surroundings.get(PREFIX + each.name.upper()):
-            found[each.name] = text
-    found |= {name: value for name, value in given.items() if value is not None}
-    made = Settings()
-    for name, value in found.items():
-        made = replace(made, **{name: _checked(name, value)})
-    if made.origin and urlsplit(made.origin).scheme not in ("http", "https"):
-        raise BadRequest("origin", made.origin, "must be an address with http or https")
-    return made
+        values |= _file(path)
+    variables = os.environ if environment is None else environment
+    for option in fields(Settings):
+        if text := variables.get(PREFIX + option.name.upper()):
+            values[option.name] = text
+    values |= {name: value for name, value in given.items() if value is not None}
+    settings = Settings()
+    for name, value in values.items():
+        settings = replace(settings, **{name: _checked(name, value)})
+    if settings.origin and urlsplit(settings.origin).scheme not in ("http", "https"):
+        raise BadRequest("origin", settings.origin, "must be an address with http or https")
+    return settings
 
 
 def settings_table() -> list[tuple[str, str, str]]:
-    """Name, default and meaning of every setting; the docs are held to it."""
-    return [(each.name, str(each.default), each.metadata["text"]) for each in fields(Settings)]
+    """Return name, default and meaning of every setting; a test holds the docs to it."""
+    return [(option.name, str(option.default), option.metadata["text"]) for option in fields(Settings)]
 
 
 def _file(path: Path) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
-        read = tomllib.loads(text)
+        content = tomllib.loads(text)
     except (OSError, UnicodeDecodeError):
         raise BadRequest("settings", path, "cannot be read") from None
     except tomllib.TOMLDecodeError as error:
         raise BadRequest("settings", path, f"is not TOML: {error}") from None
-    table = read.get("service", read)
-    known = {each.name for each in fields(Settings)}
+    table = content.get("service", content)
+    known = {option.name for option in fields(Settings)}
     for name in table:
         if name not in known:
             raise BadRequest("settings", name, f"is no setting; there are {', '.join(sorted(known))}")
@@ -114,8 +115,8 @@ def _file(path: Path) -> dict[str, Any]:
 
 
 def _checked(name: str, value: Any) -> Any:
-    described = next(each for each in fields(Settings) if each.name == name)
-    kind = str(described.type)
+    option = next(option for option in fields(Settings) if option.name == name)
+    kind = str(option.type)
     if kind.startswith("Path"):
         return Path(value)
     if kind == "str":
@@ -129,7 +130,7 @@ def _checked(name: str, value: Any) -> Any:
         number: float = int(str(value)) if kind == "int" else float(value)
     except (TypeError, ValueError):
         raise BadRequest(name, value, "must be a whole number" if kind == "int" else "must be a number") from None
-    least, most = described.metadata["least"], described.metadata["most"]
+    least, most = option.metadata["least"], option.metadata["most"]
     if not least <= number <= most:
         raise BadRequest(name, value, f"must lie between {least:g} and {most:g}")
     return number

@@ -1,4 +1,4 @@
-"""Wallets: sign-in by EIP-4361 messages, and spending agreed to by EIP-712 signatures."""
+"""Wallet signatures: sign-in by EIP-4361 messages, and agreement to spending by EIP-712 typed data."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _MESSAGE = re.compile(
     r"(?:\nNot Before: (?P<not_before>[0-9TZ:.+-]{20,40}))?"
     r"(?:\nRequest ID: (?P<request_id>[^\n]{0,100}))?"
 )
-"""EIP-4361's form without resources, which we do not use."""
+"""The form of EIP-4361 without resources, which we do not use."""
 
 
 @dataclass(frozen=True, slots=True)
 class SignIn:
-    """What a message says, once its signature and its form are right."""
+    """The fields of a sign-in message whose form and signature are valid. Times are seconds since 1970."""
 
     address: str
     domain: str
@@ -46,7 +46,7 @@ class SignIn:
 
 
 def message_to_sign(domain: str, uri: str, address: str, chain_id: int, nonce: str, issued: float) -> str:
-    """The text for a wallet, as EIP-4361 wants it."""
+    """Return the text for a wallet to sign, in the form of EIP-4361."""
     when = datetime.fromtimestamp(issued, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return (
         f"{domain} wants you to sign in with your Ethereum account:\n{address}\n\n{STATEMENT}\n\nURI: {uri}\n"
@@ -55,23 +55,22 @@ def message_to_sign(domain: str, uri: str, address: str, chain_id: int, nonce: s
 
 
 def read_sign_in(message: str, signature: str) -> SignIn:
-    """Checks form and signature; what it says is checked by whoever asked for it."""
-    found = _MESSAGE.fullmatch(message) if len(message) <= MAX_MESSAGE else None
-    if found is None:
+    """Parse a message and check its signature; `check_sign_in` checks what it says."""
+    fields = _MESSAGE.fullmatch(message) if len(message) <= MAX_MESSAGE else None
+    if fields is None:
         raise Turned("bad-signature", "this is no EIP-4361 message as this service makes them")
     text = message.encode()
     digest = keccak(b"\x19Ethereum Signed Message:\n%d" % len(text) + text)
-    address = found["address"].lower()
+    address = fields["address"].lower()
     if _signer(digest, signature) != address:
         raise Turned("bad-signature", "the signature is not of the address in the message")
-    times = [None if found[name] is None else _time(found[name]) for name in ("expires", "not_before")]
-    return SignIn(
-        address, found["domain"], found["uri"], int(found["chain_id"]), found["nonce"], _time(found["issued"]), *times
-    )
+    times = [None if fields[name] is None else _time(fields[name]) for name in ("expires", "not_before")]
+    chain_id, issued = int(fields["chain_id"]), _time(fields["issued"])
+    return SignIn(address, fields["domain"], fields["uri"], chain_id, fields["nonce"], issued, *times)
 
 
 def check_sign_in(said: SignIn, domain: str, origin: str, chain_id: int, now: float, skew: float, age: float) -> None:
-    """Whether the message is meant for us, here and now. The nonce is the caller's to use up."""
+    """Raise unless the message is for this site and chain, now. Using up the nonce is left to the caller."""
     if said.domain != domain or _origin(said.uri) != _origin(origin):
         raise Turned("bad-signature", f"the message is for another site than {domain}")
     if said.chain_id != chain_id:
@@ -86,12 +85,12 @@ def check_sign_in(said: SignIn, domain: str, origin: str, chain_id: int, now: fl
 
 @dataclass(frozen=True, slots=True)
 class Spend:
-    """What a wallet agrees to: this question, this accuracy, at most this cost, until then."""
+    """What a wallet agrees to: this question, this accuracy, at most this cost, until the deadline."""
 
     account: bytes
     sql: str
     wish: str
-    """How good the answer shall be, as canonical JSON."""
+    """The accuracy, as canonical JSON; named as in the signed type."""
     key: str
     max_cost: int
     """In units of 1e-18 precision."""
@@ -104,7 +103,7 @@ _DOMAIN = "EIP712Domain(string name,string version,uint256 chainId,address verif
 
 
 def spend_digest(spend: Spend, chain_id: int, contract: str) -> bytes:
-    """What the wallet signs (EIP-712): the ledger's chain and contract are part of it."""
+    """Return the digest that the wallet signs (EIP-712); it covers the ledger's chain and contract."""
     domain = keccak(
         keccak(_DOMAIN.encode()), keccak(b"noisebank"), keccak(b"1"), _word(chain_id),
         bytes(12) + bytes.fromhex(contract.removeprefix("0x")),
@@ -117,7 +116,7 @@ def spend_digest(spend: Spend, chain_id: int, contract: str) -> bytes:
 
 
 def typed_spend(spend: Spend, chain_id: int, contract: str) -> dict[str, object]:
-    """The same as the JSON that `eth_signTypedData_v4` takes."""
+    """Return the same as the JSON that `eth_signTypedData_v4` takes."""
     fields = [part.split(" ") for part in SPEND.removesuffix(")").partition("(")[2].split(",")]
     domain = [part.split(" ") for part in _DOMAIN.removesuffix(")").partition("(")[2].split(",")]
     return {
@@ -137,7 +136,7 @@ def typed_spend(spend: Spend, chain_id: int, contract: str) -> dict[str, object]
 def check_spend(
     spend: Spend, signature: str, wallet: str, chain_id: int, contract: str, now: float, skew: float
 ) -> None:
-    """Whether this wallet agrees to exactly this, in time."""
+    """Raise unless this wallet has agreed to exactly this, and in time."""
     if not ADDRESS.fullmatch(wallet) or _signer(spend_digest(spend, chain_id, contract), signature) != wallet.lower():
         raise Turned("bad-signature", "the signature does not agree to this request by this analyst's wallet")
     if spend.deadline < now - skew:

@@ -1,4 +1,4 @@
-"""Where a bank's vault is: a file in its folder, or a PostgreSQL database and the file that says how to reach it."""
+"""Creates and opens a bank's vault: a file in its folder, or a PostgreSQL database whose address a file holds."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ from noisebank.vault.sqlite_vault import SqliteVault
 from noisebank.vault.vault import Vault
 
 FILE, PLACE = "vault.sqlite", "vault.json"
-"""One of the two is in a bank's folder."""
+"""The vault itself, or the file that says where its database is: a bank's folder has one of the two."""
 FORMAT = "noisebank vault place 1"
 VARIABLE = "NOISEBANK_VAULT"
-"""The address of the database. Wins over the file: an address often holds a password."""
+"""The address of the database. Overrides the file: an address often holds a password."""
 ADDRESS = re.compile(r"postgres(ql)?://\S+")
 
 
 def make_vault(folder: Path, address: str | None, name: str) -> None:
-    """Makes an empty vault for a bank, or joins the one that a database holds.
+    """Creates an empty vault for a bank, or joins the one that a database holds already.
 
-    An address from the environment is used and written nowhere; one that is given otherwise is kept in a file for
-    the bank's eyes only.
+    An address from the environment is used and written nowhere; `address` is written to a file that only its owner
+    may read.
     """
-    given = os.environ.get(VARIABLE)
-    if address is None and given is None:
+    from_environment = os.environ.get(VARIABLE)
+    if address is None and from_environment is None:
         SqliteVault(folder / FILE).close()
         return
-    known = make_postgres_vault(checked(address or given or ""), name)
+    known = make_postgres_vault(checked(address or from_environment or ""), name)
     write_once(folder / PLACE, json.dumps({"format": FORMAT, "name": known, "address": address}, indent=1) + "\n")
 
 
 def open_vault(folder: Path) -> Vault:
-    """The vault of the bank in a folder."""
+    """Opens the vault of the bank in a folder."""
     if on_postgres(folder):
         return open_postgres_vault(folder)
-    if not (folder / FILE).is_file():  # a new one would forget every account, and open them a second time
+    if not (folder / FILE).is_file():  # with a new one, every account could be opened a second time
         raise BadBank(f"{folder} has no vault; put {FILE} back, from the newest backup that there is")
     return SqliteVault(folder / FILE)
 
 
 def open_postgres_vault(folder: Path) -> PostgresVault:
-    """The vault of a bank that has it on PostgreSQL."""
+    """Opens the vault of a bank that has it on PostgreSQL."""
     try:
         if (folder / PLACE).stat().st_mode & 0o077:
             raise BadBank(f"{folder / PLACE} may be read by others: chmod 600 it, and change the password in it")
@@ -66,7 +66,7 @@ def on_postgres(folder: Path) -> bool:
 
 
 def checked(address: str) -> str:
-    """An address of a PostgreSQL server; what is wrong with it is said without quoting it."""
+    """Returns the address of a PostgreSQL server; `BadRequest`, which does not quote it, if it is malformed."""
     if not ADDRESS.fullmatch(address):
         raise BadRequest("vault", "(not shown)", "write postgresql://user@host/database")
     return address

@@ -1,7 +1,7 @@
-"""Sessions with the PostgreSQL server of a vault: a few connections, lent to threads, and turns held by them.
+"""`SessionPool`: a pool of connections to a vault's PostgreSQL server, and advisory locks held by them.
 
-A turn is an advisory lock of a session. Whatever a thread does while it has a turn goes through that very session, so
-a thread whose session is gone, and its turn with it, can write nothing more.
+A lock belongs to a session. Whatever a thread does while it holds a lock goes through that very session, so a thread
+whose session is gone, and its lock with it, can write nothing more.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     import psycopg
 
 MOST_SESSIONS = 32
-"""Of one process. Each holds a turn from before its reservation until its answer is published."""
+"""Sessions of one process. Each holds locks from before a reservation until its answer is published."""
 LONGEST_WAIT = 600
-"""Seconds for a turn: a reservation and a publication may each take minutes to become final on a slow chain."""
+"""Seconds to wait for a lock: reservation and publication may each take minutes to become final on a slow chain."""
 SETTINGS = {
     "synchronous_commit": "on",  # durable on return, whatever the server's default is
-    "default_transaction_isolation": "read committed",  # who loses a race reads what the winner wrote
+    "default_transaction_isolation": "read committed",  # the loser of a race reads what the winner wrote
     "default_transaction_read_only": "off",
     "search_path": "noisebank, pg_catalog",
     "client_encoding": "UTF8",
     "statement_timeout": "0",
     "idle_session_timeout": "0",  # a session sleeps while its thread waits for the chain
     "lock_timeout": f"{LONGEST_WAIT}s",
-    "client_connection_check_interval": "5s",  # who died in a queue for a turn leaves it
-    "tcp_keepalives_idle": "10",  # a machine that fell off the network gives its turns back within half a minute
+    "client_connection_check_interval": "5s",  # a client that died while waiting for a lock leaves the queue
+    "tcp_keepalives_idle": "10",  # a machine that fell off the network releases its locks within half a minute
     "tcp_keepalives_interval": "5",
     "tcp_keepalives_count": "4",
 }
@@ -43,13 +43,13 @@ LOST = "Nothing is shown that is not sealed, and what was charged stays charged:
 
 @dataclass(slots=True)
 class Loan:
-    """A session lent to one thread; none before its first statement."""
+    """A session borrowed by one thread; None before its first statement."""
 
     session: psycopg.Connection[Any] | None
 
 
 class Sessions:
-    """Safe for many threads."""
+    """A pool of sessions. Thread-safe."""
 
     def __init__(self, address: str) -> None:
         if not installed():
@@ -63,8 +63,8 @@ class Sessions:
         self._closed = False
 
     def rows(self, sql: str, values: Sequence[object] = ()) -> list[Any]:
-        """What one statement returns. It must be one that may run twice: on a session that had died while nobody used
-        it, and that held no turn, it is sent again."""
+        """Runs one statement; returns its rows. The statement must be one that may run twice: if an idle session, which
+        holds no lock, has died meanwhile, it is sent again."""
         held = getattr(self._mine, "session", None)
         if held is not None:
             with _hidden():
@@ -73,21 +73,22 @@ class Sessions:
             return self._started(loan, sql, values)[1]
 
     def sealing(self, sql: str, values: Sequence[object]) -> list[Any]:
-        """The same for what only the holder of a turn may write."""
+        """The same for what only the holder of a lock may write."""
         if getattr(self._mine, "session", None) is None:
             raise RuntimeError("only whoever has a query's turn may seal its answers")
         return self.rows(sql, values)
 
     @contextmanager
     def turns(self, names: Sequence[bytes]) -> Iterator[None]:
-        """First among the threads here, then among all processes: nobody waits for a session that waits for it."""
+        """Takes one lock per name, first among the threads here, then among all processes: so no thread occupies a
+        session while it waits for another thread of this process."""
         if getattr(self._mine, "session", None) is not None:
             raise RuntimeError("a turn inside of a turn")
         numbers = sorted({int.from_bytes(keccak(b"noisebank turn\n", name)[:8], "big", signed=True) for name in names})
         with self._here(names), self._lent() as loan:
             session, _ = self._started(loan, "SELECT 1", ())
             with _hidden():
-                for number in numbers:  # one order for all, so that no two groups wait for each other
+                for number in numbers:  # the same order everywhere, so that there is no deadlock
                     _sent(session, "SELECT pg_advisory_lock(%s)", (number,))
             self._mine.session = session
             try:
@@ -98,7 +99,7 @@ class Sessions:
 
     @staticmethod
     def _give_back(session: psycopg.Connection[Any]) -> None:
-        """Turns end with their session, too: what cannot be given back is dropped."""
+        """Releases a session's locks, or closes the session, which releases them as well."""
         import psycopg
 
         try:
@@ -108,7 +109,7 @@ class Sessions:
 
     @contextmanager
     def transaction(self, kind: str) -> Iterator[psycopg.Connection[Any]]:
-        """A session of its own with one transaction for several statements, of a kind that BEGIN knows."""
+        """Yields a session with one transaction for several statements; `kind` are options of BEGIN."""
         with self._lent() as loan:
             session, _ = self._started(loan, f"BEGIN {kind}", ())
             with _hidden():
@@ -120,7 +121,7 @@ class Sessions:
                     raise
 
     def close(self) -> None:
-        """Ends all sessions that nobody uses, and lends no more."""
+        """Closes all idle sessions, and lends no more."""
         with self._access:
             self._closed = True
             idle, self._idle = self._idle, []
@@ -131,7 +132,7 @@ class Sessions:
 
     @contextmanager
     def _lent(self) -> Iterator[Loan]:
-        """An idle session, or room for one; kept afterwards if it still works."""
+        """Lends an idle session, or a slot for a new one; takes it back afterwards if it still works."""
         with self._places:
             with self._access:
                 if self._closed:
@@ -154,7 +155,8 @@ class Sessions:
         loan.session.close()
 
     def _started(self, loan: Loan, sql: str, values: Sequence[object]) -> tuple[psycopg.Connection[Any], list[Any]]:
-        """The first statement of a loan: a session that had died meanwhile is replaced by a new one, once."""
+        """Runs the first statement of a loan; returns session and rows. A session that died while idle is replaced,
+        once."""
         import psycopg
 
         with _hidden():
@@ -164,7 +166,7 @@ class Sessions:
                 except (psycopg.OperationalError, psycopg.InterfaceError):
                     if not loan.session.closed:
                         raise
-                with self._access:  # it was not the only one, most likely
+                with self._access:  # most likely the other idle ones have died, too
                     idle, self._idle = self._idle, []
                 for session in idle:
                     session.close()
@@ -173,13 +175,13 @@ class Sessions:
 
 
 def _sent(session: psycopg.Connection[Any], sql: str, values: Sequence[object]) -> list[Any]:
-    found = session.execute(sql.encode(), values or None)
-    return found.fetchall() if found.description is not None else []
+    cursor = session.execute(sql.encode(), values or None)
+    return cursor.fetchall() if cursor.description is not None else []
 
 
 @contextmanager
 def _hidden() -> Iterator[None]:
-    """psycopg's errors become ours: their messages have hosts, names and values in them, so only their kind is told."""
+    """Translates psycopg's errors to ours. Only their kind is told: messages have hosts, names and values in them."""
     import psycopg
 
     try:

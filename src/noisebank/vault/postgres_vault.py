@@ -1,4 +1,4 @@
-"""A vault on PostgreSQL (extra `[postgres]`): for several gateways at once, beside a ledger on a chain."""
+"""`PostgresVault`: a vault on PostgreSQL (extra `[postgres]`) for several gateways, beside a ledger on a chain."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from noisebank.vault.vault import TABLES, Released, Request, Sealed, points_of
 
 FORMAT = "noisebank vault 1"
 MAKING = 0x6E6F697365
-"""The turn of whoever makes a vault's tables."""
+"""Advisory lock of whoever creates a vault's tables."""
 SCHEMA = (
     "CREATE SCHEMA IF NOT EXISTS noisebank",
     "CREATE TABLE IF NOT EXISTS facts (name text PRIMARY KEY, value text NOT NULL)",
@@ -45,8 +45,8 @@ Rows = Iterable[Sequence[Any]]
 class PostgresVault:
     """A `Vault` in the schema `noisebank` of a database, shared by all who know its address.
 
-    Nothing is remembered here that another gateway could make untrue: what is kept in memory are rows, which never
-    change. Every statement may run twice.
+    Only rows are cached in memory, and rows never change: no other gateway can make the cache wrong. Every statement
+    may run twice.
     """
 
     shared = True
@@ -63,22 +63,23 @@ class PostgresVault:
             raise
 
     def turns(self, names: Sequence[bytes]) -> AbstractContextManager[object]:
-        """One at a time for each name: advisory locks of the session that the thread uses until it gives them back."""
+        """Takes advisory locks in the session that the thread then uses until it releases them."""
         return self._sessions.turns(names)
 
     def bind(self, ledger: str) -> None:
-        """This vault's ledger, from the first time on: another one would find answers that it never paid for."""
+        """Binds the vault to a ledger, for ever; `BadBank` with another ledger, which would find answers that it never
+        paid for."""
         self._add("facts", ("ledger", ledger))
         ((known,),) = self._sessions.rows("SELECT value FROM facts WHERE name = 'ledger'")
         if known != ledger:
             raise BadBank("this vault belongs to another ledger: a vault and a ledger stay together")
 
     def save_opening(self, data: bytes, body: dict[str, Any]) -> None:
-        """Keeps what an account needs, under its data commitment, before the ledger opens it."""
+        """Saves what an account needs, under its data commitment, before the ledger opens the account."""
         self._add("openings", (data, canonical(body)))
 
     def opening(self, data: bytes) -> dict[str, Any] | None:
-        """What was saved for the account with this data commitment."""
+        """Returns what was saved for the account with this data commitment; None if nothing was."""
         row = self._one("SELECT body FROM openings WHERE data = %s", (data,))
         if row is None:
             return None
@@ -86,33 +87,33 @@ class PostgresVault:
         return dict(json.loads(row[0]), **(json.loads(later[0]) if later else {}))
 
     def save_identity(self, data: bytes, identity: str, source: Any) -> None:
-        """The same rows were written again, or somewhere else: what tells from now on that they have not changed."""
+        """Saves a new identity and source of a table whose rows are the same but were written again or moved."""
         self._add("identities", (data, canonical({"identity": identity, "source": source})))
 
     def save_cube(self, body: bytes) -> bytes:
-        """Keeps the totals of a cube's cells, as secret as the table; returns their digest."""
+        """Saves the totals of a cube's cells, which are as secret as the table; returns their digest."""
         digest = keccak(body)
         self._add("cubes", (digest, body))
         return digest
 
     def cube(self, digest: bytes) -> bytes:
-        """The totals with this digest, and no others."""
+        """Returns the totals with this digest; `Tampered` if they are missing or changed."""
         row = self._one("SELECT body FROM cubes WHERE digest = %s", (digest,))
         if row is None or keccak(bytes(row[0])) != digest:
             raise Tampered("the vault has lost a cube: open the next version of the table, which tabulates it again")
         return bytes(row[0])
 
     def save_analyst(self, account: bytes, digest: bytes, name: str) -> None:
-        """Keeps the name behind a salted digest on the ledger."""
+        """Saves the name of an analyst whom the ledger knows by a salted digest."""
         self._add("analysts", (account, digest, name))
 
     def analysts(self, account: bytes) -> tuple[str, ...]:
-        """Names of the analysts with a limit, oldest first."""
+        """Returns the names of the analysts with a limit, oldest first."""
         rows = self._sessions.rows("SELECT name FROM analysts WHERE account = %s ORDER BY place", (account,))
         return tuple(name for (name,) in rows)
 
     def save_request(self, request: Request) -> None:
-        """Keeps a request. The same one again is fine; the same key for another one is `KeyReused`, whoever took it."""
+        """Saves a request. The same one again changes nothing; the same key with another request is `KeyReused`."""
         values = request.account, request.analyst, request.key
         taken = "SELECT id FROM requests WHERE account = %s AND analyst = %s AND key = %s"
         row = self._one(taken, values)
@@ -123,12 +124,12 @@ class PostgresVault:
             raise KeyReused(request.key)
 
     def request(self, id: bytes) -> Request | None:
-        """A request by its reservation id."""
+        """Returns a request by its reservation's id; None if there is none."""
         row = self._one("SELECT id, account, analyst, key, body FROM requests WHERE id = %s", (id,))
         return Request(row[0], row[1], row[2], row[3], json.loads(row[4])) if row else None
 
     def request_under(self, account: bytes, analyst: str, key: str) -> Request | None:
-        """The request that came with an idempotency key."""
+        """Returns the request that came with an idempotency key; None if there is none."""
         row = self._one(
             "SELECT id, account, analyst, key, body FROM requests WHERE account = %s AND analyst = %s AND key = %s",
             (account, analyst, key),
@@ -136,42 +137,43 @@ class PostgresVault:
         return Request(row[0], row[1], row[2], row[3], json.loads(row[4])) if row else None
 
     def seal(self, sealed: Sealed) -> Sealed:
-        """Keeps an answer for ever, unless one is kept already; returns the one that is.
+        """Stores an answer for ever, unless there is one already; returns the stored one.
 
-        Sent through the session that holds the query's turn: if that is gone, so is the turn, and nothing is sealed.
+        Sent through the session that holds the query's lock: if that session is gone, so is the lock, and nothing is
+        sealed.
         """
         row = (sealed.id, sealed.account, sealed.query, sealed.text, sealed.salt)
         if self._sessions.sealing(_insert("answers") + " RETURNING id", row):
             return sealed
-        kept = self.answer(sealed.id)
-        if kept is None:
+        stored = self.answer(sealed.id)
+        if stored is None:
             raise Tampered(f"the vault has lost the answer {sealed.id.hex()[:12]} that somebody has sealed")
-        return kept
+        return stored
 
     def answer(self, id: bytes) -> Sealed | None:
-        """The sealed answer of a reservation."""
+        """Returns the sealed answer of a reservation; None if there is none."""
         row = self._one("SELECT id, account, query, body, salt FROM answers WHERE id = %s", (id,))
         return Sealed(row[0], row[1], row[2], json.loads(row[3]), row[4]) if row else None
 
     def answers(self, account: bytes) -> Iterator[Sealed]:
-        """All sealed answers of an account, in no order."""
+        """Returns all sealed answers of an account, in no order."""
         rows = self._sessions.rows("SELECT id, query, body, salt FROM answers WHERE account = %s", (account,))
         return (Sealed(id, account, query, json.loads(body), salt) for id, query, body, salt in rows)
 
     def sealed_ids(self) -> tuple[tuple[bytes, bytes], ...]:
-        """Account and id of the reservations whose answers are sealed."""
+        """Returns account and id of every reservation whose answer is sealed."""
         return tuple((account, id) for account, id in self._sessions.rows("SELECT account, id FROM answers"))
 
     def released(self, account: bytes, query: bytes) -> Released:
-        """All released answers to a query, by rising precision. Rows never change: only new ones are read."""
+        """Returns all released answers to a query, by rising precision. Rows never change: only new ones are read."""
         with self._access:
             seen = dict(self._seen.get((account, query), {}))
         sql = "SELECT id, body, salt FROM answers WHERE account = %s AND query = %s AND id <> ALL(%s)"
         for id, body, salt in self._sessions.rows(sql, (account, query, list(seen))):
-            found = Sealed(id, account, query, json.loads(body), salt)
-            # One from a cube is no point of a bridge: it follows from all that is known about the cube.
-            seen[id] = None if "cube" in found.body else (found.body["wanted"], found.values)
-        if seen:  # a question that was only asked leaves nothing here
+            sealed = Sealed(id, account, query, json.loads(body), salt)
+            # An answer from a cube is no point of a bridge: it follows from all that is known about the cube.
+            seen[id] = None if "cube" in sealed.body else (sealed.body["wanted"], sealed.values)
+        if seen:  # a query without answers leaves nothing in memory
             with self._access:
                 self._seen[account, query].update(seen)
         known: dict[int, tuple[GridValue, ...]] = {}
@@ -181,27 +183,27 @@ class PostgresVault:
         return tuple((Precision(units), known[units]) for units in sorted(known))
 
     def points(self, account: bytes, query: bytes, group: int = 0) -> tuple[Point, ...]:
-        """The same as points of the bridge of the query, or of one of its groups."""
+        """Returns the same as points of the bridge of the query, or of one of its groups."""
         return points_of(self.released(account, query), group)
 
     def close(self) -> None:
-        """Nothing is lost."""
+        """Closes the connections. Nothing is lost."""
         self._sessions.close()
 
     # -- copies --------------------------------------------------------------------------------
 
     def copied(self) -> Iterator[tuple[str, Iterator[Any]]]:
-        """All rows of all tables as they were at one moment."""
+        """Yields each table with its rows, all from one snapshot."""
         with self._sessions.transaction("ISOLATION LEVEL REPEATABLE READ READ ONLY") as session:
             for table, columns in TABLES.items():
                 order = " ORDER BY place" if table in ORDERED else ""
-                # A cursor on the server: a vault need not fit into memory.
+                # A cursor on the server, because a vault need not fit into memory.
                 with session.cursor(name="copy") as cursor:
                     cursor.execute(f"SELECT {', '.join(columns)} FROM {table}{order}".encode())
                     yield table, iter(cursor)
 
     def fill(self, tables: Mapping[str, Rows]) -> None:
-        """Puts the rows of a copy into an empty vault: all of them or none."""
+        """Inserts the rows of a copy into an empty vault: all of them or none."""
         with self._sessions.transaction("ISOLATION LEVEL READ COMMITTED") as session, session.cursor() as cursor:
             cursor.execute(b"LOCK TABLE openings, requests, answers IN EXCLUSIVE MODE")
             for table in ("openings", "requests", "answers"):
@@ -214,7 +216,8 @@ class PostgresVault:
     # -- parts ---------------------------------------------------------------------------------
 
     def _check(self, name: str) -> None:
-        """That this is a vault, and the right one: an empty one would forget every account."""
+        """Checks that the database holds a vault, and the right one; `BadBank` if not. With an empty one, every account
+        could be opened a second time."""
         if not self._sessions.rows("SELECT 1 FROM pg_tables WHERE schemaname = 'noisebank' AND tablename = 'facts'"):
             raise BadBank("the database holds no vault: it is another one, or its tables were dropped")
         facts = dict(self._sessions.rows("SELECT name, value FROM facts"))
@@ -230,7 +233,7 @@ class PostgresVault:
 
 
 def make_postgres_vault(address: str, name: str) -> str:
-    """Makes the tables of a vault in a database; returns its name, the old one if there is a vault already."""
+    """Creates the tables of a vault in a database; returns its name, the old one if there is a vault already."""
     sessions = Sessions(address)
     try:
         ((durable, encoding),) = sessions.rows("SELECT current_setting('fsync'), current_setting('server_encoding')")
@@ -239,7 +242,7 @@ def make_postgres_vault(address: str, name: str) -> str:
         if encoding != "UTF8":
             raise BadBank("a vault needs a database in UTF8")
         with sessions.transaction("ISOLATION LEVEL READ COMMITTED") as session:
-            session.execute("SELECT pg_advisory_xact_lock(%s)", (MAKING,))  # two who make it at once take turns
+            session.execute("SELECT pg_advisory_xact_lock(%s)", (MAKING,))  # one creates at a time
             for statement in SCHEMA:
                 session.execute(statement.encode())
             for fact in (("format", FORMAT), ("name", name)):
@@ -250,7 +253,7 @@ def make_postgres_vault(address: str, name: str) -> str:
 
 
 def _insert(table: str) -> str:
-    """A row that is there already stays as it is; only names from this module are put into the text."""
+    """Returns the statement that inserts a row and leaves an existing one as it is. Its text has names of ours only."""
     columns = TABLES.get(table, ("name", "value"))
-    places = ", ".join(["%s"] * len(columns))
-    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places}) ON CONFLICT DO NOTHING"
+    placeholders = ", ".join(["%s"] * len(columns))
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({placeholders}) ON CONFLICT DO NOTHING"

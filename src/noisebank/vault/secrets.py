@@ -1,4 +1,4 @@
-"""What the vault keeps secret for one account: salts, and which rows of a person count."""
+"""`AccountSecrets`: an account's secret, from which its salts follow and which rows of a person count."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from noisebank.queries.query import Query
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """What the vault keeps for one account: salts come from it, and which rows of a person count."""
+    """The secrets of one account, as the vault has saved them."""
 
     secret: bytes
     data_salt: bytes
     version: int = 1
-    """Of the table: the same question about a changed table is another query."""
+    """Version of the table: the same question about a changed table is another query."""
 
     def query(self, query: Query) -> bytes:
-        """The salted digest under which the ledger knows a query."""
+        """Returns the salted digest under which the ledger knows a query."""
         return _name(self.secret, self._purpose, query.digest)
 
     def query_salt(self, query: Query) -> bytes:
-        """Opens one query's records and no other's."""
+        """Returns the salt that opens the records of this query and of no other."""
         return derived_salt(self.secret, self._purpose, query.digest)
 
     def analyst(self, name: str) -> bytes:
-        """The salted digest under which the ledger knows an analyst."""
+        """Returns the salted digest under which the ledger knows an analyst."""
         return _analyst_name(self.secret, name)
 
     @property
@@ -36,11 +36,11 @@ class Secrets:
 
     @property
     def row_key(self) -> str:
-        """Decides which rows of a person count."""
+        """The key that decides which rows of a person count."""
         return derived_salt(self.secret, "rows", b"").hex()
 
 
-@lru_cache(maxsize=4_096)  # several times an answer
+@lru_cache(maxsize=4_096)  # needed several times per answer
 def _name(secret: bytes, purpose: str, digest: bytes) -> bytes:
     return commitment(derived_salt(secret, purpose, digest), digest)
 

@@ -1,4 +1,7 @@
-"""What a vault is to the bank, with its guarantees: it keeps what must not be public and must not be lost."""
+"""`Vault`: the boundary between the bank and its secret, durable storage, with the guarantees of every implementation.
+
+Implementations: `sqlite_vault.SqliteVault` (one file, one process) and `postgres_vault.PostgresVault` (shared).
+"""
 
 from __future__ import annotations
 
@@ -21,15 +24,15 @@ TABLES = {
     "analysts": ("account", "digest", "name"),
     "lost": ("id",),
 }
-"""What every vault keeps, wherever it is. Rows are added, never changed."""
+"""Tables and columns of every vault. Rows are added, never changed."""
 
 Released = tuple[tuple[Precision, tuple[GridValue, ...]], ...]
-"""All released answers to a query by rising precision: one number each, or one a group."""
+"""All released answers to a query by rising precision: each has one number, or one per group."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What somebody asked, durable before anything is charged, so that a crash can be finished."""
+    """A request as it is saved: durable before anything is charged, so that it can be finished after a crash."""
 
     id: bytes
     account: bytes
@@ -39,13 +42,13 @@ class Request:
 
     @cached_property
     def text(self) -> str:
-        """The body as it is kept."""
+        """The body as it is stored: canonical JSON."""
         return canonical(self.body)
 
 
 @dataclass(frozen=True)
 class Sealed:
-    """An answer that will never change: a retry reads it and never draws again."""
+    """An answer that never changes: a retry reads it and draws no new noise."""
 
     id: bytes
     account: bytes
@@ -54,7 +57,7 @@ class Sealed:
     salt: bytes
 
     def __hash__(self) -> int:
-        """A reservation has one answer."""
+        """By id: a reservation has one answer."""
         return hash(self.id)
 
     @cached_property
@@ -64,7 +67,7 @@ class Sealed:
 
     @cached_property
     def digest(self) -> bytes:
-        """What goes on the ledger: salted, so that nobody can guess the answer from it."""
+        """The digest that is published on the ledger: salted, so that nobody can guess the answer from it."""
         return answer_text_digest(self.salt, self.text)
 
     @property
@@ -74,7 +77,7 @@ class Sealed:
 
     @property
     def values(self) -> tuple[GridValue, ...]:
-        """The released numbers: one, or one a group."""
+        """The released numbers, in steps: one, or one per group."""
         if "values" in self.body:
             return tuple(GridValue(numerator, shift) for numerator, shift in self.body["values"])
         numerator, shift = self.body["value"]
@@ -84,8 +87,8 @@ class Sealed:
 class Vault(Protocol):
     """Openings, requests, sealed answers. Rows are added, never changed.
 
-    Durable on return: what `save_...` and `seal` were given is there after a power loss. The same row again changes
-    nothing. Seen by all: what has returned to one process is read by every other that uses the same vault.
+    Durable on return: what `save_...` and `seal` have stored survives a power loss. The same row again changes
+    nothing. Consistent: once a write has returned, every process that uses the same vault reads it.
     A failure raises `OutcomeUnknown` (the row may be there or not: look, or write it again) or ends the process.
     """
 
@@ -96,91 +99,91 @@ class Vault(Protocol):
 
     @property
     def lost(self) -> frozenset[bytes]:
-        """Reservations of which nobody knows whether an answer was shown: this vault comes from a backup that was made
-        between their reservation and their seal. Never measured again."""
+        """Reservations whose answer somebody may have seen, though this vault does not have it: it comes from a backup
+        that was made between their reservation and their seal. They are never measured again."""
         ...
 
     def turns(self, names: Sequence[bytes]) -> AbstractContextManager[object]:
-        """One at a time for each name, over all threads and all processes that use this vault.
+        """Takes one lock per name, exclusive among all threads and processes that use this vault.
 
-        Not to be taken inside of another. A process that dies gives its turns back. Who has lost its turn, because
-        the connection that holds it is gone, cannot seal any more.
+        Not reentrant. A process that dies releases its locks. Whoever has lost a lock, because the connection that
+        holds it is gone, cannot seal any more.
         """
         ...
 
     def save_opening(self, data: bytes, body: dict[str, Any]) -> None:
-        """Keeps what an account needs, under its data commitment, before the ledger opens it."""
+        """Saves what an account needs, under its data commitment, before the ledger opens the account."""
         ...
 
     def opening(self, data: bytes) -> dict[str, Any] | None:
-        """What was saved for the account with this data commitment."""
+        """Returns what was saved for the account with this data commitment; None if nothing was."""
         ...
 
     def save_identity(self, data: bytes, identity: str, source: Any) -> None:
-        """The same rows were written again, or somewhere else: what tells from now on that they have not changed."""
+        """Saves a new identity and source of a table whose rows are the same but were written again or moved."""
         ...
 
     def save_cube(self, body: bytes) -> bytes:
-        """Keeps the totals of a cube's cells, as secret as the table; returns their digest."""
+        """Saves the totals of a cube's cells, which are as secret as the table; returns their digest."""
         ...
 
     def cube(self, digest: bytes) -> bytes:
-        """The totals with this digest, and no others."""
+        """Returns the totals with this digest; `Tampered` if they are missing or changed."""
         ...
 
     def save_analyst(self, account: bytes, digest: bytes, name: str) -> None:
-        """Keeps the name behind a salted digest on the ledger."""
+        """Saves the name of an analyst whom the ledger knows by a salted digest."""
         ...
 
     def analysts(self, account: bytes) -> tuple[str, ...]:
-        """Names of the analysts with a limit, oldest first."""
+        """Returns the names of the analysts with a limit, oldest first."""
         ...
 
     def save_request(self, request: Request) -> None:
-        """Keeps a request. The same one again is fine; the same key for another one is `KeyReused`, whoever took it."""
+        """Saves a request. The same one again changes nothing; the same key with another request is `KeyReused`."""
         ...
 
     def request(self, id: bytes) -> Request | None:
-        """A request by its reservation id."""
+        """Returns a request by its reservation's id; None if there is none."""
         ...
 
     def request_under(self, account: bytes, analyst: str, key: str) -> Request | None:
-        """The request that came with an idempotency key."""
+        """Returns the request that came with an idempotency key; None if there is none."""
         ...
 
     def seal(self, sealed: Sealed) -> Sealed:
-        """Keeps an answer for ever, and returns the one that is kept: the first that was sealed for its reservation.
+        """Stores an answer for ever; returns the stored one, which is the first that was sealed for its reservation.
 
-        From here on nobody draws noise for this reservation again. Who gets another answer back than it gave has lost
-        a race: its own was never there. Only for whoever has the query's turn.
+        From here on nobody draws noise for this reservation again. A caller that gets another answer back than its own
+        has lost a race: its own was never stored. The caller must hold the query's lock.
         """
         ...
 
     def answer(self, id: bytes) -> Sealed | None:
-        """The sealed answer of a reservation."""
+        """Returns the sealed answer of a reservation; None if there is none."""
         ...
 
     def answers(self, account: bytes) -> Iterator[Sealed]:
-        """All sealed answers of an account, in no order."""
+        """Returns all sealed answers of an account, in no order."""
         ...
 
     def sealed_ids(self) -> tuple[tuple[bytes, bytes], ...]:
-        """Account and id of the reservations whose answers are sealed."""
+        """Returns account and id of every reservation whose answer is sealed."""
         ...
 
     def released(self, account: bytes, query: bytes) -> Released:
-        """All released answers to a query, by rising precision."""
+        """Returns all released answers to a query, by rising precision."""
         ...
 
     def points(self, account: bytes, query: bytes, group: int = 0) -> tuple[Point, ...]:
-        """The same as points of the bridge of the query, or of one of its groups."""
+        """Returns the same as points of the bridge of the query, or of one of its groups."""
         ...
 
     def close(self) -> None:
-        """Nothing is lost."""
+        """Releases files and connections. Nothing is lost."""
         ...
 
 
 def points_of(released: Released, group: int = 0) -> tuple[Point, ...]:
-    """The points of one group's bridge."""
+    """Returns the points of one group's bridge."""
     return tuple(Point(precision, values[group]) for precision, values in released)

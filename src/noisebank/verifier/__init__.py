@@ -1,1 +1,1 @@
-"""The verifier: a ledger in, a verdict out. It trusts neither the bank nor its vault."""
+"""The verifier: checks a journal, or a contract on a chain, without trusting the bank or its vault. See `verifier`."""

@@ -1,4 +1,4 @@
-"""`python -m noisebank.verifier`: the verifier alone. It loads nothing that sees data, answers or requests."""
+"""`python -m noisebank.verifier`: the verifier alone. It imports nothing that reads data, answers or requests."""
 
 from noisebank.cli.verify import verify
 

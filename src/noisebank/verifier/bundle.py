@@ -1,4 +1,4 @@
-"""Reading a bundle: journal, head and openings from one zip file."""
+"""Reads a bundle: journal, head and openings in one zip file, as `noisebank.bank.bundle` writes it."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from noisebank.core.errors import BadBank
 
 JOURNAL, HEAD, OPENINGS = "journal.jsonl", "head.txt", "openings/"
 MOST_BYTES = 2**32
-"""Of one file inside, unpacked: a bundle is not trusted."""
+"""Of one unpacked file: a bundle is not trusted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """What a bundle holds. Its head comes from the same hands as its journal: it pins nothing."""
+    """The parts of a bundle. Its head is left out: it comes from the same source as the journal, and proves nothing."""
 
     lines: tuple[str, ...]
     openings: tuple[dict[str, Any], ...]
 
 
 def read_bundle(path: Path) -> Bundle:
-    """The parts of a bundle."""
+    """Reads a bundle; `BadBank` if it is not readable."""
     try:
         with zipfile.ZipFile(path) as bundle:
             texts = {info.filename: _text(bundle, info) for info in bundle.infolist()}

@@ -1,7 +1,7 @@
-"""Verifies a ledger on a chain, from a node's address and the contract's alone.
+"""`ChainHistory`: reads and checks a ledger on a chain, given only a node's address and the contract's.
 
-The chain's consensus has executed the contract; what is checked here is that the code is this
-version's, that the logs add up by an independent recount, and that the contract's state agrees.
+The chain's consensus has executed the contract. Checked here: the code is this version's, the
+logs add up by an independent recount, and the contract's state agrees with them.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from noisebank.ledger.protocol import Head
 from noisebank.verifier.recount import Recount
 
 CELLS_ASKED = 16
-"""Cells of each cube whose charge is compared with the contract's own."""
+"""Cells per cube whose charge is compared with the contract's own."""
 
 
 class OnChain:
-    """What a node says about a contract, recounted."""
+    """The history of a contract as a node shows it, recounted."""
 
     def __init__(self, url: str, address: str) -> None:
         self.node, self.contract = Node(url), address.lower()
@@ -38,16 +38,16 @@ class OnChain:
         return self.head.number
 
     def digest(self, number: int) -> bytes | None:
-        """A block's hash."""
+        """Returns a block's hash; None if there is no such block."""
         return self.node.block_hash(number) if 0 <= number <= self.newest else None
 
     def find(self, digest: bytes) -> int | None:
-        """The block with this hash."""
+        """Returns the number of the block with this hash; None if there is none."""
         block = self.node.ask("eth_getBlockByHash", "0x" + digest.hex(), False) if len(digest) == 32 else None
         return int(block["number"], 16) if block else None
 
     def read(self, first: int = 0, progress: Callable[[int], None] = lambda done: None) -> None:
-        """Reads and recounts all logs. `Tampered` where they do not add up."""
+        """Reads and recounts all logs from block `first` on. `Tampered` where they do not add up."""
         code = self.node.code(self.contract)
         if not code:
             raise BadLedger(f"there is no contract at {self.contract} on chain {self.chain_id}")
@@ -74,14 +74,14 @@ class OnChain:
 
     @cached_property
     def books(self) -> Books:
-        """Accounts, reservations and records: only receipts and openings need them."""
+        """Accounts, reservations and records. Built when first used: only receipts and openings need them."""
         books = Books(budget_ledger())
         for log, number, time in self._read:
             books.write(log, number, time)
         return books
 
     def _compare_state(self) -> None:
-        """The contract's own state must be what the logs add up to."""
+        """Compares the contract's own state with what the logs add up to; `Tampered` if they differ."""
         for account, tally in self.recount.accounts.items():
             name = account.hex()[:12]
             if self._ask("money", account) != (tally.budget, tally.spent, tally.measurements):
@@ -94,14 +94,14 @@ class OnChain:
                 if self._ask("view_of", account, analyst) != (limit, tally.used[analyst]):
                     raise Tampered(f"a view of {name} is not what the logs add up to")
             for cube, cells in enumerate(tally.cells, 1):
-                for cell in sorted({cells * place // CELLS_ASKED for place in range(CELLS_ASKED)}):
+                for cell in sorted({cells * sample // CELLS_ASKED for sample in range(CELLS_ASKED)}):
                     if self._ask("cell", account, cube, cell) != (tally.cubes[cube].at(cell),):
                         raise Tampered(f"cell {cell} of cube {cube} of {name} is not what the logs add up to")
 
     def _ask(self, function: str, *arguments: bytes | int) -> tuple[object, ...]:
-        """The contract's own word at the block up to which the logs were read."""
+        """Returns the output of a view function at the block up to which the logs were read."""
         try:
-            found = self.node.view(budget_ledger(), self.contract, function, *arguments, block=self.newest)
-        except NodeError:  # the node keeps no old state: then its newest, which may be ahead of the logs
-            found = self.node.view(budget_ledger(), self.contract, function, *arguments)
-        return tuple(found)
+            output = self.node.view(budget_ledger(), self.contract, function, *arguments, block=self.newest)
+        except NodeError:  # the node keeps no old state: use its newest, which may be ahead of the logs
+            output = self.node.view(budget_ledger(), self.contract, function, *arguments)
+        return tuple(output)

@@ -1,4 +1,4 @@
-"""Opened records: with the owner's salts, digest, sensitivity and cost follow from the policy."""
+"""Opened records: given the owner's salts, recompute each record's digest, sensitivity and cost from the policy."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from typing import Any
 
 from noisebank.core.digests import answer_digest, commitment
 from noisebank.core.errors import BadBank, NoisebankError, Tampered
+from noisebank.core.records import CellRun
 from noisebank.ledger.books import Books
-from noisebank.ledger.protocol import Reservation, Run
+from noisebank.ledger.protocol import Reservation
 from noisebank.planning.draws import is_single, most_draws, touched_draws
 from noisebank.planning.pricing import price, wish
 from noisebank.planning.serving import charges_of, named_look, serve
@@ -27,19 +28,19 @@ FORMAT = "noisebank openings 1"
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """How many of an account's records could be recomputed from the policy."""
+    """Result of checking one account's openings."""
 
     account: bytes
     opened: int
     records: int
     draws: int
-    """That one person can touch: of opened records by their questions, of others the most that they may be."""
+    """Noise draws that one person can affect: exact for opened records, an upper bound for the others."""
     uncounted: int
-    """Measurements of earlier versions that may be several draws: their policies are not in these openings."""
+    """Measurements of earlier versions that may have several draws each: their policies are not in these openings."""
 
 
 def read_openings(path: Path) -> dict[str, Any]:
-    """The owner's file with policy, questions and salts."""
+    """Reads the owner's file with policy, questions and salts."""
     try:
         fields = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -73,9 +74,9 @@ def check_openings(fields: dict[str, Any], books: Books) -> Opened:
             query = _check(reservation, entry, policy)
             opened += 1
         if reservation.fresh:
-            made = _draws(reservation, query, policy, state.version)
-            uncounted += made is None
-            draws += made or 0
+            count = _draws(reservation, query, policy, state.version)
+            uncounted += count is None
+            draws += count or 0
             if draws > MAX_DRAWS and reservation.finished:
                 raise Tampered(
                     f"record {reservation.id.hex()[:12]} was answered after {MAX_DRAWS:,} draws that one person can "
@@ -88,7 +89,8 @@ def check_openings(fields: dict[str, Any], books: Books) -> Opened:
 
 
 def _draws(reservation: Reservation, query: Query | None, policy: Policy, version: int) -> int | None:
-    """Of a measurement: exactly if its question is known, else the most that its public words allow."""
+    """Returns the draws of a measurement: exact if its question is known, else the most that its public facts allow.
+    None if they set no bound."""
     if query is not None:
         return touched_draws(query, policy)
     if is_single(reservation.about, reservation.whole_cube):
@@ -97,12 +99,12 @@ def _draws(reservation: Reservation, query: Query | None, policy: Policy, versio
 
 
 def _check(reservation: Reservation, entry: dict[str, Any], policy: Policy) -> Query:
-    """One record: the question, its salted digest, its sensitivity, its price, its answer. Returns what was asked."""
+    """Checks one record: its question, salted digest, sensitivity, price and answer. Returns the query."""
     name = f"record {reservation.id.hex()[:12]}"
     try:
         question = _question(entry, policy)
-        moves = Fraction(sensitivity(question.query, policy))
-        wanted = price(wish(**entry["asked"]), moves * abs(question.unit))
+        unit_sensitivity = Fraction(sensitivity(question.query, policy))
+        target = price(wish(**entry["asked"]), unit_sensitivity * abs(question.unit))
         runs = _runs(question.query, policy) if reservation.cube and reservation.fresh else ()
         salted = commitment(bytes.fromhex(entry["query_salt"]), question.query.digest)
         body: dict[str, Any] = entry.get("answer") or {}
@@ -115,16 +117,16 @@ def _check(reservation: Reservation, entry: dict[str, Any], policy: Policy) -> Q
     if runs != reservation.runs:
         raise Tampered(f"{name} was charged to other cells than its question reads", reservation.block)
     if reservation.cube:
-        wanted = reservation.wanted  # what is known already decides how much is measured: the cells' charges are right
-    if wanted != reservation.wanted:
-        raise Tampered(f"{name} was charged for {reservation.wanted}, its request asks for {wanted}", reservation.block)
+        target = reservation.wanted  # earlier answers decide how much is measured in a cube: the charged cells count
+    if target != reservation.wanted:
+        raise Tampered(f"{name} was charged for {reservation.wanted}, its request asks for {target}", reservation.block)
     if question.query.about != reservation.about:
         raise Tampered(f"{name} carries the wrong public byte", reservation.block)
     if published is None:
         return question.query
     if published != reservation.answer:
         raise Tampered(f"{name} has another answer on the ledger than the one shown", reservation.block)
-    right = (str(moves), wanted.units, reservation.fresh.units, str(question.unit), reservation.case.name)
+    right = (str(unit_sensitivity), target.units, reservation.fresh.units, str(question.unit), reservation.case.name)
     if stated != right:
         raise Tampered(f"{name} states {stated}, recomputed {right}", reservation.block)
     return question.query
@@ -135,14 +137,14 @@ def _question(entry: dict[str, Any], policy: Policy) -> Question:
     return parse(entry["sql"], policy) if look is None else named_look(look, policy)
 
 
-def _runs(query: Query, policy: Policy) -> tuple[Run, ...]:
-    """What a measurement of this query must charge, cell by cell."""
+def _runs(query: Query, policy: Policy) -> tuple[CellRun, ...]:
+    """Returns the runs of cells that a measurement of this query must charge."""
     served = serve(query, policy)
     if served is None:
         raise ValueError("no cube of the policy can serve it")
-    return tuple(Run(*charge) for charge in charges_of(served, query, policy))
+    return charges_of(served, query, policy)
 
 
 def opening_entry(sql: str, asked: dict[str, str], query_salt: bytes) -> dict[str, Any]:
-    """What the owner writes for one record; the answer may be added."""
+    """Returns what the owner writes for one record; the answer may be added."""
     return {"sql": sql, "asked": asked, "query_salt": query_salt.hex()}

@@ -1,6 +1,6 @@
-"""A second opinion on the books, from the logged inputs alone.
+"""`Recount`: an independent recount of the books from the logged inputs alone.
 
-Written without the contract's code: it takes what was asked (query, wanted, runs, new budgets), decides
+Written without the contract's code: it takes the inputs (query, target, runs, new budgets), decides
 each case, cost, balance and date by the rules of the design, and compares with what was logged.
 """
 
@@ -18,7 +18,6 @@ from noisebank.ledger.evm import Event
 
 WEEK = 7 * 86_400
 MOST_MEASUREMENTS = 2**20
-MOST_CELLS = 2**20
 WHOLE_WEIGHT = 2**32
 NOBODY = "0x" + "00" * 20
 Arguments = dict[str, Any]
@@ -35,7 +34,7 @@ class Tally:
     delay: int
     version: int = 1
     base: int = 0
-    """What earlier versions spent."""
+    """What earlier versions of the table have spent."""
     paused: bool = False
     naive: int = 0
     """What the same requests would have cost without reuse."""
@@ -44,7 +43,7 @@ class Tally:
     burnt: int = 0
     refused: int = 0
     cells: list[int] = field(default_factory=list)
-    """Of cube 1, 2, ..."""
+    """Cells of cube 1, 2, ..."""
     cases: Counter[Case] = field(default_factory=Counter)
     limits: dict[bytes, int] = field(default_factory=dict)
     used: dict[bytes, int] = field(default_factory=lambda: defaultdict(int))
@@ -55,7 +54,7 @@ class Tally:
     next_curator: str = NOBODY
     # What a new version empties:
     plain: int = 0
-    """Spent in cube 0."""
+    """Spent in cube 0: by plain reuse."""
     records: dict[object, list[int]] = field(default_factory=lambda: defaultdict(list))
     cubes: dict[int, Pieces] = field(default_factory=lambda: defaultdict(Pieces))
     seen: dict[object, int] = field(default_factory=lambda: defaultdict(int))
@@ -63,43 +62,43 @@ class Tally:
 
     @property
     def spent(self) -> int:
-        """Base, plus cube 0, plus the largest cell of every other cube."""
+        """Units spent: the base, plus cube 0, plus the largest cell of every other cube."""
         return self.base + self.plain + sum(cube.largest for cube in self.cubes.values())
 
 
 class Recount:
-    """Feeds on events in the chain's order. `Tampered` where a number is not what the rules give."""
+    """Takes events in the chain's order. `Tampered` where a logged number is not what the rules give."""
 
     def __init__(self) -> None:
         self.accounts: dict[bytes, Tally] = {}
         self._ids: dict[bytes, set[bytes]] = defaultdict(set)
 
     def add(self, event: Event, time: Callable[[], int]) -> None:
-        """Recounts one event. `time` is its block's, asked for where it matters."""
+        """Recounts one event. `time` returns its block's time and is called only where it matters."""
         arguments = event.arguments
         try:
-            expected = getattr(self, f"_{event.name}")(arguments, time)
+            expected = getattr(self, f"_on_{event.name}")(arguments, time)
         except (KeyError, AttributeError, ValueError, TypeError, IndexError) as error:
             raise Tampered(f"{event.name} cannot be recounted: {error}") from None
         for name, value in expected.items():
             if arguments[name] != value:
                 raise Tampered(f"{event.name}: {name} is recorded as {arguments[name]!r}, recounted {value!r}")
 
-    # One method an event: what its derived numbers must be.
+    # One method per event: applies it and returns what its derived arguments must be.
 
-    def _AccountOpened(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
+    def _on_AccountOpened(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
         _must(a["account"] not in self.accounts, "opened twice")
         _must(a["budget"] > 0 and a["unit"] in (1, 2) and a["curator"] != NOBODY, "no budget, unit or curator")
         self.accounts[a["account"]] = Tally(a["owner"], a["curator"], a["unit"], a["budget"], a["raise_delay"])
         return {}
 
-    def _CubeAdded(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
+    def _on_CubeAdded(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
         tally = self.accounts[a["account"]]
         _must(a["cells"] in {2**power for power in range(21)}, "not a power of two up to 2^20")
         tally.cells.append(a["cells"])
         return {"cube": len(tally.cells)}
 
-    def _VersionOpened(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
+    def _on_VersionOpened(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
         tally = self.accounts[a["account"]]
         tally.base, tally.plain, tally.version = tally.spent, 0, tally.version + 1
         tally.burnt += len(tally.open)
@@ -107,41 +106,41 @@ class Recount:
             emptied.clear()
         return {"version": tally.version, "base": tally.base}
 
-    def _LimitSet(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
+    def _on_LimitSet(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
         tally = self.accounts[a["account"]]
         _must(any(a["analyst"]) and a["limit"] >= tally.used[a["analyst"]], "no analyst, or below what is used")
         tally.limits[a["analyst"]] = a["limit"]
         return {}
 
-    def _Reserved(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
+    def _on_Reserved(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
         tally, id = self.accounts[a["account"]], a["id"]
         _must(not tally.paused, "paused")
         _must(id not in self._ids[a["account"]], "an id that was used before")
         _must(0 <= a["about"] < 256, "the public byte is none")
         _must(0 <= a["cube"] <= len(tally.cells), "an undeclared cube")
         records = tally.records[a["cube"], a["query"], a["runs"]]
-        wanted, best = a["wanted"], records[-1] if records else 0
-        _must(bool(a["runs"]) == (a["cube"] > 0 and wanted > 0), "runs where there are none, or none")
-        fresh, reused = max(0, wanted - best), len(records)
-        if not wanted:
+        target, best = a["wanted"], records[-1] if records else 0
+        _must(bool(a["runs"]) == (a["cube"] > 0 and target > 0), "runs where there are none, or none")
+        fresh, reused = max(0, target - best), len(records)
+        if not target:
             _must(a["cube"] > 0, "nothing wanted")
             case, reused = Case.INFER, 0
         elif fresh:
             case = Case.REFINE if records else Case.FIRST
             self._charge(tally, a, fresh)
-            records.append(wanted)
+            records.append(target)
         else:
-            reused = next(place for place, precision in enumerate(records, 1) if precision >= wanted)
-            case = Case.REPEAT if records[reused - 1] == wanted else Case.BLUR
-        if case is not Case.REPEAT:  # the contract keeps no id of those
+            reused = next(number for number, precision in enumerate(records, 1) if precision >= target)
+            case = Case.REPEAT if records[reused - 1] == target else Case.BLUR
+        if case is not Case.REPEAT:  # the contract stores no id of a REPEAT
             self._ids[a["account"]].add(id)
             tally.open.add(id)
-        tally.naive += wanted
+        tally.naive += target
         tally.cases[case] += 1
         used = self._show(tally, a)
         return {"case": case.value, "fresh": fresh, "reused": reused, "spent": tally.spent, "used": used}
 
-    def _Published(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
+    def _on_Published(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
         tally = self.accounts[a["account"]]
         _must(a["id"] in tally.open, "not reserved, burnt, or published twice")
         _must(any(a["answer"]), "no answer")
@@ -149,54 +148,54 @@ class Recount:
         tally.published += 1
         return {}
 
-    def _GroupRefused(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
+    def _on_GroupRefused(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
         self.accounts[a["account"]].refused += 1
         return {}
 
-    def _Paused(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
+    def _on_Paused(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
         self.accounts[a["account"]].paused = True
         return {}
 
-    def _Resumed(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
+    def _on_Resumed(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
         self.accounts[a["account"]].paused = False
         return {}
 
-    def _BudgetLowered(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
+    def _on_BudgetLowered(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
         tally = self.accounts[a["account"]]
         _must(tally.spent <= a["budget"] < tally.budget, "not lower, or below what is spent")
         tally.budget, tally.pending = a["budget"], None
         return {}
 
-    def _RaiseProposed(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
+    def _on_RaiseProposed(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
         tally = self.accounts[a["account"]]
         _must(a["budget"] > tally.budget, "not higher")
         ready = time() + tally.delay
         tally.pending = (a["budget"], ready)
         return {"ready": ready, "expires": ready + WEEK}
 
-    def _BudgetRaised(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
+    def _on_BudgetRaised(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
         tally = self.accounts[a["account"]]
         if tally.pending is None or not tally.pending[1] <= time() < tally.pending[1] + WEEK:
             raise ValueError("not announced, too early or too late")
         tally.budget, tally.pending = tally.pending[0], None
         return {"budget": tally.budget}
 
-    def _OwnerProposed(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
+    def _on_OwnerProposed(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
         self.accounts[a["account"]].next_owner = a["owner"]
         return {}
 
-    def _CuratorProposed(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
+    def _on_CuratorProposed(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
         self.accounts[a["account"]].next_curator = a["curator"]
         return {}
 
-    def _OwnerChanged(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
+    def _on_OwnerChanged(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
         tally = self.accounts[a["account"]]
         _must(tally.next_owner != NOBODY, "nobody was proposed")
         heir, tally.next_owner, tally.next_curator, tally.pending = tally.next_owner, NOBODY, NOBODY, None
         tally.owner = heir
         return {"owner": heir}
 
-    def _CuratorChanged(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
+    def _on_CuratorChanged(self, a: Arguments, time: Callable[[], int]) -> Arguments:  # noqa: N802
         tally = self.accounts[a["account"]]
         _must(tally.next_curator != NOBODY, "nobody was proposed")
         tally.curator, tally.next_curator = tally.next_curator, NOBODY
@@ -219,7 +218,7 @@ class Recount:
     def _show(self, tally: Tally, a: Arguments) -> int:
         analyst = a["analyst"]
         if not any(analyst):
-            return 0  # the owner's: bounded by the account's spend
+            return 0  # the owner has no view: the account's spend is the bound
         entry, level = (analyst, a["query"]), a["wanted"]
         if a["cube"]:
             entry, level = (analyst, a["cube"]), tally.cubes[a["cube"]].largest

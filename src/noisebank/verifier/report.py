@@ -1,4 +1,4 @@
-"""The verdict: what was checked, what that proves, what it was compared with, and what it cannot see."""
+"""`Report`: the verifier's verdict: what was checked and compared, what that proves, and what it cannot see."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class AccountReport:
     budget: int
     spent: int
     base: int
-    """What versions of the table before this one spent."""
+    """Spent by earlier versions of the table."""
     plain: int
     """Spent on plain reuse, in this version."""
     cubes: dict[str, int]
@@ -59,7 +59,7 @@ class AccountReport:
     """By public byte."""
 
     def to_json(self) -> dict[str, Any]:
-        """For --json."""
+        """Returns the fields as JSON, for --json."""
         return {
             "account": self.account,
             "unit": self.unit,
@@ -82,7 +82,7 @@ class AccountReport:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The verdict."""
+    """The verdict on one ledger."""
 
     passed: bool
     problem: str
@@ -101,7 +101,7 @@ class Report:
     cannot_see: tuple[str, ...]
 
     def plain(self) -> dict[str, Any]:
-        """For --json."""
+        """Returns the fields as JSON, for --json."""
         return {
             "passed": self.passed,
             "problem": self.problem,
@@ -119,7 +119,7 @@ class Report:
 
 
 def account_report(account: bytes, tally: Tally) -> AccountReport:
-    """One account's line."""
+    """Returns the report on one account."""
     return AccountReport(
         account=account.hex(),
         unit={1: "precision", 2: "epsilon"}[tally.unit],

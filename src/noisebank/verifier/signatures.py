@@ -1,7 +1,7 @@
-"""From signed calls to logs: each log repeats what somebody who was entitled to it has signed.
+"""Checks that the logs of a call say what its sender signed, and that the sender was entitled to the call.
 
 A chain with consensus needs no such check. The embedded chain has one sealer, so it is made here,
-without the contract's code: who called, in which role, and that the logs say what the call says.
+without the contract's code.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ LOGGED_BY = {
     "accept_curator": "CuratorChanged",
 }
 CLAIM = ("id", "query", "analyst", "about", "cube", "wanted", "limit", "runs", "last")
-"""Fields of a claim in calldata."""
+"""Fields of a claim in calldata, in order."""
 
 
 def check_call(sender: str, data: bytes, events: Sequence[Event], recount: Recount) -> None:
-    """Compares one call with its logs, and its sender with the roles before it. `Tampered` if they differ."""
+    """Compares a call with its logs, and its sender with the roles before the call. `Tampered` if they differ."""
     try:
         function, arguments = budget_ledger().decode_call(data)
     except ValueError as error:
@@ -53,12 +53,12 @@ def _check_owners(
 ) -> None:
     (event,) = events
     _must(event.name == LOGGED_BY[function], f"{event.name} is logged")
-    said = dict(arguments)
+    expected = dict(arguments)
     if function == "open_account":
-        said["owner"] = sender
+        expected["owner"] = sender
     else:
-        _must(sender == _entitled(function, recount.accounts[said["account"]]), f"{sender} may not call it")
-    for name, value in said.items():
+        _must(sender == _entitled(function, recount.accounts[expected["account"]]), f"{sender} may not call it")
+    for name, value in expected.items():
         _must(event.arguments[name] == value, f"{name} is logged as {event.arguments[name]!r}, signed {value!r}")
 
 
@@ -74,12 +74,13 @@ def _check_curators(
     left = list(arguments.get("runs", ()))
     signed: list[dict[str, Any]] = []
     for row in arguments["claims" if "claims" in arguments else "seals"]:
-        said: dict[str, Any] = dict(zip(CLAIM if "claims" in arguments else ("id", "answer", "last"), row, strict=True))
-        if "runs" in said:
-            _must(said["runs"] <= len(left), "runs are missing")
-            own = said["runs"]
-            said["runs"], left = tuple(left[:own]), left[own:]
-        signed.append(said)
+        names = CLAIM if "claims" in arguments else ("id", "answer", "last")
+        fields: dict[str, Any] = dict(zip(names, row, strict=True))
+        if "runs" in fields:
+            _must(fields["runs"] <= len(left), "runs are missing")
+            own = fields["runs"]
+            fields["runs"], left = tuple(left[:own]), left[own:]
+        signed.append(fields)
     _must(not left, "runs are left over")
     _must(function in ("reserve", "publish") or not signed or signed[-1]["last"], "a group has no end")
     name = "Reserved" if "claims" in arguments else "Published"
@@ -87,14 +88,14 @@ def _check_curators(
     for group in _groups(signed, in_one=function in ("reserve", "publish")):
         if events and events[0].name == "GroupRefused" and function.endswith("_many"):
             refused = events.pop(0)
-            named = (refused.arguments["account"], refused.arguments["id"])
-            _must(named == (account, group[0]["id"]), "another group is refused")
+            subject = (refused.arguments["account"], refused.arguments["id"])
+            _must(subject == (account, group[0]["id"]), "another group is refused")
             continue
-        for said in group:
+        for fields in group:
             event = events.pop(0)
             _must(event.name == name and event.arguments["account"] == account, f"{event.name} is logged")
-            limit = said.pop("limit", None)
-            for field, value in said.items():
+            limit = fields.pop("limit", None)
+            for field, value in fields.items():
                 _must(field == "last" or event.arguments[field] == value, f"{field} is not what was signed")
             if limit is not None:
                 after: Any = event.arguments["spent"]
@@ -105,9 +106,9 @@ def _check_curators(
 
 def _groups(signed: list[dict[str, Any]], in_one: bool) -> list[list[dict[str, Any]]]:
     groups: list[list[dict[str, Any]]] = [[]]
-    for said in signed:
-        groups[-1].append(said)
-        if said["last"] and not in_one:
+    for fields in signed:
+        groups[-1].append(fields)
+        if fields["last"] and not in_one:
             groups.append([])
     return [group for group in groups if group]
 

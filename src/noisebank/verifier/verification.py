@@ -1,4 +1,8 @@
-"""Verifies a ledger, a journal or a contract on a chain, and everything that the caller holds besides."""
+"""`verify` checks an exported journal, `verify_chain` a contract on a chain, both against what the caller holds.
+
+Both return a `Report`. The parts: `ledger.replay` executes the contract, `recount` counts independently of it, `signed`
+compares calls with logs, `comparing` compares with evidence from outside.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +42,7 @@ __all__ = ["CANNOT_SEE", "UNSEEN_TAIL", "Report", "recount_block", "verify", "ve
 
 
 class JournalHistory:
-    """A journal, executed and recounted block by block."""
+    """The history in a journal, executed and recounted block by block."""
 
     def __init__(self, first: str) -> None:
         self.genesis = Genesis.read(first)
@@ -46,7 +50,7 @@ class JournalHistory:
         self.recount = Recount()
 
     def add(self, line: str) -> None:
-        """The next block, by both opinions."""
+        """Executes and recounts the next block; `Tampered` if anything about it is wrong."""
         block = Block.read(line, self.genesis.chain_id, self.newest + 1)
         results = self.replay.apply(block)
         try:
@@ -89,7 +93,7 @@ def verify(
 ) -> Report:
     """Checks an exported journal (a path or its lines) and everything that the caller holds.
 
-    `head` is the digest of a block that was the newest at some time; `anchors` the address of a node
+    `head` is the digest of a block that was the newest at some time; `anchors` is the address of a node
     whose chain holds anchors of this journal. `progress` is called with the number of blocks done.
     """
     lines = iter(read_lines(Path(journal)) if isinstance(journal, (str, Path)) else journal)
@@ -104,8 +108,8 @@ def verify(
             progress(done)
         if anchors is not None:
             node = Node(anchors)
-            found = find_anchors(node, history.genesis.digest, history.genesis.sealer, anchor_contract)
-            compared.anchors(found, f"chain {node.chain_id()}", history)
+            heads = find_anchors(node, history.genesis.digest, history.genesis.sealer, anchor_contract)
+            compared.anchors(heads, f"chain {node.chain_id()}", history)
         _compare(history, compared, head, receipts, openings)
     except Tampered as error:
         return _journal_report(history, compared, error)
@@ -122,7 +126,7 @@ def verify_chain(
     openings: Sequence[dict[str, Any]] = (),
     progress: Progress = lambda done: None,
 ) -> Report:
-    """Checks a ledger on a chain, from a node and the contract's address alone, reading logs from block `first` on."""
+    """Checks a ledger on a chain, given only a node and the contract's address. Reads logs from block `first` on."""
     chain, compared = OnChain(url, contract), Compared()
     try:
         chain.read(first, progress)
@@ -133,7 +137,7 @@ def verify_chain(
 
 
 def recount_block(block: Block, results: Sequence[Sequence[Log]], recount: Recount, sealer: str) -> None:
-    """The second opinion on a block that the contract has executed: calls, logs, balances."""
+    """Recounts a block that the contract has executed: calls against logs, logs against the rules, balances."""
     for transaction, logs in zip(block.transactions, results, strict=True):
         if not transaction.to:
             continue
@@ -169,7 +173,8 @@ def _journal_report(history: JournalHistory | None, compared: Compared, problem:
     if compared.pinned < 0:
         unseen = UNSEEN_TAIL
     else:
-        unseen = f"whether blocks after block {compared.pinned}, the newest that was compared, were cut off or replaced"
+        newest = f"block {compared.pinned}, the newest that was compared"
+        unseen = f"whether blocks after {newest}, were cut off or replaced"
     return _report(
         problem,
         compared,

@@ -11,6 +11,7 @@ from typing import Any
 from noisebank.core.durability import Turn
 from noisebank.core.entropy import Entropy
 from noisebank.core.errors import Tampered
+from noisebank.core.records import WHOLE_WEIGHT, CellRun
 from noisebank.core.units import Precision
 from noisebank.ledger.abi import budget_ledger, encoded
 from noisebank.ledger.block import Block, Genesis
@@ -18,7 +19,7 @@ from noisebank.ledger.embedded import EmbeddedChain, begin_chain
 from noisebank.ledger.encoding import publish_many_call, reserve_many_call
 from noisebank.ledger.evm import Event, Log, events
 from noisebank.ledger.journal import Journal
-from noisebank.ledger.protocol import THE_OWNER, WHOLE_WEIGHT, Claim, Opening, Role, Run, Seal
+from noisebank.ledger.protocol import THE_OWNER, Claim, Opening, Role, Seal
 from noisebank.ledger.replay import Replay
 from noisebank.ledger.signing import Key
 from support.banks import CURATOR, OWNER
@@ -57,7 +58,7 @@ def claim(
     limit: int = 10**9,
     analyst: bytes = THE_OWNER,
     cube: int = 0,
-    runs: tuple[Run, ...] = (),
+    runs: tuple[CellRun, ...] = (),
     about: int = 1,
 ) -> Claim:
     return Claim(account, word(id), word(query), analyst, about, Precision(wanted), Precision(limit), cube, runs)
@@ -143,7 +144,7 @@ def history(salt: int = 7) -> tuple[str, ...]:
 
 def _work_on_a_cube(chain: EmbeddedChain, account: bytes) -> None:
     cube = chain.add_cube(account, 8)
-    low, high = (Run(0, 4),), (Run(2, 6, HALF), Run(7, 8))
+    low, high = (CellRun(0, 4),), (CellRun(2, 6, HALF), CellRun(7, 8))
     chain.reserve(claim(account, 10, 20, cube=cube, runs=low), claim(account, 11, 20, cube=cube, runs=high))
     chain.reserve(claim(account, 12, 0, cube=cube, analyst=ANALYST))
     send(

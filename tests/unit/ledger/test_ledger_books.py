@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from ledger_history import ANALYST, history, log_of, replayed, word
 
 from noisebank.core.errors import LedgerRefused
-from noisebank.core.records import Case, Record
+from noisebank.core.records import WHOLE_WEIGHT, Case, CellRun, Record
 from noisebank.core.units import NOTHING, Precision
 from noisebank.ledger.abi import Value, budget_ledger
 from noisebank.ledger.books import Books
 from noisebank.ledger.encoding import _rows
 from noisebank.ledger.evm import Event, Machine
-from noisebank.ledger.protocol import THE_OWNER, WHOLE_WEIGHT, Claim, Run, Unit, View
+from noisebank.ledger.protocol import THE_OWNER, Claim, Unit, View
 from noisebank.ledger.replay import Replay
 from support.banks import CURATOR, OWNER
 
@@ -80,7 +80,7 @@ def test_only_paid_answers_are_records(books: Books):
     expected = (Record(word(11), Precision(10)), Record(word(12), Precision(30)))
     assert books.records(ACCOUNT, word(3)) == expected
     assert books.records(ACCOUNT, word(4)) == books.records(word(2), word(3)) == ()
-    assert books.records(ACCOUNT, word(3), cube=1) == books.records(ACCOUNT, word(3), 0, (Run(0, 1),)) == ()
+    assert books.records(ACCOUNT, word(3), cube=1) == books.records(ACCOUNT, word(3), 0, (CellRun(0, 1),)) == ()
 
 
 def test_reservations_come_oldest_first_and_whole(books: Books):
@@ -158,10 +158,10 @@ def test_a_cube_costs_by_how_much_its_largest_cell_rose(books: Books):
     write(books, reserved(14, Case.FIRST, 10, 10, 40, cube=1, runs=low), 5)
     write(books, reserved(15, Case.FIRST, 10, 10, 40, cube=1, runs=high), 6)
     made = books.reservation(ACCOUNT, word(15))
-    assert (made.cost, made.fresh, made.cube, made.runs) == (NOTHING, Precision(10), 1, (Run(4, 8),))
+    assert (made.cost, made.fresh, made.cube, made.runs) == (NOTHING, Precision(10), 1, (CellRun(4, 8),))
     assert books.account(ACCOUNT).measurements == 4
-    assert books.records(ACCOUNT, word(3), 1, (Run(0, 4),)) == (Record(word(14), Precision(10)),)
-    assert books.records(ACCOUNT, word(3), 1, (Run(4, 8),)) == (Record(word(15), Precision(10)),)
+    assert books.records(ACCOUNT, word(3), 1, (CellRun(0, 4),)) == (Record(word(14), Precision(10)),)
+    assert books.records(ACCOUNT, word(3), 1, (CellRun(4, 8),)) == (Record(word(15), Precision(10)),)
     assert books.records(ACCOUNT, word(3), 1) == ()
 
 
@@ -357,7 +357,7 @@ def test_prices_are_the_contracts(asked: list[tuple[int, int, Any, bytes]], grou
     parts = [part for part in asked + group if part[1]]
     claims = [
         Claim(account, word(id), word(query), THE_OWNER, 1, Precision(wanted), Precision(10**6), cube,
-              tuple(Run(*run) for run in runs))
+              tuple(CellRun(*run) for run in runs))
         for id, (query, wanted, (cube, runs), _) in enumerate(parts, 1)
     ]  # fmt: skip
     while claims:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ledger_history import claim, seal, word
 
+from noisebank.core.records import CellRun
 from noisebank.ledger.abi import budget_ledger
 from noisebank.ledger.encoding import (
     MOST_PARTS,
@@ -18,20 +19,20 @@ from noisebank.ledger.encoding import (
     reserve_call,
     reserve_many_call,
 )
-from noisebank.ledger.protocol import MOST_RUNS, Run
+from noisebank.ledger.protocol import MOST_RUNS
 
 ACCOUNT = word(1)
 CELLS = 60
 
 
 @st.composite
-def disjoint_runs(draw: st.DrawFn) -> tuple[Run, ...]:
+def disjoint_runs(draw: st.DrawFn) -> tuple[CellRun, ...]:
     cuts = sorted(draw(st.sets(st.integers(0, CELLS), max_size=40)))
     pairs = list(zip(cuts[::2], cuts[1::2], strict=False))
-    return tuple(Run(start, stop, draw(st.integers(1, 2**33))) for start, stop in pairs)
+    return tuple(CellRun(start, stop, draw(st.integers(1, 2**33))) for start, stop in pairs)
 
 
-def weights(runs: tuple[Run, ...]) -> list[int]:
+def weights(runs: tuple[CellRun, ...]) -> list[int]:
     found = [0] * CELLS
     for run in runs:
         for cell in range(run.start, run.stop):
@@ -40,7 +41,7 @@ def weights(runs: tuple[Run, ...]) -> list[int]:
 
 
 @given(disjoint_runs(), st.integers(1, MOST_PARTS))
-def test_merged_runs_charge_every_cell_at_least_as_much(runs: tuple[Run, ...], most: int):
+def test_merged_runs_charge_every_cell_at_least_as_much(runs: tuple[CellRun, ...], most: int):
     found = merged(runs, most)
     assert len(found) <= most or not runs
     assert all(low.stop <= high.start for low, high in pairwise(found))
@@ -54,15 +55,15 @@ def test_merged_runs_charge_every_cell_at_least_as_much(runs: tuple[Run, ...], m
 
 
 def test_the_cheapest_gap_is_closed_first():
-    runs = (Run(0, 10), Run(20, 30), Run(31, 40), Run(50, 60))
-    assert merged(runs, 3) == (Run(0, 10), Run(20, 40), Run(50, 60))
-    uneven = (Run(0, 10, 100), Run(11, 20, 1), Run(22, 30, 1))
-    assert merged(uneven, 2) == (Run(0, 10, 100), Run(11, 30, 1))
+    runs = (CellRun(0, 10), CellRun(20, 30), CellRun(31, 40), CellRun(50, 60))
+    assert merged(runs, 3) == (CellRun(0, 10), CellRun(20, 40), CellRun(50, 60))
+    uneven = (CellRun(0, 10, 100), CellRun(11, 20, 1), CellRun(22, 30, 1))
+    assert merged(uneven, 2) == (CellRun(0, 10, 100), CellRun(11, 30, 1))
 
 
 def test_groups_become_rows_with_an_end_each():
-    group = [claim(ACCOUNT, 1, 5, cube=1, runs=(Run(0, 1), Run(2, 3, 7))), claim(ACCOUNT, 2, 6)]
-    alone = [claim(ACCOUNT, 3, 7, cube=2, runs=(Run(4, 5),))]
+    group = [claim(ACCOUNT, 1, 5, cube=1, runs=(CellRun(0, 1), CellRun(2, 3, 7))), claim(ACCOUNT, 2, 6)]
+    alone = [claim(ACCOUNT, 3, 7, cube=2, runs=(CellRun(4, 5),))]
     name, said = budget_ledger().decode_call(reserve_many_call([group, alone]))
     assert (name, said["account"]) == ("reserve_many", ACCOUNT)
     assert [(row[0], row[4], row[5], row[7], row[8]) for row in said["claims"]] == [

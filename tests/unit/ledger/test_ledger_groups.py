@@ -25,19 +25,19 @@ from ledger_history import (
 )
 
 from noisebank.core.errors import BadBank, BudgetExhausted, LedgerRefused, NoisebankError, PriceMoved, ViewExhausted
-from noisebank.core.records import Case
+from noisebank.core.records import Case, CellRun
 from noisebank.core.units import NOTHING, Precision
 from noisebank.ledger.abi import budget_ledger
 from noisebank.ledger.block import Block
 from noisebank.ledger.embedded import EmbeddedChain, begin_chain
 from noisebank.ledger.encoding import publish_many_call, reserve_many_call
 from noisebank.ledger.journal import Journal
-from noisebank.ledger.protocol import THE_OWNER, Claim, Reservation, Role, Run, View
+from noisebank.ledger.protocol import THE_OWNER, Claim, Reservation, Role, View
 from noisebank.verifier.verification import verify
 from support.banks import CURATOR, OWNER
 
 CELLS = 8
-LOW, HIGH = (Run(0, 4),), (Run(4, 8),)
+LOW, HIGH = (CellRun(0, 4),), (CellRun(4, 8),)
 
 
 @pytest.fixture
@@ -114,12 +114,12 @@ REFUSED: dict[str, tuple[Callable[[bytes], tuple[Claim, ...]], type[NoisebankErr
     "cube": (lambda a: (claim(a, 5, 10, query=5), claim(a, 6, 1, cube=2, runs=LOW)), LedgerRefused, "undeclared cube"),
     "runs": (lambda a: (claim(a, 5, 10, query=5), claim(a, 6, 1, cube=1)), LedgerRefused, "no runs"),
     "overlap": (
-        lambda a: (claim(a, 5, 10, query=5), claim(a, 6, 1, cube=1, runs=(Run(0, 4), Run(3, 5)))),
+        lambda a: (claim(a, 5, 10, query=5), claim(a, 6, 1, cube=1, runs=(CellRun(0, 4), CellRun(3, 5)))),
         LedgerRefused,
         "runs overlap",
     ),
     "range": (
-        lambda a: (claim(a, 5, 10, query=5), claim(a, 6, 1, cube=1, runs=(Run(7, 9),))),
+        lambda a: (claim(a, 5, 10, query=5), claim(a, 6, 1, cube=1, runs=(CellRun(7, 9),))),
         LedgerRefused,
         "run out of range",
     ),
@@ -295,7 +295,7 @@ def test_the_largest_batch_is_executed_replayed_and_verified(chain: EmbeddedChai
     rich = chain.open_account(opening(budget=10**9))
     chain.add_cube(rich, 2**20)
     groups = [
-        [claim(rich, 16 * g + n + 1, 3, query=16 * g + n, cube=1, runs=(Run(8191 * (16 * g + n) + 3, 2**20 - 1),))
+        [claim(rich, 16 * g + n + 1, 3, query=16 * g + n, cube=1, runs=(CellRun(8191 * (16 * g + n) + 3, 2**20 - 1),))
          for n in range(16)]
         for g in range(8)
     ]  # fmt: skip
@@ -325,9 +325,9 @@ def test_an_empty_batch_that_the_contract_takes_is_verified(chain: EmbeddedChain
 def test_a_cube_is_charged_by_its_largest_cell(chain: EmbeddedChain, account: bytes):
     made = [
         *chain.reserve(claim(account, 1, 20, cube=1, runs=LOW), claim(account, 2, 20, query=4, cube=1, runs=HIGH)),
-        *chain.reserve(claim(account, 3, 10, query=5, cube=1, runs=(Run(3, 5, HALF),))),
+        *chain.reserve(claim(account, 3, 10, query=5, cube=1, runs=(CellRun(3, 5, HALF),))),
         *chain.reserve(claim(account, 4, 30, cube=1, runs=LOW)),
-        *chain.reserve(claim(account, 5, 5, query=6, cube=1, runs=(Run(7, 8, 2 * HALF + 1),))),
+        *chain.reserve(claim(account, 5, 5, query=6, cube=1, runs=(CellRun(7, 8, 2 * HALF + 1),))),
         *chain.reserve(claim(account, 6, 20, cube=1, runs=LOW), claim(account, 7, 15, cube=1, runs=LOW)),
         *chain.reserve(claim(account, 8, 0, query=8, cube=1)),
     ]
@@ -350,12 +350,12 @@ def test_a_cube_is_charged_by_its_largest_cell(chain: EmbeddedChain, account: by
 def test_cubes_and_plain_records_add_up(chain: EmbeddedChain, account: bytes):
     assert chain.add_cube(account, 2) == 2
     chain.reserve(claim(account, 1, 10), claim(account, 2, 20, cube=1, runs=LOW))
-    chain.reserve(claim(account, 3, 30, cube=2, runs=(Run(0, 1),)))
+    chain.reserve(claim(account, 3, 30, cube=2, runs=(CellRun(0, 1),)))
     assert chain.account(account).spent == Precision(60)
     assert chain.account(account).cubes == (CELLS, 2)
     with pytest.raises(BudgetExhausted):
-        chain.reserve(claim(account, 4, 41, query=9, cube=2, runs=(Run(0, 1),)))
-    chain.reserve(claim(account, 4, 30, query=9, cube=2, runs=(Run(1, 2),)))  # costs nothing
+        chain.reserve(claim(account, 4, 41, query=9, cube=2, runs=(CellRun(0, 1),)))
+    chain.reserve(claim(account, 4, 30, query=9, cube=2, runs=(CellRun(1, 2),)))  # costs nothing
     assert chain.account(account).spent == Precision(60)
 
 
@@ -367,7 +367,7 @@ def test_what_a_refusal_says_is_what_the_group_would_cost(chain: EmbeddedChain, 
             110,
         ),
         "a heavy weight": (
-            (claim(account, 1, 30, cube=1, runs=(Run(0, 1, 8 * HALF),)),),
+            (claim(account, 1, 30, cube=1, runs=(CellRun(0, 1, 8 * HALF),)),),
             120,
         ),
         "cells apart": (

@@ -7,10 +7,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from noisebank.core.records import WHOLE_WEIGHT, CellRun
 from noisebank.core.units import Precision
 from noisebank.planning.haar import backward, eigenvalues, forward, sparse
 from noisebank.planning.inference import Statistic
-from noisebank.planning.linear import WHOLE, Charge, cell_range, from_weights
+from noisebank.planning.linear import cell_range, from_weights
 from noisebank.planning.prefix import Axis, Prefix
 
 
@@ -21,7 +22,7 @@ def test_levels_cost_together_no_more_than_the_price(axes: tuple[Axis, ...]) -> 
     price = Precision(123_456_789_012_345)
     prefix = Prefix(axes, price)
     assert price.units - 100 <= sum(level.units for level in prefix.levels.values()) <= price.units
-    assert prefix.charges == (Charge(0, prefix.cells, WHOLE),)
+    assert prefix.charges == (CellRun(0, prefix.cells, WHOLE_WEIGHT),)
     assert prefix.strength.min() > 0
 
 
@@ -58,8 +59,8 @@ def test_replace_one_pays_its_factor_within_the_same_share() -> None:
     budget = Precision(10**18)
     counts = Statistic((Axis(8, True),), replace_one=True).first_look(budget, Fraction(1, 4))
     sums = Statistic((Axis(8, True),), replace_one=True, one_sign=False).first_look(budget, Fraction(1, 4))
-    assert (counts.precision.units, counts.charges[0].weight) == (125 * 10**15, 2 * WHOLE)
-    assert (sums.precision.units, sums.charges[0].weight) == (625 * 10**14, 4 * WHOLE)
+    assert (counts.precision.units, counts.charges[0].weight) == (125 * 10**15, 2 * WHOLE_WEIGHT)
+    assert (sums.precision.units, sums.charges[0].weight) == (625 * 10**14, 4 * WHOLE_WEIGHT)
     signed = from_weights([1, -1])[0]
     assert Statistic((Axis(2, True),), replace_one=True).factor(signed) == 4
     assert Statistic((Axis(2, True),)).factor(signed) == 1

@@ -24,10 +24,11 @@ from ledger_history import (
 
 from assurance.overspend import BUDGET_CHECK, INVARIANT, variant
 from noisebank.core.errors import Refused
+from noisebank.core.records import CellRun
 from noisebank.ledger.abi import Contract
 from noisebank.ledger.embedded import EmbeddedChain, begin_chain
 from noisebank.ledger.journal import Journal
-from noisebank.ledger.protocol import Role, Run
+from noisebank.ledger.protocol import Role
 from noisebank.verifier.verification import verify
 from support.banks import CURATOR
 
@@ -84,7 +85,7 @@ def learns_without_a_limit(chain: EmbeddedChain, account: bytes) -> None:
 
 
 def forgets_what_was_seen(chain: EmbeddedChain, account: bytes) -> None:
-    chain.reserve(claim(account, 1, 10, cube=1, runs=(Run(0, 4),)))
+    chain.reserve(claim(account, 1, 10, cube=1, runs=(CellRun(0, 4),)))
     chain.reserve(claim(account, 2, 0, cube=1, analyst=ANALYST))
     chain.reserve(claim(account, 3, 0, cube=1, analyst=ANALYST))
 
@@ -131,7 +132,7 @@ def charges_more_than_agreed(chain: EmbeddedChain, account: bytes) -> None:
 
 
 def charges_cells_twice(chain: EmbeddedChain, account: bytes) -> None:
-    chain.reserve(claim(account, 1, 10, cube=1, runs=(Run(0, 4), Run(2, 6, HALF))))
+    chain.reserve(claim(account, 1, 10, cube=1, runs=(CellRun(0, 4), CellRun(2, 6, HALF))))
 
 
 def forgets_records(chain: EmbeddedChain, account: bytes) -> None:

@@ -5,7 +5,7 @@
 >>> task = Task("offers", design, model="logistic", epsilon="2", group=50, devices=400)
 >>> table = {"age": [20, 80] * 200, "buys": ["no", "yes"] * 200}
 >>> rows, targets = design.build_rows(table)
->>> learned = learn_model(task, rows, targets)  # in one process; with a bank's account every group is charged first
+>>> learned = learn(task, rows, targets)  # in one process; with a bank's account every group is charged first
 >>> learned.group_count, learned.device_count
 (8, 400)
 

@@ -28,8 +28,9 @@ from noisebank.core.errors import (
     TableChanged,
     Tampered,
 )
+from noisebank.core.records import CellRun
 from noisebank.federated.fedsgd.task import Task
-from noisebank.ledger.protocol import THE_OWNER, AccountState, Claim, Opening, Reservation, Run, Seal, Unit
+from noisebank.ledger.protocol import THE_OWNER, AccountState, Claim, Opening, Reservation, Seal, Unit
 from noisebank.vault.vault import Request, Sealed
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class LearningAccount:
             return earlier
         if self.state.budget > self.task.charge:  # somebody raised it: still one participation per device
             self._refuse_charged(start, stop)
-        cost, run = self.task.charge, Run(start, stop)
+        cost, run = self.task.charge, CellRun(start, stop)
         claim = Claim(self.id, id, query, THE_OWNER, ABOUT_LEARNING, cost, cost, CUBE, (run,))
         try:
             (reservation,) = self._rooms.ledger.reserve(claim)

@@ -3,16 +3,16 @@
 One number: `make_mechanism`. Vectors: `make_vector_mechanism`. Records: `make_report` on the device and
 `estimate_attributes` on the server. Budgets of devices on the ledger: `noisebank.federated.enrolment`.
 
->>> best = make_mechanism("best", epsilon=1.0)
+>>> best = mechanism("best", epsilon=1.0)
 >>> round(best.worst_variance(), 3)
 4.267
 >>> reports = best.perturb([0.25] * 1000)  # one report per person; their mean estimates 0.25
 
 >>> schema = Schema((Number("age", 0, 100), Category("sex", ("f", "m"))))
->>> report = make_report({"age": 41, "sex": "f"}, schema, epsilon=2.0)  # on the device
+>>> report = collect({"age": 41, "sex": "f"}, schema, epsilon=2.0)  # on the device
 >>> sent = report.encode(schema)  # all that leaves it
->>> reports = [make_report({"age": 41, "sex": "f"}, schema, epsilon=2.0) for _ in range(200)]
->>> estimates = estimate_attributes(reports, schema)  # on the server
+>>> reports = [collect({"age": 41, "sex": "f"}, schema, epsilon=2.0) for _ in range(200)]
+>>> estimates = estimate(reports, schema)  # on the server
 >>> sorted(estimates)  # each has .value, .stddev, .interval
 ['age', 'sex']
 """

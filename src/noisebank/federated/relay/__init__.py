@@ -4,7 +4,7 @@
 [0.8189, 0.0, 0.0]
 >>> round(float(price_of_anarchy([0.5, 1.3, 0.9])), 4)
 1.0299
->>> round(strong_chance(10, 0.1), 4)  # chance that colluders have a member between them
+>>> round(strong(10, 0.1), 4)  # chance that colluders have a member between them
 0.0848
 
 `Host` and `Member` run a round between processes: docs/relay.md. What a member is promised, and against whom, follows

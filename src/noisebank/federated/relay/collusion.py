@@ -20,7 +20,7 @@ Chance = Callable[[int, float], float]
 def weak(users: int, p: float) -> float:
     """Returns (K - 2) p^2 / K, eq. 31.
 
-    >>> round(weak_chance(10, 0.1), 4)
+    >>> round(weak(10, 0.1), 4)
     0.008
     """
     _checked(users, p)
@@ -30,7 +30,7 @@ def weak(users: int, p: float) -> float:
 def strong(users: int, p: float) -> float:
     """Returns 1 + q^(K-1) - 2 (1 - q^K) / (K p): the mean of (1 - q^i)(1 - q^(K-1-i)) over positions i = 0 .. K-1.
 
-    >>> round(strong_chance(10, 0.1), 4)
+    >>> round(strong(10, 0.1), 4)
     0.0848
     """
     _checked(users, p)
@@ -44,7 +44,7 @@ def strong(users: int, p: float) -> float:
 def published(users: int, p: float) -> float:
     """Returns 1 - (1 - q^K) / (K p): the mean of 1 - q^i over positions i = 0 .. K-1.
 
-    >>> round(published_chance(10, 0.1), 4)
+    >>> round(published(10, 0.1), 4)
     0.3487
     """
     _checked(users, p)

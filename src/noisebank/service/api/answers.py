@@ -1,4 +1,7 @@
-"""What analysts do: quotes, answers, receipts, their own history, live balance."""
+"""API routes for analysts: quotes, answers, receipts, their own history, live balance.
+
+Requests for answers take a fast path past FastAPI's routing and validation, see `FastPath`.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from starlette.types import Receive, Scope, Send
 from noisebank.account.derived import Answers
 from noisebank.service import serializers as shown
 from noisebank.service.api.public import PROBLEMS
-from noisebank.service.authenticator import MAY_ASK, MAY_QUOTE, SIGNED_IN, run_for
+from noisebank.service.authenticator import MAY_ASK, MAY_QUOTE, SIGNED_IN, run_for, state_of
 from noisebank.service.errors import MEDIA, body_of
 from noisebank.service.limits import overloaded
 from noisebank.service.operations import MOST_ROWS, PAGE, Clock
@@ -33,9 +36,9 @@ IdempotencyKey = Annotated[
     str, Header(alias="Idempotency-Key", min_length=1, max_length=160, examples=["7f3c-retry-me"])
 ]
 Problem = Callable[[Request, Exception], Coroutine[Any, Any, Response]]
-"""What is said of an error."""
+"""Turns an error into a response."""
 LONG = 1_000
-"""Characters of a question that others need not wait for while it is read."""
+"""A longer question is parsed on a thread of its own, so that other requests do not wait for it."""
 WHICH = "(which request)"
 PATH_OF_ANSWERS = re.compile("/v1/datasets/([^/]+)/answers")
 KEY_FORM = TypeAdapter[str](Annotated[str, StringConstraints(min_length=1, max_length=160)])
@@ -44,64 +47,65 @@ Limit = Annotated[int, Query(ge=1, le=MOST_ROWS)]
 
 
 @router.post("/quotes", name="quote", response_model=QuoteOut)
-async def quote(request: Request, dataset: str, asked: WishIn, caller: Quoter) -> Response:
+async def quote(request: Request, dataset: str, body: WishIn, caller: Quoter) -> Response:
     """What an answer would cost now. Free, and opens no data."""
-    state = request.app.state
-    return JSONResponse(await run_for(request, lambda: state.desk.quote(dataset, caller, asked)))
+    state = state_of(request)
+    return JSONResponse(await run_for(request, lambda: state.desk.quote(dataset, caller, body)))
 
 
-async def answer(request: Request, dataset: str, asked: AskIn, caller: Asker, key: IdempotencyKey) -> Response:
+async def answer(request: Request, dataset: str, body: AskIn, caller: Asker, key: IdempotencyKey) -> Response:
     """An answer: reserved on the ledger, measured, sealed, published, shown. The same key gives the same answer."""
-    state = request.app.state
+    state = state_of(request)
     clock = Clock(time.time(), state.settings.skew_seconds)
 
     def work() -> bytes:
-        made = state.desk.ask(dataset, caller, asked, key, clock)
-        state.metrics.answers.labels(dataset, "several" if isinstance(made, Answers) else made.case.name).inc()
-        return shown.spelled(made)
+        result = state.desk.ask(dataset, caller, body, key, clock)
+        state.metrics.answers.labels(dataset, "several" if isinstance(result, Answers) else result.case.name).inc()
+        return shown.spelled(result)
 
-    long = len(asked.sql) > LONG or state.desk.account(dataset).cubes.numbers  # to read; to compute
+    is_slow = len(body.sql) > LONG or state.desk.account(dataset).cubes.numbers  # to parse; to plan
     guarded = state.gate.still_open(request, work)
-    return Response(await (state.room.run if long else state.room.walk)(guarded), media_type="application/json")
+    return Response(await (state.room.run if is_slow else state.room.walk)(guarded), media_type="application/json")
 
 
 async def straight(request: Request) -> Response:
-    """Reads the request of `answer` by hand, the caller first: FastAPI's way takes longer than a reused answer does.
-
-    What is wrong with a request is said in FastAPI's words, and described as such in the API's description.
+    """Parse a request for `post_answer` by hand, the caller first: FastAPI's validation takes longer than a reused
+    answer. Mistakes are reported in FastAPI's form, as the API's description says.
     """
     caller = MAY_ASK.check(request)
     mistakes: list[Any] = []
     try:
         key = KEY_FORM.validate_python(request.headers.get("idempotency-key"))
     except ValidationError as error:
-        kind = {} if "idempotency-key" in request.headers else {"type": "missing", "msg": "Field required"}
-        mistakes = [{**each, "loc": ("header", "Idempotency-Key"), **kind} for each in error.errors()]
+        missing = {} if "idempotency-key" in request.headers else {"type": "missing", "msg": "Field required"}
+        mistakes = [{**mistake, "loc": ("header", "Idempotency-Key"), **missing} for mistake in error.errors()]
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         mistakes.append({"type": "media", "loc": ("body",), "msg": "must be JSON"})
     else:
         try:
-            asked = AskIn.model_validate_json(await request.body())
+            body = AskIn.model_validate_json(await request.body())
         except ValidationError as error:
-            mistakes += [{**each, "loc": ("body", *each["loc"])} for each in error.errors()]
+            mistakes += [{**mistake, "loc": ("body", *mistake["loc"])} for mistake in error.errors()]
     if mistakes:
         raise RequestValidationError(mistakes)
-    return await answer(request, request.path_params["dataset"], asked, caller, key)
+    return await answer(request, request.path_params["dataset"], body, caller, key)
 
 
 class Straight(APIRoute):
-    """The route of `answer`, read by hand."""
+    """The route of `post_answer`, parsed by hand."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         return straight
 
 
-router.add_api_route("/answers", answer, methods=["POST"], response_model=AnswerOut, route_class_override=Straight)
+router.add_api_route(
+    "/answers", answer, name="answer", methods=["POST"], response_model=AnswerOut, route_class_override=Straight
+)
 ANSWERS = router.routes[-1]
 
 
 class ShortCut:
-    """Brings requests for answers to `straight` past the framework, which would try all other routes first."""
+    """Handles requests for answers without the framework, which would try all other routes first."""
 
     def __init__(self, problems: Mapping[type[Exception], Problem]) -> None:
         self._problems = problems
@@ -110,7 +114,7 @@ class ShortCut:
 
     @staticmethod
     def takes(scope: Scope) -> bool:
-        """Whether this is the way for a request."""
+        """Whether a request is one for an answer."""
         return (
             scope["type"] == "http"
             and scope["method"] == "POST"
@@ -119,23 +123,23 @@ class ShortCut:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["route"], scope["path_params"] = ANSWERS, {"dataset": scope["path"].split("/")[3]}
-        if scope["app"].state.room.full:  # nobody asks who it is, and nobody reads what it wants
-            await self._turned_away(scope)(scope, receive, send)
-            return
         request = Request(scope, receive, send)
+        if state_of(request).room.full:  # refused before the caller is identified and the body is read
+            await self._turned_away(request)(scope, receive, send)
+            return
         try:
-            made = await straight(request)
+            response = await straight(request)
         except tuple(self._problems) as error:
-            tell = next(told for kind, told in self._problems.items() if isinstance(error, kind))
-            made = await tell(request, error)
-        await made(scope, receive, send)
+            handle = next(handler for kind, handler in self._problems.items() if isinstance(error, kind))
+            response = await handle(request, error)
+        await response(scope, receive, send)
 
-    def _turned_away(self, scope: Scope) -> Response:
-        """The problem of a full room, spelled beforehand: the more come, the less each may cost those inside."""
-        state = scope["state"]
-        state["problem"] = "overloaded"
-        scope["app"].state.metrics.problems.labels("overloaded").inc()
-        return Response(self._away.replace(WHICH.encode(), state["request"].encode()), 503, self._headers, MEDIA)
+    def _turned_away(self, request: Request) -> Response:
+        """Return the problem for a full queue, encoded beforehand: refusing must cost little when many come."""
+        facts = request.scope["state"]
+        facts["problem"] = "overloaded"
+        state_of(request).metrics.problems.labels("overloaded").inc()
+        return Response(self._away.replace(WHICH.encode(), facts["request"].encode()), 503, self._headers, MEDIA)
 
 
 @router.get("/answers", name="answers", response_model=History)
@@ -143,21 +147,21 @@ async def answers(
     request: Request, dataset: str, caller: Asker, cursor: Cursor = None, limit: Limit = PAGE
 ) -> Response:
     """One's own answers, newest first."""
-    state = request.app.state
+    state = state_of(request)
     return JSONResponse(await run_for(request, lambda: state.desk.history(dataset, caller, cursor, limit)))
 
 
 @router.get("/answers/{id}", name="recalled", response_model=AnswerOut)
 async def recalled(request: Request, dataset: str, id: str, caller: Asker) -> Response:
     """One's own answer again, with its receipt. Nothing is spent."""
-    state = request.app.state
+    state = state_of(request)
     return JSONResponse(await run_for(request, lambda: state.desk.recall(dataset, caller, id)))
 
 
 @router.get("/balance", name="balance", response_model=Balance)
 async def balance(request: Request, dataset: str, caller: Somebody) -> Response:
     """What is left in the account, and in one's own view."""
-    return JSONResponse(request.app.state.desk.balance(dataset, caller))
+    return JSONResponse(state_of(request).desk.balance(dataset, caller))
 
 
 @router.get(
@@ -165,7 +169,7 @@ async def balance(request: Request, dataset: str, caller: Somebody) -> Response:
 )
 async def events(request: Request, dataset: str, caller: Somebody) -> Response:
     """The balance now and whenever it changes, as server-sent events. Ends with the key or session."""
-    state = request.app.state
+    state = state_of(request)
     state.desk.account(dataset)
     state.streams.check()
     stream = state.streams.follow(

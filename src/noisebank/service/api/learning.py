@@ -1,4 +1,4 @@
-"""What is learned under this bank's eyes, for anyone: tasks, rounds, verdicts, reputations, spending."""
+"""API routes for everybody about federated learning: tasks, rounds, verdicts, reputations, spending."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Path, Request
 from starlette.responses import JSONResponse, Response
 
 from noisebank.service.api.public import PROBLEMS
-from noisebank.service.authenticator import EVERYBODY
+from noisebank.service.authenticator import EVERYBODY, state_of
 from noisebank.service.learning_schemas import CrowdTask, LearningTasks, RoundOut, SgdTask
 from noisebank.service.roles import Caller
 
@@ -20,19 +20,19 @@ Number = Annotated[int, Path(ge=1, le=10_000)]
 @router.get("", name="tasks", response_model=LearningTasks)
 async def tasks(request: Request, caller: Anybody) -> Response:
     """Every learning task: of a crowd, and of devices charged on this bank's ledger."""
-    state = request.app.state
+    state = state_of(request)
     return JSONResponse(await state.room.run(state.learning.briefs))
 
 
 @router.get("/{task}", name="task", response_model=CrowdTask | SgdTask)
 async def task(request: Request, task: str, caller: Anybody) -> Response:
     """One task: where it stands, its rounds, members, models by content identifier, spending per device."""
-    state = request.app.state
+    state = state_of(request)
     return JSONResponse(await state.room.run(lambda: state.learning.task(task)))
 
 
 @router.get("/{task}/rounds/{number}", name="round", response_model=RoundOut)
 async def round(request: Request, task: str, number: Number, caller: Anybody) -> Response:
     """One round of a crowd's task: submissions with verdicts and why, the committee and its votes."""
-    state = request.app.state
+    state = state_of(request)
     return JSONResponse(await state.room.run(lambda: state.learning.round(task, number)))

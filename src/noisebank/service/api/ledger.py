@@ -1,4 +1,4 @@
-"""The ledger, for anyone: entries, head, the journal to check elsewhere, receipts."""
+"""API routes for everybody about the ledger: entries, head, journal, receipts; and the statement for its readers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from noisebank.service.api.public import PROBLEMS
-from noisebank.service.authenticator import EVERYBODY, MAY_READ_STATEMENTS, run_for
+from noisebank.service.authenticator import EVERYBODY, MAY_READ_STATEMENTS, run_for, state_of
 from noisebank.service.operations import MOST_ROWS, PAGE
 from noisebank.service.roles import Caller
 from noisebank.service.schemas import Checked, Entries, HeadOut, ReceiptIn, StatementOut
@@ -23,7 +23,7 @@ Limit = Annotated[int, Query(ge=1, le=MOST_ROWS)]
 @router.get("/ledger/head", name="head", response_model=HeadOut)
 async def head(request: Request, caller: Anybody) -> Response:
     """The newest block. Pin it: a history that is cut or rewritten can then be told."""
-    return JSONResponse(request.app.state.desk.head())
+    return JSONResponse(state_of(request).desk.head())
 
 
 @router.get(
@@ -34,7 +34,7 @@ async def head(request: Request, caller: Anybody) -> Response:
 )
 async def journal(request: Request, caller: Anybody) -> Response:
     """The whole journal, to be checked with `noisebank verify` on another machine."""
-    lines = request.app.state.desk.journal()
+    lines = state_of(request).desk.journal()
     return StreamingResponse(
         (line if line.endswith("\n") else line + "\n" for line in lines), media_type="application/x-ndjson",
         headers={"content-disposition": 'attachment; filename="journal.ndjson"'},
@@ -42,9 +42,9 @@ async def journal(request: Request, caller: Anybody) -> Response:
 
 
 @router.post("/receipts/check", name="check", response_model=Checked)
-async def check(request: Request, given: ReceiptIn, caller: Anybody) -> Response:
+async def check(request: Request, body: ReceiptIn, caller: Anybody) -> Response:
     """Whether a receipt is on this ledger, in the block that it names."""
-    return JSONResponse(request.app.state.desk.check_receipt(given.receipt))
+    return JSONResponse(state_of(request).desk.check_receipt(body.receipt))
 
 
 @router.get("/datasets/{dataset}/entries", name="entries", response_model=Entries)
@@ -52,7 +52,7 @@ async def entries(
     request: Request, dataset: str, caller: Anybody, cursor: Cursor = None, limit: Limit = PAGE
 ) -> Response:
     """An account's entries, newest first: amounts and salted digests, as the ledger has them."""
-    return JSONResponse(request.app.state.desk.entries(dataset, cursor, limit))
+    return JSONResponse(state_of(request).desk.entries(dataset, cursor, limit))
 
 
 @router.get("/datasets/{dataset}/statement", name="statement", response_model=StatementOut)
@@ -60,9 +60,9 @@ async def statement(
     request: Request, dataset: str, caller: Reader, cursor: Cursor = None, limit: Limit = PAGE
 ) -> Response:
     """The account's balance and history, with the questions: for its owner and its curator."""
-    state = request.app.state
+    state = state_of(request)
     tag = state.desk.statement_tag(dataset, cursor, limit)
-    if tag in [each.strip() for each in request.headers.get("if-none-match", "").split(",")]:
+    if tag in [known.strip() for known in request.headers.get("if-none-match", "").split(",")]:
         return Response(status_code=304, headers={"etag": tag})
-    found = await run_for(request, lambda: state.desk.statement(dataset, cursor, limit))
-    return JSONResponse(found, headers={"etag": tag, "cache-control": "private, no-cache"})
+    facts = await run_for(request, lambda: state.desk.statement(dataset, cursor, limit))
+    return JSONResponse(facts, headers={"etag": tag, "cache-control": "private, no-cache"})

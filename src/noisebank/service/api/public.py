@@ -1,4 +1,4 @@
-"""What everybody may read: health, data sets, the API's own description."""
+"""API routes for everybody: health, readiness, data sets; the caller's own identity; and metrics for operators."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import JSONResponse, Response
 
-from noisebank.service.authenticator import EVERYBODY, MAY_READ_METRICS, SIGNED_IN
+from noisebank.service.authenticator import EVERYBODY, MAY_READ_METRICS, SIGNED_IN, state_of
 from noisebank.service.roles import Caller
 from noisebank.service.schemas import Dataset, Datasets, Health, Me, ProblemOut, Ready
 
@@ -31,21 +31,21 @@ async def health(request: Request) -> Response:
 @router.get("/ready", name="ready", response_model=Ready)
 async def ready(request: Request, caller: Anybody) -> Response:
     """Whether the bank is open and its ledger readable."""
-    bank = request.app.state.desk.bank
+    bank = state_of(request).desk.bank
     return JSONResponse({"ready": True, "datasets": len(bank.accounts()), "head": bank.head().number})
 
 
 @router.get("/datasets", name="datasets", response_model=Datasets)
 async def datasets(request: Request, caller: Anybody) -> Response:
     """Every data set with its public facts."""
-    desk = request.app.state.desk
+    desk = state_of(request).desk
     return JSONResponse({"datasets": [desk.dataset(account) for account in desk.bank.accounts()]})
 
 
 @router.get("/datasets/{dataset}", name="dataset", response_model=Dataset)
 async def dataset(request: Request, dataset: str, caller: Anybody) -> Response:
     """One data set's public facts: columns, bounds, keys, budget, named queries."""
-    desk = request.app.state.desk
+    desk = state_of(request).desk
     return JSONResponse(desk.dataset(desk.account(dataset)))
 
 
@@ -62,5 +62,5 @@ async def me(request: Request, caller: Somebody) -> Response:
 @router.get("/metrics", name="metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
 async def metrics(request: Request, caller: Watcher) -> Response:
     """For Prometheus."""
-    state = request.app.state
+    state = state_of(request)
     return Response(state.metrics.text(state.desk.bank, state.room.inside), media_type="text/plain; version=0.0.4")

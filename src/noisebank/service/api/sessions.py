@@ -1,4 +1,4 @@
-"""Sessions that are open: one's own, or everybody's for the owner; and ending them."""
+"""API routes that list and end sessions: the caller's own, or everybody's with the scope `manage`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Request
 from starlette.responses import JSONResponse, Response
 
 from noisebank.service.api.public import PROBLEMS
-from noisebank.service.authenticator import SIGNED_IN
+from noisebank.service.authenticator import SIGNED_IN, state_of
 from noisebank.service.roles import Caller, Scope
 from noisebank.service.schemas import SessionsOut
 
@@ -17,19 +17,20 @@ Somebody = Annotated[Caller, Depends(SIGNED_IN)]
 
 
 def whose(caller: Caller) -> str | None:
-    """Whose sessions somebody sees and ends: their own, or with `manage` everybody's."""
+    """Return whose sessions a caller may see and end: their own name, or None for everybody with `manage`."""
     return None if Scope.MANAGE in caller.scopes else caller.person.name
 
 
 @router.get("", name="sessions", response_model=SessionsOut)
 async def sessions(request: Request, caller: Somebody) -> Response:
     """The sessions that are open, oldest first: one's own; with `manage`, everybody's."""
-    found = request.app.state.access.sessions(whose(caller))
-    return JSONResponse({"sessions": [{**each.to_json(), "current": each.id == caller.session} for each in found]})
+    listed = state_of(request).access.sessions(whose(caller))
+    rows = [{**session.to_json(), "current": session.id == caller.session} for session in listed]
+    return JSONResponse({"sessions": rows})
 
 
 @router.delete("/{id}", name="end", status_code=204, response_class=Response)
 async def end(request: Request, id: str, caller: Somebody) -> Response:
     """Ends a session, at once: one of one's own; with `manage`, anybody's."""
-    request.app.state.access.end_session_of(whose(caller), id)
+    state_of(request).access.end_session_of(whose(caller), id)
     return Response(status_code=204)

@@ -1,9 +1,15 @@
-"""The pages: server-rendered templates, a little htmx, pictures drawn by the server. What they do, the desk does."""
+"""The web pages: Jinja templates, a little htmx, and SVG drawn by the server; `rendering` has the common parts.
+
+One module per page. What a page does is done by `service.operations`, as for the API.
+"""
 
 from __future__ import annotations
 
+from typing import cast
+
 from fastapi import FastAPI
 
+from noisebank.service.authenticator import ServiceState
 from noisebank.service.web import (
     console as pages_console,
 )
@@ -35,9 +41,10 @@ from noisebank.service.web.verification import Checking
 
 
 def add_pages(app: FastAPI) -> None:
-    """Puts the pages beside the API."""
-    app.state.spendings, app.state.checking, app.state.shelf = Spendings(), Checking(), Shelf()
-    app.state.fees = Fees()
+    """Add the routes of all pages to the application, and what they keep in `app.state`."""
+    state = cast(ServiceState, app.state)
+    state.spendings, state.checking, state.shelf, state.fees = Spendings(), Checking(), Shelf(), Fees()
+    state.anchored = None
     for pages in (
         pages_static, pages_signing_in, pages_sessions, pages_console, pages_statement, pages_ledger, pages_learning,
         pages_public,

@@ -1,4 +1,4 @@
-"""Anchors on the ledger page: heads of this journal that another chain remembers, if the operator named its node."""
+"""Anchors for the ledger page: heads of this journal on another chain, if the operator has set a node of it."""
 
 from __future__ import annotations
 
@@ -10,35 +10,46 @@ from noisebank.core.errors import NoisebankError
 from noisebank.ledger.anchors import Anchor, find_anchors
 from noisebank.ledger.embedded import EmbeddedChain
 from noisebank.ledger.node import Node, NodeError
+from noisebank.service.authenticator import ServiceState
 
 KEPT = 60.0
-"""Seconds until the node is asked again."""
+"""How long what the node has answered is shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Anchored:
-    """What the node said, and whether our history agrees."""
+    """The anchors that the node knows, each with whether our history agrees; or why they cannot be read."""
 
     chain_id: int
     anchors: tuple[tuple[Anchor, bool], ...]
     trouble: str = ""
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as the ledger page shows it."""
+        anchors = [
+            {"number": anchor.number, "block": anchor.block, "transaction": anchor.transaction, "agrees": agrees}
+            for anchor, agrees in self.anchors
+        ]
+        return {"chain_id": self.chain_id, "anchors": anchors, "trouble": self.trouble}
 
-def anchors_of(state: Any) -> Anchored | None:
-    """None where no node is named: this page asks no address that a visitor gives."""
+
+def anchors_of(state: ServiceState) -> Anchored | None:
+    """Return the newest anchors, or None if no node is set: a page never asks an address that a visitor gives."""
     url, chain = state.settings.anchors, state.desk.bank.ledger
     if not url or not isinstance(chain, EmbeddedChain):
         return None
-    known: tuple[float, Anchored] | None = getattr(state, "anchored", None)
-    if known is not None and time.monotonic() - known[0] < KEPT:
-        return known[1]
+    cached = state.anchored
+    if cached is not None and time.monotonic() - cached[0] < KEPT:
+        return cached[1]
     try:
         node = Node(url, timeout=3.0)
-        found = find_anchors(node, chain.genesis.digest, chain.sealer.address)
+        anchors = find_anchors(node, chain.genesis.digest, chain.sealer.address)
         newest = chain.head().number
-        agree = [(each, each.number <= newest and chain.block_digest(each.number) == each.head) for each in found]
-        made = Anchored(node.chain_id(), tuple(agree[::-1][:20]))
+        agreements = [
+            (anchor, anchor.number <= newest and chain.block_digest(anchor.number) == anchor.head) for anchor in anchors
+        ]
+        report = Anchored(node.chain_id(), tuple(agreements[::-1][:20]))
     except (NoisebankError, NodeError) as error:
-        made = Anchored(0, (), str(error))
-    state.anchored = (time.monotonic(), made)
-    return made
+        report = Anchored(0, (), str(error))
+    state.anchored = (time.monotonic(), report)
+    return report

@@ -1,4 +1,4 @@
-"""The analyst's console: a question, its price before anything is spent, the answer, one's own history."""
+"""The console page for analysts: a question, its price before anything is spent, the answer, and the history."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from noisebank.account.account import Account
 from noisebank.core.errors import Misuse, NoisebankError
 from noisebank.core.records import Case
 from noisebank.service import serializers as shown
-from noisebank.service.authenticator import MAY_ASK, MAY_QUOTE, run_for
+from noisebank.service.authenticator import MAY_ASK, MAY_QUOTE, run_for, state_of
 from noisebank.service.errors import Turned, problem_of
 from noisebank.service.operations import PAGE, Clock, wish_text
 from noisebank.service.roles import Caller
 from noisebank.service.schemas import Agreed, AskIn
 from noisebank.service.wallet import Spend, typed_spend
 from noisebank.service.web.downloads import csv_text, download
+from noisebank.service.web.formatting import column_facts
 from noisebank.service.web.query_form import Draft, blame, controls, fresh, wished
 from noisebank.service.web.recent_answers import Shown
 from noisebank.service.web.rendering import by_htmx, form_of, fragment, page
@@ -31,20 +32,20 @@ Quoter = Annotated[Caller, Depends(MAY_QUOTE)]
 Asker = Annotated[Caller, Depends(MAY_ASK)]
 Form = Annotated[dict[str, str], Depends(form_of)]
 SIGN_WITHIN = 300
-"""Seconds that a wallet's agreement holds."""
+"""How long a wallet's agreement is valid."""
 
 
 @router.get("")
 async def console(request: Request, dataset: str, caller: Asker) -> Response:
-    """The whole page."""
-    account = request.app.state.desk.account(dataset)
+    """Show the whole page."""
+    account = state_of(request).desk.account(dataset)
     return await _whole(request, account, caller, fresh(account))
 
 
 @router.post("/quote")
 async def quote(request: Request, dataset: str, caller: Quoter, form: Form) -> Response:
-    """The price beside the form, and a message at each field that needs one."""
-    state = request.app.state
+    """Show the price beside the form, and a message at each field that needs one."""
+    state = state_of(request)
     account, draft = state.desk.account(dataset), Draft(form)
     facts = await run_for(request, lambda: _quoted(request, account, caller, draft))
     return fragment(request, "quote.html", draft=draft, quote=facts, dataset=dataset, live=True, **_limits(caller))
@@ -52,13 +53,13 @@ async def quote(request: Request, dataset: str, caller: Quoter, form: Form) -> R
 
 @router.post("/ask")
 async def ask(request: Request, dataset: str, caller: Asker, form: Form) -> Response:
-    """The answer; or why there is none, with the form as it was."""
-    state = request.app.state
+    """Show the answer; or why there is none, with the form as it was."""
+    state = state_of(request)
     account, draft = state.desk.account(dataset), Draft(form)
 
     def work() -> dict[str, Any] | None:
-        asked = wished(draft, account)
-        return None if asked is None else _answered(request, account, caller, draft, asked.model_dump())
+        body = wished(draft, account)
+        return None if body is None else _answered(request, account, caller, draft, body.model_dump())
 
     answer: dict[str, Any] | None = None
     refusal: dict[str, Any] | None = None
@@ -81,17 +82,17 @@ async def ask(request: Request, dataset: str, caller: Asker, form: Form) -> Resp
 
 @router.post("/to-sign")
 async def to_sign(request: Request, dataset: str, caller: Asker, form: Form) -> Response:
-    """What a wallet has to agree to (EIP-712), for analysts whose every answer needs that."""
-    state = request.app.state
+    """Return what a wallet has to sign (EIP-712), for analysts who must sign every request."""
+    state = state_of(request)
     account, draft = state.desk.account(dataset), Draft(form)
 
     def work() -> dict[str, Any]:
-        asked, quoted = wished(draft, account), _quoted(request, account, caller, draft)
-        if asked is None or quoted is None:
+        body, quoted = wished(draft, account), _quoted(request, account, caller, draft)
+        if body is None or quoted is None:
             raise Turned("bad-body", next(iter(draft.mistakes.values()), "the form is not complete"))
         cost = sum(shown.read_amount(quoted[part]).units for part in ("cost", "first_look"))
         deadline = int(time.time()) + SIGN_WITHIN
-        spend = Spend(account.id, asked.sql, wish_text(asked), draft["key"], cost, deadline)
+        spend = Spend(account.id, body.sql, wish_text(body), draft["key"], cost, deadline)
         return {"typed": typed_spend(spend, account.ledger.chain_id, account.ledger.contract)}
 
     try:
@@ -102,26 +103,26 @@ async def to_sign(request: Request, dataset: str, caller: Asker, form: Form) -> 
 
 @router.get("/history")
 async def history(request: Request, dataset: str, caller: Asker, cursor: str | None = None) -> Response:
-    """One's own answers, a page of them."""
-    state = request.app.state
-    found = await run_for(request, lambda: state.desk.history(dataset, caller, cursor, PAGE // 2))
-    return fragment(request, "history_part.html", history=found, dataset=dataset)
+    """Show a page of the caller's answers."""
+    state = state_of(request)
+    answers = await run_for(request, lambda: state.desk.history(dataset, caller, cursor, PAGE // 2))
+    return fragment(request, "history_part.html", history=answers, dataset=dataset)
 
 
 @router.get("/history.csv")
 async def history_csv(request: Request, dataset: str, caller: Asker) -> Response:
-    """All of one's own answers."""
-    state = request.app.state
+    """Download all answers of the caller."""
+    state = state_of(request)
 
     def work() -> str:
         rows: list[list[Any]] = []
         cursor: str | None = None
         while True:
-            found = state.desk.history(dataset, caller, cursor, 500)
-            for row in found["answers"]:
+            batch = state.desk.history(dataset, caller, cursor, 500)
+            for row in batch["answers"]:
                 names = ("id", "sql", "case", "wanted", "cost", "published")
                 rows.append([time.strftime("%FT%TZ", time.gmtime(row["time"])), *(row[name] for name in names)])
-            cursor = found["next"]
+            cursor = batch["next"]
             if cursor is None:
                 return csv_text(["time", "id", "sql", "case", "wanted", "cost", "published"], rows)
 
@@ -130,8 +131,8 @@ async def history_csv(request: Request, dataset: str, caller: Asker) -> Response
 
 @router.get("/answers/{id}")
 async def again(request: Request, dataset: str, caller: Asker, id: str) -> Response:
-    """One's own answer again. Nothing is spent."""
-    state = request.app.state
+    """Show an answer of the caller again. Nothing is spent."""
+    state = state_of(request)
     account = state.desk.account(dataset)
     answer = await run_for(request, lambda: _explained(account, state.desk.recall(dataset, caller, id)))
     answer["kept"] = f"answers/{id}"
@@ -143,15 +144,15 @@ async def again(request: Request, dataset: str, caller: Asker, id: str) -> Respo
 
 @router.get("/answers/{id}/{kind}")
 async def kept(request: Request, dataset: str, caller: Asker, id: str, kind: str) -> Response:
-    """An answer's receipt or table, from the vault."""
-    state = request.app.state
+    """Download the receipt or table of an answer, from the vault."""
+    state = state_of(request)
     return _part(await run_for(request, lambda: state.desk.recall(dataset, caller, id)), dataset, kind)
 
 
 @router.get("/shown/{key}/{kind}")
 async def just_shown(request: Request, dataset: str, caller: Asker, key: str, kind: str) -> Response:
-    """The same for an answer of a moment ago, also if it is made of several."""
-    return _part(request.app.state.shelf.get(key, caller.person.name, dataset), dataset, kind)
+    """Download the receipt or table of an answer just shown, also if it has several parts."""
+    return _part(state_of(request).shelf.get(key, caller.person.name, dataset), dataset, kind)
 
 
 # -- parts -------------------------------------------------------------------------------------
@@ -161,7 +162,7 @@ async def _whole(
     request: Request, account: Account, caller: Caller, draft: Draft, status: int = 200,
     answer: dict[str, Any] | None = None, refusal: dict[str, Any] | None = None,
 ) -> Response:  # fmt: skip
-    state = request.app.state
+    state = state_of(request)
 
     def work() -> dict[str, Any]:
         return {
@@ -169,69 +170,70 @@ async def _whole(
             "history": state.desk.history(account.name, caller, None, PAGE // 2),
             "balance": state.desk.balance(account.name, caller),
             "controls": controls(account),
+            "columns": {name: column_facts(column.public()) for name, column in account.policy.columns.items()},
         }
 
     facts = await run_for(request, work)
     return page(
-        request, "console.html", status, title=f"Ask {account.name}", dataset=account.name, here="console", draft=draft,
-        answer=answer, refusal=refusal, key=_new_key(request), policy=account.policy, live=False, again=False,
+        request, "console.html", status, title=f"Ask {account.name}", dataset=account.name, here="console",
+        draft=draft, answer=answer, refusal=refusal, key=_new_key(request), live=False, again=False,
         wallet=caller.person.wallet, **_limits(caller), **facts,
     )  # fmt: skip
 
 
 def _quoted(request: Request, account: Account, caller: Caller, draft: Draft) -> dict[str, Any] | None:
+    """Return the quote for a form with the SQL of a named query; None if the form has mistakes, which it then says."""
     try:
-        asked = wished(draft, account)
-        if asked is None:
+        body = wished(draft, account)
+        if body is None:
             return None
-        found: dict[str, Any] = request.app.state.desk.quote(account.name, caller, asked)
+        facts = state_of(request).desk.quote(account.name, caller, body)
     except NoisebankError as error:
         blame(draft, error)
         return None
-    view = found["view_left"]
-    found["within_view"] = view is None or shown.read_amount(found["cost"]) <= shown.read_amount(view)
-    found["asked"] = account.named(asked.sql)
-    return found
+    view = facts["view_left"]
+    facts["within_view"] = view is None or shown.read_amount(facts["cost"]) <= shown.read_amount(view)
+    facts["asked"] = account.named(body.sql)
+    return facts
 
 
 def _answered(
     request: Request, account: Account, caller: Caller, draft: Draft, asked: Mapping[str, Any]
 ) -> dict[str, Any]:
-    state, key = request.app.state, draft["key"]
+    """Answer the form's question and remember the answer for downloads."""
+    state, key = state_of(request), draft["key"]
     if not 1 <= len(key) <= 160 or not key.isprintable():
         raise Turned("bad-body", "the form has no key: load the page again")
-    given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+    values: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
     if draft["max_cost"]:
-        given["max_cost"] = draft["max_cost"]
+        values["max_cost"] = draft["max_cost"]
     if draft["signature"]:
-        given["agreed"] = {
-            "max_cost_units": draft["max_cost_units"], "deadline": draft["deadline"], "signature": draft["signature"]
-        }  # fmt: skip
+        values["agreed"] = {name: draft[name] for name in ("max_cost_units", "deadline", "signature")}
     try:
-        wish = AskIn.model_validate(given)
+        body = AskIn.model_validate(values)
     except ValidationError:
         raise Turned(
             "bad-body", f"the signature has {Agreed.__name__} fields that cannot be read; sign again"
         ) from None
-    made = state.desk.ask(account.name, caller, wish, key, Clock(time.time(), state.settings.skew_seconds))
-    plain = _explained(account, shown.result(made))
-    state.metrics.answers.labels(account.name, plain.get("case") or "several").inc()
-    state.shelf.put(key, Shown(caller.person.name, account.name, plain))
-    plain["kept"] = f"shown/{key}"
-    return plain
+    result = state.desk.ask(account.name, caller, body, key, Clock(time.time(), state.settings.skew_seconds))
+    answer = _explained(account, shown.result(result))
+    state.metrics.answers.labels(account.name, answer.get("case") or "several").inc()
+    state.shelf.put(key, Shown(caller.person.name, account.name, answer))
+    answer["kept"] = f"shown/{key}"
+    return answer
 
 
 def _explained(account: Account, answer: dict[str, Any]) -> dict[str, Any]:
-    """With what it was made of: when the answer that it reuses was given, and how much of the budget is spent."""
+    """Add when the answer that it reuses was given, how much of the budget is spent, and empty optional fields."""
     answer["reused"] = None
     if answer["id"] is not None:
-        found = account.ledger.reservation(account.id, bytes.fromhex(answer["id"]))
-        earlier = found and found.reused and account.ledger.reservation(account.id, found.reused)
-        if found and answer["case"] == Case.REPEAT.name and found.case is not Case.REPEAT:
-            earlier = found  # a repeat has its record's receipt
+        entry = account.ledger.reservation(account.id, bytes.fromhex(answer["id"]))
+        earlier = entry and entry.reused and account.ledger.reservation(account.id, entry.reused)
+        if entry and answer["case"] == Case.REPEAT.name and entry.case is not Case.REPEAT:
+            earlier = entry  # a repeat has the receipt of the answer that it repeats
         if earlier:
             answer["reused"] = {"time": earlier.time, "wanted": shown.amount(earlier.wanted)}
-        answer["time"] = found.time if found else None
+        answer["time"] = entry.time if entry else None
     answer["asked"] = account.named(answer["sql"])
     answer["share"] = account.share(account.state.spent)
     answer["parts"] = [_explained(account, part) for part in answer.get("parts", [])]
@@ -244,9 +246,10 @@ def _explained(account: Account, answer: dict[str, Any]) -> dict[str, Any]:
 
 def _part(answer: dict[str, Any], dataset: str, kind: str) -> Response:
     if kind == "receipt.json":
-        receipts = answer.get("receipts") or [each for part in answer["parts"] for each in part.get("receipts", [])]
-        plain = receipts[0] if len(receipts) == 1 else receipts
-        return download(json.dumps(plain, indent=1) + "\n", "application/json", f"{dataset}-receipt.json")
+        receipts = answer.get("receipts")
+        receipts = receipts or [receipt for part in answer["parts"] for receipt in part.get("receipts", [])]
+        content = receipts[0] if len(receipts) == 1 else receipts
+        return download(json.dumps(content, indent=1) + "\n", "application/json", f"{dataset}-receipt.json")
     if kind == "answer.csv" and answer.get("groups"):
         rows = [
             [*group["keys"], repr(group["value"]), repr(group["low"]), repr(group["high"])]
@@ -258,8 +261,8 @@ def _part(answer: dict[str, Any], dataset: str, kind: str) -> Response:
 
 
 def _new_key(request: Request) -> str:
-    """Each form has its own: sent twice, it is charged once."""
-    return str(request.app.state.entropy.token(16).hex())
+    """Return an idempotency key for a form: sent twice, it is charged once."""
+    return state_of(request).entropy.token(16).hex()
 
 
 def _limits(caller: Caller) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Files that people take away from a page."""
+"""CSV and other files that people download from a page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 
 def csv_text(head: list[str], rows: list[list[Any]]) -> str:
-    """A table as CSV."""
+    """Return a table as CSV."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(head)
@@ -19,11 +19,11 @@ def csv_text(head: list[str], rows: list[list[Any]]) -> str:
 
 
 def _harmless(cell: Any) -> Any:
-    """Text that a spreadsheet would run as a formula gets a sign in front."""
+    """Put an apostrophe before text that a spreadsheet would run as a formula."""
     return "'" + cell if isinstance(cell, str) and cell[:1] in "=+@\t\r" and cell else cell
 
 
 def download(text: str, kind: str, name: str) -> Response:
-    """A file for a browser to save."""
+    """Return a response that browsers save as a file."""
     headers = {"content-disposition": f'attachment; filename="{name}"', "cache-control": "no-store"}
     return Response(text, media_type=f"{kind}; charset=utf-8", headers=headers)

@@ -1,4 +1,7 @@
-"""Amounts, times and cases as people read them. For display only: nothing is decided from these texts."""
+"""Formats amounts, times and cases as people read them, for the templates (`say`).
+
+For display only: nothing is decided from these texts.
+"""
 
 from __future__ import annotations
 
@@ -22,22 +25,22 @@ CASES: Mapping[str, tuple[str, str]] = {
     "BLUR": ("reused, blurred", "A better answer is known already and gets more noise. Nothing is spent."),
     "INFER": ("inferred", "Worked out from answers that are known already."),
 }
-"""A word and a sentence for each case."""
+"""A label and a sentence for each case."""
 RISK_DELTAS = tuple(Fraction(text) for text in ("0.3", "0.2", "0.1", "0.05", "0.02", "0.01", "1e-3", "1e-4", "1e-6"))
 
 
 def word(case: str) -> str:
-    """A case in a word or two."""
+    """Return a case in a word or two."""
     return CASES[case][0]
 
 
 def sentence(case: str) -> str:
-    """A case in a sentence."""
+    """Return a case in a sentence."""
     return CASES[case][1]
 
 
 def number(value: float | None, error: float | None = None) -> str:
-    """A number with as many digits as its error leaves meaning to.
+    """Return a number with as many digits as are meaningful beside its error.
 
     >>> number(12345.678, 8.1), number(0.98765, 0.004), number(None), number(1234567.0)
     ('12\\u202f345.7', '0.9877', '–', '1\\u202f234\\u202f567')
@@ -53,10 +56,12 @@ def number(value: float | None, error: float | None = None) -> str:
 
 
 def amount(value: Precision | float | str) -> str:
-    """Precision with four digits.
+    """Return a precision with four digits.
 
-    >>> amount(Precision(15_402_300_000_000_000)), amount("3.37523"), amount(Precision(0)), amount(2e-9)
-    ('0.0154', '3.375', '0', 'under 0.000001')
+    >>> amount(Precision(15_402_300_000_000_000)), amount("3.37523")
+    ('0.0154', '3.375')
+    >>> amount(Precision(0)), amount(2e-9)
+    ('0', 'under 0.000001')
     """
     if 0 < float(value) < 1e-6:
         return "under 0.000001"
@@ -64,7 +69,7 @@ def amount(value: Precision | float | str) -> str:
 
 
 def count(value: int) -> str:
-    """How many.
+    """Return a count with its digits in groups of three.
 
     >>> count(1666), count(24)
     ('1\\u202f666', '24')
@@ -73,7 +78,7 @@ def count(value: int) -> str:
 
 
 def epsilon(value: float) -> str:
-    """Epsilon with three digits, rounded up: it is a limit.
+    """Return epsilon with three digits, rounded up: it is a limit.
 
     >>> epsilon(0.55589), epsilon(1.9221), epsilon(3.0), epsilon(0.0), epsilon(99.91)
     ('0.556', '1.93', '3', '0', '100')
@@ -83,7 +88,7 @@ def epsilon(value: float) -> str:
 
 
 def times(share: float) -> str:
-    """A share as times in a hundred, rounded up: it is a limit.
+    """Return a share as times in a hundred, rounded up: it is a limit.
 
     >>> times(0.5317), times(0.99996), times(0.5)
     ('53.2', '100', '50')
@@ -92,7 +97,7 @@ def times(share: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share of 1.
+    """Return a share of 1 as a percentage.
 
     >>> percent(0.1234), percent(0.00012), percent(0.0), percent(1.0)
     ('12%', '0.012%', '0%', '100%')
@@ -102,22 +107,17 @@ def percent(share: float) -> str:
 
 
 def when(seconds: int | float) -> str:
-    """A time of day, in UTC."""
+    """Return date and time of day, in UTC."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
 
 
 def stamp(seconds: int | float) -> str:
-    """A time for machines."""
+    """Return a time in ISO 8601, for machines."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def day(seconds: int | float) -> str:
-    """A day."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%-d %B %Y")
-
-
 def span(seconds: float) -> str:
-    """How long something takes.
+    """Return a duration in its largest unit.
 
     >>> span(3600), span(86400), span(90), span(86400 * 400)
     ('1 hour', '1 day', '2 minutes', '13 months')
@@ -130,12 +130,12 @@ def span(seconds: float) -> str:
 
 
 def short(digest: str, size: int = 10) -> str:
-    """A digest's beginning."""
+    """Return the beginning of a digest."""
     return digest[:size] + "…" if len(digest) > size + 1 else digest
 
 
 def ether(wei: int) -> str:
-    """A fee.
+    """Return a fee in ether.
 
     >>> ether(1_234_567_000_000_000), ether(0)
     ('0.001235 ETH', '0 ETH')
@@ -144,17 +144,17 @@ def ether(wei: int) -> str:
 
 
 def at_best(budgets: Budgets, epsilon: float, delta: Fraction) -> float:
-    """How often somebody is right at best who guesses, from all answers together, which of two equally likely rows
-    is yours: never more than this, whatever else they know and whenever they stop to guess. 0.5 is tossing a coin.
+    """Return the highest probability of guessing right, from all answers together, which of two equally likely rows is
+    yours, whatever else the guesser knows and whenever they stop to guess. 0.5 is tossing a coin.
 
-    Over everything that the noise could have been. Of a budget that was raised after answers were given, what its
-    odometer says; else what the budget says that was fixed before. Proof: docs/proofs/odometer.md.
+    The probability is over the noise. For a budget that was raised after answers were given, it follows from the
+    odometer's epsilon; otherwise from the budget that was fixed before. Proof: docs/proofs/odometer.md.
     """
     return right_guesses(epsilon, delta) if budgets.raised else within_budget(budgets.fixed)
 
 
 def right_guesses(epsilon: float, delta: Fraction) -> float:
-    """The share of right guesses that (epsilon, delta) allows.
+    """Return the share of right guesses that (epsilon, delta) allows.
 
     Source: for every (epsilon, delta) that holds, the error probabilities a, b of a test satisfy
     a + e^eps b >= 1 - delta and e^eps a + b >= 1 - delta (Kairouz, Oh, Viswanath 2015, Theorem 2.1), so the share of
@@ -165,18 +165,17 @@ def right_guesses(epsilon: float, delta: Fraction) -> float:
 
 @lru_cache(256)
 def within_budget(budget: Precision) -> float:
-    """The same for all that a budget may pay for which was fixed before the first answer: the least over several delta
-    holds, as each one does."""
+    """Return the share of right guesses that a budget allows which was fixed before the first answer.
+
+    The bound holds for each delta, so the least over several of them holds too.
+    """
     if not budget:
         return 0.5
-    found = 1.0
-    for delta in RISK_DELTAS:
-        found = min(found, right_guesses(float(account_epsilon(budget, delta)), delta))
-    return found
+    return min(right_guesses(float(account_epsilon(budget, delta)), delta) for delta in RISK_DELTAS)
 
 
 def column_facts(facts: Mapping[str, Any]) -> str:
-    """What a policy says about a column, in a line."""
+    """Return what a policy says about a column, in one line."""
     parts = [str(facts["kind"])]
     if "bounds" in facts:
         step = Fraction(facts.get("step", "1"))

@@ -1,4 +1,4 @@
-"""Cubes as heat maps: what was charged to each cell, drawn together where there are too many to see."""
+"""Heat maps for the statement: what was charged to each cell of a cube; neighbours are merged where there are many."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from noisebank.queries.groups import labels_of
 from noisebank.service.web.svg import MOST_SIDE
 
 MOST_CELLS = 65_536
-"""Looked at for a page; a larger cube is described in words."""
+"""A larger cube is not drawn, only described in words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """One cube as rows and columns."""
+    """One cube as a table of rows and columns. Charges are precision."""
 
     columns: tuple[str, ...]
     cells: int
@@ -29,7 +29,7 @@ class Map:
     largest: float
 
     def plain(self) -> dict[str, Any]:
-        """For the export."""
+        """Return the map for the export."""
         return {
             "cube": list(self.columns), "rows": list(self.rows_named), "columns": list(self.across_named),
             "charged": [list(row) for row in self.values],
@@ -37,35 +37,35 @@ class Map:
 
 
 def maps(account: Account, whole: bool = False) -> list[Map]:
-    """Every cube of the account; `whole` draws nothing together."""
+    """Return one map per cube of the account; with `unmerged`, every cell of it."""
     columns = account.policy.columns
-    found = []
+    heat_maps = []
     for names, number in zip(account.policy.cubes, account.cubes.numbers, strict=False):
-        named = [_labels(columns[name]) for name in names]
-        count = prod(len(each) for each in named)
+        labels = [_labels(columns[name]) for name in names]
+        count = prod(map(len, labels))
         largest = float(account.ledger.books.largest_cell(account.id, number))
         if count > MOST_CELLS:
-            found.append(Map(names, count, (), (), (), largest))
+            heat_maps.append(Map(names, count, (), (), (), largest))
             continue
         charged = account.ledger.books.cells(account.id, number)
         flat = [charged.at(cell) / 1e18 for cell in range(count)]
-        across = named[-1] if len(named) > 1 else ["charged"] if len(named[0]) > MOST_SIDE else named[0]
-        if len(named) == 1:
-            rows: list[str] = [names[0]] if across is named[0] else list(named[0])
+        across = labels[-1] if len(labels) > 1 else ["charged"] if len(labels[0]) > MOST_SIDE else labels[0]
+        if len(labels) == 1:
+            rows: list[str] = [names[0]] if across is labels[0] else list(labels[0])
         else:
-            rows = [" / ".join(keys) for keys in product(*named[:-1])]
+            rows = [" / ".join(keys) for keys in product(*labels[:-1])]
         width = len(across)
         values = [flat[start : start + width] for start in range(0, count, width)]
         if not whole:
             rows, values = _together(rows, values)
-            turned, flipped = _together(list(across), [list(column) for column in zip(*values, strict=True)])
-            across, values = turned, [list(row) for row in zip(*flipped, strict=True)]
-        found.append(Map(names, count, tuple(rows), tuple(across), tuple(tuple(row) for row in values), largest))
-    return found
+            across, transposed = _together(list(across), [list(column) for column in zip(*values, strict=True)])
+            values = [list(row) for row in zip(*transposed, strict=True)]
+        heat_maps.append(Map(names, count, tuple(rows), tuple(across), tuple(tuple(row) for row in values), largest))
+    return heat_maps
 
 
 def _together(names: list[str], rows: list[list[float]]) -> tuple[list[str], list[list[float]]]:
-    """At most `MOST_SIDE` rows: neighbours in one, the fullest cell of each counts."""
+    """Merge neighbours until at most `MAX_HEAT_SIDE` rows are left; the fullest cell of each group counts."""
     size = -(-len(names) // MOST_SIDE)
     if size == 1:
         return names, rows
@@ -79,6 +79,6 @@ def _slices(found: list[Any], size: int) -> Iterator[list[Any]]:
 
 
 def _labels(column: Column) -> list[str]:
-    """Names of a column's pieces, in the order of the cube's cells."""
+    """Return the labels of a column's cells, in the order of the cube."""
     rest = ["none of them"] if column.kind is Kind.TEXT else []
     return [*labels_of(column), *rest, *(["missing"] if column.nullable else [])]

@@ -1,6 +1,6 @@
-"""The console's form as it was filled in: the question, how good its answer shall be, and what is wrong with either.
+"""The console's form: turns its fields into a request, and mistakes into messages at the fields they are about.
 
-Nothing that was typed is lost: a draft goes back into the page as it came, with a message at each field that needs one.
+Nothing that was typed is lost: the form goes back into the page as it came. `web.console` shows it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SIGNS = {"=": "is", "<>": "is not", "<": "below", "<=": "at most", ">": "above",
 CONFIDENCES = ("0.9", "0.95", "0.99")
 CONDITIONS = (1, 2, 3)
 RELATIVE = {"relative": "percent", "confidence": "sure", "floor": "floor", "precision": "floor"}
-"""Where the form has what a relative request calls by these names."""
+"""The form's fields by the parameters of a relative request."""
 MOST_SQL = 10_000
 DECADES = 4.0
 """The slider runs over this many powers of ten of price, up to the whole budget."""
@@ -37,7 +37,7 @@ PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(slots=True)
 class Draft:
-    """One form. `mistakes` has a message for each field that needs one."""
+    """One form as it was filled in. `mistakes` has a message for each field that needs one."""
 
     fields: dict[str, str]
     mistakes: dict[str, str] = field(default_factory=dict)
@@ -48,17 +48,17 @@ class Draft:
         return self.fields.get(name, "")
 
     def wrong(self, name: str, message: str) -> None:
-        """Says what is wrong with a field; the first message counts."""
+        """Set the message of a field, unless it has one."""
         self.mistakes.setdefault(name, message)
 
 
 def fresh(account: Account) -> Draft:
-    """What the form begins with."""
-    named = next(iter(account.policy.queries), "")
+    """Return the form as it is first shown."""
+    query = next(iter(account.policy.queries), "")
     return Draft(
         {
-            "how": "named" if named else "built", "named": named, "function": "count", "column": "", "group": "",
-            "sql": account.policy.queries.get(named, f"SELECT COUNT(*) FROM {_name(account.name)}"),
+            "how": "named" if query else "built", "named": query, "function": "count", "column": "", "group": "",
+            "sql": account.policy.queries.get(query, f"SELECT COUNT(*) FROM {_name(account.name)}"),
             "by": "accuracy", "slide": "50", "within": "",
             "confidence": "0.95", "epsilon": "0.1", "delta": f"{float(account.policy.delta):g}", "moved": "slide",
             "percent": "5", "sure": "0.95", "floor": "",
@@ -67,28 +67,29 @@ def fresh(account: Account) -> Draft:
 
 
 def wished(draft: Draft, account: Account) -> WishIn | None:
-    """The request that a draft makes; None if something is missing or wrong, which the draft then says."""
+    """Return the request that a form makes; None if something is missing or wrong, which the form then says."""
     sql = _sql(draft, account)
     if sql is None:
         return None
     if draft["by"] == "privacy":
-        given = {name: _positive(draft, name, "0.5" if name == "epsilon" else "1e-6") for name in ("epsilon", "delta")}
+        options = {
+            name: _positive(draft, name, "0.5" if name == "epsilon" else "1e-6") for name in ("epsilon", "delta")
+        }
     elif draft["by"] == "relative":
         percent = _positive(draft, "percent", "5")
-        given = {"relative": percent and f"{percent}%", "confidence": _confidence(draft, "sure")}
+        options = {"relative": percent and f"{percent}%", "confidence": _confidence(draft, "sure")}
         if draft["floor"].strip():  # else a share of what the policy allows
-            given["floor"] = _positive(draft, "floor", "100")
+            options["floor"] = _positive(draft, "floor", "100")
     else:
         _slide(draft, account, sql)
-        given = {"within": _positive(draft, "within", "10"), "confidence": _confidence(draft, "confidence")}
-    if draft.mistakes or None in given.values():
+        options = {"within": _positive(draft, "within", "10"), "confidence": _confidence(draft, "confidence")}
+    if draft.mistakes or None in options.values():
         return None
-    return WishIn.model_validate({"sql": sql, **given})
+    return WishIn.model_validate({"sql": sql, **options})
 
 
 def blame(draft: Draft, error: NoisebankError) -> None:
-    """Puts what the bank says about a request at the field that it is about."""
-    where = {"named": "named", "built": "built", "sql": "sql"}[_way(draft)]
+    """Add the bank's error as a mistake of the field that it is about."""
     if isinstance(error, BadRequest) and draft["by"] == "relative" and error.parameter in RELATIVE:
         draft.wrong(RELATIVE[error.parameter], error.allowed)
     elif isinstance(error, BadRequest) and error.parameter in ("epsilon", "delta", "within", "confidence"):
@@ -102,7 +103,7 @@ def blame(draft: Draft, error: NoisebankError) -> None:
     elif isinstance(error, UnsupportedQuery) and "within" in error.clause:
         draft.wrong("within", "how far off such an answer is depends on the data: choose a privacy loss instead")
     elif isinstance(error, (BadQuery, UnsupportedQuery)):
-        draft.wrong(where, str(error))
+        draft.wrong(_way(draft), str(error))
     else:
         draft.wrong("form", str(error))
 
@@ -134,7 +135,7 @@ def _sql(draft: Draft, account: Account) -> str | None:
 
 
 def built(draft: Draft, account: Account) -> str | None:
-    """SQL from the form's controls; only what the policy declares can be named."""
+    """Return SQL from the form's controls; only what the policy declares can be named."""
     columns = account.policy.columns
     what = "COUNT(*)"
     if draft["function"] in ("sum", "avg"):
@@ -147,7 +148,7 @@ def built(draft: Draft, account: Account) -> str | None:
             what = f"{draft['function'].upper()}({_name(chosen.name)})"
     elif draft["function"] != "count":
         draft.wrong("function", "choose how many, sum or average")
-    where = [text for place in CONDITIONS if (text := _condition(draft, place, columns))]
+    where = [text for number in CONDITIONS if (text := _condition(draft, number, columns))]
     group = draft["group"]
     if group and (group not in columns or not groupable(columns[group])):
         draft.wrong("group", f"choose one of {', '.join(name for name in columns if groupable(columns[name]))}")
@@ -159,12 +160,12 @@ def built(draft: Draft, account: Account) -> str | None:
 
 
 def groupable(column: Column) -> bool:
-    """Whether a GROUP BY over it has declared groups."""
+    """Whether a GROUP BY over a column has declared groups."""
     return column.kind is Kind.BOOLEAN or bool(column.keys) or bool(column.bins)
 
 
 def allowed(column: Column) -> str:
-    """What may be compared with a column, for people."""
+    """Return in words what may be compared with a column."""
     if column.kind is Kind.BOOLEAN:
         return "true or false"
     if column.kind is Kind.TEXT:
@@ -220,10 +221,10 @@ def _name(name: str) -> str:
 
 
 def _confidence(draft: Draft, name: str) -> str:
-    found = draft[name] or "0.95"
-    if found not in CONFIDENCES:
+    confidence = draft[name] or "0.95"
+    if confidence not in CONFIDENCES:
         draft.wrong(name, f"choose one of {', '.join(CONFIDENCES)}")
-    return found
+    return confidence
 
 
 def _positive(draft: Draft, name: str, example: str) -> str | None:
@@ -246,7 +247,7 @@ def _positive(draft: Draft, name: str, example: str) -> str | None:
 
 
 def _slide(draft: Draft, account: Account, sql: str) -> None:
-    """Slider and distance say the same thing: whichever was moved last sets the other."""
+    """Slider and distance mean the same: set the one that was not moved last from the other."""
     try:
         question = _linear(account, sql)
     except NoisebankError as error:
@@ -254,36 +255,35 @@ def _slide(draft: Draft, account: Account, sql: str) -> None:
         return
     if question is None:
         return
-    budget, said = account.state.budget, draft["confidence"] or "0.95"
-    if said not in CONFIDENCES or not budget:
+    budget, text = account.state.budget, draft["confidence"] or "0.95"
+    if text not in CONFIDENCES or not budget:
         return
-    confidence = float(said)
-    whole = half_width(account, question, budget, confidence)  # the finest: what the whole budget would buy
+    finest = half_width(account, question, budget, float(text))  # what the whole budget would buy
     if draft["moved"] == "slide" or not draft["within"].strip():
         try:
-            place = min(100.0, max(0.0, float(draft["slide"] or "50")))
+            position = min(100.0, max(0.0, float(draft["slide"] or "50")))
         except ValueError:
             draft.wrong("slide", "choose a place from 0 to 100")
             return
-        draft.fields["within"] = rounded_up(whole * 10 ** (DECADES / 2 * (1 - place / 100)))
+        draft.fields["within"] = rounded_up(finest * 10 ** (DECADES / 2 * (1 - position / 100)))
         return
     try:
-        wanted = float(exact(draft["within"].strip().replace("\u202f", ""), "within"))
+        target = float(exact(draft["within"].strip().replace("\u202f", ""), "within"))
     except (BadRequest, OverflowError):
         return
-    if wanted > 0:
-        place = 100 * (1 - log10(wanted / whole) / (DECADES / 2))
-        draft.fields["slide"] = f"{min(100.0, max(0.0, place)):.0f}"
+    if target > 0:
+        position = 100 * (1 - log10(target / finest) / (DECADES / 2))
+        draft.fields["slide"] = f"{min(100.0, max(0.0, position)):.0f}"
 
 
 def half_width(account: Account, question: Question, precision: Precision, confidence: float) -> float:
-    """How far off an answer of this precision may be."""
-    moves = sensitivity(question.query, account.policy)
-    return interval(0.0, standard_deviation(moves, question.unit, precision), confidence)[1]
+    """Return how far off an answer of this precision may be, in the answer's unit."""
+    stddev = standard_deviation(sensitivity(question.query, account.policy), question.unit, precision)
+    return interval(0.0, stddev, confidence)[1]
 
 
 def rounded_up(value: float) -> str:
-    """Three digits, never less than the value.
+    """Return three digits, never less than the value.
 
     >>> rounded_up(123.41), rounded_up(0.0012345), rounded_up(98765.0)
     ('124', '0.00124', '98800')
@@ -293,13 +293,13 @@ def rounded_up(value: float) -> str:
 
 
 def _linear(account: Account, sql: str) -> Question | None:
-    """The question, if it is one number (or one a group) with one noise."""
-    found = items(account.named(sql), account.policy)
-    return found[0].questions[0] if len(found) == 1 and found[0].how is Derivation.LINEAR else None
+    """Return the question, if its answer is one number (or one per group) with one noise; else None."""
+    parsed = items(account.named(sql), account.policy)
+    return parsed[0].questions[0] if len(parsed) == 1 and parsed[0].how is Derivation.LINEAR else None
 
 
 def controls(account: Account) -> dict[str, Any]:
-    """What the form offers."""
+    """Return the choices that the form offers."""
     columns = account.policy.columns
     return {
         "queries": account.policy.queries,

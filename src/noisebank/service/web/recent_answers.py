@@ -1,5 +1,7 @@
-"""The shelf: answers that were just shown, for their tables and receipts to be downloaded. Bounded; nothing is lost
-when it forgets, as every answer can be read again from the vault."""
+"""A bounded cache of the answers shown last, so that their tables and receipts can be downloaded.
+
+Nothing is lost when it forgets one: every answer can be read again from the vault.
+"""
 
 from __future__ import annotations
 
@@ -22,20 +24,20 @@ class Shown:
 
 
 class Shelf:
-    """The newest answers, by the key that they were asked with."""
+    """The newest answers, by their idempotency key."""
 
     def __init__(self) -> None:
         self._shown: BoundedCache[str, Shown] = BoundedCache(SHELF_BYTES)
 
     def put(self, key: str, shown: Shown) -> None:
-        """Remembers an answer."""
+        """Remember an answer."""
         self._shown.put(key, shown)
 
     def get(self, key: str, person: str, dataset: str) -> dict[str, Any]:
-        """One's own answer of a moment ago."""
-        found = self._shown.get(key)
-        if found is None or (found.person, found.dataset) != (person, dataset):
+        """Return a recent answer of this person; raises not-found for others and for those no longer cached."""
+        recent = self._shown.get(key)
+        if recent is None or (recent.person, recent.dataset) != (person, dataset):
             raise Turned(
                 "not-found", "this answer is no longer at hand; ask again, which is free, or look into history"
             )
-        return found.answer
+        return recent.answer

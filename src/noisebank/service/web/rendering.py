@@ -1,10 +1,15 @@
-"""From facts to HTML: templates, tokens for forms, problems as pages."""
+"""Renders pages and fragments from templates, protects forms against forgery, and shows problems as pages.
+
+Templates are given plain dictionaries, numbers and text, and the functions of `draw` and `say`: names of classes and
+functions can change without them.
+"""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote as quoted
 
@@ -15,87 +20,122 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from noisebank import __version__
 from noisebank.core.digests import keccak
 from noisebank.core.errors import NoisebankError
-from noisebank.service.authenticator import COOKIE, sent_from_elsewhere
+from noisebank.ledger.protocol import AccountState
+from noisebank.service.authenticator import COOKIE, sent_from_elsewhere, state_of
 from noisebank.service.errors import Problem, Turned
-from noisebank.service.roles import Caller, Scope
+from noisebank.service.roles import Caller
 from noisebank.service.web import formatting as plain_words
 from noisebank.service.web import svg as drawing
 
 HERE = Path(__file__).parent
 STATIC = HERE / "static"
 FORM_COOKIE = "noisebank_form"
-"""Of visitors without a session: what their forms' token is made from."""
+"""Cookie of visitors without a session; the token of their forms is made from it."""
+DRAW = SimpleNamespace(
+    gauge=drawing.gauge,
+    progress=drawing.progress,
+    interval=drawing.interval,
+    bars=drawing.bars,
+    lines=drawing.lines,
+    heat=drawing.heat,
+)
+SAY = SimpleNamespace(
+    word=plain_words.word,
+    sentence=plain_words.sentence,
+    number=plain_words.number,
+    amount=plain_words.amount,
+    count=plain_words.count,
+    epsilon=plain_words.epsilon,
+    times=plain_words.times,
+    percent=plain_words.percent,
+    when=plain_words.when,
+    stamp=plain_words.stamp,
+    span=plain_words.span,
+    short=plain_words.short,
+    ether=plain_words.ether,
+)
+"""What templates may call."""
 
 
 @cache
 def templates() -> Environment:
-    """Everything is escaped, and a name that is not there is an error."""
-    made = Environment(
-        loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True, auto_reload=False,
+    """Return the templates: everything is escaped, and an unknown name is an error."""
+    environment = Environment(
+        loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True, auto_reload=False,
     )  # fmt: skip
-    made.globals |= {"static": static_address, "draw": drawing, "say": plain_words, "version": __version__}
-    made.filters |= {"path": lambda text: quoted(str(text), safe="")}
-    return made
+    environment.globals |= {"static": static_address, "draw": DRAW, "say": SAY, "version": __version__}
+    environment.filters |= {"path": lambda text: quoted(str(text), safe="")}
+    return environment
 
 
 @cache
 def static_address(name: str) -> str:
-    """A file's address with a digest of its bytes: it may be kept for ever, and a new one has another address."""
+    """Return a file's address with a digest of its bytes: browsers may keep it forever."""
     return f"/static/{name}?v={keccak((STATIC / name).read_bytes()).hex()[:12]}"
 
 
 def page(request: Request, template: str, status: int = 200, **facts: Any) -> HTMLResponse:
-    """A whole page."""
+    """Return a whole page; `facts` are the template's variables."""
     caller: Caller | None = request.scope["state"].get("caller")
     secret, new = _form_secret(request)
-    bank = request.app.state.desk.bank
+    bank = state_of(request).desk.bank
     facts = {"dataset": None, "here": ""} | facts
     text = templates().get_template(template).render(
-        caller=caller, may={scope.value for scope in caller.scopes} if caller else set(), scopes=Scope,
+        caller={"name": caller.person.name, "role": caller.person.part.value} if caller else None,
+        may={scope.value for scope in caller.scopes} if caller else set(),
         datasets=[account.name for account in bank.accounts()], token=token_of(secret), asked_for=request.url.path,
         **facts,
     )  # fmt: skip
-    made = HTMLResponse(text, status, {"cache-control": "no-store"})
+    response = HTMLResponse(text, status, {"cache-control": "no-store"})
     if new:
-        secure = request.app.state.settings.secure_cookies
-        made.set_cookie(FORM_COOKIE, secret, httponly=True, samesite="strict", secure=secure, path="/")
-    return made
+        secure = state_of(request).settings.secure_cookies
+        response.set_cookie(FORM_COOKIE, secret, httponly=True, samesite="strict", secure=secure, path="/")
+    return response
 
 
 def fragment(request: Request, template: str, status: int = 200, **facts: Any) -> HTMLResponse:
-    """A part of a page, for htmx."""
+    """Return a part of a page, for htmx."""
     text = templates().get_template(template).render(**facts)
     return HTMLResponse(text, status, {"cache-control": "no-store"})
 
 
 def by_htmx(request: Request) -> bool:
-    """Whether only a part of the page is wanted."""
+    """Whether htmx asks for a part of the page only."""
     return request.headers.get("hx-request") == "true"
+
+
+def state_facts(state: AccountState) -> dict[str, Any]:
+    """Return the state of an account as templates show it."""
+    return {
+        "budget": state.budget, "spent": state.spent, "base": state.base, "measurements": state.measurements,
+        "owner": state.owner, "curator": state.curator, "raise_delay": state.raise_delay, "paused": state.paused,
+        "version": state.version,
+    }  # fmt: skip
 
 
 # -- forms -------------------------------------------------------------------------------------
 
 
 def token_of(secret: str) -> str:
-    """What a form of ours carries; nobody who cannot read the cookie can make one."""
+    """Return the token that our forms carry; nobody who cannot read the cookie can make one."""
     return keccak(b"noisebank form\n", secret.encode()).hex()[:40]
 
 
 def _form_secret(request: Request) -> tuple[str, bool]:
-    """The session's or the visitor's secret, and whether it is new."""
-    known = request.cookies.get(COOKIE) if request.scope["state"].get("caller") else None
-    known = known or request.cookies.get(FORM_COOKIE)
-    return (known, False) if known else (request.app.state.entropy.token(18).hex(), True)
+    """Return the secret of the session or the visitor, and whether it is new."""
+    secret = request.cookies.get(COOKIE) if request.scope["state"].get("caller") else None
+    secret = secret or request.cookies.get(FORM_COOKIE)
+    return (secret, False) if secret else (state_of(request).entropy.token(18).hex(), True)
 
 
 async def form_of(request: Request) -> dict[str, str]:
-    """A form's fields, once it is sure that the form is of ours. `request.scope` has the caller by then."""
+    """Return a form's fields; raises unless a page of ours has sent it. `request.scope` has the caller by then."""
     if sent_from_elsewhere(request):
         raise Turned("not-allowed", "this form was sent from another site")
-    given = await request.form(max_files=0, max_fields=100)
+    form = await request.form(max_files=0, max_fields=100)
     # Browsers send lines with a carriage return; what was signed or written before had none.
-    fields = {name: value.replace("\r\n", "\n") for name, value in given.items() if isinstance(value, str)}
+    fields = {name: value.replace("\r\n", "\n") for name, value in form.items() if isinstance(value, str)}
     secrets = {request.cookies.get(COOKIE), request.cookies.get(FORM_COOKIE)} - {None, ""}
     if not any(fields.get("token") == token_of(secret) for secret in secrets if secret):
         raise Turned("not-allowed", "this form is out of date, or not ours: load the page again, then send it")
@@ -106,16 +146,16 @@ async def form_of(request: Request) -> dict[str, str]:
 
 
 def wants_page(path: str) -> bool:
-    """Whether a problem is shown to a person: everything outside of the API."""
+    """Whether problems at a path are shown as pages: everywhere outside of the API and static files."""
     return not path.startswith(("/v1/", "/static/"))
 
 
 def problem_page(request: Request, problem: Problem, body: dict[str, Any], headers: dict[str, str]) -> Response:
-    """A problem for a person. Who is not signed in is sent to do so, and comes back."""
-    kept = {name: value for name, value in headers.items() if name not in ("www-authenticate", "cache-control")}
-    if "caller" not in request.scope["state"]:  # no route, so nobody has looked who it is
+    """Return a problem as a page. Callers who are not signed in are sent to do so, and come back."""
+    extra = {name: value for name, value in headers.items() if name not in ("www-authenticate", "cache-control")}
+    if "caller" not in request.scope["state"]:  # no route matched, so the caller is not identified yet
         with suppress(NoisebankError):
-            request.app.state.gate.caller(request)
+            state_of(request).gate.caller(request)
     if problem.name == "not-signed-in":
         where = f"/sign-in?next={quoted(request.url.path)}"
         if by_htmx(request):
@@ -123,16 +163,16 @@ def problem_page(request: Request, problem: Problem, body: dict[str, Any], heade
         if request.method == "GET":
             return RedirectResponse(where, 303)
     if by_htmx(request):
-        made: Response = fragment(request, "problem_part.html", problem.status, problem=problem, body=body)
+        response: Response = fragment(request, "problem_part.html", problem.status, problem=problem, body=body)
     else:
-        made = page(request, "problem.html", problem.status, problem=problem, body=body)
-    made.headers.update(kept)
-    return made
+        response = page(request, "problem.html", problem.status, problem=problem, body=body)
+    response.headers.update(extra)
+    return response
 
 
 @cache
 def bare_problem() -> bytes:
-    """For what nobody expected: needs nothing that could fail again."""
+    """Return the page for unexpected errors; it needs nothing that could fail again."""
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8"><title>Something went wrong</title>'
         f'<link rel="stylesheet" href="{static_address("style.css")}"><body><main class="narrow"><h1>Something went '

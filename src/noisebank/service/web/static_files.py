@@ -1,4 +1,4 @@
-"""The pages' own files: read once, kept by browsers for as long as their address stays."""
+"""Static files of the pages: read once, cached by browsers as long as their address stays the same."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ FOR_EVER = "public, max-age=31536000, immutable"
 
 @cache
 def files() -> dict[str, tuple[bytes, str]]:
-    """Every file with its kind; what is not listed here is not served."""
-    found = [path for path in STATIC.iterdir() if path.suffix in KINDS]
-    return {path.name: (path.read_bytes(), KINDS[path.suffix]) for path in found}
+    """Return content and media type by file name; no other file is served."""
+    paths = [path for path in STATIC.iterdir() if path.suffix in KINDS]
+    return {path.name: (path.read_bytes(), KINDS[path.suffix]) for path in paths}
 
 
 @router.get("/{name}")
 async def static(request: Request, name: str) -> Response:
-    """One file. No key, no pace: a page needs five of them."""
+    """Return one file. No key and no rate limit: a page needs five of them."""
     if name not in files():
         raise Turned("not-found", "there is no such file")
     content, kind = files()[name]
-    kept = FOR_EVER if request.query_params.get("v") else "no-cache"
-    return Response(content, media_type=kind, headers={"cache-control": kept})
+    caching = FOR_EVER if request.query_params.get("v") else "no-cache"
+    return Response(content, media_type=kind, headers={"cache-control": caching})

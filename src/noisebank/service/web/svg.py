@@ -1,6 +1,7 @@
-"""Pictures as SVG, drawn here: no script, no inline style; classes get their colours from the style sheet.
+"""Draws gauges, bars, curves and heat maps as SVG, for the templates (`draw`).
 
-Every picture has a title that says in words what it shows, and stands beside a table with the same numbers.
+No script and no inline style: classes get their colours from the style sheet. Every picture has a title that says in
+words what it shows, and stands beside a table with the same numbers.
 """
 
 from __future__ import annotations
@@ -15,132 +16,132 @@ from noisebank.service.web.formatting import number
 
 MOST_BARS = 60
 MOST_SIDE = 40
-"""Rows or columns of a heat map; finer ones are drawn together, the fullest cell of each square counts."""
+"""Rows or columns of a heat map; finer ones are merged, the fullest cell of each square counts."""
 
 
 def gauge(used: float, total: float, title: str) -> Markup:
-    """How much of something is used."""
+    """Draw how much of something is used: the fuller, the worse."""
     share = min(1.0, max(0.0, used / total)) if total else 0.0
     level = "full" if share > 0.9 else "high" if share > 0.7 else "calm"
-    width = max(share * 400, 2.0 if share else 0.0)
+    return _draw_meter(level, title, max(share * 400, 2.0 if share else 0.0))
+
+
+def progress(done: float, total: float, title: str) -> Markup:
+    """Draw how far something has come: the fuller, the better."""
+    share = min(1.0, max(0.0, done / total)) if total else 0.0
+    return _draw_meter("done" if share == 1.0 else "calm", title, share * 400)
+
+
+def _draw_meter(level: str, title: str, width: float) -> Markup:
     return Markup(
         '<svg class="gauge {}" viewBox="0 0 400 20" preserveAspectRatio="none" role="img" aria-label="{}">'
         '<rect class="track" width="400" height="20" rx="4"/><rect class="used" width="{}" height="20" rx="4"/></svg>'
     ).format(level, title, f"{width:.1f}")
 
 
-def progress(done: float, total: float, title: str) -> Markup:
-    """How far something has come: the fuller, the better."""
-    share = min(1.0, max(0.0, done / total)) if total else 0.0
-    return Markup(
-        '<svg class="gauge {}" viewBox="0 0 400 20" preserveAspectRatio="none" role="img" aria-label="{}">'
-        '<rect class="track" width="400" height="20" rx="4"/><rect class="used" width="{}" height="20" rx="4"/></svg>'
-    ).format("done" if share == 1.0 else "calm", title, f"{share * 400:.1f}")
-
-
 def interval(value: float, low: float, high: float, stddev: float) -> Markup:
-    """Where the true value may lie: the noise as a bell, the 95% interval shaded, the answer in the middle."""
-    if not all(isfinite(each) for each in (value, low, high)) or high <= low:
+    """Draw where the true value may lie: the noise as a bell, the 95% interval shaded, the answer in the middle."""
+    if not all(map(isfinite, (value, low, high))) or high <= low:
         return Markup("")
     spread = (high - low) / 3.92 if not isfinite(stddev) or stddev <= 0 else stddev
     left, right = min(low, value - 3.2 * spread), max(high, value + 3.2 * spread)
     width, base, top = 640.0, 96.0, 12.0
 
-    def across(point: float) -> float:
+    def x_of(point: float) -> float:
         return 12 + (point - left) / (right - left) * (width - 24)
 
-    def bell(start: float, stop: float) -> str:
+    def bell_points(start: float, stop: float) -> str:
         points = [start + (stop - start) * step / 60 for step in range(61)]
         return " ".join(
-            f"{across(x):.1f},{base - (base - top) * exp(-0.5 * ((x - value) / spread) ** 2):.1f}" for x in points
+            f"{x_of(x):.1f},{base - (base - top) * exp(-0.5 * ((x - value) / spread) ** 2):.1f}" for x in points
         )
 
-    shade = f"{across(low):.1f},{base} {bell(low, high)} {across(high):.1f},{base}"
-    title = f"The true value lies between {number(low, stddev)} and {number(high, stddev)} with 95% confidence"
+    shade = f"{x_of(low):.1f},{base} {bell_points(low, high)} {x_of(high):.1f},{base}"
+    ends = f"{number(low, stddev)} and {number(high, stddev)}"
+    title = f"The true value lies between {ends} with 95% confidence"
     parts = [
         f'<svg class="interval" viewBox="0 0 {width:.0f} 132" role="img" aria-label="{escape(title)}">',
-        f'<polygon class="likely" points="{shade}"/><polyline class="bell" points="{bell(left, right)}"/>',
+        f'<polygon class="likely" points="{shade}"/><polyline class="bell" points="{bell_points(left, right)}"/>',
         f'<line class="axis" x1="12" x2="{width - 12}" y1="{base}" y2="{base}"/>',
-        f'<line class="answer" x1="{across(value):.1f}" x2="{across(value):.1f}" y1="{top}" y2="{base}"/>',
+        f'<line class="answer" x1="{x_of(value):.1f}" x2="{x_of(value):.1f}" y1="{top}" y2="{base}"/>',
     ]
     for tick in ticks(left, right, 6):
-        parts.append(
-            f'<line class="axis" x1="{across(tick):.1f}" x2="{across(tick):.1f}" y1="{base}" y2="{base + 5}"/>'
-        )
+        parts.append(f'<line class="axis" x1="{x_of(tick):.1f}" x2="{x_of(tick):.1f}" y1="{base}" y2="{base + 5}"/>')
         label = number(tick)
-        parts.append(f'<text class="tick" x="{across(tick):.1f}" y="{base + 20}" text-anchor="middle">{label}</text>')
-    parts.append(f'<line class="span" x1="{across(low):.1f}" x2="{across(high):.1f}" y1="{base}" y2="{base}"/>')
+        parts.append(f'<text class="tick" x="{x_of(tick):.1f}" y="{base + 20}" text-anchor="middle">{label}</text>')
+    parts.append(f'<line class="span" x1="{x_of(low):.1f}" x2="{x_of(high):.1f}" y1="{base}" y2="{base}"/>')
     return Markup("".join(parts) + "</svg>")
 
 
 def bars(groups: Sequence[Mapping[str, Any]], title: str) -> Markup:
-    """A bar a group with its 95% error bar; the largest `MOST_BARS` if there are more."""
+    """Draw one bar per group with its 95% error bar; the largest `MAX_BARS` if there are more."""
     known = [group for group in groups if group["value"] is not None]
     if not known:
         return Markup("")
-    largest = sorted(range(len(known)), key=lambda place: -known[place]["value"])[:MOST_BARS]
-    drawn = [_bar(known[place]) for place in sorted(largest)]
+    largest = sorted(range(len(known)), key=lambda index: -known[index]["value"])[:MOST_BARS]
+    drawn = [_bar(known[index]) for index in sorted(largest)]
     low, high = min(0.0, *(bar[2] for bar in drawn)), max(0.0, *(bar[3] for bar in drawn))
     high = high if high > low else low + 1.0
     row, side, width = 26, 150.0, 640.0
     scale = (width - side - 16) / (high - low)
 
-    def across(point: float) -> float:
+    def x_of(point: float) -> float:
         return side + (point - low) * scale
 
     height = row * len(drawn) + 28
     parts = [f'<svg class="bars" viewBox="0 0 {width:.0f} {height}" role="img" aria-label="{escape(title)}">']
     for tick in ticks(low, high, 6):
-        parts.append(f'<line class="grid" x1="{across(tick):.1f}" x2="{across(tick):.1f}" y1="0" y2="{height - 24}"/>')
+        parts.append(f'<line class="grid" x1="{x_of(tick):.1f}" x2="{x_of(tick):.1f}" y1="0" y2="{height - 24}"/>')
         label = number(tick)
-        parts.append(f'<text class="tick" x="{across(tick):.1f}" y="{height - 8}" text-anchor="middle">{label}</text>')
+        parts.append(f'<text class="tick" x="{x_of(tick):.1f}" y="{height - 8}" text-anchor="middle">{label}</text>')
     for line, (label, value, least, most) in enumerate(drawn):
         middle = line * row + row / 2
-        start, stop = sorted((across(0.0), across(value)))
+        start, stop = sorted((x_of(0.0), x_of(value)))
         name = label if len(label) <= 22 else label[:21] + "…"
         error = (most - least) / 4 or None
-        whole = f"{label}: {number(value, error)}, 95% between {number(least, error)} and {number(most, error)}"
+        ends = f"{number(least, error)} and {number(most, error)}"
+        whole = f"{label}: {number(value, error)}, 95% between {ends}"
         parts.append(
             f"<g><title>{escape(whole)}</title>"
             f'<text class="label" x="{side - 10}" y="{middle + 5:.1f}" text-anchor="end">{escape(name)}</text>'
             f'<rect class="bar" x="{start:.1f}" y="{middle - 8:.1f}" width="{max(stop - start, 0.5):.1f}" height="16"/>'
-            f'<path class="error" d="M{across(least):.1f} {middle - 5:.1f}v10m0-5H{across(most):.1f}'
+            f'<path class="error" d="M{x_of(least):.1f} {middle - 5:.1f}v10m0-5H{x_of(most):.1f}'
             f'm0-5v10"/></g>'
         )
-    parts.append(f'<line class="axis" x1="{across(0.0):.1f}" x2="{across(0.0):.1f}" y1="0" y2="{height - 24}"/>')
+    parts.append(f'<line class="axis" x1="{x_of(0.0):.1f}" x2="{x_of(0.0):.1f}" y1="0" y2="{height - 24}"/>')
     return Markup("".join(parts) + "</svg>")
 
 
 def _bar(group: Mapping[str, Any]) -> tuple[str, float, float, float]:
-    """Label, value and the ends of the error bar; an end that is nowhere is left out."""
+    """Return label, value and the ends of the error bar; the value itself for an end that is unknown."""
     value = group["value"]
     low, high = (value if group[end] is None else group[end] for end in ("low", "high"))
     return " / ".join(group["keys"]), value, low, high
 
 
 def lines(curves: Sequence[tuple[str, Sequence[float]]], across_to: float, limit: float | None, title: str) -> Markup:
-    """Steps over the number of answers: what a browser without scripts shows instead of the livelier chart."""
+    """Draw curves over the number of answers: what browsers without scripts show instead of the interactive chart."""
     width, height, left, foot = 640.0, 240.0, 54.0, 26.0
     most = max([value for _, values in curves for value in values], default=0.0)
-    limit = None if limit is None or limit > 4 * most > 0 else limit  # far away: it would flatten all else
+    limit = None if limit is None or limit > 4 * most > 0 else limit  # far above: it would flatten the curves
     top = max(limit or 0.0, most) * 1.06 or 1.0
 
-    def down(value: float) -> float:
+    def y_of(value: float) -> float:
         return (height - foot) - value / top * (height - foot - 8)
 
     parts = [f'<svg class="lines" viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="{escape(title)}">']
     for tick in ticks(0.0, top, 5):
-        parts.append(f'<line class="grid" x1="{left}" x2="{width}" y1="{down(tick):.1f}" y2="{down(tick):.1f}"/>')
-        parts.append(f'<text class="tick" x="{left - 8}" y="{down(tick) + 4:.1f}" text-anchor="end">{tick:.3g}</text>')
+        parts.append(f'<line class="grid" x1="{left}" x2="{width}" y1="{y_of(tick):.1f}" y2="{y_of(tick):.1f}"/>')
+        parts.append(f'<text class="tick" x="{left - 8}" y="{y_of(tick) + 4:.1f}" text-anchor="end">{tick:.3g}</text>')
     for tick in ticks(0.0, across_to, 6):
         x = left + tick / (across_to or 1.0) * (width - left - 10)
         parts.append(f'<text class="tick" x="{x:.1f}" y="{height - 8}" text-anchor="middle">{number(tick)}</text>')
     if limit is not None:
-        parts.append(f'<line class="limit" x1="{left}" x2="{width}" y1="{down(limit):.1f}" y2="{down(limit):.1f}"/>')
+        parts.append(f'<line class="limit" x1="{left}" x2="{width}" y1="{y_of(limit):.1f}" y2="{y_of(limit):.1f}"/>')
     for name, values in curves:
         count = max(1, len(values) - 1)
         points = " ".join(
-            f"{left + place / count * (width - left - 10):.1f},{down(value):.1f}" for place, value in enumerate(values)
+            f"{left + index / count * (width - left - 10):.1f},{y_of(value):.1f}" for index, value in enumerate(values)
         )
         parts.append(f'<polyline class="line {escape(name)}" points="{points}"/>')
     return Markup("".join(parts) + "</svg>")
@@ -149,33 +150,33 @@ def lines(curves: Sequence[tuple[str, Sequence[float]]], across_to: float, limit
 def heat(
     rows: Sequence[str], columns: Sequence[str], values: Sequence[Sequence[float]], limit: float, title: str
 ) -> Markup:
-    """Cells with what was spent on each, the darker the more; 0 to `limit`."""
+    """Draw cells with what was spent on each, the darker the more; 0 to `limit`."""
     cell, side, head = (34, 150, 74) if len(columns) <= 20 else (18, 150, 74)
     width, height = side + cell * len(columns) + 40, head + 26 * len(rows) + 4
     parts = [
         f'<svg class="heat" width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="img" '
         f'aria-label="{escape(title)}">'
     ]
-    for place, name in enumerate(columns):
-        x = side + place * cell + cell / 2
+    for index, name in enumerate(columns):
+        x = side + index * cell + cell / 2
         text = escape(name if len(name) <= 12 else name[:11] + "…")
         parts.append(f'<text class="tick" transform="translate({x:.0f} {head - 6}) rotate(-40)">{text}</text>')
     for line, name in enumerate(rows):
         y = head + line * 26
         text = escape(name if len(name) <= 22 else name[:21] + "…")
         parts.append(f'<text class="label" x="{side - 8}" y="{y + 17}" text-anchor="end">{text}</text>')
-        for place, value in enumerate(values[line]):
+        for index, value in enumerate(values[line]):
             level = 0 if value <= 0 or limit <= 0 else min(9, 1 + floor(value / limit * 8.999))
-            x = side + place * cell
+            x = side + index * cell
             parts.append(
                 f'<rect class="heat-{level}" x="{x}" y="{y}" width="{cell - 2}" height="24" rx="3">'
-                f"<title>{escape(name)}, {escape(columns[place])}: {value:.4g}</title></rect>"
+                f"<title>{escape(name)}, {escape(columns[index])}: {value:.4g}</title></rect>"
             )
     return Markup("".join(parts) + "</svg>")
 
 
 def ticks(low: float, high: float, about: int) -> list[float]:
-    """Round numbers between two ends.
+    """Return about `count` round numbers between two ends.
 
     >>> ticks(0.0, 1.0, 5), ticks(-3.0, 12.0, 4)
     ([0.0, 0.2, 0.4, 0.6, 0.8, 1.0], [0.0, 5.0, 10.0])
@@ -184,6 +185,6 @@ def ticks(low: float, high: float, about: int) -> list[float]:
         return []
     rough = (high - low) / about
     power = 10.0 ** floor(log10(rough))
-    step = next(each * power for each in (1, 2, 5, 10) if each * power >= rough * 0.99)
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * 0.99)
     first, last = -floor(-low / step), floor(high / step + 1e-9)
-    return [round(place * step, 12) for place in range(first, last + 1)]
+    return [round(index * step, 12) for index in range(first, last + 1)]

@@ -1,4 +1,4 @@
-"""Verification while somebody watches: the verifier in a thread, its progress as events. One at a time, few wait."""
+"""Runs the verifier for a page: on a thread, one at a time, with its progress as server-sent events."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EVERY = 0.1
 
 
 class Verdict(Protocol):
-    """What a verifier finds."""
+    """The report of a verifier."""
 
     @property
     def passed(self) -> bool:
@@ -30,49 +30,49 @@ class Verdict(Protocol):
 
 Found = TypeVar("Found", bound=Verdict)
 Verify = Callable[[Callable[[int], None]], Found]
-"""Takes what is told how far it has come."""
+"""A verifier; it calls its argument with the number of steps done."""
 
 
 class Gone(Exception):
-    """Nobody watches any more."""
+    """Raised inside a verifier when nobody watches any more."""
 
 
 class Checking:
-    """Whoever comes while another verification runs waits for their turn."""
+    """A queue of verifications; one runs at a time, a few may wait."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(1, thread_name_prefix="verifier")
         self._waiting, self._closed = 0, False
 
     def close(self) -> None:
-        """Ends what runs, soon."""
+        """Stop the verification that runs, soon; drop those that wait."""
         self._closed = True
         self._threads.shutdown(wait=True, cancel_futures=True)
 
     def check(self) -> None:
-        """Refuses one too many, before it begins."""
+        """Raise if too many are waiting already."""
         if self._waiting >= MOST_WAITING or self._closed:
             raise Turned(
                 "overloaded", "others are verifying; try again in a moment, or verify the journal yourself", 5.0
             )
 
     async def follow(self, verify: Verify[Found], total: int, show: Callable[[Found], str]) -> AsyncIterator[bytes]:
-        """Events: `progress` with done and total, then `report` with the verdict as HTML, or `trouble`."""
+        """Yield the events progress (done, total), then report (with the verdict as HTML) or trouble."""
         self.check()
-        moved = {"done": 0, "total": max(1, total)}
+        steps = {"done": 0, "total": max(1, total)}
         watched = True
 
-        def progress(done: int) -> None:
-            moved["done"] = done
+        def report_progress(done: int) -> None:
+            steps["done"] = done
             if not watched or self._closed:
                 raise Gone
 
         self._waiting += 1
-        work = asyncio.get_running_loop().run_in_executor(self._threads, lambda: verify(progress))
+        work = asyncio.get_running_loop().run_in_executor(self._threads, lambda: verify(report_progress))
         work.add_done_callback(lambda done: done.cancelled() or done.exception())
         try:
             while not work.done():
-                yield _event("progress", moved)
+                yield _event("progress", steps)
                 await asyncio.wait([work], timeout=EVERY)
             try:
                 report = work.result()
@@ -81,7 +81,7 @@ class Checking:
             except NoisebankError as error:
                 yield _event("trouble", {"detail": str(error)})
                 return
-            yield _event("progress", {**moved, "done": moved["total"]})
+            yield _event("progress", {**steps, "done": steps["total"]})
             yield _event("report", {"passed": report.passed, "html": show(report)})
         finally:
             watched = False
@@ -92,7 +92,7 @@ class Checking:
             raise Gone
 
     async def once(self, verify: Verify[Found]) -> Found:
-        """The same without watching, for browsers without scripts."""
+        """Return the report without progress events, for browsers without scripts."""
         self.check()
         self._waiting += 1
         try:
@@ -102,7 +102,7 @@ class Checking:
 
 
 def verified(bank: Bank, head: str | None, progress: Callable[[int], None] = lambda done: None) -> Report:
-    """The verifier's report on this bank's ledger as it is on disk or on its chain now."""
+    """Return the verifier's report on this bank's ledger, as it is on disk or on its chain now."""
     ledger = bank.ledger
     if isinstance(ledger, RpcChain):
         return verify_chain(ledger.url, ledger.contract, first=ledger.created, head=head, progress=progress)
