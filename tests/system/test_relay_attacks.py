@@ -34,10 +34,10 @@ from support.internals import (
     plain_entry,
     plain_words,
 )
-from support.patience import join_threads, patience, wait_until
+from support.patience import FACTOR, join_threads, patience, wait_until
 from support.relay import check_wire, made_plan, play
 
-QUICK = 3_000
+QUICK = round(3_000 * FACTOR)
 
 
 @pytest.fixture(autouse=True)
@@ -263,7 +263,7 @@ class Short(Member):
             self._round, attempt.number, "pass", to, body, attempt_sealed(sealed, total, number, to, public)
         )
         with pytest.raises(Refused):
-            ask(receiver.endpoint if receiver else self._host, message.encode(), 5.0)
+            ask(receiver.endpoint if receiver else self._host, message.encode(), patience())
 
 
 @pytest.mark.parametrize("mode", ["bas", "masked"])
@@ -296,8 +296,9 @@ class Claiming(Member):
     told = 0
 
     def _forward(self, attempt, number, before):
-        while self._attempt is attempt and attempt.number == 1 and not self._ended.is_set():
-            time.sleep(0.05)
+        wait_until(
+            lambda: self._attempt is not attempt or attempt.number > 1 or self._ended.is_set(), "the round goes on"
+        )
         super()._forward(attempt, number, before)
 
     def _status(self, message):
@@ -339,7 +340,7 @@ def test_strangers_cannot_fill_a_members_memory():
             for _ in range(3):
                 message = stranger.write(self._round, attempt.number, "pass", self.address, {"chain": 0})
                 with pytest.raises(Refused) as reason:
-                    ask(self._endpoint, message.encode(), 5.0)
+                    ask(self._endpoint, message.encode(), patience())
                 reasons.append(str(reason.value))
             assert stranger.address not in self._inbox._seen
             super()._forward(attempt, number, before)
@@ -361,7 +362,7 @@ class Lying(Host):
 
 
 def test_a_host_that_hides_a_member_from_itself_gets_no_agreement():
-    host = Lying(new_key(), Terms(20, mode="bas", patience_ms=1_000), 4)
+    host = Lying(new_key(), Terms(20, mode="bas", patience_ms=QUICK), 4)
     members = [Member(new_key(), np.zeros(20), 1.0, host.endpoint) for _ in range(4)]
     sent: list[bytes] = []
     for member in members:

@@ -23,10 +23,10 @@ from support.internals import (
     prepared,
     substituted,
 )
-from support.patience import wait_until
+from support.patience import FACTOR, patience, wait_until
 from support.relay import Killed, Played, check_masked, check_wire, play, residuals
 
-QUICK = 4_000
+QUICK = round(4_000 * FACTOR)
 """Milliseconds of patience."""
 
 
@@ -253,7 +253,7 @@ def test_replayed_messages_are_refused_by_everyone():
         def _forward(self, attempt, number, before):
             for to, raw in [(to, raw) for to, raw in recorded if to != "reply" and b'"kind":"hello"' not in raw]:
                 with pytest.raises(Refused) as reason:
-                    ask(to, raw, 5.0)
+                    ask(to, raw, patience())
                 refused.append(str(reason.value))
             super()._forward(attempt, number, before)
 
@@ -330,5 +330,8 @@ def test_coins_are_fair_to_their_probability_and_past_vectors_are_checked():
         Terms(4, mode="sar", slices=2, instead="past")
     with pytest.raises(BadRequest, match="instead"):
         Terms(4, mode="sar", slices=2, skip=Fraction(1, 2), instead="nothing")
-    played = play(Terms(20, mode="sar", skip=ALWAYS, instead="past"), users=3, pasts=np.zeros((3, 7)), wait=1.0)
-    assert not played.round.done and all(isinstance(one, BadRequest) for one in played.outcomes)
+    host = Host(Key(SystemEntropy().token()), Terms(20, mode="sar", skip=ALWAYS, instead="past"), 2, wait=0.0)
+    member = Member(Key(SystemEntropy().token()), np.zeros(20), 1.0, host.endpoint, past=np.zeros(7))
+    with pytest.raises(BadRequest):
+        member.run()
+    assert not host.run().done

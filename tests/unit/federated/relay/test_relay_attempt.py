@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-
 import numpy as np
 import pytest
 
@@ -163,9 +161,7 @@ def test_a_receipt_convicts_who_denies_it():
 
 def test_lists_of_members_and_pinned_hosts():
     key, stranger = Key(SystemEntropy().token()), Key(SystemEntropy().token())
-    host = Host(Key(SystemEntropy().token()), Terms(2), 2, allowed=frozenset({key.address}), wait=1.0)
-    thread = threading.Thread(target=host.run)
-    thread.start()
+    host = Host(Key(SystemEntropy().token()), Terms(2), 2, allowed=frozenset({key.address}), wait=0.0)
     with pytest.raises(Refused, match="not on the list"):
         Member(stranger, [0.0, 0.0], 1.0, host.endpoint).run()
     with pytest.raises(Tampered, match="does not belong"):
@@ -173,7 +169,7 @@ def test_lists_of_members_and_pinned_hosts():
     for wrong in ([0.0], [float("nan"), 0.0]):
         with pytest.raises(BadRequest):
             Member(key, wrong, 1.0, host.endpoint).run()
-    thread.join()
+    assert not host.run().done
     with pytest.raises(BadRequest):
         Host(key, Terms(2), 1)
     with pytest.raises(BadRequest):
