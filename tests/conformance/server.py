@@ -88,10 +88,11 @@ def running_server(fsync: str = "off") -> Iterator[Server]:
         encoding = ["-E", "UTF8", "--locale=C.UTF-8"]
         server.run("initdb", "-D", f"{folder}/data", "-U", "postgres", "-A", "trust", "--no-sync", *encoding)
         (folder / "data" / "pg_hba.conf").write_text(f"local all {LOCKED} scram-sha-256\nlocal all all trust\n")
-        server.start()
         try:
+            server.start()
             yield server
         finally:
-            server.stop("immediate")
+            if (folder / "data" / "postmaster.pid").exists():  # also when it began to start, and was too slow
+                server.stop("immediate")
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -25,7 +25,7 @@ from noisebank.federated.blockfl.task_posting import Rules, post_task
 from noisebank.federated.blockfl.terms import Terms
 from noisebank.ledger.signing import Key
 from support.crowd_member import glyphs
-from support.patience import wait_until
+from support.patience import join_threads, wait_until
 
 pytestmark = pytest.mark.extras
 SOUND = Terms(
@@ -69,13 +69,15 @@ def test_dp_sgd_costs_what_was_said_and_no_round_twice():
             trainer.train(weights, round)
 
 
-def test_a_sound_task_is_charged_before_it_trains(tmp_path: Path):
+def test_a_sound_task_is_charged_before_it_trains(tmp_path: Path, request: pytest.FixtureRequest):
     """Five devices; one has too small a budget and never trains. Nobody can submit without having paid."""
     from noisebank.federated.blockfl.dp_sgd import SoundTrainer
 
     ahead = 0.0  # put forward when all who can submit have; how long that takes is the machine's affair
     chain = begin_home_chain(tmp_path / "chain", SystemEntropy(), lambda: time.time() + ahead)
+    request.addfinalizer(chain.close)
     door = Door(chain)
+    request.addfinalizer(door.close)
     store = FolderStore(tmp_path / "models")
     registry = Registry(door.url)
     ledger = own_contract(registry.node, "budget_ledger")
@@ -116,7 +118,7 @@ def test_a_sound_task_is_charged_before_it_trains(tmp_path: Path):
         except BaseException as error:
             refused.append(error)
 
-    threads = [threading.Thread(target=member, args=(number,)) for number in range(5)]
+    threads = [threading.Thread(target=member, args=(number,), daemon=True) for number in range(5)]
     for thread in threads:
         thread.start()
     members = lambda: [one.key for one in registry.books(task).members.values() if one.key is not None]  # noqa: E731
@@ -130,15 +132,12 @@ def test_a_sound_task_is_charged_before_it_trains(tmp_path: Path):
     assert len(refused) == 1, refused
     ahead = 600.0
     registry.move_on(poster, task)
-    for thread in threads:
-        thread.join()
+    join_threads(threads)
     books = registry.books(task)
     assert [type(error) for error in refused] == [BudgetExhausted]
     assert {one.member for one in books.rounds[0].submissions} == {key.address for key in keys[:4]}
     wrong = unpaid(registry.node, terms, books)
     assert wrong == [f"round 1: nothing pays for the model of {keys[3].address}"]
-    door.close()
-    chain.close()
 
 
 def test_figures_of_digits(tmp_path: Path):
