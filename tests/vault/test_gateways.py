@@ -52,7 +52,7 @@ def test_two_processes_and_one_budget(town: Town) -> None:
         ending.callback(five.close)
         assert five.greeting["recovered"]["plenty"] == 1
         assert five.ask(OLDER.format("plenty", 61), sigma="3", account="plenty", key="lone")["case"] == "FIRST"
-    _books_balance(town)
+    _books_balance(town, "plenty", *(f"scarce{number}" for number in range(3)))
 
 
 def _race_for_the_last_unit(one: Gateway, two: Gateway, name: str) -> None:
@@ -108,9 +108,10 @@ def _killed_between_reserve_and_seal(town: Town, dying: Gateway, other: Gateway)
     assert repeated["id"] == again["id"] == id.hex()
 
 
-def _books_balance(town: Town) -> None:
+def _books_balance(town: Town, *names: str) -> None:
+    """Of these accounts: other tests have theirs in the same bank."""
     with town.bank() as bank:
-        for account in bank.accounts():
+        for account in (bank.account(name) for name in names):
             reservations = bank.ledger.reservations(account.id)
             paid = sum((found.fresh for found in reservations), NOTHING)
             assert account.state.spent == paid <= account.state.budget
