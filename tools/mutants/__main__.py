@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import subprocess
 import sys
 import tempfile
@@ -29,7 +30,7 @@ from tools.mutants.report import (
     write_page,
 )
 from tools.mutants.selection import Graph, collect_durations, read_durations
-from tools.mutants.trial import Known, Result, Slots, try_mutant
+from tools.mutants.trial import STOPPING, Known, Result, Slots, try_mutant
 
 ROOT = Path(__file__).parents[2]
 HOME = Path(__file__).parent
@@ -90,23 +91,30 @@ def try_all(todo: list[Mutant], jobs: int, journal: Journal, results: dict[int, 
                 return try_mutant(mutant, slot, graph, known)
 
         with ThreadPoolExecutor(jobs) as workers:
-            for number, future in enumerate(as_completed([workers.submit(judge, mutant) for mutant in todo]), 1):
-                result = future.result()
-                journal.append(result)
-                results[result.mutant.index] = result
-                outcome, note = judge_result(result, explanations)
-                minutes = (time.monotonic() - began) / 60
-                print(
-                    f"[{number}/{total}, {minutes:.0f} min] {outcome} in {result.seconds:.0f} s "
-                    f"(CPU {result.cpu_seconds:.0f} s): {result.mutant}\n    {note}",
-                    flush=True,
-                )
+            futures = [workers.submit(judge, mutant) for mutant in todo]
+            try:
+                for number, future in enumerate(as_completed(futures), 1):
+                    result = future.result()
+                    journal.append(result)
+                    results[result.mutant.index] = result
+                    outcome, note = judge_result(result, explanations)
+                    minutes = (time.monotonic() - began) / 60
+                    print(
+                        f"[{number}/{total}, {minutes:.0f} min] {outcome} in {result.seconds:.0f} s "
+                        f"(CPU {result.cpu_seconds:.0f} s): {result.mutant}\n    {note}",
+                        flush=True,
+                    )
+            except BaseException:
+                STOPPING.set()
+                workers.shutdown(wait=False, cancel_futures=True)
+                raise
     if known.bad:
         print("these fail without a mutant, here and now, and did not count:", *sorted(known.bad), sep="\n    ")
 
 
 def main() -> int:
     options = read_options()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     if options.durations:
         learn_durations(options.durations)
         return 0

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import threading
 import time
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -25,7 +26,8 @@ from tools.mutants.selection import NEAR, Choice, Graph, group_steps
 
 KILLED, SURVIVED = "killed", "survived"
 LINKED = (".venv", ".npm-parts")
-MARKED = "not slow and not extras and not flower and not browser and not timing"
+UNWANTED = ("slow", "extras", "flower", "browser", "timing")
+"""Marks of tests that are not run, as far as the tree knows them."""
 STEP_SECONDS, MOST_SECONDS = 60.0, 240.0
 """Of one run of pytest, and of all runs for one mutant, as measured without a mutant."""
 LEAST_PATIENCE, SLOWNESS = 120.0, 10.0
@@ -63,6 +65,10 @@ class Run:
         return self.code in (0, 5)
 
 
+STOPPING = threading.Event()
+"""Set when somebody stops the whole: what runs is ended."""
+
+
 class BrokenTests(Exception):
     """The tests cannot be run at all: no mutant can be judged."""
 
@@ -87,6 +93,9 @@ class Slot:
         for name in LINKED:
             if (root / name).exists() and not (self.tree / name).exists():
                 (self.tree / name).symlink_to((root / name).resolve())
+        marks = tomllib.loads((self.tree / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]["markers"]
+        names = {mark.partition(":")[0] for mark in marks}
+        self.marks = " and ".join(f"not {name}" for name in UNWANTED if name in names)
         # By content: a mutant of the same size, written within the same second, must not run from an old cache.
         subprocess.run(
             [self.python, "-m", "compileall", "-q", "--invalidation-mode", "checked-hash", "src"],
@@ -116,7 +125,7 @@ class Slot:
             room.mkdir()
         command = [
             self.python, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "tools.mutants.plugin",
-            "-m", MARKED, *(f"--deselect={test}" for test in sorted(without)), *targets,
+            "-m", self.marks, *(f"--deselect={test}" for test in sorted(without)), *targets,
         ]  # fmt: skip
         environment = {name: os.environ[name] for name in ("PATH", "HOME", "NOISEBANK_PATIENCE") if name in os.environ}
         environment |= {
@@ -144,7 +153,7 @@ def wait_for(process: subprocess.Popen[bytes], patience: float) -> tuple[int | N
         pid, status, usage = os.wait4(process.pid, os.WNOHANG)
         if pid:
             break
-        if time.monotonic() > deadline:
+        if time.monotonic() > deadline or STOPPING.is_set():
             ended = True
             _end_group(process.pid)
             _, status, usage = os.wait4(process.pid, 0)
@@ -190,6 +199,8 @@ def try_mutant(mutant: Mutant, slot: Slot, graph: Graph, known: Known) -> Result
             cpu_seconds += run.cpu_seconds
             if run.code == WRONG_PRODUCT:
                 raise BrokenTests(run.tail)
+            if STOPPING.is_set():
+                raise KeyboardInterrupt
             if run.passed:
                 ran += len(waiting)
                 break
@@ -217,10 +228,12 @@ def is_good(test: str, slot: Slot, known: Known, patience: float) -> bool:
     with known.lock:
         if test in known.good | known.bad:
             return test in known.good
-    passed = slot.run_tests([test], set(), patience).passed
+    run = slot.run_tests([test], set(), patience)
+    if run.code not in (0, 1, 2, 5, None):
+        raise BrokenTests(run.tail)
     with known.lock:
-        (known.good if passed else known.bad).add(test)
-    return passed
+        (known.good if run.passed else known.bad).add(test)
+    return run.passed
 
 
 class Slots:
