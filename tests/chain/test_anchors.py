@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from unit.ledger.ledger_history import Fixed, claim, opening
 
 from chain.gateway import CURATOR, STRANGER, fund
 from contract.node import Node, node_or_skip
@@ -18,7 +19,6 @@ from noisebank.ledger.node import Node as Door
 from noisebank.ledger.protocol import Head
 from noisebank.verifier.verification import verify
 from support import memory_rooms
-from unit.ledger.ledger_history import Fixed, claim, opening
 
 
 @pytest.fixture(scope="module")

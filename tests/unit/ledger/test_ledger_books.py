@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ledger_history import ANALYST, history, log_of, replayed, word
 
+from ledger_history import ANALYST, history, log_of, replayed, word
 from noisebank.core.errors import LedgerRefused
 from noisebank.core.records import Case, Record
 from noisebank.core.units import NOTHING, Precision

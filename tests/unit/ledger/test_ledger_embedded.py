@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from ledger_history import claim, opening, replayed, seal, together, word
 
+from ledger_history import claim, opening, replayed, seal, together, word
 from noisebank.core.durability import GroupCommit, Turn
 from noisebank.core.entropy import SystemEntropy
 from noisebank.core.errors import (

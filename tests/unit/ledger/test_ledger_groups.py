@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
 from ledger_history import (
     ANALYST,
     HALF,
@@ -23,7 +24,6 @@ from ledger_history import (
     together,
     word,
 )
-
 from noisebank.core.errors import BadBank, BudgetExhausted, LedgerRefused, NoisebankError, PriceMoved, ViewExhausted
 from noisebank.core.records import Case
 from noisebank.core.units import NOTHING, Precision

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from ledger_history import history, replayed, word
 
+from ledger_history import history, replayed, word
 from noisebank.core.errors import LedgerRefused, Tampered
 from noisebank.ledger.abi import budget_ledger
 from noisebank.ledger.block import Block, Genesis, results_digest

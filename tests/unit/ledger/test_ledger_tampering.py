@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from ledger_history import HEIR, NEXT, Checkpoint, block_with, history, replayed, told, word
 
+from ledger_history import HEIR, NEXT, Checkpoint, block_with, history, replayed, told, word
 from noisebank.core.digests import canonical, keccak
 from noisebank.core.errors import Tampered
 from noisebank.ledger.abi import Value, budget_ledger

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from unittest.mock import patch
 
 import pytest
+
+from assurance.overspend import BUDGET_CHECK, INVARIANT, variant
 from ledger_history import (
     ANALYST,
     HALF,
@@ -21,8 +23,6 @@ from ledger_history import (
     told,
     word,
 )
-
-from assurance.overspend import BUDGET_CHECK, INVARIANT, variant
 from noisebank.core.errors import Refused
 from noisebank.ledger.abi import Contract
 from noisebank.ledger.embedded import EmbeddedChain, begin_chain

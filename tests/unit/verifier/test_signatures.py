@@ -7,8 +7,8 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
-from ledger_history import ANALYST, HEIR, NEXT, history, word
 
+from ledger_history import ANALYST, HEIR, NEXT, history, word
 from noisebank.core.errors import Tampered
 from noisebank.ledger.abi import budget_ledger
 from noisebank.ledger.block import Block, Genesis
