@@ -24,7 +24,7 @@ from noisebank.ledger.protocol import Run, Seal
 from noisebank.ledger.rpc import RpcChain
 
 POLL = 0.01
-MOST_LOOKS = 5_000
+MOST_LOOKS = 600
 
 
 @pytest.fixture(scope="module")
