@@ -108,4 +108,6 @@ def write_page(results: list[Result], explanations: dict[Key, str], facts: dict[
 
 
 def _escape(text: str) -> str:
-    return text.replace("|", "\\|").replace("`", "'") if not text.startswith("`") else text.replace("|", "\\|")
+    """For a cell of a table: no end of the cell, no end of the code, nothing that reads like a link."""
+    ticks = text if text.startswith("`") or text.startswith("hangs in `") else text.replace("`", "'")
+    return ticks.replace("|", "\\|").replace("](", "] (")

@@ -141,7 +141,7 @@ def test_durations_are_summed_per_file() -> None:
     }  # fmt: skip
 
 
-MUTANT = Mutant(3, "src/noisebank/x.py", 7, "number", "f", "a = 1", "a = 2 | `b`", 4, 5, "2")
+MUTANT = Mutant(3, "src/noisebank/x.py", 7, "number", "f", "a = 1", "a = c[2](d) | `b`", 4, 5, "2")
 
 
 def test_a_survivor_is_equivalent_only_if_it_is_explained() -> None:
@@ -153,7 +153,7 @@ def test_a_survivor_is_equivalent_only_if_it_is_explained() -> None:
     assert is_enough(count_outcomes([killed] * 19 + [survivor], {}))
     assert not is_enough(count_outcomes([killed] * 18 + [survivor], {}))
     page = write_page([survivor], explanations, {"count": 1, "spots": 5, "seed": 1, "commit": "0" * 40})
-    assert "| 3 | x.py:7 | number | `- a = 1`<br>`+ a = 2 \\| 'b'` | equivalent | because | 1 |" in page
+    assert "| 3 | x.py:7 | number | `- a = 1`<br>`+ a = c[2] (d) \\| 'b'` | equivalent | because | 1 |" in page
 
 
 def test_results_of_another_commit_or_seed_are_not_taken(tmp_path: Path) -> None:
