@@ -82,6 +82,7 @@ def try_all(todo: list[Mutant], jobs: int, journal: Journal, results: dict[int, 
     """Tries them and writes each down as soon as it is judged."""
     explanations, known, began, total = read_explanations(EXPLANATIONS), Known(), time.monotonic(), len(todo)
     with tempfile.TemporaryDirectory(prefix="mutants-", ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o755)  # a database server of the tests runs as somebody else
         slots = Slots(ROOT, journal.commit, Path(folder), min(jobs, total))
         graph = Graph(ROOT, read_durations(DURATIONS))
         _ = graph.distances  # once, before the workers need it
