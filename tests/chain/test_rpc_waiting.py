@@ -22,6 +22,7 @@ from noisebank.ledger.node import Node as RpcNode
 from noisebank.ledger.node import NodeError
 from noisebank.ledger.protocol import Run, Seal
 from noisebank.ledger.rpc import RpcChain
+from noisebank.verifier.verification import verify_chain
 
 POLL = 0.01
 MOST_LOOKS = 600
@@ -256,3 +257,18 @@ def test_a_gateway_that_cannot_start_has_closed_its_outbox(node: Node, where: Wh
     with pytest.raises(LedgerHalted, match="forgotten the account") as refusal:
         RpcChain(where, KEYS, tmp_path / "outbox", patience=20.0, poll=POLL)
     assert refusal.tb and list_open_files(tmp_path) == []  # while somebody still holds the error and its frames
+
+
+# -- what is said of it ----------------------------------------------------------------------------
+
+
+def test_a_report_counts_all_blocks_of_the_chain_and_the_contracts_logs(node: Node, where: Where) -> None:
+    chain = gateway(where)
+    account = chain.open_account(opening())
+    chain.reserve(claim(account, 1, 5))
+    chain.close()
+    report = verify_chain(where.url, where.contract)
+    newest = node.rpc("eth_getBlockByNumber", "latest", False)
+    logs = node.rpc("eth_getLogs", {"fromBlock": "0x0", "toBlock": "latest", "address": where.contract})
+    assert report.passed and report.blocks == int(newest["number"], 16) + 1  # from block 0 on
+    assert "0x" + report.head == newest["hash"] and report.transactions == len(logs)
