@@ -5,7 +5,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q install
 export PYTHONHASHSEED ?= 0
 
-.PHONY: demo test shuffled test-extras proofs mutants lint fast package assurance papers contracts lock clean help
+.PHONY: demo test shuffled test-extras proofs mutants mutants-src lint fast package assurance papers contracts lock clean help
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 14
@@ -16,7 +16,7 @@ demo: .venv/.runtime  ## make a survey and a bank, ask 150 questions, verify the
 test: lint .venv/.dev  ## everything that must pass, in a few minutes
 	@tools/system-parts
 	@tools/npm-parts
-	@tools/run-tests main crowd browser
+	@tools/run-tests main timing crowd browser
 
 shuffled: .venv/.dev  ## the main tests in a random order; NOISEBANK_SHUFFLE=N repeats one
 	@tools/run-tests shuffled
@@ -34,12 +34,15 @@ proofs: .venv/.dev  ## bounded proofs about the compiled contract (halmos), one 
 mutants: .venv/.dev  ## change the contract in every small way; each change must be noticed
 	PYTHONPATH=src:tests $(BIN)/python -m contract.mutants
 
+mutants-src: .venv/.dev  ## change src/ in 100 sampled small ways; at least 95 must be noticed
+	@tools/mutate-src -j $(or $(JOBS),2)
+
 fast: .venv/.dev  ## unit and property tests only
 	$(BIN)/python -m pytest -q -x -m "not slow" tests/unit tests/property src research
 
 lint: .venv/.dev  ## format, lint, types, layers
-	$(BIN)/ruff format --check src tests research contracts tools/codemod
-	$(BIN)/ruff check src tests research contracts tools/codemod
+	$(BIN)/ruff format --check src tests research contracts tools/codemod tools/mutants
+	$(BIN)/ruff check src tests research contracts tools/codemod tools/mutants
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

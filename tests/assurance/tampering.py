@@ -11,13 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from assurance.report import Finding
-from noisebank.account.account import Account
-from noisebank.core.digests import to_canonical_json
-from noisebank.core.entropy import workload_rng
-from noisebank.ledger.block import Block, Genesis, results_digest
-from noisebank.ledger.signing import Key
-from noisebank.verifier.verification import UNSEEN_TAIL, verify
-from support import CURATOR, memory_account, write_people
+from noisebank import Account, verify
+from support.banks import CURATOR, memory_account, write_people
+from support.internals import UNSEEN_TAIL, Block, Genesis, Key, results_digest, to_canonical_json, workload_rng
 
 FULL = 4_000
 

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from assurance.hostile_server import catch_planted, told_apart
 from hostile import device_party
 from hostile.judging import Attack, Transcript, all_parties, clopper_pearson, judge_attack
-from noisebank.core.entropy import workload_rng
-from noisebank.federated.enrolment import LocalAccount
+from support.internals import LocalAccount, workload_rng
 
 pytestmark = pytest.mark.timeout(300)
 

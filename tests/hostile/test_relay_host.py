@@ -33,7 +33,7 @@ def test_a_bound_that_no_float_holds_reads_nothing():
 @pytest.mark.parametrize("field", ["bound", "floor", "least", "skip", "slice_norm", "delta"])
 @pytest.mark.parametrize("text", [TINY, "0.5", "2/4", "1e-5", "nan", "inf", "-1", "1/0", "1" * 50, 1, True, [], "٣"])
 def test_numbers_of_terms_have_one_spelling_and_a_range(field: str, text: Any):
-    from noisebank.core.errors import BadRequest
+    from support.internals import BadRequest
 
     with pytest.raises(BadRequest):
         RelayTerms.from_json({**RelayTerms(4, mode="sar").to_json(), field: text})
