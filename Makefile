@@ -5,7 +5,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q install
 export PYTHONHASHSEED ?= 0
 
-.PHONY: demo test shuffled test-extras proofs mutants lint fast package assurance papers contracts lock clean help
+.PHONY: demo test shuffled test-extras proofs mutants mutants-src lint fast package assurance papers contracts lock clean help
 
 help:  ## print this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 14
@@ -16,7 +16,7 @@ demo: .venv/.runtime  ## run the demo: a made-up survey, 150 questions, verified
 test: lint .venv/.dev  ## lint, then all tests that must pass; a few minutes
 	@tools/system-parts
 	@tools/npm-parts
-	@tools/run-tests main crowd browser
+	@tools/run-tests main timing crowd browser
 
 shuffled: .venv/.dev  ## run the main tests in a random order, NOISEBANK_SHUFFLE=N repeats one; a few minutes
 	@tools/run-tests shuffled
@@ -34,12 +34,15 @@ proofs: .venv/.dev  ## prove bounded properties of the compiled contract (halmos
 mutants: .venv/.dev  ## check that the tests notice every small change of the contract; one compilation per change: long
 	PYTHONPATH=src:tests $(BIN)/python -m contract.mutants
 
+mutants-src: .venv/.dev  ## check that the tests notice at least 95 of 100 sampled small changes of src/; long
+	@tools/mutate-src -j $(or $(JOBS),2)
+
 fast: .venv/.dev  ## run unit tests, property tests and doctests only; a few minutes, stops at the first failure
 	$(BIN)/python -m pytest -q -x -m "not slow" tests/unit tests/property src research
 
 lint: .venv/.dev  ## check format, lint, types and import layers; half a minute
-	$(BIN)/ruff format --check src tests research contracts tools/codemod
-	$(BIN)/ruff check src tests research contracts tools/codemod
+	$(BIN)/ruff format --check src tests research contracts tools/codemod tools/mutants
+	$(BIN)/ruff check src tests research contracts tools/codemod tools/mutants
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

@@ -1,9 +1,11 @@
-"""Shared by all tests: hypothesis profiles, and a visible word about what is skipped."""
+"""Shared by all tests: hypothesis profiles, a visible word about what is skipped, and no process that stays behind."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterator
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -11,10 +13,16 @@ from hypothesis import HealthCheck, settings
 
 from browser.chrome import chromium
 from conformance.server import binaries
-from noisebank.runtime.recursion import kept_limit
+from support.internals import kept_limit
+from support.patience import FACTOR
+from support.processes import end_leftovers, mark_processes
 
 with kept_limit(), contextlib.suppress(ImportError):
     import eth_account  # noqa: F401  # some tests use it; first here, so that the limit stays as it is for all of them
+
+if "PYTHONPATH" in os.environ:  # processes in other folders shall run these sources, too, not those that are installed
+    paths = (str(Path(path).resolve()) for path in os.environ["PYTHONPATH"].split(os.pathsep) if path)
+    os.environ["PYTHONPATH"] = os.pathsep.join(paths)
 
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 settings.load_profile("default")
@@ -30,7 +38,23 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     ]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.fixture(scope="session", autouse=True)
+def no_process_stays() -> Iterator[None]:
+    """What tests have started ends with them, also where one has failed. Each worker of xdist looks for its own.
+
+    A fixture and not `pytest_sessionfinish`: this fails the run of a worker, too, and comes after all other fixtures.
+    """
+    mark_processes()
+    yield
+    leftovers = end_leftovers()
+    assert not leftovers, "still running:\n" + "\n".join(leftovers)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """`make shuffled`: no test may need another one before it. All workers take the seed from the environment."""
+    for item in items if FACTOR != 1 else ():
+        limit = item.get_closest_marker("timeout")
+        seconds = limit.args[0] if limit else float(config.getini("timeout"))
+        item.add_marker(pytest.mark.timeout(seconds * FACTOR), append=False)
     if seed := os.environ.get("NOISEBANK_SHUFFLE"):
         Random(seed).shuffle(items)

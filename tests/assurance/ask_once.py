@@ -27,15 +27,8 @@ import duckdb  # noqa: F401  # imported before the fork, with all that the path 
 import opendp.prelude  # noqa: F401
 
 from assurance.planting import plant_bug
-from noisebank.account.account import Account
-from noisebank.bank.bank import Bank
-from noisebank.core.records import Case
-from noisebank.core.units import GridValue
-from noisebank.ledger.block import Block, Genesis
-from noisebank.ledger.protocol import Reservation
-from noisebank.ledger.replay import Replay
-from noisebank.queries.query import Question
-from noisebank.vault.vault import SealedAnswer
+from noisebank import Account, Bank
+from support.internals import Block, Case, Genesis, GridValue, Question, Replay, Reservation, SealedAnswer
 
 SQL, SIGMA = "SELECT AVG(income) FROM people", "55"
 PR_SET_PTRACER, ANYBODY = 0x59616D61, ctypes.c_ulong(-1)

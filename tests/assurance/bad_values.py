@@ -19,11 +19,9 @@ import numpy as np
 
 from assurance.planting import plant_bug
 from assurance.report import Finding
-from noisebank.account.account import Account
-from noisebank.account.plain import PlainSteps
-from noisebank.core.errors import NoisebankError
-from noisebank.core.units import Precision, floor_to_ladder
-from support import memory_account, write_people
+from noisebank import Account, NoisebankError, Precision
+from support.banks import memory_account, write_people
+from support.internals import PlainSteps, floor_to_ladder
 
 GOOD = "SELECT COUNT(*) FROM people WHERE age > 30"
 HUGE = 10**5_000

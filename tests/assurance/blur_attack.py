@@ -24,11 +24,9 @@ from scipy.special import chdtr, chdtrc, ndtri
 from assurance.mu_audit import PEOPLE, POLICY, most_units, question_number, rich_account
 from assurance.planting import plant_bug
 from assurance.report import Finding, Progress, worker_count
-from noisebank.account.account import Account
-from noisebank.core.records import BridgePoint, Case
-from noisebank.core.units import Precision
-from noisebank.planning.reuse import bridge_law
-from noisebank.privacy.noise import NormalLaw
+from noisebank import Account, Precision
+from support.internals import BridgePoint, Case, NormalLaw, bridge_law
+from support.patience import patience
 
 BASE = Fraction(1)
 REQUESTS = tuple(Fraction(350 - step, 100) for step in range(50))
@@ -153,7 +151,7 @@ def _stale_neighbours() -> Iterator[None]:
 
     def late(wanted: Precision, sensitivity: Fraction, points: Sequence[BridgePoint]) -> NormalLaw:
         law = bridge_law(wanted, sensitivity, points)
-        barrier.wait(60)
+        barrier.wait(patience())
         return law
 
     with (

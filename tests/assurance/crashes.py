@@ -26,27 +26,33 @@ from numpy.typing import NDArray
 
 from assurance.planting import replaces, watch_bug
 from assurance.report import Finding, Progress
-from noisebank.account.account import Account
-from noisebank.account.answers import Answer, Receipt
-from noisebank.bank.bank import Bank, create_bank
-from noisebank.core.digests import digest_answer
-from noisebank.core.entropy import SystemEntropy, workload_rng
-from noisebank.core.errors import NoisebankError
-from noisebank.core.records import Case
-from noisebank.core.units import GridValue, Precision, floor_to_ladder
-from noisebank.engines.cube_engine import CubedEngine
-from noisebank.engines.engine import Engine
-from noisebank.ledger.abi import budget_ledger
-from noisebank.ledger.block import Block
-from noisebank.ledger.embedded import EmbeddedLedger
-from noisebank.ledger.journal import Journal
-from noisebank.ledger.protocol import Reservation, Role, Seal
-from noisebank.ledger.signing import Key
-from noisebank.planning.serving import make_first_look
-from noisebank.queries.query import Function, Query, Question
-from noisebank.vault.sqlite_vault import SqliteVault
-from noisebank.vault.vault import Request, SealedAnswer
-from support import write_people
+from noisebank import Account, Answer, Bank, NoisebankError, Precision, Receipt, create_bank
+from noisebank.ledger.protocol import Role
+from support.banks import write_people
+from support.internals import (
+    Block,
+    Case,
+    CubedEngine,
+    EmbeddedLedger,
+    Engine,
+    Function,
+    GridValue,
+    Journal,
+    Key,
+    Query,
+    Question,
+    Request,
+    Reservation,
+    Seal,
+    SealedAnswer,
+    SqliteVault,
+    SystemEntropy,
+    budget_ledger,
+    digest_answer,
+    floor_to_ladder,
+    make_first_look,
+    workload_rng,
+)
 
 CRASHES = 10_000
 Result = TypeVar("Result")

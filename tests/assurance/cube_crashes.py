@@ -17,16 +17,19 @@ import numpy as np
 from assurance.crashes import PLANTED, Asked, Laboratory, Witness, room_for
 from assurance.planting import plant_bug, replaces, watch_bug
 from assurance.report import Finding
-from noisebank.account.account import Account
-from noisebank.bank.bank import Bank, create_bank
-from noisebank.core.entropy import workload_rng
-from noisebank.core.records import WHOLE_WEIGHT, Case
-from noisebank.core.units import Precision
-from noisebank.ledger.protocol import Reservation
-from noisebank.planning.prefix import TreeMeasurement
-from noisebank.planning.serving import CubeQuery, cube_statistic, find_cube_query
-from noisebank.queries.query import Question
-from noisebank.vault.vault import SealedAnswer
+from noisebank import Account, Bank, Precision, create_bank
+from support.internals import (
+    WHOLE_WEIGHT,
+    Case,
+    CubeQuery,
+    Question,
+    Reservation,
+    SealedAnswer,
+    TreeMeasurement,
+    cube_statistic,
+    find_cube_query,
+    workload_rng,
+)
 
 CRASHES = 2_000
 POLICY = """\

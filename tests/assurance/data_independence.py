@@ -21,20 +21,25 @@ from unittest.mock import patch
 
 from assurance.planting import plant_bug, plant_class, replaces
 from assurance.report import Finding, Progress
-from noisebank.account.account import Account
-from noisebank.account.answers import Answer, Quote
-from noisebank.account.derived import DerivedAnswer
-from noisebank.bank.bank import Bank
-from noisebank.core.digests import keccak
-from noisebank.core.entropy import Entropy, SystemEntropy, workload_rng
-from noisebank.core.errors import BadTable, NoisebankError
-from noisebank.core.units import GridValue, Precision
-from noisebank.engines.engine import Engine
-from noisebank.planning.pricing import AccuracyTarget
-from noisebank.privacy.noise import NormalLaw, draw_value
-from noisebank.queries.query import Function, Query, Question
-from noisebank.service.operations import Operations
-from support import PEOPLE, memory_account, write_people
+from noisebank import Account, Answer, Bank, NoisebankError, Precision, Quote
+from support.banks import PEOPLE, memory_account, write_people
+from support.internals import (
+    AccuracyTarget,
+    BadTable,
+    DerivedAnswer,
+    Engine,
+    Entropy,
+    Function,
+    GridValue,
+    NormalLaw,
+    Operations,
+    Query,
+    Question,
+    SystemEntropy,
+    draw_value,
+    keccak,
+    workload_rng,
+)
 
 LIMITS = {"ann": Precision.floor(Fraction(2)), "bob": Precision.floor(Fraction(1, 4))}
 Plant = Callable[[Account], AbstractContextManager[None]]

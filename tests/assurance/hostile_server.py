@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from assurance.report import Finding
 from hostile.judging import Party, all_parties, judge_attack
-from noisebank.core.entropy import workload_rng
+from support.internals import workload_rng
 
 CONVERSATIONS, FEWEST = 10_000, 60
 """For each party; and how many, at least, a tiny share plays."""

@@ -18,7 +18,7 @@ from random import Random
 from assurance.crashes import SPELLINGS, Asked, bank_with_account, room_for
 from assurance.report import Finding
 from assurance.strace_kills import Ended, Notes, Server
-from noisebank.core.entropy import workload_rng
+from support.internals import workload_rng
 
 KILLS = 200
 KILLS_A_BANK = 25

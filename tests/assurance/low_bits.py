@@ -18,10 +18,8 @@ from scipy.special import chdtrc
 from assurance.mu_audit import PEOPLE, POLICY, question_number, rich_account
 from assurance.planting import plant_bug
 from assurance.report import Finding, Progress
-from noisebank.account.answers import Answer
-from noisebank.core.entropy import Entropy, SystemEntropy
-from noisebank.core.units import GridValue
-from noisebank.privacy.noise import NormalLaw
+from noisebank import Answer
+from support.internals import Entropy, GridValue, NormalLaw, SystemEntropy
 
 LOW_BITS = 3
 FALSE_ALARM = 1e-8

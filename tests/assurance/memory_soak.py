@@ -18,13 +18,11 @@ from typing import Any
 from unittest.mock import patch
 
 from assurance.report import Finding
+from noisebank import Account, Bank, Policy, create_bank, open_bank
 from noisebank.account import cube_state
-from noisebank.account.account import Account
-from noisebank.bank.bank import Bank, create_bank, open_bank
-from noisebank.core.caches import ALL_CACHES, BoundedCache
-from noisebank.core.errors import BudgetExhausted
-from noisebank.policy.model import Policy
 from noisebank.queries import cells as cells_module
+from support.internals import ALL_CACHES, BoundedCache, BudgetExhausted
+from support.paths import TESTS
 
 ROW = "questions that cost nothing fill the memory"
 QUESTIONS, WIDE, FREE = 100_000, 1_000, 2_000
@@ -130,7 +128,7 @@ def _ask_all(account: Account, first: int, count: int) -> None:
 def in_process(cells: int, asked: int, free: int = 0, unbounded: bool = False) -> tuple[int, int]:
     """The same in a process of its own, whose memory nothing else uses."""
     arguments = [str(cells), str(asked), str(free), str(int(unbounded))]
-    tests = str(Path(__file__).parents[1])
+    tests = str(TESTS)
     done = subprocess.run(
         [sys.executable, "-m", "assurance.memory_soak", *arguments], capture_output=True, text=True,
         env=os.environ | {"PYTHONPATH": os.pathsep.join([tests, os.environ.get("PYTHONPATH", "")])},

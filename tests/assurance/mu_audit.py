@@ -24,16 +24,9 @@ from scipy.special import betaincinv, ndtri
 
 from assurance.planting import plant_bug, plant_class, replaces
 from assurance.report import Finding, Progress, worker_count
-from noisebank.account.account import Account
-from noisebank.account.answers import Answer
-from noisebank.bank.opening import open_account
-from noisebank.core.entropy import Entropy, SystemEntropy
-from noisebank.core.units import GridValue, Precision
-from noisebank.engines.engine import Engine
-from noisebank.ledger.protocol import Reservation
-from noisebank.policy.file import read_policy
-from noisebank.queries.query import Query, Question
-from support import memory_rooms
+from noisebank import Account, Answer, Precision, read_policy
+from support.banks import memory_rooms
+from support.internals import Engine, Entropy, GridValue, Query, Question, Reservation, SystemEntropy, open_account
 
 POLICY = """\
 name = "people"
@@ -98,7 +91,7 @@ def rich_account(folder: Path, policy: str, lines: tuple[str, ...], entropy: Ent
 
 def most_units(account: Account) -> int:
     """The largest budget, asked of the contract."""
-    (most,) = account.ledger._state.machine.view(account.ledger.contract, "MAX_BUDGET")
+    (most,) = account.ledger._replay.evm.view(account.ledger.contract, "MAX_BUDGET")
     assert isinstance(most, int)
     return most
 

@@ -15,18 +15,26 @@ from threading import Barrier
 
 from assurance.planting import plant_bug
 from assurance.report import Finding
-from noisebank.core.entropy import workload_rng
-from noisebank.core.errors import BudgetExhausted
-from noisebank.core.units import Precision
-from noisebank.ledger.abi import Contract, budget_ledger
-from noisebank.ledger.embedded import EmbeddedLedger
-from noisebank.ledger.protocol import OWNER_ANALYST, AccountOpening, Claim, Reservation
-from support import memory_rooms
+from noisebank import Precision
+from support.banks import memory_rooms
+from support.internals import (
+    OWNER_ANALYST,
+    AccountOpening,
+    BudgetExhausted,
+    Claim,
+    Contract,
+    EmbeddedLedger,
+    Reservation,
+    budget_ledger,
+    workload_rng,
+)
+from support.paths import ROOT
+from support.patience import patience
 
 ROW = "spend beyond the budget"
 RACES, THREADS = 1_000, 50
 PLANTED_RACES = 10
-SOURCE = Path(__file__).parents[2] / "contracts" / "budget_ledger.vy"
+SOURCE = ROOT / "contracts" / "budget_ledger.vy"
 BUDGET_CHECK = '    assert after.spent <= after.budget, "ledger: budget exhausted"\n'
 INVARIANT = '    assert written.spent <= written.budget, "ledger: invariant"\n'
 
@@ -84,7 +92,7 @@ def overspend(share: float) -> Finding:
 def _races(count: int, reserving: Callable[[EmbeddedLedger], Reserve]) -> Iterator[Race]:
     chance = workload_rng(count)
     rooms = memory_rooms()
-    start = Barrier(THREADS, timeout=60)
+    start = Barrier(THREADS, timeout=patience())
     with ThreadPoolExecutor(THREADS) as pool:
         for number in range(count):
             spent, left = chance.randrange(1, 1_000), chance.choice([1, 1, 2, 3, chance.randrange(4, 10**18)])
@@ -143,7 +151,7 @@ def _plainly(chain: EmbeddedLedger) -> Reserve:
 
 def _checking_before_the_transaction(chain: EmbeddedLedger) -> Reserve:
     """The mistake of many budget servers: look at the balance, and charge later."""
-    looked = Barrier(THREADS, timeout=60)
+    looked = Barrier(THREADS, timeout=patience())
 
     def reserve(claim: Claim) -> Reservation:
         state = chain.get_account(claim.account)

@@ -30,8 +30,7 @@ from assurance.crashes import (
 )
 from assurance.planting import plant_bug
 from assurance.report import Finding
-from noisebank.core.durability import open_database
-from noisebank.core.entropy import workload_rng
+from support.internals import open_database, workload_rng
 
 LOSSES = 1_000
 PLANTED_TRIALS = 300

@@ -24,20 +24,21 @@ from unittest.mock import patch
 from assurance.data_independence import SameSalts
 from assurance.planting import plant_class, replaces
 from assurance.report import Finding
-from noisebank.account.account import Account
-from noisebank.account.answers import Answer, RelativeAnswer
-from noisebank.account.plain import PlainSteps
-from noisebank.account.recovery import recover_account
-from noisebank.core.entropy import workload_rng
-from noisebank.core.errors import NoisebankError
-from noisebank.core.units import Precision
-from noisebank.ledger.embedded import EmbeddedLedger
-from noisebank.planning.pricing import PrecisionTarget, parse_accuracy
-from noisebank.planning.relative import RelativeTarget
-from noisebank.queries.sensitivity import saturation_limit
+from noisebank import Account, Answer, NoisebankError, Precision
 from noisebank.service import serializers
 from research.accuracy.looks import Goal, next_step
-from support import memory_account, write_people
+from support.banks import memory_account, write_people
+from support.internals import (
+    EmbeddedLedger,
+    PlainSteps,
+    PrecisionTarget,
+    RelativeAnswer,
+    RelativeTarget,
+    parse_accuracy,
+    recover_account,
+    saturation_limit,
+    workload_rng,
+)
 
 ROWS, SMOKERS = 2_000, (600, 60)
 LIMITS = {"ann": Precision.floor(Fraction(1, 2)), "bob": Precision.floor(Fraction(1, 100))}

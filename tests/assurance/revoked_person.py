@@ -12,10 +12,9 @@ from unittest.mock import patch
 
 from assurance.report import Finding
 from noisebank.service import auth as access_module
-from noisebank.service.auth import AccessControl
-from noisebank.service.authenticator import SESSION_COOKIE
 from noisebank.service.roles import Role
-from service_support import COUNT, Counter, counter
+from support.internals import SESSION_COOKIE, AccessControl
+from support.service import COUNT, Counter, counter
 
 ROW = "a session outlives what made it"
 PEOPLE, PLANTED = 250, 1

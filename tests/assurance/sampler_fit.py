@@ -12,8 +12,7 @@ import numpy as np
 from scipy.special import chdtrc, ndtr
 
 from assurance.report import Finding
-from noisebank.core.entropy import SystemEntropy
-from noisebank.privacy.noise import MIN_SCALE
+from support.internals import MIN_SCALE, SystemEntropy
 
 SMALL_SCALE = 6.0
 CELLS = 41

@@ -32,16 +32,21 @@ from assurance.crashes import (
 from assurance.kill9 import random_request
 from assurance.planting import replaces, watch_bug
 from assurance.report import Finding
-from noisebank.account.account import Account
-from noisebank.account.answers import Answer
-from noisebank.bank.bank import VAULT
-from noisebank.core.digests import to_canonical_json
-from noisebank.core.entropy import workload_rng
-from noisebank.core.errors import AnswerLost, KeyReused, NoisebankError, Refused, Tampered
-from noisebank.core.records import Case
-from noisebank.ledger.protocol import Reservation
-from noisebank.queries.query import Query, Question
-from noisebank.vault.vault import SealedAnswer
+from noisebank import Account, Answer, NoisebankError
+from support.internals import (
+    VAULT,
+    AnswerLost,
+    Case,
+    KeyReused,
+    Query,
+    Question,
+    Refused,
+    Reservation,
+    SealedAnswer,
+    Tampered,
+    to_canonical_json,
+    workload_rng,
+)
 
 WORKLOADS = {"crash points": 12, "keys": 30, "races": 30, "backups": 60, "cut off": 60, "altered": 30}
 """At the full count. A workload has about five requests, a request about twelve crash points."""

@@ -18,15 +18,24 @@ from types import MappingProxyType
 
 from assurance.planting import plant_bug
 from assurance.report import Finding
-from noisebank.core.entropy import workload_rng
-from noisebank.engines.duckdb_connection import open_connection
-from noisebank.engines.duckdb_engine import DuckDBEngine, duckdb_header
-from noisebank.engines.fields import Field
-from noisebank.engines.statement import quote_name, quote_text
-from noisebank.policy.model import Column, Kind, Neighbours, Policy
-from noisebank.queries.query import Function, Query
-from noisebank.queries.sensitivity import l2_sensitivity, saturation_limit
-from noisebank.queries.sql import parse_question
+from noisebank import Policy
+from support.internals import (
+    Column,
+    DuckDBEngine,
+    Field,
+    Function,
+    Kind,
+    Neighbours,
+    Query,
+    duckdb_header,
+    l2_sensitivity,
+    open_connection,
+    parse_question,
+    quote_name,
+    quote_text,
+    saturation_limit,
+    workload_rng,
+)
 
 HEADER = ("who", "amount", "flag", "town", "note")
 BOUNDS = ((-6, 10), (100, 110), (-20, -4), (0, 7))

@@ -26,16 +26,18 @@ from scipy.special import betaincinv, ndtri
 
 from assurance.mu_audit import PEOPLE, POLICY, question_number
 from assurance.report import Finding
-from noisebank.account.account import Account
-from noisebank.bank.opening import open_account
-from noisebank.core.units import Precision
-from noisebank.ledger.books import Budgets
-from noisebank.planning.pricing import PrecisionTarget
-from noisebank.policy.file import read_policy
-from noisebank.privacy.calibration import budget_precision
-from noisebank.privacy.odometer import promised_epsilon, raised_epsilon
-from noisebank.service.web.formatting import budget_guess_rate, max_guess_rate
-from support import memory_rooms
+from noisebank import Account, Precision, read_policy
+from support.banks import memory_rooms
+from support.internals import (
+    Budgets,
+    PrecisionTarget,
+    budget_guess_rate,
+    budget_precision,
+    max_guess_rate,
+    open_account,
+    promised_epsilon,
+    raised_epsilon,
+)
 
 FALSE_ALARM = 1e-8
 EPSILON, DELTA = Fraction(2), Fraction(1, 1000)

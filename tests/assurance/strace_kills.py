@@ -13,7 +13,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -24,11 +23,11 @@ from typing import Any
 
 from assurance.crashes import Asked, bank_with_account, model, room_for, workload_of
 from assurance.report import Finding
-from noisebank.core.entropy import workload_rng
+from support.internals import workload_rng
+from support.patience import patience, wait_until
 
 KILLS = 500
 CALLS = ("pwrite64", "fdatasync", "write", "ftruncate", "unlink", "fsync")
-PATIENCE = 30.0
 """Seconds until a tracer must have attached."""
 
 
@@ -78,7 +77,7 @@ class Server:
     ) -> None:
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.close()
-        self._process.wait(PATIENCE)
+        self._process.wait(patience())
         self._process.stdout.close()
 
     def start(self, folder: Path, asks: Sequence[tuple[Asked, int]], **job: Any) -> tuple[int, Path]:
@@ -110,16 +109,19 @@ class Server:
         command = ["strace", "-f", "-qq", "-o", os.devnull, "-e", f"trace={call}", "-e", inject, "-p", str(child)]
         tracer = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         assert tracer.stderr is not None
-        started = time.monotonic()
-        while "TracerPid:\t0" in Path(f"/proc/{child}/status").read_text():
-            if tracer.poll() is not None or time.monotonic() - started > PATIENCE:
-                os.kill(child, signal.SIGKILL)
-                self.end(out)
-                raise OSError(f"strace cannot attach: {tracer.stderr.read().strip()}")
-            time.sleep(0.001)
+        status = Path(f"/proc/{child}/status")
+        wait_until(
+            lambda: tracer.poll() is not None or "TracerPid:\t0" not in status.read_text(),
+            "strace attaches",
+            poll=0.001,
+        )
+        if tracer.poll() is not None:
+            os.kill(child, signal.SIGKILL)
+            self.end(out)
+            raise OSError(f"strace cannot attach: {tracer.stderr.read().strip()}")
         os.kill(child, signal.SIGUSR1)
         ended = self.end(out)
-        tracer.wait(PATIENCE)
+        tracer.wait(patience())
         tracer.stderr.close()
         return ended
 

@@ -11,13 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from assurance.report import Finding
-from noisebank.account.account import Account
-from noisebank.core.digests import to_canonical_json
-from noisebank.core.entropy import workload_rng
-from noisebank.ledger.block import Block, Genesis, results_digest
-from noisebank.ledger.signing import Key
-from noisebank.verifier.verification import UNSEEN_TAIL, verify
-from support import CURATOR, memory_account, write_people
+from noisebank import Account, verify
+from support.banks import CURATOR, memory_account, write_people
+from support.internals import UNSEEN_TAIL, Block, Genesis, Key, results_digest, to_canonical_json, workload_rng
 
 FULL = 4_000
 
@@ -30,12 +26,12 @@ def journal() -> tuple[Account, list[str], list[dict[str, Any]]]:
     for number in range(12):
         sql = f"SELECT COUNT(*) FROM people WHERE age > {25 + 5 * (number % 3)}"
         answer = account.ask(sql, sigma=(4, 3, 5, 3.5)[number % 4], analyst=("owner", "ann")[number % 2])
-        receipts.append(json.loads(answer.receipt.text()))
+        receipts.append(json.loads(answer.receipt.to_canonical_json()))
     account.ledger.pause_account(account.id)
     account.ledger.resume_account(account.id)
     account.ledger.propose_raise(account.id, account.state.budget.units + 10)
     account.ledger.lower_budget(account.id, account.state.budget.units - 10)
-    return account, list(account.ledger.export()), receipts
+    return account, list(account.ledger.export_journal()), receipts
 
 
 def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from assurance.planting import NotPlanted, plant_bug, plant_class, replaces, watch_bug
-from noisebank.core.entropy import SystemEntropy
-from noisebank.core.units import Precision
+from noisebank import Precision
+from support.internals import SystemEntropy
 
 ASSURANCE = Path(__file__).parent
 

@@ -19,9 +19,7 @@ from assurance.__main__ import ROWS
 from assurance.exercised import Tree, plain_code
 from assurance.results import Shelf, faults_of, page
 from assurance.runner import Runner, Uncommitted
-
-ROOT = Path(__file__).parents[2]
-
+from support.paths import ROOT
 
 # -- what is committed -----------------------------------------------------------------------------
 
@@ -109,7 +107,7 @@ def tree() -> Tree:
     [
         ("kill9", ["tests/assurance/ask_once.py", "src/noisebank/account/recovery.py"]),
         ("kill9", ["src/noisebank/ledger/anchors.json"]),
-        ("overspend", ["contracts/cell_tree.vy", "tests/support.py"]),
+        ("overspend", ["contracts/cell_tree.vy", "tests/support/banks.py"]),
         ("low_bits", ["src/noisebank/account/plain.py", "tests/assurance/mu_audit.py", "requirements/runtime.txt"]),
     ],
 )
@@ -123,6 +121,49 @@ def test_nothing_is_loaded_that_is_not_found(tree: Tree) -> None:
     code = "import assurance.kill9, json; from assurance.exercised import Tree; print(Tree().loaded_files('kill9'))"
     environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'tests'}"}
     assert subprocess.check_output([sys.executable, "-c", code], text=True, env=environment) == "[]\n"
+
+
+LAZY = """\
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from product.later import late
+    from product.other import odd
+
+def __getattr__(name):
+    return name
+"""
+
+
+def test_a_name_of_a_module_that_loads_late_counts_as_its_home(root: Path) -> None:
+    """As `support.internals` and the package `noisebank` do: what a row does not use is nothing to it."""
+    rows, product = root / "tests" / "assurance", root / "src" / "product"
+    (product / "other.py").write_text("")
+    (root / "tests" / "inner.py").write_text(LAZY)
+    (rows / "one.py").write_text("from inner import late\n")
+    (rows / "two.py").write_text("from inner import odd\n")
+    (rows / "any.py").write_text("import inner\n")
+    (rows / "patching.py").write_text("TARGET = 'inner.odd'\n")
+    homes = {"src/product/later.py", "src/product/other.py"}
+
+    def homes_of(row: str) -> list[str]:
+        return sorted(path[12:-3] for path in homes & set(Tree(root).files_of(row)))
+
+    assert [homes_of(row) for row in ("one", "two", "any", "patching")] == [
+        ["later"], ["other"], ["later", "other"], ["other"],
+    ]  # fmt: skip
+    before = {row: Tree(root).digest_of(row) for row in ("one", "two")}
+    (root / "tests" / "inner.py").write_text(LAZY.replace("import late", "import late, later_still"))
+    assert before == {row: Tree(root).digest_of(row) for row in before}, "a table with more names is no change"
+    (root / "tests" / "inner.py").write_text(LAZY.replace("product.other", "product.later"))
+    assert {row for row in before if before[row] != Tree(root).digest_of(row)} == {"two"}
+
+
+def test_rows_are_told_apart(tree: Tree) -> None:
+    """Through the tables of names, too."""
+    assert "src/noisebank/bank/bank.py" in tree.files_of("kill9")
+    assert "src/noisebank/bank/bank.py" not in tree.files_of("sampler_fit")
+    assert "src/noisebank/vault/sqlite_vault.py" not in tree.files_of("additivity")
 
 
 def test_comments_and_docstrings_are_no_change() -> None:

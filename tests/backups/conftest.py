@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from noisebank.bank.bank import create_bank, open_bank
-from support import write_people
+from noisebank import create_bank, open_bank
+from support.banks import write_people
 
 SMOKERS = "SELECT COUNT(*) FROM people WHERE smoker"
 

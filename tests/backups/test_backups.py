@@ -13,17 +13,25 @@ import apsw
 import pytest
 from click.testing import CliRunner
 
-from noisebank.account.account import Account
+from noisebank import Account, Bank, NoisebankError, create_bank, open_bank
 from noisebank.bank import backup
-from noisebank.bank.backup import make_backup
-from noisebank.bank.bank import ACCESS, JOURNAL, VAULT, Bank, create_bank, open_bank
-from noisebank.bank.restore import RestoreOptions, restore
 from noisebank.cli.main import main
-from noisebank.core.entropy import SystemEntropy
-from noisebank.core.errors import AnswerLost, BadBank, BankInUse, NoisebankError, Tampered
-from noisebank.core.records import Case
-from noisebank.core.units import ZERO_PRECISION
 from noisebank.service import auth
+from support.internals import (
+    ACCESS,
+    JOURNAL,
+    VAULT,
+    ZERO_PRECISION,
+    AnswerLost,
+    BadBank,
+    BankInUse,
+    Case,
+    RestoreOptions,
+    SystemEntropy,
+    Tampered,
+    make_backup,
+    restore,
+)
 
 SMOKERS = "SELECT COUNT(*) FROM people WHERE smoker"
 
@@ -119,7 +127,7 @@ def test_copies_of_a_bank_under_load_are_one_moment(folder: Path, tmp_path: Path
 
 
 def _wish(sigma: str) -> Any:
-    from noisebank.planning.pricing import parse_accuracy
+    from support.internals import parse_accuracy
 
     return parse_accuracy(sigma=sigma)
 
@@ -149,7 +157,7 @@ def test_the_other_order_would_lose_answers(folder: Path, tmp_path: Path, monkey
             in_between(folder / VAULT, room / VAULT)
             real(folder / JOURNAL, room / JOURNAL)
         assert backup._align_vault(room)["answers"] == 4  # one of five is gone
-        from noisebank.bank.backup_checks import check_vault, open_vault_copy, read_journal_file, replay_journal
+        from support.internals import check_vault, open_vault_copy, read_journal_file, replay_journal
 
         with open_vault_copy(room / VAULT) as vault:
             assert len(check_vault(replay_journal(read_journal_file(room / JOURNAL)), vault).lost_ids) == 1
@@ -306,8 +314,8 @@ def test_journals_of_others_and_damaged_ones_are_left_aside(folder: Path, tmp_pa
 
 
 def test_api_keys_are_copied_and_revoked_ones_stay_revoked_where_that_is_known(folder: Path, tmp_path: Path) -> None:
-    from noisebank.service.auth import AccessControl
     from noisebank.service.roles import Role
+    from support.internals import AccessControl
 
     assert auth.ACCESS_FILE == ACCESS
     with closing(AccessControl(folder / ACCESS, SystemEntropy())) as doors:

@@ -13,13 +13,12 @@ from typing import Any
 
 import pytest
 
+from noisebank import open_bank
 from noisebank.bank import backup
 from noisebank.bank import restore as restoring
-from noisebank.bank.backup import make_backup
-from noisebank.bank.bank import open_bank
 from noisebank.bank.manifest import MANIFEST_FILE as MANIFEST
-from noisebank.bank.restore import RestoreOptions, restore
-from noisebank.core.errors import BadBank
+from support.internals import BadBank, RestoreOptions, make_backup, restore
+from support.patience import patience
 
 FORKING = multiprocessing.get_context("forkserver")
 FORKING.set_forkserver_preload(["noisebank.bank.restore", "noisebank.bank.backup", "noisebank.bank.bank"])
@@ -72,7 +71,7 @@ def _kills(verb: str, source: Path, target: Path) -> Iterator[bool]:
     for step in range(40):
         process = FORKING.Process(target=_killed_at, args=(verb, step, str(source), str(target)))
         process.start()
-        process.join(120)
+        process.join(patience())
         assert process.exitcode in (0, -signal.SIGKILL)
         yield process.exitcode != 0
         if process.exitcode == 0:

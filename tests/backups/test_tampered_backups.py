@@ -12,13 +12,18 @@ import apsw
 import pytest
 
 from noisebank.bank import backup
-from noisebank.bank.backup import make_backup
-from noisebank.bank.bank import JOURNAL, VAULT
 from noisebank.bank.manifest import MANIFEST_FILE as MANIFEST
-from noisebank.bank.manifest import read_manifest
-from noisebank.bank.restore import RestoreOptions, restore
-from noisebank.core.errors import BadBank, Tampered
-from noisebank.ledger.signing import Key
+from support.internals import (
+    JOURNAL,
+    VAULT,
+    BadBank,
+    Key,
+    RestoreOptions,
+    Tampered,
+    make_backup,
+    read_manifest,
+    restore,
+)
 
 
 def _rewritten(change: Callable[[dict[str, Any]], None]) -> Callable[[Path], None]:

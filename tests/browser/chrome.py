@@ -6,8 +6,9 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+from support.paths import ROOT
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -16,7 +17,7 @@ FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync",
     "--no-first-run",
 ]  # fmt: skip
-AXE = Path(__file__).parents[2] / ".npm-parts" / "node_modules" / "axe-core" / "axe.min.js"
+AXE = ROOT / ".npm-parts" / "node_modules" / "axe-core" / "axe.min.js"
 DESKTOP, PHONE = {"width": 1280, "height": 860}, {"width": 390, "height": 844}
 
 

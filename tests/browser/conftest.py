@@ -10,7 +10,8 @@ import pytest
 
 from browser.chrome import AXE, browser, chromium
 from browser.serving import Served, new_bank, served
-from noisebank.bank.bank import open_bank
+from noisebank import open_bank
+from support.patience import patience
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -64,7 +65,7 @@ def page(chrome: Browser) -> Iterator[Page]:
     a style or script that the policy refuses."""
     context, eyes = chrome.new_context(viewport={"width": 1280, "height": 860}, accept_downloads=True), Eyes()
     context.on("page", eyes.watch)
-    context.set_default_timeout(90_000)  # the machine may be busy with other tests
+    context.set_default_timeout(1_000 * patience())
     made = context.new_page()
     yield made
     context.close()

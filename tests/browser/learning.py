@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from browser.serving import EASY, Served, new_bank, served
-from crowd_played import RULES, Played, own_chain, save_test
-from learning_support import table
-from learning_support import task as sgd_task
-from noisebank.bank.bank import open_bank
-from noisebank.federated.blockfl.network import SMALL_SHAPE
+from noisebank import open_bank
 from noisebank.federated.blockfl.terms import TaskTerms
-from noisebank.federated.fedsgd import learn_model, open_task
+from support.crowd_played import RULES, Played, own_chain, save_test
+from support.internals import SMALL_SHAPE, learn_model, open_task
+from support.learning import table
+from support.learning import task as sgd_task
 
 SOUND = TaskTerms("private glyphs", SMALL_SHAPE, norm="fixed", mode="sound", epsilon="2", delta="1e-5", batch=16)
 CHEATS = {(1, 5): "missing", (1, 6): "flipped", (2, 5): "stolen", (2, 6): "flipped"}

@@ -21,10 +21,11 @@ from playwright.sync_api import Browser, Locator, Page
 from browser.chrome import DESKTOP, PHONE, browser, sign_in
 from browser.learning import school
 from browser.serving import served
-from noisebank.bank.bank import create_bank, open_bank
-from noisebank.federated.blockfl.task_posting import TaskRules
+from noisebank import create_bank, open_bank
+from support.internals import TaskRules
+from support.paths import ROOT
 
-TARGET = Path(__file__).parents[2] / "docs" / "images"
+TARGET = ROOT / "docs" / "images"
 OVER_60 = "SELECT COUNT(*) FROM clinic WHERE ward = 'oncology' AND age >= 60"
 
 

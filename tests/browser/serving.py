@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -12,14 +11,11 @@ from pathlib import Path
 
 import uvicorn
 
-from noisebank.bank.bank import Bank, create_bank, open_bank
-from noisebank.demo.clinic import POLICY, write_clinic
-from noisebank.service.app import make_app
-from noisebank.service.auth import AccessControl
-from noisebank.service.logs import RequestLog
+from noisebank import Bank, create_bank, open_bank
+from noisebank.demo.clinic import POLICY
 from noisebank.service.roles import Role
-from noisebank.service.server import make_config, open_listener
-from noisebank.service.settings import Settings
+from support.internals import AccessControl, RequestLog, Settings, make_app, make_config, open_listener, write_clinic
+from support.patience import patience, wait_until
 
 EASY = Settings(port=0, rate=1e6, burst=1_000_000, open_rate=1e6, open_burst=1_000_000, stream_seconds=2.0)
 """No pace to keep, and streams that end soon."""
@@ -79,11 +75,10 @@ def served(
     thread = threading.Thread(target=server.run, kwargs={"sockets": [door]})
     thread.start()
     try:
-        while not server.started:
-            assert thread.is_alive()
-            time.sleep(0.01)
+        wait_until(lambda: server.started or not thread.is_alive(), "the server listens")
+        assert thread.is_alive()
         yield Served(settings.address, bank, access, keys, log)
     finally:
         server.should_exit = True
-        thread.join(30)
+        thread.join(patience())
         door.close()

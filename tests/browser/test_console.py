@@ -13,7 +13,7 @@ import pytest
 
 from browser.chrome import sign_in
 from browser.serving import Served, new_bank, served
-from noisebank.bank.bank import open_bank
+from noisebank import open_bank
 from noisebank.service.roles import Role
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ def quoted(page: Page, text: str) -> None:
 
 def settled(page: Page) -> None:
     """Waits until the price is that of what the form says now: a stale one would rightly be refused."""
-    page.wait_for_timeout(400)
+    # The page asks 250 ms after the last key. A timer of its own that is set later fires later, however busy it is.
+    page.evaluate("() => new Promise(done => setTimeout(done, 400))")
     page.wait_for_function("() => !document.querySelector('.htmx-request')")
 
 
@@ -342,7 +343,7 @@ def test_by_keyboard_alone(page: Page, clinic: Served) -> None:
     tab_to("#slide")
     page.keyboard.press("ArrowLeft")
     tab_to("#ask-button")
-    page.wait_for_timeout(500)
+    settled(page)
     page.keyboard.press("Enter")
     page.locator("#answer .value").wait_for()
     page.wait_for_function("() => document.activeElement.id === 'answered'")

@@ -13,18 +13,26 @@ import pytest
 
 from browser.serving import EASY, Served, clinic, new_bank, served
 from contract.node import node_or_skip
-from noisebank.account.statement import make_statement
-from noisebank.bank.bank import Bank, create_bank, open_bank
-from noisebank.core.units import Precision
-from noisebank.ledger.anchors import deploy_anchors, send_anchor
-from noisebank.ledger.embedded import EmbeddedLedger
-from noisebank.ledger.node import Node as RpcNode
-from noisebank.policy.file import parse_policy
-from noisebank.service.auth import AccessControl
-from noisebank.service.roles import Scope
-from noisebank.service.web.formatting import budget_guess_rate
-from noisebank.service.web.query_form import QueryForm, build_sql, new_form, parse_form
-from noisebank.service.web.spending import MAX_POINTS, AccountSpending, SpendingCurve
+from noisebank import Bank, Precision, create_bank, open_bank
+from support.internals import (
+    MAX_POINTS,
+    AccessControl,
+    AccountSpending,
+    EmbeddedLedger,
+    QueryForm,
+    Scope,
+    SpendingCurve,
+    budget_guess_rate,
+    build_sql,
+    deploy_anchors,
+    make_statement,
+    new_form,
+    parse_form,
+    parse_policy,
+    send_anchor,
+)
+from support.internals import Node as RpcNode
+from support.patience import patience
 
 ASK = "/d/clinic/console/ask"
 
@@ -57,7 +65,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture
 def visitor(desk: Served) -> Iterator[Visitor]:
-    with httpx.Client(base_url=desk.address, follow_redirects=True, trust_env=False, timeout=60) as client:
+    with httpx.Client(base_url=desk.address, follow_redirects=True, trust_env=False, timeout=patience()) as client:
         yield Visitor(client, desk.bank, desk.access)
 
 
@@ -144,7 +152,7 @@ def test_hidden_questions_stay_hidden_and_change_no_other_digest(tmp_path: Path)
         bank.open_account(clinic(tmp_path / "hidden", more="hide_questions = true\n"))
         bank.account("clinic").ask("SELECT COUNT(*) FROM clinic WHERE days > 41", epsilon="0.1", delta="1e-6")
         with served(bank) as desk:
-            page = httpx.get(f"{desk.address}/d/clinic", trust_env=False, timeout=60).text
+            page = httpx.get(f"{desk.address}/d/clinic", trust_env=False, timeout=patience()).text
             assert "days &gt; 41" not in page and "does not publish their text" in page
     with open_bank(tmp_path / "bank") as again:
         assert again.account("clinic").policy.hide_questions
@@ -195,7 +203,7 @@ def test_anchors_are_shown_where_the_operator_names_a_node(tmp_path: Path) -> No
             asked, chain.sealing_key, deploy_anchors(asked, chain.sealing_key), chain.genesis.digest, chain.head()
         )
         with served(bank, replace(EASY, anchors=node.url)) as desk:
-            page = httpx.get(f"{desk.address}/d/clinic/ledger", trust_env=False, timeout=60).text
+            page = httpx.get(f"{desk.address}/d/clinic/ledger", trust_env=False, timeout=patience()).text
         assert "agrees with this ledger" in page and node.url not in page
 
 

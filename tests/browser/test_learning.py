@@ -11,10 +11,7 @@ import pytest
 from browser.chrome import PHONE, serious, sign_in
 from browser.learning import School, school
 from browser.serving import Served
-from noisebank.federated.blockfl.device import measure_accuracy
-from noisebank.federated.blockfl.examples import read_examples
-from noisebank.federated.blockfl.identifiers import format_cid
-from noisebank.federated.blockfl.member import load_global_model
+from support.internals import format_cid, load_global_model, measure_accuracy, read_examples
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -224,7 +221,7 @@ def test_a_chain_that_cannot_be_read_is_said_without_its_path(page: Page, tmp_pa
     from dataclasses import replace
 
     from browser.serving import EASY, new_bank, served
-    from noisebank.bank.bank import open_bank
+    from noisebank import open_bank
 
     settings = replace(EASY, learning=str(tmp_path / "nowhere"))
     with open_bank(new_bank(tmp_path)) as bank, served(bank, settings) as desk:

@@ -17,11 +17,9 @@ from browser.serving import Served, new_bank, served
 from browser.serving import clinic as write_policy
 from browser.test_console import ask, quoted, say_sql
 from contract.node import Node, node_or_skip
-from noisebank.bank.bank import Bank, create_bank, open_bank
-from noisebank.ledger.rpc import deploy_contract
-from noisebank.ledger.signing import Key
-from noisebank.service.auth import AccessControl
+from noisebank import Bank, create_bank, open_bank
 from noisebank.service.roles import Role
+from support.internals import AccessControl, Key, deploy_contract
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -108,7 +106,7 @@ def test_a_wallet_signs_in_and_agrees_to_each_answer(page: Page, tmp_path: Path)
             desk.access._write_row("UPDATE people SET must_sign = 1 WHERE name = ?", ("wanda",))
             wanda = desk.access.find_person("wanda")
             assert wanda and wanda.must_sign
-            from noisebank.service.operations import Operations
+            from support.internals import Operations
 
             Operations(bank).set_limit("clinic", wanda, "1")
             page.get_by_role("button", name="Sign in with your wallet").click()

@@ -11,12 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from contract.node import Node
-from noisebank.core.records import CellRun
-from noisebank.core.units import Precision
-from noisebank.ledger.chain_config import ChainConfig
-from noisebank.ledger.protocol import AccountOpening, Claim, Role, Unit
-from noisebank.ledger.rpc import ChainLedger, deploy_contract
-from noisebank.ledger.signing import Key
+from noisebank import Precision
+from noisebank.ledger.protocol import Role
+from support.internals import AccountOpening, CellRun, ChainConfig, ChainLedger, Claim, Key, Unit, deploy_contract
+from support.patience import patience
 
 CURATOR, OWNER, STRANGER = Key(b"\x01" * 32), Key(b"\x02" * 32), Key(b"\x03" * 32)
 KEYS = {Role.CURATOR: CURATOR, Role.OWNER: OWNER}
@@ -39,11 +37,10 @@ def deployed(node: Node, confirmations: int = 1) -> ChainConfig:
     return ChainConfig(made.url, made.contract, made.chain_id, made.deployment_block, confirmations)
 
 
-def gateway(
-    where: ChainConfig, outbox: Path | str = ":memory:", url: str | None = None, patience: float = 20.0
-) -> ChainLedger:
+def gateway(where: ChainConfig, outbox: Path | str = ":memory:", url: str | None = None) -> ChainLedger:
+    """It hopes for its node for long; a test that wants that to end sets `_patience` of what it has."""
     there = ChainConfig(url or where.url, where.contract, where.chain_id, where.deployment_block, where.confirmations)
-    return ChainLedger(there, KEYS, outbox, patience=patience, poll_seconds=0.01)
+    return ChainLedger(there, KEYS, outbox, patience=patience(), poll_seconds=0.01)
 
 
 def opening(budget: int = 1000, delay: int = 0, unit: Unit = Unit.PRECISION) -> AccountOpening:
@@ -82,7 +79,7 @@ class Middleman:
             def do_POST(self) -> None:
                 request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 owner.asked.append(request["method"])
-                there = HTTPConnection("127.0.0.1", node.port, timeout=30)
+                there = HTTPConnection("127.0.0.1", node.port, timeout=patience())
                 try:
                     there.request("POST", "/", json.dumps(request), {"Content-Type": "application/json"})
                     answer = json.loads(there.getresponse().read())

@@ -11,14 +11,11 @@ import pytest
 
 from chain.gateway import CURATOR, STRANGER, fund
 from contract.node import Node, node_or_skip
-from noisebank.core.errors import BadLedger
-from noisebank.ledger.anchors import deploy_anchors, find_anchors, send_anchor
-from noisebank.ledger.embedded import EmbeddedLedger
-from noisebank.ledger.node import Node as Door
-from noisebank.ledger.protocol import Head
-from noisebank.verifier.verification import verify
-from support import memory_rooms
-from unit.ledger.ledger_history import Fixed, claim, opening
+from ledger_history import Fixed, claim, opening
+from noisebank import verify
+from support.banks import memory_rooms
+from support.internals import BadLedger, EmbeddedLedger, Head, deploy_anchors, find_anchors, send_anchor
+from support.internals import Node as Door
 
 
 @pytest.fixture(scope="module")

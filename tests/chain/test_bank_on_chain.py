@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from contract.node import Node, node_or_skip
-from noisebank.ledger.signing import Key
-from support import write_people
+from support.banks import write_people
+from support.internals import Key
+from support.patience import patience
 
 DEPLOYER = "11" * 32
 OVER_30 = "SELECT COUNT(*) FROM people WHERE age > 30"
@@ -27,7 +28,7 @@ class Shell:
         environment = {**os.environ, "NOISEBANK_DEPLOYER_KEY": DEPLOYER}
         done = subprocess.run(
             [sys.executable, "-m", "noisebank", *arguments, "--json"],
-            cwd=self.folder, capture_output=True, text=True, env=environment, timeout=120,
+            cwd=self.folder, capture_output=True, text=True, env=environment, timeout=patience(),
         )  # fmt: skip
         assert done.returncode == code, done.stdout + done.stderr
         assert DEPLOYER not in done.stdout + done.stderr

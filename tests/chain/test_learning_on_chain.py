@@ -7,13 +7,17 @@ import pytest
 
 from chain.gateway import deployed, gateway
 from contract.node import node_or_skip
-from learning_support import table, task
-from noisebank.bank.opening import BankParts
-from noisebank.core.entropy import SystemEntropy
-from noisebank.core.errors import AlreadyTookPart
-from noisebank.federated.fedsgd import learn_model, open_or_resume_task, open_task
-from noisebank.vault.sqlite_vault import SqliteVault
-from noisebank.verifier.verification import verify_chain
+from support.internals import (
+    AlreadyTookPart,
+    BankParts,
+    SqliteVault,
+    SystemEntropy,
+    learn_model,
+    open_or_resume_task,
+    open_task,
+    verify_chain,
+)
+from support.learning import table, task
 
 
 def test_participations_on_a_node_are_charged_once_and_verified() -> None:

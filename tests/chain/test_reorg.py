@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import threading
-import time
 from pathlib import Path
 
 import pytest
 
 from chain.gateway import claim, deployed, gateway, opening, word
 from contract.node import Node, node_or_skip
-from noisebank.core.errors import BadLedger, BudgetExhausted, LedgerHalted, NoisebankError
-from noisebank.ledger.chain_config import ChainConfig
-from noisebank.ledger.node import Node as Door
-from noisebank.ledger.rpc import ChainLedger
-from noisebank.verifier.verification import verify_chain
+from noisebank import NoisebankError
+from support.internals import BadLedger, BudgetExhausted, ChainConfig, ChainLedger, LedgerHalted, verify_chain
+from support.internals import Node as Door
+from support.patience import join_threads, wait_until
 
 CONFIRMATIONS = 12
 BUDGET = 200
@@ -29,7 +27,7 @@ def reorganise(node: Node, depth: int) -> None:
 def test_a_reorganisation_during_a_stream_of_asks_by_two_gateways(depth: int, tmp_path: Path) -> None:
     with node_or_skip("--block-time", "0.05", "--slots-in-an-epoch", "1", timestamp=None) as node:
         where = deployed(node, CONFIRMATIONS)
-        gateways = [gateway(where, tmp_path / name, patience=60) for name in ("one", "other")]
+        gateways = [gateway(where, tmp_path / name) for name in ("one", "other")]
         account = gateways[0].open_account(opening(BUDGET))
         gateways[1].follower.sync()
         measured: dict[bytes, int] = {}
@@ -64,13 +62,11 @@ def test_a_reorganisation_during_a_stream_of_asks_by_two_gateways(depth: int, tm
         for thread in threads:
             thread.start()
         for _ in range(4):
-            time.sleep(0.7)
+            wait_for_blocks(node, CONFIRMATIONS + 2)
             reorganise(node, depth)
-        for thread in threads:
-            thread.join(120)
+        join_threads(threads)
         assert not problems, problems[0]
-        assert not any(thread.is_alive() for thread in threads)
-        time.sleep(1.0)
+        wait_for_blocks(node, CONFIRMATIONS + depth)
         for chain in gateways:
             chain.follower.sync()
             on_chain = {found.id: found.cost.units for found in chain.list_reservations(account)}
@@ -97,11 +93,11 @@ def test_a_dropped_reservation_is_sent_again_with_its_id(tmp_path: Path) -> None
         answered: list[int] = []
         thread = threading.Thread(target=lambda: answered.append(chain.reserve(claim(account, 1, 60))[0].cost.units))
         thread.start()
-        wait_for(lambda: receipt_block(node, where, word(1)) is not None)
+        wait_until(lambda: receipt_block(node, where, word(1)) is not None, "the reservation is in a block")
         reorganise(node, 2)
         assert receipt_block(node, where, word(1)) is None and not answered, "it was not final, and is gone"
         miner = Miner(node)
-        thread.join(30)
+        join_threads([thread])
         miner.stop()
         assert answered == [60] and chain.get_account(account).spent.units == 60
         chain.close()
@@ -147,12 +143,13 @@ def test_what_the_chain_forgot_and_will_not_take_back_halts_for_good(tmp_path: P
 
 
 def test_a_node_killed_and_restarted_empty_is_refused_with_the_reason(tmp_path: Path) -> None:
-    node = node_or_skip()
-    where = deployed(node)
-    chain = gateway(where, tmp_path / "outbox", patience=5)
-    account = chain.open_account(opening(100))
-    chain.reserve(claim(account, 1, 60))
-    node.kill()
+    with node_or_skip() as node:
+        where = deployed(node)
+        chain = gateway(where, tmp_path / "outbox")
+        account = chain.open_account(opening(100))
+        chain.reserve(claim(account, 1, 60))
+        node.kill()
+    chain._patience = 0.2  # nobody will come back: no reason to wait long
     with pytest.raises(NoisebankError, match="does not answer"):
         chain.reserve(claim(account, 2, 10))
     restarted = Node(port=node.port)
@@ -196,8 +193,8 @@ def receipt_block(node: Node, where: ChainConfig, id: bytes) -> int | None:
     return int(logs[0]["blockNumber"], 16) if logs else None
 
 
-def wait_for(condition: object, seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():  # type: ignore[operator]
-        assert time.monotonic() < deadline, "it never happened"
-        time.sleep(0.02)
+def wait_for_blocks(node: Node, count: int) -> None:
+    """Waits until the chain has grown by so many: its own clock."""
+    door = Door(node.url)
+    height = door.block_number() + count
+    wait_until(lambda: door.block_number() >= height, f"{count} more blocks")

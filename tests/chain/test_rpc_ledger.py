@@ -26,25 +26,31 @@ from chain.gateway import (
     word,
 )
 from contract.node import Node, node_or_skip
-from noisebank.core.errors import (
+from noisebank import Precision
+from noisebank.ledger.protocol import Role
+from support.banks import memory_rooms
+from support.internals import (
     BadBank,
     BadLedger,
     BudgetExhausted,
+    CellRun,
+    ChainConfig,
+    ChainLedger,
+    Key,
     LedgerHalted,
     LedgerRefused,
     OutcomeUnknown,
     PriceMoved,
+    Seal,
     ViewExhausted,
+    anchors_contract,
+    budget_ledger,
+    deploy_contract,
+    read_chain_config,
+    verify_chain,
+    write_chain_config,
 )
-from noisebank.core.records import CellRun
-from noisebank.core.units import Precision
-from noisebank.ledger.abi import anchors_contract, budget_ledger
-from noisebank.ledger.chain_config import ChainConfig, read_chain_config, write_chain_config
-from noisebank.ledger.protocol import Role, Seal
-from noisebank.ledger.rpc import ChainLedger, deploy_contract
-from noisebank.ledger.signing import Key
-from noisebank.verifier.verification import verify_chain
-from support import memory_rooms
+from support.patience import patience, wait_until
 
 MONEY = "0x" + budget_ledger().functions["money"].digest[:4].hex()
 
@@ -203,15 +209,10 @@ def test_a_transaction_that_the_node_drops_is_sent_again(node: Node, where: Chai
         try:
             with ThreadPoolExecutor(1) as asker:
                 waiting = asker.submit(chain.reserve, claim(account, 1, 10))
-                for _ in range(100):
-                    if middle.asked.count("eth_sendRawTransaction") >= 2:
-                        break
-                    waiting.exception(timeout=0.1) if waiting.done() else node.rpc("eth_chainId")
-                    import time
-
-                    time.sleep(0.1)
+                sent_again = lambda: middle.asked.count("eth_sendRawTransaction") >= 2  # noqa: E731
+                wait_until(lambda: waiting.done() or sent_again(), "it is sent again")
                 node.mine()
-                assert waiting.result(timeout=20)[0].cost.units == 10
+                assert waiting.result(patience())[0].cost.units == 10
         finally:
             node.rpc("evm_setAutomine", True)
         assert middle.asked.count("eth_sendRawTransaction") >= 2
@@ -225,14 +226,17 @@ def test_a_stale_node_is_waited_for_and_then_reported(node: Node, where: ChainCo
         return stale.get(method, result)
 
     with Middleman(node, twist) as middle:
-        chain = gateway(where, url=middle.url, patience=1.0)
+        chain = gateway(where, url=middle.url)
         account = gateway(where).open_account(opening(100))
+        node.mine(5)  # so that block 2 is an old one, whatever ran before
         chain.follower.sync()
+        chain._patience = 1.0
         stale["eth_blockNumber"] = hex(2)
         stale["eth_getBlockByNumber"] = None
         with pytest.raises(OutcomeUnknown):
             chain.reserve(claim(account, 1, 10))
         stale.clear()
+        chain._patience = patience()
         # Whatever happened meanwhile, the same id is charged at most once.
         chain.follower.sync()
         if chain.find_reservation(account, word(1)) is None:
@@ -394,7 +398,7 @@ def test_the_signature_of_another_key(node: Node, where: ChainConfig, chain: Cha
     account = chain.open_account(opening())
     fund(node, STRANGER)
     thief = ChainLedger(
-        where, {Role.CURATOR: STRANGER, Role.OWNER: STRANGER}, ":memory:", patience=5.0, poll_seconds=0.01
+        where, {Role.CURATOR: STRANGER, Role.OWNER: STRANGER}, ":memory:", patience=patience(), poll_seconds=0.01
     )
     with pytest.raises(LedgerRefused, match="not the curator"):
         thief.reserve(claim(account, 1, 10))
@@ -424,7 +428,7 @@ def test_keys_come_from_files_or_the_environment_and_never_show(
     with pytest.raises(BadBank, match="chmod 600"):
         Key.load(path)
     with caplog.at_level(logging.DEBUG):
-        chain = ChainLedger(where, {Role.CURATOR: key, Role.OWNER: OWNER}, ":memory:", patience=5.0)
+        chain = ChainLedger(where, {Role.CURATOR: key, Role.OWNER: OWNER}, ":memory:", patience=patience())
         with pytest.raises(BadLedger) as poor:
             chain.reserve(claim(chain.open_account(opening()), 1, 1))
         chain.close()

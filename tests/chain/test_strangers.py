@@ -11,15 +11,21 @@ import pytest
 
 from chain.gateway import CURATOR, STRANGER, fund
 from contract.node import Node, node_or_skip
-from noisebank.bank.bank import VAULT, create_bank, open_bank
-from noisebank.core.errors import BudgetExhausted, Tampered
-from noisebank.federated.enrolment import enrol, local_account
-from noisebank.ledger.chain_config import ChainConfig
-from noisebank.ledger.protocol import AccountState, Role
-from noisebank.ledger.rpc import ChainLedger, deploy_contract
-from noisebank.ledger.signing import Key
-from noisebank.policy.file import read_policy
-from support import write_people
+from noisebank import create_bank, open_bank, read_policy
+from noisebank.ledger.protocol import Role
+from support.banks import write_people
+from support.internals import (
+    VAULT,
+    AccountState,
+    BudgetExhausted,
+    ChainConfig,
+    ChainLedger,
+    Key,
+    Tampered,
+    deploy_contract,
+    enrol,
+    local_account,
+)
 
 OVER_30 = "SELECT COUNT(*) FROM people WHERE age > 30"
 RICH = 2**90

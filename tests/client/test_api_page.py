@@ -13,9 +13,6 @@ import pytest
 from fastapi.openapi.utils import get_openapi
 
 import noisebank
-from client_support import Server
-from noisebank.client.errors import ERRORS
-from noisebank.client.sync_client import Client, RemoteAccount
 from noisebank.service.api import analysts as routes_owning
 from noisebank.service.api import answers as routes_asking
 from noisebank.service.api import learning as routes_learning
@@ -23,9 +20,11 @@ from noisebank.service.api import ledger as routes_ledger
 from noisebank.service.api import public as routes_public
 from noisebank.service.api import sessions as routes_sessions
 from noisebank.service.api import sign_in as routes_signing_in
-from noisebank.service.errors import ERROR_FIELDS, list_problems
+from support.client import Server
+from support.internals import ERROR_FIELDS, ERRORS, Client, RemoteAccount, list_problems
+from support.paths import ROOT
 
-PAGE = (Path(__file__).parents[2] / "docs" / "api.md").read_text()
+PAGE = (ROOT / "docs" / "api.md").read_text()
 ROUTERS = (
     routes_public, routes_asking, routes_ledger, routes_learning, routes_owning, routes_sessions, routes_signing_in,
 )  # fmt: skip
@@ -57,9 +56,9 @@ def test_every_verb_is_on_the_page() -> None:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    made = Server(tmp_path_factory.mktemp("page"))
-    yield made
-    made.end()
+    with Server(tmp_path_factory.mktemp("page")) as made:
+        yield made
+        made.end()
 
 
 def test_the_examples_run(server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from noisebank.core.durability import GroupCommit, PendingItem
-from noisebank.core.entropy import SystemEntropy
-from noisebank.core.records import Case
-from noisebank.service.auth import POLL_SECONDS, AccessControl
-from noisebank.service.errors import ApiError
-from noisebank.service.limits import WorkerPool
 from noisebank.service.roles import Role
-from support import memory_account, write_people
+from support.banks import memory_account, write_people
+from support.internals import AccessControl, ApiError, Case, GroupCommit, PendingItem, SystemEntropy, WorkerPool
+from support.patience import patience, wait_until
 
 
 def test_a_key_that_another_process_revokes_opens_nothing_soon(tmp_path: Path) -> None:
@@ -28,8 +23,7 @@ def test_a_key_that_another_process_revokes_opens_nothing_soon(tmp_path: Path) -
     assert there.find_caller(secret) is not None and here.find_caller(secret) is not None
     here.revoke_key("maria", facts.id)
     assert here.find_caller(secret) is None  # at once
-    time.sleep(2 * POLL_SECONDS)
-    assert there.find_caller(secret) is None
+    wait_until(lambda: there.find_caller(secret) is None, "the other process looks at the file again")
     again, _ = here.make_key("maria")
     assert there.find_caller(again) is not None
     here.close()
@@ -52,13 +46,13 @@ def test_the_room_is_bounded_and_finishes_what_a_caller_has_left() -> None:
 
     def work() -> int:
         began.set()
-        may.wait(10)
+        may.wait(patience())
         finished.append(1)
         return 7
 
     async def run() -> None:
         first = asyncio.ensure_future(room.run(work))
-        await asyncio.to_thread(began.wait, 10)
+        await asyncio.to_thread(began.wait, patience())
         second = asyncio.ensure_future(room.run(lambda: 8))
         await asyncio.sleep(0)
         with pytest.raises(ApiError, match="waiting"):
@@ -121,7 +115,7 @@ def test_a_room_where_many_walk_together_loses_nobody() -> None:
             *(room.run_in_loop(lambda n=n: walk(n)) for n in range(150)), return_exceptions=True
         )  # type: ignore[misc]
 
-    found = asyncio.run(asyncio.wait_for(many(), 30))
+    found = asyncio.run(asyncio.wait_for(many(), patience()))
     assert [each for n, each in enumerate(found) if n % 10 != 7] == [n + 2 for n in range(150) if n % 10 != 7]
     assert all(isinstance(found[n], ZeroDivisionError) for n in range(7, 150, 10))
     assert (room.active_jobs, max(sizes) > 1) == (0, True)

@@ -11,13 +11,23 @@ from typing import Any
 import httpx
 import pytest
 
-from noisebank.client.async_client import AsyncAccount, AsyncClient
-from noisebank.client.errors import ERRORS, TRANSIENT, error_from_problem
-from noisebank.client.results import Answer, Facts
-from noisebank.client.sync_client import Client, RemoteAccount
+from noisebank import Precision
+from noisebank.client.results import Answer
 from noisebank.core import errors
-from noisebank.core.units import Precision
-from noisebank.service.errors import BANK_PROBLEMS, ApiError, build_problem, list_problems
+from support.internals import (
+    BANK_PROBLEMS,
+    ERRORS,
+    TRANSIENT,
+    ApiError,
+    AsyncAccount,
+    AsyncClient,
+    Client,
+    Facts,
+    RemoteAccount,
+    build_problem,
+    error_from_problem,
+    list_problems,
+)
 
 PLAIN = {
     "kind": "answer", "id": "ab", "sql": "SELECT count(*) FROM t", "value": 12.5, "exact": "25/2", "stddev": 2.0,

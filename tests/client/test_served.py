@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,11 +11,12 @@ from pathlib import Path
 import pytest
 
 import noisebank
-from client_support import COUNT, Server
-from noisebank.bank.bank import open_bank
+from noisebank import open_bank
 from noisebank.client.results import Answer
 from noisebank.core import errors
-from noisebank.core.records import Case
+from support.client import COUNT, Server
+from support.internals import Case
+from support.patience import patience, wait_until
 
 ENDED = (0, -15)
 """uvicorn finishes what is under way and then lets the signal end the process."""
@@ -24,10 +24,8 @@ ENDED = (0, -15)
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    made = Server(tmp_path_factory.mktemp("served"), rate=1e6, burst=1_000_000, stream_seconds=0.4)
-    try:
+    with Server(tmp_path_factory.mktemp("served"), rate=1e6, burst=1_000_000, stream_seconds=0.4) as made:
         yield made
-    finally:
         assert made.end() in ENDED
 
 
@@ -161,16 +159,21 @@ async def lost() -> None:
         await client.me()
 
 
+@pytest.fixture
+def own_server(tmp_path: Path) -> Iterator[Server]:
+    with Server(tmp_path, rate=1e6, burst=1_000_000) as server:
+        yield server
+
+
 @pytest.mark.parametrize("kills", [1, pytest.param(6, marks=pytest.mark.slow)])
 def test_kill_9_in_the_middle_every_acknowledged_answer_is_there_and_none_is_drawn_twice(
-    tmp_path: Path, kills: int
+    tmp_path: Path, own_server: Server, kills: int
 ) -> None:
-    server = Server(tmp_path, rate=1e6, burst=1_000_000)
     answers: dict[str, Answer] = {}
     stop = threading.Event()
 
     def work(worker: int) -> None:
-        with noisebank.connect(server.url, server.keys["maria"], patience=120) as client:
+        with noisebank.connect(own_server.url, own_server.keys["maria"], patience=patience()) as client:
             account, number = client.account("people"), 0
             while not stop.is_set():
                 key = f"{worker}-{number}"
@@ -186,18 +189,16 @@ def test_kill_9_in_the_middle_every_acknowledged_answer_is_there_and_none_is_dra
         try:
             for _ in range(kills):
                 seen = len(answers)
-                while len(answers) < seen + 15 and not any(each.done() for each in workers):
-                    time.sleep(0.02)
-                server.kill()
-                server.start()
+                wait_until(lambda: len(answers) >= seen + 15 or any(each.done() for each in workers), "more answers")  # noqa: B023
+                own_server.kill()
+                own_server.start()
             seen = len(answers)
-            while len(answers) < seen + 10 and not any(each.done() for each in workers):
-                time.sleep(0.02)
+            wait_until(lambda: len(answers) >= seen + 10 or any(each.done() for each in workers), "more answers")
         finally:
             stop.set()
         for each in workers:
             each.result()
-    with noisebank.connect(server.url, server.keys["maria"], patience=60) as client:
+    with noisebank.connect(own_server.url, own_server.keys["maria"], patience=patience()) as client:
         account = client.account("people")
         some = dict(list(answers.items())[::4])
         for key, answer in some.items():  # the same key, the same bits
@@ -205,7 +206,7 @@ def test_kill_9_in_the_middle_every_acknowledged_answer_is_there_and_none_is_dra
             assert asked.exact == answer.exact and asked.receipt == answer.receipt
         report = noisebank.verify(client.journal(), receipts=[answer.receipt for answer in answers.values()])
         assert report.passed
-    assert server.end() in ENDED
+    assert own_server.end() in ENDED
     with open_bank(tmp_path / "bank") as bank:
         (recovered,) = bank.recovered.values()
         assert recovered.lost == 0

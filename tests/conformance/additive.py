@@ -23,16 +23,24 @@ import numpy as np
 
 from conformance.tables import policy_of
 from conformance.writers import WRITERS, Rows, Writer
-from noisebank.core.errors import BadQuery, BadTable, UnsupportedQuery
+from noisebank import Policy
 from noisebank.engines import duckdb_connection, duckdb_engine
-from noisebank.engines.dialect import DuckDBDialect
-from noisebank.engines.registry import make_engine, read_header
-from noisebank.engines.sql_engine import SqlEngine
-from noisebank.engines.statement import is_plain_count
-from noisebank.policy.model import Column, Kind, Policy, Source
-from noisebank.queries.cells import Cube
-from noisebank.queries.query import Query
-from noisebank.queries.sql import parse_question
+from support.internals import (
+    BadQuery,
+    BadTable,
+    Column,
+    Cube,
+    DuckDBDialect,
+    Kind,
+    Query,
+    Source,
+    SqlEngine,
+    UnsupportedQuery,
+    is_plain_count,
+    make_engine,
+    parse_question,
+    read_header,
+)
 
 KEYS = ("a\tb", "negative", "positive", "é", "ω\u2028🎲")
 TEXTS = (

@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from noisebank.account.account import Account
-from noisebank.bank.opening import Confirmed, open_account
-from noisebank.core.entropy import Entropy
-from noisebank.policy.file import read_policy
-from noisebank.policy.model import EngineKind, Source, Table
-from support import memory_rooms
+from noisebank import Account, read_policy
+from support.banks import memory_rooms
+from support.internals import Confirmed, EngineKind, Entropy, Source, Table, open_account
 
 
 def settings(source: Source) -> str:

@@ -14,7 +14,8 @@ from hashlib import md5
 from itertools import pairwise, product
 from typing import Any
 
-from noisebank.policy.model import Column, Kind, Policy
+from noisebank import Policy
+from support.internals import Column, Kind
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?", re.ASCII | re.IGNORECASE)
 BLANKS = " \t\n\v\f\r"

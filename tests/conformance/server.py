@@ -14,6 +14,8 @@ from urllib.parse import quote
 
 import psycopg
 
+from support.patience import patience
+
 
 def binaries() -> Path | None:
     """The folder of `initdb` and `pg_ctl`; Debian does not put it on the path."""
@@ -48,7 +50,7 @@ class Server:
         command = [str(self.binaries / program), *arguments]
         if os.geteuid() == 0:  # the server refuses to be root
             command = ["runuser", "-u", "postgres", "--", *command]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=self.folder, timeout=120, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, cwd=self.folder, timeout=patience(), check=False)
         assert done.returncode == 0, f"{program}: {done.stdout}{done.stderr}"
 
     def start(self) -> None:
@@ -86,10 +88,11 @@ def running_server(fsync: str = "off") -> Iterator[Server]:
         encoding = ["-E", "UTF8", "--locale=C.UTF-8"]
         server.run("initdb", "-D", f"{folder}/data", "-U", "postgres", "-A", "trust", "--no-sync", *encoding)
         (folder / "data" / "pg_hba.conf").write_text(f"local all {LOCKED} scram-sha-256\nlocal all all trust\n")
-        server.start()
         try:
+            server.start()
             yield server
         finally:
-            server.stop("immediate")
+            if (folder / "data" / "postmaster.pid").exists():  # also when it began to start, and was too slow
+                server.stop("immediate")
     finally:
         shutil.rmtree(folder, ignore_errors=True)

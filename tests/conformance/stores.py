@@ -15,9 +15,8 @@ import psycopg
 
 from conformance.reference import Row
 from conformance.server import Server
-from noisebank.engines.registry import make_engine, read_header
-from noisebank.engines.sql_engine import SqlEngine
-from noisebank.policy.model import EngineKind, Policy, Source, Table
+from noisebank import Policy
+from support.internals import EngineKind, Source, SqlEngine, Table, make_engine, read_header
 
 KINDS = ("csv", "parquet", "duckdb", "postgresql", "spark", "spark csv", "spark table")
 NUMBERS = count()
@@ -153,7 +152,7 @@ def _spark_table(name: str, path: Path) -> None:
 
 
 def _spark() -> Any:
-    from noisebank.engines.spark_engine import _make_session
+    from support.internals import _make_session
 
     return _make_session()
 

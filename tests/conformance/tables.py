@@ -11,7 +11,8 @@ from types import MappingProxyType
 from typing import Any
 
 from conformance.reference import Condition, Row, both, either, negated
-from noisebank.policy.model import Column, Kind, Neighbours, Policy
+from noisebank import Policy
+from support.internals import Column, Kind, Neighbours
 
 NAMES = (
     "age", "select", "größe", "a b", "x'); DROP TABLE t; --", "c0", "c1", "who", "place", "t", "h", "${HOME}", "a`b",

@@ -18,15 +18,22 @@ from conformance.server import Server
 from conformance.stores import Store
 from conformance.tables import policy_of
 from conformance.writers import WRITERS, Rows, by_csv, by_pyarrow
-from noisebank.bank.opening import open_account
-from noisebank.core.errors import BadTable
+from noisebank import read_policy
 from noisebank.engines import duckdb_connection
-from noisebank.engines.csv_lines import count_csv_rows
-from noisebank.engines.registry import make_engine, read_header
-from noisebank.policy.file import read_policy
-from noisebank.policy.model import Column, EngineKind, Kind, Source, Table
-from noisebank.queries.sql import parse_question
-from support import memory_rooms, write_people
+from support.banks import memory_rooms, write_people
+from support.internals import (
+    BadTable,
+    Column,
+    EngineKind,
+    Kind,
+    Source,
+    Table,
+    count_csv_rows,
+    make_engine,
+    open_account,
+    parse_question,
+    read_header,
+)
 
 X = Column("x", Kind.NUMBER, Fraction(1), 0, 100, nullable=True)
 A = Column("a", Kind.TEXT, keys=("negative", "positive"), nullable=True)
@@ -74,7 +81,7 @@ def test_answers_add_up_in_spark(small_spark: None, tmp_path: Path, name: str) -
         made = (by_csv if name == "Python's csv" else WRITERS.get(name, by_pyarrow))(path, rows, random)
         assert isinstance(made, Path)
         if name == "Spark":
-            from noisebank.engines.spark_engine import _make_session
+            from support.internals import _make_session
 
             frame = _make_session().read.parquet(str(made))
             made = path.with_suffix(".spark")

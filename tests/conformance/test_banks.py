@@ -13,11 +13,10 @@ import pytest
 
 from conformance.banks import account_over
 from conformance.stores import Store
-from noisebank.account.account import Account
-from noisebank.account.answers import Answer, GroupedAnswer
+from noisebank import Account, Answer
 from noisebank.demo.survey import POLICY as SURVEY
-from noisebank.demo.survey import write_survey
 from research.benches.engine import group_seconds
+from support.internals import GroupedAnswer, write_survey
 
 SURE = 7
 """Standard deviations: one false alarm in 10^11 answers."""

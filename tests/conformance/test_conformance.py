@@ -9,13 +9,19 @@ import pytest
 from conformance.reference import Condition, Steps, answers, number_of, step_of, text_of, truth_of
 from conformance.stores import Store
 from conformance.tables import Drawn
-from noisebank.core.errors import BadQuery, UnsupportedQuery
-from noisebank.engines.sql_engine import SqlEngine
-from noisebank.policy.model import Column, Kind
-from noisebank.queries.cells import Cube
-from noisebank.queries.predicates import TRUE, Predicate
-from noisebank.queries.query import Function, Query
-from noisebank.queries.sql import parse_question
+from support.internals import (
+    TRUE,
+    BadQuery,
+    Column,
+    Cube,
+    Function,
+    Kind,
+    Predicate,
+    Query,
+    SqlEngine,
+    UnsupportedQuery,
+    parse_question,
+)
 
 SEEDS = {"csv": 20, "parquet": 30, "duckdb": 9, "postgresql": 36, "spark": 6, "spark csv": 3, "spark table": 1}
 KEY = "secret'key"

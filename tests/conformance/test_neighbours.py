@@ -26,8 +26,8 @@ from conformance.banks import account_over
 from conformance.reference import Row
 from conformance.server import Server
 from conformance.stores import Store
-from noisebank.core.entropy import workload_rng
-from support import PEOPLE
+from support.banks import PEOPLE
+from support.internals import workload_rng
 
 NAMES = ("age", "income", "smoker", "town", "children")
 TEXTS = dict.fromkeys(NAMES, "text")

@@ -13,14 +13,12 @@ import pytest
 
 from conformance.banks import account_over
 from conformance.server import Server
-from noisebank.account.account import Account
-from noisebank.account.recovery import RecoveryCounts, recover_account
-from noisebank.core.errors import BadTable, TableChanged
+from noisebank import Account
 from noisebank.engines import postgres_engine
-from noisebank.engines.registry import read_header
-from noisebank.policy.model import EngineKind, Table
+from support.internals import BadTable, EngineKind, RecoveryCounts, Table, TableChanged, read_header, recover_account
+from support.paths import ROOT
 
-ENGINES = Path(__file__).parents[2] / "docs" / "engines.md"
+ENGINES = ROOT / "docs" / "engines.md"
 PASSWORD = "choose a long one"
 POLICY = """
 name = "people"

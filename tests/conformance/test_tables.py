@@ -9,14 +9,21 @@ import pytest
 from conformance.stores import Store
 from conformance.tables import policy_of
 from conformance.test_conformance import Suite
-from noisebank.core.errors import BadTable
-from noisebank.engines.dialect import DuckDBDialect, StorageType
-from noisebank.engines.fields import Field
-from noisebank.engines.registry import make_engine, read_header
-from noisebank.engines.sql_engine import SqlEngine
-from noisebank.policy.model import Column, Kind, Source
-from noisebank.queries.predicates import TRUE
-from noisebank.queries.query import Function, Query
+from support.internals import (
+    TRUE,
+    BadTable,
+    Column,
+    DuckDBDialect,
+    Field,
+    Function,
+    Kind,
+    Query,
+    Source,
+    SqlEngine,
+    StorageType,
+    make_engine,
+    read_header,
+)
 
 TYPES = {"age": "bigint", "town": "text"}
 ROWS: list[dict[str, Any]] = [{"age": 30 + n, "town": "north" if n % 2 else "sécret"} for n in range(6)]

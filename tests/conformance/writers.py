@@ -14,7 +14,7 @@ import polars
 import pyarrow
 import pyarrow.parquet
 
-from noisebank.policy.model import EngineKind, Source, Table
+from support.internals import EngineKind, Source, Table
 
 TYPES = {
     "x": (pyarrow.float64(), "double", polars.Float64),

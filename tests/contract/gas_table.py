@@ -17,9 +17,10 @@ from typing import Any
 
 from contract.node import Node, OnAnvil
 from contract.real import CURATOR, OWNER, PLENTY, THE_OWNER, WHOLE, Row, contract_under_test, word
-from noisebank.core.digests import keccak
+from support.internals import keccak
+from support.paths import ROOT
 
-TABLE = Path(__file__).parents[2] / "docs" / "results" / "gas.md"
+TABLE = ROOT / "docs" / "results" / "gas.md"
 MAPS = (
     "differences", "accounts", "opened_by", "pending_raise", "pending_owner", "pending_curator", "cells_of", "spent_on",
     "reservations", "desk", "money", "view", "record", "older", "largest", "seen",

@@ -35,7 +35,8 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
+from support.paths import ROOT
+
 CONTRACTS = ROOT / "contracts"
 MAIN = CONTRACTS / "budget_ledger.vy"
 ARTEFACT = ROOT / "src" / "noisebank" / "ledger" / "budget_ledger.json"
@@ -50,7 +51,14 @@ TESTS = [
 """What must fail. Left out: tests that look at the source, which the mutant's artefact does not change (two of them
 compile a variant of it, which takes longer than all the others), and those of gas, which would notice changes that
 matter to nobody."""
-PRELOADED = ("pytest", "hypothesis.stateful", "vyper.compiler", "support", "assurance.overspend", "contract.unshrunk")
+PRELOADED = (
+    "pytest",
+    "hypothesis.stateful",
+    "vyper.compiler",
+    "support.banks",
+    "assurance.overspend",
+    "contract.unshrunk",
+)
 
 SWAPS = {
     "<=": ["<"], "<": ["<="], ">=": [">"], ">": [">="], "==": ["!="], "!=": ["=="],

@@ -8,7 +8,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from types import TracebackType
@@ -17,12 +16,11 @@ from typing import Any, Self
 import pytest
 
 from contract.real import STRANGER, Logged, Real, contract_under_test
-from noisebank.core.errors import LedgerRefused
-from noisebank.ledger.abi import Contract, Value
+from support.internals import Contract, LedgerRefused, Value
+from support.paths import ROOT
+from support.patience import patience, wait_until
 
-ANVIL = Path(__file__).parents[2] / ".npm-parts" / "bin" / "anvil"
-STARTS_WITHIN, ANSWERS_WITHIN = 20.0, 60.0
-"""Seconds."""
+ANVIL = ROOT / ".npm-parts" / "bin" / "anvil"
 FIRST_BLOCK = 1_000
 """Time of the genesis block, so that times in tests are small numbers."""
 ETHER = 10**18
@@ -68,8 +66,12 @@ class Node:
                 [str(self.binary), "--port", str(self.port), *self.arguments],
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
             )  # fmt: skip
-            if self._answers():
-                return
+            try:
+                if self._answers():
+                    return
+            except BaseException:
+                self._end(signal.SIGKILL)
+                raise
             said = self._end(signal.SIGKILL)
             if attempt == 2:
                 raise RuntimeError(f"anvil does not answer: {said[-400:]}")
@@ -87,7 +89,7 @@ class Node:
         self._asked += 1
         body = json.dumps({"jsonrpc": "2.0", "id": self._asked, "method": method, "params": params})
         if self._connection is None:
-            self._connection = HTTPConnection("127.0.0.1", self.port, timeout=ANSWERS_WITHIN)
+            self._connection = HTTPConnection("127.0.0.1", self.port, timeout=patience())
             self._connection.connect()
             # Head and body leave in two writes; without this each call waits 40 ms for an acknowledgement.
             self._connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -117,7 +119,7 @@ class Node:
         if self.alive:
             self.process.send_signal(how)
         try:
-            _, said = self.process.communicate(timeout=10)
+            _, said = self.process.communicate(timeout=patience())
         except subprocess.TimeoutExpired:
             self.process.kill()
             _, said = self.process.communicate()
@@ -131,15 +133,14 @@ class Node:
             self._connection = None
 
     def _answers(self) -> bool:
-        until = time.monotonic() + STARTS_WITHIN
-        while time.monotonic() < until and self.alive:
+        def answers() -> bool:
             try:
-                self.rpc("eth_chainId")
+                return bool(self.rpc("eth_chainId"))
             except OSError:
-                time.sleep(0.02)
-            else:
-                return True
-        return False
+                return False
+
+        wait_until(lambda: not self.alive or answers(), "anvil answers")
+        return self.alive
 
     def __enter__(self) -> Self:
         return self

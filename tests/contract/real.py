@@ -11,10 +11,18 @@ from typing import Any
 
 from pyrevm import AccountInfo
 
-from noisebank.core.digests import keccak
-from noisebank.core.errors import LedgerRefused
-from noisebank.ledger.abi import Contract, Value, Word, budget_ledger, load_contract
-from noisebank.ledger.evm import Evm, _revert_reason, decode_events
+from support.internals import (
+    Contract,
+    Evm,
+    LedgerRefused,
+    Value,
+    Word,
+    _revert_reason,
+    budget_ledger,
+    decode_events,
+    keccak,
+    load_contract,
+)
 
 OWNER, CURATOR, STRANGER, HEIR, DEPUTY = PEOPLE = tuple("0x" + f"{digit}{digit}" * 20 for digit in "abcde")
 THE_OWNER = bytes(32)

@@ -7,14 +7,11 @@ writes docs/results/crowd-gas.md.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from contract.node import Node, OnAnvil
-from noisebank.core.digests import keccak
-from noisebank.federated.blockfl.sortition import SortitionKey, compute_priority, count_seats
-from noisebank.ledger.abi import model_registry
+from support.internals import SortitionKey, compute_priority, count_seats, keccak, model_registry
+from support.paths import ROOT
 
-TABLE = Path(__file__).parents[2] / "docs" / "results" / "crowd-gas.md"
+TABLE = ROOT / "docs" / "results" / "crowd-gas.md"
 POSTER = "0x" + "aa" * 20
 PEOPLE = [f"0x{number:040x}" for number in range(0x3001, 0x300B)]
 KEYS = {who: SortitionKey(int(who, 16).to_bytes(32, "big")) for who in PEOPLE}
@@ -53,7 +50,7 @@ def measured(node: Node) -> list[tuple[str, int]]:
     (message,) = chain.view("lot_message", task, 1, 1)
     draws = [chain.gas(who, "draw", task, 1, 1, *KEYS[who].sign(message)) for who in PEOPLE]
     rows.append(("draw: a lot checked by a pairing, seats counted", max(draws)))
-    from noisebank.federated.blockfl.sortition import hash_signature
+    from support.internals import hash_signature
 
     lots = {who: hash_signature(KEYS[who].sign(message)) for who in PEOPLE}
     won = {who: count_seats(lots[who], 5, 25, 50) for who in PEOPLE}

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from noisebank.core.digests import keccak
-from noisebank.federated.blockfl.sortition import SortitionKey, compute_priority, count_seats, hash_signature
+from support.internals import SortitionKey, compute_priority, count_seats, hash_signature, keccak
 
 JOINING, SUBMITTING, DRAWING, VOTING, FINISHED = 1, 2, 4, 8, 16
 NOTHING = bytes(32)

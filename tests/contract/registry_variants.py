@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from contract.variants import CONTRACTS, compiler
-from noisebank.ledger.abi import Contract, load_contract
+from support.internals import Contract, load_contract
 
 SOURCES = [CONTRACTS / f"{name}.vy" for name in ("model_registry", "sortition", "unique_signatures")]
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from contract.variants import CONTRACTS, SOURCES, compiler
-from noisebank.ledger.abi import budget_ledger
+from support.internals import budget_ledger
+from support.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 SOURCE = CONTRACTS / "budget_ledger.vy"
 ARTEFACTS = ROOT / "src" / "noisebank" / "ledger"
 ARTEFACT = ARTEFACTS / "budget_ledger.json"

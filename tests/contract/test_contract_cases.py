@@ -28,8 +28,7 @@ from contract.real import (
     word,
 )  # fmt: skip
 from contract.variants import SOURCES, variant
-from noisebank.core.errors import LedgerRefused
-from noisebank.ledger.evm import ZERO_ADDRESS
+from support.internals import ZERO_ADDRESS, LedgerRefused
 
 MAX_BUDGET, YEAR, WEEK = 2**96 - 1, 365 * 86400, 7 * 86400
 MAX_WEIGHT = 2**64

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contract.real import CURATOR, OWNER, PLENTY, THE_OWNER, WHOLE, Real, Row, word
-from noisebank.core.records import CellRun
-from noisebank.ledger.encoding import MAX_GROUP_PARTS, merge_runs
+from support.internals import MAX_GROUP_PARTS, CellRun, merge_runs
 
 RUNS = 10_000
 SIZES = (1, 64, 1024)

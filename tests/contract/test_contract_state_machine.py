@@ -25,7 +25,7 @@ from hypothesis.stateful import (
 from contract.model import MAX_BUDGET, MAX_MEASUREMENTS, MAX_WEIGHT, NO_ACCOUNT, NOBODY, NOTHING, Model, Revert
 from contract.node import Node, OnAnvil, node_or_skip
 from contract.real import CURATOR, HEIR, OWNER, PEOPLE, PLENTY, STRANGER, WHOLE, Real, contract_under_test, word
-from noisebank.core.errors import LedgerRefused
+from support.internals import LedgerRefused
 
 UNKNOWN = word(2**255)
 IDS = [word(n) for n in range(1, 1_000)]

@@ -19,7 +19,8 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from support.paths import ROOT
+
 PROJECT = Path(__file__).parent / "halmos"
 CHECKS = PROJECT / "BudgetLedger.t.sol"
 CONTRACTS = ROOT / "contracts"

@@ -8,7 +8,7 @@ import pytest
 
 from contract.node import Node, OnAnvil, node_or_skip
 from contract.real import CURATOR, DEPUTY, HEIR, OWNER, STRANGER, WHOLE, Real, claim, seal
-from noisebank.core.errors import LedgerRefused
+from support.internals import LedgerRefused
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from contract.registry_variants import SOURCES
-from noisebank.ledger.abi import model_registry
+from support.internals import model_registry
 
 SOURCE = SOURCES[0]
 FUNCTION = re.compile(

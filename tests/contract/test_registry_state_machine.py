@@ -12,10 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from contract.real import STRANGER, Real
 from contract.registry_model import DRAWING, FINISHED, JOINING, SUBMITTING, VOTING, RegistryModel, Revert, words
 from contract.registry_variants import registry_variant
-from noisebank.core.digests import keccak
-from noisebank.core.errors import LedgerRefused
-from noisebank.federated.blockfl.sortition import FIELD_MODULUS, SortitionKey
-from noisebank.ledger.abi import Contract, model_registry
+from support.internals import FIELD_MODULUS, Contract, LedgerRefused, SortitionKey, keccak, model_registry
 
 POSTER = "0x" + "aa" * 20
 PEOPLE = [f"0x{number:040x}" for number in range(0x1001, 0x1008)]

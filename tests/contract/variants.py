@@ -10,9 +10,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
 
-from noisebank.ledger.abi import Contract, load_contract
+from support.internals import Contract, load_contract
+from support.paths import ROOT
 
-CONTRACTS = Path(__file__).parents[2] / "contracts"
+CONTRACTS = ROOT / "contracts"
 SOURCES = [CONTRACTS / f"{name}.vy" for name in ("budget_ledger", "cell_tree", "packing")]
 """The contract and its modules."""
 

@@ -21,13 +21,26 @@ from assurance.power_loss import power_loss
 from assurance.report import Row
 from assurance.second_sample import ask, second_sample
 from assurance.strace_kills import strace_kills, strace_works
-from noisebank.account.recovery import RecoveryCounts
-from noisebank.bank.bank import JOURNAL, KEYS, LOCK, VAULT, Bank, create_bank
-from noisebank.core.durability import GroupCommit, PendingItem
-from noisebank.core.entropy import workload_rng
-from noisebank.core.errors import AnswerLost, BadBank, BadTable, BankInUse, OutcomeUnknown, TableChanged, Tampered
-from noisebank.core.records import Case
-from noisebank.ledger.embedded import EmbeddedLedger
+from noisebank import Bank, create_bank
+from support.internals import (
+    JOURNAL,
+    KEYS,
+    LOCK,
+    VAULT,
+    AnswerLost,
+    BadBank,
+    BadTable,
+    BankInUse,
+    Case,
+    EmbeddedLedger,
+    GroupCommit,
+    OutcomeUnknown,
+    PendingItem,
+    RecoveryCounts,
+    TableChanged,
+    Tampered,
+    workload_rng,
+)
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,9 @@ from unittest.mock import patch
 
 import pytest
 
-from noisebank.account.account import Account
-from noisebank.account.plain import PlainSteps
-from noisebank.bank.bank import create_bank, open_bank
-from support import write_people
+from noisebank import Account, create_bank, open_bank
+from support.banks import write_people
+from support.internals import PlainSteps
 
 SQL = "SELECT COUNT(*) FROM people WHERE age > {}"
 WISH = {"relative": "20%", "confidence": 0.9, "key": "resume"}

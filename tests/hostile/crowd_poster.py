@@ -14,24 +14,32 @@ from unittest.mock import patch
 import numpy as np
 from click.testing import CliRunner, Result
 
-from crowd_member import glyphs
+from noisebank import Precision
 from noisebank.cli.main import main
-from noisebank.core.entropy import SystemEntropy, uniform_words
-from noisebank.core.errors import Refused
-from noisebank.core.units import Precision, parse_exact
 from noisebank.federated.blockfl import dp_sgd
-from noisebank.federated.blockfl.dev_chain import DevChain, create_dev_chain
-from noisebank.federated.blockfl.json_rpc import JsonRpcServer
-from noisebank.federated.blockfl.member_book import MemberBook
-from noisebank.federated.blockfl.models import Model
-from noisebank.federated.blockfl.network import SMALL_SHAPE
-from noisebank.federated.blockfl.registry import ModelRegistry, find_own_contract
-from noisebank.federated.blockfl.sortition import SortitionKey
-from noisebank.federated.blockfl.store import FolderStore
-from noisebank.federated.blockfl.task_posting import TaskRules, post_task
-from noisebank.federated.blockfl.terms import TaskTerms, read_terms
-from noisebank.ledger.follower import Follower
-from noisebank.ledger.signing import Key
+from noisebank.federated.blockfl.terms import TaskTerms
+from support.crowd_member import glyphs
+from support.internals import (
+    SMALL_SHAPE,
+    DevChain,
+    FolderStore,
+    Follower,
+    JsonRpcServer,
+    Key,
+    MemberBook,
+    Model,
+    ModelRegistry,
+    Refused,
+    SortitionKey,
+    SystemEntropy,
+    TaskRules,
+    create_dev_chain,
+    find_own_contract,
+    parse_exact,
+    post_task,
+    read_terms,
+    uniform_words,
+)
 
 SOUND = TaskTerms("sound", SMALL_SHAPE, norm="fixed", mode="sound", epsilon="2", delta="1e-5", batch=16, epochs=1)
 

@@ -15,17 +15,29 @@ from unittest.mock import patch
 import numpy as np
 
 from hostile.judging import Attack, Planted, Transcript
-from noisebank.bank.opening import BankParts
-from noisebank.core.errors import BadRequest, NoisebankError
+from noisebank import NoisebankError
 from noisebank.federated import enrolment
-from noisebank.federated.enrolment import LocalAccount, ReadRecord, RoundOrder, enrol
-from noisebank.federated.fedsgd import Device
 from noisebank.federated.fedsgd import device as device_module
-from noisebank.federated.fedsgd.flower_client import MODEL, ORDER, answer_order
-from noisebank.federated.ldp import MECHANISM_NAMES, Category, Number, ReportTerms, Schema
+from noisebank.federated.ldp import ReportTerms
 from noisebank.federated.ldp import schema as schema_module
-from noisebank.federated.ldp.reports import plan_reports
-from support import memory_rooms
+from support.banks import memory_rooms
+from support.internals import (
+    MECHANISM_NAMES,
+    MODEL,
+    ORDER,
+    BadRequest,
+    BankParts,
+    Category,
+    Device,
+    LocalAccount,
+    Number,
+    ReadRecord,
+    RoundOrder,
+    Schema,
+    answer_order,
+    enrol,
+    plan_reports,
+)
 
 NAME = "device"
 BUDGET = 10_000

@@ -13,24 +13,34 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crowd_member import glyphs
 from hostile.crowd_poster import SOUND, Noisy, scene
-from noisebank.core.digests import keccak
-from noisebank.core.entropy import simulation_rng
-from noisebank.core.errors import BadRequest, Refused
-from noisebank.core.units import Precision, parse_exact
-from noisebank.federated.blockfl.charges import first_edition_policy
-from noisebank.federated.blockfl.device import SplitTrainer
-from noisebank.federated.blockfl.edge import EdgeWorker
-from noisebank.federated.blockfl.member_book import MemberBook
-from noisebank.federated.blockfl.network import NetworkShape, initialize_weights
-from noisebank.federated.blockfl.registry import find_own_contract
-from noisebank.federated.blockfl.terms import TaskTerms, read_terms
-from noisebank.ledger.abi import budget_ledger, model_registry
-from noisebank.ledger.chain_config import ChainConfig
-from noisebank.ledger.protocol import AccountOpening, Role, Unit
-from noisebank.ledger.rpc import ChainLedger
-from noisebank.ledger.signing import Key, Transaction
+from noisebank import Precision
+from noisebank.federated.blockfl.terms import TaskTerms
+from noisebank.ledger.protocol import Role
+from support.crowd_member import glyphs
+from support.internals import (
+    AccountOpening,
+    BadRequest,
+    ChainConfig,
+    ChainLedger,
+    EdgeWorker,
+    Key,
+    MemberBook,
+    NetworkShape,
+    Refused,
+    SplitTrainer,
+    Transaction,
+    Unit,
+    budget_ledger,
+    find_own_contract,
+    first_edition_policy,
+    initialize_weights,
+    keccak,
+    model_registry,
+    parse_exact,
+    read_terms,
+    simulation_rng,
+)
 
 SPELLINGS = ("0.01", "1e-2", "10e-3", "1", "1.0", "2", "0.5", "5e-1", "7")
 STRANGER = Key(b"\x66" * 32)

@@ -8,11 +8,10 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from crowd_member import glyphs
 from noisebank.federated.blockfl import dp_sgd, noisy_sum
-from noisebank.federated.blockfl.device import Examples
-from noisebank.federated.blockfl.network import NetworkShape
 from noisebank.federated.blockfl.terms import TaskTerms
+from support.crowd_member import glyphs
+from support.internals import Examples, NetworkShape
 
 pytestmark = [pytest.mark.extras, pytest.mark.filterwarnings("ignore")]
 DEEP = NetworkShape(8, (4, 40), (160,) * 8, classes=4)
@@ -50,7 +49,7 @@ def test_what_one_example_can_move_is_its_clipping():
     from opacus import GradSampleModule
     from torch.nn import functional
 
-    from noisebank.federated.blockfl.torch_network import TorchNetwork
+    from support.internals import TorchNetwork
 
     def step(images: np.ndarray, labels: np.ndarray) -> np.ndarray:
         network = TorchNetwork(DEEP, "fixed", 3.0, None, None)

@@ -10,16 +10,24 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from noisebank.bank.bank import create_bank, open_bank
-from noisebank.bank.opening import BankParts
+from noisebank import NoisebankError, create_bank, open_bank
 from noisebank.cli.main import main
-from noisebank.core.entropy import workload_rng
-from noisebank.core.errors import NoisebankError
-from noisebank.federated.enrolment import LocalAccount, enrol
-from noisebank.federated.fedsgd import Design, Device, Task, TrainingOrder, list_tasks
-from noisebank.federated.fedsgd.participation import LearningAccount
-from noisebank.federated.ldp import Category, Number, Schema
-from support import memory_rooms
+from support.banks import memory_rooms
+from support.internals import (
+    BankParts,
+    Category,
+    Design,
+    Device,
+    LearningAccount,
+    LocalAccount,
+    Number,
+    Schema,
+    Task,
+    TrainingOrder,
+    enrol,
+    list_tasks,
+    workload_rng,
+)
 
 TOWNS = tuple(f"town {place}" for place in range(64))
 DEVICES = 50

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from assurance.hostile_server import catch_planted, told_apart
 from hostile import device_party
 from hostile.judging import Attack, Transcript, all_parties, clopper_pearson, judge_attack
-from noisebank.core.entropy import workload_rng
-from noisebank.federated.enrolment import LocalAccount
+from support.internals import LocalAccount, workload_rng
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -53,7 +52,7 @@ def test_every_bug_that_once_was_there_is_caught() -> None:
 def test_drawn_conversations_find_the_bug_too() -> None:
     with device_party._strict_rows():
         assert told_apart(device_party, 40)
-    assert LocalAccount.answer_order.__name__ == "answer", "the bug is gone again"
+    assert LocalAccount.answer_order.__name__ == "answer_order", "the bug is gone again"
 
 
 def test_the_judge_sees_a_difference_and_invents_none() -> None:

@@ -18,7 +18,7 @@ from noisebank.core.errors import BudgetExhausted, KeyReused, LedgerRefused, Noi
 from noisebank.core.records import Case
 from noisebank.core.units import Precision, floor_to_ladder
 from noisebank.verifier.verification import verify
-from support import memory_account, write_people
+from support.banks import memory_account, write_people
 
 QUESTIONS = (
     (("SELECT COUNT(*) FROM people WHERE age > 30", "select count(*) from PEOPLE where NOT age <= 30"), 1),

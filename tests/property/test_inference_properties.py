@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inference_support import Exact, noisy_look, random_query
 from noisebank.core.records import WHOLE_WEIGHT, CellRun
 from noisebank.core.units import ZERO_PRECISION, Precision
 from noisebank.ledger.encoding import merge_runs
@@ -26,6 +25,7 @@ from noisebank.planning.linear import (
 )
 from noisebank.planning.prefix import Axis
 from research.reuse.table2 import SIGMAS, TYPES
+from support.inference import Exact, noisy_look, random_query
 
 BUDGET = Precision(56 * 10**15)
 NEVER = FirstLookRule(FirstLookTiming.NEVER)

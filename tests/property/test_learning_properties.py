@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from learning_support import task
 from noisebank.core.errors import AlreadyTookPart
 from noisebank.federated.fedsgd import GradientNoise, open_task, published_noise, task_noise
 from noisebank.federated.ldp import MECHANISM_NAMES, make_vector_mechanism, satisfies_ldp
 from noisebank.federated.ldp.levels import QuantizedMixture
-from support import memory_rooms
+from support.banks import memory_rooms
+from support.learning import task
 
 SLOPES = st.floats(-1e12, 1e12, allow_nan=False)
 COORDINATES = st.floats(-1.0, 1.0)

@@ -11,13 +11,13 @@ from flint import fmpq_mat
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inference_support import AXES, Exact, noisy_look, random_query
 from noisebank.core.units import MAX_PRECISION, MIN_PRECISION, Precision
 from noisebank.planning.coarse import PiecewisePosterior
 from noisebank.planning.dual import FirstLookPosterior
 from noisebank.planning.linear import LinearQuery, query_from_weights, range_query
 from noisebank.planning.posterior import CovariancePosterior, Posterior
 from noisebank.planning.prefix import TreeEstimate, TreeMeasurement
+from support.inference import AXES, Exact, noisy_look, random_query
 
 FORMS: dict[str, Callable[[TreeEstimate], Posterior]] = {
     "covariance": lambda look: CovariancePosterior(look.measurement.cell_count, look),

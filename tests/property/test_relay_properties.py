@@ -17,7 +17,7 @@ from noisebank.federated.relay.messages import Message, MessageSigner
 from noisebank.federated.relay.sealing import AttemptKey, sum_masks
 from noisebank.federated.relay.split import order_by_preference, split_error, split_groups
 from noisebank.ledger.signing import Key
-from relay_support import made_plan
+from support.relay import made_plan
 
 BETAS = st.lists(st.floats(0.001, 100.0), min_size=2, max_size=12)
 PEN = MessageSigner(Key(b"\x05" * 32))

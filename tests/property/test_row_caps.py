@@ -23,7 +23,7 @@ from noisebank.queries.derived import Derivation, parse_select_items
 from noisebank.queries.sensitivity import l2_sensitivity, sensitivity_squared
 from noisebank.queries.sql import parse_question
 from noisebank.service.operations import Operations
-from support import memory_rooms
+from support.banks import memory_rooms
 
 POLICY = """\
 name = "t"

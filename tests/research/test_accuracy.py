@@ -9,8 +9,7 @@ from math import floor, log2, sqrt, tanh
 
 import pytest
 
-from noisebank.core.entropy import simulation_rng
-from noisebank.core.units import Precision
+from noisebank import Precision
 from research.accuracy.looks import Goal, next_step
 from research.accuracy.opu import BY_TYPE, DEFAULTS, ONE_VALUE, Opu, cut, opu, published, satisfied_row
 from research.accuracy.sound import Compared, compare, goal_for
@@ -25,6 +24,7 @@ from research.accuracy.unsound import (
     suitable_epsilon,
     ten_users,
 )
+from support.internals import simulation_rng
 
 COUNT = ten_users("Count", 200, 200)
 PROGRESS: list[tuple[int, int]] = []

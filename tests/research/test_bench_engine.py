@@ -9,10 +9,10 @@ import duckdb
 import pytest
 from click.testing import CliRunner
 
-from noisebank.queries.groups import group_count
 from research.__main__ import main
 from research.benches import engine as bench_engine
 from research.benches.engine import GROUPED, SCANS, bench_account, group_seconds, measure_seconds
+from support.internals import group_count
 
 ROWS = 5_000
 

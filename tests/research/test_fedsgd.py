@@ -11,16 +11,15 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from learning_support import people
-from noisebank.bank.bank import create_bank, open_bank
+from noisebank import create_bank, open_bank
 from noisebank.cli.main import main
-from noisebank.core.entropy import simulation_rng
-from noisebank.federated.fedsgd import list_tasks
 from research.fedsgd import figures as experiment
 from research.fedsgd.charts import draw_charts
 from research.fedsgd.figures import PANELS, FedSgd, _settings, against_reference
 from research.fedsgd.runs import NONE, Errors, Setting, cross_validated, descend
 from research.fedsgd.tables import LearningTable, table
+from support.internals import list_tasks, simulation_rng
+from support.learning import people
 
 SCHEMA = """
 [attributes.age]

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from noisebank.federated.ldp import MECHANISM_NAMES
 from research.benches.local import bench_local
 from research.ldp.chapter3 import REFERENCE, best_sweep, ldp
 from research.ldp.tables import adult, errors, gaussian, stand_ins
+from support.internals import MECHANISM_NAMES
 
 
 @pytest.fixture(scope="module")

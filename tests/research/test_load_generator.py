@@ -46,6 +46,7 @@ class Slow(asyncio.Protocol):
         asyncio.get_running_loop().call_later(0.02, answer)
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize(("connections", "behind"), [(8, False), (1, True)])
 def test_latency_counts_from_the_scheduled_time(connections: int, behind: bool) -> None:
     """One connection gives at most 50 answers a second: at 100 arrivals a second it falls behind, and that shows."""

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noisebank.core.entropy import simulation_rng
-from noisebank.core.units import Precision, floor_to_ladder
+from noisebank import Precision
 from research.accuracy.looks import LEAST_LOOK, REACH, SEARCH_SHARE, Goal, Step, next_step
 from research.accuracy.sound import look_until_decided
+from support.internals import floor_to_ladder, simulation_rng
 
 relatives = st.fractions(Fraction(1, 10**6), Fraction(999, 1000))
 confidences = st.fractions(Fraction(1, 2), Fraction(999_999, 1_000_000))

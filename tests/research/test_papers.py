@@ -13,10 +13,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from noisebank.core.errors import BadRequest
-from noisebank.core.units import Precision
-from noisebank.planning.pricing import PrivacyTarget, compute_target
-from noisebank.privacy.calibration import Calibration
+from noisebank import Precision
 from research.__main__ import main
 from research.papers import p0_blur, p0_figure5, p0_requests, p1_systems, page
 from research.papers.catalogue import chosen, exhibit
@@ -25,8 +22,9 @@ from research.papers.exhibit import Number, near, rounded, unmoved
 from research.papers.names import EXHIBITS
 from research.papers.running import run_all, run_one
 from research.papers.seeded import SeededEntropy
+from support.internals import BadRequest, Calibration, PrivacyTarget, compute_target
+from support.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 COMMITTED = json.loads((ROOT / "docs" / "results" / "papers.json").read_text())
 QUICKLY = ("p0-table2", "p0-blur", "p0-figure8-9", "p1-example", "p3-table2")
 """Exact or nearly so, and done in seconds."""

@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from noisebank.verifier.verification import verify
-from service_support import COUNT, counter
+from noisebank import verify
+from support.service import COUNT, counter
 
 TWENTY = [
     "SELECT count(*) FROM people WHERE age >= 30 AND age < 50",
@@ -158,7 +158,7 @@ def test_statements_have_tags(desk):
 def test_the_balance_is_live(tmp_path):
     from dataclasses import replace
 
-    from service_support import EASY
+    from support.service import EASY
 
     with counter(tmp_path, replace(EASY, stream_seconds=3.0)) as desk:
         asked = threading.Timer(0.6, lambda: desk.ask("noor", "n"))

@@ -12,27 +12,36 @@ import httpx
 import pytest
 
 from contract.node import node_or_skip
-from crowd_played import RULES, Played, own_chain, save_test
-from learning_support import table
-from learning_support import task as sgd_task
-from noisebank.bank.bank import Bank, create_bank, open_bank
+from noisebank import Bank, create_bank, open_bank
 from noisebank.federated.blockfl.dev_chain import DATABASE_FILE
-from noisebank.federated.blockfl.identifiers import format_cid
-from noisebank.federated.blockfl.network import SMALL_SHAPE
-from noisebank.federated.blockfl.registry import ModelRegistry, deploy_registry, find_own_contract
-from noisebank.federated.blockfl.store import FolderStore
-from noisebank.federated.blockfl.task_posting import post_task
 from noisebank.federated.blockfl.terms import TaskTerms
-from noisebank.federated.fedsgd import learn_model, open_task
-from noisebank.ledger.chain_config import ChainConfig
-from noisebank.ledger.node import Node
-from noisebank.ledger.rpc import deploy_contract
-from noisebank.ledger.signing import Key
-from noisebank.service.app import make_app
-from noisebank.service.blockfl_tasks import CrowdTasks
-from noisebank.service.learning_schemas import CrowdTask, LearningTasks, RoundOut, SgdTask
-from noisebank.service.settings import Settings
-from service_support import EASY, make_bank, running
+from support.crowd_played import RULES, Played, own_chain, save_test
+from support.internals import (
+    SMALL_SHAPE,
+    ChainConfig,
+    CrowdTask,
+    CrowdTasks,
+    FolderStore,
+    Key,
+    LearningTasks,
+    ModelRegistry,
+    Node,
+    RoundOut,
+    Settings,
+    SgdTask,
+    deploy_contract,
+    deploy_registry,
+    find_own_contract,
+    format_cid,
+    learn_model,
+    make_app,
+    open_task,
+    post_task,
+)
+from support.learning import table
+from support.learning import task as sgd_task
+from support.patience import patience
+from support.service import EASY, make_bank, running
 
 NASTY = "</h1><script>alert(1)</script>"
 SOUND = TaskTerms(NASTY, SMALL_SHAPE, norm="fixed", mode="sound", epsilon="2", delta="1e-5", batch=16)
@@ -67,7 +76,7 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
 
 def _asked(bank: Bank, settings: Settings, *paths: str) -> list[httpx.Response]:
     app = make_app(bank, replace(settings, bank=bank.folder))
-    with running(app) as address, httpx.Client(base_url=address, timeout=60, trust_env=False) as client:
+    with running(app) as address, httpx.Client(base_url=address, timeout=patience(), trust_env=False) as client:
         return [client.get(path) for path in paths]
 
 
@@ -199,7 +208,7 @@ def test_a_tampered_chain_is_named_and_a_node_that_is_gone_leaves_what_was_known
     assert left._registry is not None
     left._registry.node, left._next_refresh = Node("http://127.0.0.1:1"), 0.0
     assert len(left.list_tasks()) == 1  # the page does not wait for a node that is away
-    assert left._refresh is not None and left._refresh.wait(60)
+    assert left._refresh is not None and left._refresh.wait(patience())
     assert "does not answer" in left.trouble and len(left.list_tasks()) == 1
     left.close()
 
@@ -223,13 +232,13 @@ def test_models_are_measured_once_and_what_cannot_be_is_said(town: Town) -> None
     tasks = CrowdTasks(replace(town.settings, learning_test=str(town.folder / "test.npz")), "")
     first = tasks.find_task(town.paper.task)
     assert first and first["measuring"] and first["test"] == "test.npz"
-    tasks.scores._executor.submit(lambda: None).result(60)
+    tasks.scores._executor.submit(lambda: None).result(patience())
     second = tasks.find_task(town.paper.task)
     assert second and not second["measuring"] and 0 <= second["rounds"][0]["accuracy"] <= 1
     tasks.close()
     absent = CrowdTasks(replace(town.settings, learning_test=str(town.folder / "absent.npz")), "")
     absent.find_task(town.paper.task)
-    absent.scores._executor.submit(lambda: None).result(60)
+    absent.scores._executor.submit(lambda: None).result(patience())
     said = absent.find_task(town.paper.task)
     assert said and "absent.npz cannot be read" in said["test_trouble"] and str(town.folder) not in said["test_trouble"]
     absent.close()

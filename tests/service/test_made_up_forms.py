@@ -8,7 +8,7 @@ from collections import Counter as Counted
 
 import pytest
 
-from service_support import EASY, Counter, counter
+from support.service import EASY, Counter, counter
 
 FORMS, MANY = 250, 5_000
 NASTY = (

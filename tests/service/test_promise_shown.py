@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from noisebank.verifier.verification import verify
-from service_support import COUNT, Counter, counter
+from noisebank import verify
+from support.service import COUNT, Counter, counter
 
 PAGES = ("/", "/d/people")
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import httpx
 
-from noisebank.bank.bank import create_bank, open_bank
-from noisebank.service.app import make_app
-from noisebank.service.logs import RequestLog
-from service_support import EASY, running
-from support import write_people
+from noisebank import create_bank, open_bank
+from support.banks import write_people
+from support.internals import RequestLog, make_app
+from support.patience import patience
+from support.service import EASY, running
 
 SALTED = ("id", "query", "analyst", "answer", "time")
 SQL = "SELECT COUNT(*) FROM people WHERE smoker"
@@ -27,7 +27,7 @@ def public_view(folder: Path, smokers: int) -> dict[str, Any]:
         bank.open_account(policy)
         app = make_app(bank, replace(EASY, bank=bank.folder, origin="http://testserver"), RequestLog(io.StringIO()))
         key = app.state.access.make_key("owner")[0]
-        with running(app) as address, httpx.Client(base_url=address, timeout=60) as client:
+        with running(app) as address, httpx.Client(base_url=address, timeout=patience()) as client:
             statuses = [
                 client.post(
                     "/v1/datasets/people/answers",

@@ -9,8 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from noisebank.verifier.verification import verify
-from service_support import EASY, counter, make_bank, served
+from noisebank import verify
+from support.patience import patience, wait_until
+from support.service import EASY, counter, make_bank, served
 
 CLIENTS = 50
 
@@ -21,7 +22,7 @@ def _race(tmp_path, races: int) -> None:
         account = desk.bank.account("people")
         address, start = str(desk.client.base_url), threading.Barrier(CLIENTS)
         with (
-            httpx.Client(base_url=address, timeout=60, limits=httpx.Limits(max_connections=CLIENTS)) as client,
+            httpx.Client(base_url=address, timeout=patience(), limits=httpx.Limits(max_connections=CLIENTS)) as client,
             ThreadPoolExecutor(CLIENTS) as pool,
         ):
             for race in range(races):
@@ -30,7 +31,7 @@ def _race(tmp_path, races: int) -> None:
                 sigma = (10**18 / units) ** 0.5
 
                 def ask(number: int, race: int = race, sigma: float = sigma) -> httpx.Response:
-                    start.wait(30)
+                    start.wait(patience())
                     body = {"sql": f"SELECT count(*) FROM people WHERE age > {number + 10}", "sigma": f"{sigma:.12g}"}
                     return client.post(
                         "/v1/datasets/people/answers", json=body, headers=desk.headers("owner", f"{race} {number}")
@@ -76,7 +77,7 @@ def test_a_shutdown_finishes_what_is_reserved(tmp_path):
     key = _owner_key(bank)
     acknowledged: list[dict[str, str]] = []
     with served(bank) as process:
-        client = httpx.Client(base_url=process.address, timeout=60, headers={"authorization": f"Bearer {key}"})
+        client = httpx.Client(base_url=process.address, timeout=patience(), headers={"authorization": f"Bearer {key}"})
 
         def ask(number: int) -> None:
             body = {"sql": f"SELECT count(*) FROM people WHERE age > {number}", "epsilon": "0.01", "delta": "1e-6"}
@@ -89,15 +90,15 @@ def test_a_shutdown_finishes_what_is_reserved(tmp_path):
 
         with ThreadPoolExecutor(8) as pool:
             asked = [pool.submit(ask, number) for number in range(10, 110)]
-            while len(acknowledged) < 10:
-                assert process.process.poll() is None, process.log.read_text()
+            wait_until(lambda: len(acknowledged) >= 10 or process.process.poll() is not None, "ten answers")
+            assert process.process.poll() is None, process.log.read_text()
             assert process.stop() == 0, process.log.read_text()
             for each in asked:
                 each.result()
         client.close()
         said = [json.loads(line) for line in process.log.read_text().splitlines()]  # nothing but lines of ours
         assert {line["event"] for line in said} == {"request"}
-    from noisebank.bank.bank import open_bank
+    from noisebank import open_bank
 
     with open_bank(bank) as opened:
         assert not any(found.finished for found in opened.recovered.values()), "something was left in the middle"
@@ -106,8 +107,8 @@ def test_a_shutdown_finishes_what_is_reserved(tmp_path):
 
 
 def _owner_key(bank) -> str:
-    from noisebank.core.entropy import SystemEntropy
-    from noisebank.service.auth import ACCESS_FILE, AccessControl
+    from noisebank.service.auth import ACCESS_FILE
+    from support.internals import AccessControl, SystemEntropy
 
     access = AccessControl(bank / ACCESS_FILE, SystemEntropy())
     secret, _ = access.make_key("owner")

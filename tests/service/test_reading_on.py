@@ -12,22 +12,21 @@ from typing import Any
 
 import pytest
 
-from noisebank.service.server import KEEP_ALIVE_SECONDS
-from service_support import Counter, counter
-
-PATIENCE = 30
+from support.internals import KEEP_ALIVE_SECONDS
+from support.patience import patience, wait_until
+from support.service import Counter, counter
 
 
 def _slow_table(desk: Counter, gate: threading.Event) -> None:
     engine: Any = desk.bank.account("people").engine
     real = engine._rows
-    engine._rows = lambda sql: gate.wait(PATIENCE) and real(sql)
+    engine._rows = lambda sql: gate.wait(patience()) and real(sql)
 
 
 def _slow_vault(desk: Counter, gate: threading.Event) -> None:
     vault: Any = desk.bank.parts.vault
     real = vault._add
-    vault._add = lambda statements: gate.wait(PATIENCE) and real(statements)
+    vault._add = lambda statements: gate.wait(patience()) and real(statements)
 
 
 def _slow_journal(desk: Counter, gate: threading.Event) -> None:
@@ -36,7 +35,7 @@ def _slow_journal(desk: Counter, gate: threading.Event) -> None:
 
     class Slow:
         def execute(self, *given: Any) -> Any:
-            assert gate.wait(PATIENCE)
+            assert gate.wait(patience())
             return real.execute(*given)
 
         def close(self) -> None:
@@ -54,24 +53,23 @@ def test_others_are_answered_while_one_waits(tmp_path: Path, slow: Callable[[Cou
             pool.submit(desk.ask, "maria", f"k{n}", f"SELECT sum(age) FROM people WHERE age > {n}") for n in range(4)
         ]
         try:
-            until = time.monotonic() + PATIENCE
-            while desk.app.state.workers.active_jobs < 4 and time.monotonic() < until:
-                time.sleep(0.01)
+            wait_until(lambda: desk.app.state.workers.active_jobs == 4, "four wait inside")
             for path in ("/v1/health", "/v1/datasets/people", "/v1/datasets/people/balance", "/v1/ledger/head"):
                 headers = {"authorization": f"Bearer {desk.keys['noor']}"}
-                assert desk.client.get(path, headers=headers, timeout=10).status_code == 200
+                assert desk.client.get(path, headers=headers).status_code == 200
             assert not any(each.done() for each in asked)
         finally:
             gate.set()
-        answers = [each.result(PATIENCE) for each in asked]
+        answers = [each.result(patience()) for each in asked]
         assert [answer.status_code for answer in answers] == [200] * 4
         assert {answer.json()["case"] for answer in answers} == {"FIRST"}
 
 
+@pytest.mark.timing
 def test_an_idle_connection_outlives_that_of_clients(tmp_path: Path) -> None:
     """httpx keeps idle ones for five seconds. A server that did, too, would now and then close one in use."""
     with counter(tmp_path) as desk:
-        link = http.client.HTTPConnection(desk.client.base_url.host, desk.client.base_url.port or 0, timeout=PATIENCE)
+        link = http.client.HTTPConnection(desk.client.base_url.host, desk.client.base_url.port or 0, timeout=patience())
         for wait in (0.0, 6.0):
             time.sleep(wait)
             link.request("GET", "/v1/health")

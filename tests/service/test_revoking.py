@@ -18,11 +18,11 @@ from eth_account.messages import encode_defunct
 
 from assurance.revoked_person import revoked_person
 from noisebank.cli.main import main
-from noisebank.core.entropy import SystemEntropy
-from noisebank.service.auth import ACCESS_FILE, MAX_SESSIONS, AccessControl
-from noisebank.service.errors import ApiError
+from noisebank.service.auth import ACCESS_FILE
 from noisebank.service.roles import Role
-from service_support import COUNT, EASY, Counter, counter
+from support.internals import MAX_SESSIONS, AccessControl, ApiError, SystemEntropy
+from support.patience import patience
+from support.service import COUNT, EASY, Counter, counter
 
 LONG = COUNT + " " * 1_000
 """A question that is worked on by a thread of its own, which may be held up."""
@@ -197,8 +197,8 @@ def test_what_is_under_way_is_finished_for_the_owner_and_what_waits_is_not_begun
     def slow(name, caller, asked, key, clock):
         made = real(name, caller, asked, key, clock)
         order.append(key)
-        charged_both.wait(60)
-        assert let_go.wait(60)
+        charged_both.wait(patience())
+        assert let_go.wait(patience())
         return made
 
     def noticed(request, work):
@@ -212,14 +212,14 @@ def test_what_is_under_way_is_finished_for_the_owner_and_what_waits_is_not_begun
 
     def ask(key: str, epsilon: str) -> httpx.Response:
         body = {"sql": LONG, "epsilon": epsilon, "delta": "1e-6"}
-        with httpx.Client(base_url=desk.client.base_url, timeout=60) as client:
+        with httpx.Client(base_url=desk.client.base_url, timeout=patience()) as client:
             return client.post("/v1/datasets/people/answers", json=body, headers=headers | {"idempotency-key": key})
 
     with ThreadPoolExecutor(3) as pool:
         working = [pool.submit(ask, f"working {each}", f"0.{each}") for each in (6, 7)]  # both threads
-        charged_both.wait(60)
+        charged_both.wait(patience())
         waiting = pool.submit(ask, "waiting", "0.9")
-        assert queued.wait(60)
+        assert queued.wait(patience())
         charged = desk.spent
         assert charged > before
         wanda._owner("POST", f"/{wanda.name}/disable")

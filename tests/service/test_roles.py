@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from service_support import COUNT, Counter, counter
+from support.service import COUNT, Counter, counter
 
 NOBODY, EVERYBODY = frozenset(), frozenset({None, "owner", "carl", "aude", "maria"})
 SIGNED_IN = EVERYBODY - {None}
@@ -54,7 +54,7 @@ MATRIX = {
 def desk(tmp_path_factory):
     from dataclasses import replace
 
-    from service_support import EASY
+    from support.service import EASY
 
     with counter(tmp_path_factory.mktemp("roles"), replace(EASY, stream_seconds=0.01)) as made:
         yield made
@@ -93,6 +93,6 @@ def test_a_key_opens_only_its_scopes(desk):
 
 
 def _scopes(*names: str):
-    from noisebank.service.roles import Scope
+    from support.internals import Scope
 
     return [Scope(name) for name in names]

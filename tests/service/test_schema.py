@@ -15,9 +15,10 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from learning_support import table, task
-from noisebank.federated.fedsgd import learn_model, list_tasks, open_task
-from service_support import EASY, counter
+from support.internals import learn_model, list_tasks, open_task
+from support.learning import table, task
+from support.patience import patience
+from support.service import EASY, counter
 
 FEW, MANY = 12, 800
 """A route; there are 31, and some of them have only a few requests that differ: 400 made 7,609."""
@@ -51,7 +52,7 @@ def _try(desk, cases: int) -> int:
                 if name in (case.path_parameters or {}) and done % 2:
                     case.path_parameters[name] = value
             headers = dict(case.headers or {}) | desk.headers(who)
-            said = case.call(headers=headers, timeout=300)
+            said = case.call(headers=headers, timeout=patience(300))
             assert said.status_code < 500, (said.status_code, said.text)
             seen[said.status_code] += 1
             case.validate_response(said, checks=CHECKS)

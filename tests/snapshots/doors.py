@@ -19,15 +19,24 @@ from typing import Any
 from unittest.mock import patch
 
 from noisebank.cli import render
-from noisebank.federated.blockfl.identifiers import format_cid
-from noisebank.federated.blockfl.network import NetworkShape
 from noisebank.federated.blockfl.terms import TaskTerms as CrowdTerms
-from noisebank.federated.blockfl.terms import read_terms as read_crowd_terms
-from noisebank.federated.fedsgd import Design, Task
-from noisebank.federated.ldp import Category, Number, Schema
 from noisebank.federated.relay.terms import RelayTerms as RelayTerms
-from noisebank.ledger.chain_config import ChainConfig, read_chain_config, write_chain_config
 from snapshots.comparing import DATA
+from support.internals import (
+    Category,
+    ChainConfig,
+    Design,
+    NetworkShape,
+    Number,
+    Schema,
+    Task,
+    format_cid,
+    read_chain_config,
+    write_chain_config,
+)
+from support.internals import read_terms as read_crowd_terms
+from support.patience import patience
+from support.processes import read_announcement
 
 __all__ = [
     "Category",
@@ -131,13 +140,7 @@ def served(shell: Shell, **settings: Any) -> Iterator[tuple[str, Path]]:
         command, cwd=shell.folder, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True
     ) as process:  # fmt: skip
         try:
-            assert process.stdout is not None
-            said = ""
-            while not said.rstrip().endswith("}"):
-                line = process.stdout.readline()
-                assert line, log.read_text()
-                said += line
-            yield json.loads(said)["address"], log
+            yield read_announcement(process, log)["address"], log
         finally:
             process.terminate()
-            process.wait()
+            process.wait(patience())

@@ -15,6 +15,7 @@ import pytest
 
 from snapshots.comparing import hold_json, shape_of
 from snapshots.doors import copy_bank, served
+from support.patience import patience
 
 WISH = {"epsilon": "0.01", "delta": "1e-6"}
 COUNT = "SELECT COUNT(*) FROM people WHERE age > 44"
@@ -44,7 +45,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     for role in ("curator", "auditor"):
         keys[role] = shell.json("key", "make", role, "--role", role)["secret"]
     settings = {"rate": 1000, "burst": 1000, "max_body": 4096}
-    with served(shell, **settings) as (address, log), httpx.Client(base_url=address, timeout=60) as client:
+    with served(shell, **settings) as (address, log), httpx.Client(base_url=address, timeout=patience()) as client:
         visitor = Visitor(client, keys, log)
         return {
             "openapi": visitor.send(None, "GET", "/v1/openapi.json").json(),

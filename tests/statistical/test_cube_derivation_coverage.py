@@ -15,22 +15,29 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from noisebank.account.answers import Answer, Group, GroupedAnswer, Inference
-from noisebank.account.derived import derive_estimates, ratio_interval
-from noisebank.core.entropy import simulation_rng
-from noisebank.core.units import ZERO_PRECISION, Precision
-from noisebank.planning.inference import (
+from noisebank import Answer, Precision
+from statistical.test_derivation_coverage import COLUMNS, CONFIDENCE, RANKS, data_of, histogram, item, part
+from support.internals import (
+    ZERO_PRECISION,
+    Axis,
     CubePosterior,
     CubeStatistic,
     FirstLookRule,
     FirstLookTiming,
+    Group,
+    GroupedAnswer,
+    Inference,
     InferencePlan,
+    LinearEstimate,
+    LinearQuery,
     QueryMeasurement,
+    TreeMeasurement,
+    derive_estimates,
+    query_from_weights,
+    range_query,
+    ratio_interval,
+    simulation_rng,
 )
-from noisebank.planning.linear import LinearQuery, query_from_weights, range_query
-from noisebank.planning.posterior import LinearEstimate
-from noisebank.planning.prefix import Axis, TreeMeasurement
-from statistical.test_derivation_coverage import COLUMNS, CONFIDENCE, RANKS, data_of, histogram, item, part
 
 BINS = 10
 FINE, ROUGH = Precision(10**18), Precision(4 * 10**16)

@@ -19,15 +19,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from noisebank.account.account import Account
-from noisebank.account.answers import Answer, Group, GroupedAnswer, Receipt
-from noisebank.account.derived import Estimate, derive_estimates, ratio_interval
-from noisebank.core.entropy import simulation_rng
-from noisebank.core.records import Case
-from noisebank.core.units import ZERO_PRECISION
-from noisebank.policy.model import Column, Kind, Neighbours, Policy
-from noisebank.queries.derived import SelectItem, parse_select_items
-from support import memory_account, write_people
+from noisebank import Account, Answer, Policy, Receipt
+from support.banks import memory_account, write_people
+from support.internals import (
+    ZERO_PRECISION,
+    Case,
+    Column,
+    Estimate,
+    Group,
+    GroupedAnswer,
+    Kind,
+    Neighbours,
+    SelectItem,
+    derive_estimates,
+    parse_select_items,
+    ratio_interval,
+    simulation_rng,
+)
 
 RUNS, CONFIDENCE = 1_200, 0.9
 SLACK = 5 * sqrt(RUNS * CONFIDENCE * (1 - CONFIDENCE))

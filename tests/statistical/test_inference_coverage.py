@@ -7,18 +7,23 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from noisebank.core.units import Precision
+from noisebank import Precision
 from noisebank.planning import inference
-from noisebank.planning.inference import CubePosterior, CubeStatistic, FirstLookRule, FirstLookTiming
-from noisebank.planning.linear import range_query
-from noisebank.planning.prefix import Axis
-from noisebank.privacy.calibration import budget_precision
 from research.benches.cell_workloads import make_workload
 from research.benches.reuse import (
     Cells,
     answer_by_inference,
     look_at,
     wanted_precision,
+)
+from support.internals import (
+    Axis,
+    CubePosterior,
+    CubeStatistic,
+    FirstLookRule,
+    FirstLookTiming,
+    budget_precision,
+    range_query,
 )
 
 RUNS = 400

@@ -7,9 +7,8 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from learning_support import table, task
-from noisebank.federated.fedsgd import ExactMean, GradientNoise, learn_model, published_noise
-from noisebank.federated.ldp import MECHANISM_NAMES
+from support.internals import MECHANISM_NAMES, ExactMean, GradientNoise, learn_model, published_noise
+from support.learning import table, task
 
 DEVICES, RUNS, FAR = 2_000, 60, 5.5
 """FAR: in standard errors; one of the 90 comparisons under the true scale exceeds it with probability 1e-4."""

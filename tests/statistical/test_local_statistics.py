@@ -12,21 +12,20 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from noisebank.federated.ldp import (
+from noisebank.federated.ldp import audit_epsilon, make_mechanism
+from support.internals import (
     MECHANISM_NAMES,
     Category,
     FrequencyOracle,
     Number,
     QuantizedMixture,
     Schema,
-    audit_epsilon,
+    choose_coordinates,
     estimate_attributes,
-    make_mechanism,
     make_published_vector_mechanism,
     make_report,
     make_vector_mechanism,
 )
-from noisebank.federated.ldp.vectors import choose_coordinates
 
 CHANCE = 1e-8
 SIGMAS = 6.0

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from noisebank.account.answers import RelativeAnswer
 from research.papers.seeded import SeededEntropy
-from support import memory_account, write_people
+from support.banks import memory_account, write_people
+from support.internals import RelativeAnswer
 
 RUNS, TRUTH, RELATIVE, CONFIDENCE = 600, 2_000, Fraction(1, 10), Fraction(8, 10)
 TIGHT = TRUTH * (1 + 2 * RELATIVE)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from noisebank.core.entropy import MAX_NOISE_SCALE, SystemEntropy
+from support.internals import MAX_NOISE_SCALE, SystemEntropy
 
 DRAWS, SMALL_DRAWS = 6_000, 8_000
 CHANCE = 1e-7

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from noisebank.cli.main import main
-from support import write_people
+from support.banks import write_people
 
 OVER_30 = "SELECT COUNT(*) FROM people WHERE age > 30"
 
@@ -289,7 +289,7 @@ def test_a_tampered_export_is_refused_with_the_block(shell: Shell) -> None:
 
 
 def test_a_second_process_is_told(shell: Shell) -> None:
-    from noisebank.bank.bank import open_bank
+    from noisebank import open_bank
 
     with open_bank(shell.bank):
         done = shell.run("statement")

@@ -13,12 +13,10 @@ import pytest
 import noisebank
 from noisebank.cli.main import main
 from noisebank.core import errors
-from noisebank.policy.columns import COLUMN_KEYS
-from noisebank.policy.file import TOP_KEYS, parse_policy
-from noisebank.service.settings import list_settings
 from research.__main__ import main as research
+from support.internals import COLUMN_KEYS, TOP_KEYS, list_settings, parse_policy
+from support.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "guide.md").read_text()
 README = (ROOT / "README.md").read_text()
 

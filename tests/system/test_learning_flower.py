@@ -5,12 +5,12 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
 import shutil
 import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -19,16 +19,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from learning_support import RECORD, task
-from noisebank.bank.bank import open_bank
-from noisebank.bank.opening import BankParts
-from noisebank.core.errors import Refused
-from noisebank.federated.enrolment import enrol, list_enrolled
-from noisebank.federated.fedsgd import Device
-from support import memory_rooms
+from noisebank import open_bank
+from support.banks import memory_rooms
+from support.internals import BankParts, Device, Refused, enrol, list_enrolled
+from support.learning import RECORD, task
+from support.paths import TESTS
+from support.patience import patience, wait_until
 
 pytestmark = [pytest.mark.flower, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
-APP = Path(__file__).parents[1] / "flower_app"
+APP = TESTS / "flower_app"
 Answer = Callable[[Any], Any]
 """A message in, a reply out; None for a node that never replies."""
 
@@ -65,7 +64,7 @@ def node(device: Any, number: int) -> Answer:
     """A real ClientApp around a device."""
     from flwr.app import Context, RecordDict
 
-    from noisebank.federated.fedsgd.flower_client import client_app
+    from support.internals import client_app
 
     app = client_app(lambda context: device)
     context = Context(run_id=1, node_id=number, node_config={}, state=RecordDict(), run_config={})
@@ -87,7 +86,7 @@ def phones(rooms: BankParts, count: int) -> dict[int, Answer]:
 
 
 def test_every_node_reports_once_and_the_model_moves(flower: Any) -> None:
-    from noisebank.federated.fedsgd.flower_server import LdpFedSgd
+    from support.internals import LdpFedSgd
 
     rooms = memory_rooms()
     hall, strategy = Hall(phones(rooms, 20)), LdpFedSgd(task(), patience=0)
@@ -100,7 +99,7 @@ def test_every_node_reports_once_and_the_model_moves(flower: Any) -> None:
 
 
 def test_a_second_task_server_gets_nothing_more_from_devices_that_took_part(flower: Any) -> None:
-    from noisebank.federated.fedsgd.flower_server import LdpFedSgd
+    from support.internals import LdpFedSgd
 
     hall = Hall(phones(memory_rooms(), 20))
     LdpFedSgd(task(), patience=0).start(hall)
@@ -114,7 +113,7 @@ def test_a_second_task_server_gets_nothing_more_from_devices_that_took_part(flow
 def test_nodes_that_fail_lie_or_answer_for_others_are_left_out_by_name(flower: Any) -> None:
     from flwr.app import ConfigRecord, Error, Message, RecordDict
 
-    from noisebank.federated.fedsgd.flower_server import LdpFedSgd
+    from support.internals import LdpFedSgd
 
     rooms = memory_rooms()
     nodes = phones(rooms, 12)
@@ -150,8 +149,7 @@ def test_nodes_that_fail_lie_or_answer_for_others_are_left_out_by_name(flower: A
 def test_orders_that_are_no_orders_are_refused(flower: Any) -> None:
     from flwr.app import ArrayRecord, ConfigRecord, Message, RecordDict
 
-    from noisebank.federated.fedsgd.device import TrainingOrder
-    from noisebank.federated.fedsgd.flower_client import read_order, read_reply, write_order
+    from support.internals import TrainingOrder, read_order, read_reply, write_order
 
     good = TrainingOrder(task(), 1, np.arange(4.0))
     again = read_order(write_order(good))
@@ -188,19 +186,10 @@ def running(log: Path, *command: str, **environment: str) -> Iterator[None]:
     finally:
         os.killpg(process.pid, signal.SIGTERM)
         try:
-            process.wait(10)
+            process.wait(patience())
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-
-
-def waited(what: Callable[[], bool], seconds: float = 240.0) -> bool:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if what():
-            return True
-        time.sleep(0.3)
-    return False
 
 
 @pytest.mark.timeout(600)
@@ -220,7 +209,7 @@ def test_four_nodes_over_flowers_own_network(flower: Any, tmp_path: Path) -> Non
         link = (str(tools / "flower-superlink"), "--insecure", "--host", "127.0.0.1", "--port", str(port))
         log = tmp_path / "link.log"
         stack.enter_context(running(log, *link, "--disable-runtime-dependency-installation", **environment))
-        assert waited(lambda: "Uvicorn running" in log.read_text() or "startup complete" in log.read_text()), log
+        wait_until(lambda: re.search("Uvicorn running|startup complete", log.read_text()), log.read_text)
         for place in range(4):
             config = f'place={place} folder="{tmp_path / f"bank{place}"}"'
             arguments = ("--insecure", "--superlink", f"127.0.0.1:{port}", "--port", str(free_port()))
@@ -228,10 +217,10 @@ def test_four_nodes_over_flowers_own_network(flower: Any, tmp_path: Path) -> Non
             stack.enter_context(running(tmp_path / f"node{place}.log", *command, **environment))
         done = subprocess.run(
             [str(tools / "flwr"), "run", str(tmp_path / "app"), "here", "--format", "json"],
-            env={**os.environ, **environment}, capture_output=True, text=True, timeout=240,
+            env={**os.environ, **environment}, capture_output=True, text=True, timeout=patience(240),
         )  # fmt: skip
         assert done.returncode == 0 and json.loads(done.stdout)["success"], done.stdout + done.stderr
-        assert waited(out.exists), log.read_text()[-3000:]
+        wait_until(out.exists, lambda: log.read_text()[-3000:], seconds=240)
     found = json.loads(out.read_text())
     assert found["counted"] == 4 and found["groups"] == 2 and not found["left_out"] and any(found["model"])
     for place in range(4):

@@ -18,14 +18,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 import noisebank
-from noisebank.bank.bank import create_bank, open_bank
-from noisebank.bank.opening import Confirmed
+from noisebank import create_bank, open_bank
 from noisebank.cli.main import main
-from noisebank.core.errors import BadPolicy, BadTable
-from noisebank.service.app import make_app
-from noisebank.service.logs import RequestLog
-from noisebank.service.settings import Settings
-from service_support import running
+from support.internals import BadPolicy, BadTable, Confirmed, RequestLog, Settings, make_app
+from support.service import running
 
 PEOPLE = [
     ("39.0625", "Quintessa", "north"),

@@ -7,8 +7,8 @@ import signal
 import numpy as np
 import pytest
 
-from relay_gateway import Ended, Moment, round_of
-from relay_support import check_masked, check_wire
+from support.relay import check_masked, check_wire
+from support.relay_gateway import Ended, Moment, round_of
 
 BAS = ["--mode", "bas", "--patience", "1.5"]
 SAR = ["--mode", "sar", "--slices", "3", "--floor", "0.1", "--patience", "1.5"]

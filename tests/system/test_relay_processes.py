@@ -13,18 +13,29 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from noisebank.core.entropy import SystemEntropy, simulation_rng
-from noisebank.federated.relay.grid import quantize_vector
-from noisebank.federated.relay.messages import Message
-from noisebank.ledger.signing import Key
+from support.internals import Key, Message, SystemEntropy, quantize_vector, simulation_rng
+from support.patience import patience
 
 RELAY = [sys.executable, "-c", "from noisebank.cli.relay import relay; relay()"]
-GENEROUS = 90.0
-"""Seconds. Idle, ten members with d = 10,000 need under 5 in all; a busy machine shall not fail the test."""
+
+
+STARTED: list[subprocess.Popen[str]] = []
+
+
+@pytest.fixture(autouse=True)
+def ended_processes():
+    """Whatever a test has started ends with it."""
+    yield
+    for process in STARTED:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+    STARTED.clear()
 
 
 def start(*words: str) -> subprocess.Popen[str]:
-    return subprocess.Popen([*RELAY, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    STARTED.append(subprocess.Popen([*RELAY, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+    return STARTED[-1]
 
 
 def host(members: int, dimension: int, *more: str) -> tuple[subprocess.Popen[str], str]:
@@ -49,7 +60,7 @@ def joined(folder: Path, where: str, number: int, *more: str) -> subprocess.Pope
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, dict, str]:
-    out, err = process.communicate(timeout=GENEROUS)
+    out, err = process.communicate(timeout=patience())
     return process.returncode, json.loads(out or "{}"), err
 
 
@@ -70,7 +81,6 @@ def test_ten_processes_finish_a_round_of_ten_thousand_numbers(tmp_path, mode, re
     record_property("seconds_in_all", took)
     record_property("seconds_after_joining", plain["seconds"])
     print(f"ten processes, d = 10,000: {plain['seconds']:.2f} s after joining, {took:.2f} s with starting them")
-    assert took < GENEROUS and plain["seconds"] < 30.0
     error = np.square(np.array(json.loads((tmp_path / "mean.json").read_text())) - x.mean(axis=0)).mean()
     assert error == pytest.approx(plain["stddev"] ** 2, rel=0.1)
     for process in members:
@@ -89,7 +99,7 @@ def test_ten_processes_finish_a_round_of_ten_thousand_numbers(tmp_path, mode, re
 @pytest.mark.parametrize(("mode", "delay"), [("bas", 0.3), ("masked", 0.35)])
 def test_sigkill_ends_in_a_mean_of_the_others(tmp_path, mode, delay):
     x = vectors(tmp_path, 4, 1_000)
-    server, where = host(4, 1_000, "--mode", mode, "--out", str(tmp_path / "mean.json"), "--patience", "5")
+    server, where = host(4, 1_000, "--mode", mode, "--out", str(tmp_path / "mean.json"), "--patience", "30")
     members = [joined(tmp_path, where, number) for number in range(4)]
     assert server.stderr is not None
     while "4 of 4 joined" not in server.stderr.readline():
@@ -135,7 +145,7 @@ def test_sigkill_ends_in_a_mean_of_the_others(tmp_path, mode, delay):
 def test_misuse_is_told_before_anything_happens(tmp_path, words, said):
     from click.testing import CliRunner
 
-    from noisebank.cli.relay import relay_group
+    from support.internals import relay_group
 
     good = tmp_path / "good.json"
     good.write_text("[0, 0.5, -1, 1]")
@@ -146,7 +156,7 @@ def test_misuse_is_told_before_anything_happens(tmp_path, words, said):
 def test_nobody_there_is_not_misuse(tmp_path):
     from click.testing import CliRunner
 
-    from noisebank.cli.relay import relay_group
+    from support.internals import relay_group
 
     (tmp_path / "v.txt").write_text("0.5, 0.25")
     found = CliRunner().invoke(
@@ -155,16 +165,21 @@ def test_nobody_there_is_not_misuse(tmp_path):
     assert found.exit_code == 1 and "nobody listens" in found.output
 
 
-def test_nan_and_wrong_lengths_never_join_and_the_host_says_how_it_ended(tmp_path):
-    server, where = host(2, 4, "--wait", "15")  # longer than two processes take to start on a busy machine
+def test_a_host_without_members_says_how_it_ended():
+    server, _ = host(2, 4, "--wait", "0.2")
+    code, plain, _ = ended(server)
+    assert code == 1 and not plain["done"] and plain["mean"] is None and "0 members are left" in plain["reason"]
+
+
+def test_nan_and_wrong_lengths_never_join(tmp_path):
+    server, where = host(2, 4, "--wait", str(patience()))
     (tmp_path / "nan.txt").write_text("0 nan 0 0")
     (tmp_path / "short.txt").write_text("0 0 0")
     wrong = [start("join", where, "--vector", str(tmp_path / name), "-b", "1") for name in ("nan.txt", "short.txt")]
     for process in wrong:
-        _, err = process.communicate(timeout=GENEROUS)
+        _, err = process.communicate(timeout=patience())
         assert process.returncode == 2 and "vector" in err
-    code, plain, _ = ended(server)
-    assert code == 1 and not plain["done"] and plain["mean"] is None and "0 members are left" in plain["reason"]
+    assert server.poll() is None, "it waits for others"
 
 
 def test_numbers_outside_the_bound_are_clipped_and_it_is_said(tmp_path):
@@ -183,7 +198,7 @@ def test_numbers_outside_the_bound_are_clipped_and_it_is_said(tmp_path):
 
 
 def test_the_same_key_twice_and_a_place_that_is_taken_are_refused(tmp_path):
-    server, where = host(2, 2, "--wait", "6")
+    server, where = host(2, 2, "--wait", str(patience()))
     (tmp_path / "v.txt").write_text("0 0")
     Key(SystemEntropy().token()).save(tmp_path / "key")
     words = ("join", where, "--vector", str(tmp_path / "v.txt"), "-b", "1", "--key", str(tmp_path / "key"), "--json")
@@ -197,13 +212,11 @@ def test_the_same_key_twice_and_a_place_that_is_taken_are_refused(tmp_path):
         and told["error"] == "Refused"
         and ("joined already" in told["message"] or "replay" in told["message"])
     )
-    code, plain, _ = ended(server)
-    assert code == 1 and "1 members are left" in plain["reason"]
-    assert ended(first)[0] == 1
+    assert first.poll() is None and server.poll() is None, "nothing has changed for them"
 
 
 def test_every_command_helps_with_an_example():
-    from noisebank.cli.relay import relay_group
+    from support.internals import relay_group
 
     for command in relay_group.commands.values():
         assert "Example:" in (command.help or "")

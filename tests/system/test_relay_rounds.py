@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import threading
-import time
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from noisebank.core.entropy import SystemEntropy
-from noisebank.core.errors import BadRequest, Refused
-from noisebank.federated.relay import Coalition, Host, Member, RelayTerms, Requirements, collection
-from noisebank.federated.relay.attempt import prepare_steps
-from noisebank.federated.relay.grid import STEPS_PER_BOUND
-from noisebank.federated.relay.remedies import substitute_slices
-from noisebank.federated.relay.transport import ask
-from noisebank.ledger.signing import Key
-from relay_support import Killed, Played, check_masked, check_wire, play, residuals
+from noisebank.federated.relay import Member, RelayTerms, collection
+from support.internals import (
+    STEPS_PER_BOUND,
+    BadRequest,
+    Coalition,
+    Host,
+    Key,
+    Refused,
+    Requirements,
+    SystemEntropy,
+    ask,
+    prepare_steps,
+    substitute_slices,
+)
+from support.patience import FACTOR, patience, wait_until
+from support.relay import Killed, Played, check_masked, check_wire, play, residuals
 
-QUICK = 4_000
+QUICK = round(4_000 * FACTOR)
 """Milliseconds of patience."""
 
 
@@ -128,11 +134,9 @@ class Delaying(Member):
     """Takes a sum and sits on it."""
 
     def _forward_sum(self, attempt, chain_number, before):
-        until = time.monotonic() + 20.0
-        while (
-            attempt.number == 1 and self._attempt is attempt and not self._ended.is_set() and time.monotonic() < until
-        ):
-            time.sleep(0.05)
+        wait_until(
+            lambda: attempt.number > 1 or self._attempt is not attempt or self._ended.is_set(), "the round goes on"
+        )
         super()._forward_sum(attempt, chain_number, before)
 
 
@@ -146,8 +150,8 @@ class Lying(Member):
             total = attempt.add_contribution(chain_number, before, self._steps, self._entropy)
             receiver = attempt.next_member(chain_number)
             to, public = (receiver.address, receiver.public_key) if receiver else (self._host_address, attempt.host_key)
-            sealed = attempt.sealed(total, chain_number, to, public)
-            body = {"plan": attempt.agreed.digest.hex(), "chain": chain_number}
+            sealed = attempt.seal_sum(total, chain_number, to, public)
+            body = {"plan": attempt.agreed_plan.digest.hex(), "chain": chain_number}
             message = self._signer.sign_message(self._round, attempt.number, "pass", to, body, sealed)
             ask(receiver.endpoint if receiver else self._host_endpoint, message.encode(), 5.0, self._tap)
             attempt.sent.add(chain_number)
@@ -191,8 +195,8 @@ def test_a_wrong_mask_is_noticed_and_the_round_ends_without_a_mean():
             self._steps = self._steps * np.uint64(0)
             honest = attempt.add_contribution
             spoiled = honest(chain_number, before, self._steps, self._entropy) + np.uint64(2**61)
-            sealed = attempt.sealed(spoiled, chain_number, self._host_address, attempt.host_key)
-            body = {"plan": attempt.agreed.digest.hex(), "chain": chain_number}
+            sealed = attempt.seal_sum(spoiled, chain_number, self._host_address, attempt.host_key)
+            body = {"plan": attempt.agreed_plan.digest.hex(), "chain": chain_number}
             message = self._signer.sign_message(self._round, attempt.number, "pass", self._host_address, body, sealed)
             ask(self._host_endpoint, message.encode(), 5.0, self._tap)
 
@@ -230,7 +234,7 @@ def test_too_few_members_and_latecomers():
 
 def test_the_same_member_twice_is_refused():
     def meddle(host, members):
-        time.sleep(0.4)
+        wait_until(lambda: members[0].address in host._joined, "the first one has joined")
         twin = Member(members[0]._signer._key, np.zeros(20), 1.0, host.endpoint)
         twin._signer._last_seq = 1000  # not a replay: a second member with the same name
         with pytest.raises(Refused, match=r"joined already|full|begun"):
@@ -250,7 +254,7 @@ def test_replayed_messages_are_refused_by_everyone():
         def _forward_sum(self, attempt, chain_number, before):
             for to, raw in [(to, raw) for to, raw in recorded if to != "reply" and b'"kind":"hello"' not in raw]:
                 with pytest.raises(Refused) as reason:
-                    ask(to, raw, 5.0)
+                    ask(to, raw, patience())
                 refused.append(str(reason.value))
             super()._forward_sum(attempt, chain_number, before)
 
@@ -327,5 +331,10 @@ def test_coins_are_fair_to_their_probability_and_past_vectors_are_checked():
         RelayTerms(4, mode="sar", slices=2, instead="past")
     with pytest.raises(BadRequest, match="instead"):
         RelayTerms(4, mode="sar", slices=2, skip=Fraction(1, 2), instead="nothing")
-    played = play(RelayTerms(20, mode="sar", skip=ALWAYS, instead="past"), users=3, pasts=np.zeros((3, 7)), wait=1.0)
-    assert not played.round.done and all(isinstance(one, BadRequest) for one in played.outcomes)
+    host = Host(
+        Key(SystemEntropy().token()), RelayTerms(20, mode="sar", skip=ALWAYS, instead="past"), 2, wait_seconds=0.0
+    )
+    member = Member(Key(SystemEntropy().token()), np.zeros(20), 1.0, host.endpoint, past_vector=np.zeros(7))
+    with pytest.raises(BadRequest):
+        member.run()
+    assert not host.run().done

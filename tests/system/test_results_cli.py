@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from noisebank.cli.main import main
-from support import write_people
+from support.banks import write_people
 
 WISH = ("-e", "0.5", "-d", "1e-6")
 BY_TOWN = "SELECT town, COUNT(*) FROM people GROUP BY town"

@@ -11,11 +11,8 @@ import pytest
 from chain.gateway import deployed, fund
 from conformance.server import Server, binaries, running_server
 from contract.node import node_or_skip
-from noisebank.bank.bank import Bank, create_bank
-from noisebank.ledger.signing import Key
-from noisebank.vault.postgres_vault import PostgresVault, create_postgres_vault
-from noisebank.vault.sqlite_vault import SqliteVault
-from noisebank.vault.vault import Vault
+from noisebank import Bank, create_bank
+from support.internals import Key, PostgresVault, SqliteVault, Vault, create_postgres_vault
 from vault.town import DATABASE, Town
 
 Opens = Callable[[], Vault]

@@ -16,16 +16,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-SOURCES = Path(__file__).parents[2] / "src"
-LONG = 240.0
-"""Seconds: two cores may have a lot to do."""
+from support.paths import SOURCES, TESTS
+from support.patience import patience
 
 
 class Gateway:
     """The other end of such a process."""
 
     def __init__(self, folder: Path) -> None:
-        paths = os.pathsep.join([str(SOURCES), str(Path(__file__).parents[1])])
+        paths = os.pathsep.join([str(SOURCES), str(TESTS)])
         self.process = subprocess.Popen(
             [sys.executable, "-m", "vault.gateways", str(folder)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -36,7 +35,11 @@ class Gateway:
         self.greeting: dict[str, Any] = {}
 
     def ready(self) -> Gateway:
-        self.greeting = self._read()
+        try:
+            self.greeting = self._read()
+        except BaseException:
+            self.close()
+            raise
         return self
 
     def tell(self, do: str, **what: Any) -> int:
@@ -58,13 +61,13 @@ class Gateway:
 
     def died(self) -> None:
         """Waits for the end by SIGKILL."""
-        assert self.process.wait(LONG) == -signal.SIGKILL, self.process.stderr.read()  # type: ignore[union-attr]
+        assert self.process.wait(patience()) == -signal.SIGKILL, self.process.stderr.read()  # type: ignore[union-attr]
         self.close()
 
     def close(self) -> None:
         if self.process.poll() is None:
             self.process.kill()
-        self.process.communicate(timeout=LONG)
+        self.process.communicate(timeout=patience())
 
     def _read(self) -> dict[str, Any]:
         assert self.process.stdout is not None and self.process.stderr is not None
@@ -74,7 +77,7 @@ class Gateway:
 
 
 def serve(folder: Path) -> None:
-    from noisebank.bank.bank import open_bank
+    from noisebank import open_bank
 
     writing = threading.Lock()
 

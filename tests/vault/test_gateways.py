@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import shutil
-import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from noisebank.bank.bank import Bank, open_bank
-from noisebank.core.errors import BankInUse, KeyReused, TableChanged, VaultUnreachable
-from noisebank.core.records import Case
-from noisebank.core.units import ZERO_PRECISION
+from noisebank import Bank, open_bank
+from support.internals import ZERO_PRECISION, BankInUse, Case, KeyReused, TableChanged, VaultUnreachable
+from support.patience import wait_until
 from vault.gateways import Gateway
 from vault.town import Town
 
@@ -32,9 +30,10 @@ def test_two_processes_and_one_budget(town: Town) -> None:
         for number in range(3):
             bank.open_account(town.policy(f"scarce{number}", epsilon="1"))
     with ExitStack() as ending:
-        gateways = [Gateway(town.folder) for _ in range(2)]
-        for gateway in gateways:
-            ending.callback(gateway.close)
+        gateways = []
+        for _ in range(2):
+            gateways.append(Gateway(town.folder))
+            ending.callback(gateways[-1].close)
         one, two = (gateway.ready() for gateway in gateways)
         for number in range(3):
             _race_for_the_last_unit(one, two, f"scarce{number}")
@@ -53,7 +52,7 @@ def test_two_processes_and_one_budget(town: Town) -> None:
         ending.callback(five.close)
         assert five.greeting["recovered"]["plenty"] == 1
         assert five.ask(OLDER.format("plenty", 61), sigma="3", account="plenty", key="lone")["case"] == "FIRST"
-    _books_balance(town)
+    _books_balance(town, "plenty", *(f"scarce{number}" for number in range(3)))
 
 
 def _race_for_the_last_unit(one: Gateway, two: Gateway, name: str) -> None:
@@ -109,9 +108,10 @@ def _killed_between_reserve_and_seal(town: Town, dying: Gateway, other: Gateway)
     assert repeated["id"] == again["id"] == id.hex()
 
 
-def _books_balance(town: Town) -> None:
+def _books_balance(town: Town, *names: str) -> None:
+    """Of these accounts: other tests have theirs in the same bank."""
     with town.bank() as bank:
-        for account in bank.accounts():
+        for account in (bank.account(name) for name in names):
             reservations = bank.ledger.list_reservations(account.id)
             paid = sum((found.fresh_precision for found in reservations), ZERO_PRECISION)
             assert account.state.spent == paid <= account.state.budget
@@ -228,10 +228,8 @@ def test_a_balance_is_seen_elsewhere_without_asking(town: Town, pair: tuple[Bank
     one, two = pair
     one.open_account(town.policy("watched"))
     spent = one.account("watched").ask(SMOKERS.format("watched"), sigma="4").cost
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        seen = {account.name: account.state.spent for account in two.accounts()}  # reads memory, nothing else
-        if seen.get("watched") == spent:
-            return
-        time.sleep(0.1)
-    raise AssertionError(seen)
+
+    def balances() -> dict[str, object]:  # reads memory, nothing else
+        return {account.name: account.state.spent for account in two.accounts()}
+
+    wait_until(lambda: balances().get("watched") == spent, lambda: f"{spent} in {balances()}")

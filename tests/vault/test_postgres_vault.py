@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import re
 import threading
-import time
 from pathlib import Path
 
 import psycopg
 import pytest
 
 from conformance.server import Server
-from noisebank.bank.bank import create_bank
-from noisebank.core.errors import BadBank, BadRequest, OutcomeUnknown, VaultUnreachable
+from noisebank import create_bank
 from noisebank.vault import postgres_sessions
-from noisebank.vault.location import CONFIG_FILE, create_vault, open_vault
-from noisebank.vault.postgres_vault import PostgresVault, create_postgres_vault
+from support.internals import (
+    CONFIG_FILE,
+    BadBank,
+    BadRequest,
+    OutcomeUnknown,
+    PostgresVault,
+    VaultUnreachable,
+    create_postgres_vault,
+    create_vault,
+    open_vault,
+)
+from support.paths import ROOT
+from support.patience import join_threads, patience, wait_until
 from vault.test_vaults import QUERY, request, sealed
 
-OPERATIONS = Path(__file__).parents[2] / "docs" / "operations.md"
+OPERATIONS = ROOT / "docs" / "operations.md"
 
 
 @pytest.fixture
@@ -92,7 +101,7 @@ def test_many_at_once_seal_one_answer(database: str) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(patience())
     assert len(kept) == 4 and len({found.digest for found in kept}) == 1
     for vault in vaults:
         assert vault.find_answer(sealed(1, 0).id) == kept[0]
@@ -115,7 +124,7 @@ def test_more_threads_than_sessions(database: str, monkeypatch: pytest.MonkeyPat
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(patience())
     assert sorted(done) == list(range(1, 13)) and len(vault.list_points(b"a" * 32, QUERY)) == 12
     vault.close()
 
@@ -135,10 +144,8 @@ def test_only_the_right_database_is_a_vault(database: str, tmp_path: Path, serve
     vault.close()
     server.execute("ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
     try:
-        with pytest.raises(BadBank, match="fsync"):
-            for _ in range(100):  # the server reads it within a moment
-                time.sleep(0.05)
-                create_postgres_vault(database, "n")
+        with pytest.raises(BadBank, match="fsync"):  # the server reads it within a moment
+            wait_until(lambda: create_postgres_vault(database, "n") != "n", "it is refused", poll=0.05)
     finally:
         server.execute("ALTER SYSTEM RESET fsync", "SELECT pg_reload_conf()")
 
@@ -168,9 +175,9 @@ def test_the_address_is_kept_for_the_banks_eyes_and_never_shown(
 
 
 def test_an_embedded_ledger_may_have_its_vault_there_and_stays_alone(database: str, tmp_path: Path) -> None:
-    from noisebank.bank.bank import open_bank
-    from noisebank.core.errors import BankInUse
-    from support import write_people
+    from noisebank import open_bank
+    from support.banks import write_people
+    from support.internals import BankInUse
 
     policy = write_people(tmp_path / "table")
     with open_bank(create_bank(tmp_path / "bank", vault=database)) as bank:
@@ -214,6 +221,11 @@ def test_the_documented_role_can_only_add(database: str, server: Server, tmp_pat
         server.execute("DROP OWNED BY gateway", "DROP ROLE gateway")
 
 
+def waiting_sessions(server: Server) -> int:
+    with psycopg.connect(server.where) as connection:
+        return connection.execute("SELECT count(*) FROM pg_locks WHERE NOT granted").fetchone()[0]
+
+
 def test_a_session_whose_process_is_gone_gives_its_turn_back(database: str, server: Server) -> None:
     create_postgres_vault(database, "n")
     one, two = PostgresVault(database, "n"), PostgresVault(database, "n")
@@ -226,13 +238,13 @@ def test_a_session_whose_process_is_gone_gives_its_turn_back(database: str, serv
     thread = threading.Thread(target=wait)
     with one.acquire_locks([QUERY]):
         thread.start()
-        time.sleep(0.2)
+        wait_until(lambda: waiting_sessions(server), "it waits for its turn")
         assert not got.is_set()
         one._sessions._of_thread.session.close()  # what the kernel does for a killed process
-        assert got.wait(20)
+        assert got.wait(patience())
         with pytest.raises(VaultUnreachable):
             one.seal(sealed(1, 10))
-    thread.join(20)
+    join_threads([thread])
     one.close()
     two.close()
 

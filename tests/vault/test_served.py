@@ -9,10 +9,9 @@ from typing import Any
 import httpx
 import pytest
 
-from noisebank.bank.bank import ACCESS
-from noisebank.core.entropy import SystemEntropy
-from noisebank.service.auth import AccessControl
-from service_support import served
+from support.internals import ACCESS, AccessControl, SystemEntropy
+from support.patience import patience
+from support.service import served
 from vault.town import Town
 
 
@@ -22,7 +21,7 @@ def test_two_servers_and_one_budget(town: Town) -> None:
         bank.open_account(town.policy("doors", epsilon="1"))
     with closing(AccessControl(town.folder / ACCESS, SystemEntropy())) as doors:
         key = doors.make_key("owner")[0]
-    with served(town.folder) as one, served(town.folder) as two, httpx.Client(timeout=200) as client:
+    with served(town.folder) as one, served(town.folder) as two, httpx.Client(timeout=patience(200)) as client:
 
         def ask(where: Any, sql: str, sigma: str, name: str) -> httpx.Response:
             headers = {"authorization": f"Bearer {key}", "idempotency-key": name}

@@ -10,12 +10,9 @@ import pytest
 
 from conformance.server import Server
 from contract.node import node_or_skip
-from noisebank.bank.backup import make_backup
-from noisebank.bank.bank import Bank, create_bank, open_bank
-from noisebank.bank.restore import RestoreOptions, restore
-from noisebank.core.errors import AnswerLost, BadBank, BadLedger, BadRequest
-from noisebank.core.records import Case
-from support import write_people
+from noisebank import Bank, create_bank, open_bank
+from support.banks import write_people
+from support.internals import AnswerLost, BadBank, BadLedger, BadRequest, Case, RestoreOptions, make_backup, restore
 from vault.town import DATABASE, Town
 
 SMOKERS = "SELECT COUNT(*) FROM kept WHERE smoker"

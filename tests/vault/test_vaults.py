@@ -9,10 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from noisebank.core.digests import keccak
-from noisebank.core.errors import KeyReused, Tampered
-from noisebank.core.units import GridValue, Precision
-from noisebank.vault.vault import Request, SealedAnswer
+from noisebank import Precision
+from support.internals import GridValue, KeyReused, Request, SealedAnswer, Tampered, keccak
+from support.patience import patience
 from vault.conftest import Opens
 
 ACCOUNT, OTHER, QUERY = b"a" * 32, b"o" * 32, b"q" * 32
@@ -123,7 +122,7 @@ def test_turns_are_taken_one_at_a_time_and_given_back_after_an_error(opens: Open
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(patience())
         assert not thread.is_alive()
     assert most == [1, 1]
     with pytest.raises(ZeroDivisionError), vault.acquire_locks([b"x"]):
@@ -137,9 +136,9 @@ def test_turns_are_taken_one_at_a_time_and_given_back_after_an_error(opens: Open
 def test_any_text_and_bytes_come_back(vaults: tuple[Any, ...], text: str, raw: bytes) -> None:
     for number, vault in enumerate(vaults):
         digest = vault.save_cube(raw)
-        assert vault.cube(digest) == raw
+        assert vault.read_cube(digest) == raw
         made = Request(keccak(text.encode(), raw, bytes([number])), ACCOUNT, "owner", f"k {text}", {"sql": text})
-        if vault.request(made.id) is None:
+        if vault.find_request(made.id) is None:
             try:
                 vault.save_request(made)
             except KeyReused:  # an earlier example had the same text

@@ -10,8 +10,8 @@ import psycopg
 
 from conformance.server import Server
 from contract.node import Node
-from noisebank.bank.bank import Bank, open_bank
-from support import write_people
+from noisebank import Bank, open_bank
+from support.banks import write_people
 
 DATABASE = "town"
 

@@ -38,7 +38,7 @@ class Resolver:
         self.index = index
         self.oracle = oracle
         self._asked: list[Function] = []
-        self.packages = {module.partition(".")[0] for module in index.modules}
+        self.packages = {module.partition(".")[0] for module in [*index.modules, *index.aliases]}
 
     # Names -----------------------------------------------------------------------------------------------------------
 
@@ -55,7 +55,7 @@ class Resolver:
 
     def in_module(self, module: str, name: str) -> Symbol | Module:
         """Return what `module.name` is called after."""
-        source = self.index.modules.get(module)
+        source = self.index.modules.get(module) or self.index.aliases.get(module)
         if source is not None and name in source.scope.bindings:
             imported = source.scope.imports.get(name)
             if imported is None or (imported.module, imported.name) != (module, name):
@@ -76,7 +76,9 @@ class Resolver:
                 return target
             imported = scope.imports.get(target[1])
             if imported is not None:
-                target = Module(imported.module) if imported.name is None else self.in_module(*_pair(imported))
+                target = (
+                    Module(imported.module) if imported.name is None else self.in_module(imported.module, imported.name)
+                )
                 continue
             value = scope.values.get(target[1])
             if scope.bindings.get(target[1]) != 1 or not isinstance(value, ast.Name | ast.Attribute):
@@ -342,6 +344,23 @@ class Resolver:
             else:
                 yield self._use(scope, node.start, name, symbols, "keyword")  # type: ignore[attr-defined]
 
+    def is_open_spread(self, keyword: ast.keyword, scope: Scope) -> bool:
+        """Whether a call gets `**values` of which the keys are not written down where we look for them."""
+        if keyword.arg is not None or any(True for _ in self._spread(keyword.value, scope)):
+            return False
+        kind = self.oracle.type_at(scope.source, keyword.value.start, keyword.value.end)  # type: ignore[attr-defined]
+        if isinstance(keyword.value, ast.Name):
+            binder = scope.find(keyword.value.id)
+            for function in self.index.functions.get(binder.qualname, ()) if binder is not None else ():
+                options = function.node.args.kwarg
+                if options is not None and options.arg == keyword.value.id:
+                    return False  # handed on: looked at where the function is called
+        return self.oracle.typed_dict(kind) is None
+
+    def known_classes(self, node: ast.expr, scope: Scope) -> set[str]:
+        """Return the classes of the repository that a value, or a class itself, is of; with their bases."""
+        return self.oracle.names_of(self.type_of(node, scope))
+
     def _spread(self, node: ast.expr, scope: Scope) -> Iterator[tuple[str, ast.keyword | ast.Constant]]:
         """Yield the keys of `**{...}`, or of a dict that a variable holds."""
         if isinstance(node, ast.Name):
@@ -426,13 +445,13 @@ class Resolver:
             if isinstance(test.left, ast.Constant) and test.left.value in names:
                 yield from self._key(scope, test.comparators[0], test.left)
         for scope, display in found.dicts:
-            for key in display.keys:
-                if isinstance(key, ast.Constant) and key.value in names:
-                    yield from self._key(scope, display, key)
+            for entry in display.keys:
+                if isinstance(entry, ast.Constant) and entry.value in names:
+                    yield from self._key(scope, display, entry)
 
     def _key(self, scope: Scope, value: ast.expr, key: ast.Constant) -> Iterator[Use]:
         typed = self.oracle.typed_dict(self.oracle.type_at(scope.source, value.start, value.end))  # type: ignore[attr-defined]
-        symbol = self.oracle.find_member(typed, key.value) if typed is not None else None
+        symbol = self.oracle.find_member(typed, str(key.value)) if typed is not None else None
         if symbol is not None:
             yield from self._string(scope, key, {symbol})
 
@@ -462,10 +481,6 @@ class Resolver:
             found.append(step if isinstance(step, tuple) else None)
             target = self.follow(step)
         return found
-
-
-def _pair(imported: object) -> tuple[str, str]:
-    return imported.module, imported.name  # type: ignore[attr-defined, no-any-return]
 
 
 def _class_around(scope: Scope) -> str | None:

@@ -18,6 +18,7 @@ mean one thing only are renamed and listed as guessed, others are listed as unde
 from __future__ import annotations
 
 import argparse
+import ast
 import io
 import re
 import subprocess
@@ -33,12 +34,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 from name_resolver import Resolver, Use
 from rename_plan import Log, Planner, read_plans
 from source_index import Index, Scope, Source, Symbol, read_repository
-from type_oracle import Oracle
+from type_oracle import Oracle, Unknown
 
 ROOT = Path(__file__).parents[2]
 SECTIONS = (
-    "applied", "implied", "guessed", "text", "undecided", "strings", "templates", "test classes", "warnings",
-    "conflicts", "names nothing",
+    "applied", "implied", "guessed", "text", "undecided", "common", "strings", "templates", "test classes", "spread",
+    "warnings", "conflicts", "names nothing",
 )  # fmt: skip
 BACKTICKS = re.compile(r"(?<!`)`([A-Za-z_][\w.]*)(\(|`)")
 Edits = dict[Source, dict[int, tuple[str, str]]]
@@ -93,6 +94,7 @@ class Renamer:
         for source in [*self.index.modules.values(), *self.index.documents]:
             self._rename_text(source, names)
         self._list_leftovers(names)
+        self._list_spread()
         return self.edits
 
     def _decide(self, source: Source, start: int, name: str, symbols: set[Symbol], sure: bool) -> None:
@@ -118,12 +120,14 @@ class Renamer:
         own = [cls for cls in own if (cls, use.name) not in self.planner.renames]
         if new <= {use.name}:
             return
-        if len(new) == 1 and use.name not in self.oracle.common and not own:
+        likely = use.source.is_test or _is_telling(use.name, False)  # elsewhere Any comes from other distributions
+        if len(new) == 1 and likely and use.name not in self.oracle.common and not own:
             self.edits[use.source][use.start] = (use.name, new.pop())
             self.log.add("guessed", f"{self.place(use.source, use.start)}: {use.name} -> {max(self._news(candidates))}")
         else:
             line = use.source.text.splitlines()[use.source.line_of(use.start) - 1].strip()
-            self.log.add("undecided", f"{self.place(use.source, use.start)}: {use.kind} {use.name} in `{line}`")
+            section = "common" if use.name in self.oracle.common else "undecided"
+            self.log.add(section, f"{self.place(use.source, use.start)}: {use.kind} {use.name} in `{line}`")
 
     def _news(self, symbols: set[Symbol]) -> set[str]:
         return {self.planner.renames[symbol].new for symbol in symbols if symbol in self.planner.renames}
@@ -205,6 +209,31 @@ class Renamer:
             self.edits[source][start] = (old, new)
             self.log.add("text", f"{self.place(source, start)}: {old} -> {new}")
 
+    def _list_spread(self) -> None:
+        """List calls that get names at run time: `f(**options)`, `asdict(value)`, where one of them was renamed."""
+        owners = defaultdict(set)
+        for owner, name in self.planner.renames:
+            if f"{owner}.{name}" not in self.index.functions:
+                owners[owner].add(name)
+        for scope, call in self.index.references.calls:
+            called = self.resolver.entity(call.func, scope)
+            classes = []
+            if called in (("dataclasses", "asdict"), ("dataclasses", "astuple"), ("dataclasses", "fields")) or (
+                isinstance(call.func, ast.Name) and call.func.id == "vars"
+            ):
+                classes = [self.resolver.known_classes(argument, scope) for argument in call.args[:1]]
+            elif any(self.resolver.is_open_spread(keyword, scope) for keyword in call.keywords):
+                if called == ("dataclasses", "replace"):
+                    classes = [self.resolver.known_classes(argument, scope) for argument in call.args[:1]]
+                else:
+                    found = [one for one in self.resolver.callees(call.func, scope) if not isinstance(one, Unknown)]
+                    classes = [{name, f"{name}.__init__"} if kind == "class" else {name} for kind, name in found]
+            for owner in sorted({owner for one in classes for owner in one & owners.keys()}):
+                start: int = call.start  # type: ignore[attr-defined]
+                line = scope.source.text.splitlines()[scope.source.line_of(start) - 1].strip()
+                renamed = ", ".join(sorted(owners[owner]))
+                self.log.add("spread", f"{self.place(scope.source, start)}: `{line}` (renamed in {owner}: {renamed})")
+
     def _list_leftovers(self, names: set[str]) -> None:
         """List strings, templates and classes of tests that may mean something that was renamed."""
         for scope, node in self.index.references.strings:
@@ -260,7 +289,7 @@ def apply_edits(edits: Edits, log: Log) -> list[Path]:
 def _tidy(paths: list[Path], root: Path) -> None:
     python = [str(path) for path in paths if path.suffix == ".py"]
     if python:
-        for command in (["check", "--quiet", "--fix-only", "--select", "I"], ["format", "--quiet"]):
+        for command in (["check", "--quiet", "--fix-only", "--select", "I,RUF022,RUF023"], ["format", "--quiet"]):
             subprocess.run([sys.executable, "-m", "ruff", *command, *python], cwd=root, check=False)
 
 

@@ -7,18 +7,19 @@ types are needed here. All positions are offsets into the text of a file, in cha
 from __future__ import annotations
 
 import ast
-import io
 import re
 import subprocess
-import sys
-import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fstring_fields import fields_of, line_starts
+
 SKIPPED = ("CHANGELOG.md", "docs/results/", "docs/adr/", "tests/snapshots/data/", "tools/codemod/")
 PROMPT = re.compile(r"^([ \t]*)(>>>|\.\.\.)(?: (.*))?$")
 FENCE = re.compile(r"^```(?:python|py)\n(.*?)^```", re.M | re.S)
+IMPORTED = re.compile(r"^\s*(?:from|import) ([\w.]+)", re.M)
+GENERIC = ("list", "dict", "tuple", "set", "frozenset", "type")
 Symbol = tuple[str, str]
 """The scope that binds a name (`noisebank.units`, or a class or function in it), and the name."""
 
@@ -151,6 +152,7 @@ class Index:
 
     def __init__(self) -> None:
         self.modules: dict[str, Source] = {}
+        self.aliases: dict[str, Source] = {}  # pytest lets tests import what is beside them by its bare name
         self.documents: list[Source] = []
         self.functions: dict[str, list[Function]] = {}
         self.classes: dict[str, ast.ClassDef] = {}
@@ -176,7 +178,7 @@ class Index:
             if ">>> " in block:
                 Reader(self, source).read_examples(start, match.end(1), scope)
                 continue
-            starts = [start + offset for offset in _line_starts(block)]
+            starts = [start + offset for offset in line_starts(block)]
             tree = _parse(block, starts)
             if tree is not None:
                 Reader(self, source).visit_body(tree.body, scope)
@@ -403,6 +405,9 @@ class Reader:
 
     def visit_Subscript(self, node: ast.Subscript, scope: Scope) -> None:  # noqa: N802
         """`options["key"]`."""
+        if isinstance(node.value, ast.Name) and node.value.id in GENERIC and scope.find(node.value.id) is None:
+            self.visit_annotation(node, scope)  # an alias of a type
+            return
         if isinstance(node.slice, ast.Constant):
             self.references.subscripts.append((scope, node))
         self.visit_children(node, scope)
@@ -421,6 +426,14 @@ class Reader:
         """Assignment; lists of names such as `__all__` are kept apart."""
         self.visit_children(node, scope)
         for target in node.targets:
+            if isinstance(target, ast.Tuple | ast.List) and all(isinstance(part, ast.Name) for part in target.elts):
+                same = isinstance(node.value, ast.Tuple) and len(node.value.elts) == len(target.elts)
+                for number, part in enumerate(target.elts):
+                    assert isinstance(part, ast.Name)
+                    if same:
+                        scope.values[part.id] = node.value.elts[number]  # type: ignore[attr-defined]
+                    else:
+                        scope.iterated[part.id] = node.value
             if isinstance(target, ast.Name):
                 scope.values[target.id] = node.value
                 if target.id in ("__all__", "__slots__", "__match_args__"):
@@ -521,7 +534,7 @@ class Reader:
     def parse_part(self, start: int, end: int) -> ast.expr | None:
         """Parse an expression that is part of a string."""
         text = self.source.ascii[start:end]
-        starts = [start - 1, *(start + offset for offset in _line_starts(text)[1:])]
+        starts = [start - 1, *(start + offset for offset in line_starts(text)[1:])]
         tree = _parse(f"({text})", starts)
         statement = tree.body[0] if tree is not None and tree.body else None
         return statement.value if isinstance(statement, ast.Expr) else None
@@ -533,10 +546,6 @@ def _start(node: ast.AST) -> int:
 
 def _end(node: ast.AST) -> int:
     return node.end  # type: ignore[attr-defined, no-any-return]
-
-
-def _line_starts(text: str) -> list[int]:
-    return [0, *(match.end() for match in re.finditer("\n", text))]
 
 
 def _locate(tree: ast.AST, starts: list[int]) -> None:
@@ -556,95 +565,34 @@ def _parse(text: str, starts: list[int]) -> ast.Module | None:
     return tree
 
 
-def fields_of(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield where the expressions in braces of an f-string (or of several in a row) start and end."""
-    segment = f"({text[start:end]}\n)"
-    starts = [start - 1, *(start - 1 + offset for offset in _line_starts(segment)[1:])]
-    if sys.version_info >= (3, 12):  # tokens of f-strings have parts there: look for the strings by their quotes
-        tokens = [(start + m.start(), start + m.end()) for m in LITERAL.finditer(text[start:end])]
-    else:
-        tokens = [
-            (starts[token.start[0] - 1] + token.start[1], starts[token.end[0] - 1] + token.end[1])
-            for token in tokenize.generate_tokens(io.StringIO(segment).readline)
-            if token.type == tokenize.STRING
-        ]
-    for first, last in tokens:
-        match = re.compile(r"(\w*)('''|\"\"\"|'|\")").match(text, first)
-        if match is not None and "f" in match[1].lower():
-            yield from _fields(text, match.end(), last - len(match[2]), raw="r" in match[1].lower())[0]
-
-
-FIELD_END = re.compile(r"!(?!=)|(?<![=!<>])=(?!=)")
-LITERAL = re.compile(
-    r"""\w*(?:'''(?:\\.|.)*?'''|\"\"\"(?:\\.|.)*?\"\"\"|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*")""", re.S
-)
-
-
-def _fields(text: str, start: int, end: int, raw: bool, nested: bool = False) -> tuple[list[tuple[int, int]], int]:
-    found: list[tuple[int, int]] = []
-    at = start
-    while at < end:
-        if text[at] == "{" and text[at : at + 2] == "{{" and not nested:
-            at += 2
-        elif text[at] == "{":
-            stop = _expression_end(text, at + 1, end)
-            found.append((at + 1, stop))
-            at = stop + 1 if text[stop] == "=" else stop
-            while at < end and text[at] in " \t\n":
-                at += 1
-            at += 2 if text[at] == "!" else 0
-            if text[at] == ":":
-                inner, at = _fields(text, at + 1, end, raw, nested=True)
-                found += inner
-            at += 1
-        elif text[at] == "}" and nested:
-            return found, at
-        elif text[at] == "\\" and not raw:
-            at = text.index("}", at) + 1 if text[at + 1 : at + 3] == "N{" else at + 2
-        else:
-            at += 1
-    return found, at
-
-
-def _expression_end(text: str, start: int, end: int) -> int:
-    """Return where the expression of a field ends: at its `}`, `:`, `!r` or `=`."""
-    depth, at = 0, start
-    while at < end:
-        char = text[at]
-        if char in "([{":
-            depth += 1
-        elif char in "'\"":
-            literal = LITERAL.match(text, at)
-            at = literal.end() - 1 if literal is not None else at
-        elif depth and char in ")]}":
-            depth -= 1
-        elif not depth and (char in "}:" or FIELD_END.match(text, at)):
-            return at
-        at += 1
-    return end
-
-
 def read_repository(root: Path) -> Index:
     """Index all Python files and documents of a repository that git knows or would add."""
     index = Index()
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
-        cwd=root,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    bases = [root / "src", root / "tests", root]
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout
+    texts: dict[Path, str] = {}
     for name in sorted(set(listed.splitlines())):
         path = root / name
-        if name.startswith(SKIPPED) or path.is_symlink() or not path.is_file():
+        kept = path.suffix in (".py", ".md", ".html") or name in ("pyproject.toml", "Makefile")
+        if kept and not name.startswith(SKIPPED) and path.is_file() and not path.is_symlink():
+            texts[path] = path.read_text()
+    imported = {match[1] for text in texts.values() for match in IMPORTED.finditer(text)}
+    for path, text in texts.items():
+        if path.suffix != ".py":
+            index.add_document(Source(path, str(path.relative_to(root)), text))
             continue
-        if path.suffix == ".py":
-            base = next(base for base in bases if path.is_relative_to(base))
-            module = ".".join(path.relative_to(base).with_suffix("").parts).removesuffix(".__init__")
-            if module in index.modules:
-                module = "repeated." + ".".join(path.relative_to(root).with_suffix("").parts)
-            index.add_module(Source(path, module, path.read_text(), is_test=base.name == "tests"))
-        elif path.suffix in (".md", ".html") or name in ("pyproject.toml", "Makefile"):
-            index.add_document(Source(path, name, path.read_text()))
+        folder = next(base for base in (root / "src", root / "tests", root) if path.is_relative_to(base))
+        module = ".".join(path.relative_to(folder).with_suffix("").parts).removesuffix(".__init__")
+        if module in index.modules:
+            module = "repeated." + ".".join(path.relative_to(root).with_suffix("").parts)
+        source = Source(path, module, text, is_test=folder.name == "tests")
+        index.add_module(source)
+        if (
+            source.is_test
+            and path.stem in imported
+            and path.stem != module
+            and not (path.parent / "__init__.py").exists()
+        ):
+            index.aliases[path.stem] = source
+    index.aliases = {name: source for name, source in index.aliases.items() if name not in index.modules}
     return index

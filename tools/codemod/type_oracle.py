@@ -130,22 +130,28 @@ class Oracle:
         `known` is for values of other distributions: a missing type tells that it is none of ours.
         """
         symbols: set[Symbol] = set()
+        unknown = False
         for info in self.classes_of(kind):
             if isinstance(info, Unknown):
-                return set() if known else UNKNOWN
+                unknown = True
+                continue
             name = self._names.get(info.fullname)
             if name is None:
                 owner = next((base for base in info.mro if member in base.names), None)
                 if owner is not None:
                     symbols.add((self._names.get(owner.fullname, owner.fullname), member))
-                elif _takes_any_name(info):
-                    return UNKNOWN
+                unknown = unknown or (owner is None and _takes_any_name(info))
                 continue
             symbol = self.find_member(name, member)
-            if symbol is None:
-                return UNKNOWN
-            symbols.add(symbol)
-        return symbols
+            if symbol is not None:
+                symbols.add(symbol)
+            unknown = unknown or symbol is None
+        return UNKNOWN if unknown and not symbols and not known else symbols
+
+    def names_of(self, kind: Type | None) -> set[str]:
+        """Return our names of the classes that a type stands for, and of their bases."""
+        infos = [info for info in self.classes_of(kind) if not isinstance(info, Unknown)]
+        return {self._names[base.fullname] for info in infos for base in info.mro if base.fullname in self._names}
 
     def classes_of(self, kind: Type | None) -> Iterator[TypeInfo | Unknown]:
         """Yield the classes that a value of a type, or a class as a value, may have."""
@@ -205,8 +211,8 @@ class Oracle:
                     name = info.fullname
                     yield ("class", self._names[name]) if name in self._names else ("external", name)
         elif isinstance(proper, UnionType):
-            for item in proper.items:
-                yield from self.callables_of(item)
+            for choice in proper.items:
+                yield from self.callables_of(choice)
         else:
             members = self.members_of(proper, "__call__")
             if isinstance(members, Unknown):
@@ -251,7 +257,7 @@ class Oracle:
 
     def typed_dict(self, kind: Type | None) -> str | None:
         """Return the TypedDict class of a type."""
-        proper = get_proper_type(kind)
+        proper = get_proper_type(kind) if kind is not None else None
         if isinstance(proper, UnionType):
             names = {self.typed_dict(item) for item in proper.items if not isinstance(get_proper_type(item), NoneType)}
             return names.pop() if len(names) == 1 else None
@@ -288,6 +294,9 @@ def _run_mypy(index: Index, root: Path) -> build.BuildResult:
         options.cache_dir = os.devnull
         options.mypy_path = [str(root / "src"), str(root / "tests"), str(root)]
         sources = [BuildSource(str(source.path), module, source.ascii) for module, source in index.modules.items()]
+        for name, source in index.aliases.items():
+            names = [f"from {source.module} import {one} as {one}" for one in source.scope.bindings]
+            sources.append(BuildSource(f"{name} (alias).py", name, "\n".join(names)))
         return build.build(sources, options)
     except CompileError as error:
         raise SystemExit("mypy cannot read the repository:\n" + "\n".join(error.messages)) from error

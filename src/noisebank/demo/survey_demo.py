@@ -146,7 +146,7 @@ def _ask_requests(
             key=f"demo {number}",
         )
         answers.append(answer)
-        naive += answer.wanted
+        naive += answer.target
         naive_curve.append(classical_epsilon(naive, delta))
         bank_curve.append(classical_epsilon(account.state.spent, delta))
         progress(number + 1, REQUEST_COUNT)

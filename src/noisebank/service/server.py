@@ -77,5 +77,6 @@ def serve(bank: Bank, settings: Settings, listener: socket.socket, on_ready: Cal
         )  # the pages' sums over all entries: from here on only new ones are read
     state.learning.list_tasks()
     settle(SWITCH_SECONDS)
+    listener.listen(server.config.backlog)  # whoever reads the address may connect at once, and is served in a moment
     on_ready()
     server.run(sockets=[listener, *(listener.dup() for _ in range(LISTENER_COPIES - 1))])

@@ -22,7 +22,7 @@ from noisebank.core.digests import digest_answer
 from noisebank.core.errors import BadRequest
 from noisebank.core.records import Case
 from noisebank.core.units import GridValue, Precision, floor_to_ladder
-from support import memory_account, write_people
+from support.banks import memory_account, write_people
 
 COUNT = "SELECT COUNT(*) FROM people WHERE age > 30"
 

@@ -22,7 +22,7 @@ from noisebank.core.units import ZERO_PRECISION, Precision
 from noisebank.planning.pricing import NoiseTarget
 from noisebank.queries.query import Question
 from noisebank.service import serializers
-from support import memory_account, write_people
+from support.banks import memory_account, write_people
 
 SQL = "SELECT count(*) FROM people WHERE smoker"
 NAMES = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=30)

@@ -23,7 +23,7 @@ from noisebank.ledger.embedded import EmbeddedLedger
 from noisebank.policy.file import read_policy
 from noisebank.verifier.openings import check_openings
 from noisebank.verifier.verification import verify
-from support import memory_rooms
+from support.banks import memory_rooms
 
 POLICY = """\
 name = "people"

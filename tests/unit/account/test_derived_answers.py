@@ -26,7 +26,7 @@ from noisebank.ledger.embedded import EmbeddedLedger
 from noisebank.policy.model import Column, Kind, Neighbours, Policy
 from noisebank.queries.derived import Derivation, SelectItem, parse_select_items
 from noisebank.vault.sqlite_vault import SqliteVault
-from support import memory_account, write_people
+from support.banks import memory_account, write_people
 
 WISH: dict[str, Any] = {"epsilon": "0.5", "delta": "1e-6"}
 AVERAGE = "SELECT AVG(income) FROM people WHERE smoker"

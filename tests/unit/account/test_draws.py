@@ -21,7 +21,7 @@ from noisebank.policy.file import read_policy
 from noisebank.privacy.calibration import EPSILON_MARGIN, MAX_DRAWS
 from noisebank.verifier import openings
 from noisebank.verifier.verification import verify
-from support import memory_rooms, write_people
+from support.banks import memory_rooms, write_people
 
 WISH = {"epsilon": "0.1", "delta": "1e-6"}
 GROUPED = "SELECT COUNT(*) FROM people WHERE age > {} GROUP BY smoker, town"

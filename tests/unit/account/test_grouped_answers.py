@@ -22,7 +22,7 @@ from noisebank.core.units import ZERO_PRECISION, GridValue, Precision
 from noisebank.planning.reuse import bridge_law
 from noisebank.privacy.noise import noise_scale
 from noisebank.queries.groups import group_labels
-from support import memory_account, write_people
+from support.banks import memory_account, write_people
 
 WISH: dict[str, Any] = {"epsilon": "0.5", "delta": "1e-6"}
 BY_TOWN = "SELECT town, COUNT(*) FROM people GROUP BY town"

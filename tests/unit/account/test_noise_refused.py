@@ -9,7 +9,7 @@ import pytest
 from noisebank.core.errors import BadRequest
 from noisebank.core.units import Precision
 from noisebank.planning.pricing import PrecisionTarget
-from support import memory_account, write_people
+from support.banks import memory_account, write_people
 
 SQL = "SELECT SUM(income) FROM people"
 

@@ -19,7 +19,7 @@ from noisebank.policy.file import read_policy
 from noisebank.privacy.calibration import account_epsilon, budget_precision
 from noisebank.privacy.odometer import raised_epsilon
 from noisebank.service.web.formatting import budget_guess_rate, guess_rate, max_guess_rate
-from support import memory_rooms, write_people
+from support.banks import memory_rooms, write_people
 
 DELTA = Fraction(1, 10**6)
 FOUR = budget_precision(Fraction(4), DELTA)

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from support import memory_rooms, write_people
+from support.banks import memory_rooms, write_people
 
 from noisebank.verifier.verification import verify
 from noisebank.bank.bank import create_bank, open_bank

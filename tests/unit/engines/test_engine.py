@@ -16,7 +16,7 @@ from noisebank.engines.statement import quote_name, quote_text
 from noisebank.policy.file import read_policy
 from noisebank.policy.model import Column, Kind, Neighbours, Policy
 from noisebank.queries.sql import parse_question
-from support import write_people
+from support.banks import write_people
 
 X = Column("x", Kind.NUMBER, Fraction(1), 0, 10, nullable=True)
 TOWN = Column("town", Kind.TEXT, keys=("north", "south"), nullable=True)

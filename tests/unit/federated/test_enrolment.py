@@ -20,7 +20,7 @@ from noisebank.ledger.embedded import EmbeddedLedger
 from noisebank.ledger.protocol import Unit
 from noisebank.policy.file import read_policy
 from noisebank.verifier.verification import verify
-from support import memory_rooms, write_people
+from support.banks import memory_rooms, write_people
 
 SCHEMA = Schema((Number("age", 0, 100), Category("sex", ("f", "m"))))
 RECORD = {"age": 41, "sex": "f"}

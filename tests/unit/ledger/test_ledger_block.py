@@ -15,7 +15,7 @@ from noisebank.core.errors import Tampered
 from noisebank.ledger.block import FORMAT, Block, Genesis, results_digest
 from noisebank.ledger.evm import Log
 from noisebank.ledger.signing import Transaction
-from support import CURATOR, OWNER
+from support.banks import CURATOR, OWNER
 
 TO = "0x" + "35" * 20
 word = st.binary(min_size=32, max_size=32)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ledger_history import ANALYST, history, log_of, replayed, word
 
+from ledger_history import ANALYST, history, log_of, replayed, word
 from noisebank.core.errors import LedgerRefused
 from noisebank.core.records import WHOLE_WEIGHT, Case, CellRun, Record
 from noisebank.core.units import ZERO_PRECISION, Precision
@@ -20,7 +20,7 @@ from noisebank.ledger.encoding import _claim_rows
 from noisebank.ledger.evm import Event, Evm
 from noisebank.ledger.protocol import OWNER_ANALYST, Claim, Unit, View
 from noisebank.ledger.replay import Replay
-from support import CURATOR, OWNER
+from support.banks import CURATOR, OWNER
 
 ACCOUNT = word(1)
 NEXT_OWNER, NEXT_CURATOR = "0x" + "0b" * 20, "0x" + "0c" * 20

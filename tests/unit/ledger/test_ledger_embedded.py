@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from ledger_history import claim, opening, replayed, seal, together, word
 
+from ledger_history import claim, opening, replayed, seal, together, word
 from noisebank.core.durability import GroupCommit, PendingItem
 from noisebank.core.entropy import SystemEntropy
 from noisebank.core.errors import (
@@ -27,7 +26,8 @@ from noisebank.ledger.embedded import EmbeddedLedger, create_chain
 from noisebank.ledger.journal import Journal
 from noisebank.ledger.protocol import Claim, Reservation, Role
 from noisebank.ledger.signing import Key
-from support import CURATOR, OWNER
+from support.banks import CURATOR, OWNER
+from support.patience import join_threads, patience, wait_until
 
 KEYS = {Role.CURATOR: CURATOR, Role.OWNER: OWNER}
 
@@ -366,7 +366,7 @@ def test_threads_on_a_slow_disk_make_fewer_blocks_than_transactions(tmp_path: Pa
     chain = new_chain(Slow(tmp_path / "journal"))
     account = chain.open_account(opening(budget=10**9))
     before = chain.head().number
-    start = threading.Barrier(16, timeout=30)
+    start = threading.Barrier(16, timeout=patience())
     made: list[object] = []
 
     def work(worker: int) -> None:
@@ -378,8 +378,7 @@ def test_threads_on_a_slow_disk_make_fewer_blocks_than_transactions(tmp_path: Pa
     threads = [threading.Thread(target=work, args=(worker,)) for worker in range(16)]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join(60)
+    join_threads(threads)
     assert len(made) == 128
     assert chain.head().number - before < 128
     assert chain.get_account(account).spent == Precision(640)
@@ -502,15 +501,15 @@ def test_callers_who_wait_share_one_commit():
 
     def commit(turns: list[PendingItem[int, int]]) -> None:
         sizes.append(len(turns))
-        time.sleep(0.005)
+        if len(sizes) == 1:
+            wait_until(lambda: len(group._waiting) == 15, "all others wait")
 
     group: GroupCommit[int, int] = GroupCommit(commit)  # type: ignore[arg-type]
-    threads = [threading.Thread(target=lambda: [group(1) for _ in range(8)]) for _ in range(16)]
+    threads = [threading.Thread(target=lambda: group(1)) for _ in range(16)]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
-    assert sum(sizes) == 128 and len(sizes) < 48
+    join_threads(threads)
+    assert sizes == [1, 15]
 
 
 # -- export ---------------------------------------------------------------------------------------

@@ -7,8 +7,8 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ledger_history import claim, seal, word
 
+from ledger_history import claim, seal, word
 from noisebank.core.records import CellRun
 from noisebank.ledger.abi import budget_ledger
 from noisebank.ledger.encoding import (

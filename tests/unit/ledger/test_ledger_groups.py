@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
 from ledger_history import (
     ANALYST,
     HALF,
@@ -23,7 +24,6 @@ from ledger_history import (
     together,
     word,
 )
-
 from noisebank.core.errors import BadBank, BudgetExhausted, LedgerRefused, NoisebankError, PriceMoved, ViewExhausted
 from noisebank.core.records import Case, CellRun
 from noisebank.core.units import ZERO_PRECISION, Precision
@@ -34,7 +34,7 @@ from noisebank.ledger.encoding import encode_publish_many, encode_reserve_many
 from noisebank.ledger.journal import Journal
 from noisebank.ledger.protocol import OWNER_ANALYST, Claim, Reservation, Role, View
 from noisebank.verifier.verification import verify
-from support import CURATOR, OWNER
+from support.banks import CURATOR, OWNER
 
 CELLS = 8
 LOW, HIGH = (CellRun(0, 4),), (CellRun(4, 8),)

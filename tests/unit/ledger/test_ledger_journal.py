@@ -6,8 +6,8 @@ from pathlib import Path
 
 import apsw
 import pytest
-from ledger_history import history
 
+from ledger_history import history
 from noisebank.core.errors import BadBank
 from noisebank.ledger.block import Block, Genesis
 from noisebank.ledger.journal import Journal, read_exported_lines

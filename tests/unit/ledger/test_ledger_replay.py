@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from ledger_history import history, replayed, word
 
+from ledger_history import history, replayed, word
 from noisebank.core.errors import LedgerRefused, Tampered
 from noisebank.ledger.abi import budget_ledger
 from noisebank.ledger.block import Block, Genesis, results_digest
 from noisebank.ledger.protocol import Head
 from noisebank.ledger.replay import Replay
 from noisebank.ledger.signing import Key, Transaction, contract_address
-from support import CURATOR, OWNER
+from support.banks import CURATOR, OWNER
 
 GENESIS = Genesis(5, CURATOR.address, 1_000)
 INITCODE = budget_ledger().initcode

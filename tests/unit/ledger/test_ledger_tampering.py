@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from ledger_history import HEIR, NEXT, Checkpoint, block_with, history, replayed, told, word
 
+from ledger_history import HEIR, NEXT, Checkpoint, block_with, history, replayed, told, word
 from noisebank.core.digests import keccak, to_canonical_json
 from noisebank.core.errors import Tampered
 from noisebank.ledger.abi import Value, budget_ledger
@@ -22,7 +22,7 @@ from noisebank.ledger.evm import Log
 from noisebank.ledger.replay import Replay
 from noisebank.ledger.signing import Key, Transaction
 from noisebank.verifier.verification import verify
-from support import CURATOR, OWNER
+from support.banks import CURATOR, OWNER
 
 LINES = list(history())
 BLOCKS = len(LINES) - 1

@@ -17,7 +17,7 @@ from noisebank.policy.file import read_policy
 from noisebank.policy.limits import apply_limits, read_limits
 from noisebank.policy.model import Neighbours, Policy
 from noisebank.privacy.calibration import budget_precision
-from support import memory_rooms, write_people
+from support.banks import memory_rooms, write_people
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import pytest
 from noisebank.core.errors import BadPolicy
 from noisebank.policy.file import parse_policy
 from noisebank.policy.model import EngineKind, Source, Table, policy_from_json, source_from_json, source_to_json
+from support.paths import ROOT
 
-ROOT = Path(__file__).parents[3]
 REST = """
 name = "people"
 neighbours = "add-remove"

@@ -10,8 +10,9 @@ import pytest
 from noisebank.core.errors import Misuse
 from noisebank.policy.file import parse_policy
 from noisebank.queries.derived import parse_select_items
+from support.paths import ROOT
 
-PAGE = (Path(__file__).parents[3] / "docs" / "sql.md").read_text()
+PAGE = (ROOT / "docs" / "sql.md").read_text()
 POLICY = parse_policy(re.search(r"```toml policy\n(.*?)```", PAGE, re.DOTALL)[1], Path())  # type: ignore[index]
 
 

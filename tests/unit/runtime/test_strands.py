@@ -25,7 +25,8 @@ from noisebank.runtime import gathering, strands
 from noisebank.runtime.gathering import Gather, apart
 from noisebank.runtime.strands import LONG_TURN, MOST_PASSED, SHORT_TURN, Loom, Mutex, Sleep, Work, let_others
 from noisebank.runtime.turns import Turns
-from support import memory_account, write_people
+from support.banks import memory_account, write_people
+from support.patience import patience, wait_until
 
 
 def woven(works: Sequence[Callable[[], None]], most: int = 100) -> None:
@@ -52,7 +53,7 @@ def woven(works: Sequence[Callable[[], None]], most: int = 100) -> None:
 
         for work in works:
             loom.begin(careful(work, last))
-        await asyncio.wait_for(ended.wait(), 60)
+        await asyncio.wait_for(ended.wait(), patience())
         loom.close()
 
     asyncio.run(run())
@@ -104,7 +105,7 @@ def test_strands_and_threads_share_a_commit() -> None:
         thread.start()
     woven([lambda n=n: found.update([group(n) + 0 * group(n)]) for n in range(30)])  # type: ignore[misc]
     for thread in threads:
-        thread.join(10)
+        thread.join(patience())
     assert found == Counter([*range(30), *range(100, 110)])
 
 
@@ -126,7 +127,7 @@ def test_a_mutex_is_held_by_one_thread_or_strand(inside: Callable[[], object]) -
         thread.start()
     woven([lambda: once("strand")] * 25)
     for thread in threads:
-        thread.join(10)
+        thread.join(patience())
     assert (most[0], done) == (1, Counter(strand=25, thread=8))
 
 
@@ -149,7 +150,7 @@ def test_what_takes_long_lets_others_go_on() -> None:
     other = threading.Event()
 
     def long() -> None:
-        assert apart(lambda: other.wait(10))
+        assert apart(lambda: other.wait(patience()))
         order.append("long")
 
     def short() -> None:
@@ -170,9 +171,7 @@ def test_helpers_are_kept_for_a_while_and_end(monkeypatch: pytest.MonkeyPatch) -
         for number in range(3):
             helpers.put(lambda number=number: done.append(number))  # type: ignore[misc]
         time.sleep(0.001 * (turn % 4) / 2)
-    until = time.monotonic() + 10
-    while (len(done) < 900 or helpers._free) and time.monotonic() < until:
-        time.sleep(0.01)
+    wait_until(lambda: len(done) == 900 and not helpers._free, lambda: f"all is done: {len(done)}, {helpers._free}")
     assert Counter(done) == Counter({0: 300, 1: 300, 2: 300}) and helpers._free == 0
 
 

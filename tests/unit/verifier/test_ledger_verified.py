@@ -6,6 +6,8 @@ from collections.abc import Callable
 from unittest.mock import patch
 
 import pytest
+
+from assurance.overspend import BUDGET_CHECK, INVARIANT, variant
 from ledger_history import (
     ANALYST,
     HALF,
@@ -21,8 +23,6 @@ from ledger_history import (
     told,
     word,
 )
-
-from assurance.overspend import BUDGET_CHECK, INVARIANT, variant
 from noisebank.core.errors import Refused
 from noisebank.core.records import CellRun
 from noisebank.ledger.abi import Contract
@@ -30,7 +30,7 @@ from noisebank.ledger.embedded import EmbeddedLedger, create_chain
 from noisebank.ledger.journal import Journal
 from noisebank.ledger.protocol import Role
 from noisebank.verifier.verification import verify
-from support import CURATOR
+from support.banks import CURATOR
 
 LINES = list(history())
 

@@ -6,8 +6,8 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
-from ledger_history import ANALYST, HALF, history, told, word
 
+from ledger_history import ANALYST, HALF, history, told, word
 from noisebank.core.errors import Tampered
 from noisebank.core.records import Case
 from noisebank.ledger.abi import budget_ledger

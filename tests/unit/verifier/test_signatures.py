@@ -7,8 +7,8 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
-from ledger_history import ANALYST, HEIR, NEXT, history, word
 
+from ledger_history import ANALYST, HEIR, NEXT, history, word
 from noisebank.core.errors import Tampered
 from noisebank.ledger.abi import budget_ledger
 from noisebank.ledger.block import Block, Genesis
@@ -17,7 +17,7 @@ from noisebank.ledger.replay import Replay
 from noisebank.ledger.signing import Key
 from noisebank.verifier.recount import Recount
 from noisebank.verifier.signatures import EVENT_BY_FUNCTION, check_call
-from support import CURATOR, OWNER
+from support.banks import CURATOR, OWNER
 
 STRANGER = Key(b"\x77" * 32)
 EVERYBODY = [key.address for key in (CURATOR, OWNER, NEXT, HEIR, STRANGER)]

@@ -17,7 +17,7 @@ from noisebank.ledger.block import Block, Genesis
 from noisebank.ledger.replay import Replay
 from noisebank.ledger.signing import Key, Transaction
 from noisebank.verifier.verification import UNSEEN_TAIL, verify
-from support import CURATOR, OWNER, memory_account, write_people
+from support.banks import CURATOR, OWNER, memory_account, write_people
 
 OVER_30 = "SELECT COUNT(*) FROM people WHERE age > 30"
 Journal = tuple[Account, list[str], list[dict[str, Any]]]

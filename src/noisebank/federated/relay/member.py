@@ -11,7 +11,6 @@ from __future__ import annotations
 import queue
 import re
 import threading
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -28,13 +27,15 @@ from noisebank.federated.relay.outcome import MemberOutcome
 from noisebank.federated.relay.plan import MAX_BID, RelayPlan, entry_to_json
 from noisebank.federated.relay.remedies import vector_to_send
 from noisebank.federated.relay.requirements import Requirements
+from noisebank.federated.relay.runtime import SystemRuntime
 from noisebank.federated.relay.terms import MAX_MEMBERS, RelayTerms
-from noisebank.federated.relay.transport import HEADER_ROOM, MessageServer, Tap, ask, parse_endpoint
+from noisebank.federated.relay.transport import HEADER_ROOM, Tap, parse_endpoint
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from noisebank.core.entropy import Entropy
+    from noisebank.federated.relay.runtime import Runtime
     from noisebank.ledger.signing import Key
 
 Show = Callable[[RelayPlan, list[Guarantee]], None]
@@ -65,6 +66,7 @@ class Member:
         show: Show = lambda plan, promises: None,
         say: Say = lambda line: None,
         wait_seconds: float = 600.0,
+        runtime: Runtime | None = None,
     ) -> None:
         if not (0.0 <= preference <= MAX_BID / BID_UNITS):
             raise BadRequest("preference", preference, f"must lie in [0, {MAX_BID / BID_UNITS:g}]")
@@ -83,6 +85,7 @@ class Member:
             parse_endpoint(advertise)
         self._host_address = host_address
         self._entropy: Entropy = entropy or SystemEntropy()
+        self._runtime: Runtime = runtime or SystemRuntime()
         self._lock = threading.RLock()
         self._jobs: queue.Queue[tuple[Attempt, int, NDArray[np.uint64] | None] | None] = queue.Queue()
         self._ended = threading.Event()
@@ -105,13 +108,12 @@ class Member:
             self._say(f"{clipped} of {terms.dimension} numbers lie outside the bound of {terms.bound} and are clipped")
         sent = vector_to_send(self._vector, self._past_vector, terms, self._say)  # one toss for all attempts
         self._steps = prepare_steps(sent, terms)
-        worker = threading.Thread(target=self._run_jobs, daemon=True)
-        with MessageServer(self._listen, self._handle_message, terms.patience_seconds, self._tap) as server:
-            server.max_message = HEADER_ROOM + 8 * terms.dimension
-            self._endpoint = self._endpoint or server.endpoint
+        with self._runtime.listen(self._listen, self._handle_message, terms.patience_seconds, self._tap) as listener:
+            listener.max_message = HEADER_ROOM + 8 * terms.dimension
+            self._endpoint = self._endpoint or listener.endpoint
             self._ask_host("join", {"endpoint": self._endpoint})
-            worker.start()
-            self._last_heard = time.monotonic()
+            worker = self._runtime.start_thread(self._run_jobs)
+            self._last_heard = self._runtime.monotonic()
             try:
                 self._await_end()
             finally:
@@ -130,7 +132,8 @@ class Member:
     def _fetch_terms(self) -> RelayTerms:
         """Ask the host for the terms; learn the host's address, or check it if it is known."""
         hello = self._signer.sign_message("", 0, "hello", self._host_address)
-        reply = check_reply(hello, ask(self._host_endpoint, hello.encode(), SETUP_PATIENCE, self._tap))
+        raw = self._runtime.ask(self._host_endpoint, hello.encode(), SETUP_PATIENCE, self._tap)
+        reply = check_reply(hello, raw)
         self._host_address, self._round = reply.sender, reply.body.get("round", "")
         if not isinstance(self._round, str) or not ROUND_ID.fullmatch(self._round):
             raise Tampered("the host's name for the round cannot be understood")
@@ -142,12 +145,13 @@ class Member:
 
     def _ask_host(self, kind: str, body: dict[str, Any], payload: bytes = b"", attempt: int = 0) -> Message:
         message = self._signer.sign_message(self._round, attempt, kind, self._host_address, body, payload)
-        return check_reply(message, ask(self._host_endpoint, message.encode(), self._terms.patience_seconds, self._tap))
+        raw = self._runtime.ask(self._host_endpoint, message.encode(), self._terms.patience_seconds, self._tap)
+        return check_reply(message, raw)
 
     def _await_end(self) -> None:
-        while not self._ended.wait(0.05):
+        while not self._runtime.wait_for_event(self._ended, 0.05):
             begun = self._attempt is not None
-            if time.monotonic() - self._last_heard > (
+            if self._runtime.monotonic() - self._last_heard > (
                 4 * self._terms.patience_seconds + 5.0 if begun else self._wait_seconds
             ):
                 raise OutcomeUnknown("the host has fallen silent; what was sent stays protected as shown")
@@ -168,7 +172,7 @@ class Member:
                 raise Refused("only the host may say this, or a member of this attempt")
             self._replay_guard.accept_once(message, self._round)
             if message.sender == self._host_address:
-                self._last_heard = time.monotonic()
+                self._last_heard = self._runtime.monotonic()
             steps = {
                 "open": self._handle_open,
                 "roster": self._handle_roster,
@@ -280,7 +284,7 @@ class Member:
     # What this member sends -------------------------------------------------------------------------------------------
 
     def _run_jobs(self) -> None:
-        while (job := self._jobs.get()) is not None:
+        while (job := self._runtime.take_job(self._jobs)) is not None:
             attempt, number, before = job
             try:
                 self._forward_sum(attempt, number, before)
@@ -312,12 +316,8 @@ class Member:
             if plan not in self._spent_plans:
                 self._spent_plans.append(plan)  # spent from here on, whether or not it arrives
         try:
-            raw = ask(
-                receiver.endpoint if receiver else self._host_endpoint,
-                message.encode(),
-                self._terms.patience_seconds,
-                self._tap,
-            )
+            endpoint = receiver.endpoint if receiver else self._host_endpoint
+            raw = self._runtime.ask(endpoint, message.encode(), self._terms.patience_seconds, self._tap)
             receipt = check_reply(message, raw)
         except NoisebankError as error:
             self._send_complaint(attempt, chain_number, to, f"did not take the sum: {error}")

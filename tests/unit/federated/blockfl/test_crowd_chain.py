@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,9 +31,8 @@ PEOPLE = [Key(bytes([number]) * 32) for number in range(11, 17)]
 
 @pytest.fixture
 def chain(tmp_path: Path) -> Iterator[DevChain]:
-    made = create_dev_chain(tmp_path / "chain", SystemEntropy())
-    yield made
-    made.close()
+    with closing(create_dev_chain(tmp_path / "chain", SystemEntropy())) as made:
+        yield made
 
 
 def posted(chain: DevChain, tmp_path: Path) -> tuple[ModelRegistry, bytes, bytes, JsonRpcServer]:

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crowd_member import glyphs
 from noisebank.core.entropy import SystemEntropy, simulation_rng
 from noisebank.core.errors import BudgetExhausted, Refused
 from noisebank.federated.blockfl.charges import DeviceAccount, find_unpaid_models
@@ -33,6 +32,8 @@ from noisebank.federated.blockfl.store import FolderStore
 from noisebank.federated.blockfl.task_posting import TaskRules, post_task
 from noisebank.federated.blockfl.terms import TaskTerms
 from noisebank.ledger.signing import Key
+from support.crowd_member import glyphs
+from support.patience import join_threads, wait_until
 
 pytestmark = pytest.mark.extras
 SOUND = TaskTerms(
@@ -85,13 +86,15 @@ def test_dp_sgd_costs_what_was_said_and_no_round_twice():
             trainer.train(weights, round)
 
 
-def test_a_sound_task_is_charged_before_it_trains(tmp_path: Path):
+def test_a_sound_task_is_charged_before_it_trains(tmp_path: Path, request: pytest.FixtureRequest):
     """Five devices; one has too small a budget and never trains. Nobody can submit without having paid."""
     from noisebank.federated.blockfl.dp_sgd import DpSgdTrainer
 
     ahead = 0.0  # put forward when all who can submit have; how long that takes is the machine's affair
     chain = create_dev_chain(tmp_path / "chain", SystemEntropy(), lambda: time.time() + ahead)
+    request.addfinalizer(chain.close)
     door = JsonRpcServer(chain)
+    request.addfinalizer(door.close)
     store = FolderStore(tmp_path / "models")
     registry = ModelRegistry(door.url)
     ledger = find_own_contract(registry.node, "budget_ledger")
@@ -132,29 +135,30 @@ def test_a_sound_task_is_charged_before_it_trains(tmp_path: Path):
         except BaseException as error:
             refused.append(error)
 
-    threads = [threading.Thread(target=member, args=(number,)) for number in range(5)]
+    threads = [threading.Thread(target=member, args=(number,), daemon=True) for number in range(5)]
     for thread in threads:
         thread.start()
-    deadline = time.monotonic() + 120
-    while sum(one.public_key is not None for one in registry.read_books(task).members.values()) < 5:
-        assert time.monotonic() < deadline and not refused, refused
-        time.sleep(0.2)
+
+    def count_joined() -> int:
+        return sum(one.public_key is not None for one in registry.read_books(task).members.values())
+
+    wait_until(lambda: refused or count_joined() == 5, "all have joined")
+    assert not refused
     registry.send_call(poster, "begin", task, secret)
-    deadline = time.monotonic() + 240
-    while registry.read_stage(task).submission_count < 4 or not refused:
-        assert time.monotonic() < deadline and len(refused) < 2, refused
-        time.sleep(0.2)
+    wait_until(
+        lambda: len(refused) > 1 or (refused and registry.read_stage(task).submission_count >= 4),
+        "all who can have submitted",
+        seconds=240,
+    )
+    assert len(refused) == 1, refused
     ahead = 600.0
     registry.move_on(poster, task)
-    for thread in threads:
-        thread.join()
+    join_threads(threads)
     books = registry.read_books(task)
     assert [type(error) for error in refused] == [BudgetExhausted]
     assert {one.member for one in books.rounds[0].submissions} == {key.address for key in keys[:4]}
     wrong = find_unpaid_models(registry.node, terms, books)
     assert wrong == [f"round 1: nothing pays for the model of {keys[3].address}"]
-    door.close()
-    chain.close()
 
 
 def test_figures_of_digits(tmp_path: Path):

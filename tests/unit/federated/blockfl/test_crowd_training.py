@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crowd_member import glyphs
 from noisebank.core.entropy import simulation_rng
 from noisebank.core.errors import BadRequest, BadTable, OutcomeUnknown
 from noisebank.federated.blockfl.device import SplitTrainer, measure_accuracy, sample_laplace
@@ -27,6 +26,7 @@ from noisebank.federated.blockfl.network import (
     split_weights,
 )
 from noisebank.federated.blockfl.terms import TaskTerms, read_terms
+from support.crowd_member import glyphs
 
 TERMS = TaskTerms("glyphs", SMALL_SHAPE, epsilon="10", batch=16, epochs=6)
 

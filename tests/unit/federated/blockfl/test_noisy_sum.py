@@ -79,10 +79,10 @@ def test_no_generator_of_torch_makes_noise_or_chooses(monkeypatch: pytest.Monkey
     training, and its way of drawing taken away, two trainings still differ in every weight."""
     import torch
 
-    from crowd_member import glyphs
     from noisebank.federated.blockfl.dp_sgd import DpSgdTrainer
     from noisebank.federated.blockfl.network import SMALL_SHAPE, initialize_weights
     from noisebank.federated.blockfl.terms import TaskTerms
+    from support.crowd_member import glyphs
 
     few = [torch.rand(9, generator=torch.Generator().manual_seed(5 + high)).tolist() for high in (0, 7 << 32)]
     assert few[0] == few[1]

@@ -8,7 +8,6 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from learning_support import DESIGN, PRICED, RECORD, table, task
 from noisebank.bank.opening import BankParts, load_accounts
 from noisebank.core.errors import AlreadyTookPart, AnswerLost, BadRequest, BudgetExhausted, TableChanged, Tampered
 from noisebank.federated.enrolment import enrol
@@ -28,7 +27,8 @@ from noisebank.federated.ldp import Report
 from noisebank.ledger.embedded import EmbeddedLedger
 from noisebank.ledger.protocol import Seal, Unit
 from noisebank.verifier.verification import verify
-from support import memory_rooms
+from support.banks import memory_rooms
+from support.learning import DESIGN, PRICED, RECORD, table, task
 
 
 @pytest.fixture

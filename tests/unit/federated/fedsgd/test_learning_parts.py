@@ -7,10 +7,10 @@ import json
 import numpy as np
 import pytest
 
-from learning_support import DESIGN, PRICED, RECORD, people, task
 from noisebank.core.errors import BadRequest
 from noisebank.federated.fedsgd import MODELS, Design, GradientDescent, LearnedModel, Task, get_model
 from noisebank.federated.ldp import Category, Number, Schema
+from support.learning import DESIGN, PRICED, RECORD, people, task
 
 SCORES = np.array([-3.0, -0.4, 0.3, 0.9, 2.5])
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-
 import numpy as np
 import pytest
 
@@ -17,7 +15,7 @@ from noisebank.federated.relay.messages import Message, MessageSigner
 from noisebank.federated.relay.plan import entry_to_json
 from noisebank.federated.relay.sealing import AttemptKey
 from noisebank.ledger.signing import Key
-from relay_support import made_plan
+from support.relay import made_plan
 
 TERMS = RelayTerms(6, mode="bas")
 HOST_KEY = AttemptKey(bytes(31) + b"\x07").public_key.hex()
@@ -166,10 +164,8 @@ def test_a_receipt_convicts_who_denies_it():
 def test_lists_of_members_and_pinned_hosts():
     key, stranger = Key(SystemEntropy().token()), Key(SystemEntropy().token())
     host = Host(
-        Key(SystemEntropy().token()), RelayTerms(2), 2, allowed_addresses=frozenset({key.address}), wait_seconds=1.0
+        Key(SystemEntropy().token()), RelayTerms(2), 2, allowed_addresses=frozenset({key.address}), wait_seconds=0.0
     )
-    thread = threading.Thread(target=host.run)
-    thread.start()
     with pytest.raises(Refused, match="not on the list"):
         Member(stranger, [0.0, 0.0], 1.0, host.endpoint).run()
     with pytest.raises(Tampered, match="does not belong"):
@@ -177,7 +173,7 @@ def test_lists_of_members_and_pinned_hosts():
     for wrong in ([0.0], [float("nan"), 0.0]):
         with pytest.raises(BadRequest):
             Member(key, wrong, 1.0, host.endpoint).run()
-    thread.join()
+    assert not host.run().done
     with pytest.raises(BadRequest):
         Host(key, RelayTerms(2), 1)
     with pytest.raises(BadRequest):

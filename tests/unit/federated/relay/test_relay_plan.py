@@ -21,7 +21,7 @@ from noisebank.federated.relay.guarantee import attempt_loss, compute_guarantee,
 from noisebank.federated.relay.plan import MemberEntry, RelayChain, seed_commitment
 from noisebank.federated.relay.requirements import ONE_CURIOUS_MEMBER
 from noisebank.federated.relay.terms import MAX_DRAWS
-from relay_support import made_plan
+from support.relay import made_plan
 
 BIDS = [0.3, 1.3, 0.7, 0.9]
 

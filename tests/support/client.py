@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -10,13 +9,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from noisebank.bank.bank import create_bank, open_bank
-from noisebank.core.entropy import SystemEntropy
-from noisebank.ledger.signing import Key
-from noisebank.service.auth import ACCESS_FILE, AccessControl
-from noisebank.service.operations import Operations
+from noisebank import create_bank, open_bank
+from noisebank.service.auth import ACCESS_FILE
 from noisebank.service.roles import Role
-from support import write_people
+from support.banks import write_people
+from support.internals import AccessControl, Key, Operations, SystemEntropy
+from support.patience import patience
+from support.processes import end_process, read_announcement
 
 COUNT = "SELECT count(*) FROM people WHERE smoker"
 WALLET = b"\x07" * 32
@@ -43,13 +42,8 @@ class Server:
                  "--port", str(self.port), "--json"],
                 stdout=subprocess.PIPE, stderr=log, text=True, env=os.environ | self._settings,
             )  # fmt: skip
-        assert self.process.stdout is not None
-        text = ""
-        while "}" not in text:
-            line = self.process.stdout.readline()
-            assert line, (self.folder / "log").read_text()
-            text += line
-        self.port = int(json.loads(text)["address"].rpartition(":")[2])
+        announced = read_announcement(self.process, self.folder / "log")
+        self.port = int(announced["address"].rpartition(":")[2])
 
     def kill(self) -> None:
         """kill -9."""
@@ -57,10 +51,16 @@ class Server:
 
     def end(self, how: signal.Signals = signal.SIGTERM) -> int:
         self.process.send_signal(how)
-        code = self.process.wait(60)
-        if self.process.stdout:
-            self.process.stdout.close()
-        return code
+        try:
+            return self.process.wait(patience())
+        finally:
+            end_process(self.process)
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        end_process(self.process)
 
     def _make(self) -> dict[str, str]:
         create_bank(self.folder / "bank")

@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from noisebank.core.entropy import simulation_rng
-from noisebank.federated.fedsgd import Design, Task
-from noisebank.federated.ldp import Category, Number, Schema
+from support.internals import Category, Design, Number, Schema, Task, simulation_rng
 
 DESIGN = Design(
     Schema((Number("age", 0, 100), Category("town", ("n", "s", "e")), Category("buys", ("no", "yes")))), "buys"

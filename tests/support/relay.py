@@ -11,23 +11,28 @@ from typing import Any
 import numpy as np
 from scipy.stats import chi2
 
-from noisebank.core.entropy import SystemEntropy, simulation_rng
-from noisebank.core.errors import NoisebankError, Tampered
-from noisebank.federated.relay import (
+from noisebank import NoisebankError
+from noisebank.federated.relay import Member, RelayTerms
+from support.internals import (
+    BID_UNITS,
+    STEPS_PER_BOUND,
+    AttemptKey,
     Host,
-    Member,
+    Key,
+    MemberEntry,
     MemberOutcome,
+    Message,
     RelayPlan,
-    RelayTerms,
     Requirements,
     RoundOutcome,
+    SystemEntropy,
+    Tampered,
     make_plan,
+    quantize_vector,
+    seed_commitment,
+    simulation_rng,
 )
-from noisebank.federated.relay.grid import BID_UNITS, STEPS_PER_BOUND, quantize_vector
-from noisebank.federated.relay.messages import Message
-from noisebank.federated.relay.plan import MemberEntry, seed_commitment
-from noisebank.federated.relay.sealing import AttemptKey
-from noisebank.ledger.signing import Key
+from support.patience import join_threads, patience
 
 
 class Remembering(SystemEntropy):
@@ -155,7 +160,7 @@ def play(
     dies: tuple[str, int | None] | None = None,
     mortal: set[int] | None = None,
     demands: dict[int, Requirements] | None = None,
-    wait: float = 20.0,
+    wait: float | None = None,
     meddle: Callable[[Host, list[Member]], None] = lambda host, members: None,
     seed: int = 1,
     wire: list[tuple[str, bytes]] | None = None,
@@ -172,6 +177,7 @@ def play(
     def tap(to: str, raw: bytes) -> None:
         wire.append((to, raw))
 
+    wait = patience() if wait is None else wait
     host = Host(Key(SystemEntropy().token()), terms, users, wait_seconds=wait, entropy=entropies[-1], tap=tap,
                 show=lambda plan, found: plans.update({plan.attempt: plan}))  # fmt: skip
     members: list[Member] = []
@@ -203,8 +209,7 @@ def play(
         thread.start()
     meddle(host, members)
     ended = host.run()
-    for thread in threads:
-        thread.join(30)
+    join_threads(threads)
     tokens = [token for entropy in entropies for token in entropy.tokens]
     return Played(ended, outcomes, x, keys, host, plans, list(wire), tokens, members)
 

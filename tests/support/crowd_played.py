@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from crowd_member import glyphs
-from noisebank.core.entropy import SystemEntropy, simulation_rng
-from noisebank.federated.blockfl.books import Phase
-from noisebank.federated.blockfl.charges import DeviceAccount
-from noisebank.federated.blockfl.dev_chain import create_dev_chain
-from noisebank.federated.blockfl.device import Examples, SplitTrainer
-from noisebank.federated.blockfl.json_rpc import JsonRpcServer
-from noisebank.federated.blockfl.member import NO_RECEIPT, CommitteeDuties, load_global_model
-from noisebank.federated.blockfl.models import Model, to_fixed_point
-from noisebank.federated.blockfl.network import SMALL_SHAPE
-from noisebank.federated.blockfl.registry import ModelRegistry, find_own_contract
-from noisebank.federated.blockfl.sortition import SortitionKey
-from noisebank.federated.blockfl.store import FolderStore
-from noisebank.federated.blockfl.task_posting import TaskRules, post_task
 from noisebank.federated.blockfl.terms import TaskTerms
-from noisebank.ledger.signing import Key
+from support.crowd_member import glyphs
+from support.internals import (
+    NO_RECEIPT,
+    SMALL_SHAPE,
+    CommitteeDuties,
+    DeviceAccount,
+    Examples,
+    FolderStore,
+    JsonRpcServer,
+    Key,
+    Model,
+    ModelRegistry,
+    Phase,
+    SortitionKey,
+    SplitTrainer,
+    SystemEntropy,
+    TaskRules,
+    create_dev_chain,
+    find_own_contract,
+    load_global_model,
+    post_task,
+    simulation_rng,
+    to_fixed_point,
+)
 
 PAPER = TaskTerms("glyphs", SMALL_SHAPE, epsilon="10", batch=16, epochs=3)
 RULES = TaskRules(round_count=2, byzantine=2, expected_seats=20, patience_seconds=600)
@@ -122,15 +132,13 @@ class Played:
 
 
 @contextmanager
-def own_chain(folder: Path) -> Iterator[str]:
+def own_chain(folder: Path, clock: Callable[[], float] = time.time) -> Iterator[str]:
     """A chain of one's own in `folder`/chain, behind its door."""
-    chain = create_dev_chain(folder / "chain", SystemEntropy())
-    door = JsonRpcServer(chain)
-    try:
+    with (
+        closing(create_dev_chain(folder / "chain", SystemEntropy(), clock)) as chain,
+        closing(JsonRpcServer(chain)) as door,
+    ):
         yield door.url
-    finally:
-        door.close()
-        chain.close()
 
 
 def save_test(path: Path) -> Path:

@@ -10,10 +10,10 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -21,19 +21,18 @@ import httpx
 import uvicorn
 from fastapi import FastAPI
 
-from noisebank.bank.bank import Bank, create_bank, open_bank
-from noisebank.service.app import make_app
-from noisebank.service.auth import AccessControl
-from noisebank.service.logs import RequestLog
+from noisebank import Bank, create_bank, open_bank
 from noisebank.service.roles import Role
-from noisebank.service.server import make_config
-from noisebank.service.settings import Settings
-from support import write_people
+from support.banks import write_people
+from support.internals import AccessControl, RequestLog, Settings, make_app, make_config
+from support.patience import patience
+from support.processes import end_process, read_announcement
 
 COUNT = "SELECT count(*) FROM people WHERE smoker"
 EASY = Settings(rate=1e6, burst=1_000_000, open_rate=1e6, open_burst=1_000_000)
 """No pace to keep, for tests about something else."""
 WALLET = b"\x07" * 32
+NUMBERS = count()
 
 
 def make_bank(folder: Path, epsilon: str = "4", rows: int = 20) -> Path:
@@ -92,7 +91,7 @@ def counter(folder: Path, settings: Settings = EASY, epsilon: str = "4", limits:
             keys[name] = access.make_key(name)[0]
             if part is Role.ANALYST:
                 app.state.operations.set_limit("people", access.find_person(name), limits)
-        with running(app) as address, httpx.Client(base_url=address, timeout=60) as client:
+        with running(app) as address, httpx.Client(base_url=address, timeout=patience()) as client:
             yield Counter(client, app, bank, access, log, keys)
 
 
@@ -125,7 +124,7 @@ class Process:
 
     def stop(self) -> int:
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(60)
+        return self.process.wait(patience())
 
 
 def start(bank: Path, port: int = 0, **settings: Any) -> Process:
@@ -134,19 +133,13 @@ def start(bank: Path, port: int = 0, **settings: Any) -> Process:
     environment = os.environ | {f"NOISEBANK_{name}": text for name, text in generous.items()}
     environment |= {f"NOISEBANK_{name.upper()}": str(value) for name, value in settings.items()}
     environment.pop("PYTHONUNBUFFERED", None)  # it would hide a server that does not flush its address
-    log = bank.parent / f"serve-{time.monotonic_ns()}.log"
+    log = bank.parent / f"serve-{next(NUMBERS)}.log"
     with log.open("w") as errors:
         process = subprocess.Popen(
             [sys.executable, "-m", "noisebank", "serve", "--bank", str(bank), "--port", str(port), "--json"],
             stdout=subprocess.PIPE, stderr=errors, text=True, env=environment,
         )  # fmt: skip
-    assert process.stdout is not None
-    text = ""
-    while not text.rstrip().endswith("}"):
-        line = process.stdout.readline()
-        assert line, log.read_text()
-        text += line
-    return Process(json.loads(text)["address"], process, log)
+    return Process(read_announcement(process, log)["address"], process, log)
 
 
 @contextmanager
@@ -155,7 +148,4 @@ def served(bank: Path, **settings: Any) -> Iterator[Process]:
     try:
         yield made
     finally:
-        if made.process.poll() is None:
-            made.kill()
-        if made.process.stdout:
-            made.process.stdout.close()
+        end_process(made.process)

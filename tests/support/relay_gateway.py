@@ -14,7 +14,6 @@ import re
 import signal
 import socket
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,24 +21,19 @@ from typing import Any
 
 import numpy as np
 
-from noisebank.core.entropy import simulation_rng
-from noisebank.core.errors import Tampered
-from noisebank.federated.relay import RelayPlan, RelayTerms, make_plan
-from noisebank.federated.relay.attempt import read_entry
-from noisebank.federated.relay.messages import Message
-from relay_support import Played
+from noisebank.federated.relay import RelayTerms
+from support.internals import Message, RelayPlan, Tampered, make_plan, read_entry, simulation_rng
+from support.patience import patience, wait_until
+from support.relay import Played
 
 FORKING = multiprocessing.get_context("forkserver")
-LONG = 90.0
 ANYWHERE = "127.0.0.1:0"
 """Everybody listens where the system lets it: a port chosen before is a port that somebody may take."""
 
 
 def run_relay(words: list[str], folder: str, name: str) -> None:
     """In a process of its own: the command; what it prints, the tokens it draws and where it listens kept in files."""
-    from noisebank.cli.relay import relay_group
-    from noisebank.core.entropy import SystemEntropy
-    from noisebank.federated.relay.transport import MessageServer
+    from support.internals import MessageServer, SystemEntropy, relay_group
 
     for number, ending in ((1, "out"), (2, "err")):
         kept = os.open(f"{folder}/{name}.{ending}", os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
@@ -123,7 +117,7 @@ class Gateways:
 
     def _pass_on(self, link: socket.socket, name: str, behind: Callable[[], str]) -> None:
         with link, contextlib.suppress(OSError):
-            link.settimeout(LONG)
+            link.settimeout(patience())
             head, raw = _read(link)
             message = Message.decode(raw)
             with self._lock:
@@ -136,7 +130,7 @@ class Gateways:
             if self._strike(message, nth, "lost", name):
                 return
             where, port = behind().rsplit(":", 1)
-            with socket.create_connection((where, int(port)), timeout=LONG) as onward:
+            with socket.create_connection((where, int(port)), timeout=patience()) as onward:
                 onward.sendall(head + raw)
                 answered, seen.answer = _read(onward)
             self._strike(message, nth, "heard", name)
@@ -186,11 +180,11 @@ class Ended:
 
 def round_of(folder: Path, words: list[str], moment: Moment | None, users: int = 3, dimension: int = 300) -> Ended:
     """Host and members as processes; waits until all have ended."""
-    FORKING.set_forkserver_preload(["relay_gateway", "noisebank.cli.relay", "opendp.prelude", "rich.table"])
+    FORKING.set_forkserver_preload(["support.relay_gateway", "noisebank.cli.relay", "opendp.prelude", "rich.table"])
     x = simulation_rng(users).uniform(-1.0, 1.0, (users, dimension))
     gateways = Gateways(moment)
     # A machine under load starts a process in seconds. The host gives up early only where one is killed as it joins.
-    wait = "8" if moment and moment.kind == "join" else str(int(LONG))
+    wait = "8" if moment and moment.kind == "join" else str(patience())
     host = ["host", "-k", str(users), "-d", str(dimension), "--listen", ANYWHERE, "--json", "--wait", wait, *words]
 
     def start(name: str, command: list[str]) -> None:
@@ -199,12 +193,10 @@ def round_of(folder: Path, words: list[str], moment: Moment | None, users: int =
 
     def until(done: Callable[[], bool], name: str) -> None:
         """Waits for something that the process brings about, as long as it lives."""
-        end = time.monotonic() + LONG
-        while not (done() or gateways.killed):
-            lives = gateways.processes[name].is_alive()
-            assert lives or done(), f"{name} has ended: {(folder / f'{name}.err').read_text()}"
-            assert time.monotonic() < end, f"{name} takes too long: {(folder / f'{name}.err').read_text()}"
-            time.sleep(0.01)
+        errors = (folder / f"{name}.err").read_text
+        lives = gateways.processes[name].is_alive
+        wait_until(lambda: done() or gateways.killed or not lives(), lambda: f"{name} does it: {errors()}")
+        assert done() or gateways.killed, f"{name} has ended: {errors()}"
 
     try:
         front = gateways.front("host", (folder / "host.at").read_text)
@@ -214,10 +206,10 @@ def round_of(folder: Path, words: list[str], moment: Moment | None, users: int =
             np.save(folder / f"{number}.npy", x[number])
             advertised = gateways.front(str(number), (folder / f"{number}.at").read_text)
             start(str(number), ["join", front, "--vector", str(folder / f"{number}.npy"), "-b", "1.3", "--json",
-                                "--listen", ANYWHERE, "--advertise", advertised, "--wait", "40"])  # fmt: skip
+                                "--listen", ANYWHERE, "--advertise", advertised, "--wait", wait])  # fmt: skip
             until(lambda: len(gateways.names) > number, str(number))  # noqa: B023 - names in joining order
         for process in gateways.processes.values():
-            process.join(LONG)
+            process.join(patience())
         codes = {name: process.exitcode for name, process in gateways.processes.items()}
     finally:
         for process in gateways.processes.values():

@@ -1,4 +1,4 @@
-"""One member of a task as a process of its own, honest or cheating: `python tests/crowd_member.py '{...}'`.
+"""One member of a task as a process of its own, honest or cheating: `python -m support.crowd_member '{...}'`.
 
 Cheats are here and not in the product: each breaks one rule, and the round must complete without it.
 """
@@ -8,19 +8,23 @@ from __future__ import annotations
 import json
 import os
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 
-from noisebank.core.entropy import simulation_rng
-from noisebank.federated.blockfl.device import Examples, SplitTrainer
 from noisebank.federated.blockfl.member import Member
-from noisebank.federated.blockfl.models import Model, Weights
-from noisebank.federated.blockfl.registry import ModelRegistry
-from noisebank.federated.blockfl.sortition import SortitionKey
-from noisebank.federated.blockfl.store import FolderStore
-from noisebank.ledger.signing import Key
+from support.internals import (
+    Examples,
+    FolderStore,
+    Key,
+    Model,
+    ModelRegistry,
+    SortitionKey,
+    SplitTrainer,
+    Weights,
+    simulation_rng,
+)
+from support.patience import wait_until
 
 CLASSES = 4
 
@@ -79,12 +83,13 @@ class Cheat(Member):
 
     def _stolen(self, round: int) -> bytes:
         """Somebody else's model of this round, submitted as one's own."""
-        while True:
-            others = self.registry.read_books(self.task).current_round.submissions
-            found = [self.store.get(one.digest) for one in others if one.member != self.address]
-            if found and found[0] is not None:
-                return found[0]
-            time.sleep(0.2)
+        return wait_until(lambda: self._first_of_others(), "somebody else submits", seconds=1_200, poll=0.2)
+
+    def _first_of_others(self) -> bytes | None:
+        others = [
+            one for one in self.registry.read_books(self.task).current_round.submissions if one.member != self.address
+        ]
+        return self.store.get(others[0].digest) if others else None
 
 
 def main(said: dict) -> None:

@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from noisebank.account.account import Account
-from noisebank.bank.opening import BankParts, Confirmed, open_account
-from noisebank.core.durability import end_process
-from noisebank.core.entropy import Entropy, SystemEntropy
-from noisebank.ledger.embedded import EmbeddedLedger, create_chain
-from noisebank.ledger.journal import Journal
+from noisebank import Account, read_policy
 from noisebank.ledger.protocol import Role
-from noisebank.ledger.signing import Key
-from noisebank.policy.file import read_policy
-from noisebank.vault.sqlite_vault import SqliteVault
+from support.internals import (
+    BankParts,
+    Confirmed,
+    EmbeddedLedger,
+    Entropy,
+    Journal,
+    Key,
+    SqliteVault,
+    SystemEntropy,
+    create_chain,
+    end_process,
+    open_account,
+)
 
 CURATOR, OWNER = Key(b"\x01" * 32), Key(b"\x02" * 32)
 

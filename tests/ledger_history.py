@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterable
 from functools import cache
 from itertools import count
@@ -23,7 +22,8 @@ from noisebank.ledger.journal import Journal
 from noisebank.ledger.protocol import OWNER_ANALYST, AccountOpening, Claim, Role, Seal
 from noisebank.ledger.replay import Replay
 from noisebank.ledger.signing import Key
-from support import CURATOR, OWNER
+from support.banks import CURATOR, OWNER
+from support.patience import join_threads, wait_until
 
 NEXT, HEIR = Key(b"\x03" * 32), Key(b"\x04" * 32)
 """Who takes over as curator and as owner."""
@@ -74,16 +74,15 @@ def together(chain: EmbeddedLedger, *actions: Callable[[], object]) -> None:
     gate = chain._commit
     busy: PendingItem[Any, Any] = PendingItem(None)
     gate._leader = busy  # as if somebody were writing, until all have queued up
-    deadline = time.monotonic() + 30
     for place, thread in enumerate(threads, 1):
         thread.start()
-        while len(gate._waiting) + sum(not started.is_alive() for started in threads[:place]) < place:
-            assert time.monotonic() < deadline, "not everybody came to wait"
-            time.sleep(0.001)
+        begun = threads[:place]
+        wait_until(
+            lambda: len(gate._waiting) + sum(not each.is_alive() for each in begun) >= len(begun),  # noqa: B023
+            "everybody has come to wait", poll=0.001,
+        )  # fmt: skip
     gate._wake_others(busy, [])
-    for thread in threads:
-        thread.join(30)
-        assert not thread.is_alive()
+    join_threads(threads)
 
 
 def send(chain: EmbeddedLedger, data: bytes) -> tuple[Event, ...]:

@@ -7,10 +7,17 @@ from itertools import product
 import numpy as np
 from flint import arb, arb_mat, fmpq, fmpq_mat
 
-from noisebank.core.units import Precision
-from noisebank.planning.haar import pad_cells, padded_size
-from noisebank.planning.linear import LinearQuery, query_from_weights, range_query
-from noisebank.planning.prefix import Axis, TreeEstimate, TreeMeasurement
+from noisebank import Precision
+from support.internals import (
+    Axis,
+    LinearQuery,
+    TreeEstimate,
+    TreeMeasurement,
+    pad_cells,
+    padded_size,
+    query_from_weights,
+    range_query,
+)
 
 
 def random_query(generator: np.random.Generator, cells: int, kind: int) -> LinearQuery:

@@ -1,0 +1,151 @@
+"""Changes src/ in sampled small ways; nearly all of them must be noticed by the tests.
+
+    tools/mutate-src [--count 100] [--seed 1] [-j 2] [--only 3,7-9] [--list]
+
+Works on the commit that is checked out, in throw-away clones of it. Results go to build/mutants/results.jsonl as they
+come, and a run that was stopped goes on there. When the whole sample has been tried, docs/results/mutants.md and
+mutants.json are written. The exit code is 1 if too many survived.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+
+from tools.mutants.changes import Mutant, list_files, list_spots, sample_mutants
+from tools.mutants.report import (
+    Journal,
+    count_outcomes,
+    describe_run,
+    is_enough,
+    judge_result,
+    read_explanations,
+    write_page,
+)
+from tools.mutants.selection import Graph, collect_durations, read_durations
+from tools.mutants.trial import STOPPING, Known, Result, Slots, try_mutant
+
+ROOT = Path(__file__).parents[2]
+HOME = Path(__file__).parent
+DURATIONS, EXPLANATIONS = HOME / "durations.json", HOME / "explained.json"
+JOURNAL = ROOT / "build" / "mutants" / "results.jsonl"
+PAGE = ROOT / "docs" / "results" / "mutants.md"
+
+
+def read_options() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="tools/mutate-src", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--count", type=int, default=100, help="how many mutants to draw")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("-j", "--jobs", type=int, default=2, help="how many to try at once")
+    parser.add_argument("--only", help="of the sample, these: 7, 7-20 or 1,5,9-12; writes no page")
+    parser.add_argument("--again", action="store_true", help="try also what was tried on this commit")
+    parser.add_argument("--list", action="store_true", help="show the sample, try nothing")
+    parser.add_argument("--durations", nargs="+", type=Path, metavar="LOG", help="learn from pytest --durations=0")
+    return parser.parse_args()
+
+
+def parse_numbers(text: str) -> set[int]:
+    """`1,5,9-12` as numbers."""
+    numbers: set[int] = set()
+    for part in text.split(","):
+        low, _, high = part.partition("-")
+        numbers |= set(range(int(low), int(high or low) + 1))
+    return numbers
+
+
+def learn_durations(logs: list[Path]) -> None:
+    """Writes the table of seconds per file."""
+    table = collect_durations([log.read_text(errors="replace") for log in logs], read_durations(DURATIONS))
+    DURATIONS.write_text(json.dumps(table, indent=1) + "\n")
+    print(f"{DURATIONS.relative_to(ROOT)}: {len(table)} files, {sum(table.values()):.0f} s")
+
+
+def read_commit() -> str:
+    """The commit that is checked out; what is not in it is not tried."""
+    if subprocess.run(["git", "diff", "--quiet", "HEAD", "--", "src"], cwd=ROOT).returncode:
+        raise SystemExit("src/ differs from the commit: commit it first")
+    if subprocess.run(["git", "diff", "--quiet", "HEAD", "--", "tests"], cwd=ROOT).returncode:
+        print("note: tests/ differ from the commit; only what is committed is run", flush=True)
+    words = ["git", "rev-parse", "HEAD"]
+    return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def try_all(todo: list[Mutant], jobs: int, journal: Journal, results: dict[int, Result]) -> None:
+    """Tries them and writes each down as soon as it is judged."""
+    explanations, known, began, total = read_explanations(EXPLANATIONS), Known(), time.monotonic(), len(todo)
+    with tempfile.TemporaryDirectory(prefix="mutants-", ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o755)  # a database server of the tests runs as somebody else
+        slots = Slots(ROOT, journal.commit, Path(folder), min(jobs, total))
+        graph = Graph(ROOT, read_durations(DURATIONS))
+        _ = graph.distances  # once, before the workers need it
+
+        def judge(mutant: Mutant) -> Result:
+            with slots.borrow() as slot:
+                return try_mutant(mutant, slot, graph, known)
+
+        with ThreadPoolExecutor(jobs) as workers:
+            futures = [workers.submit(judge, mutant) for mutant in todo]
+            try:
+                for number, future in enumerate(as_completed(futures), 1):
+                    result = future.result()
+                    journal.append(result)
+                    results[result.mutant.index] = result
+                    outcome, note = judge_result(result, explanations)
+                    minutes = (time.monotonic() - began) / 60
+                    print(
+                        f"[{number}/{total}, {minutes:.0f} min] {outcome} in {result.seconds:.0f} s "
+                        f"(CPU {result.cpu_seconds:.0f} s): {result.mutant}\n    {note}",
+                        flush=True,
+                    )
+            except BaseException:
+                STOPPING.set()
+                workers.shutdown(wait=False, cancel_futures=True)
+                raise
+    if known.bad:
+        print("these fail without a mutant, here and now, and did not count:", *sorted(known.bad), sep="\n    ")
+
+
+def main() -> int:
+    options = read_options()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if options.durations:
+        learn_durations(options.durations)
+        return 0
+    commit = read_commit()
+    spots = list_spots(ROOT, list_files(ROOT))
+    sample = sample_mutants(ROOT, spots, options.count, options.seed)
+    chosen = parse_numbers(options.only) if options.only else {mutant.index for mutant in sample}
+    if options.list:
+        print("\n".join(str(mutant) for mutant in sample if mutant.index in chosen))
+        return 0
+    journal = Journal(JOURNAL, options.seed, commit)
+    results = {index: result for index, result in journal.read_results().items() if index <= options.count}
+    todo = [mutant for mutant in sample if mutant.index in chosen and (options.again or mutant.index not in results)]
+    print(
+        f"{len(todo)} mutants to try, of {len(sample)} drawn from {len(spots):,} spots; commit {commit[:12]}",
+        flush=True,
+    )
+    if todo:
+        try_all(todo, options.jobs, journal, results)
+    ordered = [results[index] for index in sorted(results)]
+    explanations = read_explanations(EXPLANATIONS)
+    counts = count_outcomes(ordered, explanations)
+    print("\n" + ", ".join(f"{counts[outcome]} {outcome}" for outcome in sorted(counts)))
+    if len(ordered) == len(sample) and not options.only:
+        facts = {"seed": options.seed, "commit": commit, "count": len(sample), "spots": len(spots)}
+        PAGE.write_text(write_page(ordered, explanations, facts))
+        PAGE.with_suffix(".json").write_text(json.dumps(describe_run(ordered, explanations, facts), indent=1) + "\n")
+        print(f"written: {PAGE.relative_to(ROOT)}")
+    return 0 if is_enough(counts) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

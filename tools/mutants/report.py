@@ -1,0 +1,113 @@
+"""What was tried, as lines to go on from, as JSON and as a page."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tools.mutants.changes import EXCLUDED, Mutant
+from tools.mutants.trial import KILLED, SURVIVED, Result
+
+EXPLAINED = "equivalent"
+NOTICED_PERCENT = 95
+"""So many of the mutants that can be noticed must be."""
+Key = tuple[str, str, str, str]
+
+
+class Journal:
+    """One line per result; a run that was stopped goes on where it stopped."""
+
+    def __init__(self, path: Path, seed: int, commit: str) -> None:
+        self.path, self.seed, self.commit = path, seed, commit
+
+    def read_results(self) -> dict[int, Result]:
+        """By index: the newest of this seed and commit."""
+        results: dict[int, Result] = {}
+        for line in self.path.read_text().splitlines() if self.path.exists() else []:
+            entry = json.loads(line)
+            if (entry.pop("seed"), entry.pop("commit")) == (self.seed, self.commit):
+                results[entry["mutant"]["index"]] = Result(**{**entry, "mutant": Mutant(**entry["mutant"])})
+        return results
+
+    def append(self, result: Result) -> None:
+        """Adds one."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("a") as lines:
+            lines.write(json.dumps({"seed": self.seed, "commit": self.commit, **asdict(result)}) + "\n")
+
+
+def read_explanations(path: Path) -> dict[Key, str]:
+    """Why a mutant behaves like the original, by file, function and the lines before and after."""
+    entries = json.loads(path.read_text()) if path.exists() else []
+    return {(entry["file"], entry["within"], entry["before"], entry["after"]): entry["why"] for entry in entries}
+
+
+def judge_result(result: Result, explanations: dict[Key, str]) -> tuple[str, str]:
+    """The outcome, and what to say about it. A mutant that was noticed is not equivalent, whatever was explained."""
+    mutant = result.mutant
+    why = explanations.get((mutant.file, mutant.within, mutant.before, mutant.after))
+    if result.outcome == SURVIVED and why is not None:
+        return EXPLAINED, why
+    if result.outcome == KILLED:
+        return KILLED, f"hangs in `{result.test}`" if result.how == "hangs" else f"`{result.test}`"
+    return result.outcome, result.how
+
+
+def count_outcomes(results: Iterable[Result], explanations: dict[Key, str]) -> Counter[str]:
+    """How many of each."""
+    return Counter(judge_result(result, explanations)[0] for result in results)
+
+
+def is_enough(counts: Counter[str]) -> bool:
+    """Whether so many are noticed as must be, of those that can be."""
+    return counts[KILLED] * 100 >= NOTICED_PERCENT * (counts[KILLED] + counts[SURVIVED])
+
+
+def describe_run(results: list[Result], explanations: dict[Key, str], facts: dict[str, Any]) -> dict[str, Any]:
+    """All of it, for programs."""
+    rows = [
+        asdict(result) | dict(zip(("outcome", "note"), judge_result(result, explanations), strict=True))
+        for result in results
+    ]
+    return {**facts, "outcomes": dict(sorted(count_outcomes(results, explanations).items())), "mutants": rows}
+
+
+def write_page(results: list[Result], explanations: dict[Key, str], facts: dict[str, Any]) -> str:
+    """All of it, for people."""
+    counts = count_outcomes(results, explanations)
+    seconds = sum(result.cpu_seconds for result in results)
+    lines = [
+        "# Mutants of src/",
+        "",
+        f"{facts['count']} small mistakes, drawn evenly from {facts['spots']:,} spots of `src/noisebank` where one can",
+        "be made, each put into a throw-away clone: the tests that can reach it must notice it. Written by",
+        f"`make mutants-src` on {datetime.now(UTC):%Y-%m-%d}: seed {facts['seed']}, commit `{facts['commit'][:12]}`, "
+        f"{seconds / 60:.0f} minutes of CPU time.",
+        "",
+        f"**{counts[KILLED]} noticed, {counts[SURVIVED]} survived, {counts[EXPLAINED]} equivalent** (explained in",
+        f"`tools/mutants/explained.json`). At least {NOTICED_PERCENT} % of those that can be noticed must be.",
+        "",
+        "Left out: " + "; ".join(f"`{pattern}` ({why})" for pattern, why in EXCLUDED.items()) + ".",
+        "",
+        "| # | where | kind | change | outcome | noticed by | s |",
+        "|---:|---|---|---|---|---|---:|",
+    ]
+    for result in results:
+        mutant = result.mutant
+        outcome, note = judge_result(result, explanations)
+        change = f"`- {_escape(mutant.before)}`<br>`+ {_escape(mutant.after)}`"
+        where = f"{mutant.file.removeprefix('src/noisebank/')}:{mutant.line}"
+        cells = [str(mutant.index), where, mutant.kind, change, outcome, _escape(note), f"{result.seconds:.0f}"]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _escape(text: str) -> str:
+    """For a cell of a table: no end of the cell, no end of the code, nothing that reads like a link."""
+    ticks = text if text.startswith("`") or text.startswith("hangs in `") else text.replace("`", "'")
+    return ticks.replace("|", "\\|").replace("](", "] (")

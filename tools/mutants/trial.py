@@ -1,0 +1,253 @@
+"""Tries mutants, each in a throw-away clone of the commit: the work tree is never touched.
+
+A test that fails counts only if it passes on the original, and, beyond the near tests, only if it fails again on its
+own: on a busy machine tests fail for reasons of their own. A run that takes much longer than it should is a hang under
+the same conditions.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import SimpleQueue
+
+from tools.mutants.changes import Mutant
+from tools.mutants.plugin import NOTES, WRONG_PRODUCT
+from tools.mutants.selection import NEAR, Choice, Graph, group_steps
+
+KILLED, SURVIVED = "killed", "survived"
+LINKED = (".venv", ".npm-parts")
+UNWANTED = ("slow", "extras", "flower", "browser", "timing")
+"""Marks of tests that are not run, as far as the tree knows them."""
+STEP_SECONDS, MOST_SECONDS = 60.0, 240.0
+"""Of one run of pytest, and of all runs for one mutant, as measured without a mutant."""
+LEAST_PATIENCE, SLOWNESS = 120.0, 10.0
+"""A run is a hang after so many seconds, or so many times what it takes without a mutant."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of one mutant."""
+
+    mutant: Mutant
+    outcome: str
+    test: str
+    """The one that noticed it, or empty."""
+    how: str
+    """`failed`, `hangs`, or which files ran for nothing."""
+    seconds: float
+    cpu_seconds: float
+
+
+@dataclass(frozen=True)
+class Run:
+    """One call of pytest."""
+
+    code: int | None
+    """None: it was ended for taking too long."""
+    failed: str
+    running: str
+    cpu_seconds: float
+    tail: str
+
+    @property
+    def passed(self) -> bool:
+        """All tests passed, or there were none."""
+        return self.code in (0, 5)
+
+
+STOPPING = threading.Event()
+"""Set when somebody stops the whole: what runs is ended."""
+
+
+class BrokenTests(Exception):
+    """The tests cannot be run at all: no mutant can be judged."""
+
+
+@dataclass
+class Known:
+    """What is known about tests on the original, shared by all workers."""
+
+    good: set[str] = field(default_factory=set)
+    bad: set[str] = field(default_factory=set)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class Slot:
+    """A clone of the commit in which one mutant at a time is tried."""
+
+    def __init__(self, root: Path, commit: str, folder: Path) -> None:
+        self.folder, self.tree = folder, folder / "tree"
+        folder.mkdir(parents=True)
+        subprocess.run(["git", "clone", "-q", "--shared", "--no-checkout", root, self.tree], check=True)
+        subprocess.run(["git", "checkout", "-q", "--detach", commit], cwd=self.tree, check=True)
+        for name in LINKED:
+            if (root / name).exists() and not (self.tree / name).exists():
+                (self.tree / name).symlink_to((root / name).resolve())
+        marks = tomllib.loads((self.tree / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]["markers"]
+        names = {mark.partition(":")[0] for mark in marks}
+        self.marks = " and ".join(f"not {name}" for name in UNWANTED if name in names)
+        # By content: a mutant of the same size, written within the same second, must not run from an old cache.
+        subprocess.run(
+            [self.python, "-m", "compileall", "-q", "--invalidation-mode", "checked-hash", "src"],
+            cwd=self.tree, check=True,
+        )  # fmt: skip
+
+    @property
+    def python(self) -> str:
+        return str(self.tree / ".venv" / "bin" / "python")
+
+    @contextmanager
+    def apply(self, mutant: Mutant) -> Iterator[None]:
+        """The mistake is in the tree for as long as this lasts."""
+        path = self.tree / mutant.file
+        original = path.read_bytes()
+        path.write_bytes(mutant.apply_to(original))
+        try:
+            yield
+        finally:
+            path.write_bytes(original)
+
+    def run_tests(self, targets: list[str], without: set[str], patience: float) -> Run:
+        """Files or tests, until the first failure."""
+        notes, scratch = self.folder / "notes", self.folder / "tmp"
+        for room in (notes, scratch):
+            shutil.rmtree(room, ignore_errors=True)
+            room.mkdir()
+        command = [
+            self.python, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "tools.mutants.plugin",
+            "-m", self.marks, *(f"--deselect={test}" for test in sorted(without)), *targets,
+        ]  # fmt: skip
+        environment = {name: os.environ[name] for name in ("PATH", "HOME", "NOISEBANK_PATIENCE") if name in os.environ}
+        environment |= {
+            "LANG": os.environ.get("LANG", "C.UTF-8"), "PYTHONHASHSEED": "0", "PYTHONPATH": str(self.tree / "src"),
+            "TMPDIR": str(scratch), NOTES: str(notes),
+        }  # fmt: skip
+        log = self.folder / "log"
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                command, cwd=self.tree, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                start_new_session=True,
+            )  # fmt: skip
+            code, cpu_seconds = wait_for(process, patience)
+        return Run(
+            code, _read(notes / "failed"), _read(notes / "running"), cpu_seconds,
+            log.read_text(errors="replace")[-1500:],
+        )  # fmt: skip
+
+
+def wait_for(process: subprocess.Popen[bytes], patience: float) -> tuple[int | None, float]:
+    """The exit code, or None if it had to be ended, and the CPU time of it and its children."""
+    deadline = time.monotonic() + patience
+    ended = False
+    while True:
+        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+        if pid:
+            break
+        if time.monotonic() > deadline or STOPPING.is_set():
+            ended = True
+            _end_group(process.pid)
+            _, status, usage = os.wait4(process.pid, 0)
+            break
+        time.sleep(0.1)
+    _end_group(process.pid)  # servers that a failed test has left
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return None if ended else process.returncode, usage.ru_utime + usage.ru_stime
+
+
+def _end_group(group: int) -> None:
+    """Ends a process that we started, and what it started."""
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def _read(path: Path) -> str:
+    return path.read_text() if path.exists() else ""
+
+
+def measure_patience(choices: list[Choice]) -> float:
+    """How long these may take before it is called a hang."""
+    return max(LEAST_PATIENCE, SLOWNESS * sum(choice.seconds for choice in choices))
+
+
+def try_mutant(mutant: Mutant, slot: Slot, graph: Graph, known: Known) -> Result:
+    """Runs what can notice it, nearest first."""
+    began, cpu_seconds, ran = time.monotonic(), 0.0, 0
+    steps = group_steps(graph.choose_tests(mutant.file), STEP_SECONDS, MOST_SECONDS)
+    unsure: set[str] = set()
+
+    def conclude(outcome: str, test: str, how: str) -> Result:
+        return Result(mutant, outcome, test, how, round(time.monotonic() - began, 1), round(cpu_seconds, 1))
+
+    for step in steps:
+        patience = measure_patience(step)
+        waiting = [choice.file for choice in step]
+        while waiting and cpu_seconds < MOST_SECONDS:
+            with slot.apply(mutant):
+                run = slot.run_tests(waiting, known.bad | unsure, patience)
+            cpu_seconds += run.cpu_seconds
+            if run.code == WRONG_PRODUCT:
+                raise BrokenTests(run.tail)
+            if STOPPING.is_set():
+                raise KeyboardInterrupt
+            if run.passed:
+                ran += len(waiting)
+                break
+            test = run.failed or run.running or waiting[0]
+            if is_noticed_by(test, run.code is None, mutant, slot, known, patience):
+                return conclude(KILLED, test, "hangs" if run.code is None else "failed")
+            unsure.add(test)
+            if run.code is None or test in waiting:
+                waiting = [file for file in waiting if file != test.partition("::")[0]]
+    return conclude(SURVIVED, "", f"{ran} of {sum(len(step) for step in steps)} files ran for nothing")
+
+
+def is_noticed_by(test: str, hung: bool, mutant: Mutant, slot: Slot, known: Known, patience: float) -> bool:
+    """Whether a failure is the mutant's doing."""
+    if not is_good(test, slot, known, patience):
+        return False
+    if test.startswith((*NEAR, "src/")) and not hung:
+        return True
+    with slot.apply(mutant):
+        return not slot.run_tests([test], set(), patience).passed
+
+
+def is_good(test: str, slot: Slot, known: Known, patience: float) -> bool:
+    """Whether it passes on the original; looked at once."""
+    with known.lock:
+        if test in known.good | known.bad:
+            return test in known.good
+    run = slot.run_tests([test], set(), patience)
+    if run.code not in (0, 1, 2, 5, None):
+        raise BrokenTests(run.tail)
+    with known.lock:
+        (known.good if run.passed else known.bad).add(test)
+    return run.passed
+
+
+class Slots:
+    """As many as there are workers."""
+
+    def __init__(self, root: Path, commit: str, folder: Path, count: int) -> None:
+        self._free: SimpleQueue[Slot] = SimpleQueue()
+        for number in range(count):
+            self._free.put(Slot(root, commit, folder / str(number)))
+
+    @contextmanager
+    def borrow(self) -> Iterator[Slot]:
+        slot = self._free.get()
+        try:
+            yield slot
+        finally:
+            self._free.put(slot)
