@@ -1,4 +1,4 @@
-"""What `Account` returns: quotes, answers, and receipts that prove them. Derived answers are in `derivation`."""
+"""What `Account` returns: quotes, answers, and receipts that prove them. Derived answers are in `account.derived`."""
 
 from __future__ import annotations
 

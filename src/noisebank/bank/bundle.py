@@ -1,4 +1,4 @@
-"""Writes a bundle: everything that an auditor needs from a bank, in one zip file. `audit.bundle` reads it."""
+"""Writes a bundle: everything that an auditor needs from a bank, in one zip file. `verifier.bundle` reads it."""
 
 from __future__ import annotations
 

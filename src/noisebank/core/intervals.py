@@ -6,10 +6,13 @@ from fractions import Fraction
 from functools import lru_cache
 from statistics import NormalDist
 
-from flint import arb, fmpq
+from flint import arb, ctx, fmpq
 
 from noisebank.core.caches import cache_results
 from noisebank.core.errors import BadRequest
+
+PRECISION_BITS = 256
+"""Of ball arithmetic, as in `privacy.calibration`."""
 
 
 def normal_quantile(confidence: float) -> float:
@@ -31,8 +34,9 @@ def _cached_quantile(confidence: float) -> float:
 @cache_results(1 << 18)  # a confidence may be any number in (0, 1)
 def quantile_bound(confidence: Fraction) -> Fraction:
     """Returns the same quantile, proven not too small (ball arithmetic): for promises, not for display."""
-    exact = arb(2).sqrt() * arb(fmpq(confidence.numerator, confidence.denominator)).erfinv()
-    upper = (exact * 2**64).upper().ceil().unique_fmpz()
+    with ctx.workprec(PRECISION_BITS):  # flint's own precision is global: whoever was imported before may have set it
+        exact = arb(2).sqrt() * arb(fmpq(confidence.numerator, confidence.denominator)).erfinv()
+        upper = (exact * 2**64).upper().ceil().unique_fmpz()
     if upper is None:
         raise BadRequest("confidence", float(confidence), "is too close to 1")
     return Fraction(int(upper), 2**64)

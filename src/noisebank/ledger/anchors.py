@@ -1,6 +1,6 @@
 """Anchors: pin the head of an embedded journal on any EVM chain with one small transaction, and find such pins.
 
-`noisebank anchor` sends them; `audit.comparing` holds a journal against them. The contract is contracts/anchors.vy.
+`noisebank anchor` sends them; `verifier.comparison` holds a journal against them. The contract is contracts/anchors.vy.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ class WithinTarget:
 
 @dataclass(frozen=True, slots=True)
 class PrecisionTarget:
-    """Exactly this precision, a step of the ladder (`units.on_ladder`)."""
+    """Exactly this precision, a step of the ladder (`units.floor_to_ladder`)."""
 
     precision: Precision
 

@@ -171,7 +171,8 @@ class JsonRpcServer(JsonRpcHandler):
             disable_nagle_algorithm = True
 
             def do_POST(self) -> None:
-                size = int(self.headers.get("Content-Length") or 0)
+                length = self.headers.get("Content-Length") or ""
+                size = int(length) if length.isascii() and length.isdigit() and len(length) < 20 else 0
                 if not 0 < size <= MAX_BODY_BYTES:
                     self.send_error(413)
                     return

@@ -104,9 +104,11 @@ def _require_person(request: Request, name: str) -> Person:
 
 
 def _person_to_json(request: Request, person: Person) -> dict[str, Any]:
-    desk = state_of(request).operations
+    operations = state_of(request).operations
     views = (
-        [desk.describe_view(account, person) for account in desk.bank.accounts()] if person.role is Role.ANALYST else []
+        [operations.describe_view(account, person) for account in operations.bank.accounts()]
+        if person.role is Role.ANALYST
+        else []
     )
     return {
         "name": person.name, "role": person.role.value, "wallet": person.wallet, "must_sign": person.must_sign,

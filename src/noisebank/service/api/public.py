@@ -38,15 +38,15 @@ async def get_readiness(request: Request, caller: AnyCaller) -> Response:
 @router.get("/datasets", name="datasets", response_model=Datasets)
 async def list_datasets(request: Request, caller: AnyCaller) -> Response:
     """Every data set with its public facts."""
-    desk = state_of(request).operations
-    return JSONResponse({"datasets": [desk.describe_dataset(account) for account in desk.bank.accounts()]})
+    operations = state_of(request).operations
+    return JSONResponse({"datasets": [operations.describe_dataset(account) for account in operations.bank.accounts()]})
 
 
 @router.get("/datasets/{dataset}", name="dataset", response_model=Dataset)
 async def get_dataset(request: Request, dataset: str, caller: AnyCaller) -> Response:
     """One data set's public facts: columns, bounds, keys, budget, named queries."""
-    desk = state_of(request).operations
-    return JSONResponse(desk.describe_dataset(desk.find_account(dataset)))
+    operations = state_of(request).operations
+    return JSONResponse(operations.describe_dataset(operations.find_account(dataset)))
 
 
 @router.get("/me", name="me", response_model=Me)
