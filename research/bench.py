@@ -73,6 +73,8 @@ def measure_engine(rows: int, quick: bool, as_json: bool) -> None:
         render.show_json(found)
         return
     ratios = [(f"{name}, against the bare query", f"{ratio:.2f}") for name, ratio in found.pop("ratios").items()]
+    without = found.pop("without_optimisers_ratios").items()
+    ratios += [(f"{name}, without optimisers against with them", f"{ratio:.2f}") for name, ratio in without]
     render.show_facts("Engines", [*((name, str(value)) for name, value in found.items()), *ratios])
 
 

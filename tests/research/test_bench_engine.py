@@ -25,6 +25,7 @@ def test_it_reports_what_it_promises(tmp_path: Path, monkeypatch: pytest.MonkeyP
     plain = [found["ratios"][scan.name] for scan in SCANS if scan.plain]
     assert found["scan_overhead_ratio"] == max(plain) > 0 and len(found["ratios"]) == len(SCANS)
     assert found["group_by_1000_seconds"] > 0
+    assert found["without_optimisers_ratios"].keys() == found["ratios"].keys()
     assert not list(tmp_path.iterdir())  # the table is gone again
 
 
