@@ -7,61 +7,61 @@ export PYTHONHASHSEED ?= 0
 
 .PHONY: demo test shuffled test-extras proofs mutants mutants-src lint fast package assurance papers contracts lock clean help
 
-help:  ## this list
+help:  ## print this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 14
 
-demo: .venv/.runtime  ## make a survey and a bank, ask 150 questions, verify the books
+demo: .venv/.runtime  ## run the demo: a made-up survey, 150 questions, verified books; a minute, mostly installing
 	$(BIN)/noisebank demo
 
-test: lint .venv/.dev  ## everything that must pass, in a few minutes
+test: lint .venv/.dev  ## lint, then all tests that must pass; a few minutes
 	@tools/system-parts
 	@tools/npm-parts
 	@tools/run-tests main timing crowd browser
 
-shuffled: .venv/.dev  ## the main tests in a random order; NOISEBANK_SHUFFLE=N repeats one
+shuffled: .venv/.dev  ## run the main tests in a random order, NOISEBANK_SHUFFLE=N repeats one; a few minutes
 	@tools/run-tests shuffled
 
-test-extras: .venv/.extras .flower-venv/.ready  ## what needs heavy parts: Spark in local mode, torch, Flower
+test-extras: .venv/.extras .flower-venv/.ready  ## run the tests that need Spark, torch or Flower; minutes, the first time mostly installing
 	@tools/system-parts java
 	@tools/run-tests extras flower
 
-proofs: .venv/.dev  ## bounded proofs about the compiled contract (halmos), one by one: up to an hour
+proofs: .venv/.dev  ## prove bounded properties of the compiled contract (halmos); up to an hour
 	@tools/system-parts
 	@tools/npm-parts
 	@tools/halmos-venv
 	$(BIN)/python -m pytest -q -m "slow" tests/contract/test_halmos.py
 
-mutants: .venv/.dev  ## change the contract in every small way; each change must be noticed
+mutants: .venv/.dev  ## check that the tests notice every small change of the contract; one compilation per change: long
 	PYTHONPATH=src:tests $(BIN)/python -m contract.mutants
 
-mutants-src: .venv/.dev  ## change src/ in 100 sampled small ways; at least 95 must be noticed
+mutants-src: .venv/.dev  ## check that the tests notice at least 95 of 100 sampled small changes of src/; long
 	@tools/mutate-src -j $(or $(JOBS),2)
 
-fast: .venv/.dev  ## unit and property tests only
+fast: .venv/.dev  ## run unit tests, property tests and doctests only; a few minutes, stops at the first failure
 	$(BIN)/python -m pytest -q -x -m "not slow" tests/unit tests/property src research
 
-lint: .venv/.dev  ## format, lint, types, layers
+lint: .venv/.dev  ## check format, lint, types and import layers; half a minute
 	$(BIN)/ruff format --check src tests research contracts tools/codemod tools/mutants
 	$(BIN)/ruff check src tests research contracts tools/codemod tools/mutants
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-package: .venv/.dev  ## `pip install .` alone gives a working demo
+package: .venv/.dev  ## check that `pip install .` alone gives a working demo; minutes, mostly installing
 	tools/package-test
 
-assurance: .venv/.dev  ## rows of the assurance table that have not passed on these files, at their full counts; goes on where it stopped
+assurance: .venv/.dev  ## run the stale rows of the assurance table at full counts, resumable; up to an hour of CPU time
 	@tools/system-parts
 	PYTHONPATH=src:tests $(BIN)/python -m assurance -j $(or $(JOBS),1) $(ROWS)
 
-papers: .venv/.dev  ## every figure and table of the papers in full; writes docs/results/papers.md and budget.md
+papers: .venv/.dev  ## reproduce all figures and tables of the papers into docs/results; about 20 minutes
 	@tools/npm-parts
 	$(BIN)/python -m research reproduce all --out noisebank-papers
 	$(BIN)/python -m research.papers.page noisebank-papers docs
 
-contracts: .venv/.dev  ## compile the contracts into the package
+contracts: .venv/.dev  ## compile the contracts into src/noisebank/ledger; seconds
 	$(BIN)/python contracts/compile.py
 
-lock: .venv/.dev  ## pin requirements anew, with hashes and without index addresses
+lock: .venv/.dev  ## pin all requirements anew, with hashes; minutes, needs the network
 	tools/lock
 
 .venv/bin/python:
@@ -93,5 +93,5 @@ lock: .venv/.dev  ## pin requirements anew, with hashes and without index addres
 	.flower-venv/bin/python -m pip --disable-pip-version-check -q install --no-deps --no-build-isolation -e .
 	@touch $@
 
-clean:  ## remove what make made
+clean:  ## remove environments, builds and caches; seconds
 	rm -rf .venv .flower-venv .npm-parts .halmos-venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -50,7 +50,7 @@ def run(job: dict[str, Any], out: int) -> None:
             say(out, {"asking": key})
             answer = account.ask(sql, sigma=sigma, key=key)
             shown = {"exact": str(answer.exact), "case": answer.case.name, "cost": answer.cost.units}
-            say(out, {"answered": key, **shown, "receipt": answer.receipt.text()})
+            say(out, {"answered": key, **shown, "receipt": answer.receipt.to_canonical_json()})
         if job.get("books"):
             say(out, {"books": books(bank, account)})
     say(out, {"closed": True})

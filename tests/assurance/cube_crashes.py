@@ -237,9 +237,9 @@ class Forgets(Account):
 
 class _Empty:
     def __init__(self, ledger: Any) -> None:
-        self.account = ledger.account
+        self.get_account = ledger.get_account
 
-    def reservations(self, account: bytes) -> tuple[Reservation, ...]:
+    def list_reservations(self, account: bytes) -> tuple[Reservation, ...]:
         return ()
 
 

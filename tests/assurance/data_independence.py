@@ -160,7 +160,7 @@ def outcomes(account: Account, asked: list[Asking], see: Callable[[Answer], obje
             for part in parts:
                 found.append((type(part).__name__, see(part) if isinstance(part, Answer) else part))
     state = asdict(account.state)
-    del state["data"]  # the salted commitment to the table itself
+    del state["data_commitment"]  # the salted commitment to the table itself
     found.append(("state", state))
     found.append(("what everybody sees", Operations(cast(Bank, None)).describe_dataset(account)))
     return found
@@ -195,7 +195,7 @@ def reserved(account: Account, with_answers: bool) -> list[Outcome]:
     for reservation in account.ledger.list_reservations(account.id):
         plain = asdict(reservation)
         if not with_answers:
-            plain["answer"] = plain["answer"] is not None
+            plain["answer_digest"] = plain["answer_digest"] is not None
         found.append(("reserved", plain))
     return found
 

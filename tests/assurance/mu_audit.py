@@ -91,7 +91,7 @@ def rich_account(folder: Path, policy: str, lines: tuple[str, ...], entropy: Ent
 
 def most_units(account: Account) -> int:
     """The largest budget, asked of the contract."""
-    (most,) = account.ledger._replay.evm.view(account.ledger.contract, "MAX_BUDGET")
+    (most,) = account.ledger._replay.evm.call_view(account.ledger.contract, "MAX_BUDGET")
     assert isinstance(most, int)
     return most
 

@@ -321,7 +321,7 @@ class KeyAlone(Account):
 
     @replaces
     def ask(self, sql: str, *, key: str | None = None, **wished: Any) -> Any:
-        row = self.vault._one("SELECT id FROM requests WHERE key = ?", (key,))
+        row = self.vault._fetch_one("SELECT id FROM requests WHERE key = ?", (key,))
         request = self.vault.find_request(row[0]) if row else None
         if request is not None:
             return super().ask(request.body["sql"], key=key, **request.body["asked"])

@@ -240,7 +240,7 @@ import sys
 from noisebank.bank.bank import Bank
 from pathlib import Path
 with Bank(Path(sys.argv[1])) as bank:
-    bank.rooms.ledger._journal._database.pragma("max_page_count", 1)
+    bank.parts.ledger._journal._database.pragma("max_page_count", 1)
     for place in range(1000):
         bank.account().ask(sys.argv[2], sigma=sys.argv[3])
 """

@@ -19,14 +19,14 @@ from support.service import Counter, counter
 
 def _slow_table(desk: Counter, gate: threading.Event) -> None:
     engine: Any = desk.bank.account("people").engine
-    real = engine._rows
-    engine._rows = lambda sql: gate.wait(patience()) and real(sql)
+    real = engine._run_sql
+    engine._run_sql = lambda sql: gate.wait(patience()) and real(sql)
 
 
 def _slow_vault(desk: Counter, gate: threading.Event) -> None:
     vault: Any = desk.bank.parts.vault
-    real = vault._add
-    vault._add = lambda statements: gate.wait(patience()) and real(statements)
+    real = vault._insert_rows
+    vault._insert_rows = lambda statements: gate.wait(patience()) and real(statements)
 
 
 def _slow_journal(desk: Counter, gate: threading.Event) -> None:

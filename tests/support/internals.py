@@ -148,24 +148,21 @@ if TYPE_CHECKING:
     from noisebank.federated.ldp.vectors import choose_coordinates
     from noisebank.federated.relay import (
         Coalition,
-        Guarantee,
         Host,
         MemberOutcome,
         RelayPlan,
         Requirements,
         RoundOutcome,
         make_plan,
-        min_variance,
     )
-    from noisebank.federated.relay.attempt import MASKED_CHAIN, Attempt, new_attempt, prepare_steps, read_entry
+    from noisebank.federated.relay.attempt import new_attempt, prepare_steps, read_entry
     from noisebank.federated.relay.blame import MemberState
     from noisebank.federated.relay.collection import AttemptCollector
     from noisebank.federated.relay.grid import BID_UNITS, STEPS_PER_BOUND, quantize_vector
-    from noisebank.federated.relay.guarantee import compute_guarantee
-    from noisebank.federated.relay.messages import Message, MessageSigner, check_reply, to_printable
+    from noisebank.federated.relay.messages import Message, MessageSigner, to_printable
     from noisebank.federated.relay.plan import MemberEntry, entry_to_json, seed_commitment
     from noisebank.federated.relay.remedies import substitute_slices
-    from noisebank.federated.relay.sealing import AttemptKey, sum_masks
+    from noisebank.federated.relay.sealing import AttemptKey
     from noisebank.federated.relay.transport import MessageServer, ask, parse_endpoint
     from noisebank.ledger.abi import (
         Contract,

@@ -16,7 +16,7 @@ import pytest
 from support.internals import Key, Message, SystemEntropy, quantize_vector, simulation_rng
 from support.patience import patience
 
-RELAY = [sys.executable, "-c", "from noisebank.cli.relay import relay; relay()"]
+RELAY = [sys.executable, "-c", "from noisebank.cli.relay import relay_group; relay_group()"]
 
 
 STARTED: list[subprocess.Popen[str]] = []
