@@ -23,7 +23,7 @@ import numpy as np
 
 from noisebank.federated.relay import RelayTerms
 from support.internals import Message, RelayPlan, Tampered, make_plan, read_entry, simulation_rng
-from support.patience import patience, wait_until
+from support.patience import FACTOR, patience, wait_until
 from support.relay import Played
 
 FORKING = multiprocessing.get_context("forkserver")
@@ -178,14 +178,21 @@ class Ended:
     errors: dict[str, str] = field(default_factory=dict)
 
 
+def _waits(moment: Moment | None) -> tuple[str, str]:
+    """Returns how long the host waits for members, and a member for the round: short only where nobody will come."""
+    long, short = str(patience()), str(40 * FACTOR)
+    if moment is None or moment.kind != "join":
+        return long, long
+    return short if moment.when == "lost" else long, short if moment.victim == "receiver" else long
+
+
 def round_of(folder: Path, words: list[str], moment: Moment | None, users: int = 3, dimension: int = 300) -> Ended:
     """Host and members as processes; waits until all have ended."""
     FORKING.set_forkserver_preload(["support.relay_gateway", "noisebank.cli.relay", "opendp.prelude", "rich.table"])
     x = simulation_rng(users).uniform(-1.0, 1.0, (users, dimension))
     gateways = Gateways(moment)
-    # A machine under load starts a process in seconds. The host gives up early only where one is killed as it joins.
-    wait = "8" if moment and moment.kind == "join" else str(patience())
-    host = ["host", "-k", str(users), "-d", str(dimension), "--listen", ANYWHERE, "--json", "--wait", wait, *words]
+    host_wait, member_wait = _waits(moment)
+    host = ["host", "-k", str(users), "-d", str(dimension), "--listen", ANYWHERE, "--json", "--wait", host_wait, *words]
 
     def start(name: str, command: list[str]) -> None:
         gateways.processes[name] = FORKING.Process(target=run_relay, args=(command, str(folder), name), daemon=True)
@@ -206,10 +213,10 @@ def round_of(folder: Path, words: list[str], moment: Moment | None, users: int =
             np.save(folder / f"{number}.npy", x[number])
             advertised = gateways.front(str(number), (folder / f"{number}.at").read_text)
             start(str(number), ["join", front, "--vector", str(folder / f"{number}.npy"), "-b", "1.3", "--json",
-                                "--listen", ANYWHERE, "--advertise", advertised, "--wait", wait])  # fmt: skip
+                                "--listen", ANYWHERE, "--advertise", advertised, "--wait", member_wait])  # fmt: skip
             until(lambda: len(gateways.names) > number, str(number))  # noqa: B023 - names in joining order
         for process in gateways.processes.values():
-            process.join(patience())
+            process.join(patience(300))
         codes = {name: process.exitcode for name, process in gateways.processes.items()}
     finally:
         for process in gateways.processes.values():
