@@ -12,7 +12,7 @@ from research.reproduce import reproduce
 def main() -> None:
     """Reproduce the papers and measure the parts, through the product's own code.
 
-    Start with:  python -m research reproduce all --quick --out /tmp/papers
+    Start with:  python -m research reproduce all --quick --out papers
     """
 
 

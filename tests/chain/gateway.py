@@ -37,10 +37,12 @@ def deployed(node: Node, confirmations: int = 1) -> ChainConfig:
     return ChainConfig(made.url, made.contract, made.chain_id, made.deployment_block, confirmations)
 
 
-def gateway(where: ChainConfig, outbox: Path | str = ":memory:", url: str | None = None) -> ChainLedger:
-    """It hopes for its node for long; a test that wants that to end sets `_patience` of what it has."""
+def gateway(
+    where: ChainConfig, outbox: Path | str = ":memory:", url: str | None = None, seconds: float | None = None
+) -> ChainLedger:
+    """It hopes for its node for long; a test with a clock of its own says how long."""
     there = ChainConfig(url or where.url, where.contract, where.chain_id, where.deployment_block, where.confirmations)
-    return ChainLedger(there, KEYS, outbox, patience=patience(), poll_seconds=0.01)
+    return ChainLedger(there, KEYS, outbox, patience=patience() if seconds is None else seconds, poll_seconds=0.01)
 
 
 def opening(budget: int = 1000, delay: int = 0, unit: Unit = Unit.PRECISION) -> AccountOpening:

@@ -73,7 +73,7 @@ def unmined(node: Node) -> Iterator[Node]:
 def test_a_batch_is_waited_for_by_sleeping_and_only_as_long_as_it_should(
     node: Node, where: ChainConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chain = gateway(where, patience=1.0)
+    chain = gateway(where, seconds=1.0)
     account = chain.open_account(opening())
     clock = Clock()
     node.rpc("evm_setAutomine", False)
@@ -120,7 +120,7 @@ def test_the_owners_call_gives_up_when_nothing_becomes_final(
     node: Node, where: ChainConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chain = gateway(
-        ChainConfig(where.url, where.contract, where.chain_id, where.deployment_block, confirmations=4), patience=1.0
+        ChainConfig(where.url, where.contract, where.chain_id, where.deployment_block, confirmations=4), seconds=1.0
     )
     clock = Clock()
     monkeypatch.setattr(rpc_module, "time", clock)

@@ -236,8 +236,8 @@ def test_spending_agreed_to_by_a_wallet(desk, wallet):
 
 def test_too_fast(tmp_path):
     with counter(tmp_path, replace(EASY, rate=0.5, burst=3, open_rate=0.5, open_burst=2)) as desk:
-        for pace in (desk.app.state.authenticator._keyed, desk.app.state.authenticator._open):
-            pace._now = lambda: 0.0  # nothing becomes due, however long a request takes
+        for limiter in (desk.app.state.authenticator._key_limiter, desk.app.state.authenticator._address_limiter):
+            limiter._now = lambda: 0.0  # nothing becomes due, however long a request takes
         for who, free in (("maria", 3), (None, 2)):
             for _ in range(free):
                 assert desk.client.get("/v1/datasets", headers=desk.headers(who)).status_code == 200

@@ -1,7 +1,8 @@
 """`Account`: an open account, and the one path from a question to an answer.
 
-The path is: parse, price, plan, reserve, measure, seal, publish, answer. `Account.answers` takes these steps in this
-order. Nothing before `reserve` opens the data; nothing is returned before it is sealed and published.
+The path is: parse, price, plan, reserve, measure, seal, publish, answer. `Account.answers` takes questions that are
+parsed and goes through the rest in this order; `complete` measures, seals and publishes. Nothing before `reserve` opens
+the data; nothing is returned before it is sealed and published.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ class Account(RecallSteps):
         analyst: str = OWNER,
         plainly: bool = False,
     ) -> list[Answer]:
-        """The one path, one line per step. Several questions are one atomic group: all are charged, or none.
+        """The one path. Several questions are one atomic group: all are charged, or none.
 
         `plainly` leaves cubes aside: the answers must not share their noise with others.
         """
@@ -105,7 +106,7 @@ class Account(RecallSteps):
             if reservations is None:
                 plans = self._plan_questions(questions, targets, max_cost, analyst, plainly)
                 reservations = self._reserve_plans(requests, questions, plans, max_cost)  # spent, even if we crash
-            sealed = [
+            sealed = [  # measured, sealed and published
                 self.complete(reserved, question)
                 for reserved, (question, _) in zip(reservations, questions, strict=True)
             ]

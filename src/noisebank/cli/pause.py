@@ -1,4 +1,4 @@
-"""`noisebank pause`: stop all answers of an account until `noisebank resume`."""
+"""`noisebank pause`: refuse every new request of an account, free ones too, until `noisebank resume`."""
 
 from __future__ import annotations
 

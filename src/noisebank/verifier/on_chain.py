@@ -43,11 +43,17 @@ class ChainHistory:
 
     def find_block(self, digest: bytes) -> int | None:
         """Returns the number of the block with this hash; None if there is none."""
-        block = self.node.ask("eth_getBlockByHash", "0x" + digest.hex(), False) if len(digest) == 32 else None
+        try:
+            block = self.node.ask("eth_getBlockByHash", "0x" + digest.hex(), False) if len(digest) == 32 else None
+        except NodeError as error:
+            raise BadLedger(f"the node cannot look a block up by its hash: {error}") from error
         return int(block["number"], 16) if block else None
 
     def read_logs(self, first: int = 0, progress: Callable[[int], None] = lambda done: None) -> None:
-        """Reads and recounts all logs from block `first` on. `Tampered` where they do not add up."""
+        """Reads and recounts all logs from block `first` on. `Tampered` where they do not add up.
+
+        `first` must not be later than the contract's deployment: an account that was opened before it would be missing.
+        """
         code = self.node.get_code(self.contract)
         if not code:
             raise BadLedger(f"there is no contract at {self.contract} on chain {self.chain_id}")

@@ -1,4 +1,4 @@
-"""How a round ended for one member."""
+"""What `Member.run` returns: how a round of the relay ended for one member. The host's side is `host.RoundOutcome`."""
 
 from __future__ import annotations
 

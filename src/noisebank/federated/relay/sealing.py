@@ -45,7 +45,11 @@ class AttemptKey:
         return shared_key
 
     def seal(self, plain: bytes, peer_key: bytes, purpose: str, salt: bytes) -> bytes:
-        """Returns ciphertext and tag for the holder of `peer_key`. One message per purpose and plan."""
+        """Returns ciphertext and tag for the holder of `peer_key`.
+
+        Requires: one message per purpose and plan, and a purpose that names sender, receiver and chain, since the
+        derived key is the same in both directions.
+        """
         cipher = ChaCha20_Poly1305.new(key=self.derive_key(peer_key, f"seal {purpose}", salt), nonce=NO_NONCE)
         text, tag = cipher.encrypt_and_digest(plain)
         return bytes(text + tag)
