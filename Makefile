@@ -38,7 +38,7 @@ mutants-src: .venv/.dev  ## check that the tests notice at least 95 of 100 sampl
 	@tools/mutate-src -j $(or $(JOBS),2)
 
 fast: .venv/.dev  ## run unit tests, property tests and doctests only; a few minutes, stops at the first failure
-	$(BIN)/python -m pytest -q -x -m "not slow" tests/unit tests/property src research
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q -x -m "not slow and not extras and not flower" tests/unit tests/property src research
 
 lint: .venv/.dev  ## check format, lint, types and import layers; half a minute
 	$(BIN)/ruff format --check src tests research contracts tools/codemod tools/mutants

@@ -10,6 +10,7 @@ import os
 import signal
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -68,7 +69,8 @@ class Rounds:
         while sign and not (out.exists() and sign in out.read_text()) and Path(f"/proc/{process}").exists():
             time.sleep(0.001)
         time.sleep(self.random.uniform(0, LONGEST_WAIT))
-        os.kill(process, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # it came to its end before: not a kill, and not counted as one
+            os.kill(process, signal.SIGKILL)
         return self.server.end(out)
 
     def ask_everything(self) -> None:
