@@ -48,10 +48,12 @@ class Rounds:
     history: list[Asked] = field(default_factory=list)
     notes: Notes = field(default_factory=Notes)
     moments: Counter[str] = field(default_factory=Counter)
+    begun: int = 0
 
-    def kill(self, name: str) -> None:
-        """One round: a loop of asks, a kill, and a look at what is left."""
-        loop = [random_request(self.random, f"{name} {place}") for place in range(ASKS_A_ROUND)]
+    def kill(self) -> None:
+        """One round: a loop of asks, a kill, and a look at what is left. Keys are those of no other round."""
+        self.begun += 1
+        loop = [random_request(self.random, f"round {self.begun}, {place}") for place in range(ASKS_A_ROUND)]
         ended = self._killed(loop)
         begun = {line["asking"] for line in ended.lines if "asking" in line}
         answered = dict(ended.answers()).keys()
@@ -89,14 +91,14 @@ def kill9(share: float) -> Finding:
             banks += 1
             rounds = Rounds(server, bank_with_account(Path(name), f"bank{banks}"), random)
             while rounds.moments.total() < min(KILLS_A_BANK, enough - kills) and not rounds.notes.wrong:
-                rounds.kill(f"kill {rounds.moments.total()}")
+                rounds.kill()
             rounds.ask_everything()
             kills, answers = kills + rounds.moments.total(), answers + len(rounds.notes.shown)
             moments += rounds.moments
             wrong = rounds.notes.wrong
         hasty = Rounds(server, bank_with_account(Path(name), "planted"), random, planted=True)
         while hasty.moments.total() < KILLS and not hasty.notes.wrong:
-            hasty.kill(f"kill {hasty.moments.total()}")
+            hasty.kill()
     return Finding(
         row="an answer without a record; a record lost after it was acknowledged",
         tried=f"{kills} times kill -9 in a loop of asks ({moments['in an ask']} in the middle of an ask)",

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 from contextlib import suppress
@@ -58,6 +59,7 @@ def end_leftovers() -> list[str]:
     """Ends what this run of tests has started and left running; returns the command lines."""
     forkserver._forkserver._stop()  # type: ignore[attr-defined]  # both serve later tests, too: they may be here
     resource_tracker._resource_tracker._stop()  # type: ignore[attr-defined]
+    _end_spark()
     last_look = time.monotonic() + 20 * FACTOR
     while (leftovers := find_leftovers()) and time.monotonic() < last_look:  # some were told to end, and do so now
         time.sleep(10 * POLL)
@@ -65,6 +67,20 @@ def end_leftovers() -> list[str]:
         with suppress(ProcessLookupError):
             os.kill(process, signal.SIGKILL)
     return [f"{process}: {command}" for process, command in leftovers.items()]
+
+
+def _end_spark() -> None:
+    """Ends Spark's Java process, which all tests of a run share and which would end with Python."""
+    if "pyspark" not in sys.modules:
+        return
+    from pyspark import SparkContext
+
+    if SparkContext._active_spark_context is not None:
+        SparkContext._active_spark_context.stop()
+    if (gateway := SparkContext._gateway) is not None:
+        gateway.shutdown()
+        end_process(gateway.proc)
+        SparkContext._gateway = SparkContext._jvm = None
 
 
 def find_leftovers() -> dict[int, str]:
