@@ -3,6 +3,10 @@
 A reader that takes a bare carriage return for a line end turns one person's text into a thousand rows. DuckDB does so,
 whatever line end it is told; Python's `csv` writes such texts without quotes. So the owner's bank reads the file
 once, at opening, before anything is on the ledger: RFC 4180, with the line end of the first line throughout.
+
+The file is split at its quotes: what stands between them by turns lies outside and inside of quoted text, and `""` in a
+quoted text is the end of one and the beginning of the next. No regular expression here repeats a group: possessive ones
+that do match wrongly in Python before 3.11.5.
 """
 
 from __future__ import annotations
@@ -16,14 +20,16 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 CHUNK_BYTES = 4 << 20
 MAX_ROW_BYTES = 2_000_000
 """As in DuckDB."""
-QUOTED = rb'"[^"]*+(?:""[^"]*+)*+"'
-FIELD = rb'(?:%s|[^",\r\n]*+)' % QUOTED
-ROW = rb"%s(?:,%s)*+" % (FIELD, FIELD)
 LINE_ENDS = (b"\r\n", b"\n")
-ONE_ROW = re.compile(ROW)
-ALL_QUOTED = re.compile(QUOTED)
-FULL_ROWS = {end: re.compile(rb"(?:%s%s)*+" % (ROW, end)) for end in LINE_ENDS}
+WRONG_QUOTES = rb'[^",\r\n]"|"[^",\r\n]'
+"""A quote inside a field that is not quoted, or something after one that is."""
+WRONG_BYTES = {
+    b"\r\n": re.compile(WRONG_QUOTES + rb"|\r(?!\n)|(?<!\r)\n"),
+    b"\n": re.compile(WRONG_QUOTES + rb"|\r"),
+}
+"""By line end: what the grammar does not allow, where each quoted text is written as one quote."""
 BLANK_LINES = {end: re.compile(rb"(?m)^" + end) for end in LINE_ENDS}
+LINE_BREAK = re.compile(rb"[\r\n]")
 
 
 def line_end(path: Path) -> bytes:
@@ -33,9 +39,10 @@ def line_end(path: Path) -> bytes:
             head = file.read(MAX_ROW_BYTES).removeprefix(BYTE_ORDER_MARK)
     except OSError as error:
         raise BadTable(f"{path} cannot be read: {error.strerror}") from None
-    first = ONE_ROW.match(head)
-    after = first.end() if first else 0
-    return LINE_ENDS[0] if head[after : after + 2] == LINE_ENDS[0] else LINE_ENDS[1]
+    for outside in head.split(b'"')[::2]:
+        if (found := LINE_BREAK.search(outside)) is not None:
+            return LINE_ENDS[0] if outside[found.start() : found.start() + 2] == LINE_ENDS[0] else LINE_ENDS[1]
+    return LINE_ENDS[1]
 
 
 def count_csv_rows(path: Path, header: bool, blank_rows: bool) -> int:
@@ -51,41 +58,64 @@ def count_csv_rows(path: Path, header: bool, blank_rows: bool) -> int:
                 file.seek(0)
             while chunk := file.read(CHUNK_BYTES):
                 data = rest + chunk
-                rows_here, size = _count_full_rows(data, end, blank_rows)
-                rows, lines, rest = rows + rows_here, lines + data.count(b"\n", 0, size), data[size:]
+                size = _full_lines_size(data)
+                full, rest = data[:size], data[size:]
+                rows += _count_rows(path, full, lines, end, blank_rows)
+                lines += full.count(b"\n")
                 if len(rest) > MAX_ROW_BYTES:
-                    raise _row_error(path, rest, lines, end)
+                    _check_rows(path, rest, lines, end)
+                    raise _row_error(path, lines, f"a row of more than {MAX_ROW_BYTES:,} bytes")
     except OSError as error:
         raise BadTable(f"{path} cannot be read: {error.strerror}") from None
-    if rest and not ONE_ROW.fullmatch(rest):
-        raise _row_error(path, rest, lines, end)
+    _check_rows(path, rest, lines, end)
+    if rest.count(b'"') % 2:
+        raise _row_error(path, lines + _lines_before_open_quote(rest), "a quote that is never closed")
     return max(0, rows + bool(rest) - header)
 
 
-def _count_full_rows(data: bytes, end: bytes, blank_rows: bool) -> tuple[int, int]:
-    """Returns how many whole rows these bytes begin with, and their length in bytes."""
-    match = FULL_ROWS[end].match(data)
-    size = match.end() if match else 0
-    outside = data[:size]
-    if b'"' in outside:
-        outside = ALL_QUOTED.sub(b"-", outside)
+def _full_lines_size(data: bytes) -> int:
+    """Returns the length of these bytes up to the last line feed outside of quotes."""
+    parts = data.split(b'"')
+    after = 0
+    for index in range(len(parts) - 1, -1, -1):
+        if index % 2 == 0 and (found := parts[index].rfind(b"\n")) >= 0:
+            return len(data) - after - len(parts[index]) + found + 1
+        after += len(parts[index]) + 1
+    return 0
+
+
+def _count_rows(path: Path, full: bytes, lines: int, end: bytes, blank_rows: bool) -> int:
+    """Returns how many rows these whole lines are; refuses others."""
+    outside = _check_rows(path, full, lines, end)
     rows = outside.count(b"\n")
-    return (rows if blank_rows else rows - len(BLANK_LINES[end].findall(outside))), size
+    return rows if blank_rows else rows - len(BLANK_LINES[end].findall(outside))
 
 
-def _row_error(path: Path, rest: bytes, lines: int, end: bytes) -> BadTable:
-    """Returns the error that says why these bytes do not begin with a row."""
-    match = ONE_ROW.match(rest)
-    stop = match.end() if match else 0
-    line = lines + rest.count(b"\n", 0, stop) + 1
-    ends = "CR LF" if end == LINE_ENDS[0] else "LF"
-    if stop >= MAX_ROW_BYTES or stop == len(rest):
-        what = f"a row of more than {MAX_ROW_BYTES:,} bytes"
-    elif rest[stop] == ord('"') and rest[stop - 1 : stop] in (b"", b",") and ALL_QUOTED.match(rest, stop) is None:
-        what = "a quote that is never closed"
-    elif rest[stop] in b"\r\n":
-        name = "a carriage return" if rest[stop] == ord("\r") else "a line feed"
-        what = f"{name} outside of quotes that ends no line: the file's lines end in {ends}"
-    else:
-        what = "a quote inside a field that is not quoted, or something after one that is"
-    return BadTable(f"{path.name}, line {line}: {what}; write the file again with such fields in quotes")
+def _check_rows(path: Path, data: bytes, lines: int, end: bytes) -> bytes:
+    """Refuses what is not allowed in rows; returns them with each quoted text written as one quote."""
+    parts = data.split(b'"')
+    outside = b'"'.join(parts[::2] if len(parts) % 2 else [*parts[::2], b""])
+    wrong = WRONG_BYTES[end].search(outside)
+    if wrong is None:
+        return outside
+    before = outside.count(b'"', 0, wrong.start() + 1)
+    line = lines + outside.count(b"\n", 0, wrong.start()) + sum(part.count(b"\n") for part in parts[1 : 2 * before : 2])
+    found = wrong.group()
+    if found in (b"\r", b"\n"):
+        name = "a carriage return" if found == b"\r" else "a line feed"
+        ends = "CR LF" if end == LINE_ENDS[0] else "LF"
+        raise _row_error(path, line, f"{name} outside of quotes that ends no line: the file's lines end in {ends}")
+    raise _row_error(path, line, "a quote inside a field that is not quoted, or something after one that is")
+
+
+def _lines_before_open_quote(data: bytes) -> int:
+    """Returns how many lines end before the quoted text that these bytes end in the middle of."""
+    parts = data.split(b'"')
+    opened = len(parts) - 1
+    while opened > 1 and not parts[opened - 1]:  # "" is a quote inside of the text
+        opened -= 2
+    return sum(part.count(b"\n") for part in parts[:opened])
+
+
+def _row_error(path: Path, lines: int, what: str) -> BadTable:
+    return BadTable(f"{path.name}, line {lines + 1}: {what}; write the file again with such fields in quotes")
