@@ -8,7 +8,6 @@ from pathlib import Path
 from noisebank.core.durability import open_database, translate_errors
 from noisebank.core.errors import BadBank
 from noisebank.ledger.block import Block, Genesis
-from noisebank.runtime.gathering import apart
 
 SCHEMA = "CREATE TABLE IF NOT EXISTS lines (number INTEGER PRIMARY KEY, line TEXT NOT NULL) STRICT"
 GENESIS_ROW = -1
@@ -28,8 +27,7 @@ class Journal:
 
     def append(self, block: Block) -> None:
         """Appends a block. It is on disk once this returns."""
-        row = block.number, block.to_canonical_json()
-        apart(lambda: self._database.execute("INSERT INTO lines VALUES (?, ?)", row))
+        self._database.execute("INSERT INTO lines VALUES (?, ?)", (block.number, block.to_canonical_json()))
 
     def read_lines(self) -> Iterator[str]:
         """Yields the canonical export, line by line."""
