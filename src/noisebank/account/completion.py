@@ -22,17 +22,17 @@ def complete_reservations(context: AccountContext, paid: Sequence[PaidQuestion])
     unpublished: dict[bytes, PaidQuestion] = {}
     owners: list[bytes] = []
     for reservation, question in paid:
+        owner = reservation.id
         try:
             recorded = find_recorded(context.ledger, reservation)
-            owners.append(recorded.id)
+            owner = recorded.id
             if recorded.answer_digest is None:
-                unpublished[recorded.id] = recorded, question
-            elif recorded.id not in outcomes:
-                is_grouped = bool(question.query.by)
-                outcomes[recorded.id] = context.read_published(recorded.id, recorded.answer_digest, is_grouped)
+                unpublished[owner] = recorded, question
+            elif owner not in outcomes:
+                outcomes[owner] = context.read_published(owner, recorded.answer_digest, bool(question.query.by))
         except NoisebankError as error:
-            owners.append(reservation.id)
-            outcomes[reservation.id] = error
+            outcomes[owner] = error
+        owners.append(owner)
     for layer in _independent_layers(list(unpublished.values())):
         outcomes |= _settle_layer(context, layer)
     return [outcomes[id] for id in owners]
