@@ -84,7 +84,7 @@ if TYPE_CHECKING:
     from noisebank.engines.spark_engine import _make_session
     from noisebank.engines.sql_engine import SqlEngine
     from noisebank.engines.statement import is_plain_count, quote_name, quote_text
-    from noisebank.federated.blockfl.books import Phase
+    from noisebank.federated.blockfl.books import Phase, Round, Submission
     from noisebank.federated.blockfl.charges import DeviceAccount, first_edition_policy
     from noisebank.federated.blockfl.dev_chain import DevChain, create_dev_chain
     from noisebank.federated.blockfl.device import Examples, SplitTrainer, measure_accuracy

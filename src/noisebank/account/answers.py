@@ -15,15 +15,8 @@ from noisebank.core.intervals import confidence_interval
 from noisebank.core.receipts import RECEIPT_FORMAT
 from noisebank.core.records import Case
 from noisebank.core.units import ZERO_PRECISION, GridValue, Precision
+from noisebank.core.wording import CASE_DESCRIPTIONS
 from noisebank.planning.relative import RelativeTarget
-
-CASE_DESCRIPTIONS = {
-    Case.FIRST: "first answer to this query: all of it is paid for",
-    Case.REPEAT: "the recorded answer, same bits, nothing spent",
-    Case.REFINE: "an earlier answer was improved, only the difference is paid for",
-    Case.BLUR: "a better answer is known and was blurred, nothing spent",
-    Case.INFER: "inferred from what is known already",
-}
 
 
 @dataclass(frozen=True, slots=True)
