@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from noisebank.bank.bank import Bank, create_bank, open_bank
     from noisebank.client.async_client import connect_async
     from noisebank.client.sync_client import connect
+    from noisebank.core.asks import Ask
     from noisebank.core.errors import NoisebankError
     from noisebank.core.units import Precision
     from noisebank.policy.file import read_policy
@@ -27,6 +28,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Account",
     "Answer",
+    "Ask",
     "Bank",
     "NoisebankError",
     "Policy",
@@ -45,6 +47,7 @@ __all__ = [
 _HOMES = {
     "Account": "account.account",
     "Answer": "account.answers",
+    "Ask": "core.asks",
     "Bank": "bank.bank",
     "NoisebankError": "core.errors",
     "Policy": "policy.model",
