@@ -80,22 +80,11 @@ class Account(RecallSteps):
         """
         if atomic:
             return self._ask_together(requests)
-        outcomes: list[Outcome] = []
-        for request in requests:
-            try:
-                outcomes.append(
-                    self.ask(
-                        request.sql,
-                        max_cost=request.max_cost,
-                        key=request.key,
-                        analyst=request.analyst,
-                        best=request.best,
-                        **request.accuracy,
-                    )
-                )
-            except NoisebankError as error:
-                outcomes.append(error)
-        return outcomes
+        return [capture_refusal(partial(self._ask_one, request)) for request in requests]
+
+    def _ask_one(self, request: Ask) -> Answer | DerivedAnswer | Answers:
+        select, max_cost = self._parse_select(request.sql, request.accuracy), _parse_max_cost(request.max_cost)
+        return self._answer_select(request.sql, select, max_cost, request.key, request.analyst, request.best)
 
     def _ask_together(self, requests: Sequence[Ask]) -> list[Outcome]:
         """Answers questions as one atomic group. An error is the outcome of all."""

@@ -18,9 +18,9 @@ from noisebank.core.asks import Ask
 from noisebank.core.digests import to_canonical_json
 from noisebank.core.entropy import SystemEntropy
 from noisebank.core.errors import BadRequest, NoisebankError
+from noisebank.core.spend import Spend
 from noisebank.core.units import Exact, Precision, parse_exact
 from noisebank.ledger.signing import Key
-from noisebank.service.wallet import Spend
 
 if TYPE_CHECKING:
     from noisebank.core.asks import AccuracyOptions

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from noisebank.core.problems import Problem
 from noisebank.service.authenticator import ServiceState
-from noisebank.service.errors import Problem, build_problem
+from noisebank.service.errors import build_problem
 
 
 def report_problem(
