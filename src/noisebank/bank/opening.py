@@ -11,15 +11,14 @@ from types import MappingProxyType
 from typing import Any
 
 from noisebank.account.account import Account
+from noisebank.bank.folder import BankParts
 from noisebank.bank.own_accounts import OPENED_BY, find_opener, find_own_opening, opener_entry
 from noisebank.core.digests import make_commitment
-from noisebank.core.entropy import Entropy
 from noisebank.core.errors import BadBank, BadRequest, BadTable
 from noisebank.engines.cube_engine import CubedEngine
 from noisebank.engines.engine import Inspection
 from noisebank.engines.headers import check_header
 from noisebank.engines.registry import make_engine, read_header
-from noisebank.ledger.chain import Ledger
 from noisebank.ledger.protocol import AccountOpening, AccountState, Role
 from noisebank.policy.file import check_filled
 from noisebank.policy.model import Policy, policy_from_json, source_from_json, source_to_json
@@ -27,7 +26,6 @@ from noisebank.privacy.calibration import budget_precision
 from noisebank.queries.cells import policy_cubes
 from noisebank.queries.derived import check_named_queries
 from noisebank.vault.secrets import AccountSecrets
-from noisebank.vault.vault import Vault
 
 FIXED_FIELDS = ("name", "epsilon", "delta", "neighbours", "unit", "raise_delay")
 """Fields of a policy that all versions of a table have in common; `noisebank budget` changes a budget."""
@@ -49,15 +47,6 @@ class Confirmed:
     """The policy is meant as it is, though marks of a draft are left in it or most values of a column are not keys."""
     same_rows: bool = False
     """No new version: the table was only written again, with the same rows. Checked, and refused if it is not so."""
-
-
-@dataclass(frozen=True, slots=True)
-class BankParts:
-    """The parts of a bank that its accounts share."""
-
-    ledger: Ledger
-    vault: Vault
-    entropy: Entropy
 
 
 UNCONFIRMED = Confirmed()

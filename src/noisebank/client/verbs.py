@@ -16,9 +16,9 @@ from noisebank.client.wallets import SIGNATURE_SECONDS, sign_message, sign_spend
 from noisebank.core.digests import to_canonical_json
 from noisebank.core.entropy import SystemEntropy
 from noisebank.core.errors import BadRequest
+from noisebank.core.spend import Spend
 from noisebank.core.units import Exact, Precision, parse_exact
 from noisebank.ledger.signing import Key
-from noisebank.service.wallet import Spend
 
 if TYPE_CHECKING:
     from noisebank.planning.pricing import AccuracyOptions

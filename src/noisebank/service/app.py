@@ -19,6 +19,7 @@ from noisebank import __version__
 from noisebank.bank.bank import Bank
 from noisebank.core.entropy import Entropy, SystemEntropy
 from noisebank.core.errors import NoisebankError
+from noisebank.core.problems import PROBLEM_MEDIA_TYPE
 from noisebank.service.api import (
     analysts as routes_owning,
 )
@@ -42,7 +43,7 @@ from noisebank.service.api import (
 )
 from noisebank.service.auth import ACCESS_FILE, AccessControl
 from noisebank.service.authenticator import Authenticator, ServiceState, state_of
-from noisebank.service.errors import PROBLEM_MEDIA_TYPE, ApiError, build_problem
+from noisebank.service.errors import ApiError, build_problem
 from noisebank.service.events import EventStreams
 from noisebank.service.learning import LearningMonitor
 from noisebank.service.limits import WorkerPool

@@ -14,7 +14,8 @@ from typing import Any
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from noisebank.core.entropy import Entropy
-from noisebank.service.errors import PROBLEM_MEDIA_TYPE, ApiError, build_problem
+from noisebank.core.problems import PROBLEM_MEDIA_TYPE
+from noisebank.service.errors import ApiError, build_problem
 from noisebank.service.logs import RequestLog
 from noisebank.service.metrics import Metrics
 from noisebank.service.roles import Caller

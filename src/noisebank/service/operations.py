@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from noisebank.account.account import Account
-from noisebank.account.answers import read_receipt
 from noisebank.account.requests import OWNER
 from noisebank.account.statement import make_statement
 from noisebank.bank.bank import Bank
 from noisebank.core.digests import keccak, to_canonical_json
 from noisebank.core.errors import BadRequest, Tampered
+from noisebank.core.receipts import read_receipt
+from noisebank.core.spend import Spend
 from noisebank.core.units import Precision, parse_exact
 from noisebank.ledger.books import Books
 from noisebank.ledger.chain import Ledger
@@ -27,7 +28,7 @@ from noisebank.service import serializers
 from noisebank.service.errors import ApiError
 from noisebank.service.roles import Caller, Person, Role
 from noisebank.service.schemas import AskIn, WishIn
-from noisebank.service.wallet import Spend, check_spend
+from noisebank.service.wallet import check_spend
 from noisebank.verifier.comparison import Comparison
 
 PAGE_ROWS = 50

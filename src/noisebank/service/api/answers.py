@@ -19,10 +19,11 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from noisebank.account.derived import Answers
+from noisebank.core.problems import PROBLEM_MEDIA_TYPE
 from noisebank.service import serializers
 from noisebank.service.api.public import PROBLEM_RESPONSES
 from noisebank.service.authenticator import MAY_ASK, MAY_QUOTE, SIGNED_IN, run_for, state_of
-from noisebank.service.errors import PROBLEM_MEDIA_TYPE, build_problem
+from noisebank.service.errors import build_problem
 from noisebank.service.limits import overload_error
 from noisebank.service.operations import MAX_PAGE_ROWS, PAGE_ROWS, RequestTime
 from noisebank.service.roles import Caller
