@@ -208,10 +208,6 @@ def say_trust(found: Found) -> str:
     return f"Noise sized for epsilon {found['repairs']['goal epsilon']}: {joined}."
 
 
-def draw_trust(found: Found) -> Any:
-    return charts.trust(SimpleNamespace(repairs=found["repairs"]))
-
-
 def _exhibit(name: str, title: str, printed: str, why: str, run: Any, here: Any, draw: Any) -> Exhibit:
     return Exhibit(name, "P2", title, printed, why, run, here, draw, checked)
 
@@ -283,7 +279,7 @@ EXHIBITS = {
             "A chance of being exposed is no differential privacy: the exposed slice is seen as it is. The bank's "
             "relay prints the guarantee for each coalition, and offers masked noise, which holds for as many colluders "
             "as it was sized for.",
-            run_trust, say_trust, draw_trust,
+            run_trust, say_trust, drawing(charts.trust),
         ),
     )
 }  # fmt: skip
