@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from noisebank.bank.folder import create_bank
     from noisebank.client.async_client import connect_async
     from noisebank.client.sync_client import connect
+    from noisebank.core.asks import Ask
     from noisebank.core.errors import NoisebankError
     from noisebank.core.units import Precision
     from noisebank.policy.file import read_policy
@@ -30,6 +31,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Account",
     "Answer",
+    "Ask",
     "Bank",
     "NoisebankError",
     "Policy",
@@ -48,6 +50,7 @@ __all__ = [
 _HOMES = {
     "Account": "account.account",
     "Answer": "account.answers",
+    "Ask": "core.asks",
     "Bank": "bank.bank",
     "NoisebankError": "core.errors",
     "Policy": "policy.model",
