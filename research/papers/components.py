@@ -59,7 +59,7 @@ COMPONENTS = (
         "the bank reserves on the contract first, then reads the data: no oracle service",
     ),
     Component(
-        "P0", "Client in JavaScript with Web3", "replaced", "Python library, command line, HTTP; web3.py towards nodes"
+        "P0", "Client in JavaScript with Web3", "replaced", "Python library, command line, HTTP; JSON-RPC towards nodes"
     ),
     Component("P0", "Server in Node.js and Express", "replaced", "the bank (Python); SQL parsed to canonical queries"),
     Component(
@@ -191,6 +191,60 @@ COMPONENTS = (
         "Future: disclosure risk, parameter estimation by the same inference",
         "not done",
         "outside of a bank's task",
+    ),
+    Component(
+        "P2",
+        "Relay of users, noise recycled (Section IV)",
+        "built",
+        "`federated/relay/`, one process per user, signed messages; integers on a grid, discrete noise",
+    ),
+    Component(
+        "P2",
+        "Game, best responses, equilibrium (Lemma 1, Theorem 1)",
+        "built",
+        "`federated/relay/game.py`; the printed profile is the subgame-perfect outcome, not a Nash equilibrium",
+    ),
+    Component(
+        "P2",
+        "Mechanism 1, Broadcast And Shuffle (BAS)",
+        "built",
+        "`relay host --mode bas`; sums accumulate, equal bids are told apart, the order is drawn from committed seeds",
+    ),
+    Component(
+        "P2",
+        "Protocol 2, Slice And Recombine (SAR)",
+        "built",
+        "`relay host --mode sar --slices N`; the index advances by a slice, so that all coordinates are covered",
+    ),
+    Component(
+        "P2",
+        "Sub-sequences, random or sorted (Corollaries 3 and 4)",
+        "built",
+        "`relay host --groups Q --split sorted` (or `random`)",
+    ),
+    Component(
+        "P2",
+        "Remedies: joining below a threshold, zero or past slices, re-clipped slices",
+        "built",
+        "`relay host --skip P --instead zeros --slice-norm R`; past slices show a round later and are paid for twice",
+    ),
+    Component(
+        "P2",
+        "Privacy of SAR by parallel composition (Theorems 6 to 8)",
+        "replaced",
+        "slices of one vector do not compose in parallel: the guarantee printed is for the whole vector, by coalition",
+    ),
+    Component(
+        "P2",
+        "Protection from colluders by their small probability",
+        "replaced",
+        "a noise floor for every member, or masked sums (`--mode masked --colluders T`), which hold for T colluders",
+    ),
+    Component(
+        "P2",
+        "Future: several sequences with unequal or competing links; users who cannot infer the variance",
+        "not done",
+        "members are told the plan and its variance; links are treated alike",
     ),
     Component(
         "P3",

@@ -15,6 +15,7 @@ from fastapi.openapi.utils import get_openapi
 import noisebank
 from noisebank.service.api import analysts as routes_owning
 from noisebank.service.api import answers as routes_asking
+from noisebank.service.api import batches as routes_batches
 from noisebank.service.api import learning as routes_learning
 from noisebank.service.api import ledger as routes_ledger
 from noisebank.service.api import public as routes_public
@@ -26,7 +27,8 @@ from support.paths import ROOT
 
 PAGE = (ROOT / "docs" / "api.md").read_text()
 ROUTERS = (
-    routes_public, routes_asking, routes_ledger, routes_learning, routes_owning, routes_sessions, routes_signing_in,
+    routes_public, routes_asking, routes_batches, routes_ledger, routes_learning, routes_owning, routes_sessions,
+    routes_signing_in,
 )  # fmt: skip
 
 

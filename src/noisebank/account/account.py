@@ -22,8 +22,8 @@ from noisebank.account.pipeline import BatchItem, answer_batch, fit_transaction,
 from noisebank.account.plain import PlainStrategy
 from noisebank.account.recall import improve_accuracy
 from noisebank.account.released import ReleasedAnswers
-from noisebank.account.requests import OWNER, Ask
-from noisebank.account.selects import ParsedSelect, TargetedQuestion, add_question
+from noisebank.account.selects import ParsedSelect, TargetedQuestion, add_question, capture_refusal, join_selects
+from noisebank.core.asks import OWNER, AccuracyOptions, Ask
 from noisebank.core.caches import cache_results
 from noisebank.core.entropy import Entropy
 from noisebank.core.errors import BadRequest, NoisebankError, OutcomeUnknown, UnsupportedQuery
@@ -34,7 +34,7 @@ from noisebank.ledger.books import Budgets
 from noisebank.ledger.chain import Ledger
 from noisebank.ledger.encoding import MAX_GROUP_PARTS
 from noisebank.ledger.protocol import AccountState, View
-from noisebank.planning.pricing import AccuracyOptions, AccuracyTarget, parse_accuracy, split_accuracy
+from noisebank.planning.pricing import AccuracyTarget, parse_accuracy, split_accuracy
 from noisebank.planning.relative import RelativeTarget
 from noisebank.planning.reuse import Plan
 from noisebank.policy.model import Policy
@@ -224,7 +224,18 @@ class Account:
 
     def quote(self, sql: str, **options: Unpack[AccuracyOptions]) -> Quote:
         """Returns what an answer would cost now. Spends nothing, opens no data."""
-        select = self._parse_select(sql, options)
+        return self._quote_select(sql, self._parse_select(sql, options))
+
+    def quote_many(self, requests: Sequence[Ask]) -> list[Quote | NoisebankError]:
+        """Returns what each answer would cost now, alone, or why there is none."""
+        return [capture_refusal(partial(self.quote, request.sql, **request.accuracy)) for request in requests]
+
+    def quote_together(self, requests: Sequence[Ask]) -> Quote:
+        """Returns what all answers together would cost now: the price of an atomic `ask_many`."""
+        selects = [self._parse_select(request.sql, request.accuracy) for request in requests]
+        return self._quote_select("; ".join(request.sql for request in requests), join_selects(selects))
+
+    def _quote_select(self, sql: str, select: ParsedSelect) -> Quote:
         # Parts that share a query are decided one after the other, so that later ones find what earlier ones pay for.
         targets = [self.context.target_precision(question, accuracy) for question, accuracy in select.questions]
         relative = any(isinstance(accuracy, RelativeTarget) for _, accuracy in select.questions)

@@ -11,7 +11,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from noisebank.account.draws import DrawCounter
-from noisebank.account.requests import OWNER, RequestBuilder
+from noisebank.account.requests import RequestBuilder
+from noisebank.core.asks import OWNER
 from noisebank.core.caches import cache_results, deep_size
 from noisebank.core.entropy import Entropy
 from noisebank.core.errors import BadRequest, TableChanged

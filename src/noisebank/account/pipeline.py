@@ -15,9 +15,9 @@ from noisebank.account.charging import make_claims
 from noisebank.account.completion import complete_reservations, require_completed
 from noisebank.account.context import AccountContext
 from noisebank.account.first_looks import buy_look_if_affordable
-from noisebank.account.requests import OWNER
 from noisebank.account.selects import TargetedQuestion
 from noisebank.account.strategies import PaidQuestion, Strategy
+from noisebank.core.asks import OWNER
 from noisebank.core.errors import BudgetExhausted, KeyReused, NoisebankError, Tampered, ViewExhausted
 from noisebank.core.units import Precision
 from noisebank.ledger.protocol import Claim, Reservation

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from noisebank.account.context import AccountContext
-from noisebank.account.requests import OWNER
+from noisebank.core.asks import OWNER
 from noisebank.core.units import ZERO_PRECISION, Precision, floor_to_ladder
 from noisebank.planning.pricing import AccuracyTarget, PrecisionTarget
 from noisebank.queries.query import Question

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 from noisebank.account.account import Account
@@ -10,17 +9,12 @@ from noisebank.account.completion import require_completed
 from noisebank.account.context import AccountContext
 from noisebank.account.first_looks import buy_first_look
 from noisebank.account.pipeline import hold_queries
-from noisebank.account.requests import OWNER
+from noisebank.core.asks import OWNER
 from noisebank.core.errors import BadTable, NoisebankError, OutcomeUnknown, TableChanged, Tampered, VaultUnreachable
 from noisebank.core.records import Case
-from noisebank.ledger.chain import Ledger
 from noisebank.ledger.protocol import Reservation
 from noisebank.policy.model import FirstLookAt
 from noisebank.queries.query import Question
-from noisebank.vault.vault import Vault
-
-MAX_ATTEMPTS = 4
-"""To find on a chain what the vault has sealed; then its absence is a contradiction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,24 +30,6 @@ class RecoveryCounts:
     lost: int = 0
     """Published, but missing from this vault, or perhaps returned after the backup that the vault comes from was made:
     never measured again."""
-
-
-def check_history(ledger: Ledger, vault: Vault) -> None:
-    """Refuses a journal that is older than the vault: going on from it would spend the budget twice.
-
-    What is sealed was final on the ledger before, so the ledger is read after the vault. Waits for a node that lags.
-    """
-    sealed = vault.sealed_ids()
-    for attempt in range(MAX_ATTEMPTS if ledger.is_shared else 1):
-        time.sleep(attempt)
-        ledger.refresh()
-        sealed = tuple(ids for ids in sealed if ledger.find_reservation(*ids) is None)
-        if not sealed:
-            return
-    raise Tampered(
-        f"the journal is older than the vault: it does not know the sealed answer {sealed[0][1].hex()[:12]}. "
-        "Put the newest journal back; going on from this one would spend the same budget twice"
-    )
 
 
 def recover_account(account: Account) -> RecoveryCounts:

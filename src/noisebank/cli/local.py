@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from noisebank.cli.options import bank_option, handle_errors, json_option, open_recovered_bank, owner_key_option
+from noisebank.cli.options import bank_option, handle_device_errors, json_option, open_bank_parts, owner_key_option
 
 if TYPE_CHECKING:
     from noisebank.federated.ldp import Estimate
@@ -24,7 +24,7 @@ def local_group() -> None:
 @bank_option
 @owner_key_option
 @json_option
-@handle_errors
+@handle_device_errors
 def enrol_device(name: str, epsilon: str, folder: Path, owner_key: Path | None, as_json: bool) -> None:
     """Open a budget for a device or group NAME.
 
@@ -33,8 +33,8 @@ def enrol_device(name: str, epsilon: str, folder: Path, owner_key: Path | None, 
     from noisebank.cli import render
     from noisebank.federated.enrolment import enrol as open_budget
 
-    with open_recovered_bank(folder, owner_key) as bank:
-        account = open_budget(bank.parts, name, epsilon)
+    with open_bank_parts(folder, owner_key) as parts:
+        account = open_budget(parts, name, epsilon)
         facts = {"name": name, "account": account.id.hex(), "epsilon": str(account.state.budget)}
     render.show_json(facts) if as_json else render.show_facts("Enrolled", list(facts.items()))
 
@@ -48,16 +48,17 @@ def enrol_device(name: str, epsilon: str, folder: Path, owner_key: Path | None, 
 @click.option("--mechanism", default="best", show_default=True, help="One of the local mechanisms.")
 @bank_option
 @json_option
-@handle_errors
+@handle_device_errors
 def report_record(
     name: str, record: Path, schema: Path, round_: str, epsilon: str, mechanism: str, folder: Path, as_json: bool
 ) -> None:
     """Report RECORD (one JSON object) for device NAME: charged first, then read and noised.
 
+    Prints the report as one hexadecimal line, which `local estimate` reads; what is left goes to standard error.
     Numbers outside their range are clipped. What is missing or does not fit is replaced without a word, since a refusal
     would tell the collector about it: `local check` tells you.
 
-    Example:  noisebank local report phone-7 record.json --schema schema.toml --round monday --epsilon 1
+    Example:  noisebank local report phone-7 record.json --schema schema.toml --round monday -e 1 >> reports.txt
     """
     from noisebank.cli import render
     from noisebank.core.units import parse_exact
@@ -67,19 +68,22 @@ def report_record(
 
     order = RoundOrder(round_, read_schema(schema), parse_exact(epsilon, "epsilon"), mechanism)
     path = check_record_path(record)
-    with open_recovered_bank(folder) as bank:
-        account = local_account(bank.parts, name)
+    with open_bank_parts(folder) as parts:
+        account = local_account(parts, name)
         noisy = account.answer_order(order, lambda: order.schema.encode_record(read_record(path) or {}))
         state = account.state
-    facts = {"report": noisy.hex(), "spent": str(state.spent), "left": str(state.remaining_budget)}
-    render.show_json(facts) if as_json else render.show_facts(f"Round {round_} of {name}", list(facts.items()))
+    if as_json:
+        render.show_json({"report": noisy.hex(), "spent": str(state.spent), "left": str(state.remaining_budget)})
+        return
+    click.echo(noisy.hex())
+    click.secho(f"spent epsilon {state.spent} of {state.budget}; {state.remaining_budget} is left", err=True, dim=True)
 
 
 @local_group.command("check")
 @click.argument("record", type=click.Path(path_type=Path))
 @click.option("--schema", type=click.Path(path_type=Path), required=True, help="What is asked for (TOML).")
 @json_option
-@handle_errors
+@handle_device_errors
 def check_record(record: Path, schema: Path, as_json: bool) -> None:
     """Say which values of RECORD a report would replace. For you alone: do not pass it on.
 
@@ -103,9 +107,9 @@ def check_record(record: Path, schema: Path, as_json: bool) -> None:
 @click.option("--schema", type=click.Path(path_type=Path), required=True, help="What was asked for (TOML).")
 @click.option("--confidence", default=0.95, show_default=True, help="Of the intervals.")
 @json_option
-@handle_errors
+@handle_device_errors
 def estimate_reports(reports: Path, schema: Path, confidence: float, as_json: bool) -> None:
-    """Estimate means and shares from REPORTS, one hexadecimal report a line.
+    """Estimate means and shares from REPORTS, one hexadecimal report per line, as `local report` prints them.
 
     Example:  noisebank local estimate reports.txt --schema schema.toml
     """
@@ -140,7 +144,7 @@ def _estimate_to_json(result: Estimate) -> dict[str, float]:
 @local_group.command("status")
 @bank_option
 @json_option
-@handle_errors
+@handle_device_errors
 def show_budgets(folder: Path, as_json: bool) -> None:
     """Show every device's and group's budget.
 
@@ -149,15 +153,15 @@ def show_budgets(folder: Path, as_json: bool) -> None:
     from noisebank.cli import render
     from noisebank.federated.enrolment import list_enrolled
 
-    with open_recovered_bank(folder) as bank:
+    with open_bank_parts(folder) as parts:
         rows = [
             {
                 "name": account.name,
                 "epsilon": str(account.state.budget),
                 "spent": str(account.state.spent),
-                "rounds": len(bank.ledger.list_reservations(account.id)),
+                "rounds": len(parts.ledger.list_reservations(account.id)),
             }
-            for account in list_enrolled(bank.parts)
+            for account in list_enrolled(parts)
         ]
     if as_json:
         render.show_json({"enrolled": rows})

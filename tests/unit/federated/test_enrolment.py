@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from noisebank.bank.opening import BankParts, load_accounts, open_account
+from noisebank.bank.folder import BankParts
+from noisebank.bank.opening import load_accounts, open_account
 from noisebank.cli.main import main
 from noisebank.core.errors import AnswerLost, BadRequest, BudgetExhausted, LedgerRefused
 from noisebank.core.units import Precision
@@ -161,7 +162,9 @@ def test_after_a_crash_a_charged_round_is_reported_and_a_sealed_one_keeps_its_bi
     again = local_account(rooms, "phone")
     first = again.make_report("monday", RECORD, SCHEMA, 1)
     assert again.state.spent == Precision(10**18)
-    monkeypatch.setattr(rooms.ledger, "publish_many", lambda *arguments: (_ for _ in ()).throw(LedgerRefused("cut off")))
+    monkeypatch.setattr(
+        rooms.ledger, "publish_many", lambda *arguments: (_ for _ in ()).throw(LedgerRefused("cut off"))
+    )
     with pytest.raises(LedgerRefused):
         again.make_report("tuesday", RECORD, SCHEMA, "0.5")
     monkeypatch.undo()
@@ -217,5 +220,9 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     )
     assert refused["error"] == "BudgetExhausted"
     assert run("verify", "bank")["passed"]
+    words = ["local", "report", "phone", "record.json", "--schema", "schema.toml", "--round", "24", "-e", "1"]
+    printed = CliRunner().invoke(main, words)
+    assert printed.stdout == f"{reports[24]}\n"  # what `local estimate` reads; the same round, the same report
+    assert "spent epsilon 25 of 30; 5 is left" in printed.stderr
     direct = estimate_attributes([bytes.fromhex(report) for report in reports], SCHEMA)
     assert found["age"]["value"] == pytest.approx(direct["age"].value)  # type: ignore[index,union-attr]
