@@ -239,8 +239,8 @@ def show_statement(statement: Statement, last: int) -> None:
     for entry in statement.entries[-last:]:
         when = datetime.fromtimestamp(entry.time, UTC).strftime("%Y-%m-%d %H:%M:%S")
         sql = entry.sql if entry.published else f"{entry.sql} (not published)"
-        shares = (format_percent(budget_share(amount, statement.budget)) for amount in (entry.cost, entry.spent))
-        table.add_row(when, escape(entry.analyst), escape(sql), entry.case.name, *shares)
+        cost, spent = (format_percent(budget_share(amount, statement.budget)) for amount in (entry.cost, entry.spent))
+        table.add_row(when, escape(entry.analyst), escape(sql), entry.case.name, cost if entry.cost else "free", spent)
     out.print(table)
 
 
