@@ -1,4 +1,4 @@
-"""docs/api.md is held to the service and to the SDK; its examples run."""
+"""docs/reference/http.md is held to the service and to the SDK; its examples run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from support.client import Server
 from support.internals import ERROR_FIELDS, ERRORS, Client, RemoteAccount, list_problems
 from support.paths import ROOT
 
-PAGE = (ROOT / "docs" / "api.md").read_text()
+PAGE = (ROOT / "docs" / "reference" / "http.md").read_text()
 ROUTERS = (
     routes_public, routes_asking, routes_ledger, routes_learning, routes_owning, routes_sessions, routes_signing_in,
 )  # fmt: skip

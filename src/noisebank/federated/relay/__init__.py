@@ -7,7 +7,7 @@
 >>> round(strong_chance(10, 0.1), 4)  # chance that colluders have a member between them
 0.0848
 
-`Host` and `Member` run a round between processes: docs/relay.md. What a member is promised, and against whom, follows
+`Host` and `Member` run a round between processes: docs/explanation/relay.md. What a member is promised, and against whom, follows
 from the plan alone and is shown before anything is sent: `compute_guarantees`.
 """
 
