@@ -8,20 +8,23 @@ the data; nothing is returned before it is sealed and published.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from itertools import chain
 from typing import Any, Unpack
 
 from noisebank.account.answers import Answer, Quote, RelativeAnswer, standard_deviation
 from noisebank.account.derived import Answers, DerivedAnswer, combine_quotes
-from noisebank.account.plain import CACHE_BYTES, OWNER, size_of
+from noisebank.account.plain import CACHE_BYTES, size_of
 from noisebank.account.recall import RecallSteps
+from noisebank.account.requests import OWNER, Ask
+from noisebank.account.selects import ParsedSelect, TargetedQuestion, add_question
 from noisebank.core.caches import cache_results
 from noisebank.core.errors import BadRequest, NoisebankError, UnsupportedQuery
 from noisebank.core.records import WHOLE_WEIGHT
 from noisebank.core.units import ZERO_PRECISION, Exact, Precision, parse_exact
 from noisebank.ledger.books import Budgets
+from noisebank.ledger.encoding import MAX_GROUP_PARTS
 from noisebank.planning.linear import MAX_RUNS
 from noisebank.planning.pricing import AccuracyOptions, AccuracyTarget, parse_accuracy, split_accuracy
 from noisebank.planning.relative import RelativeTarget
@@ -29,20 +32,12 @@ from noisebank.planning.reuse import Plan, plan_reuse
 from noisebank.privacy.calibration import budget_precision
 from noisebank.privacy.odometer import promised_epsilon, raised_epsilon, raised_precision
 from noisebank.queries.cells import policy_cubes
-from noisebank.queries.derived import Derivation, SelectItem
+from noisebank.queries.derived import Derivation
 from noisebank.queries.query import Question
 from noisebank.queries.sensitivity import saturation_limit
 
-TargetedQuestion = tuple[Question, AccuracyTarget]
-
-
-@dataclass(frozen=True, slots=True)
-class ParsedSelect:
-    """A SELECT: its results, the questions that they need (each once), and for each result the indices of its own."""
-
-    items: tuple[SelectItem, ...]
-    questions: tuple[TargetedQuestion, ...]
-    question_indices: tuple[tuple[int, ...], ...]
+Outcome = Answer | DerivedAnswer | Answers | NoisebankError
+"""Of one question of `ask_many`: its answer, or the error that `ask` would have raised."""
 
 
 class Account(RecallSteps):
@@ -75,6 +70,57 @@ class Account(RecallSteps):
         `Answers` for a SELECT of several results.
         """
         return self._answer_select(sql, self._parse_select(sql, options), _parse_max_cost(max_cost), key, analyst, best)
+
+    def ask_many(self, requests: Sequence[Ask], *, atomic: bool = False) -> list[Outcome]:
+        """Answers many questions; returns one outcome each, in their order. One that fails never affects another.
+
+        With `atomic`, all are charged together, or none: they have one key, one analyst and one price, their `max_cost`
+        are added up, and if the contract refuses, all have the same error. An atomic batch has at most 16 questions.
+        """
+        if atomic:
+            return self._ask_together(requests)
+        outcomes: list[Outcome] = []
+        for request in requests:
+            try:
+                outcomes.append(
+                    self.ask(
+                        request.sql,
+                        max_cost=request.max_cost,
+                        key=request.key,
+                        analyst=request.analyst,
+                        best=request.best,
+                        **request.accuracy,
+                    )
+                )
+            except NoisebankError as error:
+                outcomes.append(error)
+        return outcomes
+
+    def _ask_together(self, requests: Sequence[Ask]) -> list[Outcome]:
+        """Answers questions as one atomic group. An error is the outcome of all."""
+        if not requests:
+            return []
+        first = requests[0]
+        try:
+            if any((request.key, request.analyst) != (first.key, first.analyst) for request in requests):
+                raise BadRequest("atomic", "several keys or analysts", "questions together have one of each")
+            limits = [limit for request in requests if (limit := _parse_max_cost(request.max_cost)) is not None]
+            if 0 < len(limits) < len(requests):
+                raise BadRequest("max_cost", "of some", "must be given for all questions together, or for none")
+            selects = [self._parse_select(request.sql, request.accuracy) for request in requests]
+            questions: list[TargetedQuestion] = []
+            indices = [[add_question(questions, part) for part in select.questions] for select in selects]
+            if len(questions) > MAX_GROUP_PARTS:
+                raise BadRequest("atomic", f"{len(questions)} questions", f"at most {MAX_GROUP_PARTS} together")
+            relative = any(isinstance(accuracy, RelativeTarget) for _, accuracy in questions)
+            limit = sum(limits, ZERO_PRECISION) if limits else None
+            answers = self.answers(questions, limit, first.key, first.analyst, plainly=relative)
+        except NoisebankError as error:
+            return [error] * len(requests)
+        return [
+            self._derive_results(request.sql, select, [answers[index] for index in own])
+            for request, select, own in zip(requests, selects, indices, strict=True)
+        ]
 
     def answer(
         self,
@@ -133,6 +179,12 @@ class Account(RecallSteps):
         # The promise of a relative answer needs a precision that no earlier answer has influenced: no cube, and not
         # a better answer that happens to be known.
         answers = self.answers(select.questions, max_cost, key, analyst, plainly=relative)
+        return self._derive_results(sql, select, answers)
+
+    def _derive_results(
+        self, sql: str, select: ParsedSelect, answers: Sequence[Answer]
+    ) -> Answer | DerivedAnswer | Answers:
+        """Computes the results of a SELECT from the answers to its questions."""
         parts = [
             self._add_verdict(answer, *question) for answer, question in zip(answers, select.questions, strict=True)
         ]
@@ -170,7 +222,9 @@ class Account(RecallSteps):
                 raise UnsupportedQuery("relative accuracy of a derived answer", "say epsilon, delta instead")
             part = accuracy if len(item.questions) == 1 else split_accuracy(accuracy, len(item.questions))
             indices.append(
-                tuple(_index_of(questions, (question, self._set_floor(question, part))) for question in item.questions)
+                tuple(
+                    add_question(questions, (question, self._set_floor(question, part))) for question in item.questions
+                )
             )
         return ParsedSelect(items, tuple(questions), tuple(indices))
 
@@ -333,13 +387,3 @@ def _fit_transaction(
         longest = max(range(len(plans)), key=lambda index: len(plans[index].charges))
         plans[longest] = make_plan(questions[longest][0], targets[longest], True)
     return plans
-
-
-def _index_of(questions: list[TargetedQuestion], part: TargetedQuestion) -> int:
-    """Returns the index of a part in the group, adding it if it is new: what two results share is asked once."""
-    for index, (question, accuracy) in enumerate(questions):
-        same = (question.unit, question.offset) == (part[0].unit, part[0].offset)
-        if question.query == part[0].query and accuracy == part[1] and same:
-            return index
-    questions.append(part)
-    return len(questions) - 1

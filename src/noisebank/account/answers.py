@@ -15,17 +15,10 @@ from noisebank.core.digests import to_canonical_json
 from noisebank.core.intervals import confidence_interval
 from noisebank.core.records import Case
 from noisebank.core.units import ZERO_PRECISION, GridValue, Precision
+from noisebank.core.wording import CASE_DESCRIPTIONS
 from noisebank.planning.relative import RelativeTarget
 
 RECEIPT_FORMAT = "noisebank receipt 1"
-
-CASE_DESCRIPTIONS = {
-    Case.FIRST: "first answer to this query: all of it is paid for",
-    Case.REPEAT: "the recorded answer, same bits, nothing spent",
-    Case.REFINE: "an earlier answer was improved, only the difference is paid for",
-    Case.BLUR: "a better answer is known and was blurred, nothing spent",
-    Case.INFER: "inferred from what is known already",
-}
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ from typing import Any
 from noisebank.account.answers import Answer, GroupedAnswer, Inference
 from noisebank.account.cube_measurement import CubePlanner
 from noisebank.account.cube_state import CubeState
-from noisebank.account.plain import OWNER, PlainSteps
+from noisebank.account.plain import PlainSteps
+from noisebank.account.requests import OWNER
 from noisebank.core.entropy import Entropy
 from noisebank.core.errors import BudgetExhausted, Tampered, ViewExhausted
 from noisebank.core.records import Case

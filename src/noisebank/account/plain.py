@@ -15,7 +15,7 @@ from typing import Any
 
 from noisebank.account.answers import Answer, Receipt, add_groups, convert_to_unit, standard_deviation
 from noisebank.account.draws import DrawCounter
-from noisebank.account.requests import RequestBuilder
+from noisebank.account.requests import OWNER, RequestBuilder
 from noisebank.core.caches import cache_results, deep_size
 from noisebank.core.entropy import Entropy
 from noisebank.core.errors import AnswerLost, BadRequest, BadTable, PriceMoved, TableChanged, Tampered
@@ -39,8 +39,6 @@ from noisebank.runtime.turns import Turns
 from noisebank.vault.secrets import AccountSecrets
 from noisebank.vault.vault import Request, SealedAnswer, Vault, to_points
 
-OWNER = "owner"
-"""The analyst of local use, without a service; may learn all that the budget allows."""
 CACHE_BYTES = 4 << 20
 """Of each of an account's caches."""
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from noisebank.cli.learn import learn_group
-from noisebank.cli.learn_options import LOT_KEY_FILE, MEMBER_KEY_FILE, listen_option, parse_endpoint
+from noisebank.cli.learn_options import LOT_KEY_FILE, MEMBER_KEY_FILE, explain_busy_port, listen_option, parse_endpoint
 from noisebank.cli.options import handle_errors, json_option
 
 
@@ -58,7 +58,8 @@ def host_chain(folder: Path, listen: str, as_json: bool) -> None:
 
     name, port = parse_endpoint(listen)
     chain = DevChain(folder) if (folder / DATABASE_FILE).is_file() else create_dev_chain(folder, SystemEntropy())
-    door = JsonRpcServer(chain, name, port)
+    with explain_busy_port(listen):
+        door = JsonRpcServer(chain, name, port)
     facts = {"rpc": door.url, "chain_id": chain.state.chain_id, "blocks": len(chain.state.block_digests),
              **door.on_noisebank_contracts()}  # fmt: skip
     _print_facts(facts, as_json)
@@ -86,7 +87,9 @@ def run_edge(listen: str, record: Path | None, as_json: bool) -> None:
             with access, record.open("a") as file:
                 file.write(json.dumps({"kind": kind, "bytes": body.hex()}) + "\n")
 
-    worker = EdgeWorker(*parse_endpoint(listen), record_message)
+    endpoint = parse_endpoint(listen)
+    with explain_busy_port(listen):
+        worker = EdgeWorker(*endpoint, record_message)
     serving = threading.Thread(target=worker.serve_devices, daemon=True)
     serving.start()
     _print_facts({"edge": worker.endpoint}, as_json)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,6 +75,15 @@ def parse_endpoint(text: str) -> tuple[str, int]:
     if not match or int(match[2]) > 65535:
         raise BadRequest("listen", text[:80], "looks like 127.0.0.1:7000")
     return match[1], int(match[2])
+
+
+@contextmanager
+def explain_busy_port(listen: str) -> Iterator[None]:
+    """Turns a port that is taken, or may not be used, into an error with words."""
+    try:
+        yield
+    except OSError as error:
+        raise BadRequest("listen", listen, f"cannot be listened on ({error.strerror or error})") from None
 
 
 def print_note(line: str) -> None:

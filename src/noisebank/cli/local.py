@@ -54,10 +54,11 @@ def report_record(
 ) -> None:
     """Report RECORD (one JSON object) for device NAME: charged first, then read and noised.
 
+    Prints the report as one hexadecimal line, which `local estimate` reads; what is left goes to standard error.
     Numbers outside their range are clipped. What is missing or does not fit is replaced without a word, since a refusal
     would tell the collector about it: `local check` tells you.
 
-    Example:  noisebank local report phone-7 record.json --schema schema.toml --round monday --epsilon 1
+    Example:  noisebank local report phone-7 record.json --schema schema.toml --round monday -e 1 >> reports.txt
     """
     from noisebank.cli import render
     from noisebank.core.units import parse_exact
@@ -71,8 +72,11 @@ def report_record(
         account = local_account(bank.parts, name)
         noisy = account.answer_order(order, lambda: order.schema.encode_record(read_record(path) or {}))
         state = account.state
-    facts = {"report": noisy.hex(), "spent": str(state.spent), "left": str(state.remaining_budget)}
-    render.show_json(facts) if as_json else render.show_facts(f"Round {round_} of {name}", list(facts.items()))
+    if as_json:
+        render.show_json({"report": noisy.hex(), "spent": str(state.spent), "left": str(state.remaining_budget)})
+        return
+    click.echo(noisy.hex())
+    click.secho(f"spent epsilon {state.spent} of {state.budget}; {state.remaining_budget} is left", err=True, dim=True)
 
 
 @local_group.command("check")
@@ -105,7 +109,7 @@ def check_record(record: Path, schema: Path, as_json: bool) -> None:
 @json_option
 @handle_errors
 def estimate_reports(reports: Path, schema: Path, confidence: float, as_json: bool) -> None:
-    """Estimate means and shares from REPORTS, one hexadecimal report a line.
+    """Estimate means and shares from REPORTS, one hexadecimal report per line, as `local report` prints them.
 
     Example:  noisebank local estimate reports.txt --schema schema.toml
     """

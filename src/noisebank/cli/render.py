@@ -17,8 +17,9 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from noisebank.account.answers import CASE_DESCRIPTIONS, RelativeAnswer
+from noisebank.account.answers import RelativeAnswer
 from noisebank.core.units import Precision
+from noisebank.core.wording import CASE_DESCRIPTIONS
 
 if TYPE_CHECKING:
     from noisebank.account.answers import Answer, Quote

@@ -9,9 +9,10 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from noisebank.account.answers import CASE_DESCRIPTIONS, Answer, GroupedAnswer
+from noisebank.account.answers import Answer, GroupedAnswer
 from noisebank.account.derived import FROM_COUNTS, Answers, DerivedAnswer
 from noisebank.cli import render
+from noisebank.core.wording import CASE_DESCRIPTIONS
 from noisebank.queries.derived import Derivation
 
 Result = Answer | DerivedAnswer | Answers

@@ -13,7 +13,7 @@ from typing import Any
 
 from noisebank.account.account import Account
 from noisebank.account.answers import read_receipt
-from noisebank.account.plain import OWNER
+from noisebank.account.requests import OWNER
 from noisebank.account.statement import make_statement
 from noisebank.bank.bank import Bank
 from noisebank.core.digests import keccak, to_canonical_json

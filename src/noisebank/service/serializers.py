@@ -10,12 +10,13 @@ from fractions import Fraction
 from math import isfinite
 from typing import Any
 
-from noisebank.account.answers import CASE_DESCRIPTIONS, Answer, GroupedAnswer, Quote, Receipt, RelativeAnswer
+from noisebank.account.answers import Answer, GroupedAnswer, Quote, Receipt, RelativeAnswer
 from noisebank.account.derived import FROM_COUNTS, Answers, DerivedAnswer
 from noisebank.core.caches import cache_results
 from noisebank.core.intervals import confidence_interval
 from noisebank.core.records import Case
 from noisebank.core.units import UNITS_PER_PRECISION, ZERO_PRECISION, Precision
+from noisebank.core.wording import CASE_DESCRIPTIONS
 from noisebank.ledger.protocol import Reservation
 from noisebank.queries.query import describe_category
 

@@ -217,5 +217,9 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     )
     assert refused["error"] == "BudgetExhausted"
     assert run("verify", "bank")["passed"]
+    words = ["local", "report", "phone", "record.json", "--schema", "schema.toml", "--round", "24", "-e", "1"]
+    printed = CliRunner().invoke(main, words)
+    assert printed.stdout == f"{reports[24]}\n"  # what `local estimate` reads; the same round, the same report
+    assert "spent epsilon 25 of 30; 5 is left" in printed.stderr
     direct = estimate_attributes([bytes.fromhex(report) for report in reports], SCHEMA)
     assert found["age"]["value"] == pytest.approx(direct["age"].value)  # type: ignore[index,union-attr]

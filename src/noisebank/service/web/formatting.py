@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil, exp, floor, isfinite, log10
+from math import ceil, exp
 from typing import Any
 
+from noisebank.core import wording
 from noisebank.core.units import Precision
 from noisebank.ledger.books import Budgets
 from noisebank.privacy.calibration import account_epsilon
@@ -40,19 +40,12 @@ def case_sentence(case: str) -> str:
 
 
 def format_number(value: float | None, error: float | None = None) -> str:
-    """Return a number with as many digits as are meaningful beside its error.
+    """Return a number with as many digits as are meaningful beside its error, as pages show it.
 
-    >>> format_number(12345.678, 8.1), format_number(0.98765, 0.004), format_number(None), format_number(1234567.0)
-    ('12\\u202f345.7', '0.9877', '–', '1\\u202f234\\u202f567')
+    >>> format_number(12345.678, 8.1), format_number(-0.98765, 0.004), format_number(None), format_number(1234567.0)
+    ('12\\u202f345.7', '\u22120.9877', '–', '1\\u202f234\\u202f567')
     """
-    if value is None or not isfinite(value):
-        return "–"
-    scale = error if error and isfinite(error) and error > 0 else abs(value) / 1e3
-    places = min(12, max(0, 1 - floor(log10(scale)))) if scale else 0
-    text = f"{value:,.{places}f}" if abs(value) < 1e15 else f"{value:.6g}"
-    if error is None and "." in text:
-        text = text.rstrip("0").rstrip(".")
-    return text.replace(",", THIN_SPACE).replace("-", "\u2212")
+    return wording.format_number(value, error, THIN_SPACE).replace("-", "\u2212")
 
 
 def format_amount(value: Precision | float | str) -> str:
@@ -77,16 +70,6 @@ def format_count(value: int) -> str:
     return f"{value:,}".replace(",", THIN_SPACE)
 
 
-def format_epsilon(value: float) -> str:
-    """Return epsilon with three digits, rounded up: it is a limit.
-
-    >>> format_epsilon(0.55589), format_epsilon(1.9221), format_epsilon(3.0), format_epsilon(0.0), format_epsilon(99.91)
-    ('0.556', '1.93', '3', '0', '100')
-    """
-    exact = Decimal(repr(value))
-    return f"{float(exact.quantize(Decimal(1).scaleb(exact.adjusted() - 2), ROUND_CEILING)):.4g}"
-
-
 def format_times(share: float) -> str:
     """Return a share as times in a hundred, rounded up: it is a limit.
 
@@ -94,16 +77,6 @@ def format_times(share: float) -> str:
     ('53.2', '100', '50')
     """
     return f"{ceil(share * 1000 - 1e-9) / 10:g}"
-
-
-def format_percent(share: float) -> str:
-    """Return a share of 1 as a percentage.
-
-    >>> format_percent(0.1234), format_percent(0.00012), format_percent(0.0), format_percent(1.0)
-    ('12%', '0.012%', '0%', '100%')
-    """
-    value = share * 100
-    return f"{value:.0f}%" if value >= 10 or value == 0 else f"{value:.2g}%"
 
 
 def format_time(seconds: int | float) -> str:

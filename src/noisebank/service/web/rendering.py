@@ -18,6 +18,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from noisebank import __version__
+from noisebank.core import wording
 from noisebank.core.digests import keccak
 from noisebank.core.errors import NoisebankError
 from noisebank.ledger.protocol import AccountState
@@ -44,9 +45,9 @@ SAY = SimpleNamespace(
     number=formatting.format_number,
     amount=formatting.format_amount,
     count=formatting.format_count,
-    epsilon=formatting.format_epsilon,
+    epsilon=wording.format_epsilon,
     times=formatting.format_times,
-    percent=formatting.format_percent,
+    percent=wording.format_percent,
     when=formatting.format_time,
     stamp=formatting.format_timestamp,
     span=formatting.format_duration,

@@ -1,0 +1,30 @@
+"""`ParsedSelect`: what a SELECT needs, its results and the questions that they are computed from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from noisebank.planning.pricing import AccuracyTarget
+from noisebank.queries.derived import SelectItem
+from noisebank.queries.query import Question
+
+TargetedQuestion = tuple[Question, AccuracyTarget]
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedSelect:
+    """A SELECT: its results, the questions that they need (each once), and for each result the indices of its own."""
+
+    items: tuple[SelectItem, ...]
+    questions: tuple[TargetedQuestion, ...]
+    question_indices: tuple[tuple[int, ...], ...]
+
+
+def add_question(questions: list[TargetedQuestion], part: TargetedQuestion) -> int:
+    """Returns the index of a question in a group, adding it if it is new: what two results share is asked once."""
+    for index, (question, accuracy) in enumerate(questions):
+        same = (question.unit, question.offset) == (part[0].unit, part[0].offset)
+        if question.query == part[0].query and accuracy == part[1] and same:
+            return index
+    questions.append(part)
+    return len(questions) - 1

@@ -1,0 +1,77 @@
+"""`Account.ask_many`: one outcome for each question, and atomic groups."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from noisebank.account.account import Account
+from noisebank.account.answers import Answer
+from noisebank.account.requests import Ask
+from noisebank.core.errors import BadQuery, BadRequest, BudgetExhausted, KeyReused, PriceMoved
+from noisebank.core.records import Case
+from noisebank.planning.pricing import AccuracyOptions
+from support.banks import memory_account, write_people
+
+SMOKERS = "SELECT count(*) FROM people WHERE smoker"
+OLDER = "SELECT count(*) FROM people WHERE age > 50"
+TENTH: AccuracyOptions = {"epsilon": "0.1", "delta": "1e-6"}
+
+
+@pytest.fixture
+def account(tmp_path: Path) -> Account:
+    return memory_account(write_people(tmp_path))
+
+
+def test_each_question_has_its_own_outcome_in_order(account: Account) -> None:
+    bad = Ask("SELECT nonsense FROM people", TENTH)
+    first, failed, again, other = account.ask_many([Ask(SMOKERS, TENTH), bad, Ask(SMOKERS, TENTH), Ask(OLDER, TENTH)])
+    assert isinstance(failed, BadQuery)
+    assert isinstance(first, Answer) and isinstance(again, Answer) and isinstance(other, Answer)
+    assert (first.case, again.case, other.case) == (Case.FIRST, Case.REPEAT, Case.FIRST)
+    assert again.exact == first.exact and account.state.spent == first.cost + other.cost
+
+
+def test_a_key_is_one_request_also_within_a_batch(account: Account) -> None:
+    same = Ask(SMOKERS, TENTH, key="k")
+    first, again, reused = account.ask_many([same, same, Ask(OLDER, TENTH, key="k")])
+    assert isinstance(first, Answer) and isinstance(again, Answer) and isinstance(reused, KeyReused)
+    assert again.exact == first.exact and account.state.spent == first.cost
+
+
+def test_an_atomic_batch_has_one_price(account: Account) -> None:
+    price = account.quote(SMOKERS, **TENTH).cost
+    outcomes = account.ask_many(
+        [Ask(SMOKERS, TENTH, max_cost=price.exact), Ask(OLDER, TENTH, max_cost=price.exact)], atomic=True
+    )
+    assert all(isinstance(outcome, Answer) for outcome in outcomes)
+    assert account.state.spent.units == 2 * price.units
+    outcomes = account.ask_many(
+        [
+            Ask("SELECT count(*) FROM people WHERE NOT smoker", TENTH, max_cost=price.exact),
+            Ask("SELECT count(*) FROM people WHERE age > 40", TENTH, max_cost="0"),
+        ],
+        atomic=True,
+    )
+    assert [type(outcome) for outcome in outcomes] == [PriceMoved, PriceMoved]
+    assert account.state.spent.units == 2 * price.units
+
+
+def test_an_atomic_batch_is_charged_whole_or_not_at_all(account: Account) -> None:
+    large: AccuracyOptions = {"epsilon": float(account.policy.epsilon) * 0.9, "delta": account.policy.delta}
+    outcomes = account.ask_many([Ask(SMOKERS, large), Ask(OLDER, large)], atomic=True)
+    assert [type(outcome) for outcome in outcomes] == [BudgetExhausted, BudgetExhausted]
+    assert not account.state.spent
+    alone, refused = account.ask_many([Ask(SMOKERS, large), Ask(OLDER, large)])
+    assert isinstance(alone, Answer) and isinstance(refused, BudgetExhausted)
+
+
+def test_an_atomic_batch_refuses_what_it_cannot_keep_together(account: Account) -> None:
+    many = [Ask(f"SELECT count(*) FROM people WHERE age > {age}", TENTH) for age in range(17)]
+    for requests in (many, [Ask(SMOKERS, TENTH, key="a"), Ask(OLDER, TENTH, key="b")]):
+        outcomes = account.ask_many(requests, atomic=True)
+        assert {type(outcome) for outcome in outcomes} == {BadRequest} and len(outcomes) == len(requests)
+    mixed = account.ask_many([Ask(SMOKERS, TENTH, max_cost="1"), Ask(OLDER, TENTH)], atomic=True)
+    assert {type(outcome) for outcome in mixed} == {BadRequest}
+    assert not account.state.spent and account.ask_many([], atomic=True) == []
