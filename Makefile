@@ -46,7 +46,7 @@ lint: .venv/.dev  ## check format, lint, types and import layers; half a minute
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-package: .venv/.dev  ## check that `pip install .` alone gives a working demo; minutes, mostly installing
+package: .venv/.dev  ## use each door of the built wheel in an empty environment; minutes, mostly installing
 	tools/package-test
 
 docs: .venv/.docs  ## build the documentation into docs/_build/html, warnings are errors; half a minute, the first time installing
@@ -75,7 +75,7 @@ lock: .venv/.dev  ## pin all requirements anew, with hashes; minutes, needs the 
 .venv/.runtime: requirements/runtime.txt requirements/build.txt pyproject.toml | .venv/bin/python
 	@echo "installing what noisebank needs (once) ..."
 	$(PIP) --require-hashes -r requirements/build.txt -r requirements/runtime.txt
-	$(PIP) --no-deps --no-build-isolation -e .
+	$(PIP) --no-deps --no-build-isolation -e ".[bank]"
 	@touch $@
 
 .venv/.dev: requirements/dev.txt .venv/.runtime
@@ -99,7 +99,7 @@ lock: .venv/.dev  ## pin all requirements anew, with hashes; minutes, needs the 
 	@echo "installing Flower into an environment of its own (once) ..."
 	.venv/bin/python -m venv .flower-venv
 	.flower-venv/bin/python -m pip --disable-pip-version-check -q install --require-hashes -r requirements/build.txt -r requirements/flower.txt
-	.flower-venv/bin/python -m pip --disable-pip-version-check -q install --no-deps --no-build-isolation -e .
+	.flower-venv/bin/python -m pip --disable-pip-version-check -q install --no-deps --no-build-isolation -e ".[bank,flower]"
 	@touch $@
 
 clean:  ## remove environments, builds and caches; seconds

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 from noisebank.account.account import Account
-from noisebank.bank.opening import BankParts, open_account
+from noisebank.bank.folder import BankParts
+from noisebank.bank.opening import open_account
 from noisebank.core.digests import keccak
 from noisebank.core.entropy import SystemEntropy
 from noisebank.core.records import Case

@@ -87,8 +87,8 @@ def chained(quick: bool = False, progress: Progress = lambda done, total: None) 
 
     found = (
         step(errors(draws)),
-        step({d: _budget(d) for d in DIMENSIONS}),
-        step({top: _at_range(top, draws) for top in RANGES}),
+        step({d: budget_at(d) for d in DIMENSIONS}),
+        step({top: at_range(top, draws) for top in RANGES}),
         step(average_costs(draws)),
         step(anarchy(draws)),
         step({groups: split(groups, 50 if quick else 400) for groups in GROUPS}),
@@ -137,7 +137,7 @@ def classical(variance: float, dimension: int, reach: float = 1.0) -> float:
     return reach * sqrt(dimension / variance) * sqrt(2 * log(1.25 / float(DELTA)))
 
 
-def _budget(dimension: int) -> Row:
+def budget_at(dimension: int) -> Row:
     """Figure 3 at the mean noise of each scheme."""
     largest, mean = game.TOP_UP * TOP * USERS / (USERS + 1), game.TOP_UP * TOP / 2
     central = float(game.central_optimum(preferences(USERS, 2000)).sum(axis=-1).mean())
@@ -160,7 +160,7 @@ def _budget(dimension: int) -> Row:
     return row
 
 
-def _at_range(top: float, draws: int) -> Row:
+def at_range(top: float, draws: int) -> Row:
     """Figures 4 and 5: errors and average costs when preferences are uniform on [0, top]. Both are linear in it."""
     betas = preferences(USERS, draws, top)
     spread, paid = _three(betas), _costs(betas)

@@ -8,13 +8,19 @@ from noisebank.core.errors import BadRequest
 from research.papers.exhibit import Exhibit
 from research.papers.names import EXHIBITS, PAPERS
 
+TOGETHER = ("p2",)
+"""Papers whose exhibits share a module."""
+
 
 def exhibit(name: str) -> Exhibit:
     """One of them. Loaded when it is needed: some pull in half of the product."""
     if name not in EXHIBITS:
         raise BadRequest("name", name, f"must be one of {', '.join(EXHIBITS)}")
-    module = import_module(f"research.papers.{name.replace('-', '_')}")
-    found = module.EXHIBIT
+    paper = name.partition("-")[0]
+    if paper in TOGETHER:
+        found = import_module(f"research.papers.{paper}").EXHIBITS[name]
+    else:
+        found = import_module(f"research.papers.{name.replace('-', '_')}").EXHIBIT
     assert isinstance(found, Exhibit)
     return found
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 EXHIBITS = (
     "p0-table2", "p0-figure5", "p0-figure6", "p0-blur", "p0-figure7", "p0-figure8-9", "p0-figure10",
     "p1-example", "p1-figure6", "p1-figure7", "p1-figure8", "p1-figure9", "p1-figure10", "p1-planner",
+    "p2-figure3", "p2-figure4", "p2-figure5", "p2-figure6", "p2-figure7", "p2-figure8", "p2-claims", "p2-trust",
     "p3-table2", "p3-table3", "p3-figure7", "p3-figure8", "p3-relative",
     "budget",
 )  # fmt: skip
 PAPERS = {
     "p0": "Zhao et al., A blockchain-based approach for saving and tracking differential-privacy cost",
     "p1": "Xiao and Xiong, Online query answering with differential privacy: a utility-driven approach",
+    "p2": "Li, Huang, Zeng, Chen, Chen, Chained-DP: can we recycle privacy budget?",
     "p3": "Islam, Rehmani, Chen, An optimized privacy-utility trade-off framework (OPU-TF-IoT)",
 }

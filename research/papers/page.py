@@ -1,7 +1,8 @@
 """The report pages, from the JSON of a run: `python -m research.papers.page FOLDER DOCS`.
 
 FOLDER is what `python -m research reproduce all --out FOLDER` wrote. The pages go to DOCS/results, their images to
-DOCS/images/papers, and all numbers with their spreads to DOCS/results/papers.json.
+DOCS/images/papers, and all numbers with their spreads to DOCS/results/papers.json. Of what FOLDER does not have (after
+`reproduce p2`, say) the last run in DOCS stays, with its image.
 """
 
 from __future__ import annotations
@@ -30,9 +31,8 @@ own planner, contract and banks on made-up or public tables. Workloads and noise
 {papers}
 
 Each number that an independent computation gave is in [papers.json](papers.json), beside ours and how far they may be
-apart: {within} of {total} are within ({outside}). The relay (P2) and the local mechanisms (P4, chapter 3) have their
-own commands, `python -m research reproduce chained` and `python -m research reproduce ldp`. How far a budget goes under
-each scheme: [budget.md](budget.md).
+apart: {within} of {total} are within ({outside}). The local mechanisms (P4, chapter 3) have their own command,
+`python -m research reproduce ldp`. How far a budget goes under each scheme: [budget.md](budget.md).
 
 Read "within" with care. The references give a spread for some numbers only; the other spreads were chosen here, from
 how far runs scatter. A few were widened, or another statistic was compared, after a first run lay outside: counts of
@@ -64,9 +64,15 @@ More cells, and what the planner takes: [reuse.md](reuse.md).
 """
 
 
-def read(folder: Path) -> dict[str, Found]:
-    """What a run wrote; all of it must be there."""
-    return {name: json.loads((folder / f"{name}.json").read_text()) for name in EXHIBITS}
+def read(folder: Path, docs: Path) -> dict[str, Found]:
+    """What a run wrote; for the rest, what an earlier one left in the pages' JSON."""
+    kept = docs / "results" / "papers.json"
+    earlier: dict[str, Found] = json.loads(kept.read_text()) if kept.is_file() else {}
+    found: dict[str, Found] = {}
+    for name in EXHIBITS:
+        run = folder / f"{name}.json"
+        found[name] = json.loads(run.read_text()) if run.is_file() else earlier[name]
+    return found
 
 
 def papers_page(found: Mapping[str, Found]) -> Iterator[str]:
@@ -135,30 +141,35 @@ def budget_page(one: Found) -> str:
 
 
 def refreshed(name: str, one: Found) -> Found:
-    """With today's words and spreads for what was found."""
+    """With today's words and spreads for what was found; without the data, only with today's words."""
     shown = exhibit(name)
-    data = one["data"]
-    words = {"title": shown.title, "printed": shown.printed, "why": shown.why, "here": shown.here(data)}
-    return {**one, **words, "numbers": [number.plain() for number in shown.numbers(data)]}
+    words = {"title": shown.title, "printed": shown.printed, "why": shown.why}
+    if "data" not in one:
+        return {**one, **words}
+    numbers = [number.plain() for number in shown.numbers(one["data"])]
+    return {**one, **words, "here": shown.here(one["data"]), "numbers": numbers}
 
 
 def write_pages(folder: Path, docs: Path) -> list[Path]:
     """Pages, their JSON, and images drawn anew; returns the files written."""
-    found = {name: refreshed(name, one) for name, one in read(folder).items()}
+    found = {name: refreshed(name, one) for name, one in read(folder, docs).items()}
     images, results = docs / "images" / "papers", docs / "results"
     for place in (images, results):
         place.mkdir(parents=True, exist_ok=True)
     written = []
     for name, one in found.items():
+        if "data" not in one:
+            continue
         png, svg = save(exhibit(name).draw(one["data"]), images, name)
         svg.unlink()
         written.append(png)
     kept = {name: {key: one.get(key) for key in KEPT} for name, one in found.items()}
     texts = {
         "papers.md": "".join(papers_page(found)),
-        "budget.md": budget_page(found["budget"]),
         "papers.json": json.dumps(kept, indent=1, ensure_ascii=False) + "\n",
     }
+    if "data" in found["budget"]:
+        texts["budget.md"] = budget_page(found["budget"])
     for file, text in texts.items():
         (results / file).write_text(text)
         written.append(results / file)

@@ -8,7 +8,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from noisebank.account.account import Account
-from noisebank.bank.bank import KEYS, Bank, create_bank
+from noisebank.bank.bank import Bank
+from noisebank.bank.folder import KEYS, create_bank
 from noisebank.core.entropy import simulation_rng
 from noisebank.demo.survey import write_survey
 from noisebank.ledger.protocol import Role

@@ -10,12 +10,16 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from noisebank.core.extras import needs_extra
+
 if TYPE_CHECKING:
     from noisebank.account.account import Account
     from noisebank.account.answers import Answer, Quote, Receipt
-    from noisebank.bank.bank import Bank, create_bank, open_bank
+    from noisebank.bank.bank import Bank, open_bank
+    from noisebank.bank.folder import create_bank
     from noisebank.client.async_client import connect_async
     from noisebank.client.sync_client import connect
+    from noisebank.core.asks import Ask
     from noisebank.core.errors import NoisebankError
     from noisebank.core.units import Precision
     from noisebank.policy.file import read_policy
@@ -27,6 +31,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Account",
     "Answer",
+    "Ask",
     "Bank",
     "NoisebankError",
     "Policy",
@@ -45,6 +50,7 @@ __all__ = [
 _HOMES = {
     "Account": "account.account",
     "Answer": "account.answers",
+    "Ask": "core.asks",
     "Bank": "bank.bank",
     "NoisebankError": "core.errors",
     "Policy": "policy.model",
@@ -54,7 +60,7 @@ _HOMES = {
     "Report": "verifier.verification",
     "connect": "client.sync_client",
     "connect_async": "client.async_client",
-    "create_bank": "bank.bank",
+    "create_bank": "bank.folder",
     "open_bank": "bank.bank",
     "read_policy": "policy.file",
     "verify": "verifier.verification",
@@ -65,4 +71,5 @@ def __getattr__(name: str) -> Any:
     """Imports on first use: `noisebank --help` needs none of this."""
     if name not in _HOMES:
         raise AttributeError(f"noisebank has no {name}")
-    return getattr(import_module(f"noisebank.{_HOMES[name]}"), name)
+    with needs_extra("bank", f"noisebank.{name}"):
+        return getattr(import_module(f"noisebank.{_HOMES[name]}"), name)

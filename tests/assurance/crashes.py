@@ -446,9 +446,9 @@ def opened(
         return made
 
     with (
-        patch("noisebank.bank.bank.Journal", partial(WatchedJournal, witness=witness, fuse=fuse, place=place)),
+        patch("noisebank.bank.folder.Journal", partial(WatchedJournal, witness=witness, fuse=fuse, place=place)),
         patch("noisebank.vault.location.SqliteVault", partial(WatchedVault, witness=witness, fuse=fuse, place=place)),
-        patch("noisebank.bank.bank.EmbeddedLedger", partial(WatchedChain, witness=witness, fuse=fuse)),
+        patch("noisebank.bank.folder.EmbeddedLedger", partial(WatchedChain, witness=witness, fuse=fuse)),
         patch("noisebank.bank.opening.Account", account),
         patch("noisebank.bank.opening.CubedEngine", WatchedCubes),
         Bank(folder, entropy=WatchedEntropy(witness, fuse)) as bank,

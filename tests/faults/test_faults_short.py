@@ -361,7 +361,7 @@ def test_a_bank_that_was_cut_off_while_it_was_made_is_no_bank(tmp_path: Path, mo
     def cut(*arguments: object) -> EmbeddedLedger:
         raise Crash
 
-    monkeypatch.setattr("noisebank.bank.bank.create_chain", cut)
+    monkeypatch.setattr("noisebank.bank.folder.create_chain", cut)
     with pytest.raises(Crash):
         create_bank(tmp_path / "bank")
     with pytest.raises(BadBank, match="empty"):

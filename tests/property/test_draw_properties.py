@@ -19,12 +19,13 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from noisebank.account.cube_state import sum_nodes
+from noisebank.core.records import MAX_DRAWS
 from noisebank.core.units import Precision
 from noisebank.planning.draws import changed_rows, max_draws, touched_draws
 from noisebank.planning.prefix import TreeMeasurement
 from noisebank.planning.serving import COUNT_KEY, cube_statistic, make_first_look
 from noisebank.policy.model import Column, Kind, Neighbours, Policy
-from noisebank.privacy.calibration import DELTA_MARGIN, DELTA_RANGE, DISCRETE_RATIO, EPSILON_MARGIN, MAX_DRAWS
+from noisebank.privacy.calibration import DELTA_MARGIN, DELTA_RANGE, DISCRETE_RATIO, EPSILON_MARGIN
 from noisebank.privacy.noise import MIN_SCALE
 from noisebank.queries.cells import policy_cubes
 from noisebank.queries.sql import parse_question

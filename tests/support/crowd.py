@@ -56,8 +56,7 @@ class Crowd:
         task, secret = post_task(self.registry, self.store, self.poster, terms, rules, admitted)
         for number in range(10):
             self.processes.append(self._start(number, task))
-        wait_until(lambda: self._joined(task) == 10 or self._living < 10, lambda: f"all join: {self.read_logs()}")
-        assert self._living == 10, self.read_logs()
+        self._wait_for(lambda: self._joined(task) == 10, "all join")
         self.registry.send_call(self.poster, "begin", task, secret)
 
         def ended() -> bool:
@@ -68,7 +67,7 @@ class Crowd:
                 self.registry.move_on(self.poster, task)
             return not self._living
 
-        wait_until(ended, lambda: f"the task ends: {self.read_logs()}", seconds=1_200, poll=0.2)
+        self._wait_for(ended, "the task ends")
         self.codes = [process.returncode for process in self.processes]
         return task
 
@@ -80,11 +79,26 @@ class Crowd:
 
     def read_logs(self) -> str:
         """Returns what the members have said."""
-        return "".join(path.read_text() for path in sorted(self.folder.glob("member-*.log")))
+        return "".join(f"{path.stem}: {path.read_text()}\n" for path in sorted(self.folder.glob("member-*.log")))
 
     @property
     def _living(self) -> int:
         return sum(process.poll() is None for process in self.processes)
+
+    def _wait_for(self, condition: Callable[[], bool], what: str) -> None:
+        """Waits as long as blocks come in or members end; fails with the logs if nothing moves, or a member failed."""
+
+        def holds() -> bool:
+            for number, (process, conduct) in enumerate(zip(self.processes, self.conducts, strict=True)):
+                code = process.poll()
+                expected = code in (None, -9 if conduct == "killed" else 0)
+                assert expected, f"member {number} ({conduct}) has ended with {code}:\n{self.read_logs()}"
+            return condition()
+
+        wait_until(
+            holds, lambda: f"{what}:\n{self.read_logs()}", poll=0.2,
+            progress=lambda: (self.registry.node.block_number(), self._living),
+        )  # fmt: skip
 
     def _joined(self, task: bytes) -> int:
         return sum(member.public_key is not None for member in self.registry.read_books(task).members.values())

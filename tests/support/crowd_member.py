@@ -83,13 +83,13 @@ class Cheat(Member):
 
     def _stolen(self, round: int) -> bytes:
         """Somebody else's model of this round, submitted as one's own."""
-        return wait_until(lambda: self._first_of_others(), "somebody else submits", seconds=1_200, poll=0.2)
+        return wait_until(self.find_prey, "somebody else submits", poll=0.2)
 
-    def _first_of_others(self) -> bytes | None:
-        others = [
-            one for one in self.registry.read_books(self.task).current_round.submissions if one.member != self.address
-        ]
-        return self.store.get(others[0].digest) if others else None
+    def find_prey(self) -> bytes | None:
+        """Returns the first model of others that is stored: nothing is stored under the identifier of `wrong_cid`."""
+        submissions = self.registry.read_books(self.task).current_round.submissions
+        models = (self.store.get(one.digest) for one in submissions if one.member != self.address)
+        return next((model for model in models if model is not None), None)
 
 
 def main(said: dict) -> None:

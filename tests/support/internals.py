@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from noisebank.account.statement import make_statement
     from noisebank.bank.backup import make_backup
     from noisebank.bank.backup_checks import check_vault, open_vault_copy, read_journal_file, replay_journal
-    from noisebank.bank.bank import ACCESS, JOURNAL, KEYS, LOCK, VAULT
+    from noisebank.bank.folder import ACCESS, JOURNAL, KEYS, LOCK, VAULT, BankParts
     from noisebank.bank.manifest import read_manifest
-    from noisebank.bank.opening import BankParts, Confirmed, open_account
+    from noisebank.bank.opening import Confirmed, open_account
     from noisebank.bank.restore import RestoreOptions, restore
     from noisebank.cli.relay import relay_group
     from noisebank.client.async_client import AsyncAccount, AsyncClient
@@ -67,7 +67,9 @@ if TYPE_CHECKING:
         VaultUnreachable,
         ViewExhausted,
     )
+    from noisebank.core.problems import BANK_PROBLEMS, ERROR_FIELDS
     from noisebank.core.records import WHOLE_WEIGHT, BridgePoint, Case, CellRun
+    from noisebank.core.spend import Spend, typed_spend
     from noisebank.core.units import ZERO_PRECISION, GridValue, floor_to_ladder, parse_exact
     from noisebank.demo.clinic import write_clinic
     from noisebank.demo.survey import write_survey
@@ -82,7 +84,7 @@ if TYPE_CHECKING:
     from noisebank.engines.spark_engine import _make_session
     from noisebank.engines.sql_engine import SqlEngine
     from noisebank.engines.statement import is_plain_count, quote_name, quote_text
-    from noisebank.federated.blockfl.books import Phase
+    from noisebank.federated.blockfl.books import Phase, Round, Submission
     from noisebank.federated.blockfl.charges import DeviceAccount, first_edition_policy
     from noisebank.federated.blockfl.dev_chain import DevChain, create_dev_chain
     from noisebank.federated.blockfl.device import Examples, SplitTrainer, measure_accuracy
@@ -237,7 +239,7 @@ if TYPE_CHECKING:
     from noisebank.service.auth import MAX_SESSIONS, AccessControl
     from noisebank.service.authenticator import SESSION_COOKIE
     from noisebank.service.blockfl_tasks import CrowdTasks
-    from noisebank.service.errors import BANK_PROBLEMS, ERROR_FIELDS, ApiError, build_problem, list_problems
+    from noisebank.service.errors import ApiError, build_problem, list_problems
     from noisebank.service.learning_schemas import CrowdTask, LearningTasks, RoundOut, SgdTask
     from noisebank.service.limits import WorkerPool
     from noisebank.service.logs import RequestLog
@@ -246,7 +248,7 @@ if TYPE_CHECKING:
     from noisebank.service.schemas import WishIn
     from noisebank.service.server import KEEP_ALIVE_SECONDS, make_config, open_listener
     from noisebank.service.settings import Settings, list_settings
-    from noisebank.service.wallet import Spend, make_sign_in_message, typed_spend
+    from noisebank.service.wallet import make_sign_in_message
     from noisebank.service.web.formatting import budget_guess_rate, max_guess_rate
     from noisebank.service.web.query_form import QueryForm, build_sql, new_form, parse_form
     from noisebank.service.web.spending import MAX_POINTS, AccountSpending, SpendingCurve

@@ -26,12 +26,22 @@ def patience(seconds: float = LONG) -> float:
 
 
 def wait_until(
-    condition: Callable[[], Result], what: str | Callable[[], str], seconds: float = LONG, poll: float = POLL
+    condition: Callable[[], Result],
+    what: str | Callable[[], str],
+    seconds: float = LONG,
+    poll: float = POLL,
+    progress: Callable[[], object] = lambda: None,
 ) -> Result:
-    """Waits until the condition holds and returns what it returned; `what` names it, should it never happen."""
-    deadline = time.monotonic() + patience(seconds)
+    """Waits until the condition holds and returns what it returned; `what` names it, should it never happen.
+
+    Whenever `progress` returns something new, the deadline starts again: long work may take as long as it takes, and
+    work that stands still fails soon, whatever the machine.
+    """
+    deadline, before = time.monotonic() + patience(seconds), progress()
     while not (result := condition()):
-        if time.monotonic() > deadline:
+        if (now := progress()) != before:
+            deadline, before = time.monotonic() + patience(seconds), now
+        elif time.monotonic() > deadline:
             raise AssertionError(f"this never happened: {what if isinstance(what, str) else what()}")
         time.sleep(poll)
     return result

@@ -7,10 +7,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from support import internals
+from support.crowd_member import Cheat
+from support.internals import FolderStore, Key, ModelRegistry, Round, SortitionKey, Submission
 from support.paths import SOURCES, TESTS
 from support.patience import FACTOR, LONG, patience, wait_until
 from support.processes import end_process, read_announcement
@@ -34,6 +38,28 @@ def test_waiting_returns_what_came_and_names_what_did_not(monkeypatch: pytest.Mo
     monkeypatch.setattr("support.patience.patience", lambda seconds: 0.0)
     with pytest.raises(AssertionError, match="this never happened: rain"):
         wait_until(lambda: False, lambda: "rain")
+
+
+def test_waiting_goes_on_while_something_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("support.patience.patience", lambda seconds: 0.0)
+    moves, turns = iter([1, 2, 3, 4, 4, 4]), iter([False, False, False, True])
+    assert wait_until(lambda: next(turns), "the end", poll=0.001, progress=lambda: next(moves))
+    with pytest.raises(AssertionError, match="this never happened: the end"):
+        wait_until(lambda: False, "the end", poll=0.001, progress=lambda: next(moves))
+
+
+def test_a_thief_takes_a_model_that_is_stored(tmp_path: Path) -> None:
+    """It once waited for ever for the model of a member that had submitted a wrong identifier first."""
+    store, key = FolderStore(tmp_path), Key(b"\1" * 32)
+    honest = Submission("0xhonest", store.put(b"a model"), bytes(32), 3)
+    wrong, own = Submission("0xwrong", b"\2" * 32, bytes(32), 1), Submission(key.address, b"\3" * 32, bytes(32), 2)
+    submissions = [wrong, own]
+    registry = SimpleNamespace(read_books=lambda task: SimpleNamespace(current_round=Round(2, b"", submissions)))
+    lots = SortitionKey(b"\4" * 32)
+    thief = Cheat(cast(ModelRegistry, registry), store, key, lots, b"task", lambda terms, books: pytest.fail())
+    assert thief.find_prey() is None
+    submissions.append(honest)
+    assert thief.find_prey() == b"a model"
 
 
 LEAVING = """

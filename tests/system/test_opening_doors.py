@@ -20,6 +20,7 @@ from click.testing import CliRunner, Result
 import noisebank
 from noisebank import create_bank, open_bank
 from noisebank.cli.main import main
+from support.drafts import fill_draft
 from support.internals import BadPolicy, BadTable, Confirmed, RequestLog, Settings, make_app
 from support.service import running
 
@@ -243,6 +244,8 @@ def test_a_draft_that_nobody_has_filled_in_does_not_open(tmp_path: Path) -> None
     assert refused.exit_code == 2 and "FILL IN" in refused.stderr and accounts(tmp_path) == []
     with open_bank(tmp_path / "bank") as bank, pytest.raises(BadPolicy, match="FILL IN"):
         bank.open_account(draft)
+    assert opened(tmp_path, draft, "--yes").exit_code == 2  # there is nothing that could be meant
+    draft.write_text(fill_draft(draft.read_text(), keys='["north", "south"]'))
     assert opened(tmp_path, draft, "--yes").exit_code == 0
 
 

@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from noisebank.cli.main import main
 from support.banks import write_people
+from support.drafts import fill_draft
 
 WISH = ("-e", "0.5", "-d", "1e-6")
 BY_TOWN = "SELECT town, COUNT(*) FROM people GROUP BY town"
@@ -273,12 +274,6 @@ def test_a_relative_quote_is_refused_where_the_answer_would_be(shell: Shell, sql
 # -- policy draft, policy check, open --limits -------------------------------------------------------------------
 
 
-def filled(draft: str) -> str:
-    """A draft as somebody fills it in: its marks are gone."""
-    keyed = draft.replace('keys = ["FILL", "IN"]', 'keys = ["north"]').replace("# nullable = true", "nullable = true")
-    return keyed.replace("FILL IN", "filled in")
-
-
 def test_draft_check_open(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     write_people(tmp_path)
@@ -289,7 +284,7 @@ def test_draft_check_open(tmp_path: Path) -> None:
     again = shell.run("policy", "draft", str(tmp_path / "people.csv"), "--out", str(drafted))
     assert again.exit_code == 2 and drafted.read_text() == text  # never overwritten
     assert shell.run("policy", "check", str(drafted)).exit_code == 2  # nobody has filled it in
-    drafted.write_text(filled(text))
+    drafted.write_text(fill_draft(text, keys='["nowhere"]'))
     checked = shell.json("policy", "check", str(drafted))
     assert checked["name"] == "people" and checked["columns"] == 5
     shell.json("init", str(shell.bank))
@@ -304,7 +299,7 @@ def test_a_draft_elsewhere_still_finds_its_table(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     assert shell.run("policy", "draft", str(tmp_path / "data" / "people.csv"), "--out", str(out)).exit_code == 0
     shell.json("init", str(shell.bank))
-    out.write_text(filled(out.read_text()))
+    out.write_text(fill_draft(out.read_text()))
     assert shell.json("open", str(out), "--yes")["rows"] == 20
 
 

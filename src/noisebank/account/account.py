@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from itertools import chain
 from typing import Any, Unpack
 
@@ -17,8 +18,8 @@ from noisebank.account.answers import Answer, Quote, RelativeAnswer, standard_de
 from noisebank.account.derived import Answers, DerivedAnswer, combine_quotes
 from noisebank.account.plain import CACHE_BYTES, size_of
 from noisebank.account.recall import RecallSteps
-from noisebank.account.requests import OWNER, Ask
-from noisebank.account.selects import ParsedSelect, TargetedQuestion, add_question
+from noisebank.account.selects import ParsedSelect, TargetedQuestion, add_question, capture_refusal, join_selects
+from noisebank.core.asks import OWNER, AccuracyOptions, Ask
 from noisebank.core.caches import cache_results
 from noisebank.core.errors import BadRequest, NoisebankError, UnsupportedQuery
 from noisebank.core.records import WHOLE_WEIGHT
@@ -26,7 +27,7 @@ from noisebank.core.units import ZERO_PRECISION, Exact, Precision, parse_exact
 from noisebank.ledger.books import Budgets
 from noisebank.ledger.encoding import MAX_GROUP_PARTS
 from noisebank.planning.linear import MAX_RUNS
-from noisebank.planning.pricing import AccuracyOptions, AccuracyTarget, parse_accuracy, split_accuracy
+from noisebank.planning.pricing import AccuracyTarget, parse_accuracy, split_accuracy
 from noisebank.planning.relative import RelativeTarget
 from noisebank.planning.reuse import Plan, plan_reuse
 from noisebank.privacy.calibration import budget_precision
@@ -79,22 +80,11 @@ class Account(RecallSteps):
         """
         if atomic:
             return self._ask_together(requests)
-        outcomes: list[Outcome] = []
-        for request in requests:
-            try:
-                outcomes.append(
-                    self.ask(
-                        request.sql,
-                        max_cost=request.max_cost,
-                        key=request.key,
-                        analyst=request.analyst,
-                        best=request.best,
-                        **request.accuracy,
-                    )
-                )
-            except NoisebankError as error:
-                outcomes.append(error)
-        return outcomes
+        return [capture_refusal(partial(self._ask_one, request)) for request in requests]
+
+    def _ask_one(self, request: Ask) -> Answer | DerivedAnswer | Answers:
+        select, max_cost = self._parse_select(request.sql, request.accuracy), _parse_max_cost(request.max_cost)
+        return self._answer_select(request.sql, select, max_cost, request.key, request.analyst, request.best)
 
     def _ask_together(self, requests: Sequence[Ask]) -> list[Outcome]:
         """Answers questions as one atomic group. An error is the outcome of all."""
@@ -230,7 +220,18 @@ class Account(RecallSteps):
 
     def quote(self, sql: str, **options: Unpack[AccuracyOptions]) -> Quote:
         """Returns what an answer would cost now. Spends nothing, opens no data."""
-        select = self._parse_select(sql, options)
+        return self._quote_select(sql, self._parse_select(sql, options))
+
+    def quote_many(self, requests: Sequence[Ask]) -> list[Quote | NoisebankError]:
+        """Returns what each answer would cost now, alone, or why there is none."""
+        return [capture_refusal(partial(self.quote, request.sql, **request.accuracy)) for request in requests]
+
+    def quote_together(self, requests: Sequence[Ask]) -> Quote:
+        """Returns what all answers together would cost now: the price of an atomic `ask_many`."""
+        selects = [self._parse_select(request.sql, request.accuracy) for request in requests]
+        return self._quote_select("; ".join(request.sql for request in requests), join_selects(selects))
+
+    def _quote_select(self, sql: str, select: ParsedSelect) -> Quote:
         # Parts that share a query are decided one after the other, so that later ones find what earlier ones pay for.
         targets = [self.price(question, accuracy) for question, accuracy in select.questions]
         relative = any(isinstance(accuracy, RelativeTarget) for _, accuracy in select.questions)

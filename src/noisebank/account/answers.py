@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,12 +12,11 @@ from typing import Any
 
 from noisebank.core.digests import to_canonical_json
 from noisebank.core.intervals import confidence_interval
+from noisebank.core.receipts import RECEIPT_FORMAT
 from noisebank.core.records import Case
 from noisebank.core.units import ZERO_PRECISION, GridValue, Precision
 from noisebank.core.wording import CASE_DESCRIPTIONS
 from noisebank.planning.relative import RelativeTarget
-
-RECEIPT_FORMAT = "noisebank receipt 1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,14 +255,3 @@ def convert_to_unit(value: GridValue, unit: Fraction, offset: Fraction = Fractio
 def standard_deviation(sensitivity: Fraction, unit: Fraction, precision: Precision) -> float:
     """Returns sensitivity / sqrt(precision) in the question's unit; for display only."""
     return float(sensitivity * abs(unit)) / sqrt(float(precision))
-
-
-def read_receipt(text: str) -> dict[str, Any] | None:
-    """Returns a receipt's fields, or None if the text is no receipt."""
-    try:
-        fields = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(fields, dict) or fields.get("format") != RECEIPT_FORMAT:
-        return None
-    return fields

@@ -16,7 +16,7 @@ from noisebank.account.answers import Answer, GroupedAnswer, Inference
 from noisebank.account.cube_measurement import CubePlanner
 from noisebank.account.cube_state import CubeState
 from noisebank.account.plain import PlainSteps
-from noisebank.account.requests import OWNER
+from noisebank.core.asks import OWNER
 from noisebank.core.entropy import Entropy
 from noisebank.core.errors import BudgetExhausted, Tampered, ViewExhausted
 from noisebank.core.records import Case

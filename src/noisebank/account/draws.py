@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from types import MappingProxyType
 
 from noisebank.core.errors import DrawsExhausted, NoisebankError
+from noisebank.core.records import MAX_DRAWS
 from noisebank.ledger.chain import Ledger
 from noisebank.ledger.protocol import Reservation
-from noisebank.planning.draws import is_single_draw, max_draws, touched_draws
+from noisebank.planning.draws import max_draws, touched_draws
 from noisebank.planning.serving import parse_first_look
 from noisebank.policy.model import Policy, policy_from_json, source_from_json
-from noisebank.privacy.calibration import MAX_DRAWS
-from noisebank.queries.query import Query
+from noisebank.queries.query import Query, is_single_draw
 from noisebank.queries.sql import parse_question
 from noisebank.vault.vault import Vault
 

@@ -15,7 +15,8 @@ from typing import Any
 
 from noisebank.account.answers import Answer, Receipt, add_groups, convert_to_unit, standard_deviation
 from noisebank.account.draws import DrawCounter
-from noisebank.account.requests import OWNER, RequestBuilder
+from noisebank.account.requests import RequestBuilder
+from noisebank.core.asks import OWNER
 from noisebank.core.caches import cache_results, deep_size
 from noisebank.core.entropy import Entropy
 from noisebank.core.errors import AnswerLost, BadRequest, BadTable, PriceMoved, TableChanged, Tampered

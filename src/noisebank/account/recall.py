@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from noisebank.account.answers import Answer
 from noisebank.account.cube import CubeSteps
-from noisebank.account.requests import OWNER
+from noisebank.core.asks import OWNER
 from noisebank.core.records import Case
 from noisebank.core.units import ZERO_PRECISION, Precision, floor_to_ladder
 from noisebank.planning.pricing import AccuracyTarget, PrecisionTarget

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 from noisebank.account.account import Account
 from noisebank.core.errors import BadTable, NoisebankError, OutcomeUnknown, TableChanged, Tampered, VaultUnreachable
 from noisebank.core.records import Case
-from noisebank.ledger.chain import Ledger
-from noisebank.vault.vault import Vault
-
-MAX_ATTEMPTS = 4
-"""To find on a chain what the vault has sealed; then its absence is a contradiction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,24 +22,6 @@ class RecoveryCounts:
     lost: int = 0
     """Published, but missing from this vault, or perhaps returned after the backup that the vault comes from was made:
     never measured again."""
-
-
-def check_history(ledger: Ledger, vault: Vault) -> None:
-    """Refuses a journal that is older than the vault: going on from it would spend the budget twice.
-
-    What is sealed was final on the ledger before, so the ledger is read after the vault. Waits for a node that lags.
-    """
-    sealed = vault.sealed_ids()
-    for attempt in range(MAX_ATTEMPTS if ledger.is_shared else 1):
-        time.sleep(attempt)
-        ledger.refresh()
-        sealed = tuple(ids for ids in sealed if ledger.find_reservation(*ids) is None)
-        if not sealed:
-            return
-    raise Tampered(
-        f"the journal is older than the vault: it does not know the sealed answer {sealed[0][1].hex()[:12]}. "
-        "Put the newest journal back; going on from this one would spend the same budget twice"
-    )
 
 
 def recover_account(account: Account) -> RecoveryCounts:

@@ -1,39 +1,21 @@
-"""What is asked, by whom, under which key: `Ask` as a caller writes it, `RequestBuilder` for what the vault saves.
-
-The digests of saved requests are ids of reservations.
-"""
+"""`RequestBuilder` makes requests: what is asked, by whom, under which key. Their digests are ids of reservations."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from noisebank.core.caches import cache_results
 from noisebank.core.digests import digest_tagged, digest_tagged_text, to_canonical_json
 from noisebank.core.errors import BadRequest
-from noisebank.core.units import Exact, Precision
-from noisebank.planning.pricing import AccuracyOptions, AccuracyTarget
+from noisebank.core.units import Precision
+from noisebank.planning.pricing import AccuracyTarget
 from noisebank.queries.query import Question
 from noisebank.vault.vault import Request
 
-OWNER = "owner"
-"""The analyst of local use, without a service; may learn all that the budget allows."""
 MAX_KEY_LENGTH = 200
 CACHE_BYTES = 4 << 20
 """Of the cache of encoded questions."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """One question of `Account.ask_many`; its fields mean what the arguments of `Account.ask` mean."""
-
-    sql: str
-    accuracy: AccuracyOptions
-    max_cost: Exact | None = None
-    key: str | None = None
-    analyst: str = OWNER
-    best: bool = False
 
 
 class RequestBuilder:

@@ -16,7 +16,8 @@ from noisebank.policy.model import Policy
 from noisebank.queries.sql import parse_question
 from noisebank.vault.secrets import AccountSecrets
 from noisebank.vault.vault import Vault
-from noisebank.verifier.openings import FORMAT, opening_entry
+from noisebank.verifier.bundle import OPENINGS_FORMAT
+from noisebank.verifier.openings import opening_entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,4 +135,4 @@ def collect_openings(
         if with_answers and sealed is not None and reservation.answer_digest is not None:
             entry |= {"answer": sealed.body, "answer_salt": sealed.salt.hex()}
         records[reservation.id.hex()] = entry
-    return {"format": FORMAT, "account": state.account.hex(), "policy": policy.to_json(), "records": records}
+    return {"format": OPENINGS_FORMAT, "account": state.account.hex(), "policy": policy.to_json(), "records": records}

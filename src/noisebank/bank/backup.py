@@ -17,7 +17,7 @@ from typing import Any
 from noisebank.bank.backup_checks import check_vault, merge_wal, open_vault_copy, read_journal_file, replay_journal
 from noisebank.bank.backup_copy import copy_database, copy_vault, run_statement
 from noisebank.bank.backup_folder import LOCK, copy_file, move_into_place, stage_folder
-from noisebank.bank.bank import ACCESS, JOURNAL, KEYS, LEDGER, OUTBOX, VAULT, load_sealing_key
+from noisebank.bank.folder import ACCESS, JOURNAL, KEYS, LEDGER, OUTBOX, VAULT, load_sealing_key
 from noisebank.bank.manifest import MANIFEST_FILE as MANIFEST
 from noisebank.bank.manifest import Manifest, digest_file, write_manifest
 from noisebank.core.errors import BadBank

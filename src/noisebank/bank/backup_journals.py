@@ -8,7 +8,8 @@ from pathlib import Path
 
 from noisebank.bank.backup_checks import merge_wal, read_journal_file, replay_journal
 from noisebank.core.errors import BadBank, NoisebankError, Tampered
-from noisebank.ledger.journal import JOURNAL_FILE, read_exported_lines
+from noisebank.ledger.block import read_exported_lines
+from noisebank.ledger.journal import JOURNAL_FILE
 from noisebank.verifier.bundle import read_bundle
 from noisebank.verifier.verification import JournalHistory
 

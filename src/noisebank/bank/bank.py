@@ -1,23 +1,21 @@
-"""`Bank`: a folder with keys, a ledger and a vault. `create_bank` makes one, `open_bank` opens it.
+"""`Bank`: a folder (`bank.folder`) with the accounts of its tables. `open_bank` opens it.
 
 One process at a time, unless the ledger is on a chain and the vault on PostgreSQL: then many gateways may share it.
 """
 
 from __future__ import annotations
 
-import fcntl
-import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 
 from noisebank.account.account import Account
-from noisebank.account.recovery import RecoveryCounts, check_history, recover_account
+from noisebank.account.recovery import RecoveryCounts, recover_account
+from noisebank.bank.folder import KEYS, BankParts, create_bank, is_shared, lock_folder, open_parts
 from noisebank.bank.key_rotation import rotate_curator
 from noisebank.bank.opening import (
     UNCONFIRMED,
-    BankParts,
     Confirmed,
     Moved,
     ignore_progress,
@@ -27,41 +25,16 @@ from noisebank.bank.opening import (
     open_next_version,
 )
 from noisebank.bank.watch import PeriodicTask
-from noisebank.core.durability import fsync_path
-from noisebank.core.entropy import Entropy, SystemEntropy
-from noisebank.core.errors import BadBank, BadRequest, BankInUse
+from noisebank.core.entropy import Entropy
+from noisebank.core.errors import BadBank, BadRequest
 from noisebank.engines.engine import Inspection
 from noisebank.ledger.chain import Ledger
-from noisebank.ledger.chain_config import ChainConfig, read_chain_config, write_chain_config
-from noisebank.ledger.embedded import EmbeddedLedger, create_chain
-from noisebank.ledger.journal import JOURNAL_FILE as JOURNAL
-from noisebank.ledger.journal import Journal
-from noisebank.ledger.protocol import Head, Role
-from noisebank.ledger.rpc import ChainLedger
-from noisebank.ledger.signing import Key
+from noisebank.ledger.embedded import EmbeddedLedger
+from noisebank.ledger.protocol import Head
 from noisebank.policy.file import read_policy
 from noisebank.policy.model import Policy
-from noisebank.vault.location import VAULT_FILE as VAULT
-from noisebank.vault.location import create_vault, is_on_postgres, open_vault
-from noisebank.vault.postgres_vault import PostgresVault
 
-__all__ = [
-    "ACCESS",
-    "JOURNAL",
-    "KEYS",
-    "LEDGER",
-    "LOCK",
-    "OUTBOX",
-    "VAULT",
-    "Bank",
-    "create_bank",
-    "load_sealing_key",
-    "lock_bank",
-    "open_bank",
-]
-LOCK, KEYS, LEDGER, OUTBOX = "lock", "keys", "ledger.json", "outbox.sqlite"
-ACCESS = "access.sqlite"
-"""Who may use the HTTP service: `service.access` writes it, backups copy it."""
+__all__ = ["Bank", "create_bank", "open_bank"]
 REFRESH_SECONDS, REFRESH_PATIENCE = 1.0, 1.0
 """Seconds between reads of what other gateways did, for quotes and balances, and seconds that such a read waits for a
 node that is behind. Whatever spends reads first, and waits."""
@@ -71,23 +44,12 @@ class Bank:
     """An open bank. Opening it replays the journal and finishes what a crash interrupted."""
 
     def __init__(self, folder: Path, owner_key: Path | None = None, entropy: Entropy | None = None) -> None:
-        if not (folder / JOURNAL).is_file() and not (folder / LEDGER).is_file():
-            raise BadBank(f"{folder} is no bank; make one with `noisebank init {folder}`")
-        self.folder = folder
+        self.folder, self._is_shared = folder, is_shared(folder)
         self._resources = ExitStack()
-        self._is_shared = is_on_postgres(folder) and (folder / LEDGER).is_file()
-        self._lock_handle = _lock_file(folder / LOCK, self._is_shared)
-        self._resources.callback(os.close, self._lock_handle)
+        self._lock = self._resources.enter_context(lock_folder(folder))
         try:
-            ledger = _open_ledger(folder, _load_keys(folder, owner_key))
-            self._resources.callback(ledger.close)
-            vault = open_vault(folder)
-            self._resources.callback(vault.close)
-            if isinstance(vault, PostgresVault):
-                vault.bind_ledger(f"{ledger.chain_id} {ledger.contract}")
+            self.parts: BankParts = self._resources.enter_context(open_parts(folder, owner_key, entropy))
             self._foreign_versions: set[tuple[bytes, bytes]] = set()
-            self.parts = BankParts(ledger, vault, entropy or SystemEntropy())
-            check_history(ledger, vault)
             self._accounts = {account.name: account for account in load_accounts(self.parts)}
             self.recovered: dict[str, RecoveryCounts] = {
                 name: recover_account(account) for name, account in self._accounts.items()
@@ -173,16 +135,8 @@ class Bank:
 
     def rotate_curator(self) -> tuple[str, int]:
         """Gives all accounts a new curator's key; returns its address, and how many accounts have it now."""
-        usual = fcntl.LOCK_SH if self._is_shared else fcntl.LOCK_EX
-        try:
-            _flock(
-                self._lock_handle, self.folder / LOCK, fcntl.LOCK_EX
-            )  # other gateways here would go on with the old key
+        with self._lock.exclude_others():  # other gateways here would go on with the old key
             return rotate_curator(self.folder / KEYS, self.ledger, self.parts.entropy)
-        finally:
-            _flock(
-                self._lock_handle, self.folder / LOCK, usual
-            )  # a refused flock drops the lock held before: take it again
 
     def close(self) -> None:
         """Closes the bank and releases its lock. Nothing is lost."""
@@ -197,118 +151,12 @@ class Bank:
         self.close()
 
 
-def create_bank(
-    folder: Path | str,
-    owner_key: Path | None = None,
-    entropy: Entropy | None = None,
-    where: ChainConfig | None = None,
-    vault: str | None = None,
-) -> Path:
-    """Creates a bank: two keys, an empty vault, and a journal that begins with the contract. Returns its folder.
-
-    The owner's key goes to `owner_key`, or into the bank, from where it can be moved away. With
-    `where` the ledger is a contract on that chain, and keys may come from the environment. `vault` is
-    the address of a PostgreSQL database, which may hold the vault of other gateways already.
-    """
-    folder = Path(folder)
-    entropy = entropy or SystemEntropy()
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise BadBank(f"{folder} exists and is not an empty folder")
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    (folder / KEYS).mkdir(mode=0o700)
-    curator = _create_key(Role.CURATOR, folder / KEYS / f"{Role.CURATOR.value}.key", entropy)
-    owner = owner_key or folder / KEYS / f"{Role.OWNER.value}.key"
-    _create_key(Role.OWNER, owner, entropy)
-    create_vault(folder, vault, entropy.token().hex())
-    if where is not None:
-        write_chain_config(folder / LEDGER, where)
-    else:
-        journal = Journal(folder / JOURNAL)
-        create_chain(journal, curator, entropy)
-        EmbeddedLedger(journal, {Role.CURATOR: curator}).close()
-    for changed in (owner.parent, folder / KEYS, folder):
-        if changed.is_dir():
-            fsync_path(changed)
-    return folder
-
-
 def open_bank(folder: Path | str, owner_key: Path | None = None) -> Bank:
     """Opens a bank made by `create_bank`. `BankInUse` if another process has it open."""
     return Bank(Path(folder), owner_key)
-
-
-def lock_bank(folder: Path) -> int:
-    """Locks a bank against every other process without opening it; returns a file descriptor to close.
-    `BankInUse` if another process holds it."""
-    return _lock_file(folder / LOCK, shared=False)
-
-
-def load_sealing_key(folder: Path) -> Key:
-    """Returns the key that signs for the bank itself: the sealer's if there is one, else the curator's."""
-    keys = _load_keys(folder, None)
-    return keys.get(Role.SEALER) or keys[Role.CURATOR]
-
-
-def _open_ledger(folder: Path, keys: dict[Role, Key]) -> Ledger:
-    if (folder / LEDGER).is_file():
-        return ChainLedger(read_chain_config(folder / LEDGER), keys, folder / OUTBOX)
-    journal = Journal(folder / JOURNAL)
-    try:
-        return EmbeddedLedger(journal, keys)
-    except BaseException:
-        journal.close()
-        raise
 
 
 def _is_current(account: Account) -> bool:
     """Whether an account's version and cubes are those of the ledger, as far as this process has read it."""
     complete = len(account.cubes.cube_numbers) == len(account.policy.cubes)
     return complete and account.state.version == account.secrets.version
-
-
-def _key_variable(role: Role) -> str:
-    return f"NOISEBANK_{role.value.upper()}_KEY"
-
-
-def _create_key(role: Role, path: Path, entropy: Entropy) -> Key:
-    """Returns the key from the environment, which is not written anywhere, or a new one saved to a file."""
-    from_environment = Key.from_environment(_key_variable(role))
-    if from_environment is not None:
-        return from_environment
-    key = Key(entropy.token())
-    key.save(path)
-    return key
-
-
-def _load_keys(folder: Path, owner_key: Path | None) -> dict[Role, Key]:
-    keys = {}
-    for role in Role:
-        path = owner_key if role is Role.OWNER and owner_key else folder / KEYS / f"{role.value}.key"
-        from_environment = Key.from_environment(_key_variable(role))
-        if from_environment is not None:
-            keys[role] = from_environment
-        elif role is Role.CURATOR or path.exists() or path == owner_key:
-            keys[role] = Key.load(path)
-    return keys
-
-
-def _lock_file(path: Path, shared: bool) -> int:
-    """Takes the lock of a bank's folder; returns its file descriptor. `shared` admits other processes that share the
-    vault and the ledger."""
-    try:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise BadBank(f"{path} cannot be opened: {error.strerror}") from None
-    try:
-        _flock(handle, path, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
-    except BankInUse:
-        os.close(handle)
-        raise
-    return handle
-
-
-def _flock(handle: int, path: Path, operation: int) -> None:
-    try:
-        fcntl.flock(handle, operation | fcntl.LOCK_NB)
-    except OSError:
-        raise BankInUse(f"another process uses the bank {path.parent}; wait for it, or talk to it") from None

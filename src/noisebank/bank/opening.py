@@ -11,23 +11,20 @@ from types import MappingProxyType
 from typing import Any
 
 from noisebank.account.account import Account
+from noisebank.bank.folder import BankParts
 from noisebank.bank.own_accounts import OPENED_BY, find_opener, find_own_opening, opener_entry
 from noisebank.core.digests import make_commitment
-from noisebank.core.entropy import Entropy
 from noisebank.core.errors import BadBank, BadRequest, BadTable
 from noisebank.engines.cube_engine import CubedEngine
 from noisebank.engines.engine import Inspection
 from noisebank.engines.headers import check_header
 from noisebank.engines.registry import make_engine, read_header
-from noisebank.ledger.chain import Ledger
 from noisebank.ledger.protocol import AccountOpening, AccountState, Role
-from noisebank.policy.file import check_filled
 from noisebank.policy.model import Policy, policy_from_json, source_from_json, source_to_json
 from noisebank.privacy.calibration import budget_precision
 from noisebank.queries.cells import policy_cubes
 from noisebank.queries.derived import check_named_queries
 from noisebank.vault.secrets import AccountSecrets
-from noisebank.vault.vault import Vault
 
 FIXED_FIELDS = ("name", "epsilon", "delta", "neighbours", "unit", "raise_delay")
 """Fields of a policy that all versions of a table have in common; `noisebank budget` changes a budget."""
@@ -46,18 +43,9 @@ class Confirmed:
     header: bool = False
     """The column names of the file are names, though they look like a row of data."""
     policy: bool = False
-    """The policy is meant as it is, though marks of a draft are left in it or most values of a column are not keys."""
+    """The policy is meant as it is, though most values of a column are none of its keys."""
     same_rows: bool = False
     """No new version: the table was only written again, with the same rows. Checked, and refused if it is not so."""
-
-
-@dataclass(frozen=True, slots=True)
-class BankParts:
-    """The parts of a bank that its accounts share."""
-
-    ledger: Ledger
-    vault: Vault
-    entropy: Entropy
 
 
 UNCONFIRMED = Confirmed()
@@ -76,7 +64,8 @@ def open_account(
             "name", policy.name, "is already an account of this bank; if its table changed, open the next version of it"
         )
     _check_not_forgotten(parts, policy)
-    _check_intended(policy, confirmed)
+    if not confirmed.header:
+        check_header(policy.source)  # before the table is read: names that are a row would become public
     budget = budget_precision(policy.epsilon, policy.delta)
     opener = opener_entry(parts.ledger)[OPENED_BY]
     secrets = AccountSecrets(parts.entropy.token(), parts.entropy.token())
@@ -106,7 +95,8 @@ def open_next_version(
         was, new = (str(getattr(value, "value", value)) for value in both)
         if was != new:
             raise BadRequest(part, new, f"is {was} in this account, for all versions")
-    _check_intended(policy, confirmed)
+    if not confirmed.header:
+        check_header(policy.source)  # before the table is read: names that are a row would become public
     state = account.state
     if confirmed.same_rows:
         if policy.to_json() != account.policy.to_json():
@@ -245,15 +235,6 @@ def _check_not_forgotten(parts: BankParts, policy: Policy) -> None:
                 f"the ledger has an account with this very policy ({state.account.hex()[:12]}) that the vault does "
                 "not know: put the newest vault back, or its budget would be given out twice"
             )
-
-
-def _check_intended(policy: Policy, confirmed: Confirmed) -> None:
-    """Before the table is read: checks that no mark of a draft is left in the policy, and that the table's header is
-    not a row of data."""
-    if not confirmed.policy:
-        check_filled(policy)
-    if not confirmed.header:
-        check_header(policy.source)
 
 
 def _check_keys(policy: Policy, inspection: Inspection) -> None:

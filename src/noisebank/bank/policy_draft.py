@@ -1,124 +1,175 @@
-"""Drafts a policy file from a table's schema: names and types, never values. People fill in the bounds.
+"""Drafts a policy file from a table: its columns with types and steps, and marks where only a person can decide.
 
-Bounds chosen after looking at the data would put data into the policy, which is public.
+A sample of the rows tells the types, for the owner's eyes only. The policy becomes public, so nothing else of the rows
+gets into the draft: no value, bound, key or count (`bank.column_guess`). People fill in the rest.
 """
 
 from __future__ import annotations
 
 import json
 import os
+from dataclasses import dataclass
 from pathlib import Path
+from textwrap import wrap
 
-from noisebank.core.errors import BadTable
-from noisebank.engines.duckdb_engine import csv_header
+from noisebank.bank.column_guess import ColumnGuess, guess_column
+from noisebank.core.errors import BadRequest, BadTable
+from noisebank.engines.column_profile import profile_columns
+from noisebank.engines.duckdb_engine import duckdb_header
 from noisebank.engines.headers import check_header
 from noisebank.policy.file import NAME_PATTERN
+from noisebank.policy.model import EngineKind, Kind, Source, Table
 
-INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
-NUMBERS = ("DOUBLE", "FLOAT", "DECIMAL", "REAL")
-
+COMMENT_COLUMN = 26
+MAX_LINE = 116
 HEADER_TEMPLATE = """\
-# A draft, made from the names and types of {file} alone: no value is in it.
-# Fill in what is marked. Use what is publicly known, never what the table happens to contain:
-# this policy is public, and every price and guarantee follows from it. That goes for types, too, if
-# whoever wrote the file took them from its rows (a missing value turns whole numbers into others).
+# A draft of a policy for {file}: what analysts may ask about, and how much. A policy is public.
+#
+# Types and steps are those of most values in a sample of the rows, which stayed on this machine. Nothing else of
+# the rows is in this file: no value, no bound, no key, no count. Keep it so: replace every "FILL IN" by what is
+# publicly known or decided beforehand, never by what the table happens to contain. (If not even types shall come
+# from the rows, make the draft from a file that has the first line alone.)
+#
+# Delete the columns that nobody needs. Then: noisebank policy check THIS_FILE
 name = "{name}"
 source = {source}
-{names}
-# What one person can change: "replace-one" (their row becomes any other; the number of rows is
-# public: say rows = N) or "add-remove" (their row is there or not: say row_cap = N).
+{extra}
+# One person, with all of their rows, is there or not: nobody can tell from the answers.
 neighbours = "add-remove"
-row_cap = 1000000            # FILL IN: the most rows that the table may ever have
-
-# Every row is a person, unless a column tells people apart (then say row_cap, never rows):
-# unit = "person_id"
-# max_rows = 3               # how many rows of one person count
+unit = "FILL IN"          # "row" if nobody has more than one row; else the column that tells people apart
+# max_rows = 3            # with such a column: how many rows of one person count, at most
+row_cap = "FILL IN"       # the most rows that the table may ever have: a round number well above today's
 
 [budget]
-epsilon = 1                  # FILL IN: what all answers together may give away
-delta = 1e-6                 # FILL IN: far below one over the number of people
+epsilon = "FILL IN"       # how much all answers together may reveal about a person: 1 is careful, 8 is loose
+delta = "FILL IN"         # the chance of more than that: far below one over the number of people, e.g. 1e-6
+
+# In every column: nullable = true allows missing values. Whether a value is missing is data, too, so write false
+# only where none can ever be missing. Numbers that are codes: type = "text" with keys = ["1", "2"], no bounds.
+# For GROUP BY over a number: bins = [18, 40, 65], where groups begin, inside its bounds.
 """
+BOUNDS_ADVICE = "[lowest, highest] that is plausible for anybody, e.g. [0, 120] for an age; beyond is clipped"
+STEP_ADVICE = "values are rounded to multiples of it"
+MISSING_STEP_ADVICE = "the resolution that matters, e.g. 0.01; values are rounded to multiples of it"
+KEYS_ADVICE = 'the values to ask about, from a code book or a form, e.g. ["north", "south"]'
+TYPE_ADVICE = '"integer" or "number" (add bounds), "boolean", or "text" (add keys)'
+UNIT_ADVICE = (
+    "# If people have several rows and it tells them apart, it is the unit: name it above, and uncomment this:"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyDraft:
+    """The text of a policy file, and which columns it declares and leaves out."""
+
+    text: str
+    declared: tuple[str, ...]
+    omitted: tuple[str, ...]
 
 
 def draft_policy(
-    source: Path, folder: Path | None = None, column_names: tuple[str, ...] = (), header: bool = False
-) -> str:
-    """Returns the text of a policy file for the table in a CSV or Parquet file, from its schema only.
+    path: Path,
+    folder: Path | None = None,
+    column_names: tuple[str, ...] = (),
+    header: bool = False,
+    table_name: str | None = None,
+) -> PolicyDraft:
+    """Returns a policy file for the table in a CSV, Parquet or DuckDB file. Only types and steps come from its rows.
 
     `folder` is where the policy file will be: its source is relative to it. `column_names` are for a CSV file without a
-    header. A header that looks like a row is refused, unless `header` says that it is one.
+    header. A header that looks like a row is refused, unless `header` says that it is one. `table_name` is that of a
+    table in a DuckDB database.
     """
-    columns = _read_schema(source, column_names)
-    if not header and not column_names:
+    source = _find_source(path, column_names, table_name)
+    if not header and not column_names and not table_name:
         check_header(source)
-    names = [name for name, _ in columns]
+    if path.suffix.lower() != ".parquet":  # there, two names are never the same
+        _check_names(path, duckdb_header(source))
+    profiles = profile_columns(source)
+    has_rows = any(profile.values for profile in profiles)
+    guesses = [guess_column(profile, has_rows) for profile in profiles]
+    return PolicyDraft(
+        _format_draft(path, folder, column_names, table_name, guesses),
+        tuple(guess.name for guess in guesses if not guess.omitted),
+        tuple(guess.name for guess in guesses if guess.omitted),
+    )
+
+
+def _find_source(path: Path, column_names: tuple[str, ...], table_name: str | None) -> Source:
+    if not path.is_file():
+        raise BadTable(f"there is no file {path}: a draft is made from a CSV, Parquet or DuckDB file")
+    suffix = path.suffix.lower()
+    if (suffix == ".duckdb") != (table_name is not None):
+        allowed = "goes with a .duckdb file" if table_name else "names the table in a .duckdb file: --table NAME"
+        raise BadRequest("table", table_name or "missing", allowed)
+    if column_names and suffix in (".parquet", ".duckdb"):
+        raise BadTable(f"{path.name} has names of its own: column names are for CSV files without a header")
+    if table_name is not None:
+        return Table(EngineKind.DUCKDB, tuple(table_name.split(".")), path)
+    return Table(EngineKind.DUCKDB, path=path, column_names=column_names) if column_names else path
+
+
+def _check_names(path: Path, names: tuple[str, ...]) -> None:
     if not names or "" in names or len({name.lower() for name in names}) < len(names):
-        raise BadTable(f"{source.name}: its columns need names, all different")
-    where = source.name if folder is None else os.path.relpath(source.resolve(), folder.resolve())
-    name = source.stem.lower()
+        raise BadTable(f"{path.name}: its columns need names, all different")
+
+
+def _format_draft(
+    path: Path, folder: Path | None, column_names: tuple[str, ...], table_name: str | None, guesses: list[ColumnGuess]
+) -> str:
+    where = path.name if folder is None else os.path.relpath(path.resolve(), folder.resolve())
+    name = (table_name.rpartition(".")[2] if table_name else path.stem).lower()
     if not NAME_PATTERN.fullmatch(name):
         name = "table_1"
-    text = [
-        HEADER_TEMPLATE.format(
-            source=_toml_string(where),
-            file=source.name if source.name.isprintable() else "a table",
-            name=name,
-            names=f"column_names = [{', '.join(map(_toml_string, column_names))}]\n" if column_names else "",
+    extra = f"column_names = [{', '.join(map(_toml_string, column_names))}]\n" if column_names else ""
+    if table_name:
+        extra += f"table = {_toml_string(table_name)}\n"
+    header = HEADER_TEMPLATE.format(
+        source=_toml_string(where),
+        file=path.name if path.name.isprintable() else "a table",
+        name=name,
+        extra=extra,
+    )
+    sections = [_format_omitted(guess) if guess.omitted else _format_column(guess) for guess in guesses]
+    queries = f'[queries]\n# Questions with names; they are public, too.\neveryone = "SELECT COUNT(*) FROM {name}"\n'
+    return "\n".join([header, *sections, queries])
+
+
+def _format_column(guess: ColumnGuess) -> str:
+    """Returns one column's section, with marks at what must be filled in."""
+    lines = [*(f"# {note}" for note in guess.notes), f"[columns.{_toml_key(guess.name)}]"]
+    if guess.kind is None:
+        return "\n".join([*lines, _line('type = "FILL IN"', TYPE_ADVICE), "nullable = true", ""])
+    lines.append(f'type = "{guess.kind.value}"')
+    if guess.kind is Kind.TEXT:
+        lines.append(_line('keys = "FILL IN"', KEYS_ADVICE))
+    elif guess.kind is not Kind.BOOLEAN:
+        lines.append(_line('bounds = "FILL IN"', BOUNDS_ADVICE))
+    if guess.kind is Kind.NUMBER:
+        step = (
+            _line(f"step = {guess.step}", STEP_ADVICE) if guess.step else _line('step = "FILL IN"', MISSING_STEP_ADVICE)
         )
-    ]
-    text += [_column_section(column, kind) for column, kind in columns]
-    text.append('[queries]\n# over_60 = "SELECT COUNT(*) FROM ' + name + ' WHERE age > 60"\n')
-    return "\n".join(text)
+        lines.append(step)
+    return "\n".join([*lines, "nullable = true", ""])
 
 
-def _read_schema(source: Path, column_names: tuple[str, ...]) -> list[tuple[str, str]]:
-    """Returns names and types; empty types for a CSV file: none are guessed from its rows."""
-    if not source.is_file():
-        raise BadTable(f"there is no file {source}")
-    if source.suffix.lower() != ".parquet":
-        return [(name, "") for name in csv_header(source, column_names)]
-    if column_names:
-        raise BadTable(f"{source.name} has names of its own: column names are for CSV files without a header")
-    return _read_parquet_schema(source)
+def _format_omitted(guess: ColumnGuess) -> str:
+    """Returns the reason why a column is left out; as comments, also the section that it would have."""
+    reason = f"{_toml_key(guess.name)} is left out: {guess.omitted}."
+    lines = wrap(reason, MAX_LINE, initial_indent="# ", subsequent_indent="# ")
+    if guess.may_be_unit:
+        lines += [UNIT_ADVICE, f"# [columns.{_toml_key(guess.name)}]", '# type = "text"']
+    return "\n".join([*lines, ""])
 
 
-def _read_parquet_schema(source: Path) -> list[tuple[str, str]]:
-    import duckdb
+def _line(setting: str, advice: str) -> str:
+    return f"{setting.ljust(COMMENT_COLUMN - 1)} # {advice}"
 
-    try:
-        with duckdb.connect() as connection:
-            rows = connection.execute("DESCRIBE SELECT * FROM read_parquet(?)", [str(source)]).fetchall()
-    except duckdb.Error as error:
-        raise BadTable(f"{source} cannot be read by DuckDB ({type(error).__name__})") from None
-    return [(str(row[0]), str(row[1])) for row in rows]
+
+def _toml_key(name: str) -> str:
+    return name if NAME_PATTERN.fullmatch(name) else _toml_string(name)
 
 
 def _toml_string(text: str) -> str:
     """Returns a TOML string: JSON's escapes are TOML's, if all but ASCII is escaped and nothing is a surrogate."""
     return json.dumps(text.encode("utf-8", "replace").decode()).replace("\x7f", "\\u007f")
-
-
-def _column_section(name: str, kind: str) -> str:
-    """Returns one column's section, with marks at what must be filled in."""
-    title = name if NAME_PATTERN.fullmatch(name) else _toml_string(name)
-    base = kind.split("(")[0].upper()
-    if base in INTEGERS or base in NUMBERS:
-        integer = base in INTEGERS
-        step = "" if integer else "step = 0.01                  # FILL IN: the resolution that matters\n"
-        return (
-            f'[columns.{title}]\ntype = "{"integer" if integer else "number"}"\n'
-            f"bounds = [0, 100]            # FILL IN: values beyond are clipped to these\n{step}"
-            "# bins = [20, 40, 60, 80]    # for GROUP BY, quantiles\n# nullable = true\n"
-        )
-    if base == "BOOLEAN":
-        return f'[columns.{title}]\ntype = "boolean"\n# nullable = true\n'
-    guess = (
-        ""
-        if kind
-        else '# type = "integer"          # a CSV file has no types: "integer", "number", "boolean" or "text"\n'
-    )
-    return (
-        f'[columns.{title}]\n{guess}type = "text"\n'
-        'keys = ["FILL", "IN"]        # the values that may be asked about; any other is "none of them"\n'
-        "# nullable = true\n"
-    )

@@ -16,7 +16,7 @@ from noisebank.bank.backup_checks import VaultCheck, check_vault, open_vault_cop
 from noisebank.bank.backup_copy import copy_database, read_tables, run_statement, write_journal
 from noisebank.bank.backup_folder import copy_file, move_into_place, sibling_folder, stage_folder
 from noisebank.bank.backup_journals import find_newest_journal
-from noisebank.bank.bank import ACCESS, JOURNAL, KEYS, LEDGER, VAULT, lock_bank
+from noisebank.bank.folder import ACCESS, JOURNAL, KEYS, LEDGER, VAULT, lock_bank
 from noisebank.bank.manifest import Manifest, check_bytes, check_names, read_manifest
 from noisebank.core.entropy import SystemEntropy
 from noisebank.core.errors import BadBank, BadLedger, BadRequest, Tampered

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from noisebank.cli.options import (
-    handle_errors,
+    handle_device_errors,
     json_option,
+    open_bank_parts,
     owner_key_option,
 )
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 @click.option("--confirmations", type=int, default=3, show_default=True, help="With --rpc: when a block is final.")
 @click.option("--vault", metavar="ADDRESS", help="A PostgreSQL database for the vault; or set NOISEBANK_VAULT.")
 @json_option
-@handle_errors
+@handle_device_errors
 def init_bank(
     folder: Path,
     owner_key: Path | None,
@@ -52,16 +53,17 @@ def init_bank(
 
     Example:  noisebank init bank --owner-key /media/usb/owner.key
     """
-    from noisebank.bank.bank import KEYS, create_bank, open_bank
+    from noisebank.bank.folder import KEYS, create_bank
     from noisebank.cli import render
 
     create_bank(folder, owner_key, where=_chain_location(rpc, contract, from_block, confirmations), vault=vault)
     key = owner_key or folder / KEYS / "owner.key"
-    with open_bank(folder, owner_key) as bank:
+    with open_bank_parts(folder, owner_key) as parts:
+        ledger = parts.ledger
         facts = {"bank": str(folder), "owner_key": str(key), "curator_key": str(folder / KEYS / "curator.key"),
-                **{str(role.value): holder for role, holder in bank.ledger.key_addresses().items()},
-                "contract": bank.ledger.contract, "chain_id": bank.ledger.chain_id,
-                "head": bank.head().digest.hex()}  # fmt: skip
+                **{str(role.value): holder for role, holder in ledger.key_addresses().items()},
+                "contract": ledger.contract, "chain_id": ledger.chain_id,
+                "head": ledger.head().digest.hex()}  # fmt: skip
     render.show_json(facts) if as_json else render.show_facts("A new bank", [(k, str(v)) for k, v in facts.items()])
 
 

@@ -180,7 +180,7 @@ def end_session(id: str, folder: Path, as_json: bool) -> None:
 
 
 def _open_access(folder: Path) -> AccessControl:
-    from noisebank.bank.bank import VAULT
+    from noisebank.bank.folder import VAULT
     from noisebank.core.entropy import SystemEntropy
     from noisebank.core.errors import BadBank
     from noisebank.service.auth import ACCESS_FILE, AccessControl

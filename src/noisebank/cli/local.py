@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from noisebank.cli.options import bank_option, handle_errors, json_option, open_recovered_bank, owner_key_option
+from noisebank.cli.options import bank_option, handle_device_errors, json_option, open_bank_parts, owner_key_option
 
 if TYPE_CHECKING:
     from noisebank.federated.ldp import Estimate
@@ -24,7 +24,7 @@ def local_group() -> None:
 @bank_option
 @owner_key_option
 @json_option
-@handle_errors
+@handle_device_errors
 def enrol_device(name: str, epsilon: str, folder: Path, owner_key: Path | None, as_json: bool) -> None:
     """Open a budget for a device or group NAME.
 
@@ -33,8 +33,8 @@ def enrol_device(name: str, epsilon: str, folder: Path, owner_key: Path | None, 
     from noisebank.cli import render
     from noisebank.federated.enrolment import enrol as open_budget
 
-    with open_recovered_bank(folder, owner_key) as bank:
-        account = open_budget(bank.parts, name, epsilon)
+    with open_bank_parts(folder, owner_key) as parts:
+        account = open_budget(parts, name, epsilon)
         facts = {"name": name, "account": account.id.hex(), "epsilon": str(account.state.budget)}
     render.show_json(facts) if as_json else render.show_facts("Enrolled", list(facts.items()))
 
@@ -48,7 +48,7 @@ def enrol_device(name: str, epsilon: str, folder: Path, owner_key: Path | None, 
 @click.option("--mechanism", default="best", show_default=True, help="One of the local mechanisms.")
 @bank_option
 @json_option
-@handle_errors
+@handle_device_errors
 def report_record(
     name: str, record: Path, schema: Path, round_: str, epsilon: str, mechanism: str, folder: Path, as_json: bool
 ) -> None:
@@ -68,8 +68,8 @@ def report_record(
 
     order = RoundOrder(round_, read_schema(schema), parse_exact(epsilon, "epsilon"), mechanism)
     path = check_record_path(record)
-    with open_recovered_bank(folder) as bank:
-        account = local_account(bank.parts, name)
+    with open_bank_parts(folder) as parts:
+        account = local_account(parts, name)
         noisy = account.answer_order(order, lambda: order.schema.encode_record(read_record(path) or {}))
         state = account.state
     if as_json:
@@ -83,7 +83,7 @@ def report_record(
 @click.argument("record", type=click.Path(path_type=Path))
 @click.option("--schema", type=click.Path(path_type=Path), required=True, help="What is asked for (TOML).")
 @json_option
-@handle_errors
+@handle_device_errors
 def check_record(record: Path, schema: Path, as_json: bool) -> None:
     """Say which values of RECORD a report would replace. For you alone: do not pass it on.
 
@@ -107,7 +107,7 @@ def check_record(record: Path, schema: Path, as_json: bool) -> None:
 @click.option("--schema", type=click.Path(path_type=Path), required=True, help="What was asked for (TOML).")
 @click.option("--confidence", default=0.95, show_default=True, help="Of the intervals.")
 @json_option
-@handle_errors
+@handle_device_errors
 def estimate_reports(reports: Path, schema: Path, confidence: float, as_json: bool) -> None:
     """Estimate means and shares from REPORTS, one hexadecimal report per line, as `local report` prints them.
 
@@ -144,7 +144,7 @@ def _estimate_to_json(result: Estimate) -> dict[str, float]:
 @local_group.command("status")
 @bank_option
 @json_option
-@handle_errors
+@handle_device_errors
 def show_budgets(folder: Path, as_json: bool) -> None:
     """Show every device's and group's budget.
 
@@ -153,15 +153,15 @@ def show_budgets(folder: Path, as_json: bool) -> None:
     from noisebank.cli import render
     from noisebank.federated.enrolment import list_enrolled
 
-    with open_recovered_bank(folder) as bank:
+    with open_bank_parts(folder) as parts:
         rows = [
             {
                 "name": account.name,
                 "epsilon": str(account.state.budget),
                 "spent": str(account.state.spent),
-                "rounds": len(bank.ledger.list_reservations(account.id)),
+                "rounds": len(parts.ledger.list_reservations(account.id)),
             }
-            for account in list_enrolled(bank.parts)
+            for account in list_enrolled(parts)
         ]
     if as_json:
         render.show_json({"enrolled": rows})

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 )
 @click.option("--same", is_flag=True, help="With --next: its rows are the same, and so shall be its version.")
 @header_option
-@click.option("--yes", is_flag=True, help="Also if lines say FILL IN, or a column has mostly none of its keys.")
+@click.option("--yes", is_flag=True, help="Also if a column has mostly none of its keys.")
 @bank_option
 @owner_key_option
 @json_option
@@ -55,8 +55,8 @@ def open_account(
     not the rows differ. If the table was only written again, --same stays in the version.
 
     It stops, before anything is on the ledger, at what is probably not meant: a file whose first line
-    looks like a row and not like a header (its names would be public, and the row lost), a draft that
-    is not filled in, a column with mostly none of its keys. --header yes and --yes say that it is.
+    looks like a row and not like a header (its names would be public, and the row lost), a column with
+    mostly none of its keys. --header yes and --yes say that it is. A draft must be filled in.
 
     Example:  noisebank open survey.toml --bank bank
     Example:  noisebank open survey.toml --next survey

@@ -4,27 +4,34 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from noisebank.core.errors import Misuse, NoisebankError
+from noisebank.core.extras import needs_extra
 
 if TYPE_CHECKING:
     from noisebank.bank.bank import Bank
+    from noisebank.bank.folder import BankParts
 
 Command = Callable[..., None]
 
 
-def handle_errors(command: Command) -> Command:
-    """Turns errors of this package into one message and an exit code: 1 refused, 2 misuse."""
+def handle_errors(command: Command, extra: str = "bank") -> Command:
+    """Turns errors of this package into one message and an exit code: 1 refused, 2 misuse.
+
+    `extra` names what to install if a package that the command needs is missing.
+    """
 
     @functools.wraps(command)
     def run_command(*arguments: Any, **options: Any) -> None:
         try:
-            command(*arguments, **options)
+            with needs_extra(extra, "this command"):
+                command(*arguments, **options)
         except NoisebankError as error:
             code = 2 if isinstance(error, Misuse) else 1
             if options.get("as_json"):
@@ -35,6 +42,9 @@ def handle_errors(command: Command) -> Command:
             sys.exit(code)
 
     return run_command
+
+
+handle_device_errors = functools.partial(handle_errors, extra="device")
 
 
 def combine_options(*decorators: Callable[[Command], Command]) -> Callable[[Command], Command]:
@@ -71,6 +81,15 @@ accuracy_options = combine_options(
     click.option("--calibration", type=click.Choice(["analytic", "classical"]),
                  help="How epsilon and delta name a noise level; analytic unless said otherwise."),
 )  # fmt: skip
+
+
+@contextmanager
+def open_bank_parts(folder: Path, key: Path | None = None) -> Iterator[BankParts]:
+    """Opens ledger and vault of the bank at `folder` without its tables: what a device needs."""
+    from noisebank.bank.folder import lock_folder, open_parts
+
+    with lock_folder(folder), open_parts(folder, key) as parts:
+        yield parts
 
 
 def open_recovered_bank(folder: Path, key: Path | None = None) -> Bank:

@@ -15,14 +15,21 @@ def policy_group() -> None:
 
 
 @policy_group.command("draft")
-@click.argument("table", type=click.Path(path_type=Path))
+@click.argument("file", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path), help="Write it here instead of showing it; never overwrites.")
 @click.option("--column-names", metavar="NAMES", help="Of a CSV file without a header: its columns, comma-separated.")
+@click.option("--table", "table_name", metavar="NAME", help="Of a .duckdb file: the table.")
 @header_option
 @json_option
 @handle_errors
-def write_draft(table: Path, out: Path | None, column_names: str | None, header: str | None, as_json: bool) -> None:
-    """Write a commented policy for TABLE from its schema: names and types, never values.
+def write_draft(
+    file: Path, out: Path | None, column_names: str | None, table_name: str | None, header: str | None, as_json: bool
+) -> None:
+    """Write a commented policy for the table in FILE (CSV, Parquet or DuckDB).
+
+    A sample of the rows tells types and steps: numbers, truth values, categories. Identifiers, free text and
+    dates are left out, with the reason. Nothing else of the rows is written, since a policy becomes public;
+    what only a person can know (bounds, keys, unit, budget) says FILL IN.
 
     It stops at a file whose first line looks like a row and not like a header.
 
@@ -34,19 +41,21 @@ def write_draft(table: Path, out: Path | None, column_names: str | None, header:
     from noisebank.core.errors import BadRequest
 
     names = () if column_names is None else tuple(name.strip() for name in column_names.split(","))
-    text = draft_policy(table, None if out is None else out.parent, names, header is not None)
+    draft = draft_policy(file, None if out is None else out.parent, names, header is not None, table_name)
     if out is not None:
         try:
-            with out.open("x", encoding="utf-8") as file:
-                file.write(text)
+            with out.open("x", encoding="utf-8") as target:
+                target.write(draft.text)
         except OSError as error:
             raise BadRequest("out", out, f"cannot be written ({error.strerror})") from None
     if as_json:
-        render.show_json({"policy": text, "written": None if out is None else str(out)})
+        render.show_json({"policy": draft.text, "written": None if out is None else str(out)})
+    elif out is None:
+        render.print_line(draft.text)
     else:
-        render.print_line(
-            f"written to {out}: fill in what is marked, then: noisebank policy check {out}" if out else text
-        )
+        omitted = f", {len(draft.omitted)} left out for the reasons in it" if draft.omitted else ""
+        render.print_line(f"{out}: {len(draft.declared)} columns{omitted}.")
+        render.print_line(f"Replace each FILL IN in it, then: noisebank policy check {out}")
 
 
 @policy_group.command("check")
@@ -55,7 +64,7 @@ def write_draft(table: Path, out: Path | None, column_names: str | None, header:
 @json_option
 @handle_errors
 def check_policy_file(path: Path, header: str | None, as_json: bool) -> None:
-    """Check the policy at PATH and its named queries, and that nothing is left to fill in.
+    """Check the policy at PATH and its named queries; all mistakes and every FILL IN are listed with their lines.
 
     The table need not be there. If it is a file, its first line must not look like a row.
 
@@ -63,14 +72,13 @@ def check_policy_file(path: Path, header: str | None, as_json: bool) -> None:
     """
     from noisebank.cli import render
     from noisebank.engines.headers import check_header
-    from noisebank.policy.file import check_filled, read_policy
+    from noisebank.policy.file import read_policy
     from noisebank.policy.model import Table
     from noisebank.privacy.calibration import budget_precision
     from noisebank.queries.derived import check_named_queries
 
     checked = read_policy(path)
     check_named_queries(checked)
-    check_filled(checked)
     file = checked.source.path if isinstance(checked.source, Table) else checked.source
     if header is None and file is not None and file.exists():
         check_header(checked.source)

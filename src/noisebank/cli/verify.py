@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from noisebank.cli.options import handle_errors, json_option
+from noisebank.core.extras import needs_extra
 
 
 @click.command("verify")
@@ -47,7 +48,7 @@ def verify_books(
     """
     from noisebank.cli import render
     from noisebank.core.errors import BadRequest
-    from noisebank.verifier.openings import read_openings
+    from noisebank.verifier.bundle import read_openings
     from noisebank.verifier.verification import verify as verify_lines
     from noisebank.verifier.verification import verify_chain
 
@@ -75,8 +76,8 @@ def verify_books(
 
 
 def _load_receipt(path: Path) -> dict[str, object]:
-    from noisebank.account.answers import read_receipt
     from noisebank.core.errors import BadBank
+    from noisebank.core.receipts import read_receipt
 
     fields = read_receipt(path.read_text()) if path.is_file() else None
     if fields is None:
@@ -87,10 +88,12 @@ def _load_receipt(path: Path) -> dict[str, object]:
 def _load_journal(source: Path) -> tuple[list[str], list[dict[str, object]]]:
     """Reads a journal's lines and openings: from an export or a bundle, or from a bank's folder without opening it."""
     from noisebank.core.errors import BadBank
-    from noisebank.ledger.journal import JOURNAL_FILE, Journal, read_exported_lines
+    from noisebank.ledger.block import read_exported_lines
     from noisebank.verifier.bundle import read_bundle
 
     if source.is_dir():
+        with needs_extra("bank", "reading a bank's folder"):
+            from noisebank.ledger.journal import JOURNAL_FILE, Journal
         if not (source / JOURNAL_FILE).is_file():
             raise BadBank(f"{source} is no bank with a journal; a ledger on a chain is verified with --rpc")
         journal = Journal(source / JOURNAL_FILE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
@@ -17,12 +17,13 @@ from noisebank.client.retries import RetrySchedule
 from noisebank.client.sync_client import PAGE_SIZE, PATIENCE, TIMEOUT
 from noisebank.client.verbs import Call, Flow
 from noisebank.client.wallets import load_wallet
-from noisebank.core.errors import NotSignedIn
+from noisebank.core.asks import Ask
+from noisebank.core.errors import NoisebankError, NotSignedIn
 from noisebank.ledger.signing import Key
 
 if TYPE_CHECKING:
+    from noisebank.core.asks import AccuracyOptions
     from noisebank.core.units import Exact
-    from noisebank.planning.pricing import AccuracyOptions
 
 Result = TypeVar("Result")
 
@@ -214,6 +215,14 @@ class AsyncAccount:
         """Returns what an answer would cost now. Spends nothing, opens no data."""
         return await self._client._run_flow(verbs.quote_question(self.name, sql, options))
 
+    async def quote_many(self, requests: Sequence[Ask]) -> list[Quote | NoisebankError]:
+        """Returns what each of up to 1,000 answers would cost now, alone, or why there is none."""
+        return await self._client._run_flow(verbs.quote_questions(self.name, requests))
+
+    async def quote_together(self, requests: Sequence[Ask]) -> Quote:
+        """Returns what all answers together would cost now: the price of an atomic `ask_many`."""
+        return await self._client._run_flow(verbs.quote_together(self.name, requests))
+
     async def ask(
         self,
         sql: str,
@@ -229,6 +238,17 @@ class AsyncAccount:
         `best`, a more precise answer is given if it is free.
         """
         flow = verbs.ask_question(self.name, sql, max_cost, key, best, self._client._wallet, options)
+        return await self._client._run_flow(flow)
+
+    async def ask_many(
+        self, requests: Sequence[Ask], *, atomic: bool = False, key: str | None = None
+    ) -> list[Answer | NoisebankError]:
+        """Answers up to 1,000 questions; returns one outcome each, in their order: the answer, or why there is none.
+
+        With `atomic` (up to 16 questions), all are charged together, at one price, or none: an error is then raised.
+        `key` is the idempotency key of the batch; questions without a key of their own get one made from it.
+        """
+        flow = verbs.ask_questions(self.name, requests, atomic, key, self._client._wallet)
         return await self._client._run_flow(flow)
 
     async def recall(self, id: str) -> Answer:

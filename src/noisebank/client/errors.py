@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from noisebank.core import errors
+from noisebank.core.problems import BANK_PROBLEMS, ERROR_FIELDS, SERVICE_PROBLEMS, TYPE_PREFIX
 from noisebank.core.units import parse_exact
-from noisebank.service.errors import BANK_PROBLEMS, ERROR_FIELDS, SERVICE_PROBLEMS, TYPE_PREFIX
 
 ERRORS: dict[str, type[errors.NoisebankError]] = {
     **{problem.name: kind for kind, problem in BANK_PROBLEMS.items()},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
@@ -16,12 +16,13 @@ from noisebank.client.results import Answer, Facts, Quote
 from noisebank.client.retries import RetrySchedule
 from noisebank.client.verbs import Call, Flow
 from noisebank.client.wallets import load_wallet
-from noisebank.core.errors import NotSignedIn
+from noisebank.core.asks import Ask
+from noisebank.core.errors import NoisebankError, NotSignedIn
 from noisebank.ledger.signing import Key
 
 if TYPE_CHECKING:
+    from noisebank.core.asks import AccuracyOptions
     from noisebank.core.units import Exact
-    from noisebank.planning.pricing import AccuracyOptions
 
 Result = TypeVar("Result")
 PATIENCE, TIMEOUT, PAGE_SIZE = 60.0, 30.0, 100
@@ -211,6 +212,14 @@ class RemoteAccount:
         """Returns what an answer would cost now. Spends nothing, opens no data."""
         return self._client._run_flow(verbs.quote_question(self.name, sql, options))
 
+    def quote_many(self, requests: Sequence[Ask]) -> list[Quote | NoisebankError]:
+        """Returns what each of up to 1,000 answers would cost now, alone, or why there is none."""
+        return self._client._run_flow(verbs.quote_questions(self.name, requests))
+
+    def quote_together(self, requests: Sequence[Ask]) -> Quote:
+        """Returns what all answers together would cost now: the price of an atomic `ask_many`."""
+        return self._client._run_flow(verbs.quote_together(self.name, requests))
+
     def ask(
         self,
         sql: str,
@@ -226,6 +235,17 @@ class RemoteAccount:
         `best`, a more precise answer is given if it is free.
         """
         flow = verbs.ask_question(self.name, sql, max_cost, key, best, self._client._wallet, options)
+        return self._client._run_flow(flow)
+
+    def ask_many(
+        self, requests: Sequence[Ask], *, atomic: bool = False, key: str | None = None
+    ) -> list[Answer | NoisebankError]:
+        """Answers up to 1,000 questions; returns one outcome each, in their order: the answer, or why there is none.
+
+        With `atomic` (up to 16 questions), all are charged together, at one price, or none: an error is then raised.
+        `key` is the idempotency key of the batch; questions without a key of their own get one made from it.
+        """
+        flow = verbs.ask_questions(self.name, requests, atomic, key, self._client._wallet)
         return self._client._run_flow(flow)
 
     def recall(self, id: str) -> Answer:

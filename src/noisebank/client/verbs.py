@@ -6,22 +6,24 @@ A flow yields a `Call`, is sent the JSON of its response, and returns the operat
 from __future__ import annotations
 
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote as percent_encode
 
+from noisebank.client.errors import error_from_problem
 from noisebank.client.results import Answer, Facts, Quote
 from noisebank.client.wallets import SIGNATURE_SECONDS, sign_message, sign_spend
+from noisebank.core.asks import Ask
 from noisebank.core.digests import to_canonical_json
 from noisebank.core.entropy import SystemEntropy
-from noisebank.core.errors import BadRequest
+from noisebank.core.errors import BadRequest, NoisebankError
+from noisebank.core.spend import Spend
 from noisebank.core.units import Exact, Precision, parse_exact
 from noisebank.ledger.signing import Key
-from noisebank.service.wallet import Spend
 
 if TYPE_CHECKING:
-    from noisebank.planning.pricing import AccuracyOptions
+    from noisebank.core.asks import AccuracyOptions
 
 Result = TypeVar("Result")
 ACCURACY_OPTIONS = ("epsilon", "delta", "within", "relative", "floor", "confidence", "sigma", "calibration")
@@ -91,21 +93,38 @@ def ask_question(
 ) -> Flow[Answer]:
     """Returns an answer. The idempotency key is made here, once: however often it is sent, it is charged once."""
     key = SystemEntropy().token(16).hex() if key is None else key
-    body = _accuracy_body(sql, options)
-    if wallet is not None:
-        signed = max_cost
-        if signed is None:
-            price = yield from quote_question(dataset, sql, options)
-            signed = price.cost.exact
-        body["agreed"] = yield from _sign_max_cost(
-            dataset, body, key, Precision.floor(parse_exact(signed, "max_cost")), wallet
-        )
-    if best:
-        body["mode"] = "best"
-    if max_cost is not None:
-        body["max_cost"] = str(parse_exact(max_cost, "max_cost"))
+    ask = Ask(sql, options, max_cost, best=best)
+    (body,) = yield from _ask_bodies(dataset, [ask], [key], wallet)
     response = yield Call("POST", api_path("datasets", dataset, "answers"), body, headers={"idempotency-key": key})
     return Answer.read(response)
+
+
+def quote_questions(dataset: str, asks: Sequence[Ask]) -> Flow[list[Quote | NoisebankError]]:
+    """Returns what each answer would cost now, alone, or why there is none."""
+    body = {"questions": [_accuracy_body(ask.sql, ask.accuracy) for ask in asks]}
+    response = yield Call("POST", api_path("datasets", dataset, "quotes") + ":batch", body)
+    return [Quote.read(row["quote"]) if row["quote"] else _read_problem(row) for row in response["outcomes"]]
+
+
+def quote_together(dataset: str, asks: Sequence[Ask]) -> Flow[Quote]:
+    """Returns what all answers together would cost now."""
+    body = {"questions": [_accuracy_body(ask.sql, ask.accuracy) for ask in asks], "atomic": True}
+    response = yield Call("POST", api_path("datasets", dataset, "quotes") + ":batch", body)
+    return Quote.read(response["together"])
+
+
+def ask_questions(
+    dataset: str, asks: Sequence[Ask], atomic: bool, key: str | None, wallet: Key | None
+) -> Flow[list[Answer | NoisebankError]]:
+    """Returns the outcomes of many questions. Every question has an idempotency key before anything is sent."""
+    key = SystemEntropy().token(16).hex() if key is None else key
+    keys = [key if atomic else ask.key or f"{key} #{number}" for number, ask in enumerate(asks, 1)]
+    questions = yield from _ask_bodies(dataset, asks, keys, wallet)
+    if not atomic:
+        questions = [{**question, "key": own_key} for question, own_key in zip(questions, keys, strict=True)]
+    path, headers = api_path("datasets", dataset, "answers") + ":batch", {"idempotency-key": key}
+    response = yield Call("POST", path, {"questions": questions, "atomic": atomic}, headers=headers)
+    return [Answer.read(row["answer"]) if row["answer"] else _read_problem(row) for row in response["outcomes"]]
 
 
 def recall_answer(dataset: str, id: str) -> Flow[Answer]:
@@ -193,17 +212,53 @@ def _accuracy_body(sql: str, options: AccuracyOptions) -> dict[str, Any]:
     return body
 
 
+def _ask_bodies(
+    dataset: str, asks: Sequence[Ask], keys: Sequence[str], wallet: Key | None
+) -> Flow[list[dict[str, Any]]]:
+    """Returns the bodies of requests that may spend, each signed under its key if there is a wallet."""
+    bodies = [_accuracy_body(ask.sql, ask.accuracy) for ask in asks]
+    if wallet is not None:
+        limits = yield from _signed_limits(dataset, asks)
+        account = yield Call("GET", api_path("datasets", dataset))
+        head = yield Call("GET", api_path("ledger", "head"))
+        for body, key, limit in zip(bodies, keys, limits, strict=True):
+            body["agreed"] = _sign_max_cost(account, head, body, key, limit, wallet)
+    for body, ask in zip(bodies, asks, strict=True):
+        if ask.best:
+            body["mode"] = "best"
+        if ask.max_cost is not None:
+            body["max_cost"] = str(parse_exact(ask.max_cost, "max_cost"))
+    return bodies
+
+
+def _signed_limits(dataset: str, asks: Sequence[Ask]) -> Flow[list[Precision]]:
+    """Returns the most that a wallet signs for each question: its `max_cost`, or what a quote says now."""
+    limits = [ask.max_cost for ask in asks]
+    unpriced = [ask for ask in asks if ask.max_cost is None]
+    if len(unpriced) == 1:
+        price = yield from quote_question(dataset, unpriced[0].sql, unpriced[0].accuracy)
+        limits[limits.index(None)] = price.cost.exact
+    elif unpriced:
+        for price_or_error in (yield from quote_questions(dataset, unpriced)):
+            # A question without a price is sent all the same: the service says what is wrong with it.
+            limits[limits.index(None)] = price_or_error.cost.exact if isinstance(price_or_error, Quote) else 0
+    return [Precision.floor(parse_exact(limit, "max_cost")) for limit in limits if limit is not None]
+
+
+def _read_problem(row: dict[str, Any]) -> NoisebankError:
+    """Returns the error of one question of a batch."""
+    return error_from_problem(row["problem"]["status"], row["problem"])
+
+
 def _exact_text(value: Any, name: str) -> str:
     parse_exact(value, name)
     return value if isinstance(value, str) else repr(value) if isinstance(value, float) else str(value)
 
 
 def _sign_max_cost(
-    dataset: str, body: dict[str, Any], key: str, max_cost: Precision, wallet: Key
-) -> Flow[dict[str, object]]:
+    account: dict[str, Any], head: dict[str, Any], body: dict[str, Any], key: str, max_cost: Precision, wallet: Key
+) -> dict[str, object]:
     """Signs question, accuracy, idempotency key and maximal cost with the wallet."""
-    account = yield Call("GET", api_path("datasets", dataset))
-    head = yield Call("GET", api_path("ledger", "head"))
     accuracy = to_canonical_json({name: value for name, value in body.items() if name != "sql"})
     deadline = int(time.time()) + SIGNATURE_SECONDS
     spend = Spend(bytes.fromhex(account["account"]), body["sql"], accuracy, key, max_cost.units, deadline)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from noisebank.core.digests import keccak
+from noisebank.core.spend import Spend, message_digest, spend_digest
 from noisebank.ledger.signing import Key
-from noisebank.service.wallet import Spend, spend_digest
 
 SIGNATURE_SECONDS = 600
 """Seconds that a signature is valid: longer than requests are retried, so that a retry carries the same one."""
@@ -19,8 +18,7 @@ def load_wallet(wallet: Path | str | Key) -> Key:
 
 def sign_message(key: Key, message: str) -> str:
     """Signs a text as `personal_sign` does."""
-    text = message.encode()
-    return _signature_hex(key.sign(keccak(b"\x19Ethereum Signed Message:\n%d" % len(text) + text)))
+    return _signature_hex(key.sign(message_digest(message)))
 
 
 def sign_spend(key: Key, spend: Spend, chain_id: int, contract: str) -> dict[str, object]:

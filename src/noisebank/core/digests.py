@@ -7,8 +7,6 @@ import json
 from hashlib import sha256
 from typing import Any
 
-from Crypto.Hash import keccak as _keccak
-
 try:
     from sha3 import keccak_256 as _fast_keccak
 except ImportError:  # no wheel for this system
@@ -26,7 +24,9 @@ def keccak(*parts: bytes) -> bytes:
 
 def slow_keccak(text: bytes) -> bytes:
     """The same by PyCryptodome, which is available everywhere but takes twenty times as long for a short text."""
-    return _keccak.new(digest_bits=256, data=text).digest()
+    from Crypto.Hash import keccak as pycryptodome_keccak  # 10 ms to import, and hardly ever needed
+
+    return pycryptodome_keccak.new(digest_bits=256, data=text).digest()
 
 
 def to_canonical_json(value: Any) -> str:

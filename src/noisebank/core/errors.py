@@ -14,7 +14,8 @@ NoisebankError
 │   ├── BadTable              the table cannot be read, or is not as its policy says
 │   ├── BadBank               not a bank, not readable, a key missing
 │   ├── BadLedger             a chain that cannot be used: wrong chain or contract, no funds
-│   └── BankInUse             another process holds the bank
+│   ├── BankInUse             another process holds the bank
+│   └── ExtraMissing          needs a package that is not installed
 ├── Refused                   a sound request that the books refuse; nothing spent (exit code 1)
 │   ├── BudgetExhausted       costs more than is left
 │   ├── ViewExhausted         more than this analyst may learn
@@ -148,6 +149,16 @@ class BadLedger(Misuse):
     """The chain cannot be used as it is: wrong chain or contract, no funds, no answer."""
 
     kind = "BadLedger"
+
+
+class ExtraMissing(Misuse):
+    """Something that needs an extra of this package which is not installed."""
+
+    kind = "ExtraMissing"
+
+    def __init__(self, purpose: str, package: str, extra: str) -> None:
+        super().__init__(f'{purpose} needs {package}: pip install "noisebank[{extra}]"')
+        self.package, self.extra = package, extra
 
 
 class Refused(NoisebankError):

@@ -6,8 +6,6 @@ from fractions import Fraction
 from functools import lru_cache
 from statistics import NormalDist
 
-from flint import arb, ctx, fmpq
-
 from noisebank.core.caches import cache_results
 from noisebank.core.errors import BadRequest
 
@@ -34,6 +32,8 @@ def _cached_quantile(confidence: float) -> float:
 @cache_results(1 << 18)  # a confidence may be any number in (0, 1)
 def quantile_bound(confidence: Fraction) -> Fraction:
     """Returns the same quantile, proven not too small (ball arithmetic): for promises, not for display."""
+    from flint import arb, ctx, fmpq  # 30 ms to import, and clients only display
+
     with ctx.workprec(PRECISION_BITS):  # flint's own precision is global: whoever was imported before may have set it
         exact = arb(2).sqrt() * arb(fmpq(confidence.numerator, confidence.denominator)).erfinv()
         upper = (exact * 2**64).upper().ceil().unique_fmpz()

@@ -10,6 +10,8 @@ from noisebank.core.units import GridValue, Precision
 
 WHOLE_WEIGHT = 2**32
 """A run of this weight is charged the whole fresh precision: the contract's constant of the same name."""
+MAX_DRAWS = 2**20
+"""Draws that one person can affect, per account. The bank counts them, the verifier recounts: planning/draws.py."""
 
 
 class CellRun(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -75,8 +75,22 @@ def _read_first_line(path: Path) -> tuple[str, ...]:
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             return tuple(name.strip() for name in next(csv.reader(file), []))
-    except (OSError, UnicodeDecodeError, csv.Error):
+    except UnicodeDecodeError:
+        raise BadTable(f"{path} is not UTF-8 text: save it as CSV with that encoding") from None
+    except (OSError, csv.Error):
         raise BadTable(f"{path} is no readable CSV file") from None
+
+
+def csv_table_sql(path: Path, names: Sequence[str], header: bool, end: bytes) -> str:
+    """Returns SQL that reads a CSV file, every column as a text; an empty field is NULL."""
+    # Nothing is sniffed: what a sniffer sees in the rows would decide types and errors.
+    columns = ", ".join(f"{quote_text(name)}: 'VARCHAR'" for name in names)
+    new_line = "\\r\\n" if end == b"\r\n" else "\\n"
+    return (
+        f"read_csv({quote_text(str(path))}, columns = {{{columns}}}, header = {str(header).lower()}, "
+        "auto_detect = false, delim = ',', quote = '\"', escape = '\"', nullstr = '', strict_mode = false, "
+        f"null_padding = true, parallel = false, new_line = '{new_line}', hive_partitioning = false)"
+    )
 
 
 def file_identity(path: Path) -> str:
@@ -162,22 +176,15 @@ class DuckDBEngine(SqlEngine):
         identity = self.identity()
         if self._cached_types is None or self._cached_types[0] != identity:  # the same file has the same types
             columns = self._run_sql(f"DESCRIBE SELECT * FROM {self._table_sql()}")
-            self._cached_types = identity, {row[0]: _storage_type(row[1]) for row in columns}
+            self._cached_types = identity, {row[0]: storage_type(row[1]) for row in columns}
         return self._cached_types[1]
 
     def _table_sql(self) -> str:
         path = quote_text(str(self._path))
         if self._path.suffix.lower() == ".parquet":
             return f"read_parquet({path}, hive_partitioning = false)"
-        # Nothing is sniffed: what a sniffer sees in the rows would decide types and errors.
-        columns = ", ".join(f"{quote_text(name)}: 'VARCHAR'" for name in self._header)
-        header = "false" if policy_column_names(self._policy.source) else "true"
-        end = "\\r\\n" if self._file_line_end() == b"\r\n" else "\\n"
-        return (
-            f"read_csv({path}, columns = {{{columns}}}, header = {header}, auto_detect = false, delim = ',', "
-            f"quote = '\"', escape = '\"', nullstr = '', strict_mode = false, null_padding = true, parallel = false, "
-            f"new_line = '{end}', hive_partitioning = false)"
-        )
+        header = not policy_column_names(self._policy.source)
+        return csv_table_sql(self._path, self._header, header, self._file_line_end())
 
     def _file_line_end(self) -> bytes:
         """Returns the file's line end, cached until the file changes."""
@@ -217,7 +224,7 @@ class DuckDBTableEngine(SqlEngine):
         return file_identity(path) + (f"; log {file_identity(log)}" if log.exists() else "")
 
     def _storage_types(self) -> Mapping[str, StorageType]:
-        return {name: _storage_type(kind) for name, kind in self._database.read_columns()}
+        return {name: storage_type(kind) for name, kind in self._database.read_columns()}
 
     def _table_sql(self) -> str:
         return self._database.table_sql
@@ -266,7 +273,8 @@ class _AttachedDatabase:
             raise BadTable(f"{self._parts[-1]} cannot be read by DuckDB ({type(error).__name__})") from None
 
 
-def _storage_type(kind: str) -> StorageType:
+def storage_type(kind: str) -> StorageType:
+    """Returns how DuckDB stores a column of this type, as far as casts need to know."""
     return STORAGE_TYPES.get(kind, StorageType.DECIMAL if kind.startswith("DECIMAL") else StorageType.OTHER)
 
 

@@ -24,20 +24,35 @@ if TYPE_CHECKING:
 
 DAY_PATTERN = re.compile(r"\d{4}-\d{1,2}-\d{1,2}")
 MONTH_PATTERN = re.compile(r"(jan|feb|mar|apr|may|jun|jul|aug|sept?|oct|nov|dec)[a-z]*\.?", re.IGNORECASE)
-SEPARATORS = ";|\t"
+SEPARATORS = {";": "semicolons", "|": "bars", "\t": "tabs"}
 MAX_LISTED = 10
 
 
 def check_header(source: Source) -> None:
     """Raises `BadTable` if a file's column names look like a row: numbers, dates, empty, repeated, or values that
     occur below. Names in databases and names that the policy gives are deliberate, and not checked."""
+    _check_separator(source)
     columns = _suspicious_columns(source)
     if columns:
         listed = ", ".join(map(str, columns[:MAX_LISTED])) + (" and more" if len(columns) > MAX_LISTED else "")
         raise BadTable(
             f"{source.name}: the names of its columns look like a row (column {listed}): empty, twice, a number, a "
-            "date, a value that occurs below, or a line that commas do not separate. If the file has no header, give "
-            "names: column_names in the policy, --column-names for a draft. If these are names, say --header yes"
+            "date, or a value that occurs below. If the file has no header, give names: column_names in the policy, "
+            "--column-names for a draft. If these are names, say --header yes"
+        )
+
+
+def _check_separator(source: Source) -> None:
+    """Refuses a file whose first line other signs than commas separate: all of it would be one name."""
+    files = _header_files(source)
+    if not files or files[0].suffix.lower() == ".parquet" or policy_column_names(source):
+        return
+    names = spark_header(source) if isinstance(source, Table) else duckdb_header(source)
+    sign = next((sign for sign in SEPARATORS if len(names) == 1 and sign in names[0]), None)
+    if sign is not None:
+        raise BadTable(
+            f"{source.name}: {SEPARATORS[sign]} separate its columns, and only commas are read. Write the file again "
+            "with commas. If its first line is one name all the same, say --header yes"
         )
 
 

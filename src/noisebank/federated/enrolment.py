@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 
-from noisebank.bank.opening import BankParts
+from noisebank.bank.folder import BankParts
 from noisebank.bank.own_accounts import find_own_opening, opener_entry
 from noisebank.core.digests import derive_salt, digest_tagged, keccak, make_commitment
 from noisebank.core.entropy import Entropy

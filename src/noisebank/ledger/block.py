@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import Any
 
 from noisebank.core.digests import digest_tagged, keccak, to_canonical_json
-from noisebank.core.errors import Tampered
+from noisebank.core.errors import BadBank, Tampered
 from noisebank.ledger.evm import Log
 from noisebank.ledger.signing import Key, Transaction, recover_address
 
@@ -181,3 +182,12 @@ def _parse_object(text: str, keys: set[str]) -> dict[str, Any]:
     if not isinstance(fields, dict) or set(fields) != keys:
         raise ValueError("unknown or missing fields")
     return fields
+
+
+def read_exported_lines(source: Path) -> Iterable[str]:
+    """Returns the lines of an exported journal (a text file)."""
+    try:
+        text = source.read_bytes()
+    except OSError as error:
+        raise BadBank(f"the journal {source} cannot be read: {error.strerror}") from None
+    return text.decode("utf-8", "replace").removesuffix("\n").split("\n")

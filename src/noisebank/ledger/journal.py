@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from noisebank.core.durability import open_database, translate_errors
-from noisebank.core.errors import BadBank
 from noisebank.ledger.block import Block, Genesis
 from noisebank.runtime.gathering import apart
 
@@ -40,12 +39,3 @@ class Journal:
     def close(self) -> None:
         """Closes the file. Nothing is lost."""
         self._database.close()
-
-
-def read_exported_lines(source: Path) -> Iterable[str]:
-    """Returns the lines of an exported journal (a text file)."""
-    try:
-        text = source.read_bytes()
-    except OSError as error:
-        raise BadBank(f"the journal {source} cannot be read: {error.strerror}") from None
-    return text.decode("utf-8", "replace").removesuffix("\n").split("\n")

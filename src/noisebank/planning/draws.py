@@ -17,7 +17,7 @@ from noisebank.planning.serving import COUNT_KEY, FirstLookQuery, cube_statistic
 from noisebank.policy.model import Neighbours, Policy
 from noisebank.queries.cells import Cube, policy_cubes
 from noisebank.queries.groups import MAX_GROUPS, group_count
-from noisebank.queries.query import GROUPED_BIT, Query
+from noisebank.queries.query import GROUPED_BIT, Query, is_single_draw
 
 
 def changed_rows(policy: Policy) -> int:
@@ -52,8 +52,3 @@ def max_draws(policy: Policy, category: int, whole_cube: bool) -> int:
     grouped = min(MAX_GROUPS, changed_rows(policy)) if category & GROUPED_BIT else 1
     looks = [first_look_draws(cube, policy) for cube in policy_cubes(policy)] if whole_cube else []
     return max([grouped, *looks])
-
-
-def is_single_draw(category: int, whole_cube: bool) -> bool:
-    """Whether a measurement with this public category is a single draw, whatever the policy."""
-    return not category & GROUPED_BIT and not whole_cube

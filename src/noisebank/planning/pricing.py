@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypedDict
 
 from noisebank.core.caches import cache_results
 from noisebank.core.errors import BadRequest, UnsupportedQuery
@@ -90,19 +89,6 @@ class PrecisionTarget:
 
 
 AccuracyTarget = PrivacyTarget | NoiseTarget | WithinTarget | RelativeTarget | PrecisionTarget
-
-
-class AccuracyOptions(TypedDict, total=False):
-    """The options that say how accurate an answer shall be; exactly one way of them is used."""
-
-    epsilon: Exact | None
-    delta: Exact | None
-    sigma: Exact | None
-    within: Exact | None
-    relative: Exact | None
-    floor: Exact | None
-    confidence: Exact | None
-    calibration: str | None
 
 
 def parse_accuracy(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from math import prod
@@ -21,8 +20,18 @@ from noisebank.policy.source import SourceReader
 from noisebank.privacy.calibration import check_delta, check_epsilon
 
 NAME_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
-UNFILLED_MARK = re.compile(r"#.*FILL IN|\"FILL\",\s*\"IN\"")
-"""How a draft marks what must be filled in."""
+UNFILLED_MARK = re.compile(r"^\s*[^#\s].*(\"FILL IN\"|# FILL IN|\"FILL\",\s*\"IN\")")
+"""How a draft marks what a person must fill in: instead of the value, or (in older drafts) beside it."""
+FILLINGS = {
+    "bounds": "write [lowest, highest], e.g. [0, 120]",
+    "keys": 'write a list of texts, e.g. ["north", "south"]',
+    "step": "write the resolution that matters, e.g. 0.01",
+    "type": 'write "integer", "number", "boolean" or "text"',
+    "unit": 'write "row", or the column that tells people apart',
+    "row_cap": "write the most rows that the table may ever have",
+    "epsilon": "write what all answers together may reveal, e.g. 1",
+    "delta": "write a chance far below one over the number of people, e.g. 1e-6",
+}
 MAX_LOOK_SHARE = Fraction(9, 10)
 """The share of the budget for all first looks: something must be left for questions."""
 
@@ -48,19 +57,32 @@ def parse_policy(text: str, folder: Path, origin: str = "policy") -> Policy:
         match = re.search(r"at line (\d+)", str(error))
         line = int(match.group(1)) if match else text.count("\n") + 1
         raise BadPolicy((Mistake(line, "TOML", str(error), "write valid TOML"),), origin) from None
-    reader = _PolicyReader(tree, _find_lines(text))
+    lines = _find_lines(text)
+    reader = _PolicyReader(tree, lines)
     policy = reader.build_policy(folder)
-    if reader.mistakes or policy is None:
-        raise BadPolicy(tuple(sorted(reader.mistakes, key=lambda mistake: mistake.line)), origin)
-    lines = enumerate(text.splitlines(), start=1)
-    return replace(policy, unfilled=tuple(number for number, line in lines if UNFILLED_MARK.search(line)))
+    unfilled = _find_unfilled(text, lines)
+    marked = {mistake.line for mistake in unfilled}
+    mistakes = [*unfilled, *(mistake for mistake in reader.mistakes if mistake.line not in marked)]
+    if mistakes or policy is None:
+        raise BadPolicy(tuple(sorted(mistakes, key=lambda mistake: mistake.line)), origin)
+    return policy
 
 
-def check_filled(policy: Policy) -> None:
-    """Raises `BadPolicy` with every line that a draft marked and that nobody has filled in."""
-    if policy.unfilled:
-        right = "write what is publicly known, and take the mark away"
-        raise BadPolicy(tuple(Mistake(line, "draft", "says FILL IN", right) for line in policy.unfilled), policy.name)
+def _find_unfilled(text: str, lines: dict[str, int]) -> list[Mistake]:
+    """Returns every line that a draft marked and that nobody has filled in."""
+    keys = {number: key for key, number in lines.items()}
+    return [
+        Mistake(
+            number,
+            keys.get(number, "draft"),
+            "says FILL IN",
+            FILLINGS.get(
+                keys.get(number, "").rpartition(".")[2], "write what is publicly known, and take the mark away"
+            ),
+        )
+        for number, line in enumerate(text.splitlines(), start=1)
+        if UNFILLED_MARK.search(line)
+    ]
 
 
 class _PolicyReader:

@@ -193,8 +193,6 @@ class Policy:
     """When counts get their first look: once it pays, or when the account opens, before any question."""
     hide_questions: bool = False
     """Whether the public page hides what was asked."""
-    unfilled: tuple[int, ...] = field(default=(), compare=False)
-    """Lines of the policy file that still say FILL IN, as in a draft. Not part of the public facts."""
 
     @property
     def public_rows(self) -> int | None:

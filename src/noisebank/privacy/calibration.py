@@ -14,6 +14,7 @@ from math import ceil
 from flint import arb, ctx, fmpq
 
 from noisebank.core.errors import BadRequest
+from noisebank.core.records import MAX_DRAWS
 from noisebank.core.units import UNITS_PER_PRECISION, ZERO_PRECISION, Precision
 
 # Working precision in bits, set once: changing it per call would race between threads.
@@ -24,8 +25,6 @@ DELTA_RANGE = (Fraction(1, 10**30), Fraction(1, 2))
 EPSILON_STEP = Fraction(1, 10**9)
 """Reported epsilons are rounded up to a multiple of this."""
 
-MAX_DRAWS = 2**20
-"""Draws that one person can affect, per account. The bank counts them, the verifier recounts: planning/draws.py."""
 DISCRETE_RATIO = Fraction(1, 2**43)
 """Log-ratio between one discrete and one rounded Gaussian draw: docs/proofs/discrete_gaussian.md."""
 EPSILON_MARGIN = 2 * MAX_DRAWS * DISCRETE_RATIO

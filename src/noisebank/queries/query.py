@@ -47,6 +47,11 @@ def describe_category(category: int) -> str:
     return f"{name}{groups}, {'part of the' if category & PART_OF_TABLE_BIT else 'whole'} table"
 
 
+def is_single_draw(category: int, whole_cube: bool) -> bool:
+    """Whether a measurement with this public category is a single draw, whatever the policy."""
+    return not category & GROUPED_BIT and not whole_cube
+
+
 @dataclass(frozen=True, eq=False)
 class QueryPart:
     """One function of one column, with the weights of the rows. COUNT has no column."""

@@ -19,11 +19,16 @@ from noisebank import __version__
 from noisebank.bank.bank import Bank
 from noisebank.core.entropy import Entropy, SystemEntropy
 from noisebank.core.errors import NoisebankError
+from noisebank.core.problems import PROBLEM_MEDIA_TYPE
+from noisebank.service.answering import AnswerBatches
 from noisebank.service.api import (
     analysts as routes_owning,
 )
 from noisebank.service.api import (
     answers as routes_asking,
+)
+from noisebank.service.api import (
+    batches as routes_batches,
 )
 from noisebank.service.api import (
     learning as routes_learning,
@@ -42,7 +47,7 @@ from noisebank.service.api import (
 )
 from noisebank.service.auth import ACCESS_FILE, AccessControl
 from noisebank.service.authenticator import Authenticator, ServiceState, state_of
-from noisebank.service.errors import PROBLEM_MEDIA_TYPE, ApiError, build_problem
+from noisebank.service.errors import ApiError
 from noisebank.service.events import EventStreams
 from noisebank.service.learning import LearningMonitor
 from noisebank.service.limits import WorkerPool
@@ -50,6 +55,7 @@ from noisebank.service.logs import RequestLog
 from noisebank.service.metrics import Metrics
 from noisebank.service.middleware import RequestMiddleware
 from noisebank.service.operations import Operations
+from noisebank.service.problem_reports import report_problem
 from noisebank.service.settings import Settings
 from noisebank.service.web import add_pages
 from noisebank.service.web.rendering import problem_page, static_problem_page, wants_page
@@ -91,7 +97,8 @@ def make_app(
         state.streams.close()
         state.verifications.close()
         state.learning.close()
-        state.workers.close()  # what is reserved is finished first
+        state.answers.close()  # what is reserved is finished first
+        state.workers.close()
         state.access.close()
         log.flush()
 
@@ -108,9 +115,11 @@ def make_app(
         bank.ledger.is_shared or bank.parts.vault.is_shared
     )  # on a chain a wait blocks its thread for seconds
     state.workers, state.streams = WorkerPool(settings.threads, settings.queue), EventStreams(settings)
+    state.answers = AnswerBatches(state.operations, state.access, metrics, settings)
     state.learning = LearningMonitor(bank, settings)
     for routes in (
-        routes_public, routes_asking, routes_ledger, routes_learning, routes_owning, routes_sessions, routes_signing_in,
+        routes_public, routes_asking, routes_batches, routes_ledger, routes_learning, routes_owning, routes_sessions,
+        routes_signing_in,
     ):  # fmt: skip
         app.include_router(routes.router)
     add_pages(app)
@@ -122,7 +131,8 @@ def make_app(
     for kind, handler in handlers.items():
         app.add_exception_handler(kind, handler)
     options: dict[str, Any] = {
-        "max_body": settings.max_body, "entropy": entropy, "log": log, "metrics": metrics,
+        "max_body": lambda path: settings.max_batch_body if path.endswith(":batch") else settings.max_body,
+        "entropy": entropy, "log": log, "metrics": metrics,
         "error_page": lambda path: static_problem_page() if wants_page(path) else None,
     }  # fmt: skip
     app.add_middleware(RequestMiddleware, **options)
@@ -131,14 +141,8 @@ def make_app(
 
 
 async def _problem_response(request: Request, error: Exception) -> Response:
-    problem, body, headers = build_problem(error, request.scope["state"]["request"])
+    problem, body, headers = report_problem(state_of(request), error, request.scope["state"]["request"])
     request.scope["state"]["problem"] = problem.name
-    state = state_of(request)
-    state.metrics.problems.labels(problem.name).inc()
-    if problem.name in ("tampered", "bad-bank"):
-        state.log.write_failure(body["request"], error)
-    if problem.name == "bad-table":  # never quotes a value
-        state.log.write_event("table", request=body["request"], reason=str(error))
     if wants_page(request.url.path):
         return problem_page(request, problem, body, headers)
     return JSONResponse(body, problem.status, headers, PROBLEM_MEDIA_TYPE)

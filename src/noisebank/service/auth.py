@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from noisebank.account.requests import OWNER
+from noisebank.core.asks import OWNER
 from noisebank.core.entropy import Entropy
 from noisebank.core.errors import BadRequest
 from noisebank.ledger.abi import ADDRESS_PATTERN

@@ -20,6 +20,7 @@ from noisebank.service.settings import Settings
 
 if TYPE_CHECKING:
     from noisebank.core.entropy import Entropy
+    from noisebank.service.answering import AnswerBatches
     from noisebank.service.events import EventStreams
     from noisebank.service.learning import LearningMonitor
     from noisebank.service.logs import RequestLog
@@ -47,6 +48,7 @@ class ServiceState(Protocol):
     authenticator: Authenticator
     operations: Operations
     workers: WorkerPool
+    answers: AnswerBatches
     streams: EventStreams
     learning: LearningMonitor
     spending_totals: SpendingCache
@@ -79,11 +81,15 @@ class Authenticator:
             if secret and _bearer_token(request):
                 raise ApiError("not-signed-in", "this key or session is unknown, revoked or has expired")
             return None
-        self._key_limiter.take_token(f"{caller.person.name} {caller.key_id}")
+        self._key_limiter.take_token(_limiter_name(caller))
         if not _bearer_token(request) and request.method not in SAFE_METHODS and is_cross_origin(request):
             raise ApiError("not-allowed", "a page of another site has sent this")
         request.scope["state"]["caller"] = caller
         return caller
+
+    def count_questions(self, caller: Caller, count: int) -> None:
+        """Count the questions of a batch as so many requests; the batch itself was counted as the first one."""
+        self._key_limiter.owe_tokens(_limiter_name(caller), count - 1)
 
     def check_still_allowed(self, request: Request) -> None:
         """Raise if the caller's key or session has ended since the request was admitted."""
@@ -114,6 +120,10 @@ async def run_for(request: Request, work: Callable[[], Result]) -> Result:
 def read_secret(request: Request) -> str | None:
     """Return the secret of the key or session that a request carries, as a bearer token or as a cookie."""
     return _bearer_token(request) or request.cookies.get(SESSION_COOKIE)
+
+
+def _limiter_name(caller: Caller) -> str:
+    return f"{caller.person.name} {caller.key_id}"
 
 
 def is_cross_origin(request: Request) -> bool:

@@ -28,12 +28,22 @@ class RateLimiter:
 
     def take_token(self, caller: str) -> None:
         """Count one request; raises if it comes too early, and says how many seconds to wait."""
-        now = self._now()
-        tokens, last = self._buckets.get(caller, (self._burst, now))
-        tokens = min(self._burst, tokens + (now - last) * self._rate)
+        tokens = self._count_tokens(caller)
         if tokens < 1.0:
             raise ApiError("too-many-requests", "more requests than this caller may make", (1.0 - tokens) / self._rate)
-        self._buckets[caller] = tokens - 1.0, now
+        self._set_tokens(caller, tokens - 1.0)
+
+    def owe_tokens(self, caller: str, count: int) -> None:
+        """Count further requests that came with an admitted one. The caller's next request waits for all of them."""
+        self._set_tokens(caller, self._count_tokens(caller) - count)
+
+    def _count_tokens(self, caller: str) -> float:
+        now = self._now()
+        tokens, last = self._buckets.get(caller, (self._burst, now))
+        return min(self._burst, tokens + (now - last) * self._rate)
+
+    def _set_tokens(self, caller: str, tokens: float) -> None:
+        self._buckets[caller] = tokens, self._now()
         self._buckets.move_to_end(caller)
         while len(self._buckets) > MAX_CALLERS:  # whoever was quiet longest starts with a full bucket again
             self._buckets.popitem(last=False)

@@ -14,7 +14,8 @@ from typing import Any
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from noisebank.core.entropy import Entropy
-from noisebank.service.errors import PROBLEM_MEDIA_TYPE, ApiError, build_problem
+from noisebank.core.problems import PROBLEM_MEDIA_TYPE
+from noisebank.service.errors import ApiError, build_problem
 from noisebank.service.logs import RequestLog
 from noisebank.service.metrics import Metrics
 from noisebank.service.roles import Caller
@@ -33,10 +34,14 @@ SECURITY_HEADERS = {
 
 
 class RequestMiddleware:
-    """Wraps an ASGI application. `error_page` returns HTML for unexpected errors at a path, or None for JSON."""
+    """Wraps an ASGI application.
+
+    `max_body` returns how many bytes a body at a path may have; `error_page` HTML for unexpected errors at a path, or
+    None for JSON.
+    """
 
     def __init__(
-        self, app: ASGIApp, max_body: int, entropy: Entropy, log: RequestLog, metrics: Metrics,
+        self, app: ASGIApp, max_body: Callable[[str], int], entropy: Entropy, log: RequestLog, metrics: Metrics,
         error_page: Callable[[str], bytes | None] = lambda path: None,
     ) -> None:  # fmt: skip
         self._error_page = error_page
@@ -103,17 +108,18 @@ class RequestMiddleware:
 
     def _limit_body(self, scope: Scope, receive: Receive) -> Receive:
         """Return a `receive` that raises once the body is larger than allowed, whatever its Content-Length says."""
+        max_body = self._max_body(scope["path"])
         length = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
-        if length.isdigit() and int(length) > self._max_body:
-            raise ApiError("too-large", f"a request's body has at most {self._max_body} bytes")
+        if length.isdigit() and int(length) > max_body:
+            raise ApiError("too-large", f"a request's body has at most {max_body} bytes")
         seen = 0
 
         async def receive_bounded() -> Message:
             nonlocal seen
             message = await receive()
             seen += len(message.get("body", b""))
-            if seen > self._max_body:
-                raise ApiError("too-large", f"a request's body has at most {self._max_body} bytes")
+            if seen > max_body:
+                raise ApiError("too-large", f"a request's body has at most {max_body} bytes")
             return message
 
         return receive_bounded

@@ -7,17 +7,18 @@ Each method returns plain dictionaries as the API shows them (see `schemas`); `a
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from noisebank.account.account import Account
-from noisebank.account.answers import read_receipt
-from noisebank.account.requests import OWNER
 from noisebank.account.statement import make_statement
 from noisebank.bank.bank import Bank
+from noisebank.core.asks import OWNER, Ask
 from noisebank.core.digests import keccak, to_canonical_json
-from noisebank.core.errors import BadRequest, Tampered
+from noisebank.core.errors import BadRequest, NoisebankError, Tampered
+from noisebank.core.receipts import read_receipt
+from noisebank.core.spend import Spend
 from noisebank.core.units import Precision, parse_exact
 from noisebank.ledger.books import Books
 from noisebank.ledger.chain import Ledger
@@ -27,7 +28,7 @@ from noisebank.service import serializers
 from noisebank.service.errors import ApiError
 from noisebank.service.roles import Caller, Person, Role
 from noisebank.service.schemas import AskIn, WishIn
-from noisebank.service.wallet import Spend, check_spend
+from noisebank.service.wallet import check_spend
 from noisebank.verifier.comparison import Comparison
 
 PAGE_ROWS = 50
@@ -113,20 +114,46 @@ class Operations:
     def quote(self, name: str, caller: Caller, body: WishIn) -> dict[str, Any]:
         """Return what an answer would cost now."""
         account = self.find_account(name)
+        quoted = account.quote(body.sql, **body.accuracy_options())
+        return serializers.quote_to_json(quoted, self._view_left(account, caller))
+
+    def quote_many(self, name: str, caller: Caller, questions: Sequence[WishIn]) -> list[dict[str, Any] | Exception]:
+        """Return what each answer would cost now, or why there is none."""
+        outcomes: list[dict[str, Any] | Exception] = []
+        for question in questions:
+            try:
+                outcomes.append(self.quote(name, caller, question))
+            except Exception as error:  # a mistake of ours in one question is not the others'
+                outcomes.append(error)
+        return outcomes
+
+    def quote_together(self, name: str, caller: Caller, questions: Sequence[WishIn]) -> dict[str, Any]:
+        """Return what all answers together would cost now."""
+        account = self.find_account(name)
+        asks = [Ask(question.sql, question.accuracy_options()) for question in questions]
+        return serializers.quote_to_json(account.quote_together(asks), self._view_left(account, caller))
+
+    def _view_left(self, account: Account, caller: Caller) -> Precision | None:
+        """Return how much an analyst may still learn; None for the owner."""
         analyst = analyst_name(caller.person)
+        if analyst == OWNER:
+            return None
         view = account.view(analyst)
-        left = None if analyst == OWNER else Precision(max(0, view.limit.units - view.used.units))
-        return serializers.quote_to_json(account.quote(body.sql, **body.accuracy_options()), left)
+        return Precision(max(0, view.limit.units - view.used.units))
 
     def ask(self, name: str, caller: Caller, body: AskIn, key: str, clock: RequestTime) -> serializers.Result:
         """Answer a question through `Account.ask`. A wallet's signature is checked before anything else happens."""
         account = self.find_account(name)
+        (outcome,) = account.ask_many([self.make_ask(account, caller, body, key, clock)])
+        if isinstance(outcome, NoisebankError):
+            raise outcome
+        return outcome
+
+    def make_ask(self, account: Account, caller: Caller, body: AskIn, key: str, clock: RequestTime) -> Ask:
+        """Return a request as the account takes it. A wallet's signature is checked before anything else happens."""
         max_cost = self._check_agreement(account, caller.person, body, key, clock)
-        analyst, options = analyst_name(caller.person), body.accuracy_options()
-        answer: serializers.Result = account.ask(
-            body.sql, key=key, max_cost=max_cost, analyst=analyst, best=body.mode == "best", **options
-        )
-        return answer
+        analyst = analyst_name(caller.person)
+        return Ask(body.sql, body.accuracy_options(), max_cost, key, analyst, body.mode == "best")
 
     def recall_answer(self, name: str, caller: Caller, id: str) -> dict[str, Any]:
         """Return a published answer of the caller again, with its receipt. Other people's answers are not found."""

@@ -5,9 +5,11 @@ Amounts are exact decimals, as text. Responses are built by `operations` and `se
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from noisebank.core.asks import AccuracyOptions
 
 Amount = Annotated[str, StringConstraints(pattern=r"^[0-9]+(\.[0-9]{1,18})?$", max_length=60)]
 """Precision as a decimal with at most 18 places, which is exactly a whole number of ledger units."""
@@ -15,6 +17,7 @@ Number = Annotated[str, StringConstraints(max_length=60)] | float
 """An exact number from a caller; a float stands for the decimal that it prints as."""
 Sql = Annotated[str, StringConstraints(min_length=1, max_length=10_000)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=64)]
+Key = Annotated[str, StringConstraints(min_length=1, max_length=160)]
 CaseName = Literal["FIRST", "REPEAT", "REFINE", "BLUR", "INFER"]
 
 
@@ -22,6 +25,16 @@ class StrictModel(BaseModel):
     """Unknown fields are refused: a misspelt limit must not be ignored."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+class ProblemOut(BaseModel):
+    """RFC 9457, with `request` to find it in the logs."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    request: str
 
 
 class WishIn(StrictModel):
@@ -43,10 +56,10 @@ class WishIn(StrictModel):
     sigma: Number | None = Field(None, description="The noise's standard deviation, in the answer's unit")
     calibration: Literal["analytic", "classical"] | None = None
 
-    def accuracy_options(self) -> dict[str, Any]:
+    def accuracy_options(self) -> AccuracyOptions:
         """Return the accuracy options as keyword arguments of the Python API."""
         names = ("epsilon", "delta", "within", "relative", "floor", "confidence", "sigma", "calibration")
-        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        return cast(AccuracyOptions, {name: getattr(self, name) for name in names if getattr(self, name) is not None})
 
 
 class Agreed(StrictModel):
@@ -363,13 +376,3 @@ class Ready(StrictModel):
     ready: bool
     datasets: int
     head: int
-
-
-class ProblemOut(BaseModel):
-    """RFC 9457, with `request` to find it in the logs."""
-
-    type: str
-    title: str
-    status: int
-    detail: str
-    request: str

@@ -33,8 +33,9 @@ class Settings:
     origin: str = define_setting(
         "", "The address that browsers see, as https://bank.example; wallets sign in to it. Empty: http://host:port."
     )
-    threads: int = define_setting(64, "Answers worked on at once.", 1, 1_000)
-    queue: int = define_setting(512, "Requests that may wait for a thread; one more gets 503.", 1, 100_000)
+    threads: int = define_setting(64, "Threads for everything besides answers.", 1, 1_000)
+    batch: int = define_setting(128, "Answers of one table worked on at once.", 1, 1_000)
+    queue: int = define_setting(512, "Requests that may wait for a table or a thread; one more gets 503.", 1, 100_000)
     rate: float = define_setting(50.0, "Requests a second of one key, in the long run.", 0.01, 1e6)
     burst: int = define_setting(200, "Requests of one key at once.", 1, 1_000_000)
     open_rate: float = define_setting(
@@ -44,6 +45,7 @@ class Settings:
         400, "Requests at once of all callers without a key, from one address.", 1, 1_000_000
     )
     max_body: int = define_setting(65_536, "Bytes of a request's body.", 1_024, 16_777_216)
+    max_batch_body: int = define_setting(1_048_576, "Bytes of the body of a batch of questions.", 1_024, 16_777_216)
     session_hours: float = define_setting(12.0, "How long a sign-in lasts.", 0.001, 8_760)
     nonce_seconds: float = define_setting(300.0, "How long a wallet has to sign in.", 0.1, 86_400)
     skew_seconds: float = define_setting(60.0, "How far a caller's clock may be off.", 0, 3_600)

@@ -1,4 +1,4 @@
-"""Reads a bundle: journal, head and openings in one zip file, as `noisebank.bank.bundle` writes it."""
+"""Reads what an owner hands to auditors: opened records, or a bundle of journal, head and openings in one zip file."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 from noisebank.core.errors import BadBank
 
 JOURNAL_FILE, HEAD_FILE, OPENINGS_FOLDER = "journal.jsonl", "head.txt", "openings/"
+OPENINGS_FORMAT = "noisebank openings 1"
 MAX_FILE_BYTES = 2**32
 """Of one unpacked file: a bundle is not trusted."""
 
@@ -33,6 +34,17 @@ def read_bundle(path: Path) -> Bundle:
     except (OSError, zipfile.BadZipFile, KeyError, ValueError, RecursionError):
         raise BadBank(f"{path} holds no readable bundle") from None
     return Bundle(lines, opened)
+
+
+def read_openings(path: Path) -> dict[str, Any]:
+    """Reads the owner's file with policy, questions and salts."""
+    try:
+        fields = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        raise BadBank(f"{path} holds no readable openings") from None
+    if not isinstance(fields, dict) or fields.get("format") != OPENINGS_FORMAT:
+        raise BadBank(f"{path} holds no openings of this version")
+    return fields
 
 
 def _read_text(bundle: zipfile.ZipFile, info: zipfile.ZipInfo) -> str:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from noisebank.core.digests import digest_answer
 from noisebank.core.errors import Tampered
+from noisebank.core.extras import needs_extra
+from noisebank.core.records import MAX_DRAWS
 from noisebank.ledger.anchors import Anchor
 from noisebank.ledger.books import Books
-from noisebank.privacy.calibration import MAX_DRAWS
-from noisebank.verifier.openings import CheckedOpenings, check_openings
 from noisebank.verifier.report import SUMS_ONLY
+
+if TYPE_CHECKING:
+    from noisebank.verifier.openings import CheckedOpenings
 
 
 class History(Protocol):
@@ -118,6 +121,10 @@ class Comparison:
 
     def compare_openings(self, openings: Sequence[dict[str, Any]], history: History) -> None:
         """Compares with records that the owner has opened, and recomputes them from the policy."""
+        if not openings:
+            return
+        with needs_extra("openings", "recomputing opened records"):  # SQL, planning, numpy: nothing else needs them
+            from noisebank.verifier.openings import check_openings
         levels = []
         for fields in openings:
             opened = check_openings(fields, history.books)
@@ -130,8 +137,7 @@ class Comparison:
             self.uncounted_accounts.discard(opened.account)
             if opened.uncounted_measurements:
                 self.uncounted_accounts.add(opened.account)
-        if levels:
-            self.level = "; ".join(levels)
+        self.level = "; ".join(levels)
 
 
 def _describe_draws(opened: CheckedOpenings) -> str:

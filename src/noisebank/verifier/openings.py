@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -10,20 +9,18 @@ from types import MappingProxyType
 from typing import Any
 
 from noisebank.core.digests import digest_answer, make_commitment
-from noisebank.core.errors import BadBank, NoisebankError, Tampered
-from noisebank.core.records import CellRun
+from noisebank.core.errors import NoisebankError, Tampered
+from noisebank.core.records import MAX_DRAWS, CellRun
 from noisebank.ledger.books import Books
 from noisebank.ledger.protocol import Reservation
-from noisebank.planning.draws import is_single_draw, max_draws, touched_draws
+from noisebank.planning.draws import max_draws, touched_draws
 from noisebank.planning.pricing import compute_target, parse_accuracy
 from noisebank.planning.serving import find_cube_query, parse_first_look, query_charges
 from noisebank.policy.model import Policy, policy_from_json
-from noisebank.privacy.calibration import MAX_DRAWS, budget_precision
-from noisebank.queries.query import Query, Question
+from noisebank.privacy.calibration import budget_precision
+from noisebank.queries.query import Query, Question, is_single_draw
 from noisebank.queries.sensitivity import l2_sensitivity
 from noisebank.queries.sql import parse_question
-
-FORMAT = "noisebank openings 1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +34,6 @@ class CheckedOpenings:
     """Noise draws that one person can affect: exact for opened records, an upper bound for the others."""
     uncounted_measurements: int
     """Measurements of earlier versions that may have several draws each: their policies are not in these openings."""
-
-
-def read_openings(path: Path) -> dict[str, Any]:
-    """Reads the owner's file with policy, questions and salts."""
-    try:
-        fields = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        raise BadBank(f"{path} holds no readable openings") from None
-    if not isinstance(fields, dict) or fields.get("format") != FORMAT:
-        raise BadBank(f"{path} holds no openings of this version")
-    return fields
 
 
 def check_openings(fields: dict[str, Any], books: Books) -> CheckedOpenings:

@@ -13,14 +13,13 @@ from typing import Any
 from noisebank.core.errors import BadBank, Tampered
 from noisebank.ledger.abi import budget_ledger
 from noisebank.ledger.anchors import find_anchors
-from noisebank.ledger.block import Block, Genesis
+from noisebank.ledger.block import Block, Genesis, read_exported_lines
 from noisebank.ledger.books import Books
 from noisebank.ledger.evm import Log, decode_events
-from noisebank.ledger.journal import read_exported_lines
 from noisebank.ledger.node import Node
 from noisebank.ledger.protocol import Unit
 from noisebank.ledger.replay import Replay
-from noisebank.planning.draws import is_single_draw
+from noisebank.queries.query import is_single_draw
 from noisebank.verifier.comparison import Comparison, History
 from noisebank.verifier.on_chain import ChainHistory
 from noisebank.verifier.recount import Recount

@@ -12,14 +12,13 @@ import pytest
 from noisebank.account.account import Account
 from noisebank.account.answers import (
     CASE_DESCRIPTIONS,
-    RECEIPT_FORMAT,
     Answer,
     convert_to_unit,
-    read_receipt,
     standard_deviation,
 )
 from noisebank.core.digests import digest_answer
 from noisebank.core.errors import BadRequest
+from noisebank.core.receipts import RECEIPT_FORMAT, read_receipt
 from noisebank.core.records import Case
 from noisebank.core.units import GridValue, Precision, floor_to_ladder
 from support.banks import memory_account, write_people

@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from noisebank.account.account import Account
-from noisebank.account.answers import Answer
-from noisebank.account.requests import Ask
+from noisebank.account.answers import Answer, Quote
+from noisebank.core.asks import AccuracyOptions, Ask
 from noisebank.core.errors import BadQuery, BadRequest, BudgetExhausted, KeyReused, PriceMoved
 from noisebank.core.records import Case
-from noisebank.planning.pricing import AccuracyOptions
 from support.banks import memory_account, write_people
 
 SMOKERS = "SELECT count(*) FROM people WHERE smoker"
@@ -75,3 +74,15 @@ def test_an_atomic_batch_refuses_what_it_cannot_keep_together(account: Account) 
     mixed = account.ask_many([Ask(SMOKERS, TENTH, max_cost="1"), Ask(OLDER, TENTH)], atomic=True)
     assert {type(outcome) for outcome in mixed} == {BadRequest}
     assert not account.state.spent and account.ask_many([], atomic=True) == []
+
+
+def test_quotes_of_many_and_of_all_together(account: Account) -> None:
+    both = [Ask(SMOKERS, TENTH), Ask("SELECT nonsense FROM people", TENTH), Ask(OLDER, TENTH)]
+    first, failed, second = account.quote_many(both)
+    assert isinstance(failed, BadQuery) and isinstance(first, Quote) and isinstance(second, Quote)
+    together = account.quote_together([both[0], both[2], both[0]])  # the first one twice: it is asked once
+    assert together.cost == first.cost + second.cost and len(together.parts) == 2
+    with pytest.raises(BadQuery):
+        account.quote_together(both)
+    outcomes = account.ask_many([both[0], both[2], both[0]], atomic=True)
+    assert all(isinstance(outcome, Answer) for outcome in outcomes) and account.state.spent == together.cost

@@ -16,9 +16,9 @@ from noisebank.account.recovery import recover_account
 from noisebank.account.statement import make_openings
 from noisebank.bank.opening import load_accounts, open_account, open_next_version
 from noisebank.core.errors import DrawsExhausted
-from noisebank.core.records import Case
+from noisebank.core.records import MAX_DRAWS, Case
 from noisebank.policy.file import read_policy
-from noisebank.privacy.calibration import EPSILON_MARGIN, MAX_DRAWS
+from noisebank.privacy.calibration import EPSILON_MARGIN
 from noisebank.verifier import openings
 from noisebank.verifier.verification import verify
 from support.banks import memory_rooms, write_people

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from noisebank.bank.opening import BankParts, load_accounts, open_account
+from noisebank.bank.folder import BankParts
+from noisebank.bank.opening import load_accounts, open_account
 from noisebank.cli.main import main
 from noisebank.core.errors import AnswerLost, BadRequest, BudgetExhausted, LedgerRefused
 from noisebank.core.units import Precision

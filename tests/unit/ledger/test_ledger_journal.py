@@ -9,8 +9,8 @@ import pytest
 
 from ledger_history import history
 from noisebank.core.errors import BadBank
-from noisebank.ledger.block import Block, Genesis
-from noisebank.ledger.journal import Journal, read_exported_lines
+from noisebank.ledger.block import Block, Genesis, read_exported_lines
+from noisebank.ledger.journal import Journal
 
 LINES = list(history())
 GENESIS = Genesis.from_canonical_json(LINES[0])

@@ -23,7 +23,7 @@ def test_every_setting_can_come_from_the_environment():
         value = {"int": "5000", "float": "5", "bool": "true", "str": "http://x", "Path": "p", "Path | None": "p"}[
             str(each.type)
         ]
-        value = "50" if each.name in ("threads",) else value
+        value = "50" if each.name in ("threads", "batch") else value
         found = read_settings(environment={f"NOISEBANK_{each.name.upper()}": value})
         assert str(getattr(found, each.name)) in (value, "5.0", "True")
         assert each.metadata["text"].endswith(".")

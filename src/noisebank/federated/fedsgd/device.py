@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from noisebank.bank.opening import BankParts
+from noisebank.bank.folder import BankParts
 from noisebank.core.digests import digest_tagged, keccak
 from noisebank.core.errors import AlreadyTookPart, BadRequest, KeyReused
 from noisebank.core.units import Exact, parse_exact

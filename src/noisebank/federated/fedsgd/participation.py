@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from noisebank.bank.opening import BankParts
+from noisebank.bank.folder import BankParts
 from noisebank.bank.own_accounts import find_own_opening, opener_entry
 from noisebank.core.digests import derive_salt, digest_tagged, keccak, make_commitment
 from noisebank.core.entropy import simulation_rng

@@ -9,25 +9,27 @@ import json
 import re
 import time
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn, TypeVar
 
 from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
-from pydantic import StringConstraints, TypeAdapter, ValidationError
+from pydantic import BaseModel, StringConstraints, TypeAdapter, ValidationError
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from noisebank.account.derived import Answers
+from noisebank.core.problems import PROBLEM_MEDIA_TYPE
 from noisebank.service import serializers
 from noisebank.service.api.public import PROBLEM_RESPONSES
 from noisebank.service.authenticator import MAY_ASK, MAY_QUOTE, SIGNED_IN, run_for, state_of
-from noisebank.service.errors import PROBLEM_MEDIA_TYPE, build_problem
+from noisebank.service.errors import build_problem
 from noisebank.service.limits import overload_error
 from noisebank.service.operations import MAX_PAGE_ROWS, PAGE_ROWS, RequestTime
 from noisebank.service.roles import Caller
 from noisebank.service.schemas import AnswerOut, AskIn, Balance, History, QuoteOut, WishIn
 
+Model = TypeVar("Model", bound=BaseModel)
 router = APIRouter(prefix="/v1/datasets/{dataset}", tags=["asking"], responses=PROBLEM_RESPONSES)
 QuoteCaller = Annotated[Caller, Depends(MAY_QUOTE)]
 AskCaller = Annotated[Caller, Depends(MAY_ASK)]
@@ -78,21 +80,37 @@ async def parse_and_answer(request: Request) -> Response:
     """
     caller = MAY_ASK.check_request(request)
     mistakes: list[Any] = []
+    key, body = parse_key(request, mistakes), await parse_body(request, AskIn, mistakes)
+    if key is None or body is None:
+        raise_mistakes(mistakes)
+    return await post_answer(request, request.path_params["dataset"], body, caller, key)
+
+
+def parse_key(request: Request, mistakes: list[Any]) -> str | None:
+    """Return the idempotency key of a request; None, and what is wrong with it, if it has none."""
     try:
-        key = KEY_ADAPTER.validate_python(request.headers.get("idempotency-key"))
+        return KEY_ADAPTER.validate_python(request.headers.get("idempotency-key"))
     except ValidationError as error:
         missing = {} if "idempotency-key" in request.headers else {"type": "missing", "msg": "Field required"}
-        mistakes = [{**mistake, "loc": ("header", "Idempotency-Key"), **missing} for mistake in error.errors()]
+        mistakes += [{**mistake, "loc": ("header", "Idempotency-Key"), **missing} for mistake in error.errors()]
+        return None
+
+
+async def parse_body(request: Request, model: type[Model], mistakes: list[Any]) -> Model | None:
+    """Return the body of a request; None, and what is wrong with it, if it does not have the model's form."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         mistakes.append({"type": "media", "loc": ("body",), "msg": "must be JSON"})
-    else:
-        try:
-            body = AskIn.model_validate_json(await request.body())
-        except ValidationError as error:
-            mistakes += [{**mistake, "loc": ("body", *mistake["loc"])} for mistake in error.errors()]
-    if mistakes:
-        raise RequestValidationError(mistakes)
-    return await post_answer(request, request.path_params["dataset"], body, caller, key)
+        return None
+    try:
+        return model.model_validate_json(await request.body())
+    except ValidationError as error:
+        mistakes += [{**mistake, "loc": ("body", *mistake["loc"])} for mistake in error.errors()]
+        return None
+
+
+def raise_mistakes(mistakes: list[Any]) -> NoReturn:
+    """Raise the mistakes of a request that was parsed by hand, as FastAPI would."""
+    raise RequestValidationError(mistakes)
 
 
 class HandParsedRoute(APIRoute):

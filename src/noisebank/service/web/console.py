@@ -14,13 +14,13 @@ from starlette.responses import JSONResponse, Response
 from noisebank.account.account import Account
 from noisebank.core.errors import Misuse, NoisebankError
 from noisebank.core.records import Case
+from noisebank.core.spend import Spend, typed_spend
 from noisebank.service import serializers
 from noisebank.service.authenticator import MAY_ASK, MAY_QUOTE, run_for, state_of
 from noisebank.service.errors import ApiError, find_problem
 from noisebank.service.operations import PAGE_ROWS, RequestTime, signed_accuracy
 from noisebank.service.roles import Caller
 from noisebank.service.schemas import Agreed, AskIn
-from noisebank.service.wallet import Spend, typed_spend
 from noisebank.service.web.downloads import download_response, write_csv
 from noisebank.service.web.formatting import describe_column
 from noisebank.service.web.query_form import QueryForm, assign_error, form_choices, new_form, parse_form

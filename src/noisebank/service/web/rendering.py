@@ -21,9 +21,10 @@ from noisebank import __version__
 from noisebank.core import wording
 from noisebank.core.digests import keccak
 from noisebank.core.errors import NoisebankError
+from noisebank.core.problems import Problem
 from noisebank.ledger.protocol import AccountState
 from noisebank.service.authenticator import SESSION_COOKIE, is_cross_origin, state_of
-from noisebank.service.errors import ApiError, Problem
+from noisebank.service.errors import ApiError
 from noisebank.service.roles import Caller
 from noisebank.service.web import formatting, svg
 

@@ -8,7 +8,8 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from noisebank.bank.opening import BankParts, load_accounts
+from noisebank.bank.folder import BankParts
+from noisebank.bank.opening import load_accounts
 from noisebank.core.errors import AlreadyTookPart, AnswerLost, BadRequest, BudgetExhausted, TableChanged, Tampered
 from noisebank.federated.enrolment import enrol
 from noisebank.federated.fedsgd import (

@@ -1,0 +1,40 @@
+"""`Ask`: a question as a caller writes it, for the bank (`Account.ask_many`) and for the SDK alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypedDict
+
+from noisebank.core.units import Exact
+
+OWNER = "owner"
+"""The analyst of local use, without a service; may learn all that the budget allows."""
+
+
+class AccuracyOptions(TypedDict, total=False):
+    """The options that say how accurate an answer shall be; exactly one way of them is used."""
+
+    epsilon: Exact | None
+    delta: Exact | None
+    sigma: Exact | None
+    within: Exact | None
+    relative: Exact | None
+    floor: Exact | None
+    confidence: Exact | None
+    calibration: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One question of `ask_many`; its fields mean what the arguments of `ask` mean.
+
+    >>> Ask("SELECT count(*) FROM people", {"epsilon": "0.1", "delta": "1e-6"}).analyst
+    'owner'
+    """
+
+    sql: str
+    accuracy: AccuracyOptions
+    max_cost: Exact | None = None
+    key: str | None = None
+    analyst: str = OWNER
+    best: bool = False
