@@ -16,7 +16,7 @@ from tools.docsite.pages import write_root_pages  # noqa: E402
 from tools.docsite.reference import write_reference  # noqa: E402
 
 project = "noisebank"
-author = copyright = "the authors of noisebank"  # noqa: A001
+author = copyright = "the authors of noisebank"
 extensions = ["myst_parser"]
 myst_heading_anchors = 4
 myst_links_external_new_tab = False

@@ -1,6 +1,6 @@
 """Makes hospital.csv for the tutorial: 2,000 invented patients, the same ones every time.
 
-    python hospital.py          # writes hospital.csv into this folder
+python hospital.py          # writes hospital.csv into this folder
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 PATIENTS, SEED = 2_000, 2026
 WARDS = {"surgery": 6.0, "medicine": 5.0, "maternity": 3.0, "paediatrics": 2.5}
 """Nights that a stay lasts on average."""
-NOTES = ("see letter", "allergic to penicillin", "transferred", "", "", "", "follow-up in spring")
+NOTES = ("letter sent on day {}", "blood pressure {} at discharge", "next visit in {} days, by phone")
 
 
 def make_patients(seed: int = SEED) -> list[list[str]]:
@@ -26,9 +26,8 @@ def make_patients(seed: int = SEED) -> list[list[str]]:
         smoker = age > 15 and draw.random() < 0.23
         nights = min(60, 1 + int(draw.expovariate(1 / WARDS[ward]) * (1.3 if smoker else 1)))
         cost = "" if draw.random() < 0.02 else f"{nights * draw.uniform(380, 900):.2f}"
-        rows.append(
-            [f"H{10_000 + number}", str(age), ward, "yes" if smoker else "no", str(nights), cost, draw.choice(NOTES)]
-        )
+        note = draw.choice(NOTES).format(draw.randint(1, 400)) if draw.random() < 0.6 else ""
+        rows.append([f"H{10_000 + number}", str(age), ward, "yes" if smoker else "no", str(nights), cost, note])
     return rows
 
 

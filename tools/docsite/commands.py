@@ -35,7 +35,9 @@ def write_commands() -> str:
 def write_command(path: str, command: click.Command) -> str:
     """Returns the section of one command."""
     text, examples = split_help(command.help or "")
-    usage = " ".join([path, *(argument.make_metavar(_context(command)) for argument in _arguments(command)), "[OPTIONS]"])
+    usage = " ".join(
+        [path, *(argument.make_metavar(_context(command)) for argument in _arguments(command)), "[OPTIONS]"]
+    )
     parts = [f"## {path}", text, format_block("\n".join(examples) or usage, "sh")]
     parts.append(f"Usage: `{usage}`")
     options = [option for option in command.params if isinstance(option, click.Option)]

@@ -1,7 +1,7 @@
-"""Runs the commands of the documentation, as a reader would type them, and keeps the outputs that pages show up to date.
+"""Runs the commands of the documentation, as a reader would type them, and writes the outputs that pages show.
 
-Blocks marked `sh` are run, all blocks of one page in one shell; a block `toml NAME` is written to that file first. A block
-`text` right after an `sh` block shows its output. Tests run every page (tests/system/test_recipes.py);
+Blocks marked `sh` are run, all blocks of one page in one shell; a block `toml NAME` is written to that file first. A
+block `text` right after an `sh` block shows its output. Tests run every page (tests/system/test_recipes.py);
 
     python -m tools.docsite.recipes docs/tutorial/index.md       # runs a page and writes its outputs anew
 """
@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,7 +64,9 @@ def prepare_folder(folder: Path, with_bank: bool = True) -> None:
     if with_bank:
         shutil.copy(TUTORIAL / "hospital.toml", folder)
         setup = "noisebank init bank && noisebank open hospital.toml"
-        subprocess.run(["bash", "-euc", setup], cwd=folder, env=make_environment(folder), check=True, capture_output=True)
+        subprocess.run(
+            ["bash", "-euc", setup], cwd=folder, env=make_environment(folder), check=True, capture_output=True
+        )
 
 
 def run_page(page: str, folder: Path, skip: frozenset[str] = frozenset(), replace: dict[str, str] | None = None) -> Run:
@@ -74,7 +77,9 @@ def run_page(page: str, folder: Path, skip: frozenset[str] = frozenset(), replac
             script.append(f"cat > {block.words[0]} <<'END OF FILE'\n{block.text}END OF FILE")
         elif block.language == "sh" and not skip & set(block.words):
             script += [f"echo '{MARK}{number}'", block.text.rstrip()]
-    text = choose_ports("\n".join(script))
+    text = "\n".join(script)
+    ports = choose_ports(text)
+    text = PORTS.sub(lambda match: match[1] + ports[match[2]], text)
     for old, new in (replace or {}).items():
         text = text.replace(old, new)
     process = subprocess.Popen(
@@ -85,16 +90,16 @@ def run_page(page: str, folder: Path, skip: frozenset[str] = frozenset(), replac
         output = process.communicate()[0]
     finally:
         end_session(process.pid)
-    parts = re.split(rf"^{MARK}\d+\n", output, flags=re.MULTILINE)
+    for old, new in ports.items():
+        output = output.replace(new, old)
+    parts = re.split(rf"{MARK}\d+\n", output)
     return Run(process.returncode, tuple(parts[1:]))
 
 
 def end_session(leader: int) -> None:
     """Ends what a page has left running, a server for instance."""
-    try:
+    with suppress(ProcessLookupError):
         os.killpg(leader, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
 
 
 def make_environment(folder: Path) -> dict[str, str]:
@@ -111,18 +116,14 @@ def make_environment(folder: Path) -> dict[str, str]:
     }  # fmt: skip
 
 
-def choose_ports(script: str) -> str:
-    """Returns the script with free ports: pages run beside each other, and beside whatever else listens."""
-    chosen: dict[str, str] = {}
-
-    def choose(match: re.Match[str]) -> str:
-        if match[2] not in chosen:
-            with socket.socket() as probe:
-                probe.bind(("127.0.0.1", 0))
-                chosen[match[2]] = str(probe.getsockname()[1])
-        return match[1] + chosen[match[2]]
-
-    return PORTS.sub(choose, script)
+def choose_ports(script: str) -> dict[str, str]:
+    """Returns a free port for each in the script: pages run beside each other, and beside whatever else listens."""
+    ports = {}
+    for number in {match[2] for match in PORTS.finditer(script)}:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            ports[number] = str(probe.getsockname()[1])
+    return ports
 
 
 def show_outputs(page: str, outputs: tuple[str, ...]) -> str:
@@ -133,7 +134,7 @@ def show_outputs(page: str, outputs: tuple[str, ...]) -> str:
         if block.language == "sh":
             output = outputs[next(numbers)]
             if follower and follower.language == "text" and not page[block.stop + 3 : follower.start - 8].strip():
-                lines = [line.rstrip() for line in output.rstrip().splitlines()]
+                lines = [line.rstrip() for line in output.strip().splitlines()]
                 changes.append((follower.start, follower.stop, "\n".join(lines) + "\n"))
     for start, stop, text in reversed(changes):
         page = page[:start] + text + page[stop:]

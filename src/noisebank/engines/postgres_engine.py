@@ -85,7 +85,9 @@ class PostgresEngine(SqlEngine):
         self._server = _TableConnection(policy.source)
 
     def identity(self) -> str:
-        """Returns a digest of the table's entries in catalogue and statistics; docs/reference/engines.md says what they miss.
+        """Returns a digest of the table's entries in catalogue and statistics.
+
+        docs/reference/engines.md says what they miss.
 
         Those are the files of the table and of its partitions, names and types of columns, and how many rows
         were ever inserted, updated and deleted. The server publishes such counts within about a

@@ -54,7 +54,8 @@ TOP_SETTINGS = (
         "whole cells are then answered without a scan and inferred from each other.",
     ),
     PolicySetting(
-        "first_look", "0.25", "The share of the budget that a first look at a cube may cost; 0.25 by default, 0 for none."
+        "first_look", "0.25",
+        "The share of the budget that a first look at a cube may cost; 0.25 by default, 0 for none.",
     ),
     PolicySetting(
         "first_look_at", '"profit" or "opening"',
