@@ -30,7 +30,7 @@ from tools.mutants.report import (
     write_page,
 )
 from tools.mutants.selection import Graph, collect_durations, read_durations
-from tools.mutants.trial import STOPPING, Known, Result, Slots, try_mutant
+from tools.mutants.trial import MOST_SECONDS, STOPPING, Known, Result, Slots, try_mutant
 
 ROOT = Path(__file__).parents[2]
 HOME = Path(__file__).parent
@@ -47,6 +47,9 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("-j", "--jobs", type=int, default=2, help="how many to try at once")
     parser.add_argument("--only", help="of the sample, these: 7, 7-20 or 1,5,9-12; writes no page")
     parser.add_argument("--again", action="store_true", help="try also what was tried on this commit")
+    parser.add_argument(
+        "--seconds", type=float, default=MOST_SECONDS, help="of tests for one mutant, nearest first, until it survived"
+    )
     parser.add_argument("--list", action="store_true", help="show the sample, try nothing")
     parser.add_argument("--durations", nargs="+", type=Path, metavar="LOG", help="learn from pytest --durations=0")
     return parser.parse_args()
@@ -78,7 +81,7 @@ def read_commit() -> str:
     return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def try_all(todo: list[Mutant], jobs: int, journal: Journal, results: dict[int, Result]) -> None:
+def try_all(todo: list[Mutant], jobs: int, most_seconds: float, journal: Journal, results: dict[int, Result]) -> None:
     """Tries them and writes each down as soon as it is judged."""
     explanations, known, began, total = read_explanations(EXPLANATIONS), Known(), time.monotonic(), len(todo)
     with tempfile.TemporaryDirectory(prefix="mutants-", ignore_cleanup_errors=True) as folder:
@@ -89,7 +92,7 @@ def try_all(todo: list[Mutant], jobs: int, journal: Journal, results: dict[int, 
 
         def judge(mutant: Mutant) -> Result:
             with slots.borrow() as slot:
-                return try_mutant(mutant, slot, graph, known)
+                return try_mutant(mutant, slot, graph, known, most_seconds)
 
         with ThreadPoolExecutor(jobs) as workers:
             futures = [workers.submit(judge, mutant) for mutant in todo]
@@ -134,7 +137,7 @@ def main() -> int:
         flush=True,
     )
     if todo:
-        try_all(todo, options.jobs, journal, results)
+        try_all(todo, options.jobs, options.seconds, journal, results)
     ordered = [results[index] for index in sorted(results)]
     explanations = read_explanations(EXPLANATIONS)
     counts = count_outcomes(ordered, explanations)
