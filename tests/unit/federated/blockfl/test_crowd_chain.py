@@ -47,6 +47,16 @@ def posted(chain: DevChain, tmp_path: Path) -> tuple[ModelRegistry, bytes, bytes
     return registry, task, secret, door
 
 
+def test_a_chain_lies_in_a_folder_of_its_own_that_nobody_else_reads(tmp_path: Path):
+    with closing(create_dev_chain(tmp_path / "deep" / "chain", SystemEntropy())):
+        pass
+    assert (tmp_path / "deep" / "chain").stat().st_mode & 0o777 == 0o700
+    with pytest.raises(BadBank, match="already"):
+        create_dev_chain(tmp_path / "deep" / "chain", SystemEntropy())
+    with pytest.raises(BadBank, match="holds no crowd's chain"):
+        FolderNode(tmp_path)
+
+
 def test_transactions_are_read_in_their_one_spelling():
     made = Transaction(7, 3, ANNA.address, b"data" * 20, fees=Fees(1, 2, 3), value=5).sign_with(ANNA)
     assert decode_transaction(made.raw) == made and decode_transaction(made.raw).recover_sender() == ANNA.address
