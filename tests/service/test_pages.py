@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.internals import AccountSpending
+from support.internals import SESSION_COOKIE, AccountSpending
 from support.service import COUNT, Counter, counter
 
 DAY = 86_400
@@ -40,6 +40,14 @@ def read_page(desk: Counter, path: str, who: str | None, status: int = 200) -> s
 def test_whoever_takes_a_wrong_turn_is_still_signed_in(desk: Counter, path: str) -> None:
     assert " maria " in read_page(desk, path, "maria", status=404)
     assert " maria " not in read_page(desk, path, None, status=404)
+
+
+def test_a_session_that_has_ended_is_nobody_and_a_key_that_has_ended_is_refused(desk: Counter) -> None:
+    ended = desk.client.get("/", headers={"cookie": f"{SESSION_COOKIE}=nbs_ended"})
+    assert ended.status_code == 200 and "Sign in" in ended.text
+    for path in ("/v1/datasets", "/"):
+        refused = desk.client.get(path, headers={"authorization": "Bearer nbk_ended"}, follow_redirects=False)
+        assert refused.status_code in (401, 303)
 
 
 def test_the_statement_says_what_the_books_say(desk: Counter) -> None:

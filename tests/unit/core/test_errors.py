@@ -73,3 +73,10 @@ def test_a_process_pool_hands_errors_over() -> None:
             with pytest.raises(kind) as caught:
                 pool.submit(raise_error, made(kind)).result()
             assert str(caught.value) == str(made(kind)) and vars(caught.value).keys() >= vars(made(kind)).keys()
+
+
+@pytest.mark.parametrize(("count", "text"), [(1, "has 1 mistake:"), (2, "has 2 mistakes:")])
+def test_mistakes_are_counted_and_listed_line_by_line(count: int, text: str) -> None:
+    first, *rest = str(BadPolicy(GIVEN["mistakes"] * count, "people.toml")).splitlines()
+    assert first == f"people.toml {text}"
+    assert rest == ["  line 3: columns.age: has no bounds; say bounds = [0, 120]"] * count
