@@ -5,7 +5,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q install
 export PYTHONHASHSEED ?= 0
 
-.PHONY: demo test shuffled test-extras proofs mutants mutants-src lint fast package assurance papers contracts lock clean help
+.PHONY: demo test shuffled test-extras proofs mutants mutants-src lint fast package docs assurance papers contracts lock clean help
 
 help:  ## print this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 14
@@ -41,13 +41,17 @@ fast: .venv/.dev  ## run unit tests, property tests and doctests only; about a m
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q -x -m "not slow and not extras and not flower" tests/unit tests/property src research
 
 lint: .venv/.dev  ## check format, lint, types and import layers; half a minute
-	$(BIN)/ruff format --check src tests research contracts tools/codemod tools/mutants
-	$(BIN)/ruff check src tests research contracts tools/codemod tools/mutants
+	$(BIN)/ruff format --check src tests research contracts docs/conf.py docs/tutorial/hospital.py tools/codemod tools/docsite tools/mutants
+	$(BIN)/ruff check src tests research contracts docs/conf.py docs/tutorial/hospital.py tools/codemod tools/docsite tools/mutants
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
 package: .venv/.dev  ## use each door of the built wheel in an empty environment; minutes, mostly installing
 	tools/package-test
+
+docs: .venv/.docs  ## build the documentation into docs/_build/html, warnings are errors; half a minute, the first time installing
+	$(BIN)/python -m sphinx --jobs auto --fail-on-warning --keep-going --quiet docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
 
 assurance: .venv/.dev  ## run the stale rows of the assurance table at full counts, resumable; up to an hour of CPU time
 	@tools/system-parts
@@ -79,6 +83,11 @@ lock: .venv/.dev  ## pin all requirements anew, with hashes; minutes, needs the 
 	$(PIP) --require-hashes -r requirements/dev.txt
 	@touch $@
 
+.venv/.docs: requirements/docs.txt .venv/.dev
+	@echo "installing what builds the documentation (once) ..."
+	$(PIP) --require-hashes -r requirements/docs.txt
+	@touch $@
+
 # Without isolation: Spark comes as source, and what builds it is pinned in requirements/build.txt.
 .venv/.extras: requirements/extras.txt .venv/.dev
 	@echo "installing Spark and torch for the extra tests (once) ..."
@@ -94,4 +103,4 @@ lock: .venv/.dev  ## pin all requirements anew, with hashes; minutes, needs the 
 	@touch $@
 
 clean:  ## remove environments, builds and caches; seconds
-	rm -rf .venv .flower-venv .npm-parts .halmos-venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf docs/_build .venv .flower-venv .npm-parts .halmos-venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

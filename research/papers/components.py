@@ -59,7 +59,7 @@ COMPONENTS = (
         "the bank reserves on the contract first, then reads the data: no oracle service",
     ),
     Component(
-        "P0", "Client in JavaScript with Web3", "replaced", "Python library, command line, HTTP; web3.py towards nodes"
+        "P0", "Client in JavaScript with Web3", "replaced", "Python library, command line, HTTP; JSON-RPC towards nodes"
     ),
     Component("P0", "Server in Node.js and Express", "replaced", "the bank (Python); SQL parsed to canonical queries"),
     Component(

@@ -1,4 +1,4 @@
-"""docs/api.md is held to the service and to the SDK; its examples run."""
+"""The examples of docs/how-to/ask-over-http.md run, against a bank that is served."""
 
 from __future__ import annotations
 
@@ -10,50 +10,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fastapi.openapi.utils import get_openapi
 
 import noisebank
-from noisebank.service.api import analysts as routes_owning
-from noisebank.service.api import answers as routes_asking
-from noisebank.service.api import batches as routes_batches
-from noisebank.service.api import learning as routes_learning
-from noisebank.service.api import ledger as routes_ledger
-from noisebank.service.api import public as routes_public
-from noisebank.service.api import sessions as routes_sessions
-from noisebank.service.api import sign_in as routes_signing_in
 from support.client import Server
-from support.internals import ERROR_FIELDS, ERRORS, Client, RemoteAccount, list_problems
+from support.internals import ERROR_FIELDS
 from support.paths import ROOT
 
-PAGE = (ROOT / "docs" / "api.md").read_text()
-ROUTERS = (
-    routes_public, routes_asking, routes_batches, routes_ledger, routes_learning, routes_owning, routes_sessions,
-    routes_signing_in,
-)  # fmt: skip
+PAGE = (ROOT / "docs" / "how-to" / "ask-over-http.md").read_text()
+HTTP = (ROOT / "docs" / "reference" / "http.md").read_text()
 
 
-def test_every_route_is_on_the_page_and_nothing_else() -> None:
-    routes = [route for module in ROUTERS for route in module.router.routes]
-    described = get_openapi(title="", version="", routes=routes)["paths"]
-    real = {f"{method.upper()} {path}" for path, methods in described.items() for method in methods}
-    assert set(re.findall(r"^\| `((?:GET|POST|PUT|DELETE|PATCH) /v1[^`]*)` \|", PAGE, re.MULTILINE)) == real
-
-
-def test_every_problem_is_in_the_table_as_it_is() -> None:
-    rows = {f"| `{row.name}` | {row.status} | {row.title} | {row.spent} | `{ERRORS[row.name].__name__}` |"
-            for row in list_problems()}  # fmt: skip
-    table = PAGE.split("### Problems")[1].split("## How fast")[0]
-    assert {line for line in table.splitlines() if line.startswith("| `")} == rows
+def test_every_field_of_a_problem_is_on_the_page() -> None:
     for names in ERROR_FIELDS.values():
-        assert all(f"`{name}`" in PAGE for name in names)
-
-
-def test_every_verb_is_on_the_page() -> None:
-    for kind in (Client, RemoteAccount):
-        for name in vars(kind):
-            if not name.startswith("_"):
-                assert re.search(rf"[`, ]{name}[`,(]", PAGE), name
-    assert "noisebank.connect_async" in PAGE and noisebank.connect_async is not None
+        assert all(f"`{name}`" in HTTP for name in names)
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""What every engine must answer, in plain Python, written from docs/engines.md and docs/guide.md.
+"""What every engine must answer, in plain Python, written from docs/reference/engines.md and docs/reference/policy.md.
 
 Nothing here comes from the code under test but the policy's own words (columns, bounds, keys).
 """

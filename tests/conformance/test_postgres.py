@@ -18,7 +18,7 @@ from noisebank.engines import postgres_engine
 from support.internals import BadTable, EngineKind, RecoveryCounts, Table, TableChanged, read_header, recover_account
 from support.paths import ROOT
 
-ENGINES = ROOT / "docs" / "engines.md"
+ENGINES = ROOT / "docs" / "reference" / "engines.md"
 PASSWORD = "choose a long one"
 POLICY = """
 name = "people"
@@ -36,7 +36,7 @@ SQL = "SELECT COUNT(*) FROM people WHERE age > 40"
 
 @pytest.fixture(scope="module")
 def survey(server: Server) -> Iterator[Server]:
-    """A database with a table, and the role of docs/engines.md, made with the statements that are printed there."""
+    """A database with a table, and the role of docs/reference/engines.md, made with the statements on that page."""
     found = re.search(r"```sql\n(CREATE ROLE.*?)```", ENGINES.read_text(), re.DOTALL)
     assert found is not None
     server.execute("CREATE DATABASE survey")

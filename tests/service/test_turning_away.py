@@ -84,7 +84,6 @@ def test_forms_media_and_sizes(desk):
 
 
 def test_keys_that_open_nothing(desk):
-    now = [time.time()]
     for secret in ("nonsense", "nbk_", "nbk_" + "A" * 43, "nbs_" + "A" * 43, "nbk_\u00e9"):
         said = desk.client.post(
             ASK, json=WISH, headers={"authorization": f"Bearer {secret}".encode(), "idempotency-key": "k"}
@@ -98,7 +97,7 @@ def test_keys_that_open_nothing(desk):
     assert desk.client.delete(revoke, headers=desk.headers("owner")).status_code == 204
     _turned(desk.client.get("/v1/me", headers=headers), "not-signed-in")
     secret, _ = desk.access.make_key("maria", seconds=1)
-    desk.access._now = lambda: now[0] + 5
+    desk.access._now = lambda: time.time() + 5
     try:
         _turned(desk.client.get("/v1/me", headers={"authorization": f"Bearer {secret}"}), "not-signed-in")
     finally:

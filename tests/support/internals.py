@@ -220,9 +220,9 @@ if TYPE_CHECKING:
     from noisebank.planning.relative import RelativeTarget
     from noisebank.planning.reuse import bridge_law
     from noisebank.planning.serving import CubeQuery, cube_statistic, find_cube_query, make_first_look
-    from noisebank.policy.columns import COLUMN_KEYS
-    from noisebank.policy.file import TOP_KEYS, parse_policy
+    from noisebank.policy.file import parse_policy
     from noisebank.policy.model import Column, EngineKind, Kind, Neighbours, Source, Table
+    from noisebank.policy.schema import COLUMN_KEYS, TOP_KEYS
     from noisebank.privacy.calibration import Calibration, budget_precision
     from noisebank.privacy.noise import MIN_SCALE, NormalLaw, draw_value
     from noisebank.privacy.odometer import promised_epsilon, raised_epsilon

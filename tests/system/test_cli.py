@@ -321,6 +321,16 @@ def test_the_demo_saves_and_verifies(tmp_path: Path) -> None:
     assert {"spending.png", "spending.svg", "journal.jsonl"} <= {path.name for path in (tmp_path / "demo").iterdir()}
 
 
+def test_what_the_demo_suggests_works_when_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("noisebank.demo.survey_demo.REQUEST_COUNT", 10)
+    done = CliRunner().invoke(main, ["demo", "--folder", str(tmp_path / "my demo")], env={"COLUMNS": "200"})
+    assert done.exit_code == 0 and "verified" in done.stdout and "precision" not in done.stdout
+    commands = done.stdout.partition("Try next")[2].splitlines()[1:]
+    assert len(commands) == 3
+    for command in commands:
+        subprocess.run(command, shell=True, check=True, capture_output=True, cwd=tmp_path)
+
+
 def cpu_seconds(*words: str, **environment: str) -> float:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     command = [sys.executable, "-m", "noisebank", *words]

@@ -11,65 +11,94 @@ import click
 import pytest
 
 import noisebank
-from noisebank.cli.main import main
 from noisebank.core import errors
-from research.__main__ import main as research
-from support.internals import COLUMN_KEYS, TOP_KEYS, list_settings, parse_policy
+from support.internals import COLUMN_KEYS, TOP_KEYS, Client, RemoteAccount, list_problems, list_settings, parse_policy
 from support.paths import ROOT
+from tools.docsite.commands import PROGRAMS, list_commands, split_help
+from tools.docsite.reference import PAGES as REFERENCE
 
-GUIDE = (ROOT / "docs" / "guide.md").read_text()
 README = (ROOT / "README.md").read_text()
+PAGES = [page for page in ROOT.glob("docs/**/*.md") if not {"generated", "project", "_build"} & set(page.parts)]
+MAX_CELL = 400
+COMMANDS = [pair for program, group in PROGRAMS for pair in list_commands(group, program)]
 
 
-def commands(group: click.Group, prefix: str = "noisebank") -> list[tuple[str, click.Command]]:
-    found: list[tuple[str, click.Command]] = []
-    for name, command in group.commands.items():
-        path = f"{prefix} {name}"
-        found += commands(command, path) if isinstance(command, click.Group) else [(path, command)]
-    return found
-
-
-COMMANDS = [*commands(main), *commands(research, "python -m research")]
+@pytest.fixture(scope="module")
+def reference() -> dict[str, str]:
+    """Every generated page of the reference, as `make docs` writes it."""
+    return {name: write_page() for name, write_page in REFERENCE.items()}
 
 
 @pytest.mark.parametrize(("path", "command"), COMMANDS)
-def test_every_command_is_in_the_guide_with_an_example(path: str, command: click.Command) -> None:
-    assert f"`{path}`" in GUIDE
-    assert "Example:" in (command.help or "")
-    for option in command.params:
-        if isinstance(option, click.Option):
-            assert f"`{option.opts[0]}`" in GUIDE, option.opts[0]
+def test_every_command_explains_itself(path: str, command: click.Command) -> None:
+    """The reference is made of this: a text, an example that is the command's own, a meaning for every option."""
+    text, examples = split_help(command.help or "")
+    assert text and examples and all(path in example for example in examples)
+    assert all(option.help for option in command.params if isinstance(option, click.Option))
     assert any(option.name == "as_json" for option in command.params)
 
 
-def test_every_command_that_the_guide_names_exists() -> None:
-    known = {path for path, _ in COMMANDS}
-    for path in re.findall(r"^\| `((?:noisebank|python -m research) [a-z0-9 ]+)` \|", GUIDE, re.MULTILINE):
-        assert path in known
+def test_every_command_and_option_is_in_the_reference(reference: dict[str, str]) -> None:
+    for path, command in COMMANDS:
+        section = reference["commands"].split(f"## {path}\n")[1].split("\n## ")[0]
+        for option in command.params:
+            if isinstance(option, click.Option):
+                assert f"`{option.opts[0]}`" in section, (path, option.opts[0])
 
 
-def test_every_setting_is_in_the_guide() -> None:
+def test_every_setting_and_error_is_in_the_reference(reference: dict[str, str]) -> None:
     for key in TOP_KEYS:
-        assert re.search(rf"`{key}[.`]", GUIDE), key
+        assert f"| `{key}` |" in reference["policy"], key
     for key in COLUMN_KEYS:
-        assert f"`columns.NAME.{key}`" in GUIDE, key
-
-
-def test_every_setting_of_the_service_is_in_the_guide() -> None:
-    for name, default, text in list_settings():
-        shown = f"`{default}`" if default else "(empty)"
-        assert f"| `{name}` | {shown} | {text} |" in GUIDE, name
-
-
-def test_every_error_is_in_the_guide_and_in_the_drawn_tree() -> None:
+        assert f"| `columns.NAME.{key}` |" in reference["policy"], key
+    for name, _, text in list_settings():
+        assert f"| `{name}` |" in reference["settings"] and text.replace("|", "\\|") in reference["settings"], name
     for name, kind in inspect.getmembers(errors, inspect.isclass):
         if issubclass(kind, errors.NoisebankError):
-            assert f"`{name}`" in GUIDE, name
+            assert f"| `{name}` |" in reference["errors"], name
             assert name in (errors.__doc__ or ""), name
 
 
-def test_the_guides_policy_is_valid(tmp_path: Path) -> None:
-    text = re.search(r"```toml\n(.*?)```", GUIDE, re.DOTALL)
+def test_every_route_problem_and_verb_is_in_the_reference(reference: dict[str, str]) -> None:
+    for row in list_problems():
+        assert f"| `{row.name}` | {row.status} | {row.title} |" in reference["problems"]
+    routes = re.findall(r"^### ([A-Z]+ /v1\S*)$", reference["http"], re.MULTILINE)
+    assert len(routes) == len(set(routes)) and {"GET /v1/health", "POST /v1/datasets/{dataset}/answers"} <= set(routes)
+    for name in noisebank.__all__:
+        assert f"## noisebank.{name}\n" in reference["python"], name
+    for kind in (Client, RemoteAccount):
+        for name in vars(kind):
+            if not name.startswith("_"):
+                assert f"### {kind.__name__}.{name}\n" in reference["python"], name
+    assert "0x" not in reference["python"]  # no default that is an object of this process
+
+
+def test_every_generated_page_is_included() -> None:
+    for name in REFERENCE:
+        assert any(f"{{include}} generated/{name}.md" in page.read_text() for page in PAGES), name
+
+
+def test_every_page_is_in_the_site() -> None:
+    """Every page is named by the index of its part: readers who browse find it."""
+    for page in PAGES:
+        index = page.parent / "index.md"
+        assert index.exists(), page
+        listed = index.read_text()
+        assert page == index or ":glob:" in listed or re.search(rf"^{page.stem}$", listed, re.MULTILINE), page
+
+
+def test_no_cell_is_an_essay() -> None:
+    texts = {str(page): page.read_text() for page in PAGES if page.parent.name != "results"}  # written by machines
+    texts |= {name: write_page() for name, write_page in REFERENCE.items()}
+    for name, text in texts.items():
+        for line in text.splitlines():
+            if line.startswith("|"):
+                assert max(map(len, re.split(r"(?<!\\)\|", line))) < MAX_CELL, f"{name}: {line[:80]}"
+
+
+def test_the_policy_of_the_reference_is_valid(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "reference" / "policy.md").read_text()
+    text = re.search(r"```toml\n(.*?)```", page, re.DOTALL)
     assert text and parse_policy(text.group(1), tmp_path).name == "survey"
 
 
@@ -81,15 +110,18 @@ def test_public_names_are_sorted_and_real() -> None:
 
 
 def test_links_between_documents_work() -> None:
-    for page in [ROOT / "README.md", *ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
+    """For readers of the repository; `make docs` also checks the parts of pages that links name."""
+    for page in [*ROOT.glob("*.md"), *PAGES]:
         for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text()):
-            if "://" not in target:
+            if "://" not in target and "docs/project" not in str((page.parent / target).resolve()):
                 assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
-def test_proofs_named_in_the_code_exist() -> None:
-    for source in (ROOT / "src").rglob("*.py"):
-        for path in re.findall(r"docs/proofs/\w+\.md", source.read_text()):
+def test_documents_named_in_the_code_exist() -> None:
+    for source in [*(ROOT / "src").rglob("*.py"), *(ROOT / "tests").rglob("*.py"), *(ROOT / "research").rglob("*.py")]:
+        if source.parent.name == "tools":  # tests of tools write documents of their own
+            continue
+        for path in re.findall(r"\bdocs/[\w/-]+\.md", source.read_text()):
             assert (ROOT / path).exists(), f"{source.name}: {path}"
 
 

@@ -27,7 +27,7 @@ from support.paths import ROOT
 from support.patience import join_threads, patience, wait_until
 from vault.test_vaults import QUERY, request, sealed
 
-OPERATIONS = ROOT / "docs" / "operations.md"
+OPERATIONS = ROOT / "docs" / "how-to" / "several-gateways.md"
 
 
 @pytest.fixture

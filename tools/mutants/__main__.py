@@ -3,8 +3,9 @@
     tools/mutate-src [--count 100] [--seed 1] [-j 2] [--only 3,7-9] [--list]
 
 Works on the commit that is checked out, in throw-away clones of it. Results go to build/mutants/results.jsonl as they
-come, and a run that was stopped goes on there. When the whole sample has been tried, docs/results/mutants.md and
-mutants.json are written. The exit code is 1 if too many survived.
+come, and a run that was stopped goes on there. A mutant that was noticed on another commit with the same src/ is not
+tried again if the file of tests that noticed it is the same. When the whole sample has been tried,
+docs/results/mutants.md and mutants.json are written. The exit code is 1 if too many survived.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import cache
 from pathlib import Path
 
 from tools.mutants.changes import Mutant, list_files, list_spots, sample_mutants
@@ -30,7 +32,7 @@ from tools.mutants.report import (
     write_page,
 )
 from tools.mutants.selection import Graph, collect_durations, read_durations
-from tools.mutants.trial import STOPPING, Known, Result, Slots, try_mutant
+from tools.mutants.trial import MOST_SECONDS, STOPPING, Known, Result, Slots, try_mutant
 
 ROOT = Path(__file__).parents[2]
 HOME = Path(__file__).parent
@@ -47,6 +49,9 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("-j", "--jobs", type=int, default=2, help="how many to try at once")
     parser.add_argument("--only", help="of the sample, these: 7, 7-20 or 1,5,9-12; writes no page")
     parser.add_argument("--again", action="store_true", help="try also what was tried on this commit")
+    parser.add_argument(
+        "--seconds", type=float, default=MOST_SECONDS, help="of tests for one mutant, nearest first, until it survived"
+    )
     parser.add_argument("--list", action="store_true", help="show the sample, try nothing")
     parser.add_argument("--durations", nargs="+", type=Path, metavar="LOG", help="learn from pytest --durations=0")
     return parser.parse_args()
@@ -78,7 +83,14 @@ def read_commit() -> str:
     return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def try_all(todo: list[Mutant], jobs: int, journal: Journal, results: dict[int, Result]) -> None:
+@cache
+def find_object(commit: str, path: str) -> str:
+    """The digest of a file or folder in a commit; empty if it is not there."""
+    words = ["git", "rev-parse", "--verify", "-q", f"{commit}:{path}"]
+    return subprocess.run(words, cwd=ROOT, capture_output=True, text=True).stdout.strip()
+
+
+def try_all(todo: list[Mutant], jobs: int, most_seconds: float, journal: Journal, results: dict[int, Result]) -> None:
     """Tries them and writes each down as soon as it is judged."""
     explanations, known, began, total = read_explanations(EXPLANATIONS), Known(), time.monotonic(), len(todo)
     with tempfile.TemporaryDirectory(prefix="mutants-", ignore_cleanup_errors=True) as folder:
@@ -89,7 +101,7 @@ def try_all(todo: list[Mutant], jobs: int, journal: Journal, results: dict[int, 
 
         def judge(mutant: Mutant) -> Result:
             with slots.borrow() as slot:
-                return try_mutant(mutant, slot, graph, known)
+                return try_mutant(mutant, slot, graph, known, most_seconds)
 
         with ThreadPoolExecutor(jobs) as workers:
             futures = [workers.submit(judge, mutant) for mutant in todo]
@@ -127,14 +139,15 @@ def main() -> int:
         print("\n".join(str(mutant) for mutant in sample if mutant.index in chosen))
         return 0
     journal = Journal(JOURNAL, options.seed, commit)
-    results = {index: result for index, result in journal.read_results().items() if index <= options.count}
+    kills = journal.read_kills(lambda other, path: find_object(other, path) == find_object(commit, path) != "")
+    results = {index: result for index, result in (kills | journal.read_results()).items() if index <= options.count}
     todo = [mutant for mutant in sample if mutant.index in chosen and (options.again or mutant.index not in results)]
     print(
         f"{len(todo)} mutants to try, of {len(sample)} drawn from {len(spots):,} spots; commit {commit[:12]}",
         flush=True,
     )
     if todo:
-        try_all(todo, options.jobs, journal, results)
+        try_all(todo, options.jobs, options.seconds, journal, results)
     ordered = [results[index] for index in sorted(results)]
     explanations = read_explanations(EXPLANATIONS)
     counts = count_outcomes(ordered, explanations)

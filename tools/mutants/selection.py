@@ -2,8 +2,8 @@
 
 Nothing is run for it: a test file reaches what it imports (in functions, too), what its conftest imports, and what
 these import in turn. A text that is the dotted name of a module counts as an import of it, and `"noisebank"` by itself
-in tests as a start of the program. A module that loads names on first use (`__getattr__` and a table) leads only to the
-homes of the names that are imported from it.
+in tests as a start of the program. A module that loads names on first use (`__getattr__` and a table, or imports for
+type checkers that it reads as its table) leads only to the homes of the names that are imported from it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ PROGRAM = "noisebank"
 ENTRY = "noisebank.__main__"
 DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
 NEAR = ("tests/unit/", "tests/property/")
+BROWSER, PAGES = "tests/browser/", "src/noisebank/service/web/"
+"""Tests that keep an event loop running are run apart, and only for what they are there for."""
 IGNORED = {
-    "tests/browser/": "needs a browser and an event loop of its own",
     "tests/research/": "holds the experiments, not the product",
     "tests/contract/test_halmos.py": "looks at the contract's source",
     "tests/assurance/test_runner.py": "looks at the files themselves, not at what they do",
     "tests/unit/tools/": "tests of tools",
+    "tests/system/test_helpers.py": "tests of the tests' own helpers",
     "tests/system/test_crowd_processes.py": "ten processes with deadlines",
     "tests/system/test_learning_flower.py": "needs Flower",
 }
@@ -43,10 +45,16 @@ class Choice:
     seconds: float
 
     @property
-    def score(self) -> tuple[bool, bool, float]:
-        """Near kinds first, of these the direct ones; then what is cheap and close."""
-        near = self.file.startswith((*NEAR, "src/"))
-        return not near, self.distance > 1, self.seconds * 2.0**self.distance
+    def kind(self) -> int:
+        """Direct tests of the module first, then pages in a browser, then the rest. Kinds are run apart."""
+        if self.file.startswith((*NEAR, "src/")) and self.distance <= 1:
+            return 0
+        return 1 if self.file.startswith(BROWSER) else 2
+
+    @property
+    def score(self) -> tuple[int, float]:
+        """Of one kind: what is cheap and close."""
+        return self.kind, self.seconds * 2.0**self.distance
 
 
 class Graph:
@@ -83,8 +91,10 @@ class Graph:
         choices = [
             Choice(path, self._shorten(path, file, reached[file]), self.estimate_seconds(path))
             for path, reached in self.distances.items()
-            if file in reached
+            if file in reached and not path.startswith(BROWSER)
         ]
+        if file.startswith(PAGES):  # served by another process
+            choices += [Choice(path, 1, self.estimate_seconds(path)) for path in self.tests if path.startswith(BROWSER)]
         if ">>> " in (self.root / file).read_text():
             choices.append(Choice(file, 0, 1.0))
         return sorted(choices, key=lambda choice: (choice.score, choice.file))
@@ -168,6 +178,9 @@ class Graph:
         """Of a module that loads names on first use: in which module each of them lives."""
         if not any(isinstance(node, ast.FunctionDef) and node.name == "__getattr__" for node in tree.body):
             return {}
+        imported = dict(self._read_imports_for_types(tree))
+        if imported:
+            return imported
         for node in tree.body:
             value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
             if isinstance(value, ast.Dict):
@@ -185,23 +198,33 @@ class Graph:
                     return homes
         return {}
 
+    def _read_imports_for_types(self, tree: ast.Module) -> Iterator[tuple[str, str]]:
+        for node in (part for test in tree.body if _is_for_types(test) for part in ast.walk(test)):
+            if isinstance(node, ast.ImportFrom) and not node.level:
+                for alias in node.names:
+                    home = next(
+                        (name for name in (f"{node.module}.{alias.name}", node.module) if name in self.modules), ""
+                    )
+                    if home:
+                        yield alias.asname or alias.name, home
+
 
 def _is_for_types(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
 
 
 def group_steps(choices: list[Choice], step_seconds: float, most_seconds: float) -> list[list[Choice]]:
-    """Runs of pytest: the direct ones, the other near ones, then portions of the rest, until the time is used up."""
+    """Runs of pytest, each of one kind and no longer than a portion, until the time is used up."""
     steps: list[list[Choice]] = []
     used = 0.0
-    kind: tuple[bool, bool] | None = None
+    kind: int | None = None
     for choice in choices:
         if used + choice.seconds > most_seconds and steps:
             continue
         used += choice.seconds
-        if choice.score[:2] != kind or sum(other.seconds for other in steps[-1]) + choice.seconds > step_seconds:
+        if choice.kind != kind or sum(other.seconds for other in steps[-1]) + choice.seconds > step_seconds:
             steps.append([])
-            kind = choice.score[:2]
+            kind = choice.kind
         steps[-1].append(choice)
     return steps
 

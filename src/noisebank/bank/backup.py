@@ -1,4 +1,4 @@
-"""`make_backup`: backs up a bank that is in use. docs/operations.md says what a backup can bring back.
+"""`make_backup`: backs up a bank that is in use. docs/how-to/several-gateways.md says what a backup can bring back.
 
 The order of the copies matters. A reservation is in the journal before its answer is in the vault, and the answer is in
 the vault before the journal shows it as published. So the journal is copied first: whatever it shows as published is in

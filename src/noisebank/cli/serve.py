@@ -11,7 +11,7 @@ from noisebank.cli.options import handle_errors, json_option, open_recovered_ban
 
 
 @click.command("serve")
-@click.option("--settings", "-s", type=click.Path(path_type=Path), help="A TOML file; see the guide for its names.")
+@click.option("--settings", "-s", type=click.Path(path_type=Path), help="A TOML file; --show-settings lists its names.")
 @click.option("--bank", "-b", type=click.Path(path_type=Path), envvar="NOISEBANK_BANK", help="The bank's folder.")
 @click.option("--host", help="Where to listen; 127.0.0.1 unless said otherwise.")
 @click.option("--port", "-p", help="The port; 8410 unless said otherwise, 0 for any.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
@@ -40,12 +40,17 @@ class Demonstration:
     epsilon_exact: float
     epsilon_naive_exact: float
     budget_epsilon: float
+    delta: float
     spent: Precision
     left: Precision
+    naive: Precision
+    """What would have been spent without reuse."""
     data_accesses: int
     rms_error: float
     """Root mean square of error / promised standard deviation: near 1."""
     relative_error: float
+    truths: Mapping[str, float]
+    """The true values by SQL, which only a demonstration on invented people may show."""
     report: Report
     seconds: float
 
@@ -54,6 +59,11 @@ class Demonstration:
         """Number of requests by case."""
         counts = Counter(answer.case for answer in self.answers)
         return {case.name: counts[case] for case in Case}
+
+    @property
+    def best_answers(self) -> dict[str, Answer]:
+        """The most precise answer to each query, by its SQL."""
+        return {answer.sql: answer for answer in sorted(self.answers, key=lambda answer: -answer.stddev)}
 
     @property
     def epsilon_saving(self) -> float:
@@ -115,11 +125,14 @@ def run_demonstration(
             epsilon_exact=float(account_epsilon(state.spent, delta)),
             epsilon_naive_exact=float(account_epsilon(naive, delta)),
             budget_epsilon=float(account.policy.epsilon),
+            delta=float(delta),
             spent=state.spent,
             left=state.remaining_budget,
+            naive=naive,
             data_accesses=state.measurements,
             rms_error=sqrt(sum(error * error for error in errors) / len(errors)),
             relative_error=sum(relative) / len(relative),
+            truths=truths,
             report=report,
             seconds=time.perf_counter() - started,
         )

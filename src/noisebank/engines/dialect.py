@@ -1,7 +1,7 @@
 """SQL dialects: what differs between engines in a statement (quoting, casts that never fail, exact sums).
 
 Every engine must give the same integer for the same table. So a dialect says how one stored value
-becomes a number, a truth value or a text *as documented in docs/engines.md*, whatever the engine's
+becomes a number, a truth value or a text *as documented in docs/reference/engines.md*, whatever the engine's
 own casts would do; everything else is written once, in `fields` and `statement`.
 """
 

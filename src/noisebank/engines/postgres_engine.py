@@ -85,11 +85,12 @@ class PostgresEngine(SqlEngine):
         self._server = _TableConnection(policy.source)
 
     def identity(self) -> str:
-        """Returns a digest of the table's entries in catalogue and statistics; docs/engines.md says what they miss.
+        """Returns a digest of the table's entries in catalogue and statistics.
 
-        Those are the files of the table and of its partitions, names and types of columns, and how many rows
+        These are the files of the table and of its partitions, names and types of columns, and how many rows
         were ever inserted, updated and deleted. The server publishes such counts within about a
         second of a commit (ten, if the writer falls idle), and forgets them in a crash.
+        What they miss: docs/reference/engines.md.
         """
         ((facts,),) = apart(lambda: self._server.run_sql(IDENTITY_SQL.format(oid=self._server.read_oid())))
         return f"PostgreSQL {facts}"

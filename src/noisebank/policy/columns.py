@@ -11,8 +11,8 @@ from typing import Any
 from noisebank.core.errors import BadRequest
 from noisebank.core.units import parse_exact
 from noisebank.policy.model import MAX_STEPS, Column, Kind
+from noisebank.policy.schema import COLUMN_KEYS
 
-COLUMN_KEYS = ("type", "bounds", "step", "keys", "bins", "nullable")
 MAX_KEYS = 10_000
 MAX_DIGITS = 10**110
 """Limit on the numerator and denominator of a step: engines compute with doubles."""

@@ -15,6 +15,7 @@ from noisebank.core.errors import BadPolicy, BadRequest, Mistake
 from noisebank.core.units import parse_exact
 from noisebank.policy.columns import ColumnReader, format_value, refuse_unknown_keys
 from noisebank.policy.model import MAX_CELLS, MAX_ROWS, Column, FirstLookAt, Neighbours, Policy, Source, Table
+from noisebank.policy.schema import TOP_KEYS
 from noisebank.policy.source import SourceReader
 from noisebank.privacy.calibration import check_delta, check_epsilon
 
@@ -33,10 +34,6 @@ FILLINGS = {
 }
 MAX_LOOK_SHARE = Fraction(9, 10)
 """The share of the budget for all first looks: something must be left for questions."""
-TOP_KEYS = (
-    "name", "source", "table", "engine", "column_names", "neighbours", "rows", "row_cap", "unit", "max_rows",
-    "raise_delay_hours", "budget", "columns", "queries", "cubes", "first_look", "first_look_at", "hide_questions",
-)  # fmt: skip
 
 
 def read_policy(path: Path) -> Policy:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 def kept_limit() -> Iterator[None]:
     """Restores the recursion limit after imports.
 
-    py_ecc, which web3 imports, sets it to 100,000: deeper than the stack, so that deeply nested JSON would crash the
+    py_ecc sets it to 100,000: deeper than the stack, so that deeply nested JSON would crash the
     process instead of being refused.
     """
     limit = sys.getrecursionlimit()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from unittest.mock import patch
 
 import pytest
@@ -62,6 +63,28 @@ def test_a_measurement_of_groups_is_counted_by_what_a_person_touches(tmp_path: P
     account.ask("SELECT SUM(income) FROM people GROUP BY town", **WISH)
     assert drawn(account) == 5 and account.state.measurements == 3
     assert MAX_DRAWS == 2**20 and 2 * MAX_DRAWS / EPSILON_MARGIN == 2**43  # the margin pays for draws
+
+
+def test_a_count_goes_on_where_it_ended_and_starts_again_if_an_old_entry_was_paid_for() -> None:
+    entries, starts = [3, 0, 2], []
+    paid = SimpleNamespace(measurements=2)
+
+    def page_reservations(account: bytes, start: int, stop: int) -> list[SimpleNamespace]:
+        starts.append(start)
+        return [SimpleNamespace(fresh_precision=draws) for draws in entries[start:stop]]
+
+    ledger = SimpleNamespace(
+        get_account=lambda account: paid, books=SimpleNamespace(page_reservations=page_reservations)
+    )
+    counter = DrawCounter(b"a", ledger, SimpleNamespace())  # type: ignore[arg-type]
+    with patch.object(DrawCounter, "_count_draws", lambda counter, entry: entry.fresh_precision):
+        assert counter._count_exactly() == 5 and starts == [0, 3]
+        entries.append(4)
+        paid.measurements = 3
+        assert counter._count_exactly() == 9 and starts[2:] == [3, 4]
+        entries[1] = 7  # a repeat at first, paid for later
+        paid.measurements = 4
+        assert counter._count_exactly() == 16 and starts[4:] == [4, 0, 4]
 
 
 def test_beyond_the_limit_nothing_is_measured_or_charged(tmp_path: Path) -> None:

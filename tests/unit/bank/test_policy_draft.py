@@ -300,3 +300,4 @@ def test_named_queries_are_checked_all_at_once(tmp_path: Path) -> None:
     with pytest.raises(BadPolicy) as caught:
         check_named_queries(parsed(text + good + bad, tmp_path))
     assert sorted(mistake.where for mistake in caught.value.mistakes) == ["queries.one", "queries.three", "queries.two"]
+    assert {mistake.line for mistake in caught.value.mistakes} == {0}  # a parsed policy knows no lines

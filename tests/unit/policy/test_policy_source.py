@@ -138,7 +138,9 @@ def test_tables_with_names_of_their_own_get_no_others(settings: str) -> None:
 
 
 def test_every_way_in_the_page_about_engines_is_one() -> None:
-    rows = re.findall(r"^\|[^|]*\| (`source = [^|]*) \|", (ROOT / "docs" / "engines.md").read_text(), re.MULTILINE)
+    rows = re.findall(
+        r"^\|[^|]*\| (`source = [^|]*) \|", (ROOT / "docs" / "reference" / "engines.md").read_text(), re.MULTILINE
+    )
     assert len(rows) == 8
     for row in rows:
         assert source_of("\n".join(re.findall(r"`([^`]*)`", row)))

@@ -290,7 +290,7 @@ def test_second_arguments_are_refused(sql):
     "sql", ["VARIANCE(pay)", "STDDEV(pay)", "MEDIAN(age)", "QUANTILE(age, 0.1)", "MIN(age)", "MODE(city)"]
 )
 def test_filter_goes_with_everything_but_avg(sql):
-    """As docs/sql.md says."""
+    """As docs/reference/sql.md says."""
     for plain, filtered in (
         (f"{sql} FROM t WHERE ill", f"{sql} FILTER (WHERE ill) FROM t"),
         (f"{sql} FROM t WHERE ill AND (age > 3 OR old)", f"{sql} FILTER (WHERE age > 3 OR old) FROM t WHERE ill"),

@@ -1,4 +1,4 @@
-"""docs/sql.md is held to the parser."""
+"""docs/reference/sql.md is held to the parser."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from noisebank.policy.file import parse_policy
 from noisebank.queries.derived import parse_select_items
 from support.paths import ROOT
 
-PAGE = (ROOT / "docs" / "sql.md").read_text()
+PAGE = (ROOT / "docs" / "reference" / "sql.md").read_text()
 POLICY = parse_policy(re.search(r"```toml policy\n(.*?)```", PAGE, re.DOTALL)[1], Path())  # type: ignore[index]
 
 

@@ -99,6 +99,8 @@ def test_all_spots_of_one_real_module_can_be_drawn() -> None:
 
 def test_tests_are_chosen_by_imports_nearest_and_cheapest_first(tmp_path: Path) -> None:
     lazy = "TABLE = {'B': 'core.b', 'C': 'core.c'}\ndef __getattr__(name): ...\n"
+    imports = "    from noisebank.core.d import D\n    from noisebank.core.e import E\n"
+    facade = f"if TYPE_CHECKING:\n{imports}def __getattr__(name): ...\n"
     write_tree(
         tmp_path,
         {
@@ -117,6 +119,12 @@ def test_tests_are_chosen_by_imports_nearest_and_cheapest_first(tmp_path: Path) 
             "tests/service/conftest.py": "import noisebank.core.b",
             "tests/service/test_s.py": "",
             "tests/browser/test_z.py": "import noisebank.core.b",
+            "src/noisebank/core/d.py": "",
+            "src/noisebank/core/e.py": "",
+            "src/noisebank/service/web/page.py": "",
+            "tests/facade.py": facade,
+            "tests/system/test_inside.py": "from facade import D",
+            "tests/system/test_outside.py": "from facade import E",
         },
     )
     graph = Graph(tmp_path, {"tests/system/test_patch.py": 1.0, "tests/system/test_program.py": 9.0})
@@ -124,13 +132,23 @@ def test_tests_are_chosen_by_imports_nearest_and_cheapest_first(tmp_path: Path) 
     chosen = [choice.file.rpartition("/")[2] for choice in graph.choose_tests("src/noisebank/core/b.py")]
     assert sorted(chosen[:3]) == ["b.py", "test_b.py", "test_c.py"]
     assert chosen[3:] == ["test_p.py", "test_s.py", "test_patch.py", "test_program.py"]
+    assert [choice.file for choice in graph.choose_tests("src/noisebank/core/d.py")] == ["tests/system/test_inside.py"]
+    pages = graph.choose_tests("src/noisebank/service/web/page.py")
+    assert [choice.file for choice in pages] == ["tests/browser/test_z.py"]
 
 
 def test_steps_end_when_the_time_is_used_up() -> None:
     near = [Choice("tests/unit/test_a.py", 1, 5.0), Choice("tests/property/test_b.py", 2, 5.0)]
+    pages = [Choice("tests/browser/test_c.py", 1, 5.0)]
     wide = [Choice(f"tests/system/test_{number}.py", 1, 30.0) for number in range(9)]
-    steps = group_steps([*near, *wide], step_seconds=60, most_seconds=140)
-    assert [len(step) for step in steps] == [1, 1, 2, 2]
+    steps = group_steps([*near, *pages, *wide], step_seconds=60, most_seconds=145)
+    assert [[choice.file[6:10] for choice in step] for step in steps] == [
+        ["unit"],
+        ["prop"],
+        ["brow"],
+        ["syst"] * 2,
+        ["syst"] * 2,
+    ]
 
 
 def test_durations_are_summed_per_file() -> None:
@@ -162,6 +180,17 @@ def test_results_of_another_commit_or_seed_are_not_taken(tmp_path: Path) -> None
     assert Journal(tmp_path / "new" / "x.jsonl", 1, "abc").read_results() == {3: result}
     assert not Journal(tmp_path / "new" / "x.jsonl", 2, "abc").read_results()
     assert not Journal(tmp_path / "new" / "x.jsonl", 1, "abd").read_results()
+
+
+@pytest.mark.parametrize("differs", ["nothing", "src", "tests/a.py", "the seed", "the outcome"])
+def test_what_was_noticed_elsewhere_counts_if_source_and_test_are_the_same(tmp_path: Path, differs: str) -> None:
+    outcome = SURVIVED if differs == "the outcome" else KILLED
+    result = Result(Mutant(3, "a.py", 1, "k", "f", "x", "y", 0, 1, "y"), outcome, "tests/a.py::t", "failed", 1.0, 1.0)
+    Journal(tmp_path / "x.jsonl", 1, "there").append(result)
+    here = Journal(tmp_path / "x.jsonl", 2 if differs == "the seed" else 1, "here")
+    kills = here.read_kills(lambda commit, path: commit == "there" and path != differs)
+    assert kills == ({3: result} if differs == "nothing" else {})
+    assert not Journal(tmp_path / "x.jsonl", 1, "there").read_kills(lambda commit, path: True)
 
 
 class Script(Slot):

@@ -36,7 +36,7 @@ class Budget:
     """What all tasks together may cost one example: (epsilon, delta) by basic composition.
 
     A task of (e, d) is priced max(e, d epsilon/delta), one number that bounds both: if the prices add up to at most
-    epsilon, so do the e, and the d add up to at most delta. Proof: docs/crowd.md.
+    epsilon, so do the e, and the d add up to at most delta. Proof: docs/explanation/crowd.md.
 
     >>> Budget(Fraction(2), Fraction(1, 10**4)).price(Fraction(1), Fraction(1, 10**5))
     Precision(units=1000000000000000000)
@@ -110,7 +110,7 @@ class MemberBook:
             if known is None:
                 left = max(0, budget.total_precision.units - self.spent_precision.units)
                 if price.units > left:
-                    raise BudgetExhausted(price, Precision(left))
+                    raise BudgetExhausted(price, Precision(left), budget.total_precision)
                 self._database.execute(
                     "INSERT INTO charges VALUES (?, ?, ?)", (task.hex(), work.hex(), str(price.units))
                 )

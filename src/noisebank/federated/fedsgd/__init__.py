@@ -9,7 +9,8 @@
 >>> learned.group_count, learned.device_count
 (8, 400)
 
-The Flower client and server are in `flower_client` and `flower_server` (extra `[federated]`): docs/learning.md.
+The Flower client and server are in `flower_client` and `flower_server` (extra `[federated]`):
+docs/explanation/learning.md.
 """
 
 from noisebank.federated.fedsgd.collection import CollectedReports, collect_reports

@@ -7,8 +7,8 @@
 >>> round(strong_chance(10, 0.1), 4)  # chance that colluders have a member between them
 0.0848
 
-`Host` and `Member` run a round between processes: docs/relay.md. What a member is promised, and against whom, follows
-from the plan alone and is shown before anything is sent: `compute_guarantees`.
+`Host` and `Member` run a round between processes: docs/explanation/relay.md. What a member is promised, and against
+whom, follows from the plan alone and is shown before anything is sent: `compute_guarantees`.
 """
 
 from noisebank.federated.relay.collusion import collusion_threshold, published_chance, strong_chance, weak_chance

@@ -104,7 +104,8 @@ async def show_history(request: Request, dataset: str, caller: AskCaller, cursor
     """Show a page of the caller's answers."""
     state = state_of(request)
     answers = await run_for(request, lambda: state.operations.list_answers(dataset, caller, cursor, PAGE_ROWS // 2))
-    return render_fragment(request, "history_part.html", history=answers, dataset=dataset)
+    budget = state.operations.find_account(dataset).state.budget
+    return render_fragment(request, "history_part.html", history=answers, dataset=dataset, budget=budget)
 
 
 @router.get("/history.csv")
@@ -171,6 +172,7 @@ async def _render_page(
             "quote": _quote_form(request, account, caller, query_form),
             "history": state.operations.list_answers(account.name, caller, None, PAGE_ROWS // 2),
             "balance": state.operations.get_balance(account.name, caller),
+            "budget": account.state.budget,
             "controls": form_choices(account),
             "columns": {name: describe_column(column.to_json()) for name, column in account.policy.columns.items()},
         }

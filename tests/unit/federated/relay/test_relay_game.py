@@ -132,6 +132,9 @@ def test_remedies():
         may_join(float("nan"), 10)
     cut = reclip_slices(np.array([3.0, 4.0, 0.1, 0.0]), [(0, 2), (2, 4)], 1.0)
     assert np.linalg.norm(cut[:2]) <= 1.0 and cut[0] / cut[1] == pytest.approx(0.75) and cut[2] == 0.1
+    for norm in (0.0, -1.0, float("nan")):
+        with pytest.raises(BadRequest, match="above 0"):
+            reclip_slices(np.array([3.0, 4.0]), [(0, 2)], norm)
     assert skip_error(0.5, 1 / 3, 10) == pytest.approx(1 / 30)
     with pytest.raises(BadRequest):
         skip_error(1.0, 1.0, 10)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from noisebank.core.errors import BadRequest, OutcomeUnknown, Refused, Tampered
-from noisebank.federated.relay.messages import Message, MessageSigner, ReplayGuard, check_reply
+from noisebank.federated.relay.messages import MAX_DEPTH, Message, MessageSigner, ReplayGuard, check_reply
 from noisebank.federated.relay.sealing import AttemptKey, sum_masks
 from noisebank.federated.relay.transport import MessageServer, Unreachable, ask, parse_endpoint
 from noisebank.ledger.signing import Key
@@ -37,6 +37,16 @@ def test_any_flipped_byte_is_found():
     for cut in (0, 3, 10, len(raw) - 1):
         with pytest.raises(Tampered):
             Message.decode(raw[:cut])
+
+
+@pytest.mark.parametrize("kind", ["lists", "objects"])
+def test_nesting_has_a_limit(kind):
+    deep = 1
+    for _ in range(MAX_DEPTH - 1):
+        deep = [deep] if kind == "lists" else {"part": deep}
+    assert Message.decode(message(extra=deep).encode()).body["extra"] == deep
+    with pytest.raises(Tampered, match="lists in lists"):
+        Message.decode(message(extra=[deep] if kind == "lists" else {"part": deep}).encode())
 
 
 def test_somebody_elses_name_is_found():

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from noisebank.service.web.svg import draw_lines
+from noisebank.service.web.svg import draw_bars, draw_heat_map, draw_lines
 
 TOP, BOTTOM, LEFT, RIGHT = 8.0, 214.0, 54.0, 630.0
 """The corners in which curves are drawn, of 640 x 240."""
@@ -38,3 +38,42 @@ def test_nothing_spent_is_a_line_at_the_bottom() -> None:
     assert read_points(draw_lines([("spent", [0.0]), ("more", [0.0, 0.0])], 0, None, "x")) == [
         [(LEFT, BOTTOM)], [(LEFT, BOTTOM), (RIGHT, BOTTOM)],
     ]  # fmt: skip
+
+
+def read_bars(drawing: str) -> list[tuple[str, float, float, float]]:
+    """Of each bar: its label, the height of its middle, start and width."""
+    pattern = r'<text class="label" [^>]*>([^<]*)</text><rect class="bar" x="([\d.]+)" y="([\d.]+)" width="([\d.]+)"'
+    return [(label, float(y) + 8, float(x), float(width)) for label, x, y, width in re.findall(pattern, drawing)]
+
+
+def test_bars_start_at_zero_and_lie_below_each_other() -> None:
+    groups = [
+        {"keys": ["a"], "value": 100.0, "low": 90.0, "high": 158.0},
+        {"keys": ["b", "c"], "value": -50.0, "low": None, "high": None},
+        {"keys": ["unknown"], "value": None, "low": None, "high": None},
+        {"keys": ["a name of more than twenty-two letters"], "value": 79.0, "low": 0.0, "high": 100.0},
+    ]
+    scale = (640 - 150 - 16) / (158 + 50)
+    zero = 150 + 50 * scale
+    bars = read_bars(draw_bars(groups, "spending"))
+    assert [label for label, *_ in bars] == ["a", "b / c", "a name of more than t…"]
+    assert [numbers for _, *numbers in bars] == [
+        pytest.approx(numbers, abs=0.051)
+        for numbers in ([13, zero, 100 * scale], [39, 150, 50 * scale], [65, zero, 79 * scale])
+    ]
+    assert 'viewBox="0 0 640 106"' in draw_bars(groups, "spending")
+    assert draw_bars(groups[2:3], "nothing known") == ""
+
+
+def test_cells_of_a_heat_map_are_named_and_darker_the_more_was_spent() -> None:
+    long = "a column of many letters"
+    drawing = draw_heat_map(["north", "south"], ["x", long], [[0.0, 0.5], [1.0, 2.0]], 1.0, "cells")
+    cells = re.findall(r'<rect class="heat-(\d)" x="(\d+)" y="(\d+)"[^>]*><title>([^<]*)</title>', drawing)
+    assert cells == [
+        ("0", "150", "74", "north, x: 0"), ("5", "184", "74", f"north, {long}: 0.5"),
+        ("9", "150", "100", "south, x: 1"), ("9", "184", "100", f"south, {long}: 2"),
+    ]  # fmt: skip
+    assert re.findall(r'<text class="label" [^>]*>([^<]*)<', drawing) == ["north", "south"]
+    assert re.findall(r'<text class="tick" [^>]*>([^<]*)<', drawing) == ["x", "a column of…"]
+    assert 'width="258" height="130"' in drawing
+    assert 'class="heat-0"' in draw_heat_map(["r"], ["c"], [[1.0]], 0.0, "no limit") and "heat-9" in drawing

@@ -1,0 +1,86 @@
+"""Every setting of a policy file with its form and meaning: what `file` and `columns` accept, and what the reference
+of the docs is generated from."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class PolicySetting(NamedTuple):
+    """One setting: its key, how it is written in TOML, and what it means."""
+
+    key: str
+    form: str
+    text: str
+
+
+TOP_SETTINGS = (
+    PolicySetting("name", '"survey"', "The account's name, and the table in FROM."),
+    PolicySetting(
+        "source", '"survey.csv"',
+        "Where the rows are: a CSV, Parquet or .duckdb file, relative to the policy; the address of a PostgreSQL "
+        'server without a password; `"postgresql"` or `"spark"`.',
+    ),
+    PolicySetting("table", '"public.people"', "The table in a .duckdb file, in PostgreSQL or in Spark's catalogue."),
+    PolicySetting("engine", '"duckdb" or "spark"', "What reads a file; DuckDB unless said otherwise."),
+    PolicySetting(
+        "column_names", '["age", "town"]',
+        "Of a CSV file without a header: the names of its columns, in order. Its first line is then a row.",
+    ),
+    PolicySetting(
+        "neighbours", '"replace-one" or "add-remove"',
+        "What one person can change: their row becomes any other (the number of rows is public), or it is there or "
+        "not.",
+    ),
+    PolicySetting("rows", "5000", 'The public number of rows. With replace-one and `unit = "row"` only.'),
+    PolicySetting(
+        "row_cap", "10000",
+        "In all other cases: the most rows that the table may ever have. It is public; leave room.",
+    ),
+    PolicySetting("unit", '"row" or "patient"', "Every row is a person; or the column that tells people apart."),
+    PolicySetting(
+        "max_rows", "20",
+        "With a unit column: how many rows of one person count. Which ones is decided by a keyed hash of the row.",
+    ),
+    PolicySetting(
+        "raise_delay_hours", "24", "How long a raise of the budget stays public before it takes effect; 24 by default."
+    ),
+    PolicySetting("budget", "epsilon and delta", "What all answers together promise."),
+    PolicySetting("columns", "one table per column", "The columns that may be asked about; see below."),
+    PolicySetting("queries", "name = SQL", "Named queries, asked by name instead of SQL."),
+    PolicySetting(
+        "cubes", '[["town", "smoker"], ["age"]]',
+        "Sets of columns with keys, bins or truth values. Their cells are counted once, at opening; questions about "
+        "whole cells are then answered without a scan and inferred from each other.",
+    ),
+    PolicySetting(
+        "first_look", "0.25",
+        "The share of the budget that a first look at a cube may cost; 0.25 by default, 0 for none.",
+    ),
+    PolicySetting(
+        "first_look_at", '"profit" or "opening"',
+        "When a first look is bought: once it pays (the default), or for every cube before any question.",
+    ),
+    PolicySetting(
+        "hide_questions", "true or false",
+        "Whether the public page leaves out what was asked; false by default. Named queries are public all the same.",
+    ),
+)  # fmt: skip
+
+COLUMN_SETTINGS = (
+    PolicySetting("type", '"integer", "number", "text" or "boolean"', "How its values are read."),
+    PolicySetting(
+        "bounds", "[0, 120]",
+        "Of a number: the smallest and the largest value. Values beyond are clipped, in sums and in conditions.",
+    ),
+    PolicySetting("step", "0.5", "The resolution of a number, 1 by default. Values are rounded to it."),
+    PolicySetting(
+        "keys", '["north", "south"]',
+        "The values of a text column that may be asked about; any other value is none of them.",
+    ),
+    PolicySetting("bins", "[20, 40, 60]", "Rising edges inside the bounds, for GROUP BY, quantiles and cubes."),
+    PolicySetting("nullable", "true or false", "Whether values may be missing; false by default."),
+)  # fmt: skip
+
+TOP_KEYS = tuple(setting.key for setting in TOP_SETTINGS)
+COLUMN_KEYS = tuple(setting.key for setting in COLUMN_SETTINGS)
