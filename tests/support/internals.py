@@ -238,7 +238,6 @@ if TYPE_CHECKING:
     from noisebank.queries.query import Function, Query, Question
     from noisebank.queries.sensitivity import l2_sensitivity, saturation_limit
     from noisebank.queries.sql import parse_question
-    from noisebank.runtime.gathering import apart
     from noisebank.runtime.recursion import kept_limit
     from noisebank.service.app import make_app
     from noisebank.service.auth import MAX_SESSIONS, AccessControl
