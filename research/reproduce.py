@@ -25,15 +25,15 @@ from research.papers.names import EXHIBITS, PAPERS
     type=click.Path(path_type=Path),
     default=Path("noisebank-papers"),
     show_default=True,
-    help="With all, p0, p1, p2, p3, one of their figures, or budget: PNG, SVG and JSON go here.",
+    help="With all, p0 to p4, one of their figures, or budget: PNG, SVG and JSON go here.",
 )
 @json_option
 @handle_errors
 def reproduce(name: str, quick: bool, folder: Path | None, out: Path, as_json: bool) -> None:
     """Reproduce tables and figures of the papers through the product's own code.
 
-    all: every figure and table of P0 to P3, and how far a budget goes; or one paper (p0, p1, p2, p3), or one of them
-    by name. Those that measure time run last and alone.
+    all: every figure and table of P0 to P3 and the mechanisms of P4, and how far a budget goes; or one paper (p0 to
+    p4), or one of them by name. Those that measure time run last and alone.
 
     table2: reuse in four cases (P0, Table II). opu: the accuracy-driven paper (P3), its leak, and what
     an honest method costs. ldp: local mechanisms (P4, chapter 3), their variances and crossovers.

@@ -73,15 +73,20 @@ def ldp(quick: bool = False, progress: Progress = lambda done, total: None) -> L
 
     return Ldp(
         step({epsilon: _parameters(epsilon) for epsilon in EPSILONS}),
-        step({epsilon: {name: _rounded(_worst(name, epsilon)) for name in MECHANISM_NAMES} for epsilon in EPSILONS}),
-        step(_crossovers()),
-        step(_not_always_best()),
-        step(_levels()),
+        step({float(epsilon): row for epsilon, row in worst_variances().items()}),
+        step(find_crossovers()),
+        step(find_exceptions()),
+        step(measure_levels()),
         step(_vectors()),
         step(mean_estimation(DEVICES // 10 if quick else DEVICES)),
         step(best_sweep(20 if quick else SWEEP[2])),
         step({epsilon: _exactness(epsilon) for epsilon in ((1.0,) if quick else (0.5, 1.0, 2.0, 4.0, 8.0))}),
     )
+
+
+def worst_variances() -> dict[str, dict[str, float]]:
+    """By epsilon and mechanism."""
+    return {f"{epsilon:g}": {name: _rounded(_worst(name, epsilon)) for name in MECHANISM_NAMES} for epsilon in EPSILONS}
 
 
 def _worst(name: str, epsilon: float) -> float:
@@ -102,7 +107,7 @@ def _parameters(epsilon: float) -> dict[str, float]:
     return {name: _rounded(value) for name, value in found.items()}
 
 
-def _crossovers() -> dict[str, float]:
+def find_crossovers() -> dict[str, float]:
     """Where the order of Table 3.1 changes."""
 
     def ahead(first: str, second: str, low: float, high: float) -> float:
@@ -117,7 +122,7 @@ def _crossovers() -> dict[str, float]:
     }
 
 
-def _not_always_best() -> dict[str, Any]:
+def find_exceptions() -> dict[str, Any]:
     """Where HM-TP, "which obtains an even smaller worst-case variance", does not.
 
     HM leads by up to 4% between 0.6949 (just above ln 2) and 1.593, and by less than 0.03% between 0.61 and 0.65.
@@ -137,7 +142,7 @@ def _not_always_best() -> dict[str, Any]:
     }
 
 
-def _levels() -> dict[str, Any]:
+def measure_levels() -> dict[str, Any]:
     """PM-SUB at eps 4 on 2m + 1 levels, and what A^2 / (6 m^2) foretells."""
     base = make_mechanism("pm-sub", 4.0)
     assert isinstance(base, Mixture)

@@ -38,28 +38,27 @@ EPSILONS = (0.5, 1.0, 2.0, 4.0)
 LEVELS = 1000
 
 
+Found = dict[str, Any]
+"""What a figure shows, as JSON keeps it."""
+
+
 def draw_charts(folder: Path, quick: bool = False, progress: Progress = lambda done, total: None) -> list[Path]:
     """All charts into `folder` (made if need be); returns the files written."""
     folder.mkdir(parents=True, exist_ok=True)
-    rows, runs = (10_000, 2) if quick else (100_000, 4)
-    steps: list[tuple[str, Callable[[], Any]]] = [
-        ("figure_3_2_worst_variance", worst_variance),
-        ("figure_3_3_p00", zero_probability),
-        ("figure_3_4_density", density),
-        ("figure_3_5_pm_sub_pm_opt", window_choice),
-        ("figure_3_6_means", lambda: means(rows, runs)),
-        ("figure_3_7_gaussian", lambda: gaussians(rows, runs)),
-        ("figure_3_11_levels", lambda: discretised(rows, runs)),
-    ]
     written = []
-    for done, (name, make) in enumerate(steps):
-        progress(done, len(steps))
-        figure = make()
+    for done, (name, (measure, draw)) in enumerate(FIGURES.items()):
+        progress(done, len(FIGURES))
+        figure = draw(measure(quick))
         for kind in ("png", "svg"):
             written.append(folder / f"{name}.{kind}")
             figure.savefig(written[-1], dpi=150)
-    progress(len(steps), len(steps))
+    progress(len(FIGURES), len(FIGURES))
     return written
+
+
+def table_size(quick: bool) -> tuple[int, int]:
+    """Devices of a made-up table, and runs over it."""
+    return (10_000, 2) if quick else (100_000, 4)
 
 
 def _figure(width: float = 8.0, height: float = 4.8) -> Any:
@@ -76,13 +75,21 @@ def _axes(axes: Any, title: str, x: str, y: str) -> Any:
     return axes
 
 
-def worst_variance() -> Any:
-    """Figure 3.2, and the same divided by `best`, where the differences can be seen."""
-    epsilons = np.linspace(0.25, 8.0, 94)
+def measure_worst_variance(quick: bool = False) -> Found:
+    """The curves of Figure 3.2."""
+    return _measure_curves(MECHANISM_NAMES, np.linspace(0.25, 8.0, 32 if quick else 94))
+
+
+def _measure_curves(names: tuple[str, ...], epsilons: Any) -> Found:
     curves = {
-        name: np.array([find_parameters(name, float(e)).moments.worst_variance() for e in epsilons])
-        for name in MECHANISM_NAMES
+        name: [float(find_parameters(name, float(e)).moments.worst_variance()) for e in epsilons] for name in names
     }
+    return {"epsilons": [float(e) for e in epsilons], "curves": curves}
+
+
+def worst_variance(found: Found) -> Any:
+    """Figure 3.2, and the same divided by `best`, where the differences can be seen."""
+    epsilons, curves = found["epsilons"], {name: np.array(curve) for name, curve in found["curves"].items()}
     figure = _figure(11, 4.8)
     left, right = figure.subplots(1, 2)
     for name, curve in curves.items():
@@ -108,13 +115,18 @@ def worst_variance() -> Any:
     return figure
 
 
-def zero_probability() -> Any:
+def measure_zero_probability(quick: bool = False) -> Found:
+    """The curve of Figure 3.3."""
+    epsilons = [float(e) for e in np.linspace(0.01, 8.0, 200)]
+    return {"epsilons": epsilons, "chances": [float(optimal_a(e)) for e in epsilons]}
+
+
+def zero_probability(found: Found) -> Any:
     """Figure 3.3."""
-    epsilons = np.linspace(0.01, 8.0, 800)
     figure = _figure()
     title = "Three-Outputs is Duchi's mechanism up to ln 2; beyond it reports 0 more and more often"
     axes = _axes(figure.subplots(), title, "epsilon (local, pure)", "probability of reporting 0 when x = 0")
-    axes.plot(epsilons, [optimal_a(float(e)) for e in epsilons], color=COLOURS["three-outputs"], linewidth=2)
+    axes.plot(found["epsilons"], found["chances"], color=COLOURS["three-outputs"], linewidth=2)
     for edge, text in ((log(2), "ln 2"), (log((3 + 65**0.5) / 2), "ln 5.53:\nat its limit\n$e^ε/(e^ε+2)$")):
         axes.axvline(edge, color="#bbbbbb", linewidth=0.8, linestyle=":")
         axes.text(edge + 0.08, 0.03, text, fontsize=9, color="#555555")
@@ -123,44 +135,47 @@ def zero_probability() -> Any:
     return figure
 
 
-def density() -> Any:
+def measure_density(quick: bool = False) -> Found:
+    """The laws of Figure 3.4: edges and heights of their steps."""
+    made, laws = make_mechanism("pm-opt", 1.0), {}
+    step = float(made.to_values([1])[0] - made.to_values([0])[0])
+    for x in (0.0, 0.5, 1.0):
+        law = made.output_law(x)
+        edges: list[float] = []
+        heights: list[float] = []
+        for start, stop, weight in law.iter_runs():
+            edges += [float(made.to_values([start])[0]) - step / 2, float(made.to_values([stop - 1])[0]) + step / 2]
+            heights += [float(weight / law.total_weight / step)] * 2
+        laws[f"{x:g}"] = {"edges": edges, "heights": heights}
+    return {"epsilon": 1.0, "laws": laws}
+
+
+def density(found: Found) -> Any:
     """Figure 3.4, from the exact law of the grid."""
-    epsilon, made = 1.0, make_mechanism("pm-opt", 1.0)
     figure = _figure()
     title = "A piecewise report is likelier near its input, by a factor e^ε and no more (PM-OPT, ε = 1)"
     axes = _axes(figure.subplots(), title, "reported value y (the number lies in [-1, 1])", "probability density of y")
-    high = 0.0
-    for x, colour, style in ((0.0, "#0072B2", "-"), (0.5, "#D55E00", "--"), (1.0, "#009E73", "-.")):
-        law = made.output_law(x)
-        step = float(made.to_values([1])[0] - made.to_values([0])[0])
-        edges, heights = [], []
-        for start, stop, weight in law.iter_runs():
-            edges += [float(made.to_values([start])[0]) - step / 2, float(made.to_values([stop - 1])[0]) + step / 2]
-            heights += [weight / law.total_weight / step] * 2
-        axes.plot(edges, heights, color=colour, linestyle=style, linewidth=2, label=f"x = {x:g}")
-        high = max(high, *heights)
-    axes.axhline(high / np.exp(epsilon), color="#bbbbbb", linewidth=0.8, linestyle=":")
-    axes.text(
-        0,
-        high / np.exp(epsilon) - 0.006,
-        "highest density divided by e",
-        fontsize=8,
-        color="#555555",
-        ha="center",
-        va="top",
-    )
+    looks = (("#0072B2", "-"), ("#D55E00", "--"), ("#009E73", "-."))
+    for (x, law), (colour, style) in zip(found["laws"].items(), looks, strict=True):
+        axes.plot(law["edges"], law["heights"], color=colour, linestyle=style, linewidth=2, label=f"x = {x}")
+    high = max(max(law["heights"]) for law in found["laws"].values())
+    low = high / np.exp(found["epsilon"])
+    axes.axhline(low, color="#bbbbbb", linewidth=0.8, linestyle=":")
+    axes.text(0, low - 0.006, "highest density divided by e", fontsize=8, color="#555555", ha="center", va="top")
     axes.set_ylim(0, high * 1.15)
     axes.legend(frameon=False, loc="upper left")
     return figure
 
 
-def window_choice() -> Any:
+def measure_window_choice(quick: bool = False) -> Found:
+    """The curves of Figure 3.5."""
+    return _measure_curves(("pm-opt", "pm", "pm-sub"), np.linspace(0.1, 8.0, 160))
+
+
+def window_choice(found: Found) -> Any:
     """Figure 3.5, as a ratio: the two curves cannot be told apart otherwise."""
-    epsilons = np.linspace(0.1, 8.0, 160)
-    best, pm, sub = (
-        np.array([find_parameters(name, float(e)).moments.worst_variance() for e in epsilons])
-        for name in ("pm-opt", "pm", "pm-sub")
-    )
+    epsilons = found["epsilons"]
+    best, pm, sub = (np.array(found["curves"][name]) for name in ("pm-opt", "pm", "pm-sub"))
     figure = _figure()
     title = (
         f"PM-SUB's simple t = e^(ε/3) costs at most {(sub / best).max() - 1:.1%} of variance; PM's triples it by ε = 8"
@@ -174,28 +189,47 @@ def window_choice() -> Any:
     return figure
 
 
-def _panels(
+def _measure_panels(
     tables: list[Numbers], runs: int, title: str, note: str, names: tuple[str, ...], levels: int | None = None
-) -> Any:
-    """One panel a table: lines are expected errors, marks measured ones."""
+) -> Found:
+    """Errors on each table, expected from the exact moments and measured."""
+    panels = [
+        {
+            "title": table.title,
+            "numbers": table.rows.shape[1],
+            "curves": {
+                name: {"expected": curve.expected, "measured": curve.measured}
+                for name, curve in errors(table, names, EPSILONS, runs, levels).items()
+            },
+        }
+        for table in tables
+    ]
+    return {"title": title, "note": note, "runs": runs, "panels": panels}
+
+
+def panels(found: Found) -> Any:
+    """Figures 3.6, 3.7 and 3.11: one panel a table, lines are expected errors, marks measured ones."""
     from matplotlib.ticker import NullLocator
 
+    tables = found["panels"]
     figure = _figure(3.1 * len(tables) + 0.6, 5.0)
     grid = figure.subplots(1, len(tables), sharey=True, squeeze=False)[0]
     for axes, table in zip(grid, tables, strict=True):
-        for name, curve in errors(table, names, EPSILONS, runs, levels).items():
-            axes.loglog(EPSILONS, curve.expected, color=COLOURS[name], linewidth=1.4)
-            axes.plot(EPSILONS, curve.measured, MARKS[name], color=COLOURS[name], markersize=4.5, alpha=0.75)
-        _axes(axes, table.title, "epsilon for the record", "")
+        for name, curve in table["curves"].items():
+            axes.loglog(EPSILONS, curve["expected"], color=COLOURS[name], linewidth=1.4)
+            axes.plot(EPSILONS, curve["measured"], MARKS[name], color=COLOURS[name], markersize=4.5, alpha=0.75)
+        _axes(axes, table["title"], "epsilon for the record", "")
         axes.title.set_fontsize(9)
         axes.xaxis.set_minor_locator(NullLocator())
         axes.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
     grid[0].set_ylabel("mean squared error of a mean\n(numbers in [-1, 1])")
-    note += f"\nLines: expected from the exact moments; marks: measured, {runs} runs averaged."
-    figure.suptitle(f"{title}\n \n ", x=0.01, ha="left", fontsize=12)  # the empty lines leave room for the note
-    figure.text(0.01, 0.93, note, fontsize=8.5, color="#555555", va="top")
-    handles = [_handle(name) for name in names]
-    figure.legend(handles=handles, loc="outside lower center", ncols=len(names), frameon=False, fontsize=9)
+    lines = f"Lines: expected from the exact moments; marks: measured, {found['runs']} runs averaged."
+    figure.suptitle(
+        f"{found['title']}\n \n ", x=0.01, ha="left", fontsize=12
+    )  # the empty lines leave room for the note
+    figure.text(0.01, 0.93, f"{found['note']}\n{lines}", fontsize=8.5, color="#555555", va="top")
+    handles = [_handle(name) for name in tables[0]["curves"]]
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=9)
     return figure
 
 
@@ -205,30 +239,33 @@ def _handle(name: str) -> Any:
     return Line2D([], [], color=COLOURS[name], marker=MARKS[name], markersize=5, linewidth=1.4, label=LABELS[name])
 
 
-def means(rows: int, runs: int) -> Any:
+def measure_means(quick: bool = False) -> Found:
     """Figure 3.6 on stand-ins."""
+    rows, runs = table_size(quick)
     real = adult()
     tables = [*stand_ins(rows), *([real] if real else [])]
     note = f"Synthetic stand-ins of the same shape ({rows:,} rows): WISDM, MX, BR and Vehicle cannot be had."
     note += f" Adult: {len(real.rows):,} real rows." if real else " Adult is missing too (NOISEBANK_DATA is not set)."
     title = "Every bounded mechanism beats Laplace; which of them is best depends on the table and on epsilon"
-    return _panels(tables, runs, title, note, SHOWN)
+    return _measure_panels(tables, runs, title, note, SHOWN)
 
 
-def gaussians(rows: int, runs: int) -> Any:
+def measure_gaussians(quick: bool = False) -> Found:
     """Figure 3.7."""
+    rows, runs = table_size(quick)
     tables = [gaussian(mean, rows) for mean in GAUSSIAN_MEANS]
     title = "Piecewise reports win where values lie near 0; at the edge of [-1, 1] the mechanisms differ little"
-    return _panels(tables, runs, title, f"Synthetic, {rows:,} devices, one report each.", SHOWN)
+    return _measure_panels(tables, runs, title, f"Synthetic, {rows:,} devices, one report each.", SHOWN)
 
 
-def discretised(rows: int, runs: int) -> Any:
+def measure_discretised(quick: bool = False) -> Found:
     """Figure 3.11."""
+    rows, runs = table_size(quick)
     names, tables = ("duchi", "pm", "hm", "three-outputs", "pm-sub", "hm-tp"), stand_ins(rows)[:3]
     cost = max(_cost(table, name, epsilon) for table in tables for name in names for epsilon in EPSILONS)
     title = f"{2 * LEVELS + 1:,} levels, 11 bits a number, add at most {ceil(1e6 * cost) / 1e6:.4%} to the error"
     note = f"Synthetic stand-ins of the same shape ({rows:,} rows): WISDM, MX and BR cannot be had."
-    return _panels(tables, runs, title, note, names, LEVELS)
+    return {**_measure_panels(tables, runs, title, note, names, LEVELS), "largest cost": cost}
 
 
 def _cost(table: Numbers, name: str, epsilon: float) -> float:
@@ -236,3 +273,15 @@ def _cost(table: Numbers, name: str, epsilon: float) -> float:
     dimension = table.rows.shape[1]
     made = make_published_vector_mechanism(name, epsilon * dimension / table.attributes, dimension)
     return made.scale * added(made, LEVELS) / average_variance(made, table.rows)
+
+
+FIGURES: dict[str, tuple[Callable[[bool], Found], Callable[[Found], Any]]] = {
+    "figure_3_2_worst_variance": (measure_worst_variance, worst_variance),
+    "figure_3_3_p00": (measure_zero_probability, zero_probability),
+    "figure_3_4_density": (measure_density, density),
+    "figure_3_5_pm_sub_pm_opt": (measure_window_choice, window_choice),
+    "figure_3_6_means": (measure_means, panels),
+    "figure_3_7_gaussian": (measure_gaussians, panels),
+    "figure_3_11_levels": (measure_discretised, panels),
+}
+"""By file name: what measures a figure, and what draws it."""

@@ -8,7 +8,7 @@ from noisebank.core.errors import BadRequest
 from research.papers.exhibit import Exhibit
 from research.papers.names import EXHIBITS, PAPERS
 
-TOGETHER = ("p2",)
+TOGETHER = ("p2", "p4")
 """Papers whose exhibits share a module."""
 
 

@@ -7,6 +7,8 @@ EXHIBITS = (
     "p1-example", "p1-figure6", "p1-figure7", "p1-figure8", "p1-figure9", "p1-figure10", "p1-planner",
     "p2-figure3", "p2-figure4", "p2-figure5", "p2-figure6", "p2-figure7", "p2-figure8", "p2-claims", "p2-trust",
     "p3-table2", "p3-table3", "p3-figure7", "p3-figure8", "p3-relative",
+    "p4-table3-1", "p4-figure3-2", "p4-figure3-3", "p4-figure3-4", "p4-figure3-5", "p4-figure3-6", "p4-figure3-7",
+    "p4-means", "p4-figure3-11",
     "budget",
 )  # fmt: skip
 PAPERS = {
@@ -14,4 +16,5 @@ PAPERS = {
     "p1": "Xiao and Xiong, Online query answering with differential privacy: a utility-driven approach",
     "p2": "Li, Huang, Zeng, Chen, Chen, Chained-DP: can we recycle privacy budget?",
     "p3": "Islam, Rehmani, Chen, An optimized privacy-utility trade-off framework (OPU-TF-IoT)",
+    "p4": "Zhao Yang, Privacy-preserving data analytics (thesis); chapter 3, local mechanisms",
 }

@@ -31,8 +31,8 @@ own planner, contract and banks on made-up or public tables. Workloads and noise
 {papers}
 
 Each number that an independent computation gave is in [papers.json](papers.json), beside ours and how far they may be
-apart: {within} of {total} are within ({outside}). The local mechanisms (P4, chapter 3) have their own command,
-`python -m research reproduce ldp`. How far a budget goes under each scheme: [budget.md](budget.md).
+apart: {within} of {total} are within ({outside}). Learning (P4) has pages of its own: [LDP-FedSGD](fedsgd.md),
+[crowds](crowd.md). How far a budget goes under each scheme: [budget.md](budget.md).
 
 Read "within" with care. The references give a spread for some numbers only; the other spreads were chosen here, from
 how far runs scatter. A few were widened, or another statistic was compared, after a first run lay outside: counts of
@@ -81,7 +81,7 @@ def papers_page(found: Mapping[str, Found]) -> Iterator[str]:
     outside = [number["name"] for number in numbers if not number["within"]]
     yield HEAD.format(
         timing=_timing(found),
-        papers="\n".join(f"- **{name.upper()}**: {title}." for name, title in PAPERS.items()),
+        papers="\n".join(f"- **{name.upper()}**: {title}" for name, title in PAPERS.items()),
         within=len(numbers) - len(outside),
         total=len(numbers),
         outside=f"outside: {'; '.join(outside)}" if outside else "none is outside",
@@ -109,8 +109,8 @@ def _timing(found: Mapping[str, Found]) -> str:
     busy = f" (load {min(loads):.0f} to {max(loads):.0f})" if loads else ""
     return (
         f"{kind}. The parts took {seconds / 60:.0f} minutes one by one on two cores that had other work, too{busy}; "
-        "each timed part says its load. Seconds here are worth less than ratios. `--quick` takes less than three "
-        "minutes on two cores without other work (2 min 36 s, measured)."
+        "each timed part says its load. Seconds here are worth less than ratios. `--quick` took 2 min 36 s on "
+        "two cores without other work, before P2 and P4 came to it."
     )
 
 

@@ -157,7 +157,7 @@ def _checking_before_the_transaction(chain: EmbeddedLedger) -> Reserve:
         state = chain.get_account(claim.account)
         looked.wait()
         if claim.target > state.remaining_budget:
-            raise BudgetExhausted(claim.target, state.remaining_budget)
+            raise BudgetExhausted(claim.target, state.remaining_budget, state.budget)
         return chain.reserve(claim)[0]
 
     return reserve

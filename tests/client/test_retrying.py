@@ -121,8 +121,10 @@ def raised_by(kind: type[errors.NoisebankError]) -> errors.NoisebankError:
         errors.BadPolicy: lambda: errors.BadPolicy(()),
         errors.UnsupportedQuery: lambda: errors.UnsupportedQuery("JOIN", "one table"),
         errors.BadRequest: lambda: errors.BadRequest("sigma", -1, "must be above 0"),
-        errors.BudgetExhausted: lambda: errors.BudgetExhausted(Precision(10**18), Precision(5 * 10**17)),
-        errors.ViewExhausted: lambda: errors.ViewExhausted(Precision(10**18), Precision(5 * 10**17)),
+        errors.BudgetExhausted: lambda: errors.BudgetExhausted(
+            Precision(10**18), Precision(5 * 10**17), Precision(10**18)
+        ),
+        errors.ViewExhausted: lambda: errors.ViewExhausted(Precision(10**18), Precision(5 * 10**17), Precision(10**18)),
         errors.DrawsExhausted: lambda: errors.DrawsExhausted(2**20, 2**20),
         errors.PriceMoved: lambda: errors.PriceMoved(Precision(10**18)),
         errors.KeyReused: lambda: errors.KeyReused("k"),

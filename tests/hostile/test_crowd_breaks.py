@@ -58,7 +58,7 @@ def test_a_budget_is_one_whatever_ledger_a_poster_names(tmp_path: Path):
     """Anybody can deploy another budget ledger. A member's folder belongs to one, and its book counts all."""
     with scene(tmp_path) as found:
         other = found.chain.send_transaction(
-            Transaction(found.chain.state.chain_id, 0, "", budget_ledger().initcode).sign_with(STRANGER).raw
+            Transaction(found.chain.state.genesis.chain_id, 0, "", budget_ledger().initcode).sign_with(STRANGER).raw
         ).created_contract
         for ledger in (found.ledger, other):
             found.join(found.post(ledger=ledger), "--budget", "2")
@@ -117,7 +117,7 @@ def test_a_strangers_contract_is_not_the_chains_own(tmp_path: Path, name: str):
         before = find_own_contract(found.registry.node, name)
         code = {"budget_ledger": budget_ledger(), "model_registry": model_registry()}[name].initcode
         made = found.chain.send_transaction(
-            Transaction(found.chain.state.chain_id, 0, "", code).sign_with(STRANGER).raw
+            Transaction(found.chain.state.genesis.chain_id, 0, "", code).sign_with(STRANGER).raw
         ).created_contract
         assert made and find_own_contract(found.registry.node, name) == before
 

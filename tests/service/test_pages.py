@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.internals import AccountSpending
+from support.internals import SESSION_COOKIE, AccountSpending
 from support.service import COUNT, Counter, counter
 
 DAY = 86_400
@@ -42,13 +42,21 @@ def test_whoever_takes_a_wrong_turn_is_still_signed_in(desk: Counter, path: str)
     assert " maria " not in read_page(desk, path, None, status=404)
 
 
+def test_a_session_that_has_ended_is_nobody_and_a_key_that_has_ended_is_refused(desk: Counter) -> None:
+    ended = desk.client.get("/", headers={"cookie": f"{SESSION_COOKIE}=nbs_ended"})
+    assert ended.status_code == 200 and "Sign in" in ended.text
+    for path in ("/v1/datasets", "/"):
+        refused = desk.client.get(path, headers={"authorization": "Bearer nbk_ended"}, follow_redirects=False)
+        assert refused.status_code in (401, 303)
+
+
 def test_the_statement_says_what_the_books_say(desk: Counter) -> None:
     text, account = read_page(desk, "/d/people/statement", "owner"), desk.bank.account("people")
     state = account.state
     left = 100 * (1 - account.share(state.spent))
     (shown,) = re.findall(r"([\d.]+)\s?% left", text)
     assert abs(float(shown) - left) <= 0.51
-    assert f"{float(state.spent):.4g} of {float(state.budget):.4g} precision spent" in text
+    assert f"On the ledger: {float(state.spent):.4g} of {float(state.budget):.4g} precision" in text
     assert "5 answers from 3 looks at the data" in text
     (rows,) = re.findall(r"By analyst .*? last \(UTC\) (.*?) Cells|By analyst .*? last \(UTC\) (.*?) Roles", text)
     answers = dict(re.findall(r"\b(maria|noor) (\d+)", "".join(rows)))

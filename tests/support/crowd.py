@@ -15,7 +15,7 @@ from typing import Any
 from noisebank.federated.blockfl.terms import TaskTerms
 from support.internals import SMALL_SHAPE, FolderStore, Key, ModelRegistry, Phase, SystemEntropy, TaskRules, post_task
 from support.paths import SOURCES, TESTS
-from support.patience import patience, wait_until
+from support.patience import LONG, patience, wait_until
 
 ENVIRONMENT = {
     **os.environ, "PYTHONPATH": f"{SOURCES}:{TESTS}", "OMP_NUM_THREADS": "1",
@@ -96,7 +96,7 @@ class Crowd:
             return condition()
 
         wait_until(
-            holds, lambda: f"{what}:\n{self.read_logs()}", poll=0.2,
+            holds, lambda: f"{what}:\n{self.read_logs()}", seconds=3 * LONG, poll=0.2,
             progress=lambda: (self.registry.node.block_number(), self._living),
         )  # fmt: skip
 

@@ -83,7 +83,7 @@ class Cheat(Member):
 
     def _stolen(self, round: int) -> bytes:
         """Somebody else's model of this round, submitted as one's own."""
-        return wait_until(self.find_prey, "somebody else submits", poll=0.2)
+        return wait_until(self.find_prey, "somebody else submits", seconds=1_200, poll=0.2)
 
     def find_prey(self) -> bytes | None:
         """Returns the first model of others that is stored: nothing is stored under the identifier of `wrong_cid`."""

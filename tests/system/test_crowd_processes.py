@@ -19,7 +19,7 @@ RULES = TaskRules(round_count=3, byzantine=3, expected_seats=25, patience_second
 CHEATS = ["honest"] * 6 + ["wrong_cid", "forged", "killed", "honest"]
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(3_600)  # the crowd fails much sooner if nothing moves
 def test_cheats_are_caught_and_named_and_the_task_completes(tmp_path: Path) -> None:
     """A wrong identifier, a stolen model, a member killed in the second round; on the embedded chain."""
     clock = Clock()

@@ -3,8 +3,9 @@
     tools/mutate-src [--count 100] [--seed 1] [-j 2] [--only 3,7-9] [--list]
 
 Works on the commit that is checked out, in throw-away clones of it. Results go to build/mutants/results.jsonl as they
-come, and a run that was stopped goes on there. When the whole sample has been tried, docs/results/mutants.md and
-mutants.json are written. The exit code is 1 if too many survived.
+come, and a run that was stopped goes on there. A mutant that was noticed on another commit with the same src/ is not
+tried again if the file of tests that noticed it is the same. When the whole sample has been tried,
+docs/results/mutants.md and mutants.json are written. The exit code is 1 if too many survived.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import cache
 from pathlib import Path
 
 from tools.mutants.changes import Mutant, list_files, list_spots, sample_mutants
@@ -81,6 +83,13 @@ def read_commit() -> str:
     return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 
+@cache
+def find_object(commit: str, path: str) -> str:
+    """The digest of a file or folder in a commit; empty if it is not there."""
+    words = ["git", "rev-parse", "--verify", "-q", f"{commit}:{path}"]
+    return subprocess.run(words, cwd=ROOT, capture_output=True, text=True).stdout.strip()
+
+
 def try_all(todo: list[Mutant], jobs: int, most_seconds: float, journal: Journal, results: dict[int, Result]) -> None:
     """Tries them and writes each down as soon as it is judged."""
     explanations, known, began, total = read_explanations(EXPLANATIONS), Known(), time.monotonic(), len(todo)
@@ -130,7 +139,8 @@ def main() -> int:
         print("\n".join(str(mutant) for mutant in sample if mutant.index in chosen))
         return 0
     journal = Journal(JOURNAL, options.seed, commit)
-    results = {index: result for index, result in journal.read_results().items() if index <= options.count}
+    kills = journal.read_kills(lambda other, path: find_object(other, path) == find_object(commit, path) != "")
+    results = {index: result for index, result in (kills | journal.read_results()).items() if index <= options.count}
     todo = [mutant for mutant in sample if mutant.index in chosen and (options.again or mutant.index not in results)]
     print(
         f"{len(todo)} mutants to try, of {len(sample)} drawn from {len(spots):,} spots; commit {commit[:12]}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,6 +33,20 @@ class Journal:
             if (entry.pop("seed"), entry.pop("commit")) == (self.seed, self.commit):
                 results[entry["mutant"]["index"]] = Result(**{**entry, "mutant": Mutant(**entry["mutant"])})
         return results
+
+    def read_kills(self, is_alike: Callable[[str, str], bool]) -> dict[int, Result]:
+        """By index: those noticed on other commits. `is_alike(commit, path)`: whether a path is the same there as here.
+        With the same src/ the sample is the same, and a file of tests that noticed a mutant still does."""
+        kills: dict[int, Result] = {}
+        for line in self.path.read_text().splitlines() if self.path.exists() else []:
+            entry = json.loads(line)
+            seed, commit = entry.pop("seed"), entry.pop("commit")
+            result = Result(**{**entry, "mutant": Mutant(**entry["mutant"])})
+            if seed != self.seed or commit == self.commit or result.outcome != KILLED:
+                continue
+            if is_alike(commit, "src") and is_alike(commit, result.test.partition("::")[0]):
+                kills[result.mutant.index] = result
+        return kills
 
     def append(self, result: Result) -> None:
         """Adds one."""

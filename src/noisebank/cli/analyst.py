@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,6 +16,9 @@ from noisebank.cli.options import (
     open_recovered_bank,
     owner_key_option,
 )
+
+if TYPE_CHECKING:
+    from noisebank.account.account import Account
 
 
 @click.group("analyst")
@@ -53,14 +57,12 @@ def set_limit(
         units = budget_precision(value, selected.policy.delta).units if value else used.units
         bank.ledger.set_limit(selected.id, selected.analyst(name), units)
         selected.vault.save_analyst(selected.id, selected.analyst(name), name)
-        view = selected.view(name)
+        view, words = selected.view(name), _describe_view(selected, name)
     if view.limit < before and (folder / ACCESS_FILE).is_file():
         with closing(AccessControl(folder / ACCESS_FILE, SystemEntropy())) as access:
             access.end_sessions(name)  # a session ends with what made it
     facts = {"analyst": name, "limit": view.limit, "used": view.used}
-    render.show_json(facts) if as_json else render.print_line(
-        f"{name} may learn {view.limit}, and has learned {view.used}"
-    )
+    render.show_json(facts) if as_json else render.print_line(f"{name} {words}")
 
 
 @analyst_group.command("list")
@@ -77,14 +79,24 @@ def list_analysts(folder: Path, account: str | None, as_json: bool) -> None:
 
     with open_recovered_bank(folder) as bank:
         selected = bank.account(account)
+        names = selected.vault.list_analysts(selected.id)
         rows = [
             {"analyst": name, "limit": str(selected.view(name).limit), "used": str(selected.view(name).used)}
-            for name in selected.vault.list_analysts(selected.id)
+            for name in names
         ]
+        words = [(name, _describe_view(selected, name)) for name in names]
     if as_json:
         render.show_json({"analysts": rows})
         return
     nobody = [("nobody", "only the owner may ask; `noisebank analyst limit NAME EPSILON` lets others")]
-    render.show_facts(
-        "Analysts", [(row["analyst"], f"learned {row['used']} of {row['limit']}") for row in rows] or nobody
-    )
+    render.show_facts("Analysts", words or nobody)
+
+
+def _describe_view(account: Account, name: str) -> str:
+    """Returns what an analyst may learn and has learned, as shares of the budget."""
+    from noisebank.core.wording import budget_share, describe_share, format_epsilon, format_percent, gaussian_epsilon
+
+    view, budget, delta = account.view(name), account.state.budget, float(account.policy.delta)
+    learned = format_percent(budget_share(view.used, budget))
+    alone = f"epsilon {format_epsilon(gaussian_epsilon(view.limit, delta))} at delta {delta:g}"
+    return f"may learn as much as {describe_share(view.limit, budget)} ({alone}), and has learned {learned}"

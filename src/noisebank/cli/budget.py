@@ -72,17 +72,19 @@ def raise_budget(epsilon: str, folder: Path, account: str | None, owner_key: Pat
 
     from noisebank.cli import render
     from noisebank.core.units import parse_exact
+    from noisebank.core.wording import describe_share
 
     with open_recovered_bank(folder, owner_key) as bank:
         selected = bank.account(account)
         granted = selected.raise_to(parse_exact(epsilon, "epsilon"))
         event = bank.ledger.propose_raise(selected.id, granted.units)
-        answered = bool(selected.state.measurements)
+        answered, budget = bool(selected.state.measurements), selected.state.budget
     ready = datetime.fromtimestamp(int(str(event.arguments["ready"])), UTC)
     facts = {"budget_units": event.arguments["budget"], "ready": ready.isoformat()}
     why = f": epsilon {epsilon} at every moment, whatever decided the raise" if answered else ""
+    size = f"{describe_share(granted, budget)} as it is now"
     render.show_json(facts) if as_json else render.print_line(
-        f"announced, to {granted} precision{why}; from {ready:%Y-%m-%d %H:%M} UTC: noisebank budget finish"
+        f"announced, to {size}{why}; from {ready:%Y-%m-%d %H:%M} UTC: noisebank budget finish"
     )
 
 
@@ -115,7 +117,6 @@ def _budget_to_json(account: Account) -> dict[str, Any]:
 
 
 def _describe_budget(budget: dict[str, Any]) -> str:
-    return (
-        f"the budget is now {budget['budget']}; {budget['left']} is left. "
-        f"All answers together promise epsilon {budget['epsilon']:.6g} at delta {budget['delta']:g}"
-    )
+    from noisebank.core.wording import describe_balance
+
+    return describe_balance(budget["spent"], budget["budget"], budget["epsilon"], budget["delta"])

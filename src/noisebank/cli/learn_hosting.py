@@ -60,7 +60,7 @@ def host_chain(folder: Path, listen: str, as_json: bool) -> None:
     chain = DevChain(folder) if (folder / DATABASE_FILE).is_file() else create_dev_chain(folder, SystemEntropy())
     with explain_busy_port(listen):
         door = JsonRpcServer(chain, name, port)
-    facts = {"rpc": door.url, "chain_id": chain.state.chain_id, "blocks": len(chain.state.block_digests),
+    facts = {"rpc": door.url, "chain_id": chain.state.genesis.chain_id, "blocks": len(chain.state.block_digests),
              **door.on_noisebank_contracts()}  # fmt: skip
     _print_facts(facts, as_json)
     _wait_for_signal()

@@ -64,6 +64,7 @@ def open_account(
     from noisebank.bank.opening import Confirmed
     from noisebank.cli import render
     from noisebank.core.errors import BadRequest
+    from noisebank.core.wording import describe_promise, describe_share
     from noisebank.policy.file import read_policy
     from noisebank.policy.limits import apply_limits, read_limits
     from noisebank.queries.cells import policy_cubes
@@ -90,16 +91,18 @@ def open_account(
     if as_json:
         render.show_json(facts)
         return
+    spent_share = describe_share(state.spent, state.budget)
+    promise = describe_promise(account.epsilon, facts["delta"], None if following else state.budget)
     version = (
-        f"{state.version}; spent so far: {state.spent}"
+        f"{state.version}; {spent_share} is spent so far"
         if state.version != before
         else (f"{state.version}, as before: the rows are the same, and answers are still reused")
     )
     rows = [("account", str(facts["account"])[:16]), ("rows", str(inspected.rows)),
             *([("version", version)] if following else []),
             *((f"cube over {columns}", f"{cells} cells") for columns, cells in cubes),
-            *([("first looks", f"{state.spent} precision, bought now")] if state.spent and not following else []),
-            ("budget", f"{state.budget} precision = epsilon {facts['epsilon']:g} at delta {facts['delta']:g}"),
+            *([("first looks", f"{spent_share}, bought now")] if state.spent and not following else []),
+            ("budget", f"{promise}, for all answers together"),
             *((f"clipped in {name}", f"{n} values lie beyond the bounds") for name, n in facts["clipped"].items()),
             *((f"other in {name}", f"{n} values are none of the keys") for name, n in inspected.unkeyed.items() if n),
             *((f"query {name}", sql) for name, sql in account.policy.queries.items())]  # fmt: skip

@@ -71,6 +71,7 @@ def check_policy_file(path: Path, header: str | None, as_json: bool) -> None:
     Example:  noisebank policy check survey.toml
     """
     from noisebank.cli import render
+    from noisebank.core.wording import describe_promise
     from noisebank.engines.headers import check_header
     from noisebank.policy.file import read_policy
     from noisebank.policy.model import Table
@@ -82,13 +83,23 @@ def check_policy_file(path: Path, header: str | None, as_json: bool) -> None:
     file = checked.source.path if isinstance(checked.source, Table) else checked.source
     if header is None and file is not None and file.exists():
         check_header(checked.source)
+    budget = budget_precision(checked.epsilon, checked.delta)
     facts = {
         "name": checked.name,
         "columns": len(checked.columns),
         "queries": sorted(checked.queries),
-        "budget": str(budget_precision(checked.epsilon, checked.delta)),
+        "budget": str(budget),
         "digest": checked.digest.hex(),
     }
-    render.show_json(facts) if as_json else render.show_facts(
-        f"{path} is a valid policy", [(k, str(v)) for k, v in facts.items()]
-    )
+    if as_json:
+        render.show_json(facts)
+        return
+    promise = describe_promise(float(checked.epsilon), float(checked.delta), budget)
+    rows = [
+        ("name", checked.name),
+        ("columns", ", ".join(checked.columns)),
+        ("queries", ", ".join(sorted(checked.queries)) or "none"),
+        ("budget", f"{promise}, for all answers together"),
+        ("digest", checked.digest.hex()),
+    ]
+    render.show_facts(f"{path} is a valid policy", rows)

@@ -19,7 +19,7 @@ from rich.table import Table
 
 from noisebank.account.answers import RelativeAnswer
 from noisebank.core.units import Precision
-from noisebank.core.wording import CASE_DESCRIPTIONS
+from noisebank.core.wording import CASE_DESCRIPTIONS, budget_share, describe_promise, describe_share, format_percent
 
 if TYPE_CHECKING:
     from noisebank.account.answers import Answer, Quote
@@ -208,36 +208,39 @@ def answer_to_json(answer: Answer) -> dict[str, Any]:
 
 
 def _describe_promise(statement: Statement) -> str:
+    fixed = None if statement.raised or statement.lowered else statement.budget
+    promise = describe_promise(statement.epsilon, statement.delta, fixed)
     if statement.raised:
-        return ", at every moment; the budget was raised after answers were given"
+        return f"{promise}, at every moment; the budget was raised after answers were given"
     if statement.lowered:
-        return ", of the budget before it was lowered: answers had been given"
-    return ", for the whole budget, whenever somebody looks"
+        return f"{promise}, of the budget before it was lowered: answers had been given"
+    return f"{promise}, for the whole budget, whenever somebody looks"
 
 
 def show_statement(statement: Statement, last: int) -> None:
     """Prints the balance, then the newest entries."""
     rows = [
         ("account", statement.account[:16]),
-        ("budget", f"{statement.budget} precision, of which {statement.share:.1%} is spent"),
-        ("promise", f"epsilon {statement.epsilon:.6g} at delta {statement.delta:g}{_describe_promise(statement)}"),
-        ("spent", f"{statement.spent}"),
-        ("left", f"{statement.left}"),
-        ("without reuse", f"{statement.naive} would have been spent"),
+        ("budget", f"{format_percent(statement.share)} is spent, {format_percent(1 - statement.share)} left"),
+        ("promise", _describe_promise(statement)),
+        ("without reuse", f"{describe_share(statement.naive, statement.budget)} would have been spent"),
         ("measurements", f"{statement.measurements} looks at the data for {len(statement.entries)} answers"),
         ("cases", ", ".join(f"{case.name} {count}" for case, count in statement.cases.items())),
         ("changes", "; ".join(statement.changes)),
+        ("on the ledger", f"{statement.spent} of {statement.budget} precision is spent, {statement.left} left"),
     ]
     show_facts(f"Statement of {statement.name}", rows)
     if not statement.entries or not last:
         return
-    table = Table(title=f"newest {min(last, len(statement.entries))} entries", title_justify="left")
+    newest = f"newest {min(last, len(statement.entries))} entries; cost and spent are shares of the budget"
+    table = Table(title=newest, title_justify="left")
     for name in ("time", "analyst", "question", "case", "cost", "spent"):
         table.add_column(name, justify="right" if name in ("cost", "spent") else "left", overflow="fold")
     for entry in statement.entries[-last:]:
         when = datetime.fromtimestamp(entry.time, UTC).strftime("%Y-%m-%d %H:%M:%S")
         sql = entry.sql if entry.published else f"{entry.sql} (not published)"
-        table.add_row(when, escape(entry.analyst), escape(sql), entry.case.name, str(entry.cost), str(entry.spent))
+        cost, spent = (format_percent(budget_share(amount, statement.budget)) for amount in (entry.cost, entry.spent))
+        table.add_row(when, escape(entry.analyst), escape(sql), entry.case.name, cost if entry.cost else "free", spent)
     out.print(table)
 
 
@@ -286,7 +289,8 @@ def show_report(report: Report) -> None:
     for account in report.accounts:
         cases = ", ".join(f"{name} {count}" for name, count in account.cases.items()) or "nothing asked"
         spent, budget = Precision(account.spent), Precision(account.budget)
-        rows.append((f"account {account.account[:12]}", f"spent {spent} of {budget} ({cases})"))
+        share = f"{describe_share(spent, budget)} is spent: {spent} of {budget} precision"
+        rows.append((f"account {account.account[:12]}", f"{share} ({cases})"))
     show_facts("", rows)
     for title, lines in (
         ("proves", report.proves), ("compared with", report.compared_with), ("cannot see", report.cannot_see)

@@ -172,8 +172,14 @@ class BudgetExhausted(Refused):
 
     kind = "BudgetExhausted"
 
-    def __init__(self, cost: Precision, left: Precision) -> None:
-        super().__init__(f"this answer costs {cost} precision; {left} is left. Nothing was spent")
+    def __init__(self, cost: Precision, left: Precision, budget: Precision) -> None:
+        from noisebank.core.wording import budget_share, describe_share, format_percent  # which builds on this module
+
+        remains = format_percent(budget_share(left, budget))
+        super().__init__(
+            f"this costs {describe_share(cost, budget)}; {remains} is left ({cost} and {left} precision). "
+            "Nothing was spent"
+        )
         self.asked, self.left = cost, left
 
 
@@ -182,8 +188,14 @@ class ViewExhausted(Refused):
 
     kind = "ViewExhausted"
 
-    def __init__(self, limit: Precision, used: Precision) -> None:
-        super().__init__(f"this analyst may learn {limit} precision and has learned {used}. Nothing was spent")
+    def __init__(self, limit: Precision, used: Precision, budget: Precision) -> None:
+        from noisebank.core.wording import budget_share, describe_share, format_percent
+
+        learned = format_percent(budget_share(used, budget))
+        super().__init__(
+            f"this analyst may learn as much as {describe_share(limit, budget)} and has learned {learned} ({limit} and "
+            f"{used} precision): this would be more. Nothing was spent"
+        )
         self.limit, self.used = limit, used
 
 
@@ -206,7 +218,7 @@ class PriceMoved(Refused):
     kind = "PriceMoved"
 
     def __init__(self, limit: Precision) -> None:
-        super().__init__(f"this answer now costs more than the agreed {limit}; quote again")
+        super().__init__(f"this answer now costs more than the agreed {limit} precision; quote again")
         self.limit = limit
 
 

@@ -55,6 +55,26 @@ def describe_balance(spent: Precision, budget: Precision, epsilon: float, delta:
     return f"{format_percent(share)} of the budget is spent, {left} left; {promise}"
 
 
+def describe_share(amount: Precision, budget: Precision) -> str:
+    """Returns an amount as a share of the budget.
+
+    >>> describe_share(Precision(6 * 10**15), Precision(10**18))
+    '0.6% of the budget'
+    """
+    return f"{format_percent(budget_share(amount, budget))} of the budget"
+
+
+def describe_promise(epsilon: float, delta: float, fixed_budget: Precision | None = None) -> str:
+    """Returns what all answers together promise, with the zCDP parameter of a budget that has not changed since the
+    first answer: half its precision.
+
+    >>> describe_promise(7.234, 1e-6), describe_promise(7.234, 1e-6, Precision(2 * 10**18))
+    ('epsilon 7.24 at delta 1e-06', 'epsilon 7.24 at delta 1e-06 (zCDP: rho 1)')
+    """
+    rho = "" if fixed_budget is None else f" (zCDP: rho {format_epsilon(float(fixed_budget) / 2)})"
+    return f"epsilon {format_epsilon(epsilon)} at delta {delta:g}{rho}"
+
+
 def format_percent(share: float) -> str:
     """Returns a share of 1 as a percentage; a part never reads as all or as nothing.
 

@@ -15,7 +15,9 @@ from noisebank.core.errors import BadBank, Tampered
 from noisebank.ledger.evm import Log
 from noisebank.ledger.signing import Key, Transaction, recover_address
 
-FORMAT = "noisebank journal 2"
+FORMAT, DEV_FORMAT = "noisebank journal 2", "noisebank crowd journal 1"
+"""A bank's journal, and that of a development chain (`federated.blockfl.dev_chain`): one begins like the other."""
+GENESIS_TAGS = {FORMAT: "genesis 1", DEV_FORMAT: "crowd genesis 1"}
 NUMBER_REGEX, HEX_REGEX = "0|[1-9][0-9]*+", "[0-9a-f]*+"
 BALANCE_PATTERN = re.compile(rf'\["({HEX_REGEX})",({NUMBER_REGEX}),({NUMBER_REGEX})\]')
 LINE_START_PATTERN = re.compile(
@@ -36,30 +38,32 @@ class Genesis:
     chain_id: int
     sealer: str
     created_at: int
+    format: str = FORMAT
 
     @property
     def digest(self) -> bytes:
         """The parent digest of block 0, and the journal's name in anchors."""
-        return digest_tagged("genesis 1", self._to_json())
+        return digest_tagged(GENESIS_TAGS[self.format], self._to_json())
 
     def to_canonical_json(self) -> str:
         """Returns the first line of the journal."""
         return to_canonical_json(self._to_json())
 
     def _to_json(self) -> dict[str, Any]:
-        return {"format": FORMAT, "chain_id": self.chain_id, "sealer": self.sealer, "created": self.created_at}
+        return {"format": self.format, "chain_id": self.chain_id, "sealer": self.sealer, "created": self.created_at}
 
     @classmethod
-    def from_canonical_json(cls, line: str) -> Genesis:
+    def from_canonical_json(cls, line: str, format: str = FORMAT) -> Genesis:
         """Parses the first line of a journal. `Tampered` unless it is in canonical form."""
         try:
             fields = _parse_object(line, {"format", "chain_id", "sealer", "created"})
-            genesis = cls(_check_uint64(fields["chain_id"]), str(fields["sealer"]), _check_uint64(fields["created"]))
+            chain_id, created_at = _check_uint64(fields["chain_id"]), _check_uint64(fields["created"])
+            genesis = cls(chain_id, str(fields["sealer"]), created_at, format)
             encoded = genesis.to_canonical_json()
         except MALFORMED:
             raise Tampered("the first line is malformed") from None
         if encoded != line:
-            raise Tampered(f"the first line does not begin a {FORMAT!r}")
+            raise Tampered(f"the first line does not begin a {format!r}")
         return genesis
 
 

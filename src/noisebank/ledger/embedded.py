@@ -13,7 +13,7 @@ from noisebank.core.durability import GroupCommit, PendingItem, end_process
 from noisebank.core.entropy import Entropy
 from noisebank.core.errors import BadBank, LedgerRefused
 from noisebank.ledger.abi import Value
-from noisebank.ledger.block import Block, Genesis, results_digest
+from noisebank.ledger.block import FORMAT, Block, Genesis, results_digest
 from noisebank.ledger.books import Books
 from noisebank.ledger.chain import Ledger
 from noisebank.ledger.encoding import encode_publish, encode_reserve, explain_refusal
@@ -32,10 +32,12 @@ class ContractCall:
     data: bytes
 
 
-def create_chain(journal: Journal, sealer: Key, entropy: Entropy, clock: Callable[[], float] = time.time) -> None:
+def create_chain(
+    journal: Journal, sealer: Key, entropy: Entropy, clock: Callable[[], float] = time.time, format: str = FORMAT
+) -> None:
     """Writes the genesis of a new chain. Its random chain id makes account ids unique among banks."""
     chain_id = int.from_bytes(entropy.token(6), "big") + 1
-    journal.write_genesis(Genesis(chain_id, sealer.address, int(clock())))
+    journal.write_genesis(Genesis(chain_id, sealer.address, int(clock()), format))
 
 
 class EmbeddedLedger(Ledger):

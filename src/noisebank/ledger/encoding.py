@@ -57,16 +57,17 @@ def explain_refusal(refusal: LedgerRefused, group: Sequence[Claim], books: Books
     """Returns the error for a contract's refusal, with the amounts that it is about."""
     state = books.find_account(group[0].account)
     if refusal.reason == "ledger: budget exhausted" and state is not None:
-        return BudgetExhausted(sum(books.price_claims(group), ZERO_PRECISION), state.remaining_budget)
+        cost = sum(books.price_claims(group), ZERO_PRECISION)
+        return BudgetExhausted(cost, state.remaining_budget, state.budget)
     if refusal.reason == "ledger: price above limit":
         too_dear = (
             claim for claim, cost in zip(group, books.price_claims(group), strict=True) if cost > claim.max_cost
         )
         return PriceMoved(next(too_dear, group[0]).max_cost)
-    if refusal.reason == "ledger: view exhausted":
+    if refusal.reason == "ledger: view exhausted" and state is not None:
         limited = next((claim for claim in group if claim.analyst != OWNER_ANALYST), group[0])
         view = books.get_view(limited.account, limited.analyst)
-        return ViewExhausted(view.limit, view.used)
+        return ViewExhausted(view.limit, view.used, state.budget)
     return refusal
 
 

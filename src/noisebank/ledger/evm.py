@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pyrevm import EVM, BlockEnv, CfgEnv, Env
+from pyrevm import EVM, AccountInfo, BlockEnv, CfgEnv, Env
 
 from noisebank.core.errors import LedgerRefused
 from noisebank.ledger.abi import Contract, Value
@@ -26,7 +26,8 @@ class Event:
 
 
 class Evm:
-    """An EVM for one contract and its state. pyrevm checks neither signatures nor nonces: `replay` does."""
+    """An EVM and its state; views are those of `contract`. pyrevm checks neither signatures nor nonces: `chain_state`
+    does."""
 
     def __init__(self, contract: Contract, chain_id: int) -> None:
         self.contract = contract
@@ -36,8 +37,13 @@ class Evm:
         """Sets the block in which the next calls execute."""
         self._evm.set_block_env(BlockEnv(number=number, timestamp=time))
 
-    def deploy(self, sender: str, initcode: bytes) -> str:
-        """Creates the contract; returns its address."""
+    def deploy(self, sender: str, initcode: bytes, nonce: int | None = None) -> str:
+        """Creates a contract; returns its address, which follows from the sender and the nonce of its transaction.
+
+        pyrevm counts deployments only, Ethereum all transactions of a sender: so `nonce` is set before, if given.
+        """
+        if nonce is not None:
+            self._evm.insert_account_info(sender, AccountInfo(nonce=nonce))
         return str(self._evm.deploy(sender, initcode)).lower()
 
     def execute(self, sender: str, to: str, data: bytes) -> tuple[Log, ...]:

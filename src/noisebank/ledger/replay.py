@@ -13,29 +13,25 @@ from noisebank.core.errors import LedgerRefused, Tampered
 from noisebank.ledger.abi import budget_ledger
 from noisebank.ledger.block import Block, Genesis, results_digest
 from noisebank.ledger.books import Books
-from noisebank.ledger.evm import Evm, Log
-from noisebank.ledger.protocol import Head
-from noisebank.ledger.signing import Transaction, contract_address
+from noisebank.ledger.chain_state import ChainState
+from noisebank.ledger.evm import Log
+from noisebank.ledger.signing import Transaction
 
 
-class Replay:
-    """The state after some blocks. `apply_block` takes the next one, or raises `Tampered` naming it.
+class Replay(ChainState):
+    """The state of a bank's ledger after some blocks. `apply_block` takes the next one, or raises `Tampered` naming it.
 
     After `Tampered` the state is undefined and must not be used.
     """
 
     def __init__(self, genesis: Genesis) -> None:
-        self.genesis = genesis
-        self.evm = Evm(budget_ledger(), genesis.chain_id)
+        super().__init__(genesis, budget_ledger())
         self.contract = ""
-        self.head = Head(-1, genesis.digest)
-        self.time = genesis.created_at
+        """The ledger's address, once it is deployed."""
         self.transaction_count = 0
-        self.block_digests: list[bytes] = []
-        self._books = Books(self.evm.contract)
+        self._books = Books(budget_ledger())
         self._pending_logs: list[tuple[int, int, Iterable[tuple[Log, ...]]]] = []
         self._books_lock, self._has_pending_logs = threading.Lock(), False
-        self._nonces: dict[str, int] = {}
 
     @property
     def books(self) -> Books:
@@ -50,19 +46,10 @@ class Replay:
                 self._has_pending_logs = False
         return self._books
 
-    def next_nonce(self, sender: str) -> int:
-        """Returns the nonce that the sender's next transaction must have."""
-        return self._nonces.get(sender, 0)
-
     def apply_block(self, block: Block) -> tuple[tuple[Log, ...], ...]:
         """Checks and executes the next block; returns the contract's logs, by transaction."""
-        number = self.head.number + 1
-        if block.number != number:
-            raise Tampered(f"numbered {block.number}, but comes after block {number - 1}", number)
-        if block.parent != self.head.digest:
-            raise Tampered("does not follow from the block before it", number)
-        if block.time < self.time:
-            raise Tampered("is older than the block before it", number)
+        self.check_link(block.number, block.parent, block.time)
+        number = block.number
         if not block.transactions:
             raise Tampered("is empty", number)
         try:
@@ -79,31 +66,25 @@ class Replay:
         self.finish_block(block, results)
         return results
 
-    def begin_block(self, number: int, time: int) -> None:
-        """Sets the block in which transactions execute next."""
-        self.evm.set_block(number, time)
-
     def execute_transaction(self, transaction: Transaction) -> tuple[Log, ...]:
         """Checks signature and nonce, then runs the contract; returns its logs. `Tampered` if it reverts: a journal has
         no reverted transactions."""
         sender = transaction.recover_sender() if transaction.signature else self.genesis.sealer
-        if transaction.nonce != self._nonces.get(sender, 0):
-            raise Tampered(f"a transaction of {sender} has nonce {transaction.nonce}, not {self.next_nonce(sender)}")
+        self.check_nonce(sender, transaction)
         try:
             return self.run_transaction(sender, transaction)
         except LedgerRefused as refusal:
             raise Tampered(f"the contract refuses a transaction of {sender}: {refusal.reason}") from None
 
     def run_transaction(self, sender: str, transaction: Transaction) -> tuple[Log, ...]:
-        """Runs a transaction whose sender is known to be right; returns its logs. A refusal changes nothing."""
-        if transaction.to:
-            if transaction.to != self.contract:
-                raise Tampered(f"a transaction goes to {transaction.to}, not to the ledger")
-            logs = self.evm.execute(sender, transaction.to, transaction.data)
-        else:
-            self._create_contract(sender, transaction)
-            logs = ()
-        self._nonces[sender] = transaction.nonce + 1
+        """The same, for the one contract of this chain: its creation comes first, and only once."""
+        if transaction.to and transaction.to != self.contract:
+            raise Tampered(f"a transaction goes to {transaction.to}, not to the ledger")
+        if not transaction.to and (self.contract or transaction.data != budget_ledger().initcode):
+            raise Tampered("creates a contract that is not this version's ledger")
+        logs = super().run_transaction(sender, transaction)
+        if not self.contract:
+            (self.contract,) = self.contracts
         return logs
 
     def read_balances(self, results: Iterable[tuple[Log, ...]]) -> tuple[tuple[bytes, int, int], ...]:
@@ -118,17 +99,8 @@ class Replay:
 
     def finish_block(self, block: Block, results: Iterable[tuple[Log, ...]]) -> None:
         """Makes a checked block the head, and queues its logs for the books."""
-        self.head = Head(block.number, block.digest)
-        self.block_digests.append(self.head.digest)
-        self.time = block.time
+        self.move_head(block.number, block.digest, block.time)
         self.transaction_count += len(block.transactions)
         with self._books_lock:
             self._pending_logs.append((block.number, block.time, results))
             self._has_pending_logs = True
-
-    def _create_contract(self, sender: str, transaction: Transaction) -> None:
-        if self.contract or transaction.data != self.evm.contract.initcode:
-            raise Tampered("creates a contract that is not this version's ledger")
-        self.contract = self.evm.deploy(sender, transaction.data)
-        if self.contract != contract_address(sender, transaction.nonce):
-            raise Tampered("the contract is not where Ethereum would put it")

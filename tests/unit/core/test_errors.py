@@ -20,7 +20,8 @@ OPTIONAL = ("flower_server", "torch_network", "__main__")
 GIVEN: dict[str, Any] = {
     "mistakes": (Mistake(3, "columns.age", "has no bounds", "say bounds = [0, 120]"),), "origin": "people.toml",
     "clause": "HAVING", "advice": "filter afterwards", "parameter": "epsilon", "got": 7, "allowed": "must be small",
-    "cost": Precision(5), "left": Precision(4), "limit": Precision(3), "used": Precision(2), "most": 10, "drawn": 11,
+    "cost": Precision(5), "left": Precision(4), "budget": Precision(9),
+    "limit": Precision(3), "used": Precision(2), "most": 10, "drawn": 11,
     "key": "monday", "reason": "E7", "detail": "no key", "problem": "not-signed-in", "status": 401, "what": "broken",
     "block": 9, "name": "not-found", "retry_after": 2.5, "purpose": "this", "package": "duckdb", "extra": "bank",
 }  # fmt: skip
@@ -72,3 +73,10 @@ def test_a_process_pool_hands_errors_over() -> None:
             with pytest.raises(kind) as caught:
                 pool.submit(raise_error, made(kind)).result()
             assert str(caught.value) == str(made(kind)) and vars(caught.value).keys() >= vars(made(kind)).keys()
+
+
+@pytest.mark.parametrize(("count", "text"), [(1, "has 1 mistake:"), (2, "has 2 mistakes:")])
+def test_mistakes_are_counted_and_listed_line_by_line(count: int, text: str) -> None:
+    first, *rest = str(BadPolicy(GIVEN["mistakes"] * count, "people.toml")).splitlines()
+    assert first == f"people.toml {text}"
+    assert rest == ["  line 3: columns.age: has no bounds; say bounds = [0, 120]"] * count

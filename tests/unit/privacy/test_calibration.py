@@ -120,6 +120,7 @@ def test_the_smallest_spend_counts():
 
 
 def test_reported_epsilon_is_a_whole_number_of_steps():
+    assert account_epsilon(Precision(12_345_678_901_234_567), DELTA) * 10**9 % 1 == 0
     assert (account_epsilon(Precision(12_345_678_901_234_567), DELTA) / EPSILON_STEP).denominator == 1
 
 

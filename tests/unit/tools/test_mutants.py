@@ -182,6 +182,17 @@ def test_results_of_another_commit_or_seed_are_not_taken(tmp_path: Path) -> None
     assert not Journal(tmp_path / "new" / "x.jsonl", 1, "abd").read_results()
 
 
+@pytest.mark.parametrize("differs", ["nothing", "src", "tests/a.py", "the seed", "the outcome"])
+def test_what_was_noticed_elsewhere_counts_if_source_and_test_are_the_same(tmp_path: Path, differs: str) -> None:
+    outcome = SURVIVED if differs == "the outcome" else KILLED
+    result = Result(Mutant(3, "a.py", 1, "k", "f", "x", "y", 0, 1, "y"), outcome, "tests/a.py::t", "failed", 1.0, 1.0)
+    Journal(tmp_path / "x.jsonl", 1, "there").append(result)
+    here = Journal(tmp_path / "x.jsonl", 2 if differs == "the seed" else 1, "here")
+    kills = here.read_kills(lambda commit, path: commit == "there" and path != differs)
+    assert kills == ({3: result} if differs == "nothing" else {})
+    assert not Journal(tmp_path / "x.jsonl", 1, "there").read_kills(lambda commit, path: True)
+
+
 class Script(Slot):
     """Plays back runs, by target and whether the mutant is in; no tree, no processes."""
 

@@ -9,17 +9,15 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import apsw
-
-from noisebank.core.durability import translate_errors
 from noisebank.core.errors import BadBank, LedgerRefused
 from noisebank.federated.blockfl.dev_chain import DATABASE_FILE, DevChainState, ExecutedTransaction
 from noisebank.federated.blockfl.json_rpc import JsonRpcHandler
 from noisebank.federated.blockfl.store import FolderStore
+from noisebank.ledger.journal import JournalReader
 from noisebank.ledger.node import Node, NodeError
 
 
@@ -29,19 +27,15 @@ class ChainReader:
     def __init__(self, folder: Path) -> None:
         if not (folder / DATABASE_FILE).is_file():
             raise BadBank(f"{folder} holds no crowd's chain; `noisebank learn host {folder}` makes one")
-        try:
-            self._database = apsw.Connection(str(folder / DATABASE_FILE), flags=apsw.SQLITE_OPEN_READONLY)
-        except apsw.Error as error:
-            raise BadBank(f"{folder} cannot be read: {error}") from None
-        self._database.set_busy_timeout(5_000)
+        self._journal = JournalReader(folder / DATABASE_FILE)
         self._lock = threading.RLock()
-        self.state = DevChainState(next(self._read_lines(-1)))
+        self.state = DevChainState(next(self._journal.read_lines()))
         self.catch_up()
 
     def catch_up(self) -> None:
         """Read new blocks; `Tampered` names the first that does not follow from those before it."""
         with self._lock:
-            for line in self._read_lines(len(self.state.block_digests)):
+            for line in self._journal.read_lines(len(self.state.block_digests)):
                 self.state.apply_line(line)
 
     def send_transaction(self, raw: bytes) -> ExecutedTransaction:
@@ -51,18 +45,12 @@ class ChainReader:
     def simulate_call(self, sender: str, to: str, data: bytes) -> bytes:
         """Return what a call would return now; changes nothing."""
         with self._lock:
-            self.state.evm.set_block(len(self.state.block_digests), max(self.state.last_time, int(time.time())))
-            return self.state.evm.simulate_call(sender, to, data)
+            return self.state.simulate_call(sender, to, data, int(time.time()))
 
     def close(self) -> None:
         """Close the journal."""
         with self._lock:
-            self._database.close()
-
-    def _read_lines(self, first: int) -> Iterator[str]:
-        with translate_errors(self._database):
-            for (line,) in self._database.execute("SELECT line FROM lines WHERE number >= ? ORDER BY number", (first,)):
-                yield str(line)
+            self._journal.close()
 
 
 class FolderNode(Node):

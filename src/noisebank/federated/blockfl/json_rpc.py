@@ -57,7 +57,7 @@ class JsonRpcHandler:
     # -- methods: names and shapes are Ethereum's ----------------------------------------------
 
     def on_eth_chainId(self) -> str:  # noqa: N802
-        return hex(self.chain.state.chain_id)
+        return hex(self.chain.state.genesis.chain_id)
 
     def on_eth_blockNumber(self) -> str:  # noqa: N802
         return hex(self._newest_block())

@@ -110,7 +110,7 @@ class MemberBook:
             if known is None:
                 left = max(0, budget.total_precision.units - self.spent_precision.units)
                 if price.units > left:
-                    raise BudgetExhausted(price, Precision(left))
+                    raise BudgetExhausted(price, Precision(left), budget.total_precision)
                 self._database.execute(
                     "INSERT INTO charges VALUES (?, ?, ?)", (task.hex(), work.hex(), str(price.units))
                 )

@@ -61,6 +61,15 @@ def format_amount(value: Precision | float | str) -> str:
     return f"{float(value):.4g}" if float(value) < 1e4 else format_count(round(float(value)))
 
 
+def format_share(amount: Precision | float | str, budget: Precision | float | str) -> str:
+    """Return an amount as a percentage of the budget.
+
+    >>> format_share("0.0154", 3.37523), format_share(Precision(0), "0")
+    ('0.46%', '0%')
+    """
+    return wording.format_percent(float(amount) / float(budget) if float(budget) else float(amount) > 0)
+
+
 def format_count(value: int) -> str:
     """Return a count with its digits in groups of three.
 

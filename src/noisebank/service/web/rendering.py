@@ -45,6 +45,7 @@ SAY = SimpleNamespace(
     sentence=formatting.case_sentence,
     number=formatting.format_number,
     amount=formatting.format_amount,
+    share=formatting.format_share,
     count=formatting.format_count,
     epsilon=wording.format_epsilon,
     times=formatting.format_times,

@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from noisebank.account.account import Account
 from noisebank.account.statement import make_openings
 from noisebank.core.units import Precision
+from noisebank.core.wording import describe_share
 from noisebank.ledger.books import Change
 from noisebank.service import serializers
 from noisebank.service.authenticator import MAY_READ_STATEMENTS, run_for, state_of
@@ -73,13 +74,15 @@ async def export_statement(request: Request, dataset: str, caller: StatementCall
 
 
 def _statement_facts(request: Request, account: Account) -> dict[str, Any]:
-    """Return the template's variables."""
+    """Return the template's variables; points of the chart are percentages of the budget."""
     state, budgets, parts = account.state, account.budgets, state_of(request)
     spending = parts.spending_totals.get_spending(account)
     people = [person for person in parts.access.list_people() if person.role is Role.ANALYST]
     changes = account.ledger.books.list_changes(account.id)
+    scale = 100 / (float(state.budget) or 1.0)
+    points = [(count, when, spent * scale, naive * scale) for count, when, spent, naive in spending.curve_points()]
     return {
-        "state": state_facts(state), "points": spending.curve_points(),
+        "state": state_facts(state), "points": points,
         "maps": [_map_facts(heat_map) for heat_map in make_heat_maps(account)],
         "newest": parts.operations.list_newest_entries(account, PAGE_ROWS // 2), "total": spending.all.to_facts(),
         "queries": _largest_rows(spending.by_query.values()), "kinds": _largest_rows(spending.by_category.values()),
@@ -89,7 +92,7 @@ def _statement_facts(request: Request, account: Account) -> dict[str, Any]:
         "delta": float(account.policy.delta), "budgets": {"raised": budgets.raised, "lowered": budgets.lowered},
         "naive": Precision(spending.all.naive_units), "saved": spending.all.saved_share,
         "life": spending.estimate_life(time.time()), "questions_left": spending.questions_left(),
-        "changes": [_describe_change(change) for change in changes[::-1][:20]],
+        "changes": [_describe_change(change, state.budget) for change in changes[::-1][:20]],
         "raised": _pending_raise(changes, time.time()), "head": parts.operations.get_head(),
     }  # fmt: skip
 
@@ -133,10 +136,10 @@ CHANGE_TEXTS = {
 }
 
 
-def _describe_change(change: Change) -> dict[str, Any]:
+def _describe_change(change: Change, budget: Precision) -> dict[str, Any]:
     arguments = change.event.arguments
     amount = next((arguments[name] for name in ("budget", "limit") if name in arguments), None)
-    detail = f"to {float(Precision(amount)):.4g} precision" if isinstance(amount, int) else ""
+    detail = f"to {describe_share(Precision(amount), budget)} as it is now" if isinstance(amount, int) else ""
     name = CHANGE_TEXTS.get(change.event.name, change.event.name)
     return {"block": change.block, "time": change.time, "text": f"{name} {detail}".strip()}
 
@@ -201,6 +204,6 @@ def _statement_to_json(spending: AccountSpending) -> dict[str, Any]:
         "by_part": rows_to_json([spending.whole_table, spending.part_of_table]),
         "owner": state.owner, "curator": state.curator,
         "raise_delay_seconds": state.raise_delay, "paused": state.paused, "version": state.version,
-        "changes": [_describe_change(change) for change in account.ledger.books.list_changes(account.id)],
+        "changes": [_describe_change(change, state.budget) for change in account.ledger.books.list_changes(account.id)],
         "cells": [heat_map.to_json() for heat_map in make_heat_maps(account, unmerged=True)],
     }  # fmt: skip

@@ -14,7 +14,7 @@ from noisebank.core.digests import keccak, to_canonical_json
 from noisebank.core.entropy import SystemEntropy
 from noisebank.core.errors import BadBank, BadLedger, LedgerRefused, Tampered
 from noisebank.federated.blockfl.chain_reader import FolderNode
-from noisebank.federated.blockfl.dev_chain import DATABASE_FILE, DevChain, DevChainState, create_dev_chain
+from noisebank.federated.blockfl.dev_chain import DATABASE_FILE, DevBlock, DevChain, DevChainState, create_dev_chain
 from noisebank.federated.blockfl.json_rpc import JsonRpcServer
 from noisebank.federated.blockfl.network import SMALL_SHAPE
 from noisebank.federated.blockfl.registry import ModelRegistry
@@ -22,8 +22,9 @@ from noisebank.federated.blockfl.sortition import SortitionKey
 from noisebank.federated.blockfl.store import FolderStore
 from noisebank.federated.blockfl.task_posting import TaskRules, post_task
 from noisebank.federated.blockfl.terms import TaskTerms
-from noisebank.ledger.abi import model_registry
-from noisebank.ledger.signing import Fees, Key, Transaction, decode_transaction
+from noisebank.ledger.abi import budget_ledger, model_registry
+from noisebank.ledger.block import DEV_FORMAT, Genesis
+from noisebank.ledger.signing import Fees, Key, Transaction, contract_address, decode_transaction
 
 ANNA, MALLORY = Key(b"\1" * 32), Key(b"\2" * 32)
 PEOPLE = [Key(bytes([number]) * 32) for number in range(11, 17)]
@@ -44,6 +45,16 @@ def posted(chain: DevChain, tmp_path: Path) -> tuple[ModelRegistry, bytes, bytes
         [(key.address, 5) for key in PEOPLE],
     )  # fmt: skip
     return registry, task, secret, door
+
+
+def test_a_chain_lies_in_a_folder_of_its_own_that_nobody_else_reads(tmp_path: Path):
+    with closing(create_dev_chain(tmp_path / "deep" / "chain", SystemEntropy())):
+        pass
+    assert (tmp_path / "deep" / "chain").stat().st_mode & 0o777 == 0o700
+    with pytest.raises(BadBank, match="already"):
+        create_dev_chain(tmp_path / "deep" / "chain", SystemEntropy())
+    with pytest.raises(BadBank, match="holds no crowd's chain"):
+        FolderNode(tmp_path)
 
 
 def test_transactions_are_read_in_their_one_spelling():
@@ -83,12 +94,42 @@ def test_forged_submissions_are_refused(chain: DevChain, tmp_path: Path):
 
 
 def test_no_money_and_no_other_contract_on_this_chain(chain: DevChain):
+    number = chain.state.genesis.chain_id
     with pytest.raises(LedgerRefused, match="no money"):
-        chain.send_transaction(Transaction(chain.state.chain_id, 0, ANNA.address, b"", value=1).sign_with(ANNA).raw)
+        chain.send_transaction(Transaction(number, 0, ANNA.address, b"", value=1).sign_with(ANNA).raw)
     with pytest.raises(LedgerRefused, match="no contract there"):
-        chain.send_transaction(Transaction(chain.state.chain_id, 0, ANNA.address, b"").sign_with(ANNA).raw)
+        chain.send_transaction(Transaction(number, 0, ANNA.address, b"").sign_with(ANNA).raw)
     with pytest.raises(LedgerRefused, match="no contract of this version"):
-        chain.send_transaction(Transaction(chain.state.chain_id, 0, "", b"\x60\x00").sign_with(ANNA).raw)
+        chain.send_transaction(Transaction(number, 0, "", b"\x60\x00").sign_with(ANNA).raw)
+
+
+def test_who_has_called_before_deploys_where_ethereum_would_and_the_chain_opens_again(chain: DevChain, tmp_path: Path):
+    """pyrevm counts deployments, not transactions. Such a contract once landed elsewhere, and no replay agreed."""
+    number, ledger = chain.state.genesis.chain_id, chain.state.find_own_contracts()["budget_ledger"]
+    call = budget_ledger().encode_call("open_account", ANNA.address, 1, 60, b"1" * 32, b"2" * 32, 0)
+    chain.send_transaction(Transaction(number, 0, ledger, call).sign_with(ANNA).raw)
+    made = chain.send_transaction(Transaction(number, 1, "", budget_ledger().initcode).sign_with(ANNA).raw)
+    assert made.created_contract == contract_address(ANNA.address, 1) not in chain.state.find_own_contracts().values()
+    chain.send_transaction(Transaction(number, 2, made.created_contract, call).sign_with(ANNA).raw)
+    with closing(DevChain(tmp_path / "chain")) as again:
+        assert again.state.head == chain.state.head and again.state.contracts == chain.state.contracts
+
+
+def test_lines_of_a_journal_keep_their_form():
+    """Journals of earlier versions must be read: the text of a genesis and of a block, and their digests."""
+    genesis = '{"chain_id":7,"created":1000,"format":"noisebank crowd journal 1","sealer":"0xabc"}'
+    read = Genesis.from_canonical_json(genesis, DEV_FORMAT)
+    assert read.to_canonical_json() == genesis and read.digest == keccak(
+        b"noisebank crowd genesis 1\n", genesis.encode()
+    )
+    with pytest.raises(Tampered, match="does not begin a 'noisebank journal 2'"):
+        Genesis.from_canonical_json(genesis)  # a bank's journal is another one
+    sent = Transaction(7, 3, ANNA.address, b"data", fees=Fees(1, 2, 3)).sign_with(ANNA)
+    text = f'{{"number":5,"parent":"{"01" * 32}","results":"{"02" * 32}","time":1001,"transaction":"{sent.raw.hex()}"}}'
+    line = f'{{"block":{text},"seal":"{"03" * 65}"}}'
+    block = DevBlock.from_canonical_json(line, 5)
+    assert (block.number, block.time, block.transaction, block.to_canonical_json()) == (5, 1001, sent, line)
+    assert block.digest == keccak(b"noisebank crowd block 1\n", text.encode())
 
 
 def test_journal_is_checked_line_by_line(chain: DevChain, tmp_path: Path):
@@ -101,16 +142,16 @@ def test_journal_is_checked_line_by_line(chain: DevChain, tmp_path: Path):
             state.apply_line(line)
         return state
 
-    assert replayed(rest).head_digest == chain.state.head_digest
+    assert replayed(rest).head.digest == chain.state.head.digest
     block = json.loads(rest[-1])
     later = {**block["block"], "time": block["block"]["time"] + 1}
     mallory = MALLORY.sign(keccak(b"noisebank crowd block 1\n", to_canonical_json(later).encode())).hex()
     for lines, why in (
-        ([rest[1]], "another block|not a member|refuses|nonce"),
+        ([rest[1]], "numbered 1, but comes after block -1"),
         ([*rest[:-1], to_canonical_json({"block": later, "seal": block["seal"]})], "not signed by the key"),
         ([*rest[:-1], to_canonical_json({"block": later, "seal": mallory})], "not signed by the key"),
         ([*rest[:-1], rest[-1].replace(":", ": ", 1)], "malformed"),
-        ([*rest, rest[-1]], "nonce"),
+        ([*rest, rest[-1]], "numbered"),
         (["nonsense"], "malformed"),
     ):
         with pytest.raises(Tampered, match=why):
@@ -120,11 +161,11 @@ def test_journal_is_checked_line_by_line(chain: DevChain, tmp_path: Path):
 def test_started_again_it_goes_on_where_it_was(tmp_path: Path):
     made = create_dev_chain(tmp_path / "chain", SystemEntropy())
     _, task, _, door = posted(made, tmp_path)
-    head = made.state.head_digest
+    head = made.state.head.digest
     door.close()
     made.close()
     again = DevChain(tmp_path / "chain")
-    assert again.state.head_digest == head
+    assert again.state.head.digest == head
     door = JsonRpcServer(again)
     assert (
         ModelRegistry(door.url).list_tasks() == [task]
@@ -148,7 +189,7 @@ def test_read_from_its_folder_it_is_the_same_and_nothing_can_be_written(chain: D
         for key in PEOPLE:  # its keeper goes on
             registry.join_task(key, SortitionKey(key.address.encode()[:32]), task)
         assert not read.followed_books and read.follow_tasks()[task].members == registry.read_books(task).members
-        assert node.chain.state.head_digest == chain.state.head_digest
+        assert node.chain.state.head.digest == chain.state.head.digest
         with pytest.raises(LedgerRefused, match="only read here"):
             read.send_call(ANNA, "begin", task, secret)
         assert node.block_number() == len(chain.state.block_digests) - 1

@@ -18,6 +18,7 @@ from noisebank.federated.blockfl.network import (
     DIGITS_SHAPE,
     NORMS,
     PAPER_SHAPE,
+    SHAPES,
     SMALL_SHAPE,
     Classifier,
     FeatureExtractor,
@@ -112,10 +113,16 @@ def test_an_edge_worker_that_is_gone_is_said():
         SplitTrainer(TERMS, glyphs(5, 48), "127.0.0.1:1").train(
             initialize_weights(SMALL_SHAPE, TERMS.norm, simulation_rng(1)), 1
         )
-    with pytest.raises(BadRequest, match="host:port"):
-        SplitTrainer(TERMS, glyphs(5, 48), "nowhere").train(
-            initialize_weights(SMALL_SHAPE, TERMS.norm, simulation_rng(1)), 1
-        )
+    for endpoint in ("nowhere", ":8000", "nowhere:", "nowhere:port"):
+        with pytest.raises(BadRequest, match="host:port"):
+            SplitTrainer(TERMS, glyphs(5, 48), endpoint).train(
+                initialize_weights(SMALL_SHAPE, TERMS.norm, simulation_rng(1)), 1
+            )
+
+
+def test_named_shapes_have_the_sizes_of_models_that_were_stored():
+    sizes = {name: (shape.device_weight_count, shape.weight_count) for name, shape in SHAPES.items()}
+    assert sizes == {"paper": (29_820, 156_818), "digits": (6_560, 29_514), "small": (400, 1_098)}
 
 
 def test_the_papers_network_has_3920_features_and_nearly_its_bytes():

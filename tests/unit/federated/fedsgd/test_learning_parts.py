@@ -94,6 +94,16 @@ def test_tasks_outside_their_ranges_are_refused(other: dict) -> None:
         task(**other)
 
 
+def test_what_is_refused_is_named_but_not_at_length() -> None:
+    with pytest.raises(BadRequest) as refused:
+        task(name="n" * 101)
+    assert refused.value.got == "'" + "n" * 39
+    with pytest.raises(BadRequest) as refused:
+        task(rate=[0] * 50)
+    assert refused.value.got == str([0] * 50)[:40]
+    assert task(name="n" * 100).name == "n" * 100
+
+
 def test_a_task_survives_its_plain_form_and_its_digest_covers_everything() -> None:
     given = task()
     again = Task.from_json(json.loads(json.dumps(given.to_json())))

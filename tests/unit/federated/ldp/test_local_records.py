@@ -70,6 +70,16 @@ def test_a_single_attribute_needs_no_place():
     assert Report.decode(report.encode(schema), schema) == report
 
 
+@pytest.mark.parametrize("size", range(2, 19))
+def test_a_byte_more_is_refused_however_many_bits_the_last_one_uses(size):
+    schema = Schema((Category("c", tuple(str(number) for number in range(size))),))
+    data = make_report({"c": "1"}, schema, 1.0).encode(schema)
+    assert Report.decode(data, schema).fields
+    for more in (b"\0", b"\x80", b"\0\0"):
+        with pytest.raises(BadRequest, match="after its last"):
+            Report.decode(data + more, schema)
+
+
 def test_estimates_have_the_attributes_units():
     schema = Schema((Number("celsius", -20, 40), Category("ward", ("north", "south", "west"))))
     reports = [make_report({"celsius": 10, "ward": "south"}, schema, 10.0) for _ in range(3000)]

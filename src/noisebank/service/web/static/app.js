@@ -105,13 +105,21 @@ function setUpConsole(form) {
   });
 }
 
+function percent(share) {  // as core/wording.py writes it: a part never reads as all or as nothing
+  const value = share * 100;
+  if (value === 0 || (value >= 10 && value < 99.5) || value >= 100) return `${value.toFixed(0)}%`;
+  if (value < 10) return value >= 0.001 ? `${Number(value.toPrecision(2))}%` : "under 0.001%";
+  const places = [1, 2, 3].find((count) => Number(value.toFixed(count)) < 100);
+  return places ? `${value.toFixed(places)}%` : "over 99.999%";
+}
+
 function followBalance(box) {
   const source = new EventSource(box.dataset.live);
   source.addEventListener("balance", (event) => {
     const now = JSON.parse(event.data);
     const share = Math.min(1, Number(now.spent) / Number(now.budget));
-    $("#balance-left").textContent = Number(now.left).toPrecision(4).replace(/\.?0+$/, "");
-    if (now.view_used !== null && $("#balance-view")) $("#balance-view").textContent = String(Number(Number(now.view_used).toPrecision(4)));
+    $("#balance-left").textContent = percent(Number(now.left) / Number(now.budget));
+    if (now.view_used !== null && $("#balance-view")) $("#balance-view").textContent = percent(Number(now.view_used) / Number(now.budget));
     const used = $(".used", box);
     if (used) used.setAttribute("width", String(Math.max(share * 400, share ? 2 : 0)));
   });
@@ -162,12 +170,14 @@ async function drawCurve(box) {
   if (!window.uPlot) return;
   const asked = await fetch(box.dataset.curve, { headers: { accept: "application/json" } });
   if (!asked.ok) return;
-  const { points, budget } = await asked.json();
+  const curve = await asked.json();
+  const budget = 100, scale = 100 / (curve.budget || 1);  // shares of the budget, in percent
+  const points = curve.points.map((p) => [p[0], p[1], p[2] * scale, p[3] * scale]);
   if (points.length < 2) return;
   const most = Math.max(...points.map((p) => Math.max(p[2], p[3])));  // a budget far away would flatten all else
   const data = [points.map((p) => p[0]), points.map((p) => p[2]), points.map((p) => p[3]), points.map(() => budget)];
   const when = (place) => (place === null || place === undefined ? "–" : new Date(points[place][1] * 1000).toISOString().slice(0, 16).replace("T", " "));
-  const amount = (plot, value) => (value === null || value === undefined ? "–" : String(Number(value.toPrecision(4))));
+  const amount = (plot, value) => (value === null || value === undefined ? "–" : percent(value / 100));
   redrawn(box, (colour) => ({
     scales: { x: { time: false }, y: { range: () => [0, (budget > 4 * most ? most : Math.max(most, budget)) * 1.05] } },
     axes: [{ label: "answers", labelSize: 22 }, { size: 58 }],

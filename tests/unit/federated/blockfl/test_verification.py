@@ -1,0 +1,60 @@
+"""Verifying a task: a report passes only without any difference, and a second model for one charge is one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from noisebank.federated.blockfl.models import Model
+from noisebank.federated.blockfl.network import SMALL_SHAPE
+from noisebank.federated.blockfl.store import FolderStore
+from noisebank.federated.blockfl.terms import TaskTerms
+from noisebank.federated.blockfl.verification import RoundReport, TaskReport, find_duplicate_models
+
+ANNA, BERT = "0x" + "0a" * 20, "0x" + "0b" * 20
+TASK = b"\7" * 32
+SOUND = TaskTerms("x", SMALL_SHAPE, norm="fixed", mode="sound", ledger="0x" + "0c" * 20)
+
+
+@pytest.mark.parametrize("wrong", ["nothing", "the task", "a round"])
+def test_one_difference_anywhere_is_enough(wrong: str) -> None:
+    rounds = [RoundReport(1, "m"), RoundReport(2, "m", differences=["votes"] if wrong == "a round" else [])]
+    report = TaskReport("t", rounds, ["terms"] if wrong == "the task" else [])
+    assert report.passed is report.to_json()["passed"] is (wrong == "nothing")
+
+
+def model_of(author: str, round: int, weight: int) -> bytes:
+    return Model(TASK.hex(), round, author, np.full(SMALL_SHAPE.weight_count, weight)).to_bytes()
+
+
+def duplicates(folder: Path, submitted: list[tuple[int, str, bytes]], stored: list[bytes], mode: str) -> list[str]:
+    """For a task of two rounds in which these models were submitted and those only stored."""
+    store = FolderStore(folder)
+    terms = SOUND if mode == "sound" else TaskTerms("x", SMALL_SHAPE, mode=mode)
+    for content in stored:
+        store.put(content)
+    rounds = [
+        SimpleNamespace(
+            number=number,
+            submissions=[
+                SimpleNamespace(member=member, digest=digest) for round, member, digest in submitted if round == number
+            ],
+        )
+        for number in (1, 2)
+    ]
+    setup = SimpleNamespace(terms_digest=store.put(terms.to_bytes()), task_id=TASK)
+    return find_duplicate_models(store, cast(Any, SimpleNamespace(setup=setup, rounds=rounds, members=[ANNA, BERT])))
+
+
+def test_a_second_model_for_one_charge_is_found_wherever_it_is(tmp_path: Path) -> None:
+    one, other, next_round = model_of(ANNA, 1, 1), model_of(ANNA, 1, 2), model_of(ANNA, 2, 3)
+    gone = b"\5" * 32
+    text = f"round 1: {ANNA} has 2 different models for one charge"
+    assert duplicates(tmp_path / "a", [(1, ANNA, gone)], [one, next_round, model_of(BERT, 1, 1)], "sound") == [text]
+    assert duplicates(tmp_path / "b", [], [one, other], "sound") == [text]
+    assert duplicates(tmp_path / "c", [(1, ANNA, gone), (2, ANNA, gone)], [], "sound") == []
+    assert duplicates(tmp_path / "d", [], [one, other], "paper") == []  # nothing is charged there

@@ -1,0 +1,44 @@
+"""Queries over the cells of a cube: what a measurement of all groups charges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, cast
+
+import pytest
+
+from noisebank.core.records import CellRun
+from noisebank.planning.serving import COUNT_KEY, CubeQuery, GroupQuery
+
+
+@dataclass(frozen=True)
+class FixedCharges:
+    """Stands for a linear query."""
+
+    runs: list[tuple[int, int, int]]
+
+    def cell_charges(self, factor: int) -> list[CellRun]:
+        return [CellRun(*run) for run in self.runs]
+
+
+def cube_query(groups: list[Any]) -> CubeQuery:
+    """A query whose groups charge these runs; None is a group without cells."""
+    parts = (None if runs is None else GroupQuery(cast(Any, FixedCharges(runs)), Fraction(1)) for runs in groups)
+    return CubeQuery(0, cast(Any, None), COUNT_KEY, tuple(parts), 1)
+
+
+@pytest.mark.parametrize(
+    ("groups", "charges"),
+    [
+        ([], []),
+        ([None, [(0, 4, 9)]], [(0, 4, 9)]),
+        ([[(4, 8, 9)], [(0, 4, 9)]], [(0, 8, 9)]),  # neighbours of one weight are one run
+        ([[(0, 2, 9)], [(3, 4, 9)]], [(0, 2, 9), (3, 4, 9)]),
+        ([[(0, 2, 1), (4, 6, 2)], [(2, 4, 2)], [(6, 8, 1)]], [(0, 2, 1), (2, 6, 2), (6, 8, 1)]),
+    ],
+)
+def test_charges_of_all_groups_are_joined_where_they_are_alike(
+    groups: list[Any], charges: list[tuple[int, int, int]]
+) -> None:
+    assert cube_query(groups).cell_charges() == tuple(CellRun(*run) for run in charges)
