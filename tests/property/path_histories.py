@@ -28,7 +28,7 @@ from noisebank import read_policy
 from noisebank.account.recovery import recover_account
 from noisebank.bank import opening
 from noisebank.bank.opening import BankParts, Confirmed, load_accounts, open_account
-from noisebank.core.errors import NoisebankError
+from noisebank.core.errors import KeyReused, NoisebankError
 from noisebank.core.units import Precision
 from noisebank.ledger.abi import budget_ledger
 from noisebank.ledger.block import Block
@@ -166,11 +166,11 @@ class Fuse:
 
     @contextmanager
     def around(self, step: str) -> Iterator[None]:
-        self._burn(f"before {step}")
+        self.burn(f"before {step}")
         yield
-        self._burn(f"after {step}")
+        self.burn(f"after {step}")
 
-    def _burn(self, here: str) -> None:
+    def burn(self, here: str) -> None:
         if here == self.step:
             self.step = ""
             raise Crash(here)
@@ -192,8 +192,11 @@ class WatchedVault(SqliteVault):
     fuse: Fuse
 
     def _watch(self, step: str, work: Callable[..., Any], *arguments: Any) -> Any:
-        with self.fuse.around(step):
-            return work(*arguments)
+        self.fuse.burn(f"before {step}")
+        outcome = work(*arguments)
+        if not (isinstance(outcome, list) and any(isinstance(each, KeyReused) for each in outcome)):
+            self.fuse.burn(f"after {step}")  # a refusal ends the step
+        return outcome
 
 
 def _watch_vault(name: str, step: str) -> None:
@@ -254,7 +257,8 @@ class History:
         self.close()
         self._open_parts()
         (self.account,) = load_accounts(self.parts)
-        self.outcomes.append(["recovered", repr(recover_account(self.account))])
+        found = recover_account(self.account)  # of a group that lost an answer, a version may have finished the rest
+        self.outcomes.append(["recovered", found.waiting, found.unknown, found.lost])
 
     def play(self, steps: int) -> None:
         """Takes random steps."""

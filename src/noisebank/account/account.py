@@ -208,7 +208,7 @@ class Account:
         `arguments` are names and values of the accuracy options, one after the other: hashable, for the cache.
         """
         accuracy = parse_accuracy(**dict(zip(arguments[::2], arguments[1::2], strict=True)))
-        items = self._parse_items_cached(self.context.named_sql(sql))
+        items = self._parse_items_cached(self.policy.resolve_sql(sql))
         questions: list[TargetedQuestion] = []
         indices = []
         for item in items:
@@ -317,7 +317,7 @@ class Account:
 
     def named(self, sql: str) -> str:
         """Returns the SQL behind the name of one of the policy's queries, or the SQL itself."""
-        return self.context.named_sql(sql)
+        return self.policy.resolve_sql(sql)
 
     def view(self, analyst: str) -> View:
         """Returns what an analyst may learn, and has learned. The owner may learn all that the account spends."""
@@ -325,7 +325,7 @@ class Account:
 
     def analyst(self, name: str) -> bytes:
         """Returns the ledger's name of an analyst: salted, or the owner's for local use."""
-        return self.context.analyst_digest(name)
+        return self.secrets.analyst_digest(name)
 
     @property
     def epsilon(self) -> float:

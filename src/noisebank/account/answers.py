@@ -14,7 +14,7 @@ from noisebank.core.digests import to_canonical_json
 from noisebank.core.intervals import confidence_interval
 from noisebank.core.receipts import RECEIPT_FORMAT
 from noisebank.core.records import Case
-from noisebank.core.units import ZERO_PRECISION, GridValue, Precision
+from noisebank.core.units import ZERO_PRECISION, Precision
 from noisebank.core.wording import CASE_DESCRIPTIONS
 from noisebank.planning.relative import RelativeTarget
 
@@ -245,11 +245,6 @@ def add_groups(
     groups = tuple(Group(keys, float(value), value) for keys, value in zip(labels, values, strict=True))
     common = {name: getattr(answer, name) for name in Answer.__slots__}
     return GroupedAnswer(**{**common, "value": nan, "exact": Fraction(0)}, by=by, groups=groups)
-
-
-def convert_to_unit(value: GridValue, unit: Fraction, offset: Fraction = Fraction(0)) -> Fraction:
-    """Converts a released value from steps to the question's unit."""
-    return value.exact if unit == 1 and not offset else value.exact * unit + offset
 
 
 def standard_deviation(sensitivity: Fraction, unit: Fraction, precision: Precision) -> float:

@@ -12,7 +12,6 @@ from noisebank.account.answers import (
     Inference,
     Receipt,
     add_groups,
-    convert_to_unit,
     standard_deviation,
 )
 from noisebank.account.context import CACHE_BYTES, AccountContext, size_of
@@ -45,7 +44,7 @@ class ReleasedAnswers:
             stddev=stddev,
             case=reservation.case,
             cost=reservation.cost if reservation.cube else reservation.fresh_precision,
-            remaining=context.state.remaining_budget,
+            remaining=context.ledger.get_account(context.id).remaining_budget,
             target=reservation.target,
             sql=question.sql,
             exact=values[0],
@@ -90,7 +89,7 @@ class ReleasedAnswers:
         self, sealed: SealedAnswer, question: Question, target: Precision
     ) -> tuple[tuple[Fraction, ...], float, float]:
         """Returns the released numbers in the question's unit, the first one as a float, and the standard deviation."""
-        values = tuple(convert_to_unit(value, question.unit, question.offset) for value in sealed.values)
+        values = tuple(value.exact * question.unit + question.offset for value in sealed.values)
         if "variances" in sealed.body:
             largest = max(Fraction(variance) for variance in sealed.body["variances"])
             return values, float(values[0]), sqrt(largest * question.unit**2)
