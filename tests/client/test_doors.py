@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 
 from noisebank.service.roles import Role
 from support.banks import memory_account, write_people
-from support.internals import AccessControl, ApiError, Case, GroupCommit, PendingItem, SystemEntropy, WorkerPool
+from support.internals import AccessControl, ApiError, Case, SystemEntropy, WorkerPool
 from support.patience import patience, wait_until
 
 
@@ -90,35 +89,3 @@ def test_the_same_repeat_twice_at_once_is_one(tmp_path: Path) -> None:
             again = list(pool.map(lambda _, key=f"key {turn}": account.ask(sql, sigma=50, key=key), range(8)))
         assert {answer.exact for answer in again} == {first.exact}
     assert account.ledger.books.count_reservations(account.id) == 21
-
-
-def test_a_room_where_many_walk_together_loses_nobody() -> None:
-    """Each waits twice for a commit that all share; results are told in between, errors are their own."""
-    sizes: list[int] = []
-
-    def commit(turns: Sequence[PendingItem[int, int]]) -> None:
-        sizes.append(len(turns))
-        for turn in turns:
-            turn.outcome = turn.item + 1
-
-    first: GroupCommit[int, int] = GroupCommit(commit)
-    second: GroupCommit[int, int] = GroupCommit(commit)
-    room = WorkerPool(8, 200)
-
-    def walk(number: int) -> int:
-        found = first(number) if number % 3 else number + 1
-        return 1 // 0 if number % 10 == 7 else second(found)
-
-    async def many() -> list[object]:
-        room.share_event_loop()
-        return await asyncio.gather(
-            *(room.run_in_loop(lambda n=n: walk(n)) for n in range(150)), return_exceptions=True
-        )  # type: ignore[misc]
-
-    found = asyncio.run(asyncio.wait_for(many(), patience()))
-    assert [each for n, each in enumerate(found) if n % 10 != 7] == [n + 2 for n in range(150) if n % 10 != 7]
-    assert all(isinstance(found[n], ZeroDivisionError) for n in range(7, 150, 10))
-    assert (room.active_jobs, max(sizes) > 1) == (0, True)
-    room.close()
-    with pytest.raises(ApiError):
-        asyncio.run(room.run_in_loop(lambda: 1))

@@ -1,4 +1,4 @@
-"""The thread that reads requests walks for them, too: nothing that takes long may hold it up."""
+"""Requests are read and answered while a table, the vault or the journal is slow."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_others_are_answered_while_one_waits(tmp_path: Path, slow: Callable[[Cou
             pool.submit(desk.ask, "maria", f"k{n}", f"SELECT sum(age) FROM people WHERE age > {n}") for n in range(4)
         ]
         try:
-            wait_until(lambda: desk.app.state.workers.active_jobs == 4, "four wait inside")
+            wait_until(lambda: desk.app.state.answers.active_questions == 4, "four wait inside")
             for path in ("/v1/health", "/v1/datasets/people", "/v1/datasets/people/balance", "/v1/ledger/head"):
                 headers = {"authorization": f"Bearer {desk.keys['noor']}"}
                 assert desk.client.get(path, headers=headers).status_code == 200

@@ -7,7 +7,6 @@ import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import replace
 
 import apsw
 import httpx
@@ -21,16 +20,13 @@ from noisebank.cli.main import main
 from noisebank.service.auth import ACCESS_FILE
 from noisebank.service.roles import Role
 from support.internals import MAX_SESSIONS, AccessControl, ApiError, SystemEntropy
-from support.patience import patience
+from support.patience import patience, wait_until
 from support.service import COUNT, EASY, Counter, counter
-
-LONG = COUNT + " " * 1_000
-"""A question that is worked on by a thread of its own, which may be held up."""
 
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory):
-    with counter(tmp_path_factory.mktemp("revoking"), replace(EASY, threads=2)) as made:
+    with counter(tmp_path_factory.mktemp("revoking"), EASY) as made:
         yield made
 
 
@@ -191,51 +187,46 @@ def test_an_open_stream_ends_with_the_session(desk, wanda):
 
 
 def test_what_is_under_way_is_finished_for_the_owner_and_what_waits_is_not_begun(desk, monkeypatch):
-    wanda, charged_both, let_go, queued = Wanda(desk), threading.Barrier(3), threading.Event(), threading.Event()
-    real, admitted, order = desk.app.state.operations.ask, desk.app.state.authenticator.guard_work, []
+    wanda, let_go, charged = Wanda(desk), threading.Event(), threading.Event()
+    answers, order = desk.app.state.answers, []
+    account = desk.bank.account("people")
+    real = account.ask_many
 
-    def slow(name, caller, asked, key, clock):
-        made = real(name, caller, asked, key, clock)
-        order.append(key)
-        charged_both.wait(patience())
+    def slow(requests, *, atomic=False):
+        outcomes = real(requests, atomic=atomic)
+        order.extend(request.key for request in requests)
+        charged.set()
         assert let_go.wait(patience())
-        return made
+        return outcomes
 
-    def noticed(request, work):
-        if request.headers.get("idempotency-key") == "waiting":
-            queued.set()  # and in the queue before the loop takes the next request
-        return admitted(request, work)
-
-    monkeypatch.setattr(desk.app.state.operations, "ask", slow)
-    monkeypatch.setattr(desk.app.state.authenticator, "guard_work", noticed)
     headers, before = {"authorization": f"Bearer {wanda.key}"}, desk.spent
 
     def ask(key: str, epsilon: str) -> httpx.Response:
-        body = {"sql": LONG, "epsilon": epsilon, "delta": "1e-6"}
+        body = {"sql": COUNT, "epsilon": epsilon, "delta": "1e-6"}
         with httpx.Client(base_url=desk.client.base_url, timeout=patience()) as client:
             return client.post("/v1/datasets/people/answers", json=body, headers=headers | {"idempotency-key": key})
 
+    monkeypatch.setattr(account, "ask_many", slow)
     with ThreadPoolExecutor(3) as pool:
-        working = [pool.submit(ask, f"working {each}", f"0.{each}") for each in (6, 7)]  # both threads
-        charged_both.wait(patience())
-        waiting = pool.submit(ask, "waiting", "0.9")
-        assert queued.wait(patience())
-        charged = desk.spent
-        assert charged > before
+        working = pool.submit(ask, "working", "0.6")
+        assert charged.wait(patience())
+        waiting = [pool.submit(ask, f"waiting {each}", f"0.{each}") for each in (7, 9)]
+        wait_until(lambda: answers.active_questions == 3, "two wait for the next batch")
+        spent = desk.spent
+        assert spent > before
         wanda._owner("POST", f"/{wanda.name}/disable")
         let_go.set()
-        said = [each.result() for each in (*working, waiting)]
+        said = [each.result() for each in (working, *waiting)]
     assert [each.status_code for each in said] == [401] * 3
     assert all(each.json()["type"].endswith("access-ended") for each in said), [each.text for each in said]
-    assert desk.spent == charged and "waiting" not in order
+    assert desk.spent == spent and order == ["working"]
     rows = desk.client.get("/v1/datasets/people/statement", headers=desk.headers("owner")).json()["entries"]
-    mine = [row for row in rows if row["analyst"] == wanda.name]
-    assert len(mine) == 2 and all(row["published"] for row in mine)
-    paths = [f"/v1/datasets/people/answers/{row['id']}" for row in mine]
-    read = {desk.client.get(path, headers=desk.headers("owner")).json()["value"] for path in paths}
+    (mine,) = [row for row in rows if row["analyst"] == wanda.name]
+    assert mine["published"]
+    read = desk.client.get(f"/v1/datasets/people/answers/{mine['id']}", headers=desk.headers("owner")).json()["value"]
     wanda._owner("POST", f"/{wanda.name}/enable")
     monkeypatch.undo()
-    assert {ask(f"working {each}", f"0.{each}").json()["value"] for each in (6, 7)} == read and desk.spent == charged
+    assert ask("working", "0.6").json()["value"] == read and desk.spent == spent
 
 
 def test_the_command_line_ends_them_in_a_service_that_runs(desk, wanda):

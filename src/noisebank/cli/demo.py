@@ -61,5 +61,9 @@ def _announce_address(settings: Settings, keys: dict[str, str], browse: bool, as
     else:
         rows = [("address", settings.address), *((f"key of {name}", key) for name, key in keys.items())]
         render.show_facts("The demonstration, served; stop it with Ctrl-C", rows)
+        render.print_line(
+            "Open the address in a browser; what is public needs no key. Sign in with the key of maria or noor to ask "
+            "questions, with the owner's to read the statement."
+        )
     if browse:
         threading.Timer(0.5, webbrowser.open, [settings.address]).start()

@@ -91,8 +91,6 @@ def make_app(
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        if shares_loop:
-            state.workers.share_event_loop()
         yield
         state.streams.close()
         state.verifications.close()
@@ -111,9 +109,6 @@ def make_app(
     state.access = access or AccessControl(bank.folder / ACCESS_FILE, entropy)
     state.authenticator, state.operations = Authenticator(state.access, settings), Operations(bank)
     state.access.view_limits = state.operations.get_view_limits
-    shares_loop = not (
-        bank.ledger.is_shared or bank.parts.vault.is_shared
-    )  # on a chain a wait blocks its thread for seconds
     state.workers, state.streams = WorkerPool(settings.threads, settings.queue), EventStreams(settings)
     state.answers = AnswerBatches(state.operations, state.access, metrics, settings)
     state.learning = LearningMonitor(bank, settings)

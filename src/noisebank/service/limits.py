@@ -11,7 +11,6 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, TypeVar
 
-from noisebank.runtime.strands import Loom
 from noisebank.service.errors import ApiError
 
 Result = TypeVar("Result")
@@ -50,16 +49,12 @@ class RateLimiter:
 
 
 class WorkerPool:
-    """Runs blocking work on a few threads; a bounded number of jobs may wait for one, further ones are refused.
-
-    After `share_event_loop`, work given to `run_in_loop` runs as fibers in the event loop's own thread: see `strands`.
-    """
+    """Runs blocking work on a few threads; a bounded number of jobs may wait for one, further ones are refused."""
 
     def __init__(self, threads: int, queue: int) -> None:
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
-        self._threads = [Thread(target=self._run_jobs, name=f"asker {index}", daemon=True) for index in range(threads)]
+        self._threads = [Thread(target=self._run_jobs, name=f"worker {index}", daemon=True) for index in range(threads)]
         self._max_jobs, self.active_jobs, self._closed = threads + queue, 0, False
-        self._loom: Loom | None = None
         for thread in self._threads:
             thread.start()
 
@@ -69,23 +64,9 @@ class WorkerPool:
         self._jobs.put(job)
         return await job[2]  # type: ignore[no-any-return]
 
-    def share_event_loop(self) -> None:
-        """Let `run_in_loop` use the thread of the running event loop from now on."""
-        self._loom = Loom(len(self._threads), asyncio.get_running_loop())
-
-    async def run_in_loop(self, work: Callable[[], Result]) -> Result:
-        """Like `run`, for work that mostly waits for the disk or for a batch with others."""
-        if self._loom is None or self._loom.host is not asyncio.get_running_loop():
-            return await self.run(work)
-        job: Job = self._admit_job(work)
-        self._loom.begin(lambda: self._finish_job(job, *_capture_outcome(work)))
-        return await job[2]  # type: ignore[no-any-return]
-
     def close(self) -> None:
-        """Finish the jobs under way and accept no others. With fibers, call it in the event loop's thread."""
+        """Finish the jobs under way and accept no others."""
         self._closed = True
-        if self._loom is not None:
-            self._loom.close()
         for _ in self._threads:
             self._jobs.put(None)
         for thread in self._threads:

@@ -1,7 +1,7 @@
 """Operations on a bank that both the HTTP API and the web pages offer.
 
-Each method returns plain dictionaries as the API shows them (see `schemas`); `ask` alone returns an answer, which
-`serializers` encodes. Who may call what is decided before, by `authenticator`.
+Each method returns plain dictionaries as the API shows them (see `schemas`); answers are given by `answering`. Who may
+call what is decided before, by `authenticator`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from noisebank.account.statement import make_statement
 from noisebank.bank.bank import Bank
 from noisebank.core.asks import OWNER, Ask
 from noisebank.core.digests import keccak, to_canonical_json
-from noisebank.core.errors import BadRequest, NoisebankError, Tampered
+from noisebank.core.errors import BadRequest, Tampered
 from noisebank.core.receipts import read_receipt
 from noisebank.core.spend import Spend
 from noisebank.core.units import Precision, parse_exact
@@ -140,14 +140,6 @@ class Operations:
             return None
         view = account.view(analyst)
         return Precision(max(0, view.limit.units - view.used.units))
-
-    def ask(self, name: str, caller: Caller, body: AskIn, key: str, clock: RequestTime) -> serializers.Result:
-        """Answer a question through `Account.ask`. A wallet's signature is checked before anything else happens."""
-        account = self.find_account(name)
-        (outcome,) = account.ask_many([self.make_ask(account, caller, body, key, clock)])
-        if isinstance(outcome, NoisebankError):
-            raise outcome
-        return outcome
 
     def make_ask(self, account: Account, caller: Caller, body: AskIn, key: str, clock: RequestTime) -> Ask:
         """Return a request as the account takes it. A wallet's signature is checked before anything else happens."""

@@ -18,11 +18,10 @@ from pydantic import BaseModel, StringConstraints, TypeAdapter, ValidationError
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from noisebank.account.derived import Answers
 from noisebank.core.problems import PROBLEM_MEDIA_TYPE
-from noisebank.service import serializers
+from noisebank.service.answering import PendingAsk
 from noisebank.service.api.public import PROBLEM_RESPONSES
-from noisebank.service.authenticator import MAY_ASK, MAY_QUOTE, SIGNED_IN, run_for, state_of
+from noisebank.service.authenticator import MAY_ASK, MAY_QUOTE, SIGNED_IN, read_secret, run_for, state_of
 from noisebank.service.errors import build_problem
 from noisebank.service.limits import overload_error
 from noisebank.service.operations import MAX_PAGE_ROWS, PAGE_ROWS, RequestTime
@@ -39,8 +38,6 @@ IdempotencyKey = Annotated[
 ]
 ErrorHandler = Callable[[Request, Exception], Coroutine[Any, Any, Response]]
 """Turns an error into a response."""
-LONG_SQL_CHARACTERS = 1_000
-"""A longer question is parsed on a thread of its own, so that other requests do not wait for it."""
 REQUEST_ID_PLACEHOLDER = "(which request)"
 ANSWERS_PATH = re.compile("/v1/datasets/([^/]+)/answers")
 KEY_ADAPTER = TypeAdapter[str](Annotated[str, StringConstraints(min_length=1, max_length=160)])
@@ -59,19 +56,8 @@ async def post_answer(request: Request, dataset: str, body: AskIn, caller: AskCa
     """An answer: reserved on the ledger, measured, sealed, published, shown. The same key gives the same answer."""
     state = state_of(request)
     clock = RequestTime(time.time(), state.settings.skew_seconds)
-
-    def work() -> bytes:
-        result = state.operations.ask(dataset, caller, body, key, clock)
-        state.metrics.answers.labels(dataset, "several" if isinstance(result, Answers) else result.case.name).inc()
-        return serializers.result_to_bytes(result)
-
-    is_slow = (
-        len(body.sql) > LONG_SQL_CHARACTERS or state.operations.find_account(dataset).cubes.cube_numbers
-    )  # to parse; to plan
-    guarded = state.authenticator.guard_work(request, work)
-    return Response(
-        await (state.workers.run if is_slow else state.workers.run_in_loop)(guarded), media_type="application/json"
-    )
+    ask = PendingAsk(caller, read_secret(request) or "", body, key, clock)
+    return Response(await state.answers.answer_one(dataset, ask), media_type="application/json")
 
 
 async def parse_and_answer(request: Request) -> Response:
@@ -147,9 +133,10 @@ class FastPath:
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scope["route"], scope["path_params"] = ANSWERS_ROUTE, {"dataset": scope["path"].split("/")[3]}
+        dataset = scope["path"].split("/")[3]
+        scope["route"], scope["path_params"] = ANSWERS_ROUTE, {"dataset": dataset}
         request = Request(scope, receive, send)
-        if state_of(request).workers.is_full:  # refused before the caller is identified and the body is read
+        if state_of(request).answers.is_full(dataset):  # refused before the caller is identified and the body is read
             await self._overload_response(request)(scope, receive, send)
             return
         try:

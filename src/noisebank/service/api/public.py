@@ -70,6 +70,6 @@ async def get_metrics(request: Request, caller: MetricsCaller) -> Response:
     """For Prometheus."""
     state = state_of(request)
     return Response(
-        state.metrics.render_text(state.operations.bank, state.workers.active_jobs),
+        state.metrics.render_text(state.operations.bank, state.workers.active_jobs + state.answers.active_questions),
         media_type="text/plain; version=0.0.4",
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
@@ -16,7 +15,8 @@ from noisebank.core.errors import Misuse, NoisebankError
 from noisebank.core.records import Case
 from noisebank.core.spend import Spend, typed_spend
 from noisebank.service import serializers
-from noisebank.service.authenticator import MAY_ASK, MAY_QUOTE, run_for, state_of
+from noisebank.service.answering import PendingAsk
+from noisebank.service.authenticator import MAY_ASK, MAY_QUOTE, read_secret, run_for, state_of
 from noisebank.service.errors import ApiError, find_problem
 from noisebank.service.operations import PAGE_ROWS, RequestTime, signed_accuracy
 from noisebank.service.roles import Caller
@@ -59,14 +59,10 @@ async def show_answer(request: Request, dataset: str, caller: AskCaller, form: F
     state = state_of(request)
     account, draft = state.operations.find_account(dataset), QueryForm(form)
 
-    def work() -> dict[str, Any] | None:
-        body = parse_form(draft, account)
-        return None if body is None else _answer_form(request, account, caller, draft, body.model_dump())
-
     answer: dict[str, Any] | None = None
     refusal: dict[str, Any] | None = None
     try:
-        answer = await run_for(request, work)
+        answer = await _answer_form(request, account, caller, draft)
     except Misuse as error:
         assign_error(draft, error)
     except ApiError:
@@ -205,11 +201,29 @@ def _quote_form(request: Request, account: Account, caller: Caller, query_form: 
     return facts
 
 
-def _answer_form(
-    request: Request, account: Account, caller: Caller, query_form: QueryForm, fields: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Answer the form's question and remember the answer for downloads."""
+async def _answer_form(
+    request: Request, account: Account, caller: Caller, query_form: QueryForm
+) -> dict[str, Any] | None:
+    """Answer the form's question and remember the answer for downloads; None if the form is not complete."""
     state, key = state_of(request), query_form["key"]
+    body = await run_for(request, lambda: _read_form(account, query_form))
+    if body is None:
+        return None
+    clock = RequestTime(time.time(), state.settings.skew_seconds)
+    ask = PendingAsk(caller, read_secret(request) or "", body, key, clock)
+    encoded = await state.answers.answer_one(account.name, ask)
+    answer = await run_for(request, lambda: _explain_answer(account, json.loads(encoded)))
+    state.recent_answers.put(key, RecentAnswer(caller.person.name, account.name, answer))
+    answer["kept"] = f"shown/{key}"
+    return answer
+
+
+def _read_form(account: Account, query_form: QueryForm) -> AskIn | None:
+    """Return the form's question with its key, limits and signature; None if it is not complete."""
+    wish = parse_form(query_form, account)
+    if wish is None:
+        return None
+    fields, key = wish.model_dump(), query_form["key"]
     if not 1 <= len(key) <= 160 or not key.isprintable():
         raise ApiError("bad-body", "the form has no key: load the page again")
     values: dict[str, Any] = {name: value for name, value in fields.items() if value is not None}
@@ -218,19 +232,11 @@ def _answer_form(
     if query_form["signature"]:
         values["agreed"] = {name: query_form[name] for name in ("max_cost_units", "deadline", "signature")}
     try:
-        body = AskIn.model_validate(values)
+        return AskIn.model_validate(values)
     except ValidationError:
         raise ApiError(
             "bad-body", f"the signature has {Agreed.__name__} fields that cannot be read; sign again"
         ) from None
-    result = state.operations.ask(
-        account.name, caller, body, key, RequestTime(time.time(), state.settings.skew_seconds)
-    )
-    answer = _explain_answer(account, serializers.result_to_json(result))
-    state.metrics.answers.labels(account.name, answer.get("case") or "several").inc()
-    state.recent_answers.put(key, RecentAnswer(caller.person.name, account.name, answer))
-    answer["kept"] = f"shown/{key}"
-    return answer
 
 
 def _explain_answer(account: Account, answer: dict[str, Any]) -> dict[str, Any]:
