@@ -71,6 +71,12 @@ def test_every_module_says_what_it_provides() -> None:
     assert silent == []
 
 
+def test_test_files_outside_packages_have_names_of_their_own() -> None:
+    """pytest imports them all as top-level modules: two with one name end the collection of a whole run."""
+    names = Counter(path.stem for path in (ROOT / "tests").rglob("*.py") if not (path.parent / "__init__.py").exists())
+    assert [name for name, count in names.items() if count > 1 and name != "conftest"] == []
+
+
 def test_modules_are_small() -> None:
     long = {
         str(path.relative_to(PACKAGE)): lines for path in parse_modules() if (lines := count_lines(path)) > MAX_LINES
