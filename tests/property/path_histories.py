@@ -300,7 +300,7 @@ class History:
         try:
             outcome = describe(self.account.ask(sql, **options))
         except NoisebankError as error:
-            outcome = [type(error).__name__, str(error)]
+            outcome = describe_error(error)
         except Crash:
             self.outcomes.append(["crash", crash])
             self.fuse.step = ""
@@ -314,7 +314,7 @@ class History:
         try:
             self.parts.ledger.set_limit(self.account.id, self.account.analyst(name), units)
         except NoisebankError as error:
-            self.outcomes.append([type(error).__name__, str(error)])
+            self.outcomes.append(describe_error(error))
 
     def _lose_answer(self) -> None:
         sealed = sorted(self.parts.vault.list_answers(self.account.id), key=lambda answer: answer.id)
@@ -345,6 +345,11 @@ class History:
             if (request := self.parts.vault.find_request(entry.id)) is not None
         ]
         return [decisions, sealed, requests]
+
+
+def describe_error(error: NoisebankError) -> list[str]:
+    """Its kind and its fields; the words for people may change."""
+    return [type(error).__name__, *(f"{name} {value}" for name, value in sorted(vars(error).items()))]
 
 
 def describe(answer: Any) -> Any:
