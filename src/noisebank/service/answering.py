@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from noisebank.account.account import Account
 from noisebank.account.derived import Answers
 from noisebank.core.asks import Ask
-from noisebank.core.errors import NoisebankError
+from noisebank.core.errors import NoisebankError, OutcomeUnknown
 from noisebank.service import serializers
 from noisebank.service.auth import AccessControl
 from noisebank.service.batching import BatchWorker
@@ -110,7 +110,7 @@ class AnswerBatches:
 
     def _encode_result(self, dataset: str, ask: PendingAsk, result: serializers.Result | Exception) -> Outcome:
         if isinstance(result, Exception):
-            return result
+            return _find_mistake(result)
         try:
             self._check_access(ask)
             case = "several" if isinstance(result, Answers) else result.case.name
@@ -122,6 +122,14 @@ class AnswerBatches:
     def _check_access(self, ask: PendingAsk) -> None:
         if self._access.find_caller(ask.secret) is None:
             raise ApiError("access-ended", "this key or session has ended while the request was worked on")
+
+
+def _find_mistake(error: Exception) -> Exception:
+    """Return the mistake of ours behind an unknown outcome, which is logged and not quoted; else the error itself."""
+    cause = error.__cause__
+    if isinstance(error, OutcomeUnknown) and isinstance(cause, Exception) and not isinstance(cause, NoisebankError):
+        return cause
+    return error
 
 
 def _ask_account(account: Account, asks: Sequence[Ask], atomic: bool) -> list[serializers.Result | Exception]:
