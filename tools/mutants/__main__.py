@@ -4,8 +4,8 @@
 
 Works on the commit that is checked out, in throw-away clones of it. Results go to build/mutants/results.jsonl as they
 come, and a run that was stopped goes on there. A mutant that was noticed on another commit with the same src/ is not
-tried again if the file of tests that noticed it is the same, nor one that is explained. When the whole sample has been tried,
-docs/results/mutants.md and mutants.json are written. The exit code is 1 if too many survived.
+tried again if the file of tests that noticed it is the same, nor one that is explained. When the whole
+sample has been tried, docs/results/mutants.md and mutants.json are written. The exit code is 1 if too many survived.
 """
 
 from __future__ import annotations
