@@ -117,12 +117,11 @@ def _timing(found: Mapping[str, Found]) -> str:
 def _section(name: str, one: Found) -> Iterator[str]:
     yield f"\n## {one['paper']}, {one['title']}\n\n"
     yield f"![{one['title']}](../images/papers/{name}.png)\n\n"
-    yield "| | |\n|---|---|\n"
-    for words, key in (("printed", "printed"), ("here", "here"), ("why they differ", "why")):
-        yield f"| {words} | {one[key]} |\n"
+    for words, key in (("Printed", "printed"), ("Here", "here"), ("Why they differ", "why")):
+        yield f"**{words}.** {one[key]}\n\n"
     load = f", load {one['load']:g}" if exhibit(name).timed and one.get("load") is not None else ""
     held = f"{len(one['numbers'])} numbers held"
-    yield f"\n`python -m research reproduce {name}`, {one['seconds']:.0f} s{load}; {held}.\n"
+    yield f"`python -m research reproduce {name}`, {one['seconds']:.0f} s{load}; {held}.\n"
 
 
 def budget_page(one: Found) -> str:

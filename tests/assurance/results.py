@@ -32,7 +32,7 @@ privacy, never prove it.
 A row is **stale** when a file that it exercises has changed since it ran: its module, everything that this imports or
 starts, the contracts and the pinned versions of dependencies. Comments, docstrings and blank lines do not count.
 """
-COLUMNS = ("must never happen", "count", "tried", "came out", "planted bugs", "seconds", "date", "commit", "sources")
+COLUMNS = ("row", "must never happen", "count", "came out", "planted bugs", "seconds", "date", "commit", "sources")
 
 
 @dataclass
@@ -143,22 +143,29 @@ def page(kept: Kept) -> str:
     """The table that people read: nothing in it that is not in the JSON."""
     commit, *dirty = kept.compared["commit"].split("-")
     known = f"commit {commit[:10]}" + (" with changes that are not committed" if dirty else "")
-    lines = [f"\nCompared with the sources of {known}.\n", _line(COLUMNS), "|---" * len(COLUMNS) + "|"]
+    lines = [f"\nCompared with the sources of {known}. Below: what each row tried, and what came out.\n"]
+    lines += [_line(COLUMNS), "|---" * len(COLUMNS) + "|"]
     for name in kept.compared["names"]:
         if name not in kept.rows:
-            lines.append(_line((f"`{name}`", "", "**never run**", "", "", "", "", "", "")))
+            lines.append(_line((f"`{name}`", "**never run**", *[""] * (len(COLUMNS) - 2))))
             continue
         entry = kept.rows[name]
-        planted = "<br>".join(f"{bug}: {'caught' if ok else '**missed**'}" for bug, ok in entry["planted"].items())
-        figure = entry["figure"] if entry["passed"] else f"**FAILED** {entry['figure']}"
-        note = f"<br>{entry['note']}" if entry["note"] else ""
+        caught = f"{sum(entry['planted'].values())} of {len(entry['planted'])} caught" if entry["planted"] else ""
         cells = (
-            f"`{name}`: {entry['row']}", f"{entry['count']:,}", entry["tried"], figure + note, planted,
+            f"`{name}`", entry["row"], f"{entry['count']:,}", "held" if entry["passed"] else "**FAILED**", caught,
             f"{entry['seconds']} ({entry['cpu_seconds']})", entry["date"], entry["commit"][:10],
             "**stale**" if kept.stale(name) else "unchanged",
         )  # fmt: skip
         lines.append(_line(cells))
-    return HEADER + "\n".join(lines) + "\n"
+    details = (_detail(name, kept.rows[name]) for name in kept.compared["names"] if name in kept.rows)
+    return HEADER + "\n".join(lines) + "\n" + "".join(details)
+
+
+def _detail(name: str, entry: Entry) -> str:
+    planted = [f"- planted: {bug}: {'caught' if ok else '**missed**'}" for bug, ok in entry["planted"].items()]
+    note = [f"- {entry['note']}"] if entry["note"] else []
+    lines = [f"- tried: {entry['tried']}", f"- came out: {entry['figure']}", *note, *planted]
+    return f"\n## {name}\n\n" + "\n".join(line.replace("\n", " ") for line in lines) + "\n"
 
 
 def _line(cells: Sequence[str]) -> str:

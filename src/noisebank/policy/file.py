@@ -36,8 +36,9 @@ MAX_LOOK_SHARE = Fraction(9, 10)
 """The share of the budget for all first looks: something must be left for questions."""
 
 
-def read_policy(path: Path) -> Policy:
+def read_policy(path: Path | str) -> Policy:
     """Returns the policy in the file at `path`; its `source` is relative to that file."""
+    path = Path(path)
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

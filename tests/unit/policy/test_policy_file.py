@@ -99,6 +99,7 @@ def test_source_is_relative_to_the_file(tmp_path):
     file = tmp_path / "policy.toml"
     file.write_text(GOOD)
     assert read_policy(file).source == tmp_path / "people.csv"
+    assert read_policy(str(file)) == read_policy(file)
     file.write_text(changed('"people.csv"', '"/else/where.csv"'))
     assert read_policy(file).source == Path("/else/where.csv")
 
