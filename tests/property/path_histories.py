@@ -29,7 +29,6 @@ from noisebank.account.recovery import recover_account
 from noisebank.bank import opening
 from noisebank.bank.opening import BankParts, Confirmed, load_accounts, open_account
 from noisebank.core.errors import KeyReused, NoisebankError
-from noisebank.core.units import Precision
 from noisebank.ledger.abi import budget_ledger
 from noisebank.ledger.block import Block
 from noisebank.ledger.embedded import EmbeddedLedger, create_chain
@@ -352,10 +351,9 @@ def describe_error(error: NoisebankError) -> list[str]:
     return [type(error).__name__, *(f"{name} {value}" for name, value in sorted(vars(error).items()))]
 
 
-def describe(answer: Any) -> Any:
-    """What the asker was given, as data; of a result of several parts, all that they have in common."""
-    parts = getattr(answer, "parts", None) or getattr(answer, "items", None) or [answer]
-    return [[part.case.name, part.cost.units] for part in parts if isinstance(getattr(part, "cost", None), Precision)]
+def describe(answer: Any) -> int:
+    """What the asker was charged; cases, bits and receipts follow from the books."""
+    return int(answer.cost.units)
 
 
 def play_history(seed: int, steps: int = 12) -> list[Any]:

@@ -177,7 +177,7 @@ class Account:
             select = replace(select, questions=((question, better),))
         # The promise of a relative answer needs a precision that no earlier answer has influenced: no cube, and not
         # a better answer that happens to be known.
-        max_cost = parse_max_cost(request.max_cost)
+        max_cost = None if request.max_cost is None else parse_max_cost(request.max_cost)
         return select, BatchItem(select.questions, max_cost, request.key, request.analyst, plainly=relative)
 
     def _make_outcome(self, sql: str, select: ParsedSelect, item: BatchItem) -> Outcome:
@@ -269,7 +269,7 @@ class Account:
     @property
     def state(self) -> AccountState:
         """Budget and spend, as the contract holds them."""
-        return self.context.state
+        return self.ledger.get_account(self.id)
 
     @property
     def engine(self) -> Engine:

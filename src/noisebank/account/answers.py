@@ -76,8 +76,3 @@ def add_groups(
     groups = tuple(Group(keys, float(value), value) for keys, value in zip(labels, values, strict=True))
     common = {name: getattr(answer, name) for name in Answer.__slots__}
     return GroupedAnswer(**{**common, "value": nan, "exact": Fraction(0)}, by=by, groups=groups)
-
-
-def standard_deviation(sensitivity: Fraction, unit: Fraction, precision: Precision) -> float:
-    """Returns sensitivity / sqrt(precision) in the question's unit; for display only."""
-    return float(sensitivity * abs(unit)) / sqrt(float(precision))

@@ -6,11 +6,12 @@ from dataclasses import replace
 from fractions import Fraction
 from math import sqrt
 
-from noisebank.account.answers import Answer, GroupedAnswer, add_groups, standard_deviation
+from noisebank.account.answers import Answer, GroupedAnswer, add_groups
 from noisebank.account.context import CACHE_BYTES, AccountContext, size_of
 from noisebank.core.caches import cache_results
 from noisebank.core.charges import Inference
 from noisebank.core.errors import AnswerLost
+from noisebank.core.estimates import standard_deviation
 from noisebank.core.receipts import Receipt
 from noisebank.core.units import Precision
 from noisebank.ledger.protocol import Reservation

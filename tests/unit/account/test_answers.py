@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from noisebank.account.account import Account
-from noisebank.account.answers import standard_deviation
 from noisebank.core.digests import digest_answer
 from noisebank.core.errors import BadRequest
+from noisebank.core.estimates import standard_deviation
 from noisebank.core.receipts import RECEIPT_FORMAT, read_receipt
 from noisebank.core.records import Case
 from noisebank.core.result import Result
