@@ -6,9 +6,7 @@ import threading
 from collections.abc import Callable, Iterable
 from functools import cache
 from itertools import count
-from typing import Any
 
-from noisebank.core.durability import PendingItem
 from noisebank.core.entropy import Entropy
 from noisebank.core.errors import Tampered
 from noisebank.core.records import WHOLE_WEIGHT, CellRun
@@ -72,16 +70,14 @@ def together(chain: EmbeddedLedger, *actions: Callable[[], object]) -> None:
     """Runs actions on threads that all wait for the same group commit, in this order, or end before it."""
     threads = [threading.Thread(target=action) for action in actions]
     gate = chain._commit
-    busy: PendingItem[Any, Any] = PendingItem(None)
-    gate._leader = busy  # as if somebody were writing, until all have queued up
-    for place, thread in enumerate(threads, 1):
-        thread.start()
-        begun = threads[:place]
-        wait_until(
-            lambda: len(gate._waiting) + sum(not each.is_alive() for each in begun) >= len(begun),  # noqa: B023
-            "everybody has come to wait", poll=0.001,
-        )  # fmt: skip
-    gate._wake_others(busy, [])
+    with gate._writing:  # as if somebody were writing, until all have queued up
+        for place, thread in enumerate(threads, 1):
+            thread.start()
+            begun = threads[:place]
+            wait_until(
+                lambda: len(gate._waiting) + sum(not each.is_alive() for each in begun) >= len(begun),  # noqa: B023
+                "everybody has come to wait", poll=0.001,
+            )  # fmt: skip
     join_threads(threads)
 
 

@@ -68,8 +68,8 @@ def _direct(account: Account, asked: Sequence[str]) -> None:
     entropy = SeededEntropy(1)
     for sql in asked:
         question = account.parse(sql)
-        moves = account._sensitivity_of(question.query)
-        wanted = account.price(question, parse_accuracy(epsilon="0.1", delta="1e-5"))
+        moves = account.context.sensitivity_of(question.query)
+        wanted = account.context.target_precision(question, parse_accuracy(epsilon="0.1", delta="1e-5"))
         drawn_from(
             NormalLaw(Fraction(account.engine.statistic(question.query)), fresh_variance(moves * moves, wanted)),
             entropy,

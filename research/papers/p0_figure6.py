@@ -59,7 +59,7 @@ def run(quick: bool, moved: Moved) -> Found:
     with survey_account(0) as account:
         questions = [account.parse(name) for name in NAMES]
         truths = [Fraction(account.engine.statistic(question.query)) for question in questions]
-        moves = [account._sensitivity_of(question.query) for question in questions]
+        moves = [account.context.sensitivity_of(question.query) for question in questions]
     sums: dict[str, list[list[float]]] = {"bank": [], "naive": []}
     stated: dict[str, list[float]] = {"bank": [], "naive": []}
     for seed in range(seeds):

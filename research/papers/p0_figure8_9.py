@@ -34,7 +34,7 @@ def run(quick: bool, moved: Moved) -> Found:
                 for rule, row in rows.items():
                     row.append(account.quote(name, epsilon=epsilon, delta=DELTA, calibration=rule).stddev)
             question = account.parse(name)
-            moves = float(account._sensitivity_of(question.query) * question.unit)
+            moves = float(account.context.sensitivity_of(question.query) * question.unit)
             found["queries"][words] = {**rows, "sensitivity": moves}
             moved(place, len(NAMES))
     draws = np.array(SeededEntropy(3).discrete_gaussians(2.0**30, 20_000 if quick else 200_000)) / 2.0**30

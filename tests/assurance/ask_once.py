@@ -15,8 +15,10 @@ import signal
 import sys
 import time
 import traceback
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +30,7 @@ import opendp.prelude  # noqa: F401
 
 from assurance.planting import plant_bug
 from noisebank import Account, Bank
-from support.internals import Block, Case, Genesis, GridValue, Question, Replay, Reservation, SealedAnswer
+from support.internals import Block, Case, Genesis, Ledger, Replay, Reservation, Vault, settle
 
 SQL, SIGMA = "SELECT AVG(income) FROM people", "55"
 PR_SET_PTRACER, ANYBODY = 0x59616D61, ctypes.c_ulong(-1)
@@ -42,7 +44,11 @@ def say(out: int, line: dict[str, Any]) -> None:
 def run(job: dict[str, Any], out: int) -> None:
     """Opens the bank, asks everything in the job, closes it."""
     # A job of repeats seals nothing; that the bug has run is seen by the process that kills this one.
-    planted = plant_bug(Account, "_seal_answer", hasty(out), must_run=False) if job.get("planted") else nullcontext()
+    planted = (
+        plant_bug("noisebank.account.completion", "settle", hasty(out), must_run=False)
+        if job.get("planted")
+        else nullcontext()
+    )
     with planted, Bank(Path(job["folder"])) as bank:
         say(out, {"recovered": {name: asdict(found) for name, found in bank.recovered.items()}})
         account = bank.account()
@@ -80,16 +86,20 @@ def books(bank: Bank, account: Account) -> dict[str, Any]:
 
 def hasty(out: int) -> Any:
     """The planted bug: the answer is shown before it is sealed and published."""
-    seal = Account._seal_answer
 
-    def early(self: Account, reservation: Reservation, question: Question, found: dict[str, Any]) -> SealedAnswer:
-        value = GridValue(*found["value"])
-        request = self.vault.find_request(reservation.id)
-        assert request is not None
-        shown = {"exact": str(value.exact * question.unit), "case": reservation.case.name}
-        say(out, {"answered": request.key, **shown, "cost": reservation.fresh_precision.units, "receipt": ""})
-        time.sleep(0.01)  # as if the disk were slow: a random kill should find this gap
-        return seal(self, reservation, question, found)
+    def early(reservations: Sequence[Reservation], vault: Vault, ledger: Ledger, draw: Any) -> Any:
+        def show_drawn(unsealed: Sequence[Reservation]) -> Any:
+            drawn = draw(unsealed)
+            for reservation, sealed in zip(unsealed, drawn, strict=True):
+                request = vault.find_request(reservation.id)
+                assert request is not None
+                exact = sealed.values[0].exact * Fraction(sealed.body["unit"])
+                shown = {"exact": str(exact), "case": reservation.case.name}
+                say(out, {"answered": request.key, **shown, "cost": reservation.fresh_precision.units, "receipt": ""})
+                time.sleep(0.01)  # as if the disk were slow: a random kill should find this gap
+            return drawn
+
+        return settle(reservations, vault, ledger, show_drawn)
 
     return early
 

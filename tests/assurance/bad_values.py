@@ -21,7 +21,7 @@ from assurance.planting import plant_bug
 from assurance.report import Finding
 from noisebank import Account, NoisebankError, Precision
 from support.banks import memory_account, write_people
-from support.internals import PlainSteps, floor_to_ladder
+from support.internals import floor_to_ladder
 
 GOOD = "SELECT COUNT(*) FROM people WHERE age > 30"
 HUGE = 10**5_000
@@ -160,7 +160,7 @@ def bad_values(share: float) -> Finding:
         with plant_bug("noisebank.planning.pricing", "parse_exact", _forgiving):
             slipped = sum(wrong(fresh, trial) is not None for trial in thinned)
         charged = memory_account(write_people(Path(folder) / "c", epsilon="50"))
-        unchecked = plant_bug(PlainSteps, "_check_noise", lambda *_: None)
+        unchecked = plant_bug("noisebank.account.plain", "_check_scale", lambda *_: None)
         with unchecked, plant_bug("noisebank.account.plain", "measure", _overflowing):
             late = wrong(charged, Trial("overflow", lambda a: a.ask(GOOD, sigma="2")))
     return Finding(

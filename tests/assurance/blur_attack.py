@@ -156,7 +156,7 @@ def _stale_neighbours() -> Iterator[None]:
 
     with (
         plant_bug("noisebank.account.plain", "bridge_law", late),
-        plant_bug(Account, "_hold_turns", lambda self, *_: nullcontext()),
+        plant_bug("noisebank.account.pipeline", "hold_locks", lambda *_: nullcontext()),
     ):
         yield
 

@@ -11,34 +11,38 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any, TypeVar
 from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
 
-from assurance.planting import replaces, watch_bug
+from assurance.planting import in_place_of, plant_part, replaces
 from assurance.report import Finding, Progress
 from noisebank import Account, Answer, Bank, NoisebankError, Precision, Receipt, create_bank
 from noisebank.ledger.protocol import Role
 from support.banks import write_people
 from support.internals import (
+    BadTable,
     Block,
     Case,
     CubedEngine,
     EmbeddedLedger,
     Engine,
     Function,
-    GridValue,
     Journal,
     Key,
+    KeyReused,
+    Ledger,
+    PlainStrategy,
     Query,
     Question,
     Request,
@@ -47,10 +51,13 @@ from support.internals import (
     SealedAnswer,
     SqliteVault,
     SystemEntropy,
+    Vault,
     budget_ledger,
+    complete_reservations,
     digest_answer,
     floor_to_ladder,
     make_first_look,
+    settle,
     workload_rng,
 )
 
@@ -363,14 +370,15 @@ class WatchedVault(SqliteVault):
         with self._fuse.around("save_opening"):
             super().save_opening(data, body)
 
-    def save_request(self, request: Request) -> None:
+    def save_requests(self, requests: Sequence[Request]) -> list[KeyReused | None]:
         with self._fuse.around("save_request"):
-            super().save_request(request)
+            return super().save_requests(requests)
 
-    def seal(self, sealed: SealedAnswer) -> SealedAnswer:
+    def seal_many(self, answers: Sequence[SealedAnswer]) -> list[SealedAnswer]:
         with self._fuse.around("seal"):
-            kept = super().seal(sealed)
-            self._witness.kept(sealed)
+            kept = super().seal_many(answers)
+            for sealed in answers:
+                self._witness.kept(sealed)
             return kept
 
 
@@ -382,6 +390,9 @@ class WatchedEngine:
         self.identity, self.inspect, self.fingerprint = engine.identity, engine.inspect, engine.fingerprint
 
     known: dict[tuple[str, bytes], int] = {}  # noqa: RUF012
+
+    def statistics_many(self, queries: Sequence[Query]) -> list[tuple[int, ...] | BadTable]:
+        return [(self.statistic(query),) for query in queries]
 
     def statistic(self, query: Query) -> int:
         with self._fuse.around("measure"):
@@ -431,18 +442,15 @@ class WatchedCubes(CubedEngine):
 
 
 @contextmanager
-def opened(
-    folder: Path, witness: Witness, fuse: Fuse, kind: type[Account] = Account, place: Place = ON_FILES
-) -> Iterator[Bank]:
+def opened(folder: Path, witness: Witness, fuse: Fuse, kind: Any = Account, place: Place = ON_FILES) -> Iterator[Bank]:
     """The real bank, recovery included, with a watcher at each step."""
 
     def account(*parts: Any) -> Account:
-        made = kind(*parts)
+        made = kind(*parts) if isinstance(kind, type) and issubclass(kind, Account) else Account(*parts)
         if isinstance(made.engine, WatchedCubes):
             made.engine.commitment, made.engine.witness, made.engine.fuse = made.secrets.salted_query, witness, fuse
         else:
-            made.engine = WatchedEngine(made.engine, made.secrets.salted_query, witness, fuse)
-        made.witness = witness  # type: ignore[attr-defined]  # for planted bugs
+            made.context.engine = WatchedEngine(made.engine, made.secrets.salted_query, witness, fuse)
         return made
 
     with (
@@ -464,7 +472,7 @@ class Laboratory:
     """Cuts one request off in every way and judges what the files hold afterwards."""
 
     room: Path
-    kind: type[Account] = Account
+    kind: Any = Account
     depth: int = 2
     witness: type[Witness] = Witness
     crashes: int = 0
@@ -601,81 +609,86 @@ def bank_with_account(room: Path, name: str = "bank") -> Path:
 # -- planted bugs ------------------------------------------------------------------------------
 
 
-class MeasuresFirst(Account):
+class MeasuresFirst(PlainStrategy):
     """Looks at the data before the reservation."""
 
     @replaces
-    def plan(self, question: Question, target: Precision, plainly: bool = False) -> Any:
-        self.engine.statistic(question.query)
-        return super().plan(question, target, plainly)
+    def plan(self, question: Question, target: Precision) -> Any:
+        self._context.engine.statistic(question.query)
+        return super().plan(question, target)
 
 
-class Hasty(Account):
-    """Has an answer in hand before it is sealed."""
-
-    def _early(self, reservation: Reservation, values: tuple[GridValue, ...]) -> SealedAnswer:
-        (value,) = values
-        body = {"wanted": reservation.target.units, "value": [value.numerator, value.shift]}
-        return SealedAnswer(reservation.id, self.id, reservation.query, body, self._entropy.token())
-
-    def _show(self, reservation: Reservation, sealed: SealedAnswer, question: Question) -> None:
-        request = self.vault.find_request(reservation.id)
-        assert request is not None
-        answer = self._make_answer(reservation, sealed, question)
-        self.witness.saw(request.key, answer)  # type: ignore[attr-defined]
-
-    @replaces
-    def _find_receipt(self, reservation: Reservation, sealed: SealedAnswer) -> Receipt:
-        known = self.ledger.find_reservation(self.id, sealed.id)
-        if known is not None and known.published_block is not None:
-            return super()._find_receipt(reservation, sealed)
-        chain = self.ledger
-        parts = (self.id, sealed.id, sealed.body, sealed.salt, chain.chain_id, chain.contract)
-        return Receipt(*parts, block=0, block_digest=chain.block_digest(0))
+def show_early(sealed: SealedAnswer, reservation: Reservation, vault: Vault, ledger: Ledger) -> None:
+    """The asker holds an answer now, though it is not published."""
+    request = vault.find_request(sealed.id)
+    if request is None or "levels" in sealed.body:  # a first look is shown to nobody
+        return
+    place = sealed.account, sealed.id, sealed.body, sealed.salt, ledger.chain_id, ledger.contract
+    receipt = Receipt(*place, block=0, block_digest=ledger.block_digest(0))
+    exact = sealed.values[0].exact * Fraction(sealed.body["unit"])
+    shown = SimpleNamespace(receipt=receipt, exact=exact, case=reservation.case, cost=reservation.cost)
+    vault._witness.saw(request.key, shown)  # type: ignore[attr-defined]
 
 
-class ShowsUnsealed(Hasty):
+@in_place_of("noisebank.account.completion", "settle")
+def shows_unsealed(reservations: Sequence[Reservation], vault: Vault, ledger: Ledger, draw: Any) -> Any:
     """Shows an answer before it is sealed."""
 
-    @replaces
-    def _seal_answer(self, reservation: Reservation, question: Question, contents: dict[str, Any]) -> SealedAnswer:
-        self._show(reservation, self._early(reservation, (GridValue(*contents["value"]),)), question)
-        return super()._seal_answer(reservation, question, contents)
+    def show_drawn(unsealed: Sequence[Reservation]) -> Any:
+        drawn = draw(unsealed)
+        for reservation, sealed in zip(unsealed, drawn, strict=True):
+            show_early(sealed, reservation, vault, ledger)
+        return drawn
+
+    return settle(reservations, vault, ledger, show_drawn)
 
 
-class ShowsUnpublished(Hasty):
+@in_place_of("noisebank.account.completion", "settle")
+def shows_unpublished(reservations: Sequence[Reservation], vault: Vault, ledger: Ledger, draw: Any) -> Any:
     """Shows an answer that is sealed, and publishes it afterwards."""
+    by_id = {reservation.id: reservation for reservation in reservations}
 
-    @replaces
-    def _seal_answer(self, reservation: Reservation, question: Question, contents: dict[str, Any]) -> SealedAnswer:
-        sealed = super()._seal_answer(reservation, question, contents)
-        self._show(reservation, sealed, question)
-        return sealed
+    def publish_late(account: bytes, seals: Sequence[Seal]) -> Any:
+        for seal in seals:
+            sealed = vault.find_answer(seal.id)
+            assert sealed is not None
+            show_early(sealed, by_id[seal.id], vault, ledger)
+        return ledger.publish_many(account, seals)
+
+    return settle(reservations, vault, SimpleNamespace(publish_many=publish_late), draw)  # type: ignore[arg-type]
 
 
-class PublishesUnsealed(Hasty):
+@in_place_of("noisebank.account.completion", "settle")
+def publishes_unsealed(reservations: Sequence[Reservation], vault: Vault, ledger: Ledger, draw: Any) -> Any:
     """Publishes first, seals afterwards."""
 
-    @replaces
-    def complete(self, reservation: Reservation, question: Question) -> SealedAnswer:
-        if self.vault.find_answer(reservation.id) is None and not reservation.is_finished:
-            sealed = self._early(reservation, self._obtain_values(reservation, question))
-            self.ledger.publish(self.id, Seal(reservation.id, sealed.digest))
-            self.vault.seal(sealed)
-            return sealed
-        return super().complete(reservation, question)
+    def publish_then_seal(answers: Sequence[SealedAnswer]) -> list[SealedAnswer]:
+        ledger.publish_many(answers[0].account, [Seal(sealed.id, sealed.digest) for sealed in answers])
+        return vault.seal_many(answers)
+
+    def publish_rest(account: bytes, seals: Sequence[Seal]) -> Any:
+        known = (ledger.find_reservation(account, seal.id) for seal in seals)
+        open_seals = [
+            seal for seal, entry in zip(seals, known, strict=True) if entry is None or entry.answer_digest is None
+        ]
+        ledger.publish_many(account, open_seals)
+        return [None] * len(seals)
+
+    late = SimpleNamespace(find_answer=vault.find_answer, lost_ids=vault.lost_ids, seal_many=publish_then_seal)
+    return settle(reservations, late, SimpleNamespace(publish_many=publish_rest), draw)  # type: ignore[arg-type]
 
 
-class DrawsAgain(Account):
+@in_place_of("noisebank.account.pipeline", "complete_reservations")
+def draws_again(context: Any, paid: Sequence[tuple[Reservation, Question]]) -> Any:
     """Forgets, on a retry, that the answer is sealed."""
-
-    @replaces
-    def complete(self, reservation: Reservation, question: Question) -> SealedAnswer:
-        sealed = self.vault.find_answer(reservation.id)
-        if sealed is None or reservation.case is Case.REPEAT:
-            return super().complete(reservation, question)
-        (value,) = self._obtain_values(reservation, question)
-        return replace(sealed, body={**sealed.body, "value": [value.numerator, value.shift]})
+    known = [context.vault.find_answer(reservation.id) for reservation, _ in paid]
+    outcomes = complete_reservations(context, paid)
+    for index, (reservation, question) in enumerate(paid):
+        if known[index] is not None and reservation.case is not Case.REPEAT:
+            strategy = context.cubes if reservation.cube else context.plain
+            (contents,) = strategy.draw_contents([(reservation, question)])
+            outcomes[index] = replace(outcomes[index], body={**outcomes[index].body, **contents})  # type: ignore[type-var, union-attr]
+    return outcomes
 
 
 class ChargesAgain(Account):
@@ -683,15 +696,15 @@ class ChargesAgain(Account):
 
     @replaces
     def ask(self, sql: str, *, key: str | None = None, **wish: Any) -> Answer:
-        return super().ask(sql, key=f"{key} {self._entropy.token(4).hex()}", **wish)
+        return super().ask(sql, key=f"{key} {self.context.entropy.token(4).hex()}", **wish)
 
 
-PLANTED: dict[str, tuple[type[Account], str]] = {
+PLANTED: dict[str, tuple[Any, str]] = {
     "measures before it reserves": (MeasuresFirst, "data touched without"),
-    "shows before it seals": (ShowsUnsealed, "shown before it was sealed"),
-    "shows before it publishes": (ShowsUnpublished, "shown before it was published"),
-    "publishes before it seals": (PublishesUnsealed, "published before it was sealed"),
-    "draws again for a sealed answer": (DrawsAgain, "a second sample"),
+    "shows before it seals": (shows_unsealed, "shown before it was sealed"),
+    "shows before it publishes": (shows_unpublished, "shown before it was published"),
+    "publishes before it seals": (publishes_unsealed, "published before it was sealed"),
+    "draws again for a sealed answer": (draws_again, "a second sample"),
     "a new id for each retry": (ChargesAgain, "charged twice"),
 }
 """Each with the words that the witness must find for it."""
@@ -725,10 +738,10 @@ def crashes(share: float) -> Finding:
     )
 
 
-def _caught(room: Path, start: Path, kind: type[Account], words: str) -> bool:
+def _caught(room: Path, start: Path, kind: Any, words: str) -> bool:
     """Whether the witness finds the planted bug, by the words for it and not by some other accident."""
     laboratory = Laboratory(room / kind.__name__, kind)
     laboratory.room.mkdir()
-    with watch_bug(kind):
+    with plant_part(kind):
         wrong = laboratory.work(start, workload_of(workload_rng(2), "planted", more=0), CRASHES).wrong
     return any(words in what for what in wrong)

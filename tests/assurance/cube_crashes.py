@@ -15,17 +15,19 @@ from typing import Any
 import numpy as np
 
 from assurance.crashes import PLANTED, Asked, Laboratory, Witness, room_for
-from assurance.planting import plant_bug, replaces, watch_bug
+from assurance.planting import in_place_of, plant_bug, plant_part, replaces
 from assurance.report import Finding
 from noisebank import Account, Bank, Precision, create_bank
 from support.internals import (
     WHOLE_WEIGHT,
     Case,
     CubeQuery,
+    CubeStrategy,
     Question,
     Reservation,
     SealedAnswer,
     TreeMeasurement,
+    buy_first_look,
     cube_statistic,
     find_cube_query,
     workload_rng,
@@ -128,7 +130,7 @@ def check_answers(witness: Witness, account: Account, made: tuple[Reservation, .
         if sealed is None or request is None or not one.cube:
             witness.blame("an answer is missing from the vault, or was asked plainly")
             return
-        served = find_cube_query(account.question(request).query, account.policy)
+        served = find_cube_query(account.context.question_of(request).query, account.policy)
         assert served is not None
         for row, value, variance in measured(account, served, one, sealed):
             information += np.outer(row, row) / variance
@@ -216,23 +218,25 @@ def bank_with_account(room: Path) -> Path:
 # -- planted bugs ------------------------------------------------------------------------------
 
 
-class MeasuresFirst(Account):
+class MeasuresFirst(CubeStrategy):
     """Looks at the data before the reservation."""
 
     @replaces
-    def plan(self, question: Question, target: Precision, plainly: bool = False) -> Any:
-        self.engine.statistics(question.query) if question.query.by else self.engine.statistic(question.query)
-        return super().plan(question, target, plainly)
+    def plan(self, question: Question, target: Precision) -> Any:
+        engine = self._context.engine
+        engine.statistics(question.query) if question.query.by else engine.statistic(question.query)
+        return super().plan(question, target)
 
 
-class Forgets(Account):
+class Forgets(CubeStrategy):
     """Does not take in, after a restart, what was measured before."""
 
     @replaces
-    def _rebuild_cubes(self) -> None:
-        ledger, self.ledger = self.ledger, _Empty(self.ledger)  # type: ignore[assignment]
-        super()._rebuild_cubes()
-        self.ledger = self.cubes._ledger = ledger
+    def rebuild(self) -> None:
+        context = self._context
+        ledger, context.ledger = context.ledger, _Empty(context.ledger)  # type: ignore[assignment]
+        super().rebuild()
+        context.ledger = self.planner._ledger = ledger
 
 
 class _Empty:
@@ -243,44 +247,21 @@ class _Empty:
         return ()
 
 
-class DrawsAgain(Account):
-    """Forgets, on a retry, that the answer is sealed."""
-
-    @replaces
-    def complete(self, reservation: Reservation, question: Question) -> SealedAnswer:
-        if reservation.fresh_precision and self.vault.find_answer(reservation.id) is not None:
-            self._make_answer_body(reservation, question)
-        return super().complete(reservation, question)
-
-
-class LooksAgain(Account):
+@in_place_of("noisebank.account.first_looks", "buy_first_look")
+def looks_again(context: Any, cube_query: CubeQuery, first_look: TreeMeasurement, analyst: str) -> None:
     """Buys a first look a second time, whatever is recorded."""
-
-    @replaces
-    def _buy_first_look(self, cube_query: CubeQuery, first_look: TreeMeasurement, analyst: str) -> None:
-        super()._buy_first_look(
-            cube_query,
-            TreeMeasurement(first_look.axes, Precision(first_look.precision.units // 2), first_look.factor),
-            analyst,
-        )
-        with plant_bug(self.ledger, "list_records", lambda *place: ()):
-            super()._buy_first_look(cube_query, first_look, analyst)
+    half = TreeMeasurement(first_look.axes, Precision(first_look.precision.units // 2), first_look.factor)
+    buy_first_look(context, cube_query, half, analyst)
+    with plant_bug(context.ledger, "list_records", lambda *place: ()):
+        buy_first_look(context, cube_query, first_look, analyst)
 
 
-class ShowsUnpublished(PLANTED["shows before it publishes"][0]):  # type: ignore[misc]
-    """Shows an answer that is sealed, and publishes it afterwards; a look is shown to nobody."""
-
-    def _show(self, reservation: Reservation, sealed: SealedAnswer, question: Question) -> None:
-        if "levels" not in sealed.body:
-            super()._show(reservation, sealed, question)
-
-
-BUGS: dict[str, tuple[type[Account], str]] = {
+BUGS: dict[str, tuple[Any, str]] = {
     "measures before it reserves": (MeasuresFirst, "data touched without"),
     "forgets what was measured": (Forgets, "another case or cost"),
-    "draws again for a sealed answer": (DrawsAgain, "a second sample"),
-    "looks twice": (LooksAgain, "charged twice"),
-    "shows before it publishes": (ShowsUnpublished, "shown before it was published"),
+    "draws again for a sealed answer": (PLANTED["draws again for a sealed answer"][0], "a second sample"),
+    "looks twice": (looks_again, "charged twice"),
+    "shows before it publishes": (PLANTED["shows before it publishes"][0], "shown before it was published"),
     "a new id for each retry": (PLANTED["a new id for each retry"][0], "charged twice"),
 }
 """Each with the words that the witness must find for it."""
@@ -309,9 +290,9 @@ def cube_crashes(share: float) -> Finding:
     )
 
 
-def _caught(room: Path, start: Path, kind: type[Account], words: str) -> bool:
+def _caught(room: Path, start: Path, kind: Any, words: str) -> bool:
     laboratory = Laboratory(room / kind.__name__, kind, depth=1, witness=CubeWitness)
     laboratory.room.mkdir()
-    with watch_bug(kind):
+    with plant_part(kind):
         wrong = laboratory.work(start, requests(), CRASHES).wrong
     return any(words in what for what in wrong)

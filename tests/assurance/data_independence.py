@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, cast
 from unittest.mock import patch
 
-from assurance.planting import plant_bug, plant_class, replaces
+from assurance.planting import plant_bug, replaces
 from assurance.report import Finding, Progress
 from noisebank import Account, Answer, Bank, NoisebankError, Precision, Quote
 from support.banks import PEOPLE, memory_account, write_people
@@ -322,13 +322,15 @@ def _write_visits(folder: Path, people: list[Person], relation: str, size: str) 
 # -- planted bugs ----------------------------------------------------------------------------------
 
 
-class PeekingPrice(Account):
+def _peeking_price(account: Account) -> AbstractContextManager[None]:
     """Prices an answer by what is in the table."""
+    real = account.context.target_precision
 
-    @replaces
-    def price(self, question: Question, accuracy: AccuracyTarget) -> Precision:
-        wanted = super().price(question, accuracy)
-        return wanted if sum(_peek(self, question.query)) % 2 else Precision(wanted.units * 2)
+    def peek(question: Question, accuracy: AccuracyTarget) -> Precision:
+        wanted = real(question, accuracy)
+        return wanted if sum(_peek(account, question.query)) % 2 else Precision(wanted.units * 2)
+
+    return plant_bug(account.context, "target_precision", peek)
 
 
 class LoudEngine:
@@ -354,11 +356,11 @@ class LoudEngine:
 
 
 def _loud(empty_only: bool) -> Plant:
-    return lambda account: plant_bug(account, "engine", LoudEngine(account.engine, empty_only))
+    return lambda account: plant_bug(account.context, "engine", LoudEngine(account.engine, empty_only))
 
 
 PLANTS: dict[str, Plant] = {
-    "a price that looks at the data": lambda account: plant_class(account, PeekingPrice),
+    "a price that looks at the data": _peeking_price,
     "an engine error that quotes a value": _loud(empty_only=False),
     "an error for empty groups": _loud(empty_only=True),
 }

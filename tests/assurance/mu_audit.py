@@ -10,7 +10,7 @@ breaks together with probability about 2e-8 (5.5 standard deviations of their su
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
@@ -18,6 +18,7 @@ from fractions import Fraction
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 from scipy.special import betaincinv, ndtri
@@ -26,7 +27,7 @@ from assurance.planting import plant_bug, plant_class, replaces
 from assurance.report import Finding, Progress, worker_count
 from noisebank import Account, Answer, Precision, read_policy
 from support.banks import memory_rooms
-from support.internals import Engine, Entropy, GridValue, Query, Question, Reservation, SystemEntropy, open_account
+from support.internals import Engine, Entropy, PlainStrategy, Query, Question, Reservation, SystemEntropy, open_account
 
 POLICY = """\
 name = "people"
@@ -224,15 +225,19 @@ class Amplified:
         return self.factor * self.engine.statistic(query)
 
 
-class Undercharging(Account):
+class Undercharging(PlainStrategy):
     """A bank that measures better than it charges."""
 
     factor = 2
 
     @replaces
-    def _obtain_values(self, reservation: Reservation, question: Question) -> tuple[GridValue, ...]:
-        better = Precision(reservation.fresh_precision.units * self.factor)
-        return super()._obtain_values(replace(reservation, fresh_precision=better), question)
+    def draw_contents(self, paid: Sequence[tuple[Reservation, Question]]) -> Any:
+        return super().draw_contents(
+            [
+                (replace(reservation, fresh_precision=Precision(reservation.fresh_precision.units * self.factor)), each)
+                for reservation, each in paid
+            ]
+        )
 
 
 class UnderchargingMuch(Undercharging):
@@ -240,11 +245,11 @@ class UnderchargingMuch(Undercharging):
 
 
 def _noise(factor: float) -> Plant:
-    return lambda account: plant_bug(account, "_entropy", ScaledNoise(factor))
+    return lambda account: plant_bug(account.context, "entropy", ScaledNoise(factor))
 
 
 def _amplified(factor: int) -> Plant:
-    return lambda account: plant_bug(account, "engine", Amplified(account.engine, factor))
+    return lambda account: plant_bug(account.context, "engine", Amplified(account.engine, factor))
 
 
 PLANTS: dict[str, Plant] = {
@@ -253,9 +258,9 @@ PLANTS: dict[str, Plant] = {
     "a quarter of the noise": _noise(1 / 4),
     "sensitivity understated by 2": _amplified(2),
     "sensitivity understated by 4": _amplified(4),
-    "charging half": lambda account: plant_class(account, Undercharging),
-    "charging a sixteenth": lambda account: plant_class(account, UnderchargingMuch),
-    "noise shared by two questions": lambda account: plant_bug(account, "_entropy", ReusedNoise()),
+    "charging half": lambda account: plant_class(account.context.plain, Undercharging),
+    "charging a sixteenth": lambda account: plant_class(account.context.plain, UnderchargingMuch),
+    "noise shared by two questions": lambda account: plant_bug(account.context, "entropy", ReusedNoise()),
 }
 
 

@@ -83,6 +83,32 @@ def watch_bug(kind: type, original: object = None, must_run: bool = True) -> Ite
             raise NotPlanted(f"nobody called {', '.join(idle)} of {kind.__name__}")
 
 
+def in_place_of(module: str, name: str) -> Callable[[Function], Function]:
+    """Marks a function that is a bug, with what it stands in for: see `plant_part`."""
+
+    def mark(function: Function) -> Function:
+        function.place = module, name  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+@contextmanager
+def plant_part(bug: Any) -> Iterator[None]:
+    """Plants a marked function, or a class with marked methods in the place of the strategy of its base, for every
+    account that is opened meanwhile. A class of account is only watched: whoever opens accounts makes them of it."""
+    if not isinstance(bug, type):
+        with plant_bug(*bug.place, bug):
+            yield
+        return
+    with ExitStack() as stack:
+        stack.enter_context(watch_bug(bug))
+        for name in ("PlainStrategy", "CubeStrategy"):
+            if name in {base.__name__ for base in bug.__mro__}:
+                stack.enter_context(patch.object(import_module("noisebank.account.account"), name, bug))
+        yield
+
+
 def _marked(kind: type) -> list[tuple[str, type]]:
     """Marked methods, each with the class that has it; of one that is overridden, the last."""
     found: dict[str, type] = {}

@@ -30,7 +30,7 @@ from assurance.crashes import (
     workload_of,
 )
 from assurance.kill9 import random_request
-from assurance.planting import replaces, watch_bug
+from assurance.planting import in_place_of, plant_part, replaces
 from assurance.report import Finding
 from noisebank import Account, Answer, NoisebankError
 from support.internals import (
@@ -38,12 +38,13 @@ from support.internals import (
     AnswerLost,
     Case,
     KeyReused,
-    Query,
+    PlainStrategy,
     Question,
     Refused,
     Reservation,
     SealedAnswer,
     Tampered,
+    complete_reservations,
     to_canonical_json,
     workload_rng,
 )
@@ -60,7 +61,7 @@ class Bench:
     room: Path
     start: Path
     random: Random
-    kind: type[Account] = Account
+    kind: Any = Account
     tried: Counter[str] = field(default_factory=Counter)
     folders: int = 0
 
@@ -289,23 +290,28 @@ def alter(folder: Path, before: Witness, victim: Asked) -> None:
 # -- planted bugs ------------------------------------------------------------------------------
 
 
-class MeasuresLost(Account):
+@in_place_of("noisebank.account.pipeline", "complete_reservations")
+def measures_lost(context: Any, paid: Sequence[tuple[Reservation, Question]]) -> Any:
     """Measures an answer again that was published and lost."""
+    outcomes = complete_reservations(context, paid)
+    for index, (reservation, question) in enumerate(paid):
+        if isinstance(outcomes[index], AnswerLost) and reservation.answer_digest is not None:
+            (contents,) = context.plain.draw_contents([(reservation, question)])
+            if isinstance(contents, NoisebankError):
+                continue
+            body = {"wanted": reservation.target.units, "sensitivity": "1", "unit": str(question.unit), **contents}
+            sealed = SealedAnswer(reservation.id, context.id, reservation.query, body, context.entropy.token())
+            (outcomes[index],) = context.vault.seal_many([sealed])
+    return outcomes
 
-    @replaces
-    def complete(self, reservation: Reservation, question: Question) -> SealedAnswer:
-        if self.vault.find_answer(reservation.id) is not None or reservation.answer_digest is None:
-            return super().complete(reservation, question)
-        return self._seal_answer(reservation, question, self._make_answer_body(reservation, question))
 
-
-class BlursBesideLost(Account):
+class BlursBesideLost(PlainStrategy):
     """Draws a new blur although the vault has lost one of the same query."""
 
     @replaces
-    def _obtain_values(self, reservation: Reservation, question: Question) -> Any:
-        self.lost_queries.clear()
-        return super()._obtain_values(reservation, question)
+    def draw_contents(self, paid: Any) -> Any:
+        self._context.lost_queries.clear()
+        return super().draw_contents(paid)
 
 
 class SpellingCounts(Account):
@@ -328,20 +334,18 @@ class KeyAlone(Account):
         return super().ask(sql, key=key, **wished)
 
 
-class NoTurns(Account):
+@in_place_of("noisebank.account.pipeline", "hold_locks")
+def hold_nothing(*_: object) -> AbstractContextManager[Any]:
     """Lets two threads into the same query."""
-
-    @replaces
-    def _hold_turns(self, queries: Sequence[Query], requests: object = ()) -> AbstractContextManager[Any]:
-        return nullcontext()
+    return nullcontext()
 
 
-BUGS: dict[str, tuple[type[Account], str, str]] = {
-    "a lost answer is measured again": (MeasuresLost, "backups", "AnswerLost was due"),
+BUGS: dict[str, tuple[Any, str, str]] = {
+    "a lost answer is measured again": (measures_lost, "backups", "AnswerLost was due"),
     "a blur is drawn beside a lost one": (BlursBesideLost, "backups", "a second sample of a lost answer"),
     "the id depends on the spelling": (SpellingCounts, "keys", "charged twice"),
     "a key answers another request": (KeyAlone, "keys", "KeyReused was due"),
-    "no turns": (NoTurns, "races", "a racer failed"),
+    "no turns": (hold_nothing, "races", "a racer failed"),
     "draws again for a sealed answer": (PLANTED["draws again for a sealed answer"][0], "keys", "a second sample"),
 }
 """Each with the scenario and the words that must find it."""
@@ -361,7 +365,7 @@ def second_sample(share: float) -> Finding:
         for bug, (kind, scenario, words) in BUGS.items():
             bad = Bench(room, bench.start, random, kind)
             tries = (getattr(bad, scenario)() for _ in range(30))
-            with watch_bug(kind):
+            with plant_part(kind):
                 planted[bug] = any(words in what for found in tries for what in found)
     return Finding(
         row="two noise samples for one charge",

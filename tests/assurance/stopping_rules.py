@@ -38,6 +38,7 @@ from support.internals import (
     promised_epsilon,
     raised_epsilon,
 )
+from support.released import release_answer
 
 FALSE_ALARM = 1e-8
 EPSILON, DELTA = Fraction(2), Fraction(1, 1000)
@@ -203,7 +204,7 @@ def _guessed(account: Account, secret: int) -> list[int]:
     odds = 0.0
     for number in range(BANK_STEPS):
         sql = question_number("count", 2 * number)[0].replace("FROM people", f"FROM {account.name}")
-        answer = account.answer(sql, PrecisionTarget(each))
+        answer = release_answer(account, sql, PrecisionTarget(each))
         odds += float(each) * (answer.value - 0.5)
         if abs(odds) >= BANK_EXTREME:
             break

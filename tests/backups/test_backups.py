@@ -116,9 +116,9 @@ def test_copies_of_a_bank_under_load_are_one_moment(folder: Path, tmp_path: Path
     with open_bank(tmp_path / "again2") as bank:
         account, found = bank.account(), 0
         for key, (sql, sigma, exact) in shown.items():
-            request = next(iter(account._request_builder.build_requests(
-                [(account.parse(sql), _wish(sigma))], [account.price(account.parse(sql), _wish(sigma))], key, "owner"
-            )))  # fmt: skip
+            question, accuracy = account.parse(sql), _wish(sigma)
+            target = account.context.target_precision(question, accuracy)
+            request = account.context.request_builder.build_request(question, accuracy, target, key, "owner")
             reservation = bank.ledger.find_reservation(account.id, request.id)
             if reservation is not None and request.id not in bank.parts.vault.lost_ids:
                 assert account.ask(sql, sigma=sigma, key=key).exact == exact
@@ -169,13 +169,13 @@ def test_what_was_reserved_and_not_sealed_is_never_measured_from_a_copy(
     """The live bank measured it after the copy was made, and showed it: measured again it would be a second sample."""
     with open_bank(folder) as bank:
         account = bank.account()
-        real = account._make_answer_body
+        real = account.context.plain.draw_contents
 
-        def copied_meanwhile(*parts: Any) -> dict[str, Any]:
+        def copied_meanwhile(*parts: Any) -> Any:
             make_backup(folder, tmp_path / "copy", with_keys=True)
             return real(*parts)
 
-        monkeypatch.setattr(account, "_make_answer_body", copied_meanwhile)
+        monkeypatch.setattr(account.context.plain, "draw_contents", copied_meanwhile)
         live = account.ask(older(30), sigma="4", key="k")
     done = restore(tmp_path / "copy", tmp_path / "again")
     assert done.given_up_count == 1 and any("given up" in warning for warning in done.warnings)
@@ -206,16 +206,16 @@ def test_what_an_exported_journal_shows_without_an_answer_is_never_measured(
         account = bank.account()
         if not known:
             make_backup(folder, tmp_path / "copy", with_keys=True)
-        real, exported = account._make_answer_body, tmp_path / "journal.jsonl"
+        real, exported = account.context.plain.draw_contents, tmp_path / "journal.jsonl"
 
-        def exported_meanwhile(*parts: Any) -> dict[str, Any]:
+        def exported_meanwhile(*parts: Any) -> Any:
             if known:
                 make_backup(folder, tmp_path / "copy", with_keys=True)
                 bank.parts.ledger.pause_account(account.id)  # a newer block
             exported.write_text("\n".join(bank.export()) + "\n")
             return real(*parts)
 
-        monkeypatch.setattr(account, "_make_answer_body", exported_meanwhile)
+        monkeypatch.setattr(account.context.plain, "draw_contents", exported_meanwhile)
         account.ask(older(30), sigma="4", key="k")
     done = restore(tmp_path / "copy", tmp_path / "again", RestoreOptions(journal=exported))
     assert "newer than the backup" in done.journal_origin and done.given_up_count == 1
@@ -234,13 +234,13 @@ def test_what_one_restore_has_given_up_the_next_one_does_not_measure(
     the given up reservation is still without an answer there, and the copied vault knows how to measure it."""
     with open_bank(folder) as bank:
         account = bank.account()
-        real = account._make_answer_body
+        real = account.context.plain.draw_contents
 
-        def copied_meanwhile(*parts: Any) -> dict[str, Any]:
+        def copied_meanwhile(*parts: Any) -> Any:
             make_backup(folder, tmp_path / "copy", with_keys=True)
             return real(*parts)
 
-        monkeypatch.setattr(account, "_make_answer_body", copied_meanwhile)
+        monkeypatch.setattr(account.context.plain, "draw_contents", copied_meanwhile)
         account.ask(older(30), sigma="4", key="k")
     restore(tmp_path / "copy", tmp_path / "again")
     with open_bank(tmp_path / "again") as bank:

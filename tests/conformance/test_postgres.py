@@ -193,7 +193,7 @@ def test_a_column_that_vanishes_is_refused_before_anything_is_charged(
 
 def after_reserve(account: Account, act: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
     """`act` happens once, when the reservation is durable and the data not yet touched."""
-    reserve = account._reserve_plans
+    reserve = account.ledger.reserve_many
     done: list[Any] = []
 
     def reserved(*arguments: Any) -> Any:
@@ -202,7 +202,7 @@ def after_reserve(account: Account, act: Callable[[], object], monkeypatch: pyte
             done.append(act())
         return found
 
-    monkeypatch.setattr(account, "_reserve_plans", reserved)
+    monkeypatch.setattr(account.ledger, "reserve_many", reserved)
 
 
 def test_a_connection_lost_after_reserve_is_made_anew(

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import patch
 
 import pytest
 
-from noisebank import Account, create_bank, open_bank
+from noisebank import create_bank, open_bank
 from support.banks import write_people
-from support.internals import PlainSteps
 
 SQL = "SELECT COUNT(*) FROM people WHERE age > {}"
 WISH = {"relative": "20%", "confidence": 0.9, "key": "resume"}
+STAGES = ("save_requests", "plan_charges", "reserve_charges", "settle_charges", "make_answers")
 CUTS = (
-    "_save_requests",
-    "_plan_questions",
-    "_reserve_plans",
-    "_measure_values",
-    "_seal_answer",
-    "_make_answer",
-    "_add_verdict",
+    *(f"noisebank.account.pipeline.{stage}" for stage in STAGES),
+    "noisebank.account.plain.measure",
+    "noisebank.vault.sqlite_vault.SqliteVault.seal_many",
+    "noisebank.account.account.Account._add_verdict",
 )
 
 
@@ -30,8 +28,8 @@ class Crash(BaseException):
 
 
 def _after(whole: Callable[..., object]) -> Callable[..., object]:
-    def cut(self: Account, *arguments: object, **options: object) -> object:
-        whole(self, *arguments, **options)
+    def cut(*arguments: object, **options: object) -> object:
+        whole(*arguments, **options)
         raise Crash
 
     return cut
@@ -44,16 +42,9 @@ def test_every_cut_is_resumed_with_the_same_bits_and_one_charge(tmp_path: Path, 
     policy = write_people(tmp_path, rows=2_000)
     for older in (10, 119):
         folder, sql = create_bank(tmp_path / f"bank {older}"), SQL.format(older)
-        owner = (
-            Account
-            if cut in Account.__dict__
-            else PlainSteps
-            if cut not in ("_reserve_plans", "_make_answer")
-            else Account
-        )
         with open_bank(folder) as bank:
             account = bank.open_account(policy)
-            with patch.object(owner, cut, _after(getattr(owner, cut))), pytest.raises(Crash):
+            with patch(cut, _after(pkgutil.resolve_name(cut))), pytest.raises(Crash):
                 account.ask(sql, **WISH)  # type: ignore[arg-type]
         with open_bank(folder) as bank:
             account = bank.account()

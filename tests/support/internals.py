@@ -18,8 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from noisebank.account.answers import Group, GroupedAnswer, Inference, RelativeAnswer
+    from noisebank.account.completion import complete_reservations
+    from noisebank.account.cube import CubeStrategy
     from noisebank.account.derived import DerivedAnswer, Estimate, derive_estimates, ratio_interval
-    from noisebank.account.plain import PlainSteps
+    from noisebank.account.first_looks import buy_first_look
+    from noisebank.account.pipeline import BatchItem, answer_batch, hold_queries
+    from noisebank.account.plain import PlainStrategy
     from noisebank.account.recovery import RecoveryCounts, recover_account
     from noisebank.account.statement import make_statement
     from noisebank.bank.backup import make_backup
@@ -178,6 +182,7 @@ if TYPE_CHECKING:
     from noisebank.ledger.anchors import deploy_anchors, find_anchors, send_anchor
     from noisebank.ledger.block import Block, Genesis, results_digest
     from noisebank.ledger.books import Budgets
+    from noisebank.ledger.chain import Ledger
     from noisebank.ledger.chain_config import ChainConfig, read_chain_config, write_chain_config
     from noisebank.ledger.embedded import EmbeddedLedger, create_chain
     from noisebank.ledger.encoding import MAX_GROUP_PARTS, merge_runs
@@ -233,7 +238,6 @@ if TYPE_CHECKING:
     from noisebank.queries.query import Function, Query, Question
     from noisebank.queries.sensitivity import l2_sensitivity, saturation_limit
     from noisebank.queries.sql import parse_question
-    from noisebank.runtime.gathering import apart
     from noisebank.runtime.recursion import kept_limit
     from noisebank.service.app import make_app
     from noisebank.service.auth import MAX_SESSIONS, AccessControl
@@ -254,6 +258,7 @@ if TYPE_CHECKING:
     from noisebank.service.web.spending import MAX_POINTS, AccountSpending, SpendingCurve
     from noisebank.vault.location import CONFIG_FILE, create_vault, open_vault
     from noisebank.vault.postgres_vault import PostgresVault, create_postgres_vault
+    from noisebank.vault.settlement import settle
     from noisebank.vault.sqlite_vault import SqliteVault
     from noisebank.vault.vault import Request, SealedAnswer, Vault
     from noisebank.verifier.verification import UNSEEN_TAIL, verify_chain

@@ -114,7 +114,7 @@ def _ask(bank: Any, number: int, command: dict[str, Any], say: Callable[..., Non
 
 
 def _die_after(bank: Any, step: str) -> None:
-    where, name = (bank.ledger, "reserve") if step == "reserve" else (bank.parts.vault, "seal")
+    where, name = (bank.ledger, "reserve_many") if step == "reserve" else (bank.parts.vault, "seal_many")
     real = getattr(where, name)
 
     def last(*arguments: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from noisebank import Bank, open_bank
-from support.internals import ZERO_PRECISION, BankInUse, Case, KeyReused, TableChanged, VaultUnreachable
+from support.internals import ZERO_PRECISION, BankInUse, Case, KeyReused, TableChanged, VaultUnreachable, hold_queries
 from support.patience import wait_until
 from vault.gateways import Gateway
 from vault.town import Town
@@ -140,9 +140,8 @@ def test_what_one_measures_in_a_cube_the_other_infers_from(town: Town, pair: tup
     # Learned once: who learns twice believes too much, and says so by a smaller deviation.
     mine, theirs = (bank.account("cubed").cubes for bank in pair)
     for bank in pair:
-        with bank.account("cubed")._hold_turns(
-            [bank.account("cubed").parse("SELECT COUNT(*) FROM cubed WHERE smoker").query]
-        ):
+        account = bank.account("cubed")
+        with hold_queries(account.context, [account.parse("SELECT COUNT(*) FROM cubed WHERE smoker").query]):
             pass
     served = mine.find_cube_query(one.account("cubed").parse("SELECT COUNT(*) FROM cubed WHERE smoker").query)
     assert served is not None
@@ -189,15 +188,15 @@ def test_a_lost_database_shows_nothing_that_is_not_sealed(town: Town, pair: tupl
     one.open_account(town.policy("lost"))
     account = one.account("lost")
     draws: list[bytes] = []
-    real = account._make_answer_body
+    real = account.context.plain.draw_contents
 
-    def cut_off(*parts: Any) -> dict[str, Any]:
+    def cut_off(*parts: Any) -> Any:
         found = real(*parts)
         town.server.cut()
-        draws.append(parts[0].id)
+        draws.append(parts[0][0][0].id)
         return found
 
-    account._make_answer_body = cut_off  # type: ignore[method-assign]
+    account.context.plain.draw_contents = cut_off  # type: ignore[method-assign]
     with pytest.raises(VaultUnreachable, match="ask again with the same key"):
         account.ask(SMOKERS.format("lost"), sigma="4", key="k")
     assert town.rows("SELECT 1 FROM answers WHERE id = %s", draws[0]) == []
@@ -208,7 +207,7 @@ def test_a_lost_database_shows_nothing_that_is_not_sealed(town: Town, pair: tupl
         and account.state.spent == reservation.fresh_precision
     )
     answer = two.account("lost").ask(SMOKERS.format("lost"), sigma="4", key="k")  # the other one finishes it
-    account._make_answer_body = real  # type: ignore[method-assign]
+    account.context.plain.draw_contents = real  # type: ignore[method-assign]
     assert account.ask(SMOKERS.format("lost"), sigma="4", key="k").exact == answer.exact
     assert account.state.spent == reservation.fresh_precision
     town.server.stop()

@@ -1,13 +1,11 @@
-"""`Account`: an open account, and the one path from a question to an answer.
+"""`Account`: an open account: ask, quote, recall. What it is asked takes the one path (`pipeline`).
 
-The path is: parse, price, plan, reserve, measure, seal, publish, answer. `Account.answers` takes questions that are
-parsed and goes through the rest in this order; `complete` measures, seals and publishes. Nothing before `reserve` opens
-the data; nothing is returned before it is sealed and published.
+Parsing and the results of a SELECT are here; the path itself takes parsed questions and gives released answers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -15,37 +13,67 @@ from itertools import chain
 from typing import Any, Unpack
 
 from noisebank.account.answers import Answer, Quote, RelativeAnswer, standard_deviation
+from noisebank.account.charging import price_plans
+from noisebank.account.context import CACHE_BYTES, AccountContext, size_of
+from noisebank.account.cube import CubeStrategy
+from noisebank.account.cube_measurement import CubePlanner
 from noisebank.account.derived import Answers, DerivedAnswer, combine_quotes
-from noisebank.account.plain import CACHE_BYTES, size_of
-from noisebank.account.recall import RecallSteps
+from noisebank.account.pipeline import BatchItem, answer_batch, fit_transaction, preview_plan
+from noisebank.account.plain import PlainStrategy
+from noisebank.account.recall import improve_accuracy
+from noisebank.account.released import ReleasedAnswers
 from noisebank.account.selects import ParsedSelect, TargetedQuestion, add_question, capture_refusal, join_selects
 from noisebank.core.asks import OWNER, AccuracyOptions, Ask
 from noisebank.core.caches import cache_results
-from noisebank.core.errors import BadRequest, NoisebankError, UnsupportedQuery
+from noisebank.core.entropy import Entropy
+from noisebank.core.errors import BadRequest, NoisebankError, OutcomeUnknown, UnsupportedQuery
 from noisebank.core.records import WHOLE_WEIGHT
 from noisebank.core.units import ZERO_PRECISION, Exact, Precision, parse_exact
+from noisebank.engines.engine import Engine
 from noisebank.ledger.books import Budgets
+from noisebank.ledger.chain import Ledger
 from noisebank.ledger.encoding import MAX_GROUP_PARTS
-from noisebank.planning.linear import MAX_RUNS
+from noisebank.ledger.protocol import AccountState, View
 from noisebank.planning.pricing import AccuracyTarget, parse_accuracy, split_accuracy
 from noisebank.planning.relative import RelativeTarget
-from noisebank.planning.reuse import Plan, plan_reuse
+from noisebank.planning.reuse import Plan
+from noisebank.policy.model import Policy
 from noisebank.privacy.calibration import budget_precision
 from noisebank.privacy.odometer import promised_epsilon, raised_epsilon, raised_precision
 from noisebank.queries.cells import policy_cubes
-from noisebank.queries.derived import Derivation
+from noisebank.queries.derived import Derivation, parse_select_items
 from noisebank.queries.query import Question
 from noisebank.queries.sensitivity import saturation_limit
+from noisebank.vault.secrets import AccountSecrets
+from noisebank.vault.vault import Vault
 
 Outcome = Answer | DerivedAnswer | Answers | NoisebankError
 """Of one question of `ask_many`: its answer, or the error that `ask` would have raised."""
 
 
-class Account(RecallSteps):
+class Account:
     """An open account: quotes cost nothing, answers take the one path. Safe for many threads."""
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
+    def __init__(
+        self,
+        id: bytes,
+        policy: Policy,
+        secrets: AccountSecrets,
+        identity: str,
+        engine: Engine,
+        ledger: Ledger,
+        vault: Vault,
+        entropy: Entropy,
+        cubes: tuple[int, ...] = (),
+    ) -> None:
+        self.id, self.policy, self.secrets, self.ledger, self.vault = id, policy, secrets, ledger, vault
+        self.context = AccountContext(id, policy, secrets, identity, engine, ledger, vault, entropy)
+        self.context.plain = PlainStrategy(self.context)
+        self.context.cubes = CubeStrategy(self.context, cubes)
+        self.context.released = ReleasedAnswers(self.context)
+        self._parse_items_cached = cache_results(CACHE_BYTES, size_of)(
+            lambda text: parse_select_items(text, self.policy)
+        )
         self._parse_select_cached = cache_results(CACHE_BYTES, size_of, typed=True)(
             self._parse_select_afresh
         )  # typed: True is not 1
@@ -70,7 +98,11 @@ class Account(RecallSteps):
         `GroupedAnswer` for GROUP BY; a `DerivedAnswer` for what is computed from several queries;
         `Answers` for a SELECT of several results.
         """
-        return self._answer_select(sql, self._parse_select(sql, options), _parse_max_cost(max_cost), key, analyst, best)
+        select, item = self._parse_ask(Ask(sql, options, max_cost, key, analyst, best))
+        answer_batch(self.context, [item])
+        if item.error is not None:
+            raise item.error
+        return self._derive_results(sql, select, item.answers)
 
     def ask_many(self, requests: Sequence[Ask], *, atomic: bool = False) -> list[Outcome]:
         """Answers many questions; returns one outcome each, in their order. One that fails never affects another.
@@ -80,11 +112,17 @@ class Account(RecallSteps):
         """
         if atomic:
             return self._ask_together(requests)
-        return [capture_refusal(partial(self._ask_one, request)) for request in requests]
-
-    def _ask_one(self, request: Ask) -> Answer | DerivedAnswer | Answers:
-        select, max_cost = self._parse_select(request.sql, request.accuracy), _parse_max_cost(request.max_cost)
-        return self._answer_select(request.sql, select, max_cost, request.key, request.analyst, request.best)
+        outcomes: list[Outcome | None] = [None] * len(requests)
+        parsed: list[tuple[int, ParsedSelect, BatchItem]] = []
+        for index, request in enumerate(requests):
+            try:
+                parsed.append((index, *self._parse_ask(request)))
+            except NoisebankError as error:
+                outcomes[index] = error
+        answer_batch(self.context, [item for _, _, item in parsed])
+        for index, select, item in parsed:
+            outcomes[index] = self._make_outcome(requests[index].sql, select, item)
+        return [outcome for outcome in outcomes if outcome is not None]
 
     def _ask_together(self, requests: Sequence[Ask]) -> list[Outcome]:
         """Answers questions as one atomic group. An error is the outcome of all."""
@@ -94,82 +132,48 @@ class Account(RecallSteps):
         try:
             if any((request.key, request.analyst) != (first.key, first.analyst) for request in requests):
                 raise BadRequest("atomic", "several keys or analysts", "questions together have one of each")
-            limits = [limit for request in requests if (limit := _parse_max_cost(request.max_cost)) is not None]
+            parsed = [self._parse_ask(request) for request in requests]
+            limits = [item.max_cost for _, item in parsed if item.max_cost is not None]
             if 0 < len(limits) < len(requests):
                 raise BadRequest("max_cost", "of some", "must be given for all questions together, or for none")
-            selects = [self._parse_select(request.sql, request.accuracy) for request in requests]
             questions: list[TargetedQuestion] = []
-            indices = [[add_question(questions, part) for part in select.questions] for select in selects]
+            indices = [[add_question(questions, part) for part in select.questions] for select, _ in parsed]
             if len(questions) > MAX_GROUP_PARTS:
                 raise BadRequest("atomic", f"{len(questions)} questions", f"at most {MAX_GROUP_PARTS} together")
-            relative = any(isinstance(accuracy, RelativeTarget) for _, accuracy in questions)
-            limit = sum(limits, ZERO_PRECISION) if limits else None
-            answers = self.answers(questions, limit, first.key, first.analyst, plainly=relative)
         except NoisebankError as error:
             return [error] * len(requests)
-        return [
-            self._derive_results(request.sql, select, [answers[index] for index in own])
-            for request, select, own in zip(requests, selects, indices, strict=True)
-        ]
+        limit = sum(limits, ZERO_PRECISION) if limits else None
+        plainly = any(item.plainly for _, item in parsed)
+        group = BatchItem(questions, limit, first.key, first.analyst, plainly)
+        answer_batch(self.context, [group])
+        outcomes = []
+        for request, (select, item), own in zip(requests, parsed, indices, strict=True):
+            item.error, item.answers = group.error, [group.answers[index] for index in own if group.answers]
+            outcomes.append(self._make_outcome(request.sql, select, item))
+        return outcomes
 
-    def answer(
-        self,
-        sql: str,
-        accuracy: AccuracyTarget,
-        max_cost: Precision | None = None,
-        key: str | None = None,
-        analyst: str = OWNER,
-    ) -> Answer:
-        """Answers one question without cubes."""
-        return self.answers([(self.parse(sql), accuracy)], max_cost, key, analyst, plainly=True)[0]
-
-    def answers(
-        self,
-        questions: Sequence[TargetedQuestion],
-        max_cost: Precision | None = None,
-        key: str | None = None,
-        analyst: str = OWNER,
-        plainly: bool = False,
-    ) -> list[Answer]:
-        """The one path. Several questions are one atomic group: all are charged, or none.
-
-        `plainly` leaves cubes aside: the answers must not share their noise with others.
-        """
-        targets = [self.price(question, accuracy) for question, accuracy in questions]
-        requests = self._save_requests(questions, targets, key, analyst)  # a crash can be finished from here on
-        with self._hold_turns(self._contended_queries(questions, targets), requests):
-            reservations = self._find_reservations(requests)
-            if reservations is None:
-                plans = self._plan_questions(questions, targets, max_cost, analyst, plainly)
-                reservations = self._reserve_plans(requests, questions, plans, max_cost)  # spent, even if we crash
-            sealed = [  # measured, sealed and published
-                self.complete(reserved, question)
-                for reserved, (question, _) in zip(reservations, questions, strict=True)
-            ]
-        published = self._find_reservations(requests) or reservations
-        return [
-            self._make_answer(*parts)
-            for parts in zip(published, sealed, (question for question, _ in questions), strict=True)
-        ]
-
-    def _answer_select(
-        self,
-        sql: str,
-        select: ParsedSelect,
-        max_cost: Precision | None,
-        key: str | None,
-        analyst: str,
-        best: bool = False,
-    ) -> Answer | DerivedAnswer | Answers:
-        """Answers all questions of a SELECT as one group on the one path, and computes its results from them."""
+    def _parse_ask(self, request: Ask) -> tuple[ParsedSelect, BatchItem]:
+        """Returns what a request needs, and as an item of a batch."""
+        select = self._parse_select(request.sql, request.accuracy)
         relative = any(isinstance(accuracy, RelativeTarget) for _, accuracy in select.questions)
-        if best and len(select.questions) == 1 and not relative:
+        if request.best and len(select.questions) == 1 and not relative:
             question, accuracy = select.questions[0]
-            select = replace(select, questions=((question, self.bettered(question, accuracy, key, analyst)),))
+            better = improve_accuracy(self.context, question, accuracy, request.key, request.analyst)
+            select = replace(select, questions=((question, better),))
         # The promise of a relative answer needs a precision that no earlier answer has influenced: no cube, and not
         # a better answer that happens to be known.
-        answers = self.answers(select.questions, max_cost, key, analyst, plainly=relative)
-        return self._derive_results(sql, select, answers)
+        max_cost = _parse_max_cost(request.max_cost)
+        return select, BatchItem(select.questions, max_cost, request.key, request.analyst, plainly=relative)
+
+    def _make_outcome(self, sql: str, select: ParsedSelect, item: BatchItem) -> Outcome:
+        """Returns the results of a SELECT, or the error of its item. One that nobody foresaw is an unknown outcome."""
+        if item.error is None:
+            return self._derive_results(sql, select, item.answers)
+        if isinstance(item.error, NoisebankError):
+            return item.error
+        unknown = OutcomeUnknown(f"an unexpected error ({type(item.error).__name__}): ask again with the same key")
+        unknown.__cause__ = item.error
+        return unknown
 
     def _derive_results(
         self, sql: str, select: ParsedSelect, answers: Sequence[Answer]
@@ -204,7 +208,7 @@ class Account(RecallSteps):
         `arguments` are names and values of the accuracy options, one after the other: hashable, for the cache.
         """
         accuracy = parse_accuracy(**dict(zip(arguments[::2], arguments[1::2], strict=True)))
-        items = self._parse_items_cached(self.named(sql))
+        items = self._parse_items_cached(self.context.named_sql(sql))
         questions: list[TargetedQuestion] = []
         indices = []
         for item in items:
@@ -233,9 +237,9 @@ class Account(RecallSteps):
 
     def _quote_select(self, sql: str, select: ParsedSelect) -> Quote:
         # Parts that share a query are decided one after the other, so that later ones find what earlier ones pay for.
-        targets = [self.price(question, accuracy) for question, accuracy in select.questions]
+        targets = [self.context.target_precision(question, accuracy) for question, accuracy in select.questions]
         relative = any(isinstance(accuracy, RelativeTarget) for _, accuracy in select.questions)
-        plans = _fit_transaction(self._preview_plan, select.questions, targets, relative)
+        plans = fit_transaction(partial(preview_plan, self.context), select.questions, targets, relative)
         quotes = [
             self.quoted(question, accuracy, not planned.cube_number)
             for (question, accuracy), planned in zip(select.questions, plans, strict=True)
@@ -243,17 +247,20 @@ class Account(RecallSteps):
         if len(select.items) == 1 and select.items[0].derivation is Derivation.LINEAR:
             return quotes[0]
         cost = sum(
-            self.costs([(question, planned) for (question, _), planned in zip(select.questions, plans, strict=True)]),
+            price_plans(
+                self.context,
+                [(question, planned) for (question, _), planned in zip(select.questions, plans, strict=True)],
+            ),
             ZERO_PRECISION,
         )
         return combine_quotes(sql, quotes, cost, self.share(self.state.spent + cost))
 
     def quoted(self, question: Question, accuracy: AccuracyTarget, plainly: bool = False) -> Quote:
         """Returns the quote for a parsed question."""
-        target = self.price(question, accuracy)
-        planned = self._preview_plan(question, target, plainly)
-        state, sensitivity = self.state, self._sensitivity_of(question.query)
-        (cost,) = self.costs([(question, planned)])
+        target = self.context.target_precision(question, accuracy)
+        planned = preview_plan(self.context, question, target, plainly)
+        state, sensitivity = self.state, self.context.sensitivity_of(question.query)
+        (cost,) = price_plans(self.context, [(question, planned)])
         return Quote(
             sql=question.sql,
             case=planned.case,
@@ -282,30 +289,43 @@ class Account(RecallSteps):
             else ()
         )
 
-    def _preview_plan(self, question: Question, target: Precision, plainly: bool) -> Plan:
-        """Plans as the path would now, without opening anything."""
-        if not plainly and self.cubes.find_cube_query(question.query) is not None:
-            return self.planned_in(question, target)
-        planned = plan_reuse(target, self._find_records(question.query))
-        self._check_noise(question.query, planned)
-        return planned
+    # -- what others read ----------------------------------------------------------------------
 
-    def _plan_questions(
-        self,
-        questions: Sequence[TargetedQuestion],
-        targets: Sequence[Precision],
-        max_cost: Precision | None,
-        analyst: str,
-        plainly: bool,
-    ) -> list[Plan]:
-        """Plans a group. A first look that a plan proposes is bought before, on the same path, if it is affordable."""
-        plans = _fit_transaction(self.plan, questions, targets, plainly)
-        for index, (question, _) in enumerate(questions):
-            if plans[index].first_look is not None and self._buy_look_if_affordable(
-                question, plans[index], max_cost, analyst
-            ):
-                plans = _fit_transaction(self.plan, questions, targets, plainly)
-        return plans
+    @property
+    def name(self) -> str:
+        """The policy's name: the table in FROM."""
+        return self.policy.name
+
+    @property
+    def state(self) -> AccountState:
+        """Budget and spend, as the contract holds them."""
+        return self.context.state
+
+    @property
+    def engine(self) -> Engine:
+        """The table. Only its owner may look at what it returns."""
+        return self.context.engine
+
+    @property
+    def cubes(self) -> CubePlanner:
+        """The account's cubes, and all that is known about them."""
+        return self.context.cubes.planner
+
+    def parse(self, sql: str) -> Question:
+        """Parses SQL, or the name of one of the policy's queries, to a canonical question."""
+        return self.context.parse(sql)
+
+    def named(self, sql: str) -> str:
+        """Returns the SQL behind the name of one of the policy's queries, or the SQL itself."""
+        return self.context.named_sql(sql)
+
+    def view(self, analyst: str) -> View:
+        """Returns what an analyst may learn, and has learned. The owner may learn all that the account spends."""
+        return self.context.view_of(analyst)
+
+    def analyst(self, name: str) -> bytes:
+        """Returns the ledger's name of an analyst: salted, or the owner's for local use."""
+        return self.context.analyst_digest(name)
 
     @property
     def epsilon(self) -> float:
@@ -340,10 +360,10 @@ class Account(RecallSteps):
 
     def recall(self, id: bytes) -> Answer | None:
         """Returns a published answer again, with its verdict if it was a relative request. Spends nothing."""
-        answer, request = super().recall(id), self.vault.find_request(id)
+        answer, request = self.context.released.find_published(id), self.vault.find_request(id)
         if answer is None or request is None or "relative" not in request.body.get("asked", ()):
             return answer
-        return self._add_verdict(answer, self.question(request), parse_accuracy(**request.body["asked"]))
+        return self._add_verdict(answer, self.context.question_of(request), parse_accuracy(**request.body["asked"]))
 
     def _set_floor(self, question: Question, accuracy: AccuracyTarget) -> AccuracyTarget:
         """Gives a relative target without a floor one from the policy: no answer influences it."""
@@ -374,17 +394,3 @@ def _parse_max_cost(max_cost: Exact | None) -> Precision | None:
     if value < 0:
         raise BadRequest("max_cost", "less than nothing", "must not be negative")
     return Precision.floor(value)
-
-
-def _fit_transaction(
-    make_plan: Callable[[Question, Precision, bool], Plan],
-    questions: Sequence[TargetedQuestion],
-    targets: Sequence[Precision],
-    plainly: bool,
-) -> list[Plan]:
-    """Plans a group so that it fits into one transaction: the parts with the most runs of cells go without a cube."""
-    plans = [make_plan(question, target, plainly) for (question, _), target in zip(questions, targets, strict=True)]
-    while sum(len(planned.charges) for planned in plans) > MAX_RUNS:
-        longest = max(range(len(plans)), key=lambda index: len(plans[index].charges))
-        plans[longest] = make_plan(questions[longest][0], targets[longest], True)
-    return plans

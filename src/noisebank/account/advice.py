@@ -53,7 +53,7 @@ def suggest_cubes(account: Account, max_count: int = 3) -> list[tuple[tuple[str,
         if request is None or reservation.cube or reservation.version != account.secrets.version:
             continue
         try:
-            query = account.question(request).query
+            query = account.context.question_of(request).query
         except NoisebankError:
             continue
         names = needed_columns(query)

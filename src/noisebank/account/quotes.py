@@ -92,7 +92,7 @@ def explain_queries(account: Account, names: Sequence[str]) -> list[QueryExplana
         query_sensitivity = Fraction(l2_sensitivity(question.query, account.policy))
         errors = []
         for epsilon in EPSILONS:
-            target = account.price(question, PrivacyTarget(epsilon, account.policy.delta))
+            target = account.context.target_precision(question, PrivacyTarget(epsilon, account.policy.delta))
             stddev = standard_deviation(query_sensitivity, question.unit, target)
             errors.append((float(epsilon), confidence_interval(0.0, stddev)[1]))
         records = account.ledger.list_records(account.id, account.secrets.salted_query(question.query))

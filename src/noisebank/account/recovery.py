@@ -5,8 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from noisebank.account.account import Account
+from noisebank.account.completion import require_completed
+from noisebank.account.context import AccountContext
+from noisebank.account.first_looks import buy_first_look
+from noisebank.account.pipeline import hold_queries
+from noisebank.core.asks import OWNER
 from noisebank.core.errors import BadTable, NoisebankError, OutcomeUnknown, TableChanged, Tampered, VaultUnreachable
 from noisebank.core.records import Case
+from noisebank.ledger.protocol import Reservation
+from noisebank.policy.model import FirstLookAt
+from noisebank.queries.query import Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +51,12 @@ def recover_account(account: Account) -> RecoveryCounts:
         sealed = answers.get(reservation.id)
         if reservation.answer_digest is None:
             if sealed is None and reservation.id in account.vault.lost_ids:
-                account.lost_queries.add(reservation.query)
+                account.context.lost_queries.add(reservation.query)
                 lost += 1
             elif reservation.version == version:  # of an earlier version the table is gone: spent, never answered
                 unpublished.append(reservation)
         elif sealed is None:
-            account.lost_queries.add(reservation.query)
+            account.context.lost_queries.add(reservation.query)
             lost += 1
         elif sealed != (reservation.answer_digest, reservation.query):
             raise Tampered(f"the vault's answer {reservation.id.hex()[:12]} is not the one on the ledger")
@@ -58,7 +66,7 @@ def recover_account(account: Account) -> RecoveryCounts:
             unknown += 1
             continue
         try:
-            account.finish(reservation, account.question(request))
+            finish_reservation(account.context, reservation, account.context.question_of(request))
             finished += 1
         except VaultUnreachable:
             raise
@@ -67,9 +75,35 @@ def recover_account(account: Account) -> RecoveryCounts:
         except NoisebankError:
             unknown += 1
     try:
-        finished += account.look_at_opening()  # a crash may have come between opening and first look
+        finished += look_at_opening(account.context)  # a crash may have come between opening and first look
     except VaultUnreachable:
         raise
     except NoisebankError:
         waiting += 1
     return RecoveryCounts(finished, waiting, unknown, lost)
+
+
+def finish_reservation(context: AccountContext, reservation: Reservation, question: Question) -> None:
+    """Completes an interrupted reservation, under its query's lock; another gateway may have done so meanwhile."""
+    with hold_queries(context, [question.query]):
+        latest = context.ledger.find_reservation(context.id, reservation.id) or reservation
+        require_completed(context, [(latest, question)])
+
+
+def look_at_opening(context: AccountContext) -> int:
+    """Buys the first looks that the policy wants before any question, if they are missing. Returns how many.
+
+    One that was reserved before a crash is finished, not bought again. One that costs more than is left waits.
+    """
+    if context.policy.first_look_at is not FirstLookAt.OPENING:
+        return 0
+    bought = 0
+    for look in context.cubes.planner.first_looks():
+        with hold_queries(context, [look]):
+            cube_query = context.cubes.find_cube_query(look)
+            first = None if cube_query is None else context.cubes.planner.offered_look(cube_query)
+            if cube_query is not None and first is not None and first.cost <= context.state.remaining_budget:
+                context.check_identity()
+                buy_first_look(context, cube_query, first, OWNER)
+                bought += context.cubes.planner.offered_look(cube_query) is None
+    return bought

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from noisebank.account.account import Account
+from noisebank.account.recovery import look_at_opening
 from noisebank.bank.folder import BankParts
 from noisebank.bank.own_accounts import OPENED_BY, find_opener, find_own_opening, opener_entry
 from noisebank.core.digests import make_commitment
@@ -186,7 +187,7 @@ def _take_first_looks(parts: BankParts, id: bytes) -> Account:
     prevented."""
     account = load_account(parts, parts.ledger.get_account(id))
     assert account is not None
-    account.look_at_opening()
+    look_at_opening(account.context)
     return account
 
 

@@ -14,7 +14,6 @@ from typing import Generic, TypeVar
 import apsw
 
 from noisebank.core.errors import BadBank, OutcomeUnknown, Tampered
-from noisebank.runtime.strands import Sleep, let_others
 
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
@@ -81,25 +80,30 @@ def end_process(reason: str) -> None:
 
 @dataclass(slots=True, eq=False)
 class PendingItem(Generic[Item, Outcome]):
-    """One caller's item and, once its group is durable, its outcome or refusal."""
+    """One item and, once its group is durable, its outcome or refusal."""
 
     item: Item
     outcome: Outcome | None = None
     refusal: Exception | None = None
     is_committed: bool = field(default=False)
     is_done: bool = field(default=False)
-    sleep: Sleep = field(default_factory=Sleep)
+
+    def get_outcome(self) -> Outcome:
+        """Returns the outcome, or raises the refusal."""
+        if self.refusal is not None:
+            raise self.refusal
+        if not self.is_committed:
+            raise OutcomeUnknown("the commit was interrupted")
+        return self.outcome  # type: ignore[return-value]  # set by commit when there is no refusal
 
 
 class GroupCommit(Generic[Item, Outcome]):
-    """Group commit: many callers, one writer, one fsync per group.
+    """Group commit: many callers, one writer at a time, one fsync per group.
 
-    A caller that finds nobody writing becomes the leader: it takes all waiting items and commits them
-    together; the others sleep until theirs is done, or until one is woken to lead next. A leading strand
-    first lets the others of its thread come here. `commit` makes the items durable and sets the outcome
-    or refusal of each. No outcome is returned before `commit` returns. If it raises, the process ends
-    (`on_failure`); if that returns, as in tests, nothing is ever committed again and callers get
-    `OutcomeUnknown`.
+    Whoever gets the lock commits all that is waiting; the others find theirs done when the lock comes to them. `commit`
+    makes the items durable and sets the outcome or refusal of each. No outcome is returned before `commit` returns. If
+    it raises, the process ends (`on_failure`); if that returns, as in tests, nothing is ever committed again and
+    callers get `OutcomeUnknown`.
     """
 
     def __init__(
@@ -109,58 +113,45 @@ class GroupCommit(Generic[Item, Outcome]):
     ) -> None:
         self._commit, self._on_failure = commit, on_failure
         self._waiting: list[PendingItem[Item, Outcome]] = []
-        self._leader: PendingItem[Item, Outcome] | None = None
-        self._lock = threading.Lock()
+        self._access, self._writing = threading.Lock(), threading.Lock()
         self._is_broken = False
 
     def __call__(self, item: Item) -> Outcome:
-        turn: PendingItem[Item, Outcome] = PendingItem(item)
-        group: list[PendingItem[Item, Outcome]] = []
-        try:
-            with self._lock:
-                self._waiting.append(turn)
-                leads = self._leader is None
-                if leads:
-                    self._leader = turn
-            if not leads:
-                turn.sleep.wait()
-            if not turn.is_done:
-                let_others()
-                with self._lock:
-                    group, self._waiting = self._waiting, []
-                self._commit_group(group)
-        finally:  # also when interrupted: the others must get an outcome, if only an unknown one, and a new leader
-            self._wake_others(turn, group)
-        if turn.refusal is not None:
-            raise turn.refusal
-        if not turn.is_committed:
-            raise OutcomeUnknown("the commit was interrupted")
-        return turn.outcome  # type: ignore[return-value]  # set by commit when there is no refusal
+        """Commits one item; returns its outcome or raises its refusal."""
+        return self.commit_all([item])[0].get_outcome()
 
-    def _wake_others(self, turn: PendingItem[Item, Outcome], group: list[PendingItem[Item, Outcome]]) -> None:
-        """Wakes the other callers of a committed group and, if this one was the leader, the next leader."""
-        with self._lock:
-            if turn in self._waiting:  # interrupted before a leader took it: it is never committed
-                self._waiting.remove(turn)
-            for member in group:
-                member.is_done = True
-            woken = [member for member in group if member is not turn]
-            if self._leader is turn:
-                self._leader = self._waiting[0] if self._waiting else None
-                if self._leader is not None:
-                    woken.append(self._leader)
-        for member in woken:
-            member.sleep.wake()
+    def commit_all(self, items: Sequence[Item]) -> list[PendingItem[Item, Outcome]]:
+        """Commits items in one group, in their order, perhaps with those of others; returns each with its outcome."""
+        pending: list[PendingItem[Item, Outcome]] = [PendingItem(item) for item in items]
+        if not pending:
+            return pending
+        with self._access:
+            self._waiting += pending
+        try:
+            with self._writing:
+                if not pending[0].is_done:
+                    with self._access:
+                        group, self._waiting = self._waiting, []
+                    try:
+                        self._commit_group(group)
+                    finally:  # the others must get an outcome, if only an unknown one
+                        for member in group:
+                            member.is_done = True
+        finally:  # interrupted before anybody took them: they are never committed
+            if not pending[0].is_done:
+                with self._access:
+                    self._waiting = [item for item in self._waiting if item not in pending]
+        return pending
 
     def _commit_group(self, group: list[PendingItem[Item, Outcome]]) -> None:
         try:
             if self._is_broken:
                 raise OutcomeUnknown("an earlier commit failed")
             self._commit(group)
-            for turn in group:
-                turn.is_committed = True
+            for member in group:
+                member.is_committed = True
         except BaseException as error:
             self._is_broken = True
-            for turn in group:
-                turn.refusal, turn.outcome = OutcomeUnknown(f"the commit failed: {error}"), None
+            for member in group:
+                member.refusal, member.outcome = OutcomeUnknown(f"the commit failed: {error}"), None
             self._on_failure(f"a commit failed ({error})")

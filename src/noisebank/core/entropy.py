@@ -11,10 +11,7 @@ import math
 import os
 import random
 import secrets
-from collections import defaultdict
-from collections.abc import Sequence
-from functools import cache, lru_cache
-from itertools import islice
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -23,8 +20,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.random import Generator
     from numpy.typing import NDArray
-
-    from noisebank.runtime.gathering import Gather
 
 MAX_NOISE_SCALE = 2.0**57
 """46 standard deviations of this still fit a signed 64-bit integer."""
@@ -54,26 +49,10 @@ class SystemEntropy:
 
     def discrete_gaussians(self, scale: float, count: int) -> list[int]:
         """Many draws in one call of the same sampler: eight times faster."""
-        return _draw_gathered()((_check_scale(scale), count)) if count else []
+        return _vector_sampler(_check_scale(scale))([0] * count) if count else []
 
     def token(self, size: int = 32) -> bytes:
         return secrets.token_bytes(size)
-
-
-def _draw_batch(requests: Sequence[tuple[float, int]]) -> list[list[int]]:
-    """Returns the draws for each (scale, count). One call of the sampler per scale; each draw is handed out once."""
-    counts: dict[float, int] = defaultdict(int)
-    for scale, count in requests:
-        counts[scale] += count
-    drawn = {scale: iter(_vector_sampler(scale)([0] * count)) for scale, count in counts.items()}
-    return [list(islice(drawn[scale], count)) for scale, count in requests]
-
-
-@cache
-def _draw_gathered() -> Gather[tuple[float, int], list[int]]:
-    from noisebank.runtime.gathering import Gather  # a scheduler: whoever draws nothing does not import it
-
-    return Gather(_draw_batch)
 
 
 def _check_scale(scale: float) -> float:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from noisebank.core.errors import BadTable
 from noisebank.engines.cells import Tabulation
 from noisebank.engines.engine import Engine, Inspection
 from noisebank.policy.model import Policy
@@ -39,6 +40,13 @@ class CubedEngine:
         """See `Engine`."""
         totals = self._from_cubes(query)
         return self._engine.statistics(query) if totals is None else totals
+
+    def statistics_many(self, queries: Sequence[Query]) -> list[tuple[int, ...] | BadTable]:
+        """See `Engine`. What no cube can answer is read together."""
+        totals = [self._from_cubes(query) for query in queries]
+        scanned = [query for query, known in zip(queries, totals, strict=True) if known is None]
+        rest = iter(self._engine.statistics_many(scanned) if scanned else [])
+        return [next(rest) if known is None else known for known in totals]
 
     def inspect(self) -> Inspection:
         """See `Engine`."""

@@ -13,13 +13,12 @@ from noisebank.core.errors import BadTable
 from noisebank.engines.csv_lines import count_csv_rows, line_end
 from noisebank.engines.dialect import DUCKDB, DuckDBDialect, StorageType
 from noisebank.engines.duckdb_connection import open_connection
-from noisebank.engines.engine import Inspection
+from noisebank.engines.engine import Inspection, read_each
 from noisebank.engines.sql_engine import SqlEngine
 from noisebank.engines.statement import counts_statement, is_plain_count, quote_name, quote_text
 from noisebank.policy.model import Policy, Source, Table
 from noisebank.queries.query import Query
 from noisebank.queries.sensitivity import saturation_limit
-from noisebank.runtime.gathering import Gather
 
 if TYPE_CHECKING:
     import duckdb
@@ -121,7 +120,6 @@ class DuckDBEngine(SqlEngine):
         super().__init__(policy, header, row_key, DUCKDB)
         self._path = source_path(policy.source)
         self._is_small = self._path.is_file() and self._path.stat().st_size <= SMALL_FILE_BYTES
-        self._batched_count: Gather[Query, int] = Gather(self._run_counts)
         self._lock = threading.Lock()
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._cached_types: tuple[str, Mapping[str, StorageType]] | None = None
@@ -132,16 +130,29 @@ class DuckDBEngine(SqlEngine):
 
     def statistic(self, query: Query) -> int:
         """See `Engine`."""
-        return self._batched_count(query) if self._is_small and is_plain_count(query) else super().statistic(query)
+        if self._is_small and is_plain_count(query):
+            return self._run_counts([query])[0]
+        return super().statistic(query)
 
-    def _run_counts(self, queries: list[Query]) -> list[int]:
+    def statistics_many(self, queries: Sequence[Query]) -> list[tuple[int, ...] | BadTable]:
+        """See `Engine`. Counts are one statement; if that fails, each is tried alone."""
+        counts = [query for query in queries if self._is_small and is_plain_count(query)]
+        try:
+            totals = dict(zip((query.digest for query in counts), self._run_counts(counts), strict=True))
+        except BadTable:
+            totals = {}
+        return [(totals[query.digest],) if query.digest in totals else read_each(self, [query])[0] for query in queries]
+
+    def _run_counts(self, queries: Sequence[Query]) -> list[int]:
+        if not queries:
+            return []
         if len(queries) == 1:
             sql = self._query_sql(queries[0])
         else:
             sql = counts_statement(
                 queries, self._policy, self._table_sql(), self._row_key, DUCKDB, self._checked_storage_types()
             )
-        (values,) = self._run_sql(sql)  # not `apart`: it is short, and callers who come meanwhile would not be in it
+        (values,) = self._run_sql(sql)
         return [  # DuckDB's count_if of no rows is NULL
             min(int(value or 0), saturation_limit(query, self._policy))
             for value, query in zip(values, queries, strict=True)

@@ -49,6 +49,11 @@ class Engine(Protocol):
         """Returns the same for each group of a grouped query, in the order of `group_labels`; 0 for an empty group."""
         ...
 
+    def statistics_many(self, queries: Sequence[Query]) -> list[tuple[int, ...] | BadTable]:
+        """Returns the same for several queries, in as few statements as the engine can: the numbers of each (one if it
+        is not grouped), or why they cannot be read."""
+        ...
+
     def tabulate(self, cube: Cube) -> Tabulation:
         """Returns counts and sums of all cells, over the rows that count. Runs when the account is opened."""
         ...
@@ -79,3 +84,19 @@ def fill_groups(query: Query, policy: Policy, rows: Iterable[Sequence[Any]]) -> 
             index = index * size + (numbers[key] if isinstance(key, str) else int(key))
         totals[index] = int(total)
     return tuple(totals)
+
+
+def read_statistics(engine: Engine, query: Query) -> tuple[int, ...]:
+    """Returns the exact numbers of one query: one, or one per group."""
+    return engine.statistics(query) if query.by else (engine.statistic(query),)
+
+
+def read_each(engine: Engine, queries: Sequence[Query]) -> list[tuple[int, ...] | BadTable]:
+    """Returns the numbers of several queries, one statement each: `statistics_many` where nothing better is known."""
+    outcomes: list[tuple[int, ...] | BadTable] = []
+    for query in queries:
+        try:
+            outcomes.append(read_statistics(engine, query))
+        except BadTable as error:
+            outcomes.append(error)
+    return outcomes

@@ -19,7 +19,6 @@ from noisebank.engines.dialect import StorageType
 from noisebank.engines.postgres_dialect import POSTGRES
 from noisebank.engines.sql_engine import SqlEngine
 from noisebank.policy.model import Policy, Table
-from noisebank.runtime.gathering import apart
 
 if TYPE_CHECKING:
     import psycopg
@@ -92,7 +91,7 @@ class PostgresEngine(SqlEngine):
         second of a commit (ten, if the writer falls idle), and forgets them in a crash.
         What they miss: docs/reference/engines.md.
         """
-        ((facts,),) = apart(lambda: self._server.run_sql(IDENTITY_SQL.format(oid=self._server.read_oid())))
+        ((facts,),) = self._server.run_sql(IDENTITY_SQL.format(oid=self._server.read_oid()))
         return f"PostgreSQL {facts}"
 
     def _storage_types(self) -> Mapping[str, StorageType]:

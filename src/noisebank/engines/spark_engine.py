@@ -22,7 +22,6 @@ from noisebank.engines.engine import Inspection
 from noisebank.engines.spark_dialect import SPARK
 from noisebank.engines.sql_engine import SqlEngine
 from noisebank.policy.model import Policy, Table
-from noisebank.runtime.gathering import apart
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -77,7 +76,7 @@ class SparkEngine(SqlEngine):
 
     def identity(self) -> str:
         """Digests names, sizes and times of change of all files."""
-        return apart(self._spark_table.identity)
+        return self._spark_table.identity()
 
     def inspect(self) -> Inspection:
         """See `SqlEngine`. Refuses CSV files in which Spark sees other rows than their lines."""

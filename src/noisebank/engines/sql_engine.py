@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from noisebank.core.errors import BadTable
 from noisebank.engines.cells import Tabulation, cells_statement, make_tabulation
 from noisebank.engines.dialect import Dialect, StorageType
-from noisebank.engines.engine import Inspection, fill_groups
+from noisebank.engines.engine import Inspection, fill_groups, read_each
 from noisebank.engines.inspection import digest_statement, inspection_statement, parse_inspection, table_digest
 from noisebank.engines.statement import query_statement
 from noisebank.policy.model import Policy
 from noisebank.queries.cells import Cube
 from noisebank.queries.query import Query
-from noisebank.runtime.gathering import apart
 
 
 class SqlEngine(ABC):
@@ -30,12 +29,16 @@ class SqlEngine(ABC):
 
     def statistic(self, query: Query) -> int:
         """See `Engine`."""
-        ((value,),) = apart(lambda: self._run_sql(self._query_sql(query)))
+        ((value,),) = self._run_sql(self._query_sql(query))
         return int(value)
 
     def statistics(self, query: Query) -> tuple[int, ...]:
         """See `Engine`."""
-        return fill_groups(query, self._policy, apart(lambda: self._run_sql(self._query_sql(query))))
+        return fill_groups(query, self._policy, self._run_sql(self._query_sql(query)))
+
+    def statistics_many(self, queries: Sequence[Query]) -> list[tuple[int, ...] | BadTable]:
+        """See `Engine`."""
+        return read_each(self, queries)
 
     def tabulate(self, cube: Cube) -> Tabulation:
         """See `Engine`."""

@@ -21,14 +21,15 @@ from noisebank.bank.folder import BankParts
 from noisebank.bank.own_accounts import find_own_opening, opener_entry
 from noisebank.core.digests import derive_salt, digest_tagged, keccak, make_commitment
 from noisebank.core.entropy import Entropy
-from noisebank.core.errors import AnswerLost, BadRequest, Tampered
+from noisebank.core.errors import BadRequest, Tampered
 from noisebank.core.records import Case
 from noisebank.core.units import Exact, Precision, parse_exact
 from noisebank.federated.ldp import ReportTerms, Schema
 from noisebank.federated.ldp.moments import MAX_EPSILON, MIN_EPSILON
 from noisebank.federated.ldp.reports import DEFAULT_LEVELS, plan_reports
 from noisebank.ledger.chain import Ledger
-from noisebank.ledger.protocol import OWNER_ANALYST, AccountOpening, AccountState, Claim, Reservation, Seal, Unit
+from noisebank.ledger.protocol import OWNER_ANALYST, AccountOpening, AccountState, Claim, Reservation, Unit
+from noisebank.vault.settlement import settle_one
 from noisebank.vault.vault import SealedAnswer, Vault
 
 LOCAL_CATEGORY = 64
@@ -146,15 +147,12 @@ class LocalAccount:
         """
         with self._take_turn():
             reservation = self._charge_round(order.round, order.cost)  # spent from here on
-            sealed = self._vault.find_answer(reservation.id)  # what was sealed once is never drawn again
-            if sealed is None:
-                if reservation.answer_digest is not None or reservation.id in self._vault.lost_ids:
-                    raise AnswerLost(f"the report of round {order.round} was published, but the vault has lost it")
-                sealed = self._seal_report(reservation, draw_report(order, reservation, read_record), order)
-            if reservation.answer_digest is None:
-                self._ledger.publish(self.id, Seal(reservation.id, sealed.digest))
-            elif reservation.answer_digest != sealed.digest:
-                raise Tampered(f"the vault's report of round {order.round} is not the one on the ledger")
+            sealed = settle_one(
+                reservation,
+                self._vault,
+                self._ledger,
+                draw=lambda: self._make_answer(reservation, draw_report(order, reservation, read_record), order),
+            )
             if not _matches_order(sealed, order):
                 raise BadRequest(
                     "order", "another one", f"round {order.round} was reported for another order or schema"
@@ -181,7 +179,7 @@ class LocalAccount:
             raise BadRequest("epsilon", cost, f"round {round} was charged {charged}; a round has one epsilon")
         return reservation
 
-    def _seal_report(self, reservation: Reservation, report: bytes, order: RoundOrder) -> SealedAnswer:
+    def _make_answer(self, reservation: Reservation, report: bytes, order: RoundOrder) -> SealedAnswer:
         body = {
             "account": self.id.hex(),
             "id": reservation.id.hex(),
@@ -191,8 +189,7 @@ class LocalAccount:
             "schema": order.schema.fingerprint.hex(),
             "order": order.digest.hex(),
         }
-        sealed = SealedAnswer(reservation.id, self.id, reservation.query, body, self._entropy.token())
-        return self._vault.seal(sealed)  # returns the first that was sealed for this round, whoever drew it
+        return SealedAnswer(reservation.id, self.id, reservation.query, body, self._entropy.token())
 
 
 def enrol(rooms: BankParts, name: str, epsilon: Exact, raise_delay: int = 86_400) -> LocalAccount:

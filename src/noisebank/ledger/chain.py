@@ -11,10 +11,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from noisebank.core.errors import BadBank, LedgerRefused, Tampered
+from noisebank.core.errors import BadBank, LedgerRefused, NoisebankError, Tampered
 from noisebank.core.records import CellRun, Record
 from noisebank.ledger.abi import Value
 from noisebank.ledger.books import Books
+from noisebank.ledger.encoding import explain_refusal
 from noisebank.ledger.evm import Event
 from noisebank.ledger.protocol import AccountOpening, AccountState, Claim, Head, Reservation, Role, Seal, View
 from noisebank.ledger.signing import Key
@@ -65,12 +66,12 @@ class Ledger(ABC):
         """Returns the newest final block."""
 
     @abstractmethod
-    def reserve(self, *group: Claim) -> tuple[Reservation, ...]:
-        """Decides and charges an atomic group: all of it or nothing."""
+    def _send_reserves(self, groups: Sequence[Sequence[Claim]]) -> list[NoisebankError | None]:
+        """Has the contract decide atomic groups, each by itself, in order; returns the refusal of each, if any."""
 
     @abstractmethod
-    def publish(self, account: bytes, *group: Seal) -> tuple[Reservation, ...]:
-        """Publishes the digests of sealed answers, all or none. Once per reservation; never for a REPEAT."""
+    def _send_publishes(self, account: bytes, groups: Sequence[Sequence[Seal]]) -> list[NoisebankError | None]:
+        """Publishes groups of digests, each by itself; returns the refusal of each, if any."""
 
     @abstractmethod
     def close(self) -> None:
@@ -106,6 +107,40 @@ class Ledger(ABC):
     def get_view(self, account: bytes, analyst: bytes) -> View:
         """Returns what an analyst may learn, and has learned so far."""
         return self.books.get_view(account, analyst)
+
+    # -- the curator's calls -------------------------------------------------------------------
+
+    def reserve(self, *group: Claim) -> tuple[Reservation, ...]:
+        """Decides and charges an atomic group: all of it or nothing."""
+        (outcome,) = self.reserve_many([group])
+        if isinstance(outcome, NoisebankError):
+            raise outcome
+        return outcome
+
+    def reserve_many(self, groups: Sequence[Sequence[Claim]]) -> list[tuple[Reservation, ...] | NoisebankError]:
+        """Decides and charges atomic groups in their order, sent together; returns the reservations of each, or why
+        the contract refused it. A group that is refused never affects another."""
+        with self._hold_ids(groups) as refusals:
+            open_groups = [group for group, refusal in zip(groups, refusals, strict=True) if refusal is None]
+            decided = iter(self._send_reserves(open_groups) if open_groups else [])
+            refusals = [next(decided) if refusal is None else refusal for refusal in refusals]
+        return [
+            tuple(self._require_reservation(claim.account, claim.id) for claim in group)
+            if refusal is None
+            else explain_refusal(refusal, group, self.books)
+            for group, refusal in zip(groups, refusals, strict=True)
+        ]
+
+    def publish(self, account: bytes, *group: Seal) -> tuple[Reservation, ...]:
+        """Publishes the digests of sealed answers, all or none. Once per reservation; never for a REPEAT."""
+        (refusal,) = self._send_publishes(account, [group])
+        if refusal is not None:
+            raise refusal
+        return tuple(self._require_reservation(account, seal.id) for seal in group)
+
+    def publish_many(self, account: bytes, seals: Sequence[Seal]) -> list[NoisebankError | None]:
+        """Publishes digests, each by itself, sent together; returns the refusal of each, if any."""
+        return self._send_publishes(account, [(seal,) for seal in seals]) if seals else []
 
     # -- the owner's calls ---------------------------------------------------------------------
 
@@ -173,22 +208,28 @@ class Ledger(ABC):
         self._keys[role] = key
 
     @contextmanager
-    def _hold_ids(self, group: Sequence[Claim]) -> Iterator[None]:
-        """Holds ids while they are being reserved; refuses ids in use. The contract itself stores no id of a REPEAT."""
-        ids = {(claim.account, claim.id) for claim in group}
+    def _hold_ids(self, groups: Sequence[Sequence[Claim]]) -> Iterator[list[NoisebankError | None]]:
+        """Holds ids while they are being reserved; yields a refusal for each group whose ids are in use. The contract
+        itself stores no id of a REPEAT."""
+        held: set[tuple[bytes, bytes]] = set()
+        refusals: list[NoisebankError | None] = []
         with self._lock:
-            if (
-                len(ids) < len(group)
-                or ids & self._ids_in_flight
-                or any(self.books.find_reservation(*id) for id in ids)
-            ):
-                raise LedgerRefused("ledger: id already used")
-            self._ids_in_flight |= ids
+            for group in groups:
+                ids = {(claim.account, claim.id) for claim in group}
+                used = (
+                    len(ids) < len(group)
+                    or ids & self._ids_in_flight
+                    or any(self.books.find_reservation(*id) for id in ids)
+                )
+                refusals.append(LedgerRefused("ledger: id already used") if used else None)
+                if not used:
+                    self._ids_in_flight |= ids
+                    held |= ids
         try:
-            yield
+            yield refusals
         finally:
             with self._lock:
-                self._ids_in_flight -= ids
+                self._ids_in_flight -= held
 
     def has_key(self, role: Role) -> bool:
         """Whether a role's key is on this machine."""

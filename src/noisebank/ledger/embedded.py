@@ -11,15 +11,15 @@ from dataclasses import dataclass
 
 from noisebank.core.durability import GroupCommit, PendingItem, end_process
 from noisebank.core.entropy import Entropy
-from noisebank.core.errors import BadBank, LedgerRefused
+from noisebank.core.errors import BadBank, LedgerRefused, NoisebankError
 from noisebank.ledger.abi import Value
 from noisebank.ledger.block import FORMAT, Block, Genesis, results_digest
 from noisebank.ledger.books import Books
 from noisebank.ledger.chain import Ledger
-from noisebank.ledger.encoding import encode_publish, encode_reserve, explain_refusal
+from noisebank.ledger.encoding import encode_publish, encode_reserve
 from noisebank.ledger.evm import Event, Log, decode_events
 from noisebank.ledger.journal import Journal
-from noisebank.ledger.protocol import Claim, Head, Reservation, Role, Seal
+from noisebank.ledger.protocol import Claim, Head, Role, Seal
 from noisebank.ledger.replay import Replay
 from noisebank.ledger.signing import Key, Transaction
 
@@ -69,18 +69,6 @@ class EmbeddedLedger(Ledger):
 
     # -- Ledger --------------------------------------------------------------------------------
 
-    def reserve(self, *group: Claim) -> tuple[Reservation, ...]:
-        with self._hold_ids(group):
-            try:
-                self._send_call(Role.CURATOR, encode_reserve(group))
-            except LedgerRefused as refusal:
-                raise explain_refusal(refusal, group, self.books) from None
-        return tuple(self._require_reservation(claim.account, claim.id) for claim in group)
-
-    def publish(self, account: bytes, *group: Seal) -> tuple[Reservation, ...]:
-        self._send_call(Role.CURATOR, encode_publish(account, group))
-        return tuple(self._require_reservation(account, seal.id) for seal in group)
-
     def refresh(self, patience: float | None = None) -> None:
         """Does nothing: nobody else writes here."""
 
@@ -128,15 +116,36 @@ class EmbeddedLedger(Ledger):
 
     # -- writing -------------------------------------------------------------------------------
 
+    def _send_reserves(self, groups: Sequence[Sequence[Claim]]) -> list[NoisebankError | None]:
+        return self._send_calls([encode_reserve(group) for group in groups])
+
+    def _send_publishes(self, account: bytes, groups: Sequence[Sequence[Seal]]) -> list[NoisebankError | None]:
+        return self._send_calls([encode_publish(account, group) for group in groups])
+
+    def _send_calls(self, calls: Sequence[bytes]) -> list[NoisebankError | None]:
+        """Makes the curator's calls in one block; returns the refusal of each, if any. An unknown outcome raises."""
+        self._check_open()
+        curator = self._require_key(Role.CURATOR)
+        pending = self._commit.commit_all([ContractCall(curator, data) for data in calls])
+        refusals: list[NoisebankError | None] = []
+        for call in pending:
+            if not isinstance(call.refusal, LedgerRefused):
+                call.get_outcome()
+            refusals.append(call.refusal if isinstance(call.refusal, LedgerRefused) else None)
+        return refusals
+
     def _call_contract(self, role: Role, function: str, *arguments: Value) -> Event:
         contract = self._replay.evm.contract
         (event,) = decode_events(contract, self._send_call(role, contract.encode_call(function, *arguments)))
         return event
 
     def _send_call(self, role: Role, data: bytes) -> tuple[Log, ...]:
+        self._check_open()
+        return self._commit(ContractCall(self._require_key(role), data))
+
+    def _check_open(self) -> None:
         if self._is_closed:
             raise BadBank("this bank is closed")
-        return self._commit(ContractCall(self._require_key(role), data))
 
     def _commit_block(self, turns: Sequence[PendingItem[ContractCall, tuple[Log, ...]]]) -> None:
         """Commits one block for all waiting calls. Refusals leave no trace; outcomes are set before the commit, but

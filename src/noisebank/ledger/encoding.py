@@ -53,8 +53,10 @@ def merge_runs(runs: Sequence[CellRun], max_runs: int = MAX_GROUP_PARTS) -> tupl
     return tuple(result)
 
 
-def explain_refusal(refusal: LedgerRefused, group: Sequence[Claim], books: Books) -> NoisebankError:
-    """Returns the error for a contract's refusal, with the amounts that it is about."""
+def explain_refusal(refusal: NoisebankError, group: Sequence[Claim], books: Books) -> NoisebankError:
+    """Returns the error for a contract's refusal, with the amounts that it is about; any other error as it is."""
+    if not isinstance(refusal, LedgerRefused):
+        return refusal
     state = books.find_account(group[0].account)
     if refusal.reason == "ledger: budget exhausted" and state is not None:
         cost = sum(books.price_claims(group), ZERO_PRECISION)

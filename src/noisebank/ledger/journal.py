@@ -11,7 +11,6 @@ import apsw
 from noisebank.core.durability import open_database, translate_errors
 from noisebank.core.errors import BadBank
 from noisebank.ledger.block import Genesis
-from noisebank.runtime.gathering import apart
 
 SCHEMA = "CREATE TABLE IF NOT EXISTS lines (number INTEGER PRIMARY KEY, line TEXT NOT NULL) STRICT"
 GENESIS_ROW = -1
@@ -40,8 +39,7 @@ class Journal:
 
     def append(self, block: JournalBlock) -> None:
         """Appends a block. It is on disk once this returns."""
-        row = block.number, block.to_canonical_json()
-        apart(lambda: self._database.execute("INSERT INTO lines VALUES (?, ?)", row))
+        self._database.execute("INSERT INTO lines VALUES (?, ?)", (block.number, block.to_canonical_json()))
 
     def read_lines(self) -> Iterator[str]:
         """Yields the canonical export, line by line."""

@@ -19,12 +19,12 @@ from noisebank.ledger.abi import Value, budget_ledger
 from noisebank.ledger.books import Books
 from noisebank.ledger.chain import Ledger
 from noisebank.ledger.chain_config import ChainConfig
-from noisebank.ledger.encoding import MAX_BATCH_PARTS, encode_publish_many, encode_reserve_many, explain_refusal
+from noisebank.ledger.encoding import MAX_BATCH_PARTS, encode_publish_many, encode_reserve_many
 from noisebank.ledger.evm import Event, decode_events
 from noisebank.ledger.follower import Follower
 from noisebank.ledger.node import Node, NodeError, NonceTaken, parse_log, send_and_wait, simulate_call
 from noisebank.ledger.outbox import Outbox
-from noisebank.ledger.protocol import Claim, Head, Reservation, Role, Seal
+from noisebank.ledger.protocol import Claim, Head, Role, Seal
 from noisebank.ledger.signing import Key, Transaction
 
 RESEND_SECONDS = 1.0
@@ -101,18 +101,6 @@ class ChainLedger(Ledger):
 
     # -- Ledger --------------------------------------------------------------------------------
 
-    def reserve(self, *group: Claim) -> tuple[Reservation, ...]:
-        with self._hold_ids(group):
-            try:
-                self._submit(CallGroup(group[0].account, claims=group))
-            except LedgerRefused as refusal:
-                raise explain_refusal(refusal, group, self.books) from None
-        return tuple(self._require_reservation(claim.account, claim.id) for claim in group)
-
-    def publish(self, account: bytes, *group: Seal) -> tuple[Reservation, ...]:
-        self._submit(CallGroup(account, seals=group))
-        return tuple(self._require_reservation(account, seal.id) for seal in group)
-
     def head(self) -> Head:
         return self.follower.head
 
@@ -165,6 +153,21 @@ class ChainLedger(Ledger):
         return self.follower.block_hash(number)
 
     # -- writing -------------------------------------------------------------------------------
+
+    def _send_reserves(self, groups: Sequence[Sequence[Claim]]) -> list[NoisebankError | None]:
+        return self._submit_groups([CallGroup(group[0].account, claims=tuple(group)) for group in groups])
+
+    def _send_publishes(self, account: bytes, groups: Sequence[Sequence[Seal]]) -> list[NoisebankError | None]:
+        return self._submit_groups([CallGroup(account, seals=tuple(group)) for group in groups])
+
+    def _submit_groups(self, groups: Sequence[CallGroup]) -> list[NoisebankError | None]:
+        """Delivers groups, with those of other callers; returns the refusal of each, if any."""
+        refusals: list[NoisebankError | None] = []
+        for group in self._submit.commit_all(groups):
+            if not isinstance(group.refusal, NoisebankError):
+                group.get_outcome()
+            refusals.append(group.refusal if isinstance(group.refusal, NoisebankError) else None)
+        return refusals
 
     def _call_contract(self, role: Role, function: str, *arguments: Value) -> Event:
         data = budget_ledger().encode_call(function, *arguments)

@@ -77,10 +77,25 @@ def draw_value(law: NormalLaw, entropy: Entropy) -> GridValue:
 
 def draw_values(means: Sequence[Fraction], variance: Fraction, entropy: Entropy) -> tuple[GridValue, ...]:
     """Returns one draw per mean, with the same variance and independent noise: `draw_value`, many at once."""
-    scale = noise_scale(variance)
-    centres = [GridValue.nearest(mean, scale.shift) for mean in means]
-    noise = entropy.discrete_gaussians(scale.scale, len(centres))
-    return tuple(GridValue(c.numerator + n, scale.shift) for c, n in zip(centres, noise, strict=True))
+    return draw_values_many([(means, variance)], entropy)[0]
+
+
+def draw_values_many(
+    parts: Sequence[tuple[Sequence[Fraction], Fraction]], entropy: Entropy
+) -> list[tuple[GridValue, ...]]:
+    """Returns `draw_values` of each part, given by its means and their variance: one call of the sampler per scale."""
+    scales = [noise_scale(variance) for _, variance in parts]
+    counts: dict[float, int] = {}
+    for scale, (means, _) in zip(scales, parts, strict=True):
+        counts[scale.scale] = counts.get(scale.scale, 0) + len(means)
+    noise = {scale: iter(entropy.discrete_gaussians(scale, count)) for scale, count in counts.items()}
+    return [
+        tuple(
+            GridValue(GridValue.nearest(mean, scale.shift).numerator + next(noise[scale.scale]), scale.shift)
+            for mean in means
+        )
+        for scale, (means, _) in zip(scales, parts, strict=True)
+    ]
 
 
 def fresh_variance(sensitivity_squared: Fraction, fresh_precision: Precision) -> Fraction:

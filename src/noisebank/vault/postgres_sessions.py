@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from noisebank.core.digests import keccak
 from noisebank.core.errors import BadBank, OutcomeUnknown, VaultUnreachable
+from noisebank.core.locks import NamedLocks
 from noisebank.core.postgres import connect, explain_failure, is_installed
-from noisebank.runtime.turns import Turns
 
 if TYPE_CHECKING:
     import psycopg
@@ -58,7 +58,7 @@ class SessionPool:
         self._idle: list[psycopg.Connection[Any]] = []
         self._slots = threading.BoundedSemaphore(MAX_SESSIONS)
         self._lock = threading.Lock()
-        self._thread_locks = Turns()
+        self._thread_locks = NamedLocks()
         self._of_thread = threading.local()
         self._is_closed = False
 

@@ -37,6 +37,13 @@ SCHEMA = (
         place bigint GENERATED ALWAYS AS IDENTITY, PRIMARY KEY (account, digest))""",
     "CREATE TABLE IF NOT EXISTS lost (id bytea PRIMARY KEY)",
 )
+COLUMN_TYPES = {
+    "requests": ("bytea", "bytea", "text", "text", "text"),
+    "answers": ("bytea", "bytea", "bytea", "text", "bytea"),
+}
+"""Of the tables that many rows are inserted into at once."""
+FIND_KEYS_SQL = """SELECT account, analyst, key, id FROM requests
+    JOIN unnest(%s::bytea[], %s::text[], %s::text[]) AS wanted(account, analyst, key) USING (account, analyst, key)"""
 ORDERED_TABLES = ("identities", "analysts")
 """Tables whose rows have an order."""
 Rows = Iterable[Sequence[Any]]
@@ -116,14 +123,25 @@ class PostgresVault:
 
     def save_request(self, request: Request) -> None:
         """Saves a request. The same one again changes nothing; the same key with another request is `KeyReused`."""
-        values = request.account, request.analyst, request.key
-        taken = "SELECT id FROM requests WHERE account = %s AND analyst = %s AND key = %s"
-        row = self._fetch_one(taken, values)
-        if row is None:
-            self._insert_row("requests", (request.id, *values, request.text))
-            row = self._fetch_one(taken, values)
-        if row is None or row[0] != request.id:
-            raise KeyReused(request.key)
+        (refusal,) = self.save_requests([request])
+        if refusal is not None:
+            raise refusal
+
+    def save_requests(self, requests: Sequence[Request]) -> list[KeyReused | None]:
+        """Saves requests in one statement; returns `KeyReused` for each whose key names another request."""
+        # In the order of their keys, so that gateways which save some of the same ones do not wait for each other.
+        ordered = sorted(requests, key=lambda request: (request.account, request.analyst, request.key))
+        rows = [(request.id, request.account, request.analyst, request.key, request.text) for request in ordered]
+        self._sessions.fetch_rows(_insert_many_sql("requests"), _columns_of(rows))
+        keys = [row[1:4] for row in rows]
+        known = {
+            (account, analyst, key): id
+            for account, analyst, key, id in self._sessions.fetch_rows(FIND_KEYS_SQL, _columns_of(keys))
+        }
+        return [
+            None if known.get((request.account, request.analyst, request.key)) == request.id else KeyReused(request.key)
+            for request in requests
+        ]
 
     def find_request(self, id: bytes) -> Request | None:
         """Returns a request by its reservation's id; None if there is none."""
@@ -139,17 +157,24 @@ class PostgresVault:
         return Request(row[0], row[1], row[2], row[3], json.loads(row[4])) if row else None
 
     def seal(self, sealed: SealedAnswer) -> SealedAnswer:
-        """Stores an answer for ever, unless there is one already; returns the stored one.
+        """Stores an answer for ever, unless there is one already; returns the stored one."""
+        return self.seal_many([sealed])[0]
 
-        Sent through the session that holds the query's lock: if that session is gone, so is the lock, and nothing is
-        sealed.
+    def seal_many(self, answers: Sequence[SealedAnswer]) -> list[SealedAnswer]:
+        """The same for answers to several reservations, in one statement.
+
+        Sent through the session that holds the queries' locks: if that session is gone, so are the locks, and nothing
+        is sealed.
         """
-        row = (sealed.id, sealed.account, sealed.query, sealed.text, sealed.salt)
-        if self._sessions.fetch_under_lock(_insert_sql("answers") + " RETURNING id", row):
-            return sealed
-        stored = self.find_answer(sealed.id)
+        rows = [(sealed.id, sealed.account, sealed.query, sealed.text, sealed.salt) for sealed in answers]
+        sql = _insert_many_sql("answers") + " RETURNING id"
+        new = {bytes(id) for (id,) in self._sessions.fetch_under_lock(sql, _columns_of(rows))}
+        return [sealed if sealed.id in new else self._require_answer(sealed.id) for sealed in answers]
+
+    def _require_answer(self, id: bytes) -> SealedAnswer:
+        stored = self.find_answer(id)
         if stored is None:
-            raise Tampered(f"the vault has lost the answer {sealed.id.hex()[:12]} that somebody has sealed")
+            raise Tampered(f"the vault has lost the answer {id.hex()[:12]} that somebody has sealed")
         return stored
 
     def find_answer(self, id: bytes) -> SealedAnswer | None:
@@ -263,3 +288,13 @@ def _insert_sql(table: str) -> str:
     columns = TABLES.get(table, ("name", "value"))
     placeholders = ", ".join(["%s"] * len(columns))
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({placeholders}) ON CONFLICT DO NOTHING"
+
+
+def _insert_many_sql(table: str) -> str:
+    """Returns the same for many rows, given as one array per column."""
+    arrays = ", ".join(f"%s::{kind}[]" for kind in COLUMN_TYPES[table])
+    return f"INSERT INTO {table} ({', '.join(TABLES[table])}) SELECT * FROM unnest({arrays}) ON CONFLICT DO NOTHING"
+
+
+def _columns_of(rows: Sequence[tuple[Any, ...]]) -> list[list[Any]]:
+    return [list(column) for column in zip(*rows, strict=True)]

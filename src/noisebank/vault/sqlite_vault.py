@@ -15,10 +15,9 @@ from typing import Any
 from noisebank.core.digests import keccak, to_canonical_json
 from noisebank.core.durability import GroupCommit, PendingItem, end_process, open_database, translate_errors
 from noisebank.core.errors import KeyReused, Tampered
+from noisebank.core.locks import NamedLocks
 from noisebank.core.records import BridgePoint
 from noisebank.core.units import GridValue, Precision
-from noisebank.runtime.gathering import apart
-from noisebank.runtime.turns import Turns
 from noisebank.vault.vault import TABLES, ReleasedAnswers, Request, SealedAnswer, to_points
 
 SCHEMA = """
@@ -60,7 +59,7 @@ class SqliteVault:
         self._read_lock: AbstractContextManager[object] = threading.Lock() if apart else self._write_lock
         self._values_lock = threading.Lock()
         self._values: dict[tuple[bytes, bytes], dict[int, tuple[GridValue, ...]]] = defaultdict(dict)
-        self.acquire_locks = Turns()
+        self.acquire_locks = NamedLocks()
         with translate_errors(self._database):
             for row in self._database.execute("SELECT id, account, query, body, salt FROM answers"):
                 self._remember_values(_parse_answer(row))
@@ -107,12 +106,16 @@ class SqliteVault:
 
     def save_request(self, request: Request) -> None:
         """Saves a request. The same one again changes nothing; the same key with another request is `KeyReused`."""
-        known = (request.account, request.analyst, request.key)
-        if self._commit(("requests", (request.id, *known, request.text))):
-            return
-        row = self._fetch_one("SELECT id FROM requests WHERE account = ? AND analyst = ? AND key = ?", known)
-        if row is None or row[0] != request.id:
-            raise KeyReused(request.key)
+        (refusal,) = self.save_requests([request])
+        if refusal is not None:
+            raise refusal
+
+    def save_requests(self, requests: Sequence[Request]) -> list[KeyReused | None]:
+        """Saves requests in one commit; returns `KeyReused` for each whose key names another request."""
+        rows = [(request.id, request.account, request.analyst, request.key, request.text) for request in requests]
+        if all(self._insert_all("requests", rows)):
+            return [None] * len(requests)
+        return [None if self._id_of_key(*row[1:4]) == row[0] else KeyReused(row[3]) for row in rows]
 
     def find_request(self, id: bytes) -> Request | None:
         """Returns a request by its reservation's id; None if there is none."""
@@ -129,11 +132,17 @@ class SqliteVault:
 
     def seal(self, sealed: SealedAnswer) -> SealedAnswer:
         """Stores an answer for ever. From here on nobody draws noise for this reservation again."""
-        row = (sealed.id, sealed.account, sealed.query, sealed.text, sealed.salt)
-        stored = sealed if self._commit(("answers", row)) else self.find_answer(sealed.id)
-        if stored is None:
-            raise Tampered(f"the vault has lost the answer {sealed.id.hex()[:12]} that it has just sealed")
-        self._remember_values(stored)
+        return self.seal_many([sealed])[0]
+
+    def seal_many(self, answers: Sequence[SealedAnswer]) -> list[SealedAnswer]:
+        """The same for answers to several reservations, in one commit."""
+        rows = [(sealed.id, sealed.account, sealed.query, sealed.text, sealed.salt) for sealed in answers]
+        if all(self._insert_all("answers", rows)):
+            stored = list(answers)
+        else:
+            stored = [self._require_answer(sealed.id) for sealed in answers]
+        for sealed in stored:
+            self._remember_values(sealed)
         return stored
 
     def find_answer(self, id: bytes) -> SealedAnswer | None:
@@ -175,6 +184,21 @@ class SqliteVault:
             if known.setdefault(sealed.body["wanted"], sealed.values) != sealed.values:
                 raise Tampered(f"two different answers of the same precision are sealed: {sealed.id.hex()[:12]}")
 
+    def _require_answer(self, id: bytes) -> SealedAnswer:
+        stored = self.find_answer(id)
+        if stored is None:
+            raise Tampered(f"the vault has lost the answer {id.hex()[:12]} that it has just sealed")
+        return stored
+
+    def _id_of_key(self, account: bytes, analyst: str, key: str) -> bytes | None:
+        sql = "SELECT id FROM requests WHERE account = ? AND analyst = ? AND key = ?"
+        row = self._fetch_one(sql, (account, analyst, key))
+        return row[0] if row else None
+
+    def _insert_all(self, table: str, rows: Sequence[tuple[object, ...]]) -> list[bool]:
+        """Inserts rows of one table in one commit; returns for each whether it is certainly new."""
+        return [row.get_outcome() for row in self._commit.commit_all([(table, row) for row in rows])]
+
     def _fetch_one(self, sql: str, values: tuple[object, ...]) -> Any:
         with self._read_lock, translate_errors(self._reader):
             return self._reader.execute(sql, values).fetchone()
@@ -190,7 +214,7 @@ class SqliteVault:
             table, row = turn.item
             rows[table].append(row)
         statements = [(table, chunk) for table, all_rows in rows.items() for chunk in _chunk_rows(all_rows)]
-        added = apart(lambda: self._insert_rows(statements))
+        added = self._insert_rows(statements)
         new = {table: added[table] == len(all_rows) for table, all_rows in rows.items()}
         for turn in turns:
             turn.outcome = new[turn.item[0]]

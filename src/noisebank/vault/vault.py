@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from noisebank.core.digests import digest_answer_text, to_canonical_json
+from noisebank.core.errors import KeyReused
 from noisebank.core.records import BridgePoint
 from noisebank.core.units import GridValue, Precision
 
@@ -143,6 +144,11 @@ class Vault(Protocol):
         """Saves a request. The same one again changes nothing; the same key with another request is `KeyReused`."""
         ...
 
+    def save_requests(self, requests: Sequence[Request]) -> list[KeyReused | None]:
+        """Saves requests in one commit; returns `KeyReused` for each whose key names another request, also one that
+        comes earlier in the list."""
+        ...
+
     def find_request(self, id: bytes) -> Request | None:
         """Returns a request by its reservation's id; None if there is none."""
         ...
@@ -157,6 +163,10 @@ class Vault(Protocol):
         From here on nobody draws noise for this reservation again. A caller that gets another answer back than its own
         has lost a race: its own was never stored. The caller must hold the query's lock.
         """
+        ...
+
+    def seal_many(self, answers: Sequence[SealedAnswer]) -> list[SealedAnswer]:
+        """The same for answers to several reservations, in one commit."""
         ...
 
     def find_answer(self, id: bytes) -> SealedAnswer | None:

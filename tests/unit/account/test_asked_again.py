@@ -82,7 +82,7 @@ def test_a_vault_that_is_altered_under_a_running_bank_cannot_change_an_answer(ac
     again = account.ask(SQL, sigma=30)
     assert (again.exact, again.case) == (first.exact, Case.REPEAT)
     assert again.receipt == first.receipt
-    account._read_published_cached.cache.clear()
+    account.context._read_published_cached.cache.clear()
     with pytest.raises(Tampered):
         account.ask(SQL, sigma=30)
 

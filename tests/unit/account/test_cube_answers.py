@@ -164,9 +164,9 @@ def test_a_group_by_is_one_measurement_and_answers_its_parts(tmp_path: Path):
 @pytest.mark.parametrize(("neighbours", "factor"), [("add-remove", 1), ("replace-one", 2)])
 def test_neighbours_decide_the_factor(tmp_path: Path, neighbours: str, factor: int):
     account = account_of(tmp_path, neighbours=neighbours)
-    plan = account.planned_in(account.parse(ages(0, 9)), Precision(10**15))
+    plan = account.context.cubes.plan(account.parse(ages(0, 9)), Precision(10**15))
     assert {charge.weight for charge in plan.charges} == {factor * 2**32}
-    signed = account.planned_in(
+    signed = account.context.cubes.plan(
         account.parse("SELECT COUNT_IF(age < 9) - COUNT_IF(age > 20) FROM people"), Precision(10**15)
     )
     assert {charge.weight for charge in signed.charges} == {factor * factor * 2**32}
@@ -253,7 +253,7 @@ def test_a_first_look_at_opening_is_charged_before_any_question(tmp_path: Path, 
     assert len(account.ledger.list_reservations(account.id)) == 4
 
 
-@pytest.mark.parametrize("step", ["save_request", "reserve", "seal", "publish"])
+@pytest.mark.parametrize("step", ["save_request", "reserve", "seal_many", "publish_many"])
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("number", [1, 2])
 def test_a_crash_between_opening_and_look_is_finished(
@@ -261,7 +261,7 @@ def test_a_crash_between_opening_and_look_is_finished(
 ):
     """Cut off before or after each durable step of each look: a restart has both, each drawn and charged once."""
     rooms = memory_rooms()
-    part, seen = (rooms.ledger if step in ("reserve", "publish") else rooms.vault), []
+    part, seen = (rooms.ledger if step in ("reserve", "publish_many") else rooms.vault), []
     real = getattr(part, step)
 
     def cut(*given: Any) -> Any:
@@ -279,7 +279,7 @@ def test_a_crash_between_opening_and_look_is_finished(
             open_account(rooms, read_policy(at_opening(tmp_path)))
     (account,) = load_accounts(rooms)
     found = recover_account(account)
-    assert found.finished + number - 1 + (step == "publish" and after) == 2 and not found.waiting
+    assert found.finished + number - 1 + (step == "publish_many" and after) == 2 and not found.waiting
     looks = account.ledger.list_reservations(account.id)
     assert [look.cube for look in looks] == [1, 2]
     assert account.state.spent == sum((look.cost for look in looks), ZERO_PRECISION)
@@ -366,7 +366,7 @@ def test_a_reservation_without_an_answer_is_finished(tmp_path: Path, monkeypatch
     rooms = memory_rooms()
     account, _ = open_account(rooms, read_policy(write(tmp_path)))
     with monkeypatch.context() as patched:
-        patched.setattr(rooms.vault, "seal", lambda sealed: (_ for _ in ()).throw(KeyboardInterrupt))
+        patched.setattr(rooms.vault, "seal_many", lambda sealed: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             account.ask(ages(0, 9), within=30, key="mine")
     spent = account.state.spent
@@ -570,11 +570,13 @@ def test_what_was_drawn_and_not_sealed_is_never_inferred_from(
     account.ask(ages(20, 29), within=30)
     with monkeypatch.context() as patched:
         if where == "seal":
-            patched.setattr(account.vault, "seal", lambda sealed: (_ for _ in ()).throw(KeyboardInterrupt))
+            patched.setattr(account.vault, "seal_many", lambda sealed: (_ for _ in ()).throw(KeyboardInterrupt))
         else:  # the table changes under the measurement
             seen = iter(["", "", "changed"])
-            real = account._check_identity
-            patched.setattr(account, "_check_identity", lambda: _raise(TableChanged("x")) if next(seen) else real())
+            real = account.context.check_identity
+            patched.setattr(
+                account.context, "check_identity", lambda: _raise(TableChanged("x")) if next(seen) else real()
+            )
         with pytest.raises((KeyboardInterrupt, TableChanged)):
             account.ask(ages(0, 9), within=30, key="mine")
     assert (
@@ -589,7 +591,7 @@ def test_what_was_drawn_and_not_sealed_is_never_inferred_from(
 def test_what_is_sealed_is_published_before_anything_builds_on_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     account = account_of(tmp_path)
     with monkeypatch.context() as patched:
-        patched.setattr(account.ledger, "publish", lambda *seals: _raise(OutcomeUnknown("cut off")))
+        patched.setattr(account.ledger, "publish_many", lambda *seals: _raise(OutcomeUnknown("cut off")))
         with pytest.raises(OutcomeUnknown):
             account.ask(ages(0, 9), within=30)
         with pytest.raises(OutcomeUnknown):

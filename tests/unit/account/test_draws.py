@@ -165,7 +165,7 @@ def test_a_first_look_counts_a_node_of_every_level(tmp_path: Path) -> None:
     account = open_account(memory_rooms(), read_policy(path))[0]
     assert account.state.measurements == 1
     assert drawn(account) == 2 + 2 + 2 + 1  # 8, 4, 2 and 1 nodes; two cells may change
-    assert account.draws._upper_bound() == 7
+    assert account.context.draws._upper_bound() == 7
     (look,) = account.ledger.list_reservations(account.id)
     sealed = account.vault.find_answer(look.id)
     assert sealed is not None and sum(len(level[2]) for level in sealed.body["levels"]) == 15

@@ -183,7 +183,7 @@ def test_refine_pays_the_difference_and_averages_each_group(tmp_path: Path) -> N
 
 
 def _variance(account: Account, precision: Fraction) -> Fraction:
-    return account._sensitivity_of(account.parse(SUMS).query) ** 2 / precision
+    return account.context.sensitivity_of(account.parse(SUMS).query) ** 2 / precision
 
 
 def test_blur_is_a_bridge_for_each_group(tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_blur_is_a_bridge_for_each_group(tmp_path: Path) -> None:
         and account.state.spent == spent
         and len(draws) == 4
     )
-    moves = account._sensitivity_of(account.parse(SUMS).query)
+    moves = account.context.sensitivity_of(account.parse(SUMS).query)
     for place, draw in enumerate(draws):
         ends = [BridgePoint(answer.target, _grid(answer, place)) for answer in (coarse, fine)]
         law = bridge_law(between.target, moves, ends)

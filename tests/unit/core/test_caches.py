@@ -17,9 +17,9 @@ from noisebank.account.account import Account
 from noisebank.bank.bank import Bank, create_bank, open_bank
 from noisebank.core.caches import ALL_CACHES, ENTRY_BYTES, BoundedCache, cache_results, deep_size
 from noisebank.core.errors import BudgetExhausted, NoisebankError
+from noisebank.core.locks import LOCKS, NamedLocks
 from noisebank.planning.linear import query_from_weights, query_size
 from noisebank.queries.cells import Cube, policy_cubes
-from noisebank.runtime.turns import LOCKS, Turns
 
 
 def test_the_oldest_goes_when_the_bound_is_reached_and_what_is_used_stays() -> None:
@@ -95,12 +95,12 @@ def test_a_policy_has_one_cube_that_goes_when_nobody_uses_it(tmp_path: Path) -> 
         assert Cube.for_columns(cube.columns, named) is not cube and Cube.for_columns(cube.columns, named) == cube
 
 
-def test_turns_of_many_names_share_their_locks() -> None:
-    turns = Turns()
+def test_locks_of_many_names_are_shared() -> None:
+    turns = NamedLocks()
     for number in range(3 * LOCKS):
         with turns([b"%d" % number, b"%d" % (number + 1), b"%d" % number]):
             pass
-    assert len(turns._mutexes) <= LOCKS
+    assert len(turns._locks) <= LOCKS
 
 
 def wide_bank(folder: Path, cells: int) -> Bank:
@@ -138,7 +138,7 @@ def test_a_full_cache_answers_as_an_empty_one(tmp_path: Path) -> None:
     with wide_bank(tmp_path, 256) as bank, patch.object(cube_state, "QUERY_CACHE_BYTES", 1):
         account = bank.account()
         plain = [account.quote(sql, sigma=50) for sql in questions(account.policy, 0, 5)]
-        account._rebuild_cubes()  # with caches that keep nothing
+        account.context.cubes.rebuild()  # with caches that keep nothing
         assert [account.quote(sql, sigma=50) for sql in questions(account.policy, 0, 5)] == plain
         assert len(account.cubes._state._cube_queries) == 0
         with pytest.raises(NoisebankError):

@@ -162,7 +162,9 @@ def test_after_a_crash_a_charged_round_is_reported_and_a_sealed_one_keeps_its_bi
     again = local_account(rooms, "phone")
     first = again.make_report("monday", RECORD, SCHEMA, 1)
     assert again.state.spent == Precision(10**18)
-    monkeypatch.setattr(rooms.ledger, "publish", lambda *arguments: (_ for _ in ()).throw(LedgerRefused("cut off")))
+    monkeypatch.setattr(
+        rooms.ledger, "publish_many", lambda *arguments: (_ for _ in ()).throw(LedgerRefused("cut off"))
+    )
     with pytest.raises(LedgerRefused):
         again.make_report("tuesday", RECORD, SCHEMA, "0.5")
     monkeypatch.undo()

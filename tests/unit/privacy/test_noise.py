@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from noisebank.core.errors import BadRequest
 from noisebank.core.units import Precision
-from noisebank.privacy.noise import MIN_SCALE, NoiseScale, fresh_variance, noise_scale
+from noisebank.privacy.noise import MIN_SCALE, NoiseScale, draw_values_many, fresh_variance, noise_scale
 
 MOST = Fraction(4**57)
 
@@ -100,3 +100,25 @@ def test_nothing_is_measured_for_nothing():
 def test_the_least_precision_of_a_count_fits():
     scale = noise_scale(fresh_variance(Fraction(1), Precision(10**9)))
     assert math.sqrt(scale.variance) == pytest.approx(31_623, abs=1)
+
+
+def test_noise_of_several_measurements_is_one_call_per_scale_and_handed_out_once() -> None:
+    calls: list[tuple[float, int]] = []
+    drawn = iter(range(10_000))
+
+    class Counted:
+        def discrete_gaussian(self, scale: float) -> int:
+            raise AssertionError("one by one")
+
+        def discrete_gaussians(self, scale: float, count: int) -> list[int]:
+            calls.append((scale, count))
+            return [next(drawn) for _ in range(count)]
+
+        def token(self, size: int = 32) -> bytes:
+            raise AssertionError("no token is needed")
+
+    parts = [([Fraction(0)] * (1 + number % 2), Fraction(1 + number % 3)) for number in range(30)]
+    values = draw_values_many(parts, Counted())
+    assert [len(part) for part in values] == [len(means) for means, _ in parts]
+    handed = [value.numerator for part in values for value in part]
+    assert sorted(handed) == list(range(45)) and len(calls) == len({scale for scale, _ in calls})

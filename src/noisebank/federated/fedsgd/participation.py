@@ -21,7 +21,6 @@ from noisebank.core.digests import derive_salt, digest_tagged, keccak, make_comm
 from noisebank.core.entropy import simulation_rng
 from noisebank.core.errors import (
     AlreadyTookPart,
-    AnswerLost,
     BadRequest,
     BudgetExhausted,
     KeyReused,
@@ -30,7 +29,8 @@ from noisebank.core.errors import (
 )
 from noisebank.core.records import CellRun
 from noisebank.federated.fedsgd.task import Task
-from noisebank.ledger.protocol import OWNER_ANALYST, AccountOpening, AccountState, Claim, Reservation, Seal, Unit
+from noisebank.ledger.protocol import OWNER_ANALYST, AccountOpening, AccountState, Claim, Reservation, Unit
+from noisebank.vault.settlement import settle_one
 from noisebank.vault.vault import Request, SealedAnswer
 
 if TYPE_CHECKING:
@@ -134,15 +134,12 @@ class LearningAccount:
         """
         with _take_turn(self._rooms, self.id):
             reservation = self.charge_devices(start, stop)  # spent from here on
-            sealed = self._rooms.vault.find_answer(reservation.id)
-            if sealed is None:
-                if reservation.answer_digest is not None or reservation.id in self._rooms.vault.lost_ids:
-                    raise AnswerLost(f"the reports of devices {start} .. {stop - 1} were published, but are lost")
-                sealed = self._seal_mean(reservation, draw())  # a retry now reads; it never draws again
-            if reservation.answer_digest is None:
-                self._rooms.ledger.publish(self.id, Seal(reservation.id, sealed.digest))
-            elif reservation.answer_digest != sealed.digest:
-                raise Tampered(f"the sealed reports of devices {start} .. {stop - 1} are not those on the ledger")
+            sealed = settle_one(
+                reservation,
+                self._rooms.vault,
+                self._rooms.ledger,
+                draw=lambda: self._make_answer(reservation, draw()),
+            )
         return np.array([float.fromhex(number) for number in sealed.body["mean"]])
 
     def published_means(self) -> list[Floats]:
@@ -155,7 +152,7 @@ class LearningAccount:
             means.append(np.array([float.fromhex(number) for number in sealed.body["mean"]]))
         return means
 
-    def _seal_mean(self, reservation: Reservation, mean: Floats) -> SealedAnswer:
+    def _make_answer(self, reservation: Reservation, mean: Floats) -> SealedAnswer:
         body = {
             "account": self.id.hex(),
             "id": reservation.id.hex(),
@@ -164,8 +161,7 @@ class LearningAccount:
             "task": self.task.digest.hex(),
             "mean": [float(number).hex() for number in mean],
         }
-        sealed = SealedAnswer(reservation.id, self.id, reservation.query, body, self._rooms.entropy.token())
-        return self._rooms.vault.seal(sealed)  # the first that was sealed for this group, whoever made it
+        return SealedAnswer(reservation.id, self.id, reservation.query, body, self._rooms.entropy.token())
 
     def _refuse_charged(self, start: int, stop: int) -> None:
         for first, last in self.charged_ranges():

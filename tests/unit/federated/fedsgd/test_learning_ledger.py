@@ -121,7 +121,7 @@ def test_a_lost_or_exchanged_mean_is_never_drawn_again(rooms: BankParts) -> None
         account.group_mean(0, 5, lambda: np.zeros(4))
     other = account.charge_devices(5, 10)
     rooms.ledger.publish(account.id, Seal(other.id, b"\x07" * 32))
-    account._seal_mean(account.charge_devices(5, 10), np.ones(4))
+    rooms.vault.seal_many([account._make_answer(account.charge_devices(5, 10), np.ones(4))])
     with pytest.raises(Tampered):
         account.group_mean(5, 10, lambda: np.zeros(4))
 

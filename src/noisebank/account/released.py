@@ -1,0 +1,118 @@
+"""`ReleasedAnswers` turns published reservations and sealed answers into `Answer`s, and reads published ones again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from math import sqrt
+
+from noisebank.account.answers import (
+    Answer,
+    GroupedAnswer,
+    Inference,
+    Receipt,
+    add_groups,
+    convert_to_unit,
+    standard_deviation,
+)
+from noisebank.account.context import CACHE_BYTES, AccountContext, size_of
+from noisebank.core.caches import cache_results
+from noisebank.core.errors import AnswerLost
+from noisebank.core.units import Precision
+from noisebank.ledger.protocol import Reservation
+from noisebank.queries.groups import group_labels
+from noisebank.queries.query import Question
+from noisebank.vault.settlement import find_recorded
+from noisebank.vault.vault import SealedAnswer
+
+
+class ReleasedAnswers:
+    """The published answers of one account. Nothing here spends or records anything."""
+
+    def __init__(self, context: AccountContext) -> None:
+        self._context = context
+        self._convert_cached = cache_results(CACHE_BYTES, size_of)(self._convert_values)
+        self._receipt_cached = cache_results(CACHE_BYTES, size_of)(self._build_receipt)
+
+    def make_answer(self, reservation: Reservation, sealed: SealedAnswer, question: Question) -> Answer:
+        """Returns the answer to a published reservation; a repeated one has the receipt of the recorded one."""
+        context, query = self._context, question.query
+        values, value, stddev = (self._convert_values if query.by else self._convert_cached)(
+            sealed, question, reservation.target
+        )
+        answer = Answer(
+            value=value,
+            stddev=stddev,
+            case=reservation.case,
+            cost=reservation.cost if reservation.cube else reservation.fresh_precision,
+            remaining=context.state.remaining_budget,
+            target=reservation.target,
+            sql=question.sql,
+            exact=values[0],
+            receipt=self._find_receipt(reservation, sealed),
+        )
+        if query.by:
+            answer = add_groups(answer, query.by, group_labels(query, context.policy), values)
+        return self._add_inference(answer, reservation, sealed, question) if reservation.cube else answer
+
+    def find_published(self, id: bytes) -> Answer | None:
+        """Returns a published answer again; None if there is none of this version."""
+        context = self._context
+        reservation, request = context.ledger.find_reservation(context.id, id), context.vault.find_request(id)
+        if reservation is None or request is None or not reservation.is_finished:
+            return None
+        recorded = find_recorded(context.ledger, reservation)
+        if recorded.version != context.state.version:
+            return None  # from an earlier version of the table: its unit came from another policy
+        sealed = context.vault.find_answer(recorded.id)
+        if sealed is None:
+            raise AnswerLost(f"the vault has lost the answer {recorded.id.hex()[:12]} that this one builds on")
+        return self.make_answer(reservation, sealed, context.question_of(request))
+
+    def _add_inference(
+        self, answer: Answer, reservation: Reservation, sealed: SealedAnswer, question: Question
+    ) -> Answer:
+        """Adds what an answer from a cube was inferred from."""
+        context = self._context
+        cube_query = context.cubes.find_cube_query(question.query)
+        if cube_query is None:
+            return answer
+        request = context.vault.find_request(reservation.id)
+        alone = Precision(request.body["wanted"]) if request else reservation.target
+        count, looked = sealed.body["measurements"], sealed.body["first_look"]
+        answer = replace(answer, target=alone, inferred=Inference(cube_query.cube.columns, count, looked, alone))
+        if isinstance(answer, GroupedAnswer) and "running" in sealed.body:
+            variances = (Fraction(variance) * question.unit**2 for variance in sealed.body["running"])
+            return replace(answer, running_stddevs=tuple(sqrt(variance) for variance in variances))
+        return answer
+
+    def _convert_values(
+        self, sealed: SealedAnswer, question: Question, target: Precision
+    ) -> tuple[tuple[Fraction, ...], float, float]:
+        """Returns the released numbers in the question's unit, the first one as a float, and the standard deviation."""
+        values = tuple(convert_to_unit(value, question.unit, question.offset) for value in sealed.values)
+        if "variances" in sealed.body:
+            largest = max(Fraction(variance) for variance in sealed.body["variances"])
+            return values, float(values[0]), sqrt(largest * question.unit**2)
+        sensitivity = self._context.sensitivity_of(question.query)
+        return values, float(values[0]), standard_deviation(sensitivity, question.unit, target)
+
+    def _find_receipt(self, reservation: Reservation, sealed: SealedAnswer) -> Receipt:
+        ledger = self._context.ledger
+        published = ledger.find_reservation(self._context.id, sealed.id) or reservation
+        block = published.published_block
+        assert block is not None, "only published answers are shown"
+        build = self._build_receipt if "values" in sealed.body else self._receipt_cached
+        return build(sealed, block, ledger.block_digest(block))
+
+    def _build_receipt(self, sealed: SealedAnswer, block: int, block_digest: bytes) -> Receipt:
+        return Receipt(
+            account=self._context.id,
+            id=sealed.id,
+            answer=sealed.body,
+            salt=sealed.salt,
+            chain_id=self._context.ledger.chain_id,
+            contract=self._context.ledger.contract,
+            block=block,
+            block_digest=block_digest,
+        )
