@@ -190,11 +190,12 @@ class Checkpoint:
     def refusal(self, line: str) -> Tampered | None:
         """Why this line cannot be the next block, if it cannot. The replay is as before, then."""
         state, evm = self.state, self.state.evm._evm
-        nonces, contract, saved = dict(state._nonces), state.contract, evm.snapshot()
+        nonces, contracts, saved = dict(state._nonces), dict(state.contracts), evm.snapshot()
+        contract = state.contract
         try:
             state.apply_block(Block.from_canonical_json(line, state.genesis.chain_id, state.head.number + 1))
         except Tampered as tampered:
             evm.revert(saved)
-            state._nonces, state.contract = nonces, contract
+            state._nonces, state.contracts, state.contract = nonces, contracts, contract
             return tampered
         return None

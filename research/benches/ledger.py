@@ -30,7 +30,7 @@ from noisebank.ledger.protocol import AccountOpening, Claim, Role, Seal
 from noisebank.ledger.replay import Replay
 from noisebank.ledger.rpc import ChainLedger, deploy_contract
 from noisebank.ledger.signing import Key
-from noisebank.runtime.settled import settle
+from noisebank.service.interpreter import tune_interpreter
 from noisebank.vault.sqlite_vault import SqliteVault
 from noisebank.vault.vault import SealedAnswer
 from noisebank.verifier.verification import verify_chain
@@ -46,7 +46,7 @@ Moved = Callable[[int, int], None]
 
 def bench_ledger(quick: bool = False, moved: Moved = lambda done, total: None) -> dict[str, Any]:
     """All figures of `python -m research bench ledger`."""
-    settle()  # long turns suit threads that only commit; `noisebank serve` takes shorter ones
+    tune_interpreter()  # long turns suit threads that only commit; `noisebank serve` takes shorter ones
     scale = 5 if quick else 1
     with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix=".bench-") as room:
         folder = Path(room)

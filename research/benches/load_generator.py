@@ -41,6 +41,8 @@ class Load:
     """Number of the first request: new questions and idempotency keys are made from it."""
     span: int = 1_000
     """How many values each of the two numbers has."""
+    batch: int = 0
+    """Questions of a request to the batch endpoint; 0: one by one."""
 
 
 @dataclass(slots=True)
@@ -51,6 +53,8 @@ class Came:
     seconds: float = 0.0
     statuses: Counter[str] = field(default_factory=Counter)
     cases: Counter[str] = field(default_factory=Counter)
+    answers: int = 0
+    """Answers in responses with status 200: one each, or those of a batch."""
     lost: int = 0
     """Requests without any response."""
     p50_ms: float = 0.0
@@ -64,14 +68,14 @@ class Came:
     @property
     def per_s(self) -> float:
         """Answers a second, until the last one."""
-        return self.answered / self.seconds if self.seconds else 0.0
+        return self.answers / self.seconds if self.seconds else 0.0
 
 
 class Wire(asyncio.Protocol):
     """One kept connection; one request at a time on it."""
 
     def __init__(self, crowd: Crowd) -> None:
-        self._crowd, self._buffer, self._missing = crowd, b"", -1
+        self._crowd, self._buffer, self._missing = crowd, bytearray(), -1
         self._transport: asyncio.Transport | None = None
         self._due = 0.0
 
@@ -88,7 +92,7 @@ class Wire(asyncio.Protocol):
     def ask(self, request: bytes, due: float) -> None:
         """Sends a request that was due then."""
         assert self._transport is not None
-        self._due, self._buffer, self._missing = due, b"", -1
+        self._due, self._buffer, self._missing = due, bytearray(), -1
         self._transport.write(request)
 
     def data_received(self, data: bytes) -> None:
@@ -100,9 +104,10 @@ class Wire(asyncio.Protocol):
             head = self._buffer[:end].lower()
             place = head.find(b"content-length:")
             stop = head.find(b"\r\n", place)
-            self._missing = end + 4 + int(head[place + 15 : stop if stop > 0 else None])
-        if len(self._buffer) >= self._missing:
-            self._crowd.answered(self._due, self._buffer)
+            chunked = place < 0  # a long batch comes as its parts are done
+            self._missing = 0 if chunked else end + 4 + int(head[place + 15 : stop if stop > 0 else None])
+        if len(self._buffer) >= self._missing if self._missing else self._buffer.endswith(b"\r\n0\r\n\r\n"):
+            self._crowd.answered(self._due, bytes(self._buffer))
             self._due = 0.0
             self._crowd.free(self)
 
@@ -171,6 +176,7 @@ class Crowd:
         self.came.statuses[status] += 1
         if status == "200":
             self._latencies.append(now - due)
+            self.came.answers += response.count(b'"answer":{') if self._load.batch else 1
             place = response.find(b'"case":')
             if place > 0:
                 self.came.cases[response[place + 7 : place + 18].split(b'"')[1].decode()] += 1
@@ -217,18 +223,26 @@ def requests_of(load: Load) -> Callable[[int], bytes]:
         raw = f"GET /v1/health HTTP/1.1\r\nhost: 127.0.0.1:{load.port}\r\n\r\n".encode()
         return lambda number: raw
     new = {"reuse": 0, "mixed": 10, "paid": 1}[load.mix]
+    verb = "answers:batch" if load.batch else "answers"
     heads = [
-        f"POST /v1/datasets/readings/answers HTTP/1.1\r\nhost: 127.0.0.1:{load.port}\r\nauthorization: Bearer {key}\r\n"
+        f"POST /v1/datasets/readings/{verb} HTTP/1.1\r\nhost: 127.0.0.1:{load.port}\r\nauthorization: Bearer {key}\r\n"
         "content-type: application/json\r\n"
         for key in load.keys
     ]
 
-    def made(number: int) -> bytes:
+    def question(number: int) -> str:
         if new and number % new == 0:
             first, second = divmod(number, load.span)
-            body = load.fresh % (first % load.span + 1, second + 1)
+            return load.fresh % (first % load.span + 1, second + 1)
+        return load.known[number % len(load.known)]
+
+    def made(number: int) -> bytes:
+        if load.batch:
+            start = load.first + (number - load.first) * load.batch
+            own = range(start, start + load.batch)
+            body = f'{{"questions": [{", ".join(map(question, own))}]}}'
         else:
-            body = load.known[number % len(load.known)]
+            body = question(number)
         head = heads[number % len(heads)]
         return f"{head}idempotency-key: load-{number}\r\ncontent-length: {len(body)}\r\n\r\n{body}".encode()
 

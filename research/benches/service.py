@@ -1,8 +1,9 @@
 """How fast the service is: a server in one process, a load generator in another, beside bare endpoint and disk.
 
 Three mixes: `reuse` (every question was answered before), `mixed` (every tenth is new), `paid` (all are new: each is
-reserved, measured, sealed and published). Every request has an idempotency key of its own. Then twice the load that
-it bears: whatever is not an answer must be 429 or 503, and the books must balance.
+reserved, measured, sealed and published). Every request has an idempotency key of its own. Then the first and the last
+through the batch endpoint, 1,000 questions per request. Then twice the load that it bears: whatever is not an answer
+must be 429 or 503, and the books must balance.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ CLIENTS = 32
 """Of the paid mix, whose target is stated for them."""
 CROWD = 256
 """Connections of the other mixes."""
+BATCH, BATCH_CLIENTS = 1_000, 4
+"""Questions of a request to the batch endpoint, and how many clients send them."""
 KEEPS_UP = 0.95
 """A rate is sustained if this share of it is answered by the time that the last answer comes."""
 STEP, MOST_STEPS = 0.1, 8
@@ -79,13 +82,14 @@ class Counterpart:
     """The server's processor time a response: depends less on what else the machine does."""
     asked: Counter[str] = field(default_factory=Counter)
 
-    def load(self, mix: str, connections: int, seconds: float, rate: float = 0.0) -> Came:
+    def load(self, mix: str, connections: int, seconds: float, rate: float = 0.0, batch: int = 0) -> Came:
         """Runs the generator in its own process."""
         wanted = Load(
             self.port, mix, connections, seconds, rate, self.keys, self.known,
             '{"sql": "SELECT count(*) FROM readings WHERE site <= %d AND level <= %d", "sigma": "4000"}', self.first,
-            SPAN,
+            SPAN, batch,
         )  # fmt: skip
+        name = f"{mix} in batches" if batch else mix
         before = _cpu_seconds(self.process)
         ran = subprocess.run(
             [sys.executable, load.__file__], input=json.dumps(asdict(wanted)), text=True,
@@ -94,9 +98,9 @@ class Counterpart:
         found = json.loads(ran.stdout)
         came = Came(**{**found, "statuses": Counter(found["statuses"]), "cases": Counter(found["cases"])})
         used = _cpu_seconds(self.process) - before
-        self.cpu_ms[mix] = round(used * 1e3 / max(1, sum(came.statuses.values())), 3)
-        self.first += 10 * (came.asked // 10 + 1)
-        self.asked.update({f"{mix} {status}": count for status, count in came.statuses.items()})
+        self.cpu_ms[name] = round(used * 1e3 / max(1, came.answers if batch else sum(came.statuses.values())), 3)
+        self.first += 10 * (came.asked * max(1, batch) // 10 + 1)
+        self.asked.update({f"{name} {status}": count for status, count in came.statuses.items()})
         return came
 
 
@@ -126,6 +130,7 @@ def bench_service(quick: bool = False, moved: Moved = lambda done, total: None) 
             for mix in ("mixed", "paid"):
                 mixes[mix] = sustained(server, mix, CLIENTS if mix == "paid" else CROWD, seconds)
             moved(steps - 3, steps)
+            batches = {mix: batch_rates(server, mix, seconds) for mix in ("reuse", "paid")}
             alone = server.load("paid", 1, seconds)
             many = server.load("paid", CLIENTS, seconds)
             moved(steps - 2, steps)
@@ -140,6 +145,7 @@ def bench_service(quick: bool = False, moved: Moved = lambda done, total: None) 
         "reuse_of_bare": round(ratios[middle], 3),
         "reuse_of_bare_rounds": [round(ratio, 3) for ratio in ratios],
         "paid_per_s": {"1": round(alone.per_s, 1), str(CLIENTS): round(many.per_s, 1)},
+        "batch_endpoint": batches,
         "clients_ratio": round(many.per_s / alone.per_s, 2),
         "overload": {
             "offered_per_s": round(2 * mixes["mixed"]["sustained_per_s"]), "seconds": overload, "asked": over.asked,
@@ -172,6 +178,15 @@ def sustained(server: Counterpart, mix: str, connections: int, seconds: float) -
     return {
         "p50_ms": best.p50_ms, "p99_ms": best.p99_ms, "sustained_per_s": round(best.per_s, 1),
         "closed_loop_per_s": round(reached, 1), "kept_up": kept, "cases": dict(best.cases),
+    }  # fmt: skip
+
+
+def batch_rates(server: Counterpart, mix: str, seconds: float) -> dict[str, Any]:
+    """Answers a second through the batch endpoint, in a closed loop of few clients with many questions each."""
+    came = server.load(mix, BATCH_CLIENTS, seconds, batch=BATCH)
+    return {
+        "answers_per_s": round(came.per_s), "answers": came.answers, "cpu_ms": server.cpu_ms[f"{mix} in batches"],
+        "p50_ms": came.p50_ms, "statuses": dict(came.statuses),
     }  # fmt: skip
 
 

@@ -128,10 +128,18 @@ def test_a_wallet_signs_in_and_signs_what_it_spends(server: Server) -> None:
         assert capped.cost.exact <= 1
         client._key = "nbs_gone"  # as if the session had ended
         assert account.balance().left == capped.remaining
-    with noisebank.connect(server.url, server.keys["walt"]) as unsigned, pytest.raises(errors.NotSignedIn):
-        unsigned.account("people").ask(COUNT, sigma=50)
+    with noisebank.connect(server.url, server.keys["walt"]) as unsigned:
+        with pytest.raises(errors.NotSignedIn):
+            unsigned.account("people").ask(COUNT, sigma=50)
+        (refused,) = unsigned.account("people").ask_many([noisebank.Ask(COUNT, {"sigma": 50})])
+        assert isinstance(refused, errors.NotSignedIn)
     with noisebank.connect(server.url, server.keys["walt"], wallet=server.folder / "wallet.key") as signed:
         assert signed.account("people").ask(COUNT, sigma=900).receipt
+        asks = [noisebank.Ask(f"SELECT count(*) FROM people WHERE age < {age}", {"sigma": 900}) for age in (42, 43)]
+        bad = noisebank.Ask("SELECT nothing FROM people", {"sigma": 900})
+        first, failed, second = signed.account("people").ask_many([asks[0], bad, asks[1]])
+        assert isinstance(failed, errors.BadQuery) and isinstance(first, Answer) and isinstance(second, Answer)
+        assert len(signed.account("people").ask_many(asks, atomic=True)) == 2
 
 
 def test_async_does_the_same(server: Server) -> None:
@@ -216,3 +224,36 @@ def test_kill_9_in_the_middle_every_acknowledged_answer_is_there_and_none_is_dra
             values.setdefault((body["query"], body["wanted"]), set()).add(str(body["value"]))
         assert all(len(found) == 1 for found in values.values())
         assert len(answers) >= 15 * kills + 10
+
+
+def test_many_questions_in_one_request(server: Server) -> None:
+    asks = [
+        noisebank.Ask(f"SELECT count(*) FROM people WHERE age > {age}", {"epsilon": "0.02", "delta": "1e-6"})
+        for age in (60, 70)
+    ]
+    bad = noisebank.Ask("SELECT DISTINCT count(*) FROM people", {"sigma": 5})
+    with noisebank.connect(server.url, server.keys["maria"]) as client:
+        account = client.account("people")
+        price, refused, _ = account.quote_many([asks[0], bad, asks[1]])
+        assert not isinstance(price, errors.NoisebankError) and isinstance(refused, errors.UnsupportedQuery)
+        together = account.quote_together(asks)
+        assert together.cost == price.cost + price.cost
+        first, failed, second = account.ask_many([asks[0], bad, asks[1]], key="many")
+        assert isinstance(failed, errors.UnsupportedQuery) and failed.clause == "DISTINCT"
+        assert not isinstance(first, errors.NoisebankError) and not isinstance(second, errors.NoisebankError)
+        assert first.cost + second.cost == together.cost
+        with pytest.raises(errors.UnsupportedQuery):
+            account.ask_many([asks[0], bad], atomic=True)
+
+        async def ask_again() -> list[object]:
+            async with noisebank.connect_async(server.url, server.keys["maria"]) as other:
+                remote = await other.account("people")
+                assert (await remote.quote_together(asks)).cost.units == 0
+                assert len(await remote.quote_many(asks)) == 2
+                both = await remote.ask_many(asks, atomic=True)
+                return [*both, *await remote.ask_many([asks[0], bad, asks[1]], key="many")]
+
+        again = asyncio.run(ask_again())
+        exact = [getattr(answer, "exact", None) for answer in again]
+        assert exact == [first.exact, second.exact, first.exact, None, second.exact]
+        assert account.balance().left == second.remaining

@@ -19,7 +19,7 @@ MEGABYTE = 10**6
 INSTALLERS = ("pip", "setuptools", "pkg_resources", "_distutils_hack", "wheel")
 MAX_LIGHT_MEGABYTES = 110
 MAX_DEVICE_MEGABYTES = 190
-"""numpy alone has 74 of them: docs/adr/27-light-doors.md."""
+"""numpy alone has 71 of them: docs/adr/0027-light-doors.md."""
 MAX_BANK_MEGABYTES = 700
 MAX_IMPORT_SECONDS = 0.2
 """Of CPU, with the interpreter's own start; the least of several runs, since other work on the machine slows some."""

@@ -33,6 +33,15 @@ def test_mixes_have_their_share_of_new_questions_and_every_request_its_key(mix: 
     )  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("mix", ["reuse", "paid"])
+def test_batches_have_as_many_questions_and_none_twice(mix: str) -> None:
+    made = [requests_of(load(mix, first=5, batch=30))(number) for number in range(5, 25)]
+    bodies = [json.loads(request.partition(b"\r\n\r\n")[2])["questions"] for request in made]
+    assert all(b"/answers:batch HTTP" in request for request in made) and {len(body) for body in bodies} == {30}
+    new = [question["sql"] for body in bodies for question in body if question]
+    assert len(new) == len(set(new)) == (600 if mix == "paid" else 0)
+
+
 class Slow(asyncio.Protocol):
     """Answers after a while, whatever it is asked; one at a time."""
 

@@ -100,6 +100,7 @@ if TYPE_CHECKING:
     from noisebank.federated.blockfl.member_book import MemberBook
     from noisebank.federated.blockfl.models import Model, Weights, to_fixed_point
     from noisebank.federated.blockfl.network import SMALL_SHAPE, NetworkShape, initialize_weights
+    from noisebank.federated.blockfl.recursion import kept_limit
     from noisebank.federated.blockfl.registry import ModelRegistry, deploy_registry, find_own_contract
     from noisebank.federated.blockfl.sortition import (
         FIELD_MODULUS,
@@ -238,7 +239,6 @@ if TYPE_CHECKING:
     from noisebank.queries.query import Function, Query, Question
     from noisebank.queries.sensitivity import l2_sensitivity, saturation_limit
     from noisebank.queries.sql import parse_question
-    from noisebank.runtime.recursion import kept_limit
     from noisebank.service.app import make_app
     from noisebank.service.auth import MAX_SESSIONS, AccessControl
     from noisebank.service.authenticator import SESSION_COOKIE

@@ -70,6 +70,9 @@ assert end_leftovers() == []
 subprocess.run(["sh", "-c", "sleep 1000 >/dev/null 2>&1 &"])  # an orphan
 child = subprocess.Popen(["sleep", "1001"], env={})
 import support.processes
+from support.patience import wait_until
+texts = lambda: [text.partition(" ")[0] for text in support.processes.find_leftovers().values()]
+wait_until(lambda: texts() == ["sleep", "sleep"], "both run what they were started for")
 support.processes.FACTOR = 0  # no need to hope that they end
 print([line.partition(": ")[2].strip() for line in sorted(end_leftovers())])
 child.wait()

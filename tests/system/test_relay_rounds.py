@@ -57,6 +57,7 @@ def mean_is_right(played: Played, members: list[str]) -> None:
 def test_a_round_gives_the_mean_with_the_promised_noise(terms):
     played = play(terms)
     assert played.round.done and played.round.attempt_count == 1 and not played.round.left_out
+    assert set(played.plans) == {1}  # attempts are counted from 1
     mean_is_right(played, [key.address for key in played.keys])
     for outcome in played.outcomes:
         assert outcome.done and outcome.attempts_sent == 1 and outcome.guarantees

@@ -115,17 +115,35 @@ def cache_results(
 def deep_size(value: object, excluded: tuple[type, ...] = ()) -> int:
     """Returns the bytes of a value and of all that it refers to, without objects of the types in `excluded`, which
     others hold anyway."""
-    uncounted = UNCOUNTED_TYPES + excluded
+    extra_bytes = EXTRA_BYTES.setdefault(excluded, {})
     seen: set[int] = set()
-    waiting = [value]
+    waiting: list[object] = [value]
     total = 0
     while waiting:
-        part = waiting.pop()
-        if id(part) in seen or isinstance(part, uncounted):
-            continue
-        seen.add(id(part))
-        total += max(sys.getsizeof(part), getattr(part, "nbytes", 0)) + (
-            FIELD_TABLE_BYTES if type(part).__dictoffset__ else 0
-        )
-        waiting += gc.get_referents(part)
+        counted: list[object] = []
+        for part in waiting:
+            if id(part) in seen:
+                continue
+            seen.add(id(part))
+            kind = type(part)
+            extra = extra_bytes.get(kind)
+            if extra is None:
+                extra = extra_bytes[kind] = _extra_bytes(kind, UNCOUNTED_TYPES + excluded)
+            if extra >= 0:
+                counted.append(part)
+                total += sys.getsizeof(part) + extra
+                if extra == 0 and kind.__module__ == "numpy":
+                    total += max(0, getattr(part, "nbytes", 0) - sys.getsizeof(part))  # a view holds more than itself
+        waiting = gc.get_referents(*counted)
     return total
+
+
+EXTRA_BYTES: dict[tuple[type, ...], dict[type, int]] = {}
+"""By the types that are excluded: what `_extra_bytes` says of types seen so far. As many as the program has."""
+
+
+def _extra_bytes(kind: type, uncounted: tuple[type, ...]) -> int:
+    """Returns the bytes that an object of a type has besides its own size; -1 if it is not counted."""
+    if issubclass(kind, uncounted):
+        return -1
+    return FIELD_TABLE_BYTES if kind.__dictoffset__ else 0

@@ -13,9 +13,9 @@ from fastapi import FastAPI
 
 from noisebank.bank.bank import Bank
 from noisebank.core.errors import BadRequest, NoisebankError
-from noisebank.runtime.settled import settle
 from noisebank.service.app import make_app
 from noisebank.service.authenticator import ServiceState
+from noisebank.service.interpreter import tune_interpreter
 from noisebank.service.logs import RequestLog
 from noisebank.service.settings import Settings
 
@@ -76,7 +76,7 @@ def serve(bank: Bank, settings: Settings, listener: socket.socket, on_ready: Cal
             account
         )  # the pages' sums over all entries: from here on only new ones are read
     state.learning.list_tasks()
-    settle(SWITCH_SECONDS)
+    tune_interpreter(SWITCH_SECONDS)
     listener.listen(server.config.backlog)  # whoever reads the address may connect at once, and is served in a moment
     on_ready()
     server.run(sockets=[listener, *(listener.dup() for _ in range(LISTENER_COPIES - 1))])

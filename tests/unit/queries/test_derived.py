@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
@@ -10,9 +11,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from noisebank.core.errors import BadQuery, Misuse, UnsupportedQuery
+from noisebank.core.errors import BadPolicy, BadQuery, Misuse, UnsupportedQuery
 from noisebank.policy.model import Column, Kind, Neighbours, Policy
-from noisebank.queries.derived import MAX_ITEMS, Derivation, parse_select_items
+from noisebank.queries.derived import MAX_ITEMS, Derivation, check_named_queries, parse_select_items
 from noisebank.queries.sql import parse_question
 
 COLUMNS = {
@@ -320,3 +321,12 @@ def test_deep_nesting_is_refused_not_a_crash(depth, shape):
         assert the_item(sql).derivation is Derivation.RATIO
     except Misuse:
         assert depth > 20
+
+
+def test_named_queries_are_checked_all_at_once() -> None:
+    good, bad = {"one": "SELECT AVG(age) FROM t"}, {"two": "SELECT COUNT(*) FROM other", "three": "nonsense"}
+    check_named_queries(replace(REPLACE, queries=good))
+    with pytest.raises(BadPolicy) as refused:
+        check_named_queries(replace(REPLACE, queries=good | bad))
+    # A parsed policy has no lines.
+    assert {(wrong.line, wrong.where) for wrong in refused.value.mistakes} == {(0, "queries.two"), (0, "queries.three")}

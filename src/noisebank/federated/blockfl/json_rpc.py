@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Protocol
 
 from noisebank.core.errors import LedgerRefused, NoisebankError
 from noisebank.federated.blockfl.dev_chain import DevChainState, ExecutedTransaction
+from noisebank.federated.http_server import BoundedHandler, BoundedServer
 
 ZERO_ADDRESS = "0x" + "00" * 20
 MAX_BODY_BYTES = 2**19
+BODY_SECONDS, IDLE_SECONDS = 30.0, 60.0
+"""Seconds for a request's body, and that a connection may stay open between requests; clients give up sooner."""
 HEX_ZERO = "0x0"
 
 
@@ -166,37 +167,27 @@ class JsonRpcServer(JsonRpcHandler):
         super().__init__(chain)
         server = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(BoundedHandler):
             protocol_version = "HTTP/1.1"
             disable_nagle_algorithm = True
+            timeout = BODY_SECONDS
+            header_seconds = IDLE_SECONDS
 
-            def do_POST(self) -> None:
+            def answer_post(self) -> None:
                 length = self.headers.get("Content-Length") or ""
                 size = int(length) if length.isascii() and length.isdigit() and len(length) < 20 else 0
                 if not 0 < size <= MAX_BODY_BYTES:
                     self.send_error(413)
                     return
-                body = server.handle_request(self.rfile.read(size))
-                self.send_response(200)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
+                answer = server.handle_request(self.read_body(size, BODY_SECONDS))
+                self.send_body(200, "application/json", answer)
 
-            def log_message(self, format: str, *args: Any) -> None:
-                return
-
-        self._server = ThreadingHTTPServer((host, port), Handler)
-        self._server.daemon_threads = True
-        self.url = f"http://{host}:{self._server.server_address[1]}"
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
-        self._thread.start()
+        self._server = BoundedServer(host, port, Handler)
+        self.url = f"http://{host}:{self._server.port}"
 
     def close(self) -> None:
         """Stop serving."""
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        self._server.close()
 
 
 def _matches_topics(topics: list[str], topic_filter: list[Any]) -> bool:

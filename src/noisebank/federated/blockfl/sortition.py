@@ -17,7 +17,7 @@ from typing import Any
 from noisebank.core.digests import keccak
 from noisebank.core.entropy import Entropy, SystemEntropy
 from noisebank.core.errors import BadBank
-from noisebank.runtime.recursion import kept_limit
+from noisebank.federated.blockfl.recursion import kept_limit
 
 FIELD_MODULUS = 21888242871839275222246405745257275088696311157297823662689037894645226208583
 GROUP_ORDER = 21888242871839275222246405745257275088548364400416034343698204186575808495617

@@ -9,10 +9,15 @@ import threading
 import time
 from collections.abc import Callable
 from http.client import HTTPConnection, HTTPException
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 
 from noisebank.core.errors import BadRequest, NoisebankError, OutcomeUnknown, Refused
+from noisebank.federated.http_server import (
+    HEADER_SECONDS,
+    BoundedHandler,
+    BoundedServer,
+    DeadlineReader,
+    read_exactly,
+)
 
 PATH = "/relay"
 HEADER_ROOM = 3 * 2**20
@@ -20,10 +25,6 @@ HEADER_ROOM = 3 * 2**20
 MAX_MESSAGE = HEADER_ROOM + 8 * 2**20
 MAX_REQUESTS = 64
 """Requests handled at the same time. More are refused."""
-MAX_CONNECTIONS = 512
-"""Open connections, each with a thread. More are closed unread."""
-HEADER_SECONDS = 5.0
-"""Seconds for a request's first lines: they fit one packet."""
 MAX_REASON = 2_000
 CLOSE_SECONDS = 2.0
 """Seconds that a closing server waits for its replies to be sent."""
@@ -55,18 +56,14 @@ class MessageServer:
         host, port = parse_endpoint(listen)
         self._slots = threading.BoundedSemaphore(MAX_REQUESTS)
         try:
-            self._http = _HttpServer((host, port), _make_handler(self, handle, patience, tap))
+            self._http = BoundedServer(host, port, _make_handler(self, handle, patience, tap))
         except OSError as error:
             raise BadRequest("listen", listen, f"cannot be listened on ({error.strerror})") from None
-        self.endpoint = f"{host}:{self._http.server_address[1]}"
-        self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-        self._thread.start()
+        self.endpoint = f"{host}:{self._http.port}"
 
     def close(self) -> None:
         """Stop. No further request is answered once this returns; running ones get a moment to finish."""
-        self._http.shutdown()
-        self._http.server_close()
-        self._thread.join()
+        self._http.close()
         until = time.monotonic() + CLOSE_SECONDS
         for _ in range(MAX_REQUESTS):
             self._slots.acquire(timeout=max(0.0, until - time.monotonic()))
@@ -76,27 +73,6 @@ class MessageServer:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-class _DeadlineReader(io.RawIOBase):
-    """Reads a socket until a deadline, however small the pieces: a socket's own timeout restarts with every byte."""
-
-    def __init__(self, link: socket.socket, deadline: float) -> None:
-        self._link, self._raw, self.deadline = link, link.makefile("rb", buffering=0), deadline
-
-    def close(self) -> None:
-        self._raw.close()
-        super().close()
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, room: Any) -> int | None:
-        left = self.deadline - time.monotonic()
-        if left <= 0.0:
-            raise TimeoutError("the sender is too slow")
-        self._link.settimeout(left)
-        return self._raw.readinto(room)
 
 
 class _Connection(HTTPConnection):
@@ -115,46 +91,15 @@ class _DeadlineSocket:
         self.sendall, self.close, self.shutdown = link.sendall, link.close, link.shutdown
 
     def makefile(self, mode: str) -> io.BufferedReader:
-        return io.BufferedReader(_DeadlineReader(self._link, self._deadline))
+        return io.BufferedReader(DeadlineReader(self._link, self._deadline))
 
 
-class _HttpServer(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-    request_queue_size = 256
-
-    def __init__(self, where: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
-        self._links = threading.BoundedSemaphore(MAX_CONNECTIONS)
-        super().__init__(where, handler)
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Start a thread, or close the connection if there are too many: idle clients must not exhaust the machine."""
-        if self._links.acquire(blocking=False):
-            super().process_request(request, client_address)
-        else:
-            self.shutdown_request(request)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._links.release()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore peers that hang up."""
-
-
-def _make_handler(server: MessageServer, handle: Handle, patience: float, tap: Tap) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
+def _make_handler(server: MessageServer, handle: Handle, patience: float, tap: Tap) -> type[BoundedHandler]:
+    class Handler(BoundedHandler):
         timeout = patience  # of every write on the socket; reads have a deadline each
+        header_seconds = min(HEADER_SECONDS, patience)
 
-        def setup(self) -> None:
-            super().setup()
-            self.rfile.close()
-            self._raw = _DeadlineReader(self.connection, time.monotonic() + min(HEADER_SECONDS, patience))
-            self.rfile = io.BufferedReader(self._raw)
-
-        def do_POST(self) -> None:
+        def answer_post(self) -> None:
             if not server._slots.acquire(blocking=False):
                 return self._send_reply(503, b"too many requests at once")
             try:
@@ -169,9 +114,7 @@ def _make_handler(server: MessageServer, handle: Handle, patience: float, tap: T
                 return self._send_reply(400, b"not a relay message")
             if len(length) > 12 or int(length) > server.max_message:
                 return self._send_reply(413, b"too long")
-            self._raw.deadline = time.monotonic() + patience
-            raw = _read_exactly(self.rfile, int(length))
-            self.connection.settimeout(patience)
+            raw = self.read_body(int(length), patience)
             try:
                 return self._send_reply(200, handle(raw))
             except NoisebankError as error:
@@ -181,14 +124,7 @@ def _make_handler(server: MessageServer, handle: Handle, patience: float, tap: T
 
         def _send_reply(self, status: int, raw: bytes) -> None:
             tap("reply", raw)
-            self.send_response_only(status)
-            self.send_header("Content-Type", "application/octet-stream")
-            self.send_header("Content-Length", str(len(raw)))
-            self.end_headers()
-            self.wfile.write(raw)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """Log nothing: the caller reports what matters."""
+            self.send_body(status, "application/octet-stream", raw)
 
     return Handler
 
@@ -204,7 +140,7 @@ def ask(to: str, raw: bytes, patience: float, tap: Tap = lambda to, raw: None, l
             length = reply.length
             if length is None or length > limit:
                 raise OutcomeUnknown(f"{to} answered with something too long")
-            body = _read_exactly(reply, length)
+            body = read_exactly(reply, length)
     except ConnectionRefusedError:
         raise Unreachable(f"nobody listens at {to}") from None
     except (OSError, HTTPException) as error:
@@ -214,15 +150,3 @@ def ask(to: str, raw: bytes, patience: float, tap: Tap = lambda to, raw: None, l
     if reply.status != 200:
         raise Refused(body[:MAX_REASON].decode(errors="replace"))
     return body
-
-
-def _read_exactly(source: Any, length: int) -> bytes:
-    """Returns exactly `length` bytes, before the deadline of the socket underneath."""
-    parts, left = [], length
-    while left:
-        part = source.read1(min(left, 2**16)) if hasattr(source, "read1") else source.read(min(left, 2**16))
-        if not part:
-            raise ConnectionError("the sender hung up")
-        parts.append(part)
-        left -= len(part)
-    return b"".join(parts)

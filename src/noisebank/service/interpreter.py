@@ -13,7 +13,7 @@ TURN = 0.05
 """Seconds that a thread keeps the interpreter while others wait. Threads wait for commits anyway, and yield at each."""
 
 
-def settle(turn: float = TURN) -> None:
+def tune_interpreter(turn: float = TURN) -> None:
     """Applies the settings. Only for a process that does nothing else: they change the whole interpreter."""
     gc.collect()
     gc.freeze()
