@@ -120,7 +120,7 @@ def _make_sample(connection: duckdb.DuckDBPyConnection, table: str, names: Seque
     """Creates the table `sample`: its columns as texts c0, c1, ..., in the order of the rows."""
     (rows,) = connection.execute(f"SELECT count(*) FROM {table}").fetchone() or (0,)
     half = max(1, min(MAX_SAMPLE_ROWS, MAX_SAMPLE_CELLS // max(1, len(names))) // 2)
-    stride = max(1, -(-int(rows) // half))
+    stride = 1 if rows <= 2 * half else -(-rows // half)
     index = "row_index"
     while index in {name.lower() for name in names}:
         index += "_"

@@ -18,13 +18,19 @@ from noisebank.policy.model import Kind, Policy
 from noisebank.queries.derived import check_named_queries
 from support.drafts import fill_draft
 
-ODD = st.one_of(
-    st.just(""),
-    st.integers(-(10**20), 10**20).map(str),
-    st.floats().map(str),
-    st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc")), max_size=80),
-    st.sampled_from(["true", "2020-01-31", "1,234", "0001", "NaN", "inf", "many words that say nothing at all"]),
-)
+ODD_VALUES = [
+    "",
+    "0.5",
+    "-7",
+    "1e300",
+    "true",
+    "x",
+    "2020-01-31",
+    "1,234",
+    "0001",
+    "NaN",
+    "many words that say nothing at all",
+]
 ROWS = 150
 
 
@@ -71,14 +77,16 @@ def test_a_draft_tells_nothing_but_kinds(tmp_path_factory, seed):
     assert len(drafts) == 1
 
 
-@settings(max_examples=8)
-@given(row=st.integers(0, ROWS - 1), odd=ODD)
-def test_one_odd_row_changes_nothing(tmp_path_factory, row, odd):
-    folder = tmp_path_factory.mktemp("drafts", numbered=True)
+@pytest.mark.parametrize("odd", [*ODD_VALUES, None])
+def test_one_odd_row_changes_nothing(tmp_path: Path, odd: str | None) -> None:
+    """Nor does a row that is there twice (None), or one that is missing."""
     header, rows = make_rows(7)
-    text = draft_policy(table(folder, header, rows)).text
-    rows[row] = [odd] * (len(header) - 1) + [""]
-    assert draft_policy(table(folder, header, rows)).text == text
+    text = draft_policy(table(tmp_path, header, rows)).text
+    rows[70] = rows[3] if odd is None else [odd] * (len(header) - 1) + [""]
+    assert draft_policy(table(tmp_path, header, rows)).text == text
+    if odd is None:
+        del rows[70]
+        assert draft_policy(table(tmp_path, header, rows)).text == text
 
 
 def test_kinds_of_columns(tmp_path: Path) -> None:
