@@ -103,8 +103,8 @@ def serve_bank(folder: Path) -> Iterator[str]:
         process = subprocess.Popen(
             command, cwd=folder, env=make_environment(folder), stdout=subprocess.PIPE, stderr=log, text=True
         )
+        assert process.stdout is not None
         try:
-            assert process.stdout is not None
             text = ""
             for line in process.stdout:
                 text += line
@@ -114,6 +114,7 @@ def serve_bank(folder: Path) -> Iterator[str]:
         finally:
             process.kill()  # the bank recovers, as it would after a crash
             process.wait()
+            process.stdout.close()
 
 
 def _list_outputs(number: int, printed: str, value: str) -> Iterator[dict[str, Any]]:
