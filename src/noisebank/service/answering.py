@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from noisebank.account.account import Account
 from noisebank.core.asks import Ask
-from noisebank.core.errors import NoisebankError
+from noisebank.core.errors import NoisebankError, OutcomeUnknown
 from noisebank.core.result import Result
 from noisebank.service import serializers
 from noisebank.service.auth import AccessControl
@@ -110,7 +110,7 @@ class AnswerBatches:
 
     def _encode_result(self, dataset: str, ask: PendingAsk, result: Result | Exception) -> Outcome:
         if isinstance(result, Exception):
-            return result
+            return _find_mistake(result)
         try:
             self._check_access(ask)
             self._metrics.answers.labels(dataset, result.case.name).inc()
@@ -121,6 +121,14 @@ class AnswerBatches:
     def _check_access(self, ask: PendingAsk) -> None:
         if self._access.find_caller(ask.secret) is None:
             raise ApiError("access-ended", "this key or session has ended while the request was worked on")
+
+
+def _find_mistake(error: Exception) -> Exception:
+    """Return the mistake of ours behind an unknown outcome, which is logged and not quoted; else the error itself."""
+    cause = error.__cause__
+    if isinstance(error, OutcomeUnknown) and isinstance(cause, Exception) and not isinstance(cause, NoisebankError):
+        return cause
+    return error
 
 
 def _ask_account(account: Account, asks: Sequence[Ask], atomic: bool) -> list[Result | Exception]:
