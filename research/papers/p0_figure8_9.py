@@ -32,7 +32,8 @@ def run(quick: bool, moved: Moved) -> Found:
             rows: dict[str, list[float]] = {"classical": [], "analytic": []}
             for epsilon in EPSILONS:
                 for rule, row in rows.items():
-                    row.append(account.quote(name, epsilon=epsilon, delta=DELTA, calibration=rule).stddev)
+                    quote = account.quote(name, epsilon=epsilon, delta=DELTA, calibration=rule)
+                    row.append(quote.stddev or 0.0)
             question = account.parse(name)
             moves = float(account.context.sensitivity_of(question.query) * question.unit)
             found["queries"][words] = {**rows, "sensitivity": moves}

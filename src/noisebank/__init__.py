@@ -14,13 +14,15 @@ from noisebank.core.extras import needs_extra
 
 if TYPE_CHECKING:
     from noisebank.account.account import Account
-    from noisebank.account.answers import Answer, Quote, Receipt
     from noisebank.bank.bank import Bank, open_bank
     from noisebank.bank.folder import create_bank
     from noisebank.client.async_client import connect_async
     from noisebank.client.sync_client import connect
     from noisebank.core.asks import Ask
     from noisebank.core.errors import NoisebankError
+    from noisebank.core.quote import Quote
+    from noisebank.core.receipts import Receipt
+    from noisebank.core.result import Result
     from noisebank.core.units import Precision
     from noisebank.policy.file import read_policy
     from noisebank.policy.model import Policy
@@ -30,7 +32,6 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Account",
-    "Answer",
     "Ask",
     "Bank",
     "NoisebankError",
@@ -39,6 +40,7 @@ __all__ = [
     "Quote",
     "Receipt",
     "Report",
+    "Result",
     "connect",
     "connect_async",
     "create_bank",
@@ -49,15 +51,15 @@ __all__ = [
 
 _HOMES = {
     "Account": "account.account",
-    "Answer": "account.answers",
     "Ask": "core.asks",
     "Bank": "bank.bank",
     "NoisebankError": "core.errors",
     "Policy": "policy.model",
     "Precision": "core.units",
-    "Quote": "account.answers",
-    "Receipt": "account.answers",
+    "Quote": "core.quote",
+    "Receipt": "core.receipts",
     "Report": "verifier.verification",
+    "Result": "core.result",
     "connect": "client.sync_client",
     "connect_async": "client.async_client",
     "create_bank": "bank.folder",

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from assurance.planting import in_place_of, plant_part, replaces
 from assurance.report import Finding, Progress
-from noisebank import Account, Answer, Bank, NoisebankError, Precision, Receipt, create_bank
+from noisebank import Account, Bank, NoisebankError, Precision, Receipt, Result, create_bank
 from noisebank.ledger.protocol import Role
 from support.banks import write_people
 from support.internals import (
@@ -62,7 +62,7 @@ from support.internals import (
 )
 
 CRASHES = 10_000
-Result = TypeVar("Result")
+Outcome = TypeVar("Outcome")
 PEOPLE_ROWS = 20
 
 
@@ -233,7 +233,7 @@ class Witness:
         if all(id in self.sealed for id in self.fresh):
             self.blame("noise drawn although every reservation is sealed: a second sample")
 
-    def saw(self, key: str, answer: Answer) -> None:
+    def saw(self, key: str, answer: Result) -> None:
         """The asker of `key` holds this answer now."""
         digest = digest_answer(answer.receipt.salt, answer.receipt.answer)
         if self.sealed.get(answer.receipt.id) != digest:
@@ -435,7 +435,7 @@ class WatchedCubes(CubedEngine):
         look = make_first_look(self._cubes[cube_index], (function, column))
         return self._seen(look, lambda _: CubedEngine.cell_totals(self, cube_index, function, column))
 
-    def _seen(self, query: Query, look: Callable[[Query], Result]) -> Result:
+    def _seen(self, query: Query, look: Callable[[Query], Outcome]) -> Outcome:
         with self.fuse.around("measure"):
             self.witness.touched(self.commitment(query))
             return look(query)
@@ -695,7 +695,7 @@ class ChargesAgain(Account):
     """Gives every attempt an id of its own."""
 
     @replaces
-    def ask(self, sql: str, *, key: str | None = None, **wish: Any) -> Answer:
+    def ask(self, sql: str, *, key: str | None = None, **wish: Any) -> Result:
         return super().ask(sql, key=f"{key} {self.context.entropy.token(4).hex()}", **wish)
 
 

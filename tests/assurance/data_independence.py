@@ -21,12 +21,11 @@ from unittest.mock import patch
 
 from assurance.planting import plant_bug, replaces
 from assurance.report import Finding, Progress
-from noisebank import Account, Answer, Bank, NoisebankError, Precision, Quote
+from noisebank import Account, Bank, NoisebankError, Precision, Quote, Result
 from support.banks import PEOPLE, memory_account, write_people
 from support.internals import (
     AccuracyTarget,
     BadTable,
-    DerivedAnswer,
     Engine,
     Entropy,
     Function,
@@ -146,7 +145,7 @@ def _touched(source: Path) -> Iterator[None]:
 # -- responses -------------------------------------------------------------------------------------
 
 
-def outcomes(account: Account, asked: list[Asking], see: Callable[[Answer], object]) -> list[Outcome]:
+def outcomes(account: Account, asked: list[Asking], see: Callable[[Result], object]) -> list[Outcome]:
     """What came back for each request, and at the end what the public ledger shows."""
     found: list[Outcome] = []
     for request in asked:
@@ -155,10 +154,8 @@ def outcomes(account: Account, asked: list[Asking], see: Callable[[Answer], obje
         except NoisebankError as error:
             found.append((type(error).__name__, str(error)))
         else:
-            assert isinstance(response, Answer | Quote | DerivedAnswer)
-            parts = response.parts if isinstance(response, DerivedAnswer) else (response,)
-            for part in parts:
-                found.append((type(part).__name__, see(part) if isinstance(part, Answer) else part))
+            assert isinstance(response, Result | Quote)
+            found.append((type(response).__name__, see(response) if isinstance(response, Result) else response))
     state = asdict(account.state)
     del state["data_commitment"]  # the salted commitment to the table itself
     found.append(("state", state))
@@ -166,27 +163,33 @@ def outcomes(account: Account, asked: list[Asking], see: Callable[[Answer], obje
     return found
 
 
-def everything(answer: Answer) -> object:
+def everything(answer: Result) -> object:
     """All of an answer but the digest of its block, which follows from the commitment to the table."""
     plain = asdict(answer)
-    del plain["receipt"]["block_digest"]
+    for part in plain["parts"]:
+        del part["receipt"]["block_digest"]
     return plain
 
 
-def all_but_noise(answer: Answer) -> object:
-    """An answer without its value, the digests that follow from it, and the receipt as its shape only."""
+def all_but_noise(answer: Result) -> object:
+    """A result without its values, what follows from them, and its receipts as their shape only."""
     plain = asdict(answer)
-    del plain["value"], plain["exact"]
-    for group in plain.get("groups", ()):
-        del group["value"], group["exact"]
-    receipt = plain.pop("receipt")
-    sealed = dict(receipt["answer"])
-    values = sealed.pop("values", None) or [sealed.pop("value")]
-    numerator, _ = values[0]
-    plain["sealed"], plain["shift"] = sealed, [shift for _, shift in values]
-    plain["shape"] = {name: (type(value).__name__, len(value) if isinstance(value, bytes | str) else 0)
-                      for name, value in receipt.items()}  # fmt: skip
-    return plain | {"block": receipt["block"], "type": type(numerator).__name__}
+    for row in plain["rows"]:
+        for estimate in row["estimates"]:
+            for name in ("value", "exact", "low", "high", "label"):
+                estimate[name] = type(estimate[name]).__name__
+            if estimate["verdict"] is not None:
+                del estimate["verdict"]["reached"]
+    for part in plain["parts"]:
+        receipt = part.pop("receipt")
+        sealed = dict(receipt["answer"])
+        values = sealed.pop("values", None) or [sealed.pop("value")]
+        numerator, _ = values[0]
+        part["sealed"], part["shift"] = sealed, [shift for _, shift in values]
+        part["shape"] = {name: (type(value).__name__, len(value) if isinstance(value, bytes | str) else 0)
+                         for name, value in receipt.items()}  # fmt: skip
+        part |= {"block": receipt["block"], "type": type(numerator).__name__}
+    return plain
 
 
 def reserved(account: Account, with_answers: bool) -> list[Outcome]:

@@ -18,7 +18,7 @@ from scipy.special import chdtrc
 from assurance.mu_audit import PEOPLE, POLICY, question_number, rich_account
 from assurance.planting import plant_bug
 from assurance.report import Finding, Progress
-from noisebank import Answer
+from noisebank import Result
 from support.internals import Entropy, GridValue, NormalLaw, SystemEntropy
 
 LOW_BITS = 3
@@ -43,16 +43,16 @@ def shift_for(variance: Fraction) -> int:
     return shift
 
 
-def public_shifts(answers: list[Answer]) -> list[int]:
+def public_shifts(answers: list[Result]) -> list[int]:
     """The grid of each answer to one count, from cases, precisions and costs alone."""
     shifts: list[int] = []
     for place, answer in enumerate(answers):
-        wanted = 1 / answer.target.exact
+        wanted = 1 / answer.parts[0].target.exact
         if answer.cost:
             paid = [s for s, earlier in zip(shifts, answers, strict=False) if earlier.cost]
             shifts.append(max([shift_for(1 / answer.cost.exact), *paid]))
             continue
-        known = sorted(1 / earlier.target.exact for earlier in answers[:place])
+        known = sorted(1 / earlier.parts[0].target.exact for earlier in answers[:place])
         better = max(s for s in known if s < wanted)
         coarser = min((s for s in known if s > wanted), default=None)
         share = 1 if coarser is None else (coarser - wanted) / (coarser - better)
@@ -65,7 +65,7 @@ def public_shifts(answers: list[Answer]) -> list[int]:
 
 def answers_to(
     side: int, count: int, sigmas: tuple[str, ...], entropy: Entropy | None = None
-) -> Iterator[list[Answer]]:
+) -> Iterator[list[Result]]:
     """`count` questions whose true answer is 0 on one side and 1 on the other, each asked at all sigmas."""
     progress = Progress(f"side {side}, {len(sigmas)} sigmas", count)
     with TemporaryDirectory() as folder:
@@ -111,7 +111,7 @@ class Side:
         self.cases: dict[str, int] = {}
         self.residues: dict[str, np.ndarray] = {}
 
-    def see(self, answers: list[Answer], only_last: bool = False) -> None:
+    def see(self, answers: list[Result], only_last: bool = False) -> None:
         kept = list(zip(answers, public_shifts(answers), strict=True))
         for answer, shift in kept[-1:] if only_last else kept:
             scaled = answer.exact * 2**shift

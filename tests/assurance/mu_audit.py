@@ -25,7 +25,7 @@ from scipy.special import betaincinv, ndtri
 
 from assurance.planting import plant_bug, plant_class, replaces
 from assurance.report import Finding, Progress, worker_count
-from noisebank import Account, Answer, Precision, read_policy
+from noisebank import Account, Precision, Result, read_policy
 from support.banks import memory_rooms
 from support.internals import Engine, Entropy, PlainStrategy, Query, Question, Reservation, SystemEntropy, open_account
 
@@ -155,9 +155,9 @@ def sample(task: Task) -> Samples:
     return found | ({"refine": refine, "refined": refined} if task.refines else {})
 
 
-def _beyond(once: Answer, twice: Answer) -> Fraction:
+def _beyond(once: Result, twice: Result) -> Fraction:
     """The fresh measurement inside a refined answer, which anybody who has both answers can compute."""
-    w, b = twice.target.exact, once.target.exact
+    w, b = twice.parts[0].target.exact, once.parts[0].target.exact
     return (w * twice.exact - b * once.exact) / (w - b)
 
 

@@ -24,14 +24,13 @@ from unittest.mock import patch
 from assurance.data_independence import SameSalts
 from assurance.planting import plant_class, replaces
 from assurance.report import Finding
-from noisebank import Account, Answer, NoisebankError, Precision
+from noisebank import Account, NoisebankError, Precision
 from noisebank.service import serializers
 from research.accuracy.looks import Goal, next_step
 from support.banks import memory_account, write_people
 from support.internals import (
     EmbeddedLedger,
     PrecisionTarget,
-    RelativeAnswer,
     RelativeTarget,
     parse_accuracy,
     recover_account,
@@ -204,7 +203,7 @@ class Searching(Account):
                 return self._look(sql, look + step.target, f"{key} / final", said)
         return found
 
-    def _look(self, sql: str, precision: Precision, key: str, said: dict[str, Any]) -> Answer:
+    def _look(self, sql: str, precision: Precision, key: str, said: dict[str, Any]) -> Any:
         return release_answer(self, sql, PrecisionTarget(precision), key=key, analyst=said.get("analyst", "owner"))
 
 
@@ -214,8 +213,8 @@ class GoingOn(Account):
     @replaces
     def ask(self, sql: str, **said: Any) -> Any:
         found = super().ask(sql, **said)
-        if isinstance(found, RelativeAnswer) and not found.reached and not said["key"].endswith("again"):
-            floor = found.accuracy.with_half_floor().floor
+        if found.verdict is not None and not found.verdict.reached and not said["key"].endswith("again"):
+            floor = found.verdict.floor / 2
             return super().ask(sql, **said | {"floor": floor, "key": f"{said['key']} again"})
         return found
 
@@ -226,7 +225,7 @@ class Refusing(Account):
     @replaces
     def ask(self, sql: str, **said: Any) -> Any:
         found = super().ask(sql, **said)
-        if isinstance(found, RelativeAnswer) and not found.reached:
+        if found.verdict is not None and not found.verdict.reached:
             raise NoisebankError("not reached")
         return found
 
@@ -240,7 +239,7 @@ PLANTS: dict[str, type[Account]] = {
 
 def read_bound(wanted: list[str], relative: Fraction, confidence: Fraction) -> tuple[float, float]:
     """Between which sizes the search's lower bound was, from the precisions on the ledger alone."""
-    last, before = (float(serializers.parse_amount(text)) for text in (wanted[-1], wanted[-2]))
+    last, before = (float(Precision.parse_decimal(text)) for text in (wanted[-1], wanted[-2]))
     most = Goal(relative, confidence).final_quantile / (float(relative) * sqrt((last - before) / 2))
     return most / sqrt(2), most
 

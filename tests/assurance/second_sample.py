@@ -32,7 +32,7 @@ from assurance.crashes import (
 from assurance.kill9 import random_request
 from assurance.planting import in_place_of, plant_part, replaces
 from assurance.report import Finding
-from noisebank import Account, Answer, NoisebankError
+from noisebank import Account, NoisebankError, Result
 from support.internals import (
     VAULT,
     AnswerLost,
@@ -220,7 +220,7 @@ class Bench:
         return witness.wrong
 
 
-def ask(account: Account, asked: Asked, spelling: int = 0) -> Answer:
+def ask(account: Account, asked: Asked, spelling: int = 0) -> Result:
     return account.ask(asked.sql(spelling), sigma=asked.sigma, key=asked.key)
 
 
@@ -240,7 +240,7 @@ def expect(witness: Witness, kind: type[NoisebankError], action: Callable[[], ob
         witness.blame(f"{kind.__name__} was due, and {type(error).__name__} came: {error}")
 
 
-def attempt(witness: Witness, action: Callable[[], Answer]) -> Answer | None:
+def attempt(witness: Witness, action: Callable[[], Result]) -> Result | None:
     try:
         return action()
     except Refused:
@@ -253,7 +253,7 @@ def attempt(witness: Witness, action: Callable[[], Answer]) -> Answer | None:
 def race(account: Account, asked: Asked, witness: Witness) -> None:
     """All threads begin together, each with its own spelling."""
     barrier = threading.Barrier(RACERS)
-    answers: list[Answer] = []
+    answers: list[Result] = []
 
     def run(spelling: int) -> None:
         barrier.wait()

@@ -15,6 +15,7 @@ from contract.node import Node, node_or_skip
 from support.banks import write_people
 from support.internals import Key
 from support.patience import patience
+from support.results import single
 
 DEPLOYER = "11" * 32
 OVER_30 = "SELECT COUNT(*) FROM people WHERE age > 30"
@@ -56,12 +57,13 @@ def test_deploy_init_open_ask_and_verify(shell: Shell) -> None:
     first = shell.run("ask", OVER_30, "-e", "1", "-d", "1e-6", "--receipt", "receipt.json", "--key", "k")
     again = shell.run("ask", OVER_30, "-e", "1", "-d", "1e-6", "--key", "k")
     repeat = shell.run("ask", OVER_30, "-e", "1", "-d", "1e-6")
+    first, again, repeat = (single(each) for each in (first, again, repeat))
     assert (first["case"], again["case"], repeat["case"]) == ("FIRST", "FIRST", "REPEAT")
     assert first["value"] == again["value"] == repeat["value"]
     shell.run("analyst", "limit", "maria", "0.5")
     refused = shell.run("ask", OVER_30, "-e", "0.8", "-d", "1e-6", "--analyst", "maria", code=1)
     assert refused["error"] == "ViewExhausted"
-    assert shell.run("ask", OVER_30, "-e", "0.4", "-d", "1e-6", "--analyst", "maria")["case"] == "BLUR"
+    assert shell.run("ask", OVER_30, "-e", "0.4", "-d", "1e-6", "--analyst", "maria")["charge"]["case"] == "BLUR"
     stranger = shell.run("ask", OVER_30, "-e", "0.4", "-d", "1e-6", "--analyst", "otto", code=1)
     assert "without a limit" in str(stranger["message"])
     shell.run("pause")

@@ -11,8 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from noisebank import Precision
-from noisebank.client.results import Answer
+from noisebank import Precision, Result
 from noisebank.core import errors
 from support.internals import (
     BANK_PROBLEMS,
@@ -29,10 +28,20 @@ from support.internals import (
     list_problems,
 )
 
+RECEIPT = {
+    "format": "noisebank receipt 1", "account": "aa" * 32, "id": "bb" * 32, "answer": {"value": [25, 1]},
+    "salt": "cc" * 32, "chain_id": 7, "contract": "0x" + "1" * 40, "block": 3, "block_digest": "dd" * 32,
+}  # fmt: skip
+CHARGE = {
+    "case": "FIRST", "in_words": "first", "cost": "0.25", "remaining": "1.75", "budget": "2", "share": 0.125,
+    "share_left": 0.875, "epsilon": 2.1, "delta": 1e-6,
+}  # fmt: skip
+NUMBER = {"value": 12.5, "low": 8.58, "high": 16.42, "stddev": 2.0, "exact": "25/2"}
 PLAIN = {
-    "kind": "answer", "id": "ab", "sql": "SELECT count(*) FROM t", "value": 12.5, "exact": "25/2", "stddev": 2.0,
-    "interval": [8.58, 16.42], "confidence": 0.95, "case": "FIRST", "in_words": "first", "cost": "0.25",
-    "remaining": "1.75", "receipts": [{"format": "noisebank receipt 1"}],
+    "sql": "SELECT count(*) AS n FROM t", "columns": ["n"], "by": [], "rows": [{"n": NUMBER}], "confidence": 0.95,
+    "notes": [], "charge": CHARGE,
+    "parts": [{"id": "bb" * 32, "sql": "SELECT count(*) AS n FROM t", "case": "FIRST", "cost": "0.25", "wanted": "0.25",
+               "inferred": None, "receipt": RECEIPT}],
 }  # fmt: skip
 
 
@@ -172,7 +181,7 @@ def test_async_retries_too() -> None:
     async def sleep(seconds: float) -> None:
         script.waits.append(seconds)
 
-    async def run() -> Answer:
+    async def run() -> Result:
         async with AsyncClient("http://bank", "k", None, 60.0, 1.0, httpx.MockTransport(script), sleep) as client:
             account = await client.account("people")
             return await account.ask("q", sigma=5)
@@ -181,47 +190,49 @@ def test_async_retries_too() -> None:
     assert len(script.keys()) == 1 and len(script.asked) == 3 and script.waits[1] >= 1
 
 
-def test_answers_are_frozen_and_show_themselves() -> None:
-    answer = Answer.read(PLAIN)
-    assert repr(answer) == "Answer(12.5 ± 2, FIRST, cost 0.25, remaining 1.75)"
+def test_results_are_frozen_and_show_themselves() -> None:
+    answer = Result.from_json(PLAIN)
+    assert "12.5 ± 3.9 (95%: 8.6 to 16.4; standard deviation 2.0)" in repr(answer) and "FIRST" in repr(answer)
+    assert "12% of the budget; 88% left (epsilon" in repr(answer)
+    assert answer.interval() == (8.58, 16.42)
     assert answer.interval(0.5)[0] == pytest.approx(12.5 - 0.6745 * 2, abs=1e-3)
-    assert float(answer) == 12.5 and answer.exact is not None and answer.exact * 2 == 25
+    assert float(answer) == 12.5 and answer.exact * 2 == 25 and answer.to_json()["rows"] == PLAIN["rows"]
     with pytest.raises(AttributeError):
-        answer.value = 3.0  # type: ignore[misc]
-    assert "12.5" in answer._repr_html_() and "FIRST" in repr(answer)
+        answer.sql = ""  # type: ignore[misc]
+    assert "12.5" in answer._repr_html_()
 
 
-def grouped(keys: list[list[str]]) -> dict[str, Any]:
-    rows = [{"keys": key, "value": 2.0 * place, "exact": str(2 * place)} for place, key in enumerate(keys)]
-    return {**PLAIN, "kind": "grouped", "value": None, "exact": None, "interval": None, "by": ["town"], "groups": rows}
+def grouped(keys: list[str]) -> dict[str, Any]:
+    rows = [{"town": key, "n": {**NUMBER, "value": 2.0 * place}} for place, key in enumerate(keys)]
+    return {**PLAIN, "columns": ["town", "n"], "by": ["town"], "rows": rows}
 
 
 def test_nothing_from_the_wire_is_html() -> None:
-    answer = Answer.read(grouped([["<script>alert(1)</script>"]]))
+    answer = Result.from_json(grouped(["<script>alert(1)</script>"]))
     assert "<script>" not in answer._repr_html_() and "&lt;script&gt;" in answer._repr_html_()
     assert "<b>" not in Facts("Dataset", {"name": "<b>x</b>"})._repr_html_()
 
 
 def test_group_bys_become_tables() -> None:
     pandas, arrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
-    answer = Answer.read(grouped([["north"], ["south"]]))
+    answer = Result.from_json(grouped(["north", "south"]))
     frame = answer.to_pandas()
-    assert list(frame.columns) == ["town", "value", "stddev"] and list(frame["value"]) == [0.0, 2.0]
+    assert list(frame.columns) == ["town", "n", "n_low", "n_high", "n_stddev"] and list(frame["n"]) == [0.0, 2.0]
     assert isinstance(frame, pandas.DataFrame)
     table = answer.to_arrow()
     assert isinstance(table, arrow.Table) and table.column("town").to_pylist() == ["north", "south"]
-    assert Answer.read(PLAIN).to_pandas().shape == (1, 4)
+    assert Result.from_json(PLAIN).to_pandas().shape == (1, 4)
 
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "pandas", None)
     with pytest.raises(errors.BadRequest, match=r"noisebank\[client\]"):
-        Answer.read(PLAIN).to_pandas()
+        Result.from_json(PLAIN).to_pandas()
 
 
 def test_misspelt_wishes_are_refused_here() -> None:
     script = Script(httpx.Response(200, json=PLAIN))
-    with pytest.raises(errors.BadRequest, match="epsilom"):
+    with pytest.raises(TypeError, match="epsilom"):
         script.account().ask("q", epsilom=1)  # type: ignore[call-arg]
     with pytest.raises(errors.BadRequest, match="sigma"):
         script.account().ask("q", sigma=float("nan"))

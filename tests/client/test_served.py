@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 import noisebank
-from noisebank import open_bank
-from noisebank.client.results import Answer
+from noisebank import Result, open_bank
 from noisebank.core import errors
 from support.client import COUNT, Server
 from support.internals import Case
@@ -45,24 +44,25 @@ def test_the_verbs_of_an_analyst(server: Server) -> None:
         again = account.ask(COUNT, epsilon="0.5", delta="1e-6", best=True)
         assert again.case is Case.REPEAT and again.exact == answer.exact and not again.cost
         grouped = account.ask("SELECT town, count(*) FROM people GROUP BY town", epsilon="0.2", delta="1e-6")
-        assert {group.keys for group in grouped.groups} >= {("north",), ("south",)}
+        assert {row.keys for row in grouped} >= {("north",), ("south",)}
         several = account.ask(
             "SELECT sum(age), count(*) FILTER (WHERE smoker) FROM people", epsilon="0.2", delta="1e-6"
         )
-        assert several.kind == "several" and len(several.parts) == 2 and several.receipt["format"]
+        assert len(several.items) == 2 == len(several.receipts)
         derived = account.ask("SELECT avg(income) FROM people WHERE smoker", epsilon="0.2", delta="1e-6")
-        assert derived.kind == "derived" and derived.interval()[0] < derived.interval()[1]
+        assert derived.estimate.stddev is None and derived.interval()[0] < derived.interval()[1]
         with pytest.raises(errors.BadRequest):
             derived.interval(0.5)
         priced = account.quote(COUNT, relative="0.9", floor=40)
         relative = account.ask(COUNT, relative="0.9", floor=40, max_cost=priced.cost.exact)
-        assert relative.kind == "relative" and relative.floor == priced.floor == 40 and relative.cost == priced.cost
-        assert relative.message and relative.reached in (True, False) and relative.next_cost
+        verdict = relative.verdict
+        assert verdict is not None and verdict.floor == priced.floor == 40 and relative.cost == priced.cost
+        assert verdict.message and verdict.reached in (True, False) and verdict.next_cost
         rows = list(account.history())
-        assert rows[-1].id == answer.id and len(rows) >= 6 and rows[-1].sql == COUNT
+        assert rows[-1].id == answer.parts[0].id and len(rows) >= 6 and rows[-1].sql == COUNT
         assert len(list(account.entries())) >= len(rows)
-        assert account.recall(str(answer.id)).exact == answer.exact
-        assert account.receipt(str(answer.id)) == answer.receipt
+        assert account.recall(answer.parts[0].id).exact == answer.exact
+        assert account.receipt(answer.parts[0].id) == answer.receipt
         assert client.check(answer.receipt).holds and not client.check({"format": "no"}).holds
         head = client.head()
         report = noisebank.verify(client.journal(), head=head.digest, receipts=[answer.receipt, grouped.receipt])
@@ -138,12 +138,12 @@ def test_a_wallet_signs_in_and_signs_what_it_spends(server: Server) -> None:
         asks = [noisebank.Ask(f"SELECT count(*) FROM people WHERE age < {age}", {"sigma": 900}) for age in (42, 43)]
         bad = noisebank.Ask("SELECT nothing FROM people", {"sigma": 900})
         first, failed, second = signed.account("people").ask_many([asks[0], bad, asks[1]])
-        assert isinstance(failed, errors.BadQuery) and isinstance(first, Answer) and isinstance(second, Answer)
+        assert isinstance(failed, errors.BadQuery) and isinstance(first, Result) and isinstance(second, Result)
         assert len(signed.account("people").ask_many(asks, atomic=True)) == 2
 
 
 def test_async_does_the_same(server: Server) -> None:
-    async def run() -> list[Answer]:
+    async def run() -> list[Result]:
         async with noisebank.connect_async(server.url, server.keys["maria"]) as client:
             account = await client.account()
             asked = [account.ask(f"SELECT count(*) FROM people WHERE age < {30 + n % 3}", sigma=400) for n in range(9)]
@@ -177,7 +177,7 @@ def own_server(tmp_path: Path) -> Iterator[Server]:
 def test_kill_9_in_the_middle_every_acknowledged_answer_is_there_and_none_is_drawn_twice(
     tmp_path: Path, own_server: Server, kills: int
 ) -> None:
-    answers: dict[str, Answer] = {}
+    answers: dict[str, Result] = {}
     stop = threading.Event()
 
     def work(worker: int) -> None:
@@ -220,7 +220,7 @@ def test_kill_9_in_the_middle_every_acknowledged_answer_is_there_and_none_is_dra
         assert recovered.lost == 0
         values: dict[tuple[str, int], set[str]] = {}
         for answer in answers.values():  # one sample for each query and precision
-            body = answer.receipt["answer"]
+            body = answer.receipt.answer
             values.setdefault((body["query"], body["wanted"]), set()).add(str(body["value"]))
         assert all(len(found) == 1 for found in values.values())
         assert len(answers) >= 15 * kills + 10

@@ -13,10 +13,10 @@ import pytest
 
 from conformance.banks import account_over
 from conformance.stores import Store
-from noisebank import Account, Answer
+from noisebank import Account, Result
 from noisebank.demo.survey import POLICY as SURVEY
 from research.benches.engine import group_seconds
-from support.internals import GroupedAnswer, write_survey
+from support.internals import write_survey
 
 SURE = 7
 """Standard deviations: one false alarm in 10^11 answers."""
@@ -95,16 +95,16 @@ def read(path: Path) -> Rows:
         return list(csv.DictReader(file))
 
 
-def near(answer: Answer, truth: float) -> None:
+def near(answer: Result, truth: float) -> None:
     assert abs(answer.value - truth) <= SURE * answer.stddev + 1e-9 * abs(truth), (answer, truth)
 
 
 def grouped(answer: Any, rows: Rows, key: Callable[[dict[str, str]], str]) -> None:
     """Counts of all groups, near those of the rows."""
-    assert isinstance(answer, GroupedAnswer)
-    for group in answer.groups:
+    assert answer.by
+    for group in answer.rows:
         truth = sum(key(row) == group.keys[0] for row in rows)
-        assert abs(group.value - truth) <= SURE * answer.stddev, group
+        assert abs(group.value - truth) <= SURE * group.stddev, group
 
 
 def test_the_five_queries_of_the_survey(bank_store: Store, tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ keys = [{", ".join(f'"{key}"' for key in keys)}]
     rows = read(path)
     record_property("seconds", group_seconds(account, sql, asks=1))  # before anything is known
     answer = account.ask(sql, sigma="1.5")
-    assert [group.keys for group in answer.groups] == [(key,) for key in keys]
+    assert [row.keys for row in answer] == [(key,) for key in keys]
     grouped(answer, rows, lambda row: row["town"])
     counts = {key: sum(row["town"] == key for row in rows) for key in keys}
     assert account.engine.statistics(account.parse(sql).query) == tuple(counts.values())

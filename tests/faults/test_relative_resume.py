@@ -19,7 +19,7 @@ CUTS = (
     *(f"noisebank.account.pipeline.{stage}" for stage in STAGES),
     "noisebank.account.plain.measure",
     "noisebank.vault.sqlite_vault.SqliteVault.seal_many",
-    "noisebank.account.account.Account._add_verdict",
+    "noisebank.account.account.Account._judge_answer",
 )
 
 
@@ -51,7 +51,7 @@ def test_every_cut_is_resumed_with_the_same_bits_and_one_charge(tmp_path: Path, 
             answer = account.ask(sql, **WISH)  # type: ignore[arg-type]
             again = account.ask(sql, **WISH)  # type: ignore[arg-type]
             assert again.exact == answer.exact and account.state.spent == answer.cost
-            assert answer.reached is (older == 10)
+            assert answer.verdict is not None and answer.verdict.reached is (older == 10)
             (entry,) = account.ledger.list_reservations(account.id)
             shown.append((entry.target, entry.cost, entry.case, entry.block, entry.published_block))
     assert shown[0] == shown[1]

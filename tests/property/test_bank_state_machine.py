@@ -120,7 +120,7 @@ class BankMachine(RuleBasedStateMachine):
                 )
             return
         answer = put()
-        assert (answer.case, answer.cost.units, answer.target.units) == (case, fresh, wanted)
+        assert (answer.case, answer.cost.units, answer.parts[0].target.units) == (case, fresh, wanted)
         assert answer.remaining.units == self.budget - self.spent - fresh
         if wanted in known.released:
             assert answer.exact == known.released[wanted], "a released answer never changes"

@@ -9,6 +9,7 @@ import pytest
 
 from noisebank import verify
 from support.patience import patience
+from support.results import single
 from support.service import COUNT, counter
 
 TWENTY = [
@@ -54,15 +55,15 @@ def test_twenty_spellings_by_twenty_analysts_cost_once(desk):
         desk.keys[name] = desk.access.make_key(name)[0]
         said = desk.ask(name, "mine", sql)
         assert said.status_code == 200, (sql, said.text)
-        values.add(said.json()["exact"])
-        costs.append(said.json()["cost"])
+        values.add(single(said.json())["exact"])
+        costs.append(said.json()["charge"]["cost"])
     assert len(values) == 1 and sum(cost != "0" for cost in costs) == 1
     assert desk.bank.account("people").state.measurements == 1
 
 
 def test_the_same_key_gives_the_same_answer_and_another_body_is_refused(desk):
-    first, spent = desk.ask("maria", "k1").json(), desk.spent
-    assert desk.ask("maria", "k1").json()["exact"] == first["exact"] and desk.spent == spent
+    first, spent = single(desk.ask("maria", "k1").json()), desk.spent
+    assert single(desk.ask("maria", "k1").json())["exact"] == first["exact"] and desk.spent == spent
     other = desk.ask("maria", "k1", "SELECT sum(age) FROM people")
     assert other.status_code == 422 and other.json()["type"].endswith("key-reused") and desk.spent == spent
     # an analyst's keys are their own
@@ -75,19 +76,19 @@ def test_views_are_each_analysts_own(tmp_path):
         refused = desk.ask("maria", "b", "SELECT sum(age) FROM people")
         assert refused.status_code == 409 and refused.json()["type"].endswith("view-exhausted")
         spent = desk.spent
-        assert desk.ask("noor", "a").json()["case"] == "REPEAT" and desk.spent == spent
+        assert single(desk.ask("noor", "a").json())["case"] == "REPEAT" and desk.spent == spent
 
 
 def test_best_gives_more_if_it_is_free_and_the_view_has_room(desk):
-    fine = desk.ask("owner", "fine", epsilon="1.5").json()
+    fine = single(desk.ask("owner", "fine", epsilon="1.5").json())
     spent = desk.spent
-    best = desk.ask("maria", "b", epsilon="0.1", mode="best").json()
+    best = single(desk.ask("maria", "b", epsilon="0.1", mode="best").json())
     assert best["exact"] == fine["exact"] and best["case"] == "REPEAT" and desk.spent == spent
-    exact = desk.ask("noor", "e", epsilon="0.1").json()
+    exact = single(desk.ask("noor", "e", epsilon="0.1").json())
     assert exact["stddev"] > 3 * best["stddev"] and exact["case"] == "BLUR"
     # the same key again, after something better has come: what it got before
     desk.ask("owner", "finer", epsilon="2.5")
-    assert desk.ask("maria", "b", epsilon="0.1", mode="best").json()["exact"] == best["exact"]
+    assert single(desk.ask("maria", "b", epsilon="0.1", mode="best").json())["exact"] == best["exact"]
 
 
 def test_best_stays_within_the_view(tmp_path):
@@ -95,15 +96,15 @@ def test_best_stays_within_the_view(tmp_path):
         desk.ask("owner", "fine", epsilon="3")
         spent = desk.spent
         best = desk.ask("maria", "b", epsilon="0.05", mode="best")
-        assert best.status_code == 200 and best.json()["case"] == "BLUR" and desk.spent == spent
+        assert best.status_code == 200 and best.json()["charge"]["case"] == "BLUR" and desk.spent == spent
         view = desk.bank.account("people").view("maria")
         assert view.used <= view.limit and view.used.units > view.limit.units * 0.99
 
 
 def test_own_answers_only(desk):
-    mine = desk.ask("maria", "m").json()
+    mine = single(desk.ask("maria", "m").json())
     path = f"/v1/datasets/people/answers/{mine['id']}"
-    again = desk.client.get(path, headers=desk.headers("maria")).json()
+    again = single(desk.client.get(path, headers=desk.headers("maria")).json())
     assert again["exact"] == mine["exact"] and again["receipts"] == mine["receipts"]
     theirs = desk.client.get(path, headers=desk.headers("noor"))
     assert theirs.status_code == 404 and theirs.json()["type"].endswith("not-found")
@@ -127,7 +128,7 @@ def test_history_by_cursors(desk):
 
 
 def test_receipts_and_journal_check_out(desk, tmp_path):
-    made = desk.ask("maria", "m").json()
+    made = single(desk.ask("maria", "m").json())
     receipt = made["receipts"][0]
     assert desk.client.post("/v1/receipts/check", json={"receipt": receipt}).json()["holds"]
     for name, wrong in (("salt", "00" * 32), ("block", 1), ("account", "11" * 32), ("chain_id", 5)):
@@ -168,16 +169,18 @@ def test_the_balance_is_live(desk):
 def test_several_results_groups_and_derived_numbers(desk):
     sql = "SELECT count(*) AS n, avg(age) AS mean FROM people WHERE smoker"
     several = desk.ask("maria", "s", sql, epsilon="0.5").json()
-    assert several["kind"] == "several" and [part["name"] for part in several["parts"]] == ["n", "mean"]
-    assert several["parts"][1]["kind"] == "derived" and len(several["parts"][1]["receipts"]) == 2
-    groups = desk.ask("maria", "g", "SELECT town, count(*) FROM people GROUP BY town", epsilon="0.5").json()
-    assert groups["kind"] == "grouped" and {tuple(row["keys"]) for row in groups["groups"]} >= {("north",), ("south",)}
+    assert several["columns"] == ["n", "mean"] and several["by"] == [] and len(several["rows"]) == 1
+    assert len(several["parts"]) == 3 and several["rows"][0]["mean"]["stddev"] is None
+    groups = desk.ask("maria", "g", "SELECT town, count(*) AS n FROM people GROUP BY town", epsilon="0.5").json()
+    assert groups["by"] == ["town"] and {row["town"] for row in groups["rows"]} >= {"north", "south"}
+    assert all(row["n"]["low"] < row["n"]["value"] < row["n"]["high"] for row in groups["rows"])
     relative = desk.ask("owner", "r", "SELECT sum(income) FROM people", relative="50%", floor="20000").json()
-    assert relative["kind"] == "relative" and relative["floor"] == 20000 and relative["reached"] is False
-    again = desk.client.get(f"/v1/datasets/people/answers/{relative['id']}", headers=desk.headers("owner")).json()
-    assert again == relative | {"cost": again["cost"]} and again["next_cost"] == relative["next_cost"]
+    verdict = single(relative)["verdict"]
+    assert verdict["floor"] == 20000 and verdict["reached"] is False and verdict["next_cost"]
+    path = f"/v1/datasets/people/answers/{relative['parts'][0]['id']}"
+    assert desk.client.get(path, headers=desk.headers("owner")).json() == relative
     both = desk.ask("owner", "b", "SELECT sum(income), sum(age) FROM people", relative="50%", floor="20000").json()
-    assert [part["kind"] for part in both["parts"]] == ["relative", "relative"]
+    assert all("verdict" in both["rows"][0][name] for name in both["columns"]) and len(both["columns"]) == 2
 
 
 @pytest.mark.parametrize("floor", ["1e309", "1e400"])

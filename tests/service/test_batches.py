@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from support.results import single
 from support.service import COUNT, EASY, counter
 
 BATCH = "/v1/datasets/people/answers:batch"
@@ -35,6 +36,11 @@ def ask_batch(desk, who, key, questions, **more):
     return desk.client.post(BATCH, json=body, headers=desk.headers(who, key))
 
 
+def outcomes_of(response):
+    """The outcomes of a batch of single numbers, each answer as its estimate and its charge."""
+    return [{**row, "answer": row["answer"] and single(row["answer"])} for row in response.json()["outcomes"]]
+
+
 def problem_of(row) -> str:
     assert row["answer"] is None
     return row["problem"]["type"].rpartition(":")[2]
@@ -44,28 +50,27 @@ def test_each_question_has_its_own_outcome(desk):
     questions = [{"sql": COUNT}, {"sql": "SELEKT"}, {"sql": COUNT}, {"sql": COUNT, "max_cost": "0"}, {"sql": older(40)}]
     response = ask_batch(desk, "maria", "b", questions)
     assert response.status_code == 200, response.text
-    first, bad, again, free, other = response.json()["outcomes"]
+    first, bad, again, free, other = outcomes_of(response)
     assert problem_of(bad) == "bad-query" and bad["problem"]["request"] == response.headers["x-request-id"]
     assert first["answer"]["case"] == "FIRST" and again["answer"]["case"] == free["answer"]["case"] == "REPEAT"
     assert again["answer"]["exact"] == first["answer"]["exact"] and other["answer"]["case"] == "FIRST"
     spent = desk.spent
-    retry = ask_batch(desk, "maria", "b", questions).json()["outcomes"]
+    retry = outcomes_of(ask_batch(desk, "maria", "b", questions))
     assert [row["answer"] and row["answer"]["exact"] for row in retry] == [
-        row["answer"] and row["answer"]["exact"] for row in response.json()["outcomes"]
+        row["answer"] and row["answer"]["exact"] for row in outcomes_of(response)
     ]
     assert desk.spent == spent
-    alone = desk.ask("maria", "b #5", older(40), **TENTH).json()  # the key that the fifth question had
+    alone = single(desk.ask("maria", "b #5", older(40), **TENTH).json())  # the key that the fifth question had
     assert alone["exact"] == other["answer"]["exact"] and alone["id"] == other["answer"]["id"]
 
 
 def test_keys_within_a_batch_and_between_analysts(desk):
     same = {"sql": COUNT, "key": "mine"}
-    first, again, reused, own = ask_batch(
-        desk, "maria", "b", [same, same, {"sql": older(40), "key": "mine"}, {"sql": older(40)}]
-    ).json()["outcomes"]
+    questions = [same, same, {"sql": older(40), "key": "mine"}, {"sql": older(40)}]
+    first, again, reused, own = outcomes_of(ask_batch(desk, "maria", "b", questions))
     assert again["answer"]["id"] == first["answer"]["id"] and problem_of(reused) == "key-reused"
     assert own["answer"]["cost"] != "0"
-    theirs = ask_batch(desk, "noor", "b", [{"sql": older(50), "key": "mine"}]).json()["outcomes"][0]
+    (theirs,) = outcomes_of(ask_batch(desk, "noor", "b", [{"sql": older(50), "key": "mine"}]))
     assert theirs["answer"]["case"] == "FIRST"  # an analyst's keys are their own
     path = f"/v1/datasets/people/answers/{first['answer']['id']}"
     assert desk.client.get(path, headers=desk.headers("noor")).status_code == 404
@@ -90,10 +95,10 @@ def test_an_atomic_batch_is_charged_whole_or_not_at_all(tmp_path):
         cheap = [{**each, "max_cost": cost} for each, cost in zip(both, alone, strict=True)]
         paid = ask_batch(desk, "maria", "cheap", cheap, atomic=True)
         assert paid.status_code == 200, paid.text
-        assert [row["answer"]["cost"] for row in paid.json()["outcomes"]] == alone
+        assert [row["answer"]["cost"] for row in outcomes_of(paid)] == alone
         assert f"{desk.spent / 10**18:.18f}".rstrip("0") == price["together"]["cost"]
-        exact = [row["answer"]["exact"] for row in paid.json()["outcomes"]]
-        again = ask_batch(desk, "maria", "cheap", cheap, atomic=True).json()["outcomes"]
+        exact = [row["answer"]["exact"] for row in outcomes_of(paid)]
+        again = outcomes_of(ask_batch(desk, "maria", "cheap", cheap, atomic=True))
         assert [row["answer"]["exact"] for row in again] == exact
         other = ask_batch(desk, "maria", "cheap", [both[0], {"sql": older(50)}], atomic=True)
         assert other.status_code == 422 and other.json()["type"].endswith("key-reused")
@@ -179,7 +184,7 @@ def test_limits_of_analysts_hold_within_a_batch(tmp_path):
         assert {problem_of(row) for row in rows if not row["answer"]} == {"view-exhausted"}
         view = desk.bank.account("people").view("maria")
         assert view.used <= view.limit
-        assert ask_batch(desk, "noor", "k", [{"sql": older(30)}]).json()["outcomes"][0]["answer"]["case"] == "REPEAT"
+        assert outcomes_of(ask_batch(desk, "noor", "k", [{"sql": older(30)}]))[0]["answer"]["case"] == "REPEAT"
 
 
 def test_quotes_cost_nothing_and_have_their_own_outcomes(desk):

@@ -62,7 +62,7 @@ def test_others_are_answered_while_one_waits(tmp_path: Path, slow: Callable[[Cou
             gate.set()
         answers = [each.result(patience()) for each in asked]
         assert [answer.status_code for answer in answers] == [200] * 4
-        assert {answer.json()["case"] for answer in answers} == {"FIRST"}
+        assert {answer.json()["charge"]["case"] for answer in answers} == {"FIRST"}
 
 
 @pytest.mark.timing

@@ -13,6 +13,7 @@ import pytest
 from noisebank.service import errors
 from support.internals import make_sign_in_message
 from support.patience import patience, wait_until
+from support.results import single
 from support.service import COUNT, EASY, WALLET, counter
 
 WISH = {"sql": COUNT, "epsilon": "0.5", "delta": "1e-6"}
@@ -304,7 +305,7 @@ def test_nothing_secret_in_logs_or_errors(tmp_path):
             "canary7",
             "north",
             "division by zero",
-            answer.json()["exact"],
+            single(answer.json())["exact"],
             *desk.keys.values(),
             *rows[1:4],
         ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from snapshots.comparing import DATA, hold_json, hold_text
 from snapshots.corpus import CORPUS, WISH
 from snapshots.doors import Shell, copy_bank, run_module
 from snapshots.making import CASES, REPORT, SGD
+from support.internals import standard_deviation
 
 RECEIPTS = sorted(path.name for path in (DATA / "exports").glob("receipt-*.json"))
 HEAD = ("--head", json.loads((DATA / "exports" / "receipt-0.json").read_text())["block_digest"])
@@ -101,29 +103,33 @@ def test_a_repeat_gives_the_same_bits(reopened: Shell) -> None:
     key = ("--key", "monday", "--analyst", "maria")
     seen.append(reopened.json("ask", "SELECT COUNT(*) FROM people WHERE 'north' = town", "-e", "0.3", "-d", "1e-6",
                               "-a", "people", *key))  # fmt: skip
-    assert all(answer["cost"]["units"] == 0 for answer in seen[:-1])  # the last has a key: all of it is as recorded
+    costs = [answer["charge"]["cost"] for answer in seen]
+    assert set(costs[:-1]) == {"0"}  # the last has a key: all of it is as recorded
     for answer in seen:
-        receipt = answer.pop("receipt")
-        answer["receipt"] = {
-            "format": receipt["format"],
-            "query": receipt["answer"].get("query"),
-            "keys": list(receipt),
-        }
+        for part in answer["parts"]:
+            receipt, _ = part.pop("receipt"), part.pop("id")  # of a new answer, the id is a new one
+            query = receipt["answer"].get("query")
+            part["receipt"] = {"format": receipt["format"], "query": query, "keys": list(receipt)}
     hold_json("bank/repeats.json", seen)
 
 
-def facts_of(answer: Any) -> Any:
-    """Value and case of an answer of any kind; of a derived one those of its parts."""
-    if parts := getattr(answer, "parts", ()) or getattr(answer, "items", ()):
-        return [facts_of(part) for part in parts]
-    groups = [str(group.exact) for group in getattr(answer, "groups", ())]
-    query = json.loads(answer.receipt.to_canonical_json())["answer"]["query"]
-    return {
-        "query": query,
-        "exact": groups or str(answer.exact),
-        "stddev": repr(answer.stddev),
-        "cost": str(answer.cost),
-    }
+def facts_of(result: noisebank.Result) -> Any:
+    """What was released for each question of a result, and its cost; a single number as the result states it."""
+    facts = []
+    for part in result.parts:
+        sealed: Any = part.receipt.answer
+        unit, groups = Fraction(sealed["unit"]), "values" in sealed
+        pairs = sealed["values"] if groups else [sealed["value"]]
+        exact = [str(Fraction(numerator, 1 << shift) * unit) for numerator, shift in pairs]
+        stddev = standard_deviation(Fraction(sealed["sensitivity"]), unit, part.target)
+        if len(result.parts) == 1 and not groups:
+            exact, stddev = [str(result.exact)], result.stddev
+        facts.append({
+            "query": sealed["query"], "exact": exact if groups else exact[0], "stddev": repr(stddev),
+            "cost": str(part.cost),
+        })  # fmt: skip
+    single = len(facts) == 1 and result.rows[0].estimates[0].exact is not None
+    return facts[0] if single else facts
 
 
 def test_every_spelling_is_the_recorded_question(reopened: Shell) -> None:

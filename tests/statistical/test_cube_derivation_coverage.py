@@ -15,10 +15,11 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from noisebank import Answer, Precision
+from noisebank import Precision
 from statistical.test_derivation_coverage import COLUMNS, CONFIDENCE, RANKS, data_of, histogram, item, part
 from support.internals import (
     ZERO_PRECISION,
+    Answer,
     Axis,
     CubePosterior,
     CubeStatistic,
@@ -32,7 +33,7 @@ from support.internals import (
     LinearQuery,
     QueryMeasurement,
     TreeMeasurement,
-    derive_estimates,
+    derive_values,
     query_from_weights,
     range_query,
     ratio_interval,
@@ -185,7 +186,7 @@ def covered(design: str, kind: str, change: Callable[[GroupedAnswer], GroupedAns
     for _ in range(runs):
         answer = change(bench(design).counts(bins, noise))
         for rank in RANKS:
-            (found,), true = derive_estimates(item(rank.sql), [answer], CONFIDENCE), rank.true(data)
+            (found,), true = derive_values(item(rank.sql), [answer], CONFIDENCE), rank.true(data)
             held[rank.sql] += found.low <= true[0] and true[1] <= found.high
     return held
 
@@ -228,7 +229,7 @@ def most_frequent(design: str, scale: float, runs: int) -> int:
     held = 0
     for _ in range(runs):
         answer = bench(design).counts(bins, noise)
-        (found,) = derive_estimates(item("MODE(k)"), [replace(answer, stddev=scale * answer.stddev)], CONFIDENCE)
+        (found,) = derive_values(item("MODE(k)"), [replace(answer, stddev=scale * answer.stddev)], CONFIDENCE)
         held += found.low <= 100.0 <= found.high
     return held
 
@@ -289,6 +290,6 @@ def test_variances_cover_with_sums_and_counts_from_a_cube(sql: str, scale: float
         for bins, reach in ((sums, 120.0), (histogram(data), 1.0)):
             found, stddev = bench("together").draw(bins / reach, noise).sum(), bench("together").running[-1]
             parts.append(replace(part(reach * float(found), scale * reach * float(stddev)), inferred=FROM))
-        (estimate,) = derive_estimates(item(sql), parts, CONFIDENCE)
+        (estimate,) = derive_values(item(sql), parts, CONFIDENCE)
         held += estimate.low - 1e-9 <= true <= estimate.high + 1e-9
     assert (held >= least(runs)) == (scale == 1.0)

@@ -19,19 +19,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from noisebank import Account, Answer, Policy, Receipt
+from noisebank import Account, Policy, Receipt
 from support.banks import memory_account, write_people
 from support.internals import (
     ZERO_PRECISION,
+    Answer,
     Case,
     Column,
-    Estimate,
     Group,
     GroupedAnswer,
     Kind,
     Neighbours,
+    Row,
     SelectItem,
-    derive_estimates,
+    derive_values,
     parse_select_items,
     ratio_interval,
     simulation_rng,
@@ -129,7 +130,7 @@ def test_averages_of_few_or_nobody_cover(top, bottom):
 
     def run(noise: np.random.Generator) -> tuple[float, float, float]:
         a, b = noise.standard_normal(2)
-        (found,) = derive_estimates(asked, [part(top + 30 * a, 30.0), part(bottom + b, 1.0)], CONFIDENCE)
+        (found,) = derive_values(asked, [part(top + 30 * a, 30.0), part(bottom + b, 1.0)], CONFIDENCE)
         return found.low, mean, found.high
 
     assert held(run, 3) >= LEAST
@@ -141,7 +142,7 @@ def test_frequencies_near_the_ends_cover():
 
         def run(noise: np.random.Generator, share: float = share) -> tuple[float, float, float]:
             a, b = noise.standard_normal(2)
-            (found,) = derive_estimates(asked, [part(100 * share + 5 * a, 5.0), part(100 + 5 * b, 5.0)], CONFIDENCE)
+            (found,) = derive_values(asked, [part(100 * share + 5 * a, 5.0), part(100 + 5 * b, 5.0)], CONFIDENCE)
             return found.low, share, found.high
 
         assert held(run, 4) >= LEAST
@@ -177,7 +178,7 @@ def test_variances_cover(sql, kind, noise_sd):
 
     def run(noise: np.random.Generator) -> tuple[float, float, float]:
         draws = noise.standard_normal(3)
-        (found,) = derive_estimates(
+        (found,) = derive_values(
             asked, [part(v + sd * z, sd) for (v, sd), z in zip(facts, draws, strict=True)], CONFIDENCE
         )
         return found.low - 1e-9, true, found.high + 1e-9
@@ -192,7 +193,7 @@ def test_variances_of_far_more_noise_would_be_seen():
     def run(noise: np.random.Generator) -> tuple[float, float, float]:
         a, b, c = 4 * noise.standard_normal(3)
         parts = [part(float(np.sum(data**2)) + 14_400 * a, 14_400.0), part(float(np.sum(data)) + 120 * b, 120.0)]
-        (found,) = derive_estimates(asked, [*parts, part(len(data) + c, 1.0)], CONFIDENCE)
+        (found,) = derive_values(asked, [*parts, part(len(data) + c, 1.0)], CONFIDENCE)
         return found.low, true, found.high
 
     assert held(run, 6, 500) < 500 * CONFIDENCE - 5 * sqrt(500 * 0.09)
@@ -237,7 +238,7 @@ def ranked(rank: Rank, kind: str, noise_sd: float, scale: float = 1.0, runs: int
     covered = 0
     for _ in range(runs):
         noisy = bins + scale * noise_sd * noise.standard_normal(len(bins))
-        (found,) = derive_estimates(asked, [counts(noisy, noise_sd)], CONFIDENCE)
+        (found,) = derive_values(asked, [counts(noisy, noise_sd)], CONFIDENCE)
         covered += found.low <= true[0] and true[1] <= found.high
     return covered
 
@@ -262,9 +263,7 @@ def test_ranks_of_many_people_are_told_to_a_bin():
     noise = simulation_rng(9)
     for kind in ("uniform", "normal", "constant", "skewed"):
         bins = 100 * histogram(data_of(kind))
-        (found,) = derive_estimates(
-            item("MEDIAN(x)"), [counts(bins + noise.standard_normal(len(bins)), 1.0)], CONFIDENCE
-        )
+        (found,) = derive_values(item("MEDIAN(x)"), [counts(bins + noise.standard_normal(len(bins)), 1.0)], CONFIDENCE)
         assert found.high - found.low <= 40
 
 
@@ -274,7 +273,7 @@ def test_the_most_frequent_count_is_covered(size):
     asked = item("MODE(k)")
 
     def run(noise: np.random.Generator) -> tuple[float, float, float]:
-        (found,) = derive_estimates(asked, [counts(100 + 7 * noise.standard_normal(size), 7.0)], CONFIDENCE)
+        (found,) = derive_values(asked, [counts(100 + 7 * noise.standard_normal(size), 7.0)], CONFIDENCE)
         return found.low, 100.0, found.high
 
     assert held(run, 10) >= LEAST
@@ -343,9 +342,9 @@ def test_too_much_noise_in_the_bank_would_be_seen(tmp_path):
     assert covered(bank(tmp_path, Wrong(1))) < 43  # expected: 29
 
 
-def grouped_estimates(account: Account) -> list[Estimate]:
-    answer = account.ask("SELECT town, AVG(age) FROM people GROUP BY town", epsilon="1", delta="1e-6")
-    return derive_estimates(answer.item, answer.parts, 0.999)
+def grouped_estimates(account: Account) -> list[Row]:
+    sql = "SELECT town, AVG(age) FROM people GROUP BY town"
+    return list(account.ask(sql, epsilon="1", delta="1e-6", confidence="0.999"))
 
 
 def test_averages_of_groups_cover(tmp_path):

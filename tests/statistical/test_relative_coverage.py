@@ -8,16 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from noisebank import Result
 from research.papers.seeded import SeededEntropy
 from support.banks import memory_account, write_people
-from support.internals import RelativeAnswer
+from support.internals import RelativeTarget
 
 RUNS, TRUTH, RELATIVE, CONFIDENCE = 600, 2_000, Fraction(1, 10), Fraction(8, 10)
 TIGHT = TRUTH * (1 + 2 * RELATIVE)
 """The floor for which R times the true value is the interval's half width: there the promise holds with equality."""
 
 
-def asked(folder: Path, floor: Fraction) -> list[RelativeAnswer]:
+def asked(folder: Path, floor: Fraction) -> list[Result]:
     """600 different counts of one true value. The noise is seeded."""
     account = memory_account(write_people(folder, rows=TRUTH, epsilon="20"), SeededEntropy(5))
     # Everybody is between 20 and 79 and earns less than 900: different queries, one true value.
@@ -28,14 +29,16 @@ def asked(folder: Path, floor: Fraction) -> list[RelativeAnswer]:
     return [account.ask(sql, relative=RELATIVE, confidence=CONFIDENCE, floor=floor) for sql in texts]
 
 
-def outcomes(answers: list[RelativeAnswer], noise: Fraction = Fraction(1)) -> tuple[int, int, int]:
+def outcomes(answers: list[Result], noise: Fraction = Fraction(1)) -> tuple[int, int, int]:
     """How many are near the true value, reached, and reached but not near, with so many times the noise."""
     near = reached = wrong = 0
     for answer in answers:
         value = TRUTH + noise * (answer.exact - TRUTH)
         close = abs(value - TRUTH) <= RELATIVE * TRUTH
-        claimed = answer.accuracy.is_reached(value, answer.stddev)
-        assert noise != 1 or claimed is answer.reached
+        assert answer.verdict is not None
+        target = RelativeTarget(RELATIVE, CONFIDENCE, Fraction(answer.verdict.floor))
+        claimed = target.is_reached(value, answer.stddev)
+        assert noise != 1 or claimed is answer.verdict.reached
         near, reached, wrong = near + close, reached + claimed, wrong + (claimed and not close)
     return near, reached, wrong
 
@@ -46,18 +49,18 @@ def agrees(count: int, chance: float) -> bool:
 
 
 @pytest.fixture(scope="module")
-def tight(tmp_path_factory: pytest.TempPathFactory) -> list[RelativeAnswer]:
+def tight(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
     return asked(tmp_path_factory.mktemp("tight"), TIGHT)
 
 
-def test_the_promise_holds_with_equality_where_it_is_tight(tight: list[RelativeAnswer]) -> None:
+def test_the_promise_holds_with_equality_where_it_is_tight(tight: list[Result]) -> None:
     near, reached, wrong = outcomes(tight)
     assert agrees(near, 0.8)
     assert agrees(wrong, 0.1) and reached == wrong  # one side of the interval: below 1 - confidence
 
 
 @pytest.mark.parametrize("noise", [Fraction(7, 10), Fraction(13, 10)])
-def test_wrong_noise_would_be_seen(tight: list[RelativeAnswer], noise: Fraction) -> None:
+def test_wrong_noise_would_be_seen(tight: list[Result], noise: Fraction) -> None:
     near, _, _ = outcomes(tight, noise)
     assert not agrees(near, 0.8)
 

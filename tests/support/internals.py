@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from noisebank.account.answers import Group, GroupedAnswer, Inference, RelativeAnswer
+    from noisebank.account.answers import Answer, Group, GroupedAnswer, standard_deviation
     from noisebank.account.completion import complete_reservations
     from noisebank.account.cube import CubeStrategy
-    from noisebank.account.derived import DerivedAnswer, Estimate, derive_estimates, ratio_interval
+    from noisebank.account.derived import derive_values, ratio_interval
     from noisebank.account.first_looks import buy_first_look
     from noisebank.account.pipeline import BatchItem, answer_batch, hold_queries
     from noisebank.account.plain import PlainStrategy
@@ -35,9 +35,10 @@ if TYPE_CHECKING:
     from noisebank.cli.relay import relay_group
     from noisebank.client.async_client import AsyncAccount, AsyncClient
     from noisebank.client.errors import ERRORS, TRANSIENT, error_from_problem
-    from noisebank.client.results import Facts
+    from noisebank.client.facts import Facts
     from noisebank.client.sync_client import Client, RemoteAccount
     from noisebank.core.caches import ALL_CACHES, BoundedCache
+    from noisebank.core.charges import Inference
     from noisebank.core.digests import digest_answer, keccak, to_canonical_json
     from noisebank.core.durability import GroupCommit, PendingItem, end_process, open_database
     from noisebank.core.entropy import (
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
         VaultUnreachable,
         ViewExhausted,
     )
+    from noisebank.core.estimates import Row
     from noisebank.core.problems import BANK_PROBLEMS, ERROR_FIELDS
     from noisebank.core.records import WHOLE_WEIGHT, BridgePoint, Case, CellRun
     from noisebank.core.spend import Spend, typed_spend

@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 
 from noisebank.cli.main import main
 from support.banks import write_people
+from support.results import single, units_of
 
 OVER_30 = "SELECT COUNT(*) FROM people WHERE age > 30"
 
@@ -32,6 +33,10 @@ class Shell:
         done = self.run(*words, "--json")
         assert done.exit_code == 0, done.output
         return json.loads(done.stdout)
+
+    def number(self, sql: str, *words: str) -> Any:
+        """Asks for one number: its estimate and what it cost."""
+        return single(self.json("ask", sql, *words))
 
     def balance(self) -> int:
         return int(self.json("statement")["spent"]["units"])
@@ -59,17 +64,17 @@ def crowd(tmp_path: Path) -> Shell:
 def test_the_whole_story(shell: Shell) -> None:
     quote = shell.json("quote", OVER_30, "-e", "1", "-d", "1e-6")
     assert quote["case"] == "FIRST" and quote["affordable"]
-    first = shell.json("ask", OVER_30, "-e", "1", "-d", "1e-6", "--receipt", str(shell.folder / "receipt.json"))
+    first = shell.number(OVER_30, "-e", "1", "-d", "1e-6", "--receipt", str(shell.folder / "receipt.json"))
     assert first["cost"] == quote["cost"] and first["case"] == "FIRST"
-    again = shell.json("ask", "select count(*) from PEOPLE where not age <= 30", "-e", "1", "-d", "1e-6")
-    assert again["case"] == "REPEAT" and again["exact"] == first["exact"] and again["cost"]["units"] == 0
-    finer = shell.json("ask", OVER_30, "-e", "2", "-d", "1e-6")
+    again = shell.number("select count(*) from PEOPLE where not age <= 30", "-e", "1", "-d", "1e-6")
+    assert again["case"] == "REPEAT" and again["exact"] == first["exact"] and again["cost"] == "0"
+    finer = shell.number(OVER_30, "-e", "2", "-d", "1e-6")
     assert finer["case"] == "REFINE" and finer["stddev"] < first["stddev"]
-    coarser = shell.json("ask", OVER_30, "-e", "0.5", "-d", "1e-6")
-    assert coarser["case"] == "BLUR" and coarser["cost"]["units"] == 0
+    coarser = shell.number(OVER_30, "-e", "0.5", "-d", "1e-6")
+    assert coarser["case"] == "BLUR" and coarser["cost"] == "0"
     journal, opened = str(shell.folder / "journal.jsonl"), str(shell.folder / "openings.json")
     statement = shell.json("statement", "--journal", journal, "--openings", opened)
-    assert statement["spent"]["units"] == first["cost"]["units"] + finer["cost"]["units"]
+    assert statement["spent"]["units"] == units_of(first["cost"]) + units_of(finer["cost"])
     receipt = str(shell.folder / "receipt.json")
     report = shell.json("verify", journal, "--head", statement["head"], "--receipt", receipt, "--openings", opened)
     assert report["passed"] and "4 of 4 records opened" in report["level"]
@@ -79,7 +84,7 @@ def test_the_whole_story(shell: Shell) -> None:
 def test_people_see_tables_and_plain_words(shell: Shell) -> None:
     assert "all of it is paid for" in shell.run("quote", OVER_30, "-e", "1", "-d", "1e-6").stdout
     answer = shell.run("ask", OVER_30, "-e", "1", "-d", "1e-6")
-    assert "95% interval" in answer.stdout and "FIRST" in answer.stdout
+    assert "(95%: " in answer.stdout and "% of the budget; " in answer.stdout and "FIRST" in answer.stdout
     assert "Statement of people" in shell.run("statement").stdout
     assert "cannot see" in shell.run("verify", str(shell.bank)).stdout
 
@@ -91,7 +96,7 @@ def test_an_exhausted_budget_says_what_was_asked_and_what_is_left(shell: Shell) 
     assert refused.exit_code == 1
     assert "costs" in refused.stderr and "is left" in refused.stderr
     assert shell.balance() == before
-    assert shell.json("ask", OVER_30, "-e", "2", "-d", "1e-6")["case"] == "BLUR"  # free answers still flow
+    assert shell.number(OVER_30, "-e", "2", "-d", "1e-6")["case"] == "BLUR"  # free answers still flow
 
 
 BAD_QUESTIONS = [
@@ -151,12 +156,12 @@ def test_errors_are_json_too(shell: Shell) -> None:
 
 
 def test_the_same_key_is_safe_for_the_same_question_only(shell: Shell) -> None:
-    first = shell.json("ask", OVER_30, "-e", "1", "-d", "1e-6", "--key", "monday")
-    again = shell.json("ask", "SELECT COUNT(*) FROM people WHERE 30 < age", "-e", "1", "-d", "1e-6", "--key", "monday")
-    assert again["receipt"] == first["receipt"]
+    first = shell.number(OVER_30, "-e", "1", "-d", "1e-6", "--key", "monday")
+    again = shell.number("SELECT COUNT(*) FROM people WHERE 30 < age", "-e", "1", "-d", "1e-6", "--key", "monday")
+    assert again["receipts"] == first["receipts"]
     other = shell.run("ask", OVER_30, "-e", "2", "-d", "1e-6", "--key", "monday")
     assert other.exit_code == 1 and "another request" in other.stderr
-    assert shell.balance() == first["cost"]["units"]
+    assert shell.balance() == units_of(first["cost"])
 
 
 def test_at_most_is_honoured(shell: Shell) -> None:
@@ -349,18 +354,19 @@ def test_asking_is_light(shell: Shell) -> None:
 
 
 def test_asking_for_accuracy(shell: Shell) -> None:
-    answer = shell.json("ask", OVER_30, "--within", "10", "--confidence", "0.9")
+    answer = shell.number(OVER_30, "--within", "10", "--confidence", "0.9")
+    assert answer["high"] - answer["low"] <= 20 < (answer["high"] - answer["low"]) * 1.01
     assert answer["stddev"] * 1.6448 <= 10 < answer["stddev"] * 1.66
-    coarse = shell.json("ask", OVER_30, "-e", "0.1", "-d", "1e-6")
+    coarse = shell.number(OVER_30, "-e", "0.1", "-d", "1e-6")
     assert coarse["case"] == "BLUR"
     finer = shell.json("quote", OVER_30, "--within", "8")
-    assert finer["case"] == "REFINE" and finer["cost"]["units"] < finer["wanted"]["units"]
+    assert finer["case"] == "REFINE" and units_of(finer["cost"]) < units_of(finer["wanted"])
 
 
 def test_within_after_epsilon_pays_only_the_difference(shell: Shell) -> None:
-    first = shell.json("ask", OVER_30, "-e", "0.5", "-d", "1e-6")
+    first = shell.number(OVER_30, "-e", "0.5", "-d", "1e-6")
     both = shell.json("quote", OVER_30, "--within", "5")
-    assert both["cost"]["units"] == both["wanted"]["units"] - first["cost"]["units"]
+    assert units_of(both["cost"]) == units_of(both["wanted"]) - units_of(first["cost"])
 
 
 def test_a_relative_request_costs_what_was_quoted_and_says_whether_it_is_close_enough(crowd: Shell) -> None:
@@ -369,17 +375,18 @@ def test_a_relative_request_costs_what_was_quoted_and_says_whether_it_is_close_e
     quoted = shell.json("quote", sql, *wish)
     assert quoted["floor"] == 300 and shell.balance() == 0  # a tenth of 3,000 rows
     assert "for true values of 300 or more" in shell.run("quote", sql, *wish).stdout
-    reached = shell.json("ask", sql, *wish, "--key", "r")
-    assert reached["reached"] and reached["cost"] == quoted["cost"] and "within 0.1" in reached["message"]
-    again = shell.json("ask", sql, *wish, "--key", "r")
-    assert again["exact"] == reached["exact"] and shell.balance() == reached["cost"]["units"]
-    assert "reached" in shell.run("ask", sql, *wish).stdout and shell.balance() == reached["cost"]["units"]
+    reached = shell.number(sql, *wish, "--key", "r")
+    verdict = reached["verdict"]
+    assert verdict["reached"] and reached["cost"] == quoted["cost"] and "within 0.1" in verdict["message"]
+    again = shell.number(sql, *wish, "--key", "r")
+    assert again["exact"] == reached["exact"] and shell.balance() == units_of(reached["cost"])
+    assert "reached" in shell.run("ask", sql, *wish).stdout and shell.balance() == units_of(reached["cost"])
     assert shell.json("verify", str(shell.bank))["passed"]
 
 
 def test_an_empty_group_is_not_reached_and_costs_the_same(crowd: Shell) -> None:
     nobody = "SELECT COUNT(*) FROM people WHERE age > 119"
-    done = crowd.json("ask", nobody, "--relative", "10%", "--confidence", "0.9")
+    done = crowd.number(nobody, "--relative", "10%", "--confidence", "0.9")["verdict"]
     assert not done["reached"] and "with a floor of 150 it would cost" in done["message"]
     half = crowd.json("quote", nobody, "--relative", "10%", "--confidence", "0.9", "--floor", "150")
     assert half["cost"] == done["next_cost"] and half["case"] == "REFINE"
@@ -412,7 +419,7 @@ def test_more_than_the_most_that_a_relative_request_may_cost_is_refused(crowd: S
         ["--within", "-3"],
         ["--within", "3", "--confidence", "2"],
         ["--within", "3", "--sigma", "3"],
-        ["--sigma", "3", "--confidence", "0.9"],
+        ["--sigma", "3", "--confidence", "2"],
         ["--within", "3", "--calibration", "classical"],
     ],
 )
@@ -428,7 +435,7 @@ def test_a_curve_is_a_table_and_a_chart(shell: Shell) -> None:
     shown = shell.run("quote", OVER_30, "--within", "5", "--curve", "--chart", str(chart))
     assert shown.exit_code == 0 and "█" in shown.stdout and chart.stat().st_size > 1000
     points = shell.json("quote", OVER_30, "--within", "5", "--curve")["curve"]
-    errors, costs = [p["error_at_95"] for p in points], [p["cost"]["units"] for p in points]
+    errors, costs = [p["half_width"] for p in points], [units_of(p["cost"]) for p in points]
     assert errors == sorted(errors, reverse=True) and costs == sorted(costs)
     assert shell.run("quote", OVER_30, "--within", "5", "--chart", "curve.doc").exit_code == 2
 
@@ -436,6 +443,6 @@ def test_a_curve_is_a_table_and_a_chart(shell: Shell) -> None:
 def test_explain_turns_epsilon_into_error(shell: Shell) -> None:
     explained = shell.json("explain", OVER_30)["queries"][0]
     errors = {row["epsilon"]: row["error_at_95"] for row in explained["errors"]}
-    quoted = shell.json("quote", OVER_30, "-e", "0.5", "-d", "1e-6")["error_at_95"]
+    quoted = shell.json("quote", OVER_30, "-e", "0.5", "-d", "1e-6")["half_width"]
     assert errors[0.5] == pytest.approx(quoted)
     assert "one person" in shell.run("explain", OVER_30).stdout

@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 from noisebank.cli.main import main
 from support.banks import write_people
 from support.drafts import fill_draft
+from support.results import receipts_of, single, units_of
 
 WISH = ("-e", "0.5", "-d", "1e-6")
 BY_TOWN = "SELECT town, COUNT(*) FROM people GROUP BY town"
@@ -68,64 +69,58 @@ def shell(tmp_path: Path) -> Shell:
 def test_groups(shell: Shell) -> None:
     quote = shell.json("quote", BY_TOWN, *WISH)
     found = shell.json("ask", BY_TOWN, *WISH)
-    assert found["cost"] == quote["cost"] and found["by"] == ["town"] and found["case"] == "FIRST"
-    assert [group["keys"] for group in found["groups"]] == [["north"], ["south"]]
-    assert all(isinstance(group["value"], float) and isinstance(group["exact"], str) for group in found["groups"])
-    assert found["value"] is found["exact"] is found["interval"] is None and found["stddev"] > 0
-    assert len(found["receipt"]["answer"]["values"]) == 2
+    charge, numbers = found["charge"], [row["COUNT(*)"] for row in found["rows"]]
+    assert charge["cost"] == quote["cost"] and found["by"] == ["town"] and charge["case"] == "FIRST"
+    assert [row["town"] for row in found["rows"]] == ["north", "south"] and found["columns"] == ["town", "COUNT(*)"]
+    assert all(each["low"] < each["value"] < each["high"] and isinstance(each["exact"], str) for each in numbers)
+    assert len({each["stddev"] for each in numbers}) == 1 and numbers[0]["stddev"] > 0
+    assert len(receipts_of(found)[0]["answer"]["values"]) == 2
     again = shell.json("ask", BY_TOWN, *WISH)
-    assert again["case"] == "REPEAT" and again["groups"] == found["groups"] and again["cost"]["units"] == 0
+    assert again["charge"]["case"] == "REPEAT" and again["rows"] == found["rows"] and again["charge"]["cost"] == "0"
 
 
 def test_derived(shell: Shell) -> None:
     quote = shell.json("quote", AVERAGE, *WISH)
-    assert quote["stddev"] is None and quote["error_at_95"] is None and len(quote["parts"]) == 2
-    assert quote["cost"]["units"] == sum(part["cost"]["units"] for part in quote["parts"])
-    assert {
-        "sql",
-        "case",
-        "wanted",
-        "left",
-        "share_now",
-        "share_after",
-        "affordable",
-        "remains",
-        "how_many",
-    } <= quote.keys()
+    assert quote["stddev"] is None and quote["half_width"] is None and len(quote["parts"]) == 2
+    assert units_of(quote["cost"]) == sum(units_of(part["cost"]) for part in quote["parts"])
     assert quote["share_after"] > quote["share_now"] and shell.spent() == 0
-    found = shell.json("ask", AVERAGE, *WISH)
-    assert found["derived"] == "ratio" and found["cost"] == quote["cost"] and shell.spent() == quote["cost"]["units"]
-    assert -100 <= found["interval"][0] <= found["value"] <= found["interval"][1] <= 1000
-    assert len(found["parts"]) == len(found["receipts"]) == 2
-    assert [part["receipt"] for part in found["parts"]] == found["receipts"]
+    assert quote["share"] == pytest.approx(quote["share_after"]) and quote["epsilon"] == pytest.approx(0.5, rel=1e-3)
+    found = single(shell.json("ask", AVERAGE, *WISH))
+    assert found["cost"] == quote["cost"] and shell.spent() == units_of(quote["cost"])
+    assert -100 <= found["low"] <= found["value"] <= found["high"] <= 1000
+    assert found["stddev"] is found["exact"] is None and len(found["receipts"]) == 2
     later = shell.json("quote", AVERAGE, *WISH)
-    assert later["case"] == "REPEAT" and later["cost"]["units"] == 0
+    assert later["case"] == "REPEAT" and later["cost"] == "0"
 
 
 def test_several(shell: Shell) -> None:
     quote = shell.json("quote", SEVERAL, *WISH)
     found = shell.json("ask", SEVERAL, *WISH)
-    assert set(found) == {"sql", "results", "cost", "remaining"}
-    assert list(found["results"]) == ["mean", "spread", "middle", "top", "n"]
-    assert found["cost"] == quote["cost"] and shell.spent() == found["cost"]["units"]
-    kinds = {name: result.get("derived") for name, result in found["results"].items()}
-    assert kinds == {
-        "mean": "ratio",
-        "spread": "standard deviation",
-        "middle": "quantile",
-        "top": "most frequent key",
-        "n": None,
-    }
-    assert found["results"]["top"]["key"] in ("north", "south")
-    assert found["results"]["middle"]["key"].startswith("[")
+    assert set(found) == {"sql", "columns", "by", "rows", "confidence", "notes", "parts", "charge"}
+    assert found["columns"] == list(found["rows"][0]) == ["mean", "spread", "middle", "top", "n"]
+    assert found["charge"]["cost"] == quote["cost"] and shell.spent() == units_of(quote["cost"])
+    (row,) = found["rows"]
+    assert {name: row[name]["stddev"] is None for name in row} == {
+        "mean": True, "spread": True, "middle": True, "top": True, "n": False
+    }  # fmt: skip
+    assert row["top"]["label"] in ("north", "south") and row["middle"]["label"].startswith("[")
 
 
 def test_several_of_groups(shell: Shell) -> None:
+    """A grouped average has an interval, wherever it is shown."""
     found = shell.json("ask", PER_TOWN, *WISH)
-    assert found["results"]["mean"]["value"] is found["results"]["n"]["value"] is None
-    for result in found["results"].values():
-        assert result["by"] == ["town"] and [group["keys"] for group in result["groups"]] == [["north"], ["south"]]
-    assert shell.spent() == found["cost"]["units"] == shell.json("statement")["spent"]["units"]
+    assert found["columns"] == ["town", "mean", "n"] and [row["town"] for row in found["rows"]] == ["north", "south"]
+    for row in found["rows"]:
+        assert row["mean"]["low"] <= row["mean"]["value"] <= row["mean"]["high"]
+    assert shell.spent() == units_of(found["charge"]["cost"]) == shell.json("statement")["spent"]["units"]
+    shown = shell.run("ask", PER_TOWN, *WISH).stdout
+    assert shown.splitlines()[1].split() == ["town", "mean", "95%", "from", "to", "n", "95%", "from", "to"]
+
+
+def test_confidence_is_that_of_the_stated_interval(shell: Shell) -> None:
+    wide, usual = (single(shell.json("ask", AVERAGE, *WISH, *more)) for more in (("-c", "0.999"), ()))
+    assert wide["low"] <= usual["low"] <= usual["high"] <= wide["high"] and wide["high"] - wide["low"] > 0
+    assert "99.9%: " in shell.run("ask", AVERAGE, *WISH, "-c", "0.999").stdout
 
 
 def test_two_results_of_one_name_are_both_shown_or_refused(shell: Shell) -> None:
@@ -134,7 +129,7 @@ def test_two_results_of_one_name_are_both_shown_or_refused(shell: Shell) -> None
     if done.exit_code == 2:
         assert "name" in strict(done.stdout)["message"] and shell.spent() == 0
     else:
-        assert len(strict(done.stdout)["results"]) == 2
+        assert len(strict(done.stdout)["columns"]) == 2
 
 
 @pytest.mark.parametrize(
@@ -243,8 +238,8 @@ def test_named_queries_may_be_derived(tmp_path: Path) -> None:
     assert shell.json("policy", "check", str(path))["queries"] == ["both", "mean", "towns"]
     shell.json("init", str(shell.bank))
     assert set(shell.json("open", str(path))["queries"]) == {"both", "mean", "towns"}
-    assert shell.json("ask", "mean", *WISH)["derived"] == "ratio"
-    assert set(shell.json("ask", "both", *WISH)["results"]) == {"a", "b"}
+    assert single(shell.json("ask", "mean", *WISH))["exact"] is None
+    assert shell.json("ask", "both", *WISH)["columns"] == ["a", "b"]
 
 
 def test_explain_knows_derived_questions(tmp_path: Path) -> None:

@@ -4,8 +4,8 @@
 
 Works on the commit that is checked out, in throw-away clones of it. Results go to build/mutants/results.jsonl as they
 come, and a run that was stopped goes on there. A mutant that was noticed on another commit with the same src/ is not
-tried again if the file of tests that noticed it is the same. When the whole sample has been tried,
-docs/results/mutants.md and mutants.json are written. The exit code is 1 if too many survived.
+tried again if the file of tests that noticed it is the same, nor one that is explained. When the whole
+sample has been tried, docs/results/mutants.md and mutants.json are written. The exit code is 1 if too many survived.
 """
 
 from __future__ import annotations
@@ -139,8 +139,14 @@ def main() -> int:
         print("\n".join(str(mutant) for mutant in sample if mutant.index in chosen))
         return 0
     journal = Journal(JOURNAL, options.seed, commit)
-    kills = journal.read_kills(lambda other, path: find_object(other, path) == find_object(commit, path) != "")
-    results = {index: result for index, result in (kills | journal.read_results()).items() if index <= options.count}
+    explanations = read_explanations(EXPLANATIONS)
+    results = (
+        journal.read_settled(
+            explanations, lambda other, path: find_object(other, path) == find_object(commit, path) != ""
+        )
+        | journal.read_results()
+    )
+    results = {index: result for index, result in results.items() if index <= options.count}
     todo = [mutant for mutant in sample if mutant.index in chosen and (options.again or mutant.index not in results)]
     print(
         f"{len(todo)} mutants to try, of {len(sample)} drawn from {len(spots):,} spots; commit {commit[:12]}",
@@ -149,7 +155,6 @@ def main() -> int:
     if todo:
         try_all(todo, options.jobs, options.seconds, journal, results)
     ordered = [results[index] for index in sorted(results)]
-    explanations = read_explanations(EXPLANATIONS)
     counts = count_outcomes(ordered, explanations)
     print("\n" + ", ".join(f"{counts[outcome]} {outcome}" for outcome in sorted(counts)))
     if len(ordered) == len(sample) and not options.only:

@@ -34,19 +34,24 @@ class Journal:
                 results[entry["mutant"]["index"]] = Result(**{**entry, "mutant": Mutant(**entry["mutant"])})
         return results
 
-    def read_kills(self, is_alike: Callable[[str, str], bool]) -> dict[int, Result]:
-        """By index: those noticed on other commits. `is_alike(commit, path)`: whether a path is the same there as here.
-        With the same src/ the sample is the same, and a file of tests that noticed a mutant still does."""
-        kills: dict[int, Result] = {}
+    def read_settled(self, explanations: dict[Key, str], is_alike: Callable[[str, str], bool]) -> dict[int, Result]:
+        """By index: those noticed on other commits, or explained. `is_alike(commit, path)`: whether a path is the same
+        there as here. With the same src/ the sample is the same, and a file of tests that noticed a mutant still does.
+        """
+        settled: dict[int, Result] = {}
         for line in self.path.read_text().splitlines() if self.path.exists() else []:
             entry = json.loads(line)
             seed, commit = entry.pop("seed"), entry.pop("commit")
             result = Result(**{**entry, "mutant": Mutant(**entry["mutant"])})
-            if seed != self.seed or commit == self.commit or result.outcome != KILLED:
+            if seed != self.seed or commit == self.commit or not is_alike(commit, "src"):
                 continue
-            if is_alike(commit, "src") and is_alike(commit, result.test.partition("::")[0]):
-                kills[result.mutant.index] = result
-        return kills
+            if result.outcome == KILLED:
+                is_settled = is_alike(commit, result.test.partition("::")[0])
+            else:
+                is_settled = judge_result(result, explanations)[0] == EXPLAINED
+            if is_settled:
+                settled[result.mutant.index] = result
+        return settled
 
     def append(self, result: Result) -> None:
         """Adds one."""

@@ -10,45 +10,55 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from itertools import chain
-from typing import Any, Unpack
+from typing import Any
 
-from noisebank.account.answers import Answer, Quote, RelativeAnswer, standard_deviation
-from noisebank.account.charging import price_plans
+from noisebank.account.answers import Answer
 from noisebank.account.context import CACHE_BYTES, AccountContext, size_of
 from noisebank.account.cube import CubeStrategy
 from noisebank.account.cube_measurement import CubePlanner
-from noisebank.account.derived import Answers, DerivedAnswer, combine_quotes
-from noisebank.account.pipeline import BatchItem, answer_batch, fit_transaction, preview_plan
+from noisebank.account.pipeline import BatchItem, answer_batch
 from noisebank.account.plain import PlainStrategy
+from noisebank.account.quoting import quote_question, quote_select
 from noisebank.account.recall import improve_accuracy
 from noisebank.account.released import ReleasedAnswers
-from noisebank.account.selects import ParsedSelect, TargetedQuestion, add_question, capture_refusal, join_selects
-from noisebank.core.asks import OWNER, AccuracyOptions, Ask
+from noisebank.account.results import build_result
+from noisebank.account.selects import (
+    ParsedSelect,
+    TargetedQuestion,
+    add_question,
+    capture_refusal,
+    join_selects,
+    parse_answer_id,
+    parse_max_cost,
+)
+from noisebank.core.asks import OWNER, AccuracyOptions, Ask, collect_accuracy
 from noisebank.core.caches import cache_results
+from noisebank.core.charges import Charge, rank_cases
 from noisebank.core.entropy import Entropy
-from noisebank.core.errors import BadRequest, NoisebankError, OutcomeUnknown, UnsupportedQuery
-from noisebank.core.records import WHOLE_WEIGHT
-from noisebank.core.units import ZERO_PRECISION, Exact, Precision, parse_exact
+from noisebank.core.errors import BadRequest, NoisebankError, NotFound, OutcomeUnknown, UnsupportedQuery
+from noisebank.core.estimates import Verdict
+from noisebank.core.quote import Quote
+from noisebank.core.result import Result
+from noisebank.core.units import ZERO_PRECISION, Exact, Precision
+from noisebank.core.wording import budget_share
 from noisebank.engines.engine import Engine
 from noisebank.ledger.books import Budgets
 from noisebank.ledger.chain import Ledger
 from noisebank.ledger.encoding import MAX_GROUP_PARTS
 from noisebank.ledger.protocol import AccountState, View
-from noisebank.planning.pricing import AccuracyTarget, parse_accuracy, split_accuracy
+from noisebank.planning.pricing import AccuracyTarget, check_confidence, parse_accuracy, split_accuracy
 from noisebank.planning.relative import RelativeTarget
-from noisebank.planning.reuse import Plan
 from noisebank.policy.model import Policy
 from noisebank.privacy.calibration import budget_precision
 from noisebank.privacy.odometer import promised_epsilon, raised_epsilon, raised_precision
-from noisebank.queries.cells import policy_cubes
-from noisebank.queries.derived import Derivation, parse_select_items
+from noisebank.queries.derived import Derivation, parse_select_list
 from noisebank.queries.query import Question
 from noisebank.queries.sensitivity import saturation_limit
 from noisebank.vault.secrets import AccountSecrets
 from noisebank.vault.vault import Vault
 
-Outcome = Answer | DerivedAnswer | Answers | NoisebankError
-"""Of one question of `ask_many`: its answer, or the error that `ask` would have raised."""
+Outcome = Result | NoisebankError
+"""Of one question of `ask_many`: its result, or the error that `ask` would have raised."""
 
 
 class Account:
@@ -71,9 +81,7 @@ class Account:
         self.context.plain = PlainStrategy(self.context)
         self.context.cubes = CubeStrategy(self.context, cubes)
         self.context.released = ReleasedAnswers(self.context)
-        self._parse_items_cached = cache_results(CACHE_BYTES, size_of)(
-            lambda text: parse_select_items(text, self.policy)
-        )
+        self._parse_list_cached = cache_results(CACHE_BYTES, size_of)(lambda text: parse_select_list(text, self.policy))
         self._parse_select_cached = cache_results(CACHE_BYTES, size_of, typed=True)(
             self._parse_select_afresh
         )  # typed: True is not 1
@@ -82,22 +90,29 @@ class Account:
         self,
         sql: str,
         *,
+        epsilon: Exact | None = None,
+        delta: Exact | None = None,
+        within: Exact | None = None,
+        relative: Exact | None = None,
+        floor: Exact | None = None,
+        sigma: Exact | None = None,
+        confidence: Exact | None = None,
+        calibration: str | None = None,
         max_cost: Exact | None = None,
         key: str | None = None,
         analyst: str = OWNER,
         best: bool = False,
-        **options: Unpack[AccuracyOptions],
-    ) -> Any:
+    ) -> Result:
         """Answers a question: SQL, or the name of one of the policy's queries.
 
-        Choose the accuracy in one way: `epsilon` and `delta`, or `within` a distance at a
-        `confidence`, or `relative` to the true value if that is at least a `floor`, or `sigma`.
-        `key` makes a retry safe: the same key gives the same answer, charged once. `max_cost` is the
-        most precision to spend. With `best`, a more precise answer is given if it is free and the
-        analyst's view has room for it. Returns an `Answer`; a `RelativeAnswer` for `relative`; a
-        `GroupedAnswer` for GROUP BY; a `DerivedAnswer` for what is computed from several queries;
-        `Answers` for a SELECT of several results.
+        Choose the accuracy in one way: `epsilon` and `delta` (`calibration` says how they name a noise level), or
+        `within` a distance, or `relative` to the true value if that is at least a `floor`, or `sigma`, the noise's
+        standard deviation. `confidence` is that of `within`, of `relative` and of the stated intervals: 0.95 unless
+        said otherwise. `key` makes a retry safe: the same key gives the same answer, charged once. `max_cost` is the
+        most precision to spend. With `best`, a more precise answer is given if it is free and the analyst's view has
+        room for it.
         """
+        options = collect_accuracy(epsilon, delta, within, relative, floor, sigma, confidence, calibration)
         select, item = self._parse_ask(Ask(sql, options, max_cost, key, analyst, best))
         answer_batch(self.context, [item])
         if item.error is not None:
@@ -162,7 +177,7 @@ class Account:
             select = replace(select, questions=((question, better),))
         # The promise of a relative answer needs a precision that no earlier answer has influenced: no cube, and not
         # a better answer that happens to be known.
-        max_cost = _parse_max_cost(request.max_cost)
+        max_cost = parse_max_cost(request.max_cost)
         return select, BatchItem(select.questions, max_cost, request.key, request.analyst, plainly=relative)
 
     def _make_outcome(self, sql: str, select: ParsedSelect, item: BatchItem) -> Outcome:
@@ -175,23 +190,14 @@ class Account:
         unknown.__cause__ = item.error
         return unknown
 
-    def _derive_results(
-        self, sql: str, select: ParsedSelect, answers: Sequence[Answer]
-    ) -> Answer | DerivedAnswer | Answers:
-        """Computes the results of a SELECT from the answers to its questions."""
-        parts = [
-            self._add_verdict(answer, *question) for answer, question in zip(answers, select.questions, strict=True)
+    def _derive_results(self, sql: str, select: ParsedSelect, answers: Sequence[Answer]) -> Result:
+        """Computes the result of a SELECT from the answers to its questions."""
+        verdicts = [
+            self._judge_answer(answer, *question) for answer, question in zip(answers, select.questions, strict=True)
         ]
-        results = [
-            parts[indices[0]]
-            if item.derivation is Derivation.LINEAR
-            else DerivedAnswer(item.name, item.derivation, sql, tuple(parts[index] for index in indices), item)
-            for item, indices in zip(select.items, select.question_indices, strict=True)
-        ]
-        if len(results) == 1:
-            return results[0]
-        cost = sum((part.cost for part in parts), ZERO_PRECISION)
-        return Answers(sql, tuple(results), tuple(item.name for item in select.items), cost)
+        cost, case = sum((answer.cost for answer in answers), ZERO_PRECISION), rank_cases(each.case for each in answers)
+        charge = Charge(case, cost, answers[-1].remaining, self.state.budget, float(self.policy.delta))
+        return build_result(self.named(sql), select, answers, verdicts, charge)
 
     def _parse_select(self, sql: str, options: AccuracyOptions) -> ParsedSelect:
         """Returns what a SELECT needs. It depends on text, accuracy and policy only, so it is cached."""
@@ -207,11 +213,12 @@ class Account:
 
         `arguments` are names and values of the accuracy options, one after the other: hashable, for the cache.
         """
-        accuracy = parse_accuracy(**dict(zip(arguments[::2], arguments[1::2], strict=True)))
-        items = self._parse_items_cached(self.context.named_sql(sql))
+        options = dict(zip(arguments[::2], arguments[1::2], strict=True))
+        accuracy, confidence = parse_accuracy(**options), check_confidence(options.get("confidence"))
+        select = self._parse_list_cached(self.context.named_sql(sql))
         questions: list[TargetedQuestion] = []
         indices = []
-        for item in items:
+        for item in select.items:
             if isinstance(accuracy, RelativeTarget) and item.derivation is not Derivation.LINEAR:
                 raise UnsupportedQuery("relative accuracy of a derived answer", "say epsilon, delta instead")
             part = accuracy if len(item.questions) == 1 else split_accuracy(accuracy, len(item.questions))
@@ -220,11 +227,24 @@ class Account:
                     add_question(questions, (question, self._set_floor(question, part))) for question in item.questions
                 )
             )
-        return ParsedSelect(items, tuple(questions), tuple(indices))
+        return ParsedSelect(select.items, tuple(questions), tuple(indices), select.columns, float(confidence))
 
-    def quote(self, sql: str, **options: Unpack[AccuracyOptions]) -> Quote:
-        """Returns what an answer would cost now. Spends nothing, opens no data."""
-        return self._quote_select(sql, self._parse_select(sql, options))
+    def quote(
+        self,
+        sql: str,
+        *,
+        epsilon: Exact | None = None,
+        delta: Exact | None = None,
+        within: Exact | None = None,
+        relative: Exact | None = None,
+        floor: Exact | None = None,
+        sigma: Exact | None = None,
+        confidence: Exact | None = None,
+        calibration: str | None = None,
+    ) -> Quote:
+        """Returns what an answer would cost now, for the options of `ask`. Spends nothing, opens no data."""
+        options = collect_accuracy(epsilon, delta, within, relative, floor, sigma, confidence, calibration)
+        return quote_select(self.context, sql, self._parse_select(sql, options))
 
     def quote_many(self, requests: Sequence[Ask]) -> list[Quote | NoisebankError]:
         """Returns what each answer would cost now, alone, or why there is none."""
@@ -233,61 +253,11 @@ class Account:
     def quote_together(self, requests: Sequence[Ask]) -> Quote:
         """Returns what all answers together would cost now: the price of an atomic `ask_many`."""
         selects = [self._parse_select(request.sql, request.accuracy) for request in requests]
-        return self._quote_select("; ".join(request.sql for request in requests), join_selects(selects))
-
-    def _quote_select(self, sql: str, select: ParsedSelect) -> Quote:
-        # Parts that share a query are decided one after the other, so that later ones find what earlier ones pay for.
-        targets = [self.context.target_precision(question, accuracy) for question, accuracy in select.questions]
-        relative = any(isinstance(accuracy, RelativeTarget) for _, accuracy in select.questions)
-        plans = fit_transaction(partial(preview_plan, self.context), select.questions, targets, relative)
-        quotes = [
-            self.quoted(question, accuracy, not planned.cube_number)
-            for (question, accuracy), planned in zip(select.questions, plans, strict=True)
-        ]
-        if len(select.items) == 1 and select.items[0].derivation is Derivation.LINEAR:
-            return quotes[0]
-        cost = sum(
-            price_plans(
-                self.context,
-                [(question, planned) for (question, _), planned in zip(select.questions, plans, strict=True)],
-            ),
-            ZERO_PRECISION,
-        )
-        return combine_quotes(sql, quotes, cost, self.share(self.state.spent + cost))
+        return quote_select(self.context, "; ".join(request.sql for request in requests), join_selects(selects))
 
     def quoted(self, question: Question, accuracy: AccuracyTarget, plainly: bool = False) -> Quote:
         """Returns the quote for a parsed question."""
-        target = self.context.target_precision(question, accuracy)
-        planned = preview_plan(self.context, question, target, plainly)
-        state, sensitivity = self.state, self.context.sensitivity_of(question.query)
-        (cost,) = price_plans(self.context, [(question, planned)])
-        return Quote(
-            sql=question.sql,
-            case=planned.case,
-            target=target,
-            cost=cost,
-            left=state.remaining_budget,
-            stddev=standard_deviation(sensitivity, question.unit, target),
-            reused_stddev=(
-                standard_deviation(sensitivity, question.unit, planned.reused_record.precision)
-                if planned.reused_record
-                else None
-            ),
-            share_now=self.share(state.spent),
-            share_after=self.share(state.spent + cost),
-            cube=self.cube_of(planned),
-            cell_factor=-(-max((charge.weight for charge in planned.charges), default=WHOLE_WEIGHT) // WHOLE_WEIGHT),
-            first_look=planned.first_look.cost if planned.first_look else ZERO_PRECISION,
-            floor=float(accuracy.floor) if isinstance(accuracy, RelativeTarget) and accuracy.floor else None,
-        )
-
-    def cube_of(self, planned: Plan) -> tuple[str, ...]:
-        """Returns the columns of the cube that a plan uses; none for plain reuse."""
-        return (
-            policy_cubes(self.policy)[self.cubes.cube_numbers.index(planned.cube_number)].columns
-            if planned.cube_number
-            else ()
-        )
+        return quote_question(self.context, question, accuracy, plainly)
 
     # -- what others read ----------------------------------------------------------------------
 
@@ -355,15 +325,19 @@ class Account:
 
     def share(self, spent: Precision) -> float:
         """Returns a spend as a share of the budget, from 0 to 1."""
-        budget = self.state.budget
-        return float(spent) / float(budget) if budget else 1.0
+        return budget_share(spent, self.state.budget)
 
-    def recall(self, id: bytes) -> Answer | None:
-        """Returns a published answer again, with its verdict if it was a relative request. Spends nothing."""
+    def recall(self, id: str | bytes) -> Result:
+        """Returns a published answer again, by its id on the ledger: `Result.parts` have theirs. Spends nothing."""
+        id = id if isinstance(id, bytes) else parse_answer_id(id)
         answer, request = self.context.released.find_published(id), self.vault.find_request(id)
-        if answer is None or request is None or "relative" not in request.body.get("asked", ()):
-            return answer
-        return self._add_verdict(answer, self.context.question_of(request), parse_accuracy(**request.body["asked"]))
+        if answer is None or request is None or "look" in request.body:
+            raise NotFound("there is no such answer, or it is of an earlier version of the table")
+        options, listed = request.body["asked"], self._parse_list_cached(request.body["sql"])
+        targeted = (self.context.question_of(request), parse_accuracy(**options))
+        confidence = float(check_confidence(options.get("confidence")))
+        select = ParsedSelect(listed.items, (targeted,), ((0,),), listed.columns, confidence)
+        return self._derive_results(request.body["sql"], select, [answer])
 
     def _set_floor(self, question: Question, accuracy: AccuracyTarget) -> AccuracyTarget:
         """Gives a relative target without a floor one from the policy: no answer influences it."""
@@ -373,24 +347,15 @@ class Account:
             raise UnsupportedQuery("relative accuracy of a group-by or with a constant", "say --within instead")
         return accuracy.with_floor(saturation_limit(question.query, self.policy) * abs(question.unit))
 
-    def _add_verdict(self, answer: Answer, question: Question, accuracy: AccuracyTarget) -> Answer:
-        """Adds a verdict if the request was relative. The next price is looked up whatever the verdict is."""
+    def _judge_answer(self, answer: Answer, question: Question, accuracy: AccuracyTarget) -> Verdict | None:
+        """Returns the verdict if the request was relative. The next price is looked up whatever the verdict is."""
         if not isinstance(accuracy, RelativeTarget):
-            return answer
+            return None
         try:
             next_cost = self.quoted(question, accuracy.with_half_floor(), plainly=True).cost
         except NoisebankError:
             next_cost = None
-        common = {name: getattr(answer, name) for name in Answer.__slots__}
         plain = answer.inferred is None  # an earlier one under the same key may come from a cube: no promise for it
         reached = plain and accuracy.is_reached(answer.exact, answer.stddev)
-        return RelativeAnswer(**common, accuracy=accuracy, reached=reached, next_cost=next_cost)
-
-
-def _parse_max_cost(max_cost: Exact | None) -> Precision | None:
-    if max_cost is None:
-        return None
-    value = parse_exact(max_cost, "max_cost")
-    if value < 0:
-        raise BadRequest("max_cost", "less than nothing", "must not be negative")
-    return Precision.floor(value)
+        relative, confidence = float(accuracy.relative), float(accuracy.confidence)
+        return Verdict(relative, confidence, float(accuracy.floor or 0), reached, next_cost)

@@ -9,133 +9,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import inf, isfinite, nan, sqrt
+from math import inf, isfinite, sqrt
 
-from noisebank.account.answers import Answer, Group, GroupedAnswer, Quote, Receipt
+from noisebank.account.answers import Answer, GroupedAnswer
+from noisebank.core.charges import rank_cases
 from noisebank.core.intervals import confidence_interval, quantile_bound
-from noisebank.core.records import Case
+from noisebank.core.quote import Quote
 from noisebank.core.units import ZERO_PRECISION, Precision
 from noisebank.queries.derived import Derivation, SelectItem
 from noisebank.queries.groups import column_groups
 
-CASE_RANKING = (Case.FIRST, Case.REFINE, Case.INFER, Case.BLUR, Case.REPEAT)
-"""The case of a group of answers is the first of these that one of its parts has."""
-
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
-    """One derived number, and the interval that holds the true value with the requested confidence."""
+class BoundedValue:
+    """A derived number, and the interval that holds the true value with the requested confidence."""
 
     value: float
     low: float
     high: float
 
 
-@dataclass(frozen=True, slots=True)
-class DerivedAnswer:
-    """An answer computed from several. It has the properties of an `Answer`, and its parts with their receipts."""
-
-    name: str
-    how: Derivation
-    sql: str
-    parts: tuple[Answer, ...]
-    item: SelectItem
-
-    @property
-    def value(self) -> float:
-        """The best estimate; NaN for a grouped answer, see `groups`."""
-        return nan if self.by else self._derive_estimates(0.95)[0].value
-
-    @property
-    def stddev(self) -> float:
-        """Half the width of the 68% interval: near the standard deviation where the noise is small."""
-        estimate = self._derive_estimates(0.6827)[0]
-        return (estimate.high - estimate.low) / 2
-
-    @property
-    def by(self) -> tuple[str, ...]:
-        """The columns that it is grouped by."""
-        first = self.parts[0]
-        return first.by if isinstance(first, GroupedAnswer) and self.how not in FROM_COUNTS else ()
-
-    @property
-    def groups(self) -> tuple[Group, ...]:
-        """The groups of a grouped answer: one value for every declared combination."""
-        first = self.parts[0]
-        if not self.by or not isinstance(first, GroupedAnswer):
-            return ()
-        pairs = zip(first.groups, self._derive_estimates(0.95), strict=True)
-        return tuple(Group(group.keys, estimate.value, Fraction(0)) for group, estimate in pairs)
-
-    @property
-    def key(self) -> str:
-        """The most frequent key, or the bin that a quantile lies in."""
-        first = self.parts[0]
-        assert isinstance(first, GroupedAnswer)
-        return first.most_frequent().keys[0] if self.how is Derivation.MODE else _bin_label(self)
-
-    @property
-    def case(self) -> Case:
-        """The most expensive case among the parts."""
-        return min((part.case for part in self.parts), key=CASE_RANKING.index)
-
-    @property
-    def cost(self) -> Precision:
-        """The cost of all parts together; one that is used twice is paid once."""
-        return sum({id(part): part.cost for part in self.parts}.values(), ZERO_PRECISION)
-
-    @property
-    def remaining(self) -> Precision:
-        """What is left in the account afterwards."""
-        return self.parts[-1].remaining
-
-    @property
-    def receipt(self) -> Receipt:
-        """The receipt of the last part; each part has its own."""
-        return self.parts[-1].receipt
-
-    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Returns the interval that holds the true value with at least this confidence."""
-        estimate = self._derive_estimates(confidence)[0]
-        return estimate.low, estimate.high
-
-    def intervals(self, confidence: float = 0.95) -> tuple[tuple[float, float], ...]:
-        """Returns such an interval for each group by itself."""
-        return tuple((estimate.low, estimate.high) for estimate in self._derive_estimates(confidence))
-
-    def __repr__(self) -> str:
-        low, high = self.interval()
-        return f"DerivedAnswer({self.name} = {self.value:.6g}, 95% in [{low:.6g}, {high:.6g}], cost {self.cost})"
-
-    def _derive_estimates(self, confidence: float) -> list[Estimate]:
-        return derive_estimates(self.item, self.parts, confidence)
-
-
 FROM_COUNTS = (Derivation.QUANTILE, Derivation.MINIMUM, Derivation.MAXIMUM, Derivation.MODE)
 """Derivations from the counts of one column's bins or keys."""
-
-
-@dataclass(frozen=True, slots=True)
-class Answers:
-    """Several results of one SELECT, priced and reserved together."""
-
-    sql: str
-    items: tuple[Answer | DerivedAnswer, ...]
-    names: tuple[str, ...]
-    cost: Precision
-    """Of all results together."""
-
-    @property
-    def remaining(self) -> Precision:
-        """What is left in the account afterwards."""
-        return self.items[-1].remaining
-
-    def __getitem__(self, name: str) -> Answer | DerivedAnswer:
-        return self.items[self.names.index(name)]
-
-    def __repr__(self) -> str:
-        values = (f"{name}: {item.value:.6g}" for name, item in zip(self.names, self.items, strict=True))
-        return f"Answers({', '.join(values)}; cost {self.cost})"
 
 
 def combine_quotes(sql: str, parts: Sequence[Quote], cost: Precision, share_after: float) -> Quote:
@@ -143,24 +38,27 @@ def combine_quotes(sql: str, parts: Sequence[Quote], cost: Precision, share_afte
     first = parts[0]
     return Quote(
         sql=sql,
-        case=min((part.case for part in parts), key=CASE_RANKING.index),
+        case=rank_cases(part.case for part in parts),
         target=sum((part.target for part in parts), ZERO_PRECISION),
         cost=cost,
         left=first.left,
-        stddev=nan,
+        budget=first.budget,
+        delta=first.delta,
+        stddev=None,
         reused_stddev=None,
         share_now=first.share_now,
         share_after=share_after,
         parts=tuple(parts),
+        confidence=first.confidence,
     )
 
 
-def derive_estimates(item: SelectItem, parts: Sequence[Answer], confidence: float) -> list[Estimate]:
+def derive_values(item: SelectItem, parts: Sequence[Answer], confidence: float) -> list[BoundedValue]:
     """Returns the derived number (of each group), with an interval that holds for the noise of all parts together."""
     if item.derivation in FROM_COUNTS:
-        return [_estimate_from_counts(item, parts[0], confidence)]
+        return [_value_from_counts(item, parts[0], confidence)]
     groups = [_group_values(part) for part in parts]
-    return [_derive_estimate(item, parts, numbers, confidence) for numbers in zip(*groups, strict=True)]
+    return [_derive_value(item, parts, numbers, confidence) for numbers in zip(*groups, strict=True)]
 
 
 def ratio_interval(
@@ -202,9 +100,9 @@ def _shared_noise_interval(
     )
 
 
-def _derive_estimate(
+def _derive_value(
     item: SelectItem, parts: Sequence[Answer], numbers: Sequence[float], confidence: float
-) -> Estimate:
+) -> BoundedValue:
     low, high = _public_bounds(item)
     if item.derivation is Derivation.RATIO:
         # Two counts of one cube may share noise; sums and counts are measured apart.
@@ -220,35 +118,35 @@ def _derive_estimate(
     mean = _bound_ratio(total, rows, ratio_interval(total, parts[1].stddev, rows, rows_sd, single), low, high)
     least = 0.0 if mean.low <= 0 <= mean.high else min(mean.low**2, mean.high**2)
     most = (high - low) ** 2 / 4  # Popoviciu: no variance of bounded values is larger
-    variance = _clip_estimate(
+    variance = _clip_value(
         square.value - mean.value**2, square.low - max(mean.low**2, mean.high**2), square.high - least, 0.0, most
     )
     if item.derivation is Derivation.VARIANCE:
         return variance
-    return Estimate(sqrt(variance.value), sqrt(variance.low), sqrt(variance.high))
+    return BoundedValue(sqrt(variance.value), sqrt(variance.low), sqrt(variance.high))
 
 
-def _bound_ratio(top: float, bottom: float, ends: tuple[float, float], least: float, most: float) -> Estimate:
+def _bound_ratio(top: float, bottom: float, ends: tuple[float, float], least: float, most: float) -> BoundedValue:
     """Clips a ratio and its interval to the public bounds; their middle if nothing is known."""
-    return _clip_estimate(top / bottom if bottom > 0 else (least + most) / 2, *ends, least, most)
+    return _clip_value(top / bottom if bottom > 0 else (least + most) / 2, *ends, least, most)
 
 
-def _clip_estimate(value: float, low: float, high: float, least: float, most: float) -> Estimate:
+def _clip_value(value: float, low: float, high: float, least: float, most: float) -> BoundedValue:
     """Clips to the bounds. An interval that lies outside of them shows unusual noise and says nothing about the value:
     clipped it would have no width, so it becomes the whole range."""
     if not isfinite(low) or not isfinite(high) or high <= least or low >= most:
         low, high = least, most
-    return Estimate(*(min(max(number, least), most) for number in (value, low, high)))
+    return BoundedValue(*(min(max(number, least), most) for number in (value, low, high)))
 
 
-def _estimate_from_counts(item: SelectItem, counts: Answer, confidence: float) -> Estimate:
-    """Estimates a mode from noisy counts, or a quantile from cumulative ones, linear inside a bin."""
+def _value_from_counts(item: SelectItem, counts: Answer, confidence: float) -> BoundedValue:
+    """BoundedValues a mode from noisy counts, or a quantile from cumulative ones, linear inside a bin."""
     assert isinstance(counts, GroupedAnswer) and item.column is not None
     if item.derivation is Derivation.MODE:
         best = counts.most_frequent()
         # The winner is one of many: its interval holds only if all hold together (Bonferroni).
         single = 1 - (1 - confidence) / len(counts.groups)
-        return Estimate(best.value, *confidence_interval(best.value, counts.stddev, single))
+        return BoundedValue(best.value, *confidence_interval(best.value, counts.stddev, single))
     edges = _bin_edges(item)
     sums, total = [0.0], 0.0
     for group in counts.groups:
@@ -273,7 +171,7 @@ def _estimate_from_counts(item: SelectItem, counts: Answer, confidence: float) -
     last, _ = _find_crossing([total - extra for total, extra in zip(sums, spread, strict=True)], target + slack)
     low = edges[0] if item.derivation is Derivation.MINIMUM else edges[min(first, crossed)]
     high = edges[-1] if item.derivation is Derivation.MAXIMUM else edges[max(last, crossed) + 1]
-    return Estimate(value, low, high)
+    return BoundedValue(value, low, high)
 
 
 def _find_crossing(sums: Sequence[float], target: float) -> tuple[int, float]:
@@ -296,12 +194,16 @@ def _bin_edges(item: SelectItem) -> list[float]:
     return [*starts, float(item.column.bounds[1] * item.column.step)]
 
 
-def _bin_label(answer: DerivedAnswer) -> str:
-    first = answer.parts[0]
-    assert isinstance(first, GroupedAnswer)
-    edges = _bin_edges(answer.item)
-    index = next((number for number in range(len(edges) - 1) if answer.value <= edges[number + 1]), len(edges) - 2)
-    return first.groups[index].keys[0]
+def derived_label(item: SelectItem, counts: Answer, value: float) -> str | None:
+    """Returns the most frequent key, or the bin that a quantile lies in; None for other derivations."""
+    if item.derivation not in FROM_COUNTS:
+        return None
+    assert isinstance(counts, GroupedAnswer)
+    if item.derivation is Derivation.MODE:
+        return counts.most_frequent().keys[0]
+    edges = _bin_edges(item)
+    index = next((number for number in range(len(edges) - 1) if value <= edges[number + 1]), len(edges) - 2)
+    return counts.groups[index].keys[0]
 
 
 def _public_bounds(item: SelectItem) -> tuple[float, float]:

@@ -10,9 +10,10 @@ from typing import Any
 
 from noisebank.account.account import Account
 from noisebank.account.advice import explain_cube
-from noisebank.account.answers import Quote, standard_deviation
+from noisebank.account.answers import standard_deviation
 from noisebank.core.errors import BadRequest, UnsupportedQuery
 from noisebank.core.intervals import confidence_interval
+from noisebank.core.quote import Quote
 from noisebank.core.units import MIN_PRECISION, Precision, floor_to_ladder
 from noisebank.planning.pricing import PrecisionTarget, PrivacyTarget
 from noisebank.queries.derived import parse_select_items
@@ -41,7 +42,7 @@ def draw_curve(sql: str, points: Sequence[Quote], target: Path) -> None:
         raise BadRequest("chart", target, "must end in .png or .svg")
     figure = Figure(figsize=(7, 4.2), layout="constrained")
     axes = figure.subplots()
-    errors = [point.interval_half_width() for point in points]
+    errors = [point.interval_half_width() or 0.0 for point in points]
     axes.plot(errors, [float(point.cost) for point in points], marker="o", color="#0072B2")
     axes.axhline(float(points[0].left), color="#444444", linestyle="--", linewidth=1)
     axes.text(errors[0], float(points[0].left), "left in the account", color="#444444", va="bottom", ha="right")

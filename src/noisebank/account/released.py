@@ -6,18 +6,12 @@ from dataclasses import replace
 from fractions import Fraction
 from math import sqrt
 
-from noisebank.account.answers import (
-    Answer,
-    GroupedAnswer,
-    Inference,
-    Receipt,
-    add_groups,
-    convert_to_unit,
-    standard_deviation,
-)
+from noisebank.account.answers import Answer, GroupedAnswer, add_groups, convert_to_unit, standard_deviation
 from noisebank.account.context import CACHE_BYTES, AccountContext, size_of
 from noisebank.core.caches import cache_results
+from noisebank.core.charges import Inference
 from noisebank.core.errors import AnswerLost
+from noisebank.core.receipts import Receipt
 from noisebank.core.units import Precision
 from noisebank.ledger.protocol import Reservation
 from noisebank.queries.groups import group_labels

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +16,9 @@ from noisebank.cli.options import (
     json_option,
     open_recovered_bank,
 )
+
+if TYPE_CHECKING:
+    from noisebank.core.receipts import Receipt
 
 
 @click.command("ask")
@@ -39,12 +43,18 @@ def ask_question(
 
     Example:  noisebank ask "SELECT COUNT(*) FROM survey WHERE age > 60" --within 25
     """
-    from noisebank.cli.render import show_json
-    from noisebank.cli.render_results import result_to_json, show_result, write_receipts
+    from noisebank.cli.render import show_json, show_result
 
     with open_recovered_bank(folder) as bank:
         selected = bank.account(account)
-        answer = selected.ask(question, max_cost=max_cost, key=key, analyst=analyst, **options)
+        result = selected.ask(question, max_cost=max_cost, key=key, analyst=analyst, **options)
         if receipt is not None:
-            write_receipts(receipt, answer)
-    show_json(result_to_json(answer)) if as_json else show_result(answer)
+            _write_receipts(receipt, result.receipts)
+    show_json(result.to_json()) if as_json else show_result(result)
+
+
+def _write_receipts(path: Path, receipts: Sequence[Receipt]) -> None:
+    """Writes one receipt per question behind a result: to PATH, then PATH.2, PATH.3, ..."""
+    for number, receipt in enumerate(receipts, 1):
+        target = path if number == 1 else path.with_name(f"{path.name}.{number}")
+        target.write_text(receipt.to_canonical_json() + "\n")

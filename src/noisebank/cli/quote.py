@@ -47,8 +47,8 @@ def quote_question(
         if chart is not None:
             quotes.draw_curve(price.sql, points, chart)
     if as_json:
-        extra = {"curve": [render.quote_to_json(point) for point in points]} if points else {}
-        render.show_json({**render.quote_to_json(price), **extra})
+        extra = {"curve": [point.to_json() for point in points]} if points else {}
+        render.show_json({**price.to_json(), **extra})
         return
     render.show_quote(price)
     if points:

@@ -1,7 +1,4 @@
-"""Terminal output of quotes, answers, statements and reports: rich tables, or JSON. Colours respect NO_COLOR.
-
-Grouped, derived and several answers are in `console_results`.
-"""
+"""Terminal output of quotes, results, statements and reports: rich tables, or JSON. Colours respect NO_COLOR."""
 
 from __future__ import annotations
 
@@ -17,14 +14,15 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from noisebank.account.answers import RelativeAnswer
+from noisebank.core.rendering import result_text
 from noisebank.core.units import Precision
-from noisebank.core.wording import CASE_DESCRIPTIONS, budget_share, describe_promise, describe_share, format_percent
+from noisebank.core.wording import budget_share, describe_promise, describe_share, format_percent
 
 if TYPE_CHECKING:
-    from noisebank.account.answers import Answer, Quote
     from noisebank.account.quotes import QueryExplanation
     from noisebank.account.statement import Statement, StatementEntry
+    from noisebank.core.quote import Quote
+    from noisebank.core.result import Result
     from noisebank.verifier.report import Report
 
 out = Console(highlight=False, soft_wrap=True)
@@ -65,54 +63,16 @@ def show_progress(label: str, quiet: bool) -> Iterator[Callable[[int, int], None
 
 
 def show_quote(quote: Quote) -> None:
-    """Prints a quote."""
-    reused = f"; reuses an answer of standard deviation {quote.reused_stddev:.6g}" if quote.reused_stddev else ""
-    rows = [
-        ("case", f"{quote.case.name}: {CASE_DESCRIPTIONS[quote.case]}{reused}"),
-        ("price", f"{quote.cost} precision of {quote.left} left{'' if quote.affordable else '  (not affordable)'}"),
-        ("of the budget", f"{quote.share_now:.2%} is spent, {quote.share_after:.2%} after it"),
-        ("expected error", _describe_error(quote)),
-        ("remains after", f"{quote.remains} precision: {quote.how_many:,} new questions as good as this one"),
-    ]
-    if quote.cube:
-        times = f", {quote.cell_factor} times in each, since a row replaces another" if quote.cell_factor > 1 else ""
-        rows.insert(1, ("where", f"the cube over {', '.join(quote.cube)}: charged by cells{times}"))
-    if quote.floor is not None:
-        rows.insert(4, ("promised", f"for true values of {quote.floor:.6g} or more (--floor)"))
-    if quote.first_look:
-        rows.insert(2, ("first look", f"{quote.first_look} precision, bought before: later answers build on it"))
-    show_facts(quote.sql, rows)
+    """Prints a quote: the share of the budget first."""
+    show_facts(quote.sql, quote.describe_lines())
 
 
-def _describe_error(quote: Quote) -> str:
-    if quote.parts:
-        return f"made of {len(quote.parts)} queries: its error depends on the data"
-    return f"± {quote.interval_half_width():.6g} at 95% (standard deviation {quote.stddev:.6g})"
-
-
-def quote_to_json(quote: Quote) -> dict[str, Any]:
-    """Returns a JSON object, for --json."""
-    parts = {"parts": [quote_to_json(part) for part in quote.parts]} if quote.parts else {}
-    return {
-        "sql": quote.sql,
-        "case": quote.case.name,
-        "wanted": quote.target,
-        "cost": quote.cost,
-        "left": quote.left,
-        "stddev": None if parts else quote.stddev,
-        "reused_stddev": quote.reused_stddev,
-        "share_now": quote.share_now,
-        "share_after": quote.share_after,
-        "cube": quote.cube,
-        "cell_factor": quote.cell_factor,
-        "first_look": quote.first_look,
-        **parts,
-        "floor": quote.floor,
-        "affordable": quote.affordable,
-        "remains": quote.remains,
-        "how_many": quote.how_many,
-        "error_at_95": None if parts else quote.interval_half_width(),
-    }
+def show_result(result: Result) -> None:
+    """Prints a result: its numbers with their intervals, then what they cost."""
+    title, *lines = result_text(result).splitlines()
+    out.print(escape(title), style="italic")
+    for line in lines:
+        print_line(line)
 
 
 def show_curve(points: Sequence[Quote], chosen: Quote) -> None:
@@ -126,7 +86,7 @@ def show_curve(points: Sequence[Quote], chosen: Quote) -> None:
     for point in points:
         bar = "█" * round(16 * float(point.cost) / highest) if point.affordable else "too dear"
         style = "bold" if point.target == chosen.target else ""
-        error = f"± {point.interval_half_width():.4g}"
+        error = f"± {point.interval_half_width() or 0.0:.4g}"
         table.add_row(
             error,
             point.case.name,
@@ -154,57 +114,6 @@ def show_explanations(rows: Sequence[QueryExplanation], delta: float) -> None:
                 ("where", row.where),
             ],
         )
-
-
-def show_answer(answer: Answer) -> None:
-    """Prints an answer with its error, case, cost and receipt."""
-    low, high = answer.interval()
-    rows = [
-        ("answer", f"{answer.value:.8g} ± {answer.stddev:.4g}"),
-        ("95% interval", f"{low:.8g} to {high:.8g}"),
-        ("case", f"{answer.case.name}: {CASE_DESCRIPTIONS[answer.case]}"),
-        ("cost", f"{answer.cost} precision; {answer.remaining} left"),
-        ("receipt", f"block {answer.receipt.block}, {answer.receipt.id.hex()[:16]}"),
-    ]
-    if answer.inferred is not None:
-        rows.insert(3, ("from", answer.inferred.in_words))
-    if isinstance(answer, RelativeAnswer):
-        rows.append(("reached" if answer.reached else "not reached", answer.message))
-    show_facts(answer.sql, rows)
-
-
-def answer_to_json(answer: Answer) -> dict[str, Any]:
-    """Returns a JSON object, for --json."""
-    fields: dict[str, Any] = {
-        "sql": answer.sql,
-        "value": answer.value,
-        "exact": str(answer.exact),
-        "stddev": answer.stddev,
-        "interval": list(answer.interval()),
-        "confidence": 0.95,
-        "case": answer.case.name,
-        "cost": answer.cost,
-        "remaining": answer.remaining,
-        "receipt": json.loads(answer.receipt.to_canonical_json()),
-    }
-    inferred = answer.inferred
-    if inferred is not None:
-        fields["inferred"] = {
-            "cube": inferred.cube,
-            "measurements": inferred.measurements,
-            "first_look": inferred.first_look,
-            "alone": inferred.alone,
-        }
-    if isinstance(answer, RelativeAnswer):
-        fields |= {
-            "reached": answer.reached,
-            "relative": float(answer.accuracy.relative),
-            "floor": answer.floor,
-            "confidence_asked": float(answer.accuracy.confidence),
-            "message": answer.message,
-            "next_cost": answer.next_cost,
-        }
-    return fields
 
 
 def _describe_promise(statement: Statement) -> str:

@@ -1,4 +1,7 @@
-"""The SDK for synchronous code: `noisebank.connect(url, key)` returns a `Client`."""
+"""The SDK for synchronous code: `noisebank.connect(url, key)` returns a `Client`.
+
+Generated from async_client.py by tools/sync-client: edit that file, then run this tool.
+"""
 
 from __future__ import annotations
 
@@ -7,24 +10,24 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import Any, TypeVar
 
 import httpx
 
 from noisebank.client import verbs
-from noisebank.client.results import Answer, Facts, Quote
+from noisebank.client.facts import Facts
 from noisebank.client.retries import RetrySchedule
 from noisebank.client.verbs import Call, Flow
 from noisebank.client.wallets import load_wallet
-from noisebank.core.asks import Ask
+from noisebank.core.asks import Ask, collect_accuracy
 from noisebank.core.errors import NoisebankError, NotSignedIn
+from noisebank.core.quote import Quote
+from noisebank.core.receipts import Receipt
+from noisebank.core.result import Result
+from noisebank.core.units import Exact
 from noisebank.ledger.signing import Key
 
-if TYPE_CHECKING:
-    from noisebank.core.asks import AccuracyOptions
-    from noisebank.core.units import Exact
-
-Result = TypeVar("Result")
+Outcome = TypeVar("Outcome")
 PATIENCE, TIMEOUT, PAGE_SIZE = 60.0, 30.0, 100
 
 
@@ -90,7 +93,7 @@ class Client:
                 RetrySchedule(0.0, False).wait_after_response(response)
             yield from response.iter_lines()
 
-    def check(self, receipt: dict[str, Any]) -> Facts:
+    def check(self, receipt: Receipt | dict[str, Any]) -> Facts:
         """Returns whether a receipt is on this service's ledger, according to the service."""
         return self._run_flow(verbs.check_receipt(receipt))
 
@@ -151,14 +154,14 @@ class Client:
 
     # -- sending -------------------------------------------------------------------------------
 
-    def _run_flow(self, flow: Flow[Result]) -> Result:
+    def _run_flow(self, flow: Flow[Outcome]) -> Outcome:
         try:
             call = next(flow)
             while True:
                 call = flow.send(self._send_call(call))
         except StopIteration as done:
-            result: Result = done.value
-            return result
+            outcome: Outcome = done.value
+            return outcome
 
     def _send_call(self, call: Call) -> Any:
         if self._signs_in and self._key is None and "sign-in" not in call.path:
@@ -208,8 +211,21 @@ class RemoteAccount:
         """Returns the public facts: columns, bounds, keys, budget, named queries."""
         return self._client._run_flow(verbs.get_facts("Dataset", "datasets", self.name))
 
-    def quote(self, sql: str, **options: Unpack[AccuracyOptions]) -> Quote:
-        """Returns what an answer would cost now. Spends nothing, opens no data."""
+    def quote(
+        self,
+        sql: str,
+        *,
+        epsilon: Exact | None = None,
+        delta: Exact | None = None,
+        within: Exact | None = None,
+        relative: Exact | None = None,
+        floor: Exact | None = None,
+        sigma: Exact | None = None,
+        confidence: Exact | None = None,
+        calibration: str | None = None,
+    ) -> Quote:
+        """Returns what an answer would cost now, for the options of `ask`. Spends nothing, opens no data."""
+        options = collect_accuracy(epsilon, delta, within, relative, floor, sigma, confidence, calibration)
         return self._client._run_flow(verbs.quote_question(self.name, sql, options))
 
     def quote_many(self, requests: Sequence[Ask]) -> list[Quote | NoisebankError]:
@@ -224,23 +240,34 @@ class RemoteAccount:
         self,
         sql: str,
         *,
+        epsilon: Exact | None = None,
+        delta: Exact | None = None,
+        within: Exact | None = None,
+        relative: Exact | None = None,
+        floor: Exact | None = None,
+        sigma: Exact | None = None,
+        confidence: Exact | None = None,
+        calibration: str | None = None,
         max_cost: Exact | None = None,
         key: str | None = None,
         best: bool = False,
-        **options: Unpack[AccuracyOptions],
-    ) -> Answer:
+    ) -> Result:
         """Answers a question, as `Account.ask` does for a bank on this machine.
 
-        `key` is the idempotency key; one is made if none is given. `max_cost` is the most precision to spend. With
-        `best`, a more precise answer is given if it is free.
+        Choose the accuracy in one way: `epsilon` and `delta` (`calibration` says how they name a noise level), or
+        `within` a distance, or `relative` to the true value if that is at least a `floor`, or `sigma`, the noise's
+        standard deviation. `confidence` is that of `within`, of `relative` and of the stated intervals: 0.95 unless
+        said otherwise. `key` is the idempotency key; one is made if none is given. `max_cost` is the most precision to
+        spend. With `best`, a more precise answer is given if it is free.
         """
+        options = collect_accuracy(epsilon, delta, within, relative, floor, sigma, confidence, calibration)
         flow = verbs.ask_question(self.name, sql, max_cost, key, best, self._client._wallet, options)
         return self._client._run_flow(flow)
 
     def ask_many(
         self, requests: Sequence[Ask], *, atomic: bool = False, key: str | None = None
-    ) -> list[Answer | NoisebankError]:
-        """Answers up to 1,000 questions; returns one outcome each, in their order: the answer, or why there is none.
+    ) -> list[Result | NoisebankError]:
+        """Results up to 1,000 questions; returns one outcome each, in their order: the answer, or why there is none.
 
         With `atomic` (up to 16 questions), all are charged together, at one price, or none: an error is then raised.
         `key` is the idempotency key of the batch; questions without a key of their own get one made from it.
@@ -248,13 +275,14 @@ class RemoteAccount:
         flow = verbs.ask_questions(self.name, requests, atomic, key, self._client._wallet)
         return self._client._run_flow(flow)
 
-    def recall(self, id: str) -> Answer:
+    def recall(self, id: str) -> Result:
         """Returns one of your own answers again, with its receipt. Nothing is spent."""
         return self._client._run_flow(verbs.recall_answer(self.name, id))
 
-    def receipt(self, id: str) -> dict[str, Any]:
+    def receipt(self, id: str) -> Receipt:
         """Returns the receipt of one of your own answers."""
-        return self.recall(id).receipt
+        result = self.recall(id)
+        return result.receipt
 
     def balance(self) -> Facts:
         """Returns what is left in the account, and in your own view."""

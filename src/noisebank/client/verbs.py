@@ -8,25 +8,24 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote as percent_encode
 
 from noisebank.client.errors import error_from_problem
-from noisebank.client.results import Answer, Facts, Quote
+from noisebank.client.facts import Facts
 from noisebank.client.wallets import SIGNATURE_SECONDS, sign_message, sign_spend
-from noisebank.core.asks import Ask
+from noisebank.core.asks import AccuracyOptions, Ask
 from noisebank.core.digests import to_canonical_json
 from noisebank.core.entropy import SystemEntropy
 from noisebank.core.errors import BadRequest, NoisebankError
+from noisebank.core.quote import Quote
+from noisebank.core.receipts import Receipt
+from noisebank.core.result import Result
 from noisebank.core.spend import Spend
 from noisebank.core.units import Exact, Precision, parse_exact
 from noisebank.ledger.signing import Key
 
-if TYPE_CHECKING:
-    from noisebank.core.asks import AccuracyOptions
-
-Result = TypeVar("Result")
-ACCURACY_OPTIONS = ("epsilon", "delta", "within", "relative", "floor", "confidence", "sigma", "calibration")
+Outcome = TypeVar("Outcome")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,7 @@ class Call:
     """Whether it may arrive twice: it reads, or it has an idempotency key."""
 
 
-Flow = Generator[Call, Any, Result]
+Flow = Generator[Call, Any, Outcome]
 
 
 def api_path(*names: str) -> str:
@@ -70,16 +69,17 @@ def single_dataset(candidates: tuple[Facts, ...]) -> str:
     return str(candidates[0].name)
 
 
-def check_receipt(receipt: dict[str, Any]) -> Flow[Facts]:
+def check_receipt(receipt: Receipt | dict[str, Any]) -> Flow[Facts]:
     """Returns whether a receipt is on the service's ledger; `noisebank.verify` checks without trusting the service."""
-    response = yield Call("POST", api_path("receipts", "check"), {"receipt": receipt})
+    fields = receipt.to_json() if isinstance(receipt, Receipt) else receipt
+    response = yield Call("POST", api_path("receipts", "check"), {"receipt": fields})
     return Facts("Checked", response)
 
 
 def quote_question(dataset: str, sql: str, options: AccuracyOptions) -> Flow[Quote]:
     """Returns what an answer would cost now."""
     response = yield Call("POST", api_path("datasets", dataset, "quotes"), _accuracy_body(sql, options))
-    return Quote.read(response)
+    return Quote.from_json(response)
 
 
 def ask_question(
@@ -90,32 +90,32 @@ def ask_question(
     best: bool,
     wallet: Key | None,
     options: AccuracyOptions,
-) -> Flow[Answer]:
+) -> Flow[Result]:
     """Returns an answer. The idempotency key is made here, once: however often it is sent, it is charged once."""
     key = SystemEntropy().token(16).hex() if key is None else key
     ask = Ask(sql, options, max_cost, best=best)
     (body,) = yield from _ask_bodies(dataset, [ask], [key], wallet)
     response = yield Call("POST", api_path("datasets", dataset, "answers"), body, headers={"idempotency-key": key})
-    return Answer.read(response)
+    return Result.from_json(response)
 
 
 def quote_questions(dataset: str, asks: Sequence[Ask]) -> Flow[list[Quote | NoisebankError]]:
     """Returns what each answer would cost now, alone, or why there is none."""
     body = {"questions": [_accuracy_body(ask.sql, ask.accuracy) for ask in asks]}
     response = yield Call("POST", api_path("datasets", dataset, "quotes") + ":batch", body)
-    return [Quote.read(row["quote"]) if row["quote"] else _read_problem(row) for row in response["outcomes"]]
+    return [Quote.from_json(row["quote"]) if row["quote"] else _read_problem(row) for row in response["outcomes"]]
 
 
 def quote_together(dataset: str, asks: Sequence[Ask]) -> Flow[Quote]:
     """Returns what all answers together would cost now."""
     body = {"questions": [_accuracy_body(ask.sql, ask.accuracy) for ask in asks], "atomic": True}
     response = yield Call("POST", api_path("datasets", dataset, "quotes") + ":batch", body)
-    return Quote.read(response["together"])
+    return Quote.from_json(response["together"])
 
 
 def ask_questions(
     dataset: str, asks: Sequence[Ask], atomic: bool, key: str | None, wallet: Key | None
-) -> Flow[list[Answer | NoisebankError]]:
+) -> Flow[list[Result | NoisebankError]]:
     """Returns the outcomes of many questions. Every question has an idempotency key before anything is sent."""
     key = SystemEntropy().token(16).hex() if key is None else key
     keys = [key if atomic else ask.key or f"{key} #{number}" for number, ask in enumerate(asks, 1)]
@@ -124,13 +124,13 @@ def ask_questions(
         questions = [{**question, "key": own_key} for question, own_key in zip(questions, keys, strict=True)]
     path, headers = api_path("datasets", dataset, "answers") + ":batch", {"idempotency-key": key}
     response = yield Call("POST", path, {"questions": questions, "atomic": atomic}, headers=headers)
-    return [Answer.read(row["answer"]) if row["answer"] else _read_problem(row) for row in response["outcomes"]]
+    return [Result.from_json(row["answer"]) if row["answer"] else _read_problem(row) for row in response["outcomes"]]
 
 
-def recall_answer(dataset: str, id: str) -> Flow[Answer]:
+def recall_answer(dataset: str, id: str) -> Flow[Result]:
     """Returns one of the caller's own published answers again, with its receipt."""
     response = yield Call("GET", api_path("datasets", dataset, "answers", id))
-    return Answer.read(response)
+    return Result.from_json(response)
 
 
 def get_page(rows: str, cursor: str | None, limit: int, *names: str) -> Flow[tuple[tuple[Facts, ...], str | None]]:
@@ -200,11 +200,6 @@ def end_session(id: str) -> Flow[None]:
 
 def _accuracy_body(sql: str, options: AccuracyOptions) -> dict[str, Any]:
     """Returns a request's body. Numbers go as text: exactly what was meant, and exactly what a wallet signs."""
-    unknown = set(options) - set(ACCURACY_OPTIONS)
-    if unknown:
-        raise BadRequest(
-            min(unknown), "given", f"is no way to say how good an answer shall be; there are {ACCURACY_OPTIONS}"
-        )
     body: dict[str, Any] = {"sql": sql}
     for name, value in options.items():
         if value is not None:

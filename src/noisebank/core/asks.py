@@ -24,6 +24,26 @@ class AccuracyOptions(TypedDict, total=False):
     calibration: str | None
 
 
+def collect_accuracy(
+    epsilon: Exact | None = None,
+    delta: Exact | None = None,
+    within: Exact | None = None,
+    relative: Exact | None = None,
+    floor: Exact | None = None,
+    sigma: Exact | None = None,
+    confidence: Exact | None = None,
+    calibration: str | None = None,
+) -> AccuracyOptions:
+    """Returns the options that are not None."""
+    options: AccuracyOptions = {
+        "epsilon": epsilon, "delta": delta, "within": within, "relative": relative, "floor": floor, "sigma": sigma,
+        "confidence": confidence, "calibration": calibration,
+    }  # fmt: skip
+    for name in [name for name, value in options.items() if value is None]:
+        del options[name]  # type: ignore[misc]
+    return options
+
+
 @dataclass(frozen=True, slots=True)
 class Ask:
     """One question of `ask_many`; its fields mean what the arguments of `ask` mean.

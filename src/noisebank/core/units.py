@@ -77,6 +77,25 @@ class Precision:
         """The amount as a rational number."""
         return Fraction(self.units, UNITS_PER_PRECISION)
 
+    def to_decimal(self) -> str:
+        """Returns the amount as an exact decimal, as JSON has it.
+
+        >>> Precision(1_500_000_000_000_000_000).to_decimal(), Precision(1).to_decimal(), Precision(0).to_decimal()
+        ('1.5', '0.000000000000000001', '0')
+        """
+        whole, rest = divmod(self.units, UNITS_PER_PRECISION)
+        return f"{whole}.{rest:018d}".rstrip("0").rstrip(".") if rest else str(whole)
+
+    @classmethod
+    def parse_decimal(cls, text: str) -> Precision:
+        """Returns the amount that `to_decimal` wrote.
+
+        >>> Precision.parse_decimal("1.5"), Precision.parse_decimal("0.000000000000000001")
+        (Precision(units=1500000000000000000), Precision(units=1))
+        """
+        whole, _, rest = text.partition(".")
+        return cls(int(whole) * UNITS_PER_PRECISION + int(rest.ljust(18, "0") or "0"))
+
     def __add__(self, other: Precision) -> Precision:
         return Precision(self.units + other.units)
 

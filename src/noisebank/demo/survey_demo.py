@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from noisebank.account.account import Account
-from noisebank.account.answers import Answer
 from noisebank.account.statement import make_openings
 from noisebank.bank.bank import Bank, create_bank
 from noisebank.core.entropy import workload_rng
 from noisebank.core.records import Case
+from noisebank.core.result import Result
 from noisebank.core.units import ZERO_PRECISION, Precision
 from noisebank.demo.survey import write_survey
 from noisebank.privacy.calibration import account_epsilon, classical_epsilon
@@ -33,7 +33,7 @@ class Demonstration:
     """Result of the demonstration."""
 
     folder: Path
-    answers: tuple[Answer, ...]
+    answers: tuple[Result, ...]
     naive_curve: tuple[float, ...]
     bank_curve: tuple[float, ...]
     """Epsilon spent after each request, by the paper's formula."""
@@ -61,7 +61,7 @@ class Demonstration:
         return {case.name: counts[case] for case in Case}
 
     @property
-    def best_answers(self) -> dict[str, Answer]:
+    def best_answers(self) -> dict[str, Result]:
         """The most precise answer to each query, by its SQL."""
         return {answer.sql: answer for answer in sorted(self.answers, key=lambda answer: -answer.stddev)}
 
@@ -142,7 +142,7 @@ def run_demonstration(
 
 def _ask_requests(
     account: Account, seed: int, progress: Progress
-) -> tuple[tuple[Answer, ...], tuple[float, ...], tuple[float, ...], Precision]:
+) -> tuple[tuple[Result, ...], tuple[float, ...], tuple[float, ...], Precision]:
     """Ask the requests; return answers, naive curve, bank curve and the naive cost.
 
     The paper's set-up: queries uniform, epsilon ~ U[.1, 1.1], delta ~ U[1e-5, 1e-4], classical calibration.
@@ -159,7 +159,7 @@ def _ask_requests(
             key=f"demo {number}",
         )
         answers.append(answer)
-        naive += answer.target
+        naive += answer.parts[0].target
         naive_curve.append(classical_epsilon(naive, delta))
         bank_curve.append(classical_epsilon(account.state.spent, delta))
         progress(number + 1, REQUEST_COUNT)

@@ -115,8 +115,7 @@ def parse_accuracy(
         raise BadRequest(" and ".join(used), "both", "say how good the answer shall be in one way only")
     if calibration is not None and used != ["epsilon and delta"]:
         raise BadRequest("calibration", calibration, "goes with epsilon and delta")
-    if confidence is not None and within is None and relative is None:
-        raise BadRequest("confidence", confidence, "goes with within or relative")
+    check_confidence(confidence)  # of the interval that the answer states, whatever decides the noise
     if floor is not None and relative is None:
         raise BadRequest("floor", floor, "goes with relative")
     if sigma is not None:

@@ -59,8 +59,31 @@ class SelectItem:
     """The number of rows, if it is public and no question asks for it."""
 
 
+@dataclass(frozen=True, slots=True)
+class OutputColumn:
+    """One column of a SELECT's table: a result, or a key of its GROUP BY."""
+
+    name: str
+    """As written: the alias, or the expression."""
+    key: str | None = None
+    """The policy's column, if it is a key."""
+
+
+@dataclass(frozen=True, slots=True)
+class SelectList:
+    """What a SELECT asks for: its results, and the columns of its table in the order in which they are written."""
+
+    items: tuple[SelectItem, ...]
+    columns: tuple[OutputColumn, ...]
+
+
 def parse_select_items(sql: str, policy: Policy) -> tuple[SelectItem, ...]:
     """Returns the results that a SELECT asks for. Raises before anything is planned or charged."""
+    return parse_select_list(sql, policy).items
+
+
+def parse_select_list(sql: str, policy: Policy) -> SelectList:
+    """Returns the results and the columns that a SELECT asks for. Raises before anything is planned or charged."""
     select = parse_select(sql, policy)
     group = select.args.get("group")
     if group and any(value for key, value in group.args.items() if key != "expressions"):
@@ -77,11 +100,33 @@ def parse_select_items(sql: str, policy: Policy) -> tuple[SelectItem, ...]:
         raise UnsupportedQuery(f"more than {MAX_ITEMS} results", "ask for fewer at a time")
     rewriting = _ItemRewriter(policy, select, [node.sql(dialect="duckdb") for node in by])
     if len(nodes) == 1 and not rewriting.needs_derivation(nodes[0].unalias()):
-        return (SelectItem(nodes[0].alias_or_name, Derivation.LINEAR, (parse_question(sql, policy, select),)),)
-    results = tuple(rewriting.rewrite_item(node) for node in nodes)
-    if len({item.name for item in results}) < len(results):
+        question = parse_question(sql, policy, select)
+        results: tuple[SelectItem, ...] = (SelectItem(_output_name(nodes[0]), Derivation.LINEAR, (question,)),)
+    else:
+        results = tuple(rewriting.rewrite_item(node) for node in nodes)
+    columns = _output_columns(select.expressions, keys, policy)
+    if len({column.name for column in columns}) < len(columns):
         raise BadQuery("two results have the same name: give them different ones with AS")
-    return results
+    return SelectList(results, columns)
+
+
+def _output_columns(nodes: list[exp.Expr], keys: set[str], policy: Policy) -> tuple[OutputColumn, ...]:
+    """Returns the columns as written. Keys that are not selected come first: rows could not be told apart without."""
+    columns = []
+    for node in nodes:
+        bare = node.unalias()
+        if isinstance(bare, exp.Column) and _is_group_key(bare, keys, policy):
+            name = find_column(bare, policy.columns).name
+            column = OutputColumn(node.alias or name, name)
+            columns += [] if column in columns else [column]  # a key that is written twice is one column
+        else:
+            columns.append(OutputColumn(_output_name(node)))
+    selected = {column.key for column in columns}
+    return (*(OutputColumn(name, name) for name in sorted(keys - selected)), *columns)
+
+
+def _output_name(node: exp.Expr) -> str:
+    return node.alias or str(node.unalias().sql(dialect="duckdb"))
 
 
 def check_named_queries(policy: Policy) -> None:
@@ -131,7 +176,7 @@ class _ItemRewriter:
         return isinstance(bare, (*VARIANCES, *DEVIATIONS, *QUANTILES, *EXTREMES, exp.Mode))
 
     def rewrite_item(self, node: exp.Expr) -> SelectItem:
-        bare, name = _strip_parens(node.unalias()), node.alias or node.unalias().sql(dialect="duckdb")
+        bare, name = _strip_parens(node.unalias()), _output_name(node)
         if not self.needs_derivation(bare):
             return SelectItem(name, Derivation.LINEAR, (self._make_question(bare.sql(dialect="duckdb")),))
         if isinstance(bare, exp.Filter):

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from noisebank.account.account import Account
-from noisebank.account.derived import Answers
 from noisebank.core.asks import Ask
-from noisebank.core.errors import NoisebankError
+from noisebank.core.errors import NoisebankError, OutcomeUnknown
+from noisebank.core.result import Result
 from noisebank.service import serializers
 from noisebank.service.auth import AccessControl
 from noisebank.service.batching import BatchWorker
@@ -108,13 +108,12 @@ class AnswerBatches:
         except Exception as error:
             return error
 
-    def _encode_result(self, dataset: str, ask: PendingAsk, result: serializers.Result | Exception) -> Outcome:
+    def _encode_result(self, dataset: str, ask: PendingAsk, result: Result | Exception) -> Outcome:
         if isinstance(result, Exception):
-            return result
+            return _find_mistake(result)
         try:
             self._check_access(ask)
-            case = "several" if isinstance(result, Answers) else result.case.name
-            self._metrics.answers.labels(dataset, case).inc()
+            self._metrics.answers.labels(dataset, result.case.name).inc()
             return serializers.result_to_bytes(result)
         except Exception as error:
             return error
@@ -124,7 +123,15 @@ class AnswerBatches:
             raise ApiError("access-ended", "this key or session has ended while the request was worked on")
 
 
-def _ask_account(account: Account, asks: Sequence[Ask], atomic: bool) -> list[serializers.Result | Exception]:
+def _find_mistake(error: Exception) -> Exception:
+    """Return the mistake of ours behind an unknown outcome, which is logged and not quoted; else the error itself."""
+    cause = error.__cause__
+    if isinstance(error, OutcomeUnknown) and isinstance(cause, Exception) and not isinstance(cause, NoisebankError):
+        return cause
+    return error
+
+
+def _ask_account(account: Account, asks: Sequence[Ask], atomic: bool) -> list[Result | Exception]:
     """Ask the account. A mistake of ours in one question is not the others': each is then asked alone.
 
     That is safe, since each has its idempotency key: it is the same as if its caller had asked again.

@@ -6,7 +6,8 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from noisebank.service.schemas import AnswerOut, AskIn, Key, ProblemOut, QuoteOut, StrictModel, WishIn
+from noisebank.service.result_schemas import ResultOut
+from noisebank.service.schemas import AskIn, Key, ProblemOut, QuoteOut, StrictModel, WishIn
 
 MAX_QUESTIONS = 1_000
 """Of a batch."""
@@ -41,7 +42,7 @@ class AnswerBatchIn(StrictModel):
 class AnswerOutcome(StrictModel):
     """Of one question: its answer, or why there is none."""
 
-    answer: AnswerOut | None
+    answer: ResultOut | None
     problem: ProblemOut | None
 
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from noisebank.core.errors import BadLedger, NoisebankError
 from noisebank.ledger.node import Node, NodeError
-from noisebank.service import serializers
 from noisebank.service.errors import ApiError
 from noisebank.service.model_scores import ModelScores
 from noisebank.service.settings import Settings
@@ -211,11 +210,11 @@ class CrowdTasks:
             {
                 "member": device.state.owner,
                 "account": device.state.account.hex(),
-                "charged": serializers.amount_to_json(device.reservation.target) if device.reservation else None,
+                "charged": device.reservation.target.to_decimal() if device.reservation else None,
                 "block": device.reservation.block if device.reservation else None,
                 "delta": terms.delta,
-                "spent": serializers.amount_to_json(device.state.spent),
-                "budget": serializers.amount_to_json(device.state.budget),
+                "spent": device.state.spent.to_decimal(),
+                "budget": device.state.budget.to_decimal(),
             }
             for device in spenders
             if device.state.owner in members

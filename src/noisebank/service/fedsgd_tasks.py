@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from noisebank.bank.bank import Bank
-from noisebank.service import serializers
 
 if TYPE_CHECKING:
     from noisebank.federated.fedsgd import LearningAccount
@@ -66,13 +65,13 @@ def describe_task(bank: Bank, account: LearningAccount) -> dict[str, Any]:
             "delta": 0.0,
         },
         "guarantee": task.guarantee,
-        "spent": serializers.amount_to_json(state.spent),
-        "budget": serializers.amount_to_json(state.budget),
+        "spent": state.spent.to_decimal(),
+        "budget": state.budget.to_decimal(),
         "groups": [
             {
                 "first": run.start,
                 "last": run.stop - 1,
-                "charged": serializers.amount_to_json(entry.target),
+                "charged": entry.target.to_decimal(),
                 "block": entry.block,
                 "time": entry.time,
                 "report": entry.answer_digest.hex() if entry.answer_digest else None,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from noisebank.account.account import Account
@@ -16,8 +16,9 @@ from noisebank.account.statement import make_statement
 from noisebank.bank.bank import Bank
 from noisebank.core.asks import OWNER, Ask
 from noisebank.core.digests import keccak, to_canonical_json
-from noisebank.core.errors import BadRequest, Tampered
+from noisebank.core.errors import BadRequest, NotFound, Tampered
 from noisebank.core.receipts import read_receipt
+from noisebank.core.result import Result
 from noisebank.core.spend import Spend
 from noisebank.core.units import Precision, parse_exact
 from noisebank.ledger.books import Books
@@ -67,9 +68,9 @@ class Operations:
             "version": state.version,
             "epsilon": account.epsilon,
             "delta": float(account.policy.delta),
-            "budget": serializers.amount_to_json(state.budget),
-            "spent": serializers.amount_to_json(state.spent),
-            "left": serializers.amount_to_json(state.remaining_budget),
+            "budget": state.budget.to_decimal(),
+            "spent": state.spent.to_decimal(),
+            "left": state.remaining_budget.to_decimal(),
             "paused": state.paused,
             "answers": account.ledger.books.count_reservations(account.id),
             "measurements": state.measurements,
@@ -115,7 +116,7 @@ class Operations:
         """Return what an answer would cost now."""
         account = self.find_account(name)
         quoted = account.quote(body.sql, **body.accuracy_options())
-        return serializers.quote_to_json(quoted, self._view_left(account, caller))
+        return replace(quoted, view_left=self._view_left(account, caller)).to_json()
 
     def quote_many(self, name: str, caller: Caller, questions: Sequence[WishIn]) -> list[dict[str, Any] | Exception]:
         """Return what each answer would cost now, or why there is none."""
@@ -131,7 +132,7 @@ class Operations:
         """Return what all answers together would cost now."""
         account = self.find_account(name)
         asks = [Ask(question.sql, question.accuracy_options()) for question in questions]
-        return serializers.quote_to_json(account.quote_together(asks), self._view_left(account, caller))
+        return replace(account.quote_together(asks), view_left=self._view_left(account, caller)).to_json()
 
     def _view_left(self, account: Account, caller: Caller) -> Precision | None:
         """Return how much an analyst may still learn; None for the owner."""
@@ -147,7 +148,7 @@ class Operations:
         analyst = analyst_name(caller.person)
         return Ask(body.sql, body.accuracy_options(), max_cost, key, analyst, body.mode == "best")
 
-    def recall_answer(self, name: str, caller: Caller, id: str) -> dict[str, Any]:
+    def recall_answer(self, name: str, caller: Caller, id: str) -> Result:
         """Return a published answer of the caller again, with its receipt. Other people's answers are not found."""
         account = self.find_account(name)
         raw = _parse_answer_id(id)
@@ -155,10 +156,10 @@ class Operations:
         analyst = account.analyst(analyst_name(caller.person))
         if reservation is None or (reservation.analyst != analyst and caller.person.role is not Role.OWNER):
             raise ApiError("not-found", "there is no such answer of yours")
-        answer = account.recall(raw)
-        if answer is None:
-            raise ApiError("not-found", "this answer is not published, or of an earlier version of the table")
-        return serializers.result_to_json(answer)
+        try:
+            return account.recall(raw)
+        except NotFound:
+            raise ApiError("not-found", "this answer is not published, or of an earlier version of the table") from None
 
     def list_answers(self, name: str, caller: Caller, cursor: str | None, limit: int) -> dict[str, Any]:
         """Return a page of the caller's answers, newest first. Reads a bounded number of entries."""
@@ -183,13 +184,13 @@ class Operations:
         state, analyst = account.state, analyst_name(caller.person)
         view = None if analyst == OWNER else account.view(analyst)
         return {
-            "budget": serializers.amount_to_json(state.budget),
-            "spent": serializers.amount_to_json(state.spent),
-            "left": serializers.amount_to_json(state.remaining_budget),
+            "budget": state.budget.to_decimal(),
+            "spent": state.spent.to_decimal(),
+            "left": state.remaining_budget.to_decimal(),
             "share": account.share(state.spent),
             "epsilon": account.epsilon,
-            "view_limit": None if view is None else serializers.amount_to_json(view.limit),
-            "view_used": None if view is None else serializers.amount_to_json(view.used),
+            "view_limit": None if view is None else view.limit.to_decimal(),
+            "view_used": None if view is None else view.used.to_decimal(),
         }
 
     # -- for owners ----------------------------------------------------------------------------
@@ -202,7 +203,7 @@ class Operations:
         entries = [
             {
                 "id": entry.id, "time": entry.time, "analyst": entry.analyst, "sql": entry.sql, "case": entry.case.name,
-                "cost": serializers.amount_to_json(entry.cost), "spent": serializers.amount_to_json(entry.spent),
+                "cost": entry.cost.to_decimal(), "spent": entry.spent.to_decimal(),
                 "published": entry.published,
             }
             for entry in reversed(whole.entries[start:stop])
@@ -210,10 +211,10 @@ class Operations:
         return {
             "name": whole.name,
             "account": whole.account,
-            "budget": serializers.amount_to_json(whole.budget),
-            "spent": serializers.amount_to_json(whole.spent),
-            "left": serializers.amount_to_json(whole.left),
-            "naive": serializers.amount_to_json(whole.naive),
+            "budget": whole.budget.to_decimal(),
+            "spent": whole.spent.to_decimal(),
+            "left": whole.left.to_decimal(),
+            "naive": whole.naive.to_decimal(),
             "share": whole.share,
             "epsilon": whole.epsilon,
             "delta": whole.delta,
@@ -276,8 +277,8 @@ class Operations:
         view = account.view(analyst_name(person))
         return {
             "dataset": account.name,
-            "limit": serializers.amount_to_json(view.limit),
-            "used": serializers.amount_to_json(view.used),
+            "limit": view.limit.to_decimal(),
+            "used": view.used.to_decimal(),
         }
 
     # -- parts ---------------------------------------------------------------------------------
@@ -290,8 +291,8 @@ class Operations:
             "time": entry.time,
             "sql": request.body.get("sql", "") if request else "(not in this vault)",
             "case": entry.case.name,
-            "wanted": serializers.amount_to_json(entry.target),
-            "cost": serializers.amount_to_json(entry.cost),
+            "wanted": entry.target.to_decimal(),
+            "cost": entry.cost.to_decimal(),
             "published": entry.is_finished,
         }
 

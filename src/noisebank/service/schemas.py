@@ -5,11 +5,11 @@ Amounts are exact decimals, as text. Responses are built by `operations` and `se
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from noisebank.core.asks import AccuracyOptions
+from noisebank.core.asks import AccuracyOptions, collect_accuracy
 
 Amount = Annotated[str, StringConstraints(pattern=r"^[0-9]+(\.[0-9]{1,18})?$", max_length=60)]
 """Precision as a decimal with at most 18 places, which is exactly a whole number of ledger units."""
@@ -52,14 +52,16 @@ class WishIn(StrictModel):
         description="With relative: the smallest true value for which that is promised; a tenth of the largest value "
         "that the policy allows, if not said",
     )
-    confidence: Number | None = None
+    confidence: Number | None = Field(None, description="Of within, relative and stated intervals; 0.95 if not said")
     sigma: Number | None = Field(None, description="The noise's standard deviation, in the answer's unit")
     calibration: Literal["analytic", "classical"] | None = None
 
     def accuracy_options(self) -> AccuracyOptions:
         """Return the accuracy options as keyword arguments of the Python API."""
-        names = ("epsilon", "delta", "within", "relative", "floor", "confidence", "sigma", "calibration")
-        return cast(AccuracyOptions, {name: getattr(self, name) for name in names if getattr(self, name) is not None})
+        return collect_accuracy(
+            epsilon=self.epsilon, delta=self.delta, within=self.within, relative=self.relative, floor=self.floor,
+            sigma=self.sigma, confidence=self.confidence, calibration=self.calibration,
+        )  # fmt: skip
 
 
 class Agreed(StrictModel):
@@ -96,55 +98,25 @@ class QuoteOut(StrictModel):
     wanted: Amount
     cost: Amount
     left: Amount
+    budget: Amount
+    share: float = Field(description="The cost as a share of the budget, from 0 to 1")
+    epsilon: float = Field(description="Of the cost alone, at the account's delta; for display")
+    delta: float
     view_left: Amount | None = Field(description="What this analyst may still learn")
     affordable: bool
-    stddev: float | None
-    error_at_95: float | None
+    stddev: float | None = Field(description="The noise's standard deviation; null if the error depends on the data")
+    confidence: float
+    half_width: float | None = Field(description="Of the interval at that confidence: what stands after ±")
     reused_stddev: float | None
     share_now: float = Field(description="Of the budget that is spent")
     share_after: float
+    remains: Amount
     how_many: int
     cube: list[str]
     cell_factor: int
     first_look: Amount
     parts: list[QuoteOut]
     floor: float | None = Field(description="Of a relative request: from which true value on its promise holds")
-
-
-class GroupOut(StrictModel):
-    keys: list[str]
-    value: float | None
-    exact: str | None = None
-    low: float | None = Field(None, description="Of this group's 95% interval")
-    high: float | None = None
-
-
-class AnswerOut(StrictModel):
-    """An answer of any kind. Numbers that do not exist (of a group-by as a whole, say) are null."""
-
-    kind: Literal["answer", "grouped", "derived", "relative", "several"]
-    id: str | None = Field(description="Of the reservation on the ledger; answers made of parts have none")
-    sql: str
-    name: str | None = None
-    value: float | None = None
-    exact: str | None = Field(None, description="The released value as a rational number")
-    stddev: float | None = None
-    interval: tuple[float, float] | None = None
-    confidence: float | None = None
-    case: CaseName | None = None
-    in_words: str | None = None
-    cost: Amount
-    remaining: Amount
-    inferred: str | None = None
-    by: list[str] = []
-    groups: list[GroupOut] = []
-    key: str | None = Field(None, description="The most frequent key, or the bin of a quantile")
-    reached: bool | None = Field(None, description="Whether a relative answer is seen to be as close as was wished")
-    message: str | None = None
-    floor: float | None = None
-    next_cost: Amount | None = Field(None, description="What half the floor would cost now")
-    parts: list[AnswerOut] = []
-    receipts: list[dict[str, Any]] = []
 
 
 class HistoryRow(StrictModel):

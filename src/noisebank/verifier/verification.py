@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from noisebank.core.errors import BadBank, Tampered
+from noisebank.core.receipts import Receipt
 from noisebank.ledger.abi import budget_ledger
 from noisebank.ledger.anchors import find_anchors
 from noisebank.ledger.block import Block, Genesis, read_exported_lines
@@ -84,7 +85,7 @@ def verify(
     journal: Path | str | Iterable[str],
     *,
     head: str | None = None,
-    receipts: Sequence[dict[str, Any]] = (),
+    receipts: Sequence[Receipt | dict[str, Any]] = (),
     openings: Sequence[dict[str, Any]] = (),
     anchors: str | None = None,
     anchor_contract: str | None = None,
@@ -121,7 +122,7 @@ def verify_chain(
     *,
     first: int = 0,
     head: str | None = None,
-    receipts: Sequence[dict[str, Any]] = (),
+    receipts: Sequence[Receipt | dict[str, Any]] = (),
     openings: Sequence[dict[str, Any]] = (),
     progress: Progress = lambda done: None,
 ) -> Report:
@@ -154,7 +155,7 @@ def _compare_all(
     history: History,
     compared: Comparison,
     head: str | None,
-    receipts: Sequence[dict[str, Any]],
+    receipts: Sequence[Receipt | dict[str, Any]],
     openings: Sequence[dict[str, Any]],
 ) -> None:
     if head is not None:
@@ -164,7 +165,7 @@ def _compare_all(
         if state.unit is Unit.PRECISION and not all(is_single_draw(about, whole) for _, about, whole in measured):
             compared.uncounted_accounts.add(state.account)
     for receipt in receipts:
-        compared.compare_receipt(receipt, history)
+        compared.compare_receipt(receipt.to_json() if isinstance(receipt, Receipt) else receipt, history)
     compared.compare_openings(openings, history)
 
 

@@ -10,17 +10,14 @@ from pathlib import Path
 import pytest
 
 from noisebank.account.account import Account
-from noisebank.account.answers import (
-    CASE_DESCRIPTIONS,
-    Answer,
-    convert_to_unit,
-    standard_deviation,
-)
+from noisebank.account.answers import convert_to_unit, standard_deviation
 from noisebank.core.digests import digest_answer
 from noisebank.core.errors import BadRequest
 from noisebank.core.receipts import RECEIPT_FORMAT, read_receipt
 from noisebank.core.records import Case
+from noisebank.core.result import Result
 from noisebank.core.units import GridValue, Precision, floor_to_ladder
+from noisebank.core.wording import CASE_DESCRIPTIONS
 from support.banks import memory_account, write_people
 
 COUNT = "SELECT COUNT(*) FROM people WHERE age > 30"
@@ -32,31 +29,34 @@ def account(tmp_path: Path) -> Account:
 
 
 @pytest.fixture
-def answer(account: Account) -> Answer:
+def answer(account: Account) -> Result:
     return account.ask(COUNT, sigma=2)
 
 
-def test_an_answer_says_everything(account: Account, answer: Answer) -> None:
+def test_an_answer_says_everything(account: Account, answer: Result) -> None:
     assert answer.case is Case.FIRST
-    assert answer.cost == answer.target == floor_to_ladder(Precision(25 * 10**16))
+    assert answer.cost == answer.parts[0].target == floor_to_ladder(Precision(25 * 10**16))
     assert answer.remaining == account.state.remaining_budget == account.state.budget - answer.cost
     assert answer.value == float(answer.exact)
     assert answer.stddev == pytest.approx(2, rel=1e-8)
     assert answer.sql == COUNT
 
 
-def test_an_answer_reads_well(answer: Answer) -> None:
-    assert repr(answer) == f"Answer({answer.value:.6g} ± 2, FIRST, cost 0.25, remaining {answer.remaining})"
-    assert answer.in_words == CASE_DESCRIPTIONS[Case.FIRST]
+def test_an_answer_reads_well(answer: Result) -> None:
+    question, number, cost, case, _ = repr(answer).splitlines()
+    assert question == COUNT and number.startswith("COUNT(*)") and "± 3.9 (95%:" in number
+    assert "standard deviation 2.0" in number
+    assert "% of the budget; " in cost and "epsilon" in cost.partition("left")[2]
+    assert CASE_DESCRIPTIONS[Case.FIRST] in case
     assert set(CASE_DESCRIPTIONS) == set(Case)
 
 
-def test_an_answer_cannot_be_changed(answer: Answer) -> None:
+def test_an_answer_cannot_be_changed(answer: Result) -> None:
     with pytest.raises(FrozenInstanceError):
-        answer.value = 0.0  # type: ignore[misc]
+        answer.sql = ""  # type: ignore[misc]
 
 
-def test_intervals_are_symmetric_and_grow_with_confidence(answer: Answer) -> None:
+def test_intervals_are_symmetric_and_grow_with_confidence(answer: Result) -> None:
     low, high = answer.interval()
     assert (low + high) / 2 == pytest.approx(answer.value)
     assert high - low == pytest.approx(2 * 1.959964 * answer.stddev, rel=1e-6)
@@ -79,7 +79,7 @@ def test_quotes_cost_nothing_and_tell_the_price(account: Account) -> None:
     assert account.state.spent == Precision(0) and account.ledger.list_reservations(account.id) == ()
     answer = account.ask(COUNT, sigma=2)
     assert (quote.case, quote.cost, quote.target, quote.stddev) == (
-        answer.case, answer.cost, answer.target, answer.stddev,
+        answer.case, answer.cost, answer.parts[0].target, answer.stddev,
     )  # fmt: skip
     assert quote.affordable and quote.share_now == 0 < quote.share_after
     assert quote.interval_half_width() == pytest.approx(3.919928, rel=1e-6)
@@ -87,7 +87,7 @@ def test_quotes_cost_nothing_and_tell_the_price(account: Account) -> None:
     assert not account.quote(COUNT, sigma="0.1").affordable
 
 
-def test_a_receipt_proves_its_answer(account: Account, answer: Answer) -> None:
+def test_a_receipt_proves_its_answer(account: Account, answer: Result) -> None:
     receipt = answer.receipt
     reservation = account.ledger.find_reservation(account.id, receipt.id)
     assert reservation is not None
@@ -98,7 +98,7 @@ def test_a_receipt_proves_its_answer(account: Account, answer: Answer) -> None:
     assert convert_to_unit(GridValue(numerator, shift), Fraction(receipt.answer["unit"])) == answer.exact
 
 
-def test_a_receipt_is_one_line_that_can_be_read_back(answer: Answer) -> None:
+def test_a_receipt_is_one_line_that_can_be_read_back(answer: Result) -> None:
     text = answer.receipt.to_canonical_json()
     assert "\n" not in text
     fields = read_receipt(text)

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from noisebank.account.account import Account
-from noisebank.account.answers import Answer, Quote
 from noisebank.core.asks import AccuracyOptions, Ask
 from noisebank.core.errors import BadQuery, BadRequest, BudgetExhausted, KeyReused, PriceMoved
+from noisebank.core.quote import Quote
 from noisebank.core.records import Case
+from noisebank.core.result import Result
 from support.banks import memory_account, write_people
 
 SMOKERS = "SELECT count(*) FROM people WHERE smoker"
@@ -27,7 +28,7 @@ def test_each_question_has_its_own_outcome_in_order(account: Account) -> None:
     bad = Ask("SELECT nonsense FROM people", TENTH)
     first, failed, again, other = account.ask_many([Ask(SMOKERS, TENTH), bad, Ask(SMOKERS, TENTH), Ask(OLDER, TENTH)])
     assert isinstance(failed, BadQuery)
-    assert isinstance(first, Answer) and isinstance(again, Answer) and isinstance(other, Answer)
+    assert isinstance(first, Result) and isinstance(again, Result) and isinstance(other, Result)
     assert (first.case, again.case, other.case) == (Case.FIRST, Case.REPEAT, Case.FIRST)
     assert again.exact == first.exact and account.state.spent == first.cost + other.cost
 
@@ -35,7 +36,7 @@ def test_each_question_has_its_own_outcome_in_order(account: Account) -> None:
 def test_a_key_is_one_request_also_within_a_batch(account: Account) -> None:
     same = Ask(SMOKERS, TENTH, key="k")
     first, again, reused = account.ask_many([same, same, Ask(OLDER, TENTH, key="k")])
-    assert isinstance(first, Answer) and isinstance(again, Answer) and isinstance(reused, KeyReused)
+    assert isinstance(first, Result) and isinstance(again, Result) and isinstance(reused, KeyReused)
     assert again.exact == first.exact and account.state.spent == first.cost
 
 
@@ -44,7 +45,7 @@ def test_an_atomic_batch_has_one_price(account: Account) -> None:
     outcomes = account.ask_many(
         [Ask(SMOKERS, TENTH, max_cost=price.exact), Ask(OLDER, TENTH, max_cost=price.exact)], atomic=True
     )
-    assert all(isinstance(outcome, Answer) for outcome in outcomes)
+    assert all(isinstance(outcome, Result) for outcome in outcomes)
     assert account.state.spent.units == 2 * price.units
     outcomes = account.ask_many(
         [
@@ -63,7 +64,7 @@ def test_an_atomic_batch_is_charged_whole_or_not_at_all(account: Account) -> Non
     assert [type(outcome) for outcome in outcomes] == [BudgetExhausted, BudgetExhausted]
     assert not account.state.spent
     alone, refused = account.ask_many([Ask(SMOKERS, large), Ask(OLDER, large)])
-    assert isinstance(alone, Answer) and isinstance(refused, BudgetExhausted)
+    assert isinstance(alone, Result) and isinstance(refused, BudgetExhausted)
 
 
 def test_an_atomic_batch_refuses_what_it_cannot_keep_together(account: Account) -> None:
@@ -85,4 +86,4 @@ def test_quotes_of_many_and_of_all_together(account: Account) -> None:
     with pytest.raises(BadQuery):
         account.quote_together(both)
     outcomes = account.ask_many([both[0], both[2], both[0]], atomic=True)
-    assert all(isinstance(outcome, Answer) for outcome in outcomes) and account.state.spent == together.cost
+    assert all(isinstance(outcome, Result) for outcome in outcomes) and account.state.spent == together.cost

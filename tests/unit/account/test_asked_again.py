@@ -13,11 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from noisebank.account.account import Account
-from noisebank.account.answers import Answer, Receipt
 from noisebank.account.requests import RequestBuilder
-from noisebank.core.digests import digest_tagged, to_canonical_json
+from noisebank.core.charges import Charge, ChargedQuestion
+from noisebank.core.digests import digest_tagged, keccak, to_canonical_json
 from noisebank.core.errors import BadRequest, NoisebankError, Tampered
+from noisebank.core.estimates import Row, make_estimate
+from noisebank.core.receipts import Receipt
 from noisebank.core.records import Case
+from noisebank.core.result import Result
 from noisebank.core.units import ZERO_PRECISION, Precision
 from noisebank.planning.pricing import NoiseTarget
 from noisebank.queries.query import Question
@@ -66,11 +69,23 @@ def test_an_id_is_the_digest_of_what_it_stands_for(
 def test_what_is_spelled_from_memory_is_what_would_be_spelled(
     sql: str, value: float, left: list[int], case: Case
 ) -> None:
-    receipt = Receipt(b"a" * 32, b"i" * 32, {"value": [1, 2], "sql": sql}, b"s" * 32, 7, "0x" + "1" * 40, 3, b"d" * 32)
+    receipt = Receipt(
+        b"a" * 32,
+        keccak(repr(value).encode()),
+        {"value": [1, 2], "sql": sql},
+        b"s" * 32,
+        7,
+        "0x" + "1" * 40,
+        3,
+        b"d" * 32,
+    )
     for units in left:
-        made = Answer(value, 2.5, case, ZERO_PRECISION, Precision(units), ZERO_PRECISION, sql, Fraction(value), receipt)
-        assert json.loads(serializers.result_to_bytes(made)) == serializers.result_to_json(made)
-        assert serializers.result_to_bytes(made) == serializers.dump_json(serializers.result_to_json(made)).encode()
+        row = Row((), (make_estimate(value, value - 1, value + 1, 2.5, Fraction(value)),), ("n",))
+        charge = Charge(case, ZERO_PRECISION, Precision(units), Precision(10**30), 1e-6)
+        asked = ChargedQuestion(sql, case, ZERO_PRECISION, ZERO_PRECISION, receipt)
+        made = Result(sql, ("n",), (), ("n",), (row,), charge, (asked,))
+        assert json.loads(serializers.result_to_bytes(made)) == made.to_json()
+        assert serializers.result_to_bytes(made) == serializers.dump_json(made.to_json()).encode()
 
 
 def test_a_vault_that_is_altered_under_a_running_bank_cannot_change_an_answer(account: Account) -> None:

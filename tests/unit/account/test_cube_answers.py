@@ -11,15 +11,18 @@ import pytest
 
 from noisebank.account.account import Account
 from noisebank.account.advice import explain_cube, suggest_cubes
+from noisebank.account.pipeline import BatchItem, answer_batch
 from noisebank.account.recovery import recover_account
 from noisebank.account.statement import make_openings
 from noisebank.bank.bank import create_bank, open_bank
 from noisebank.bank.opening import load_accounts, open_account, open_next_version
+from noisebank.core.asks import OWNER
 from noisebank.core.entropy import SystemEntropy, workload_rng
 from noisebank.core.errors import OutcomeUnknown, TableChanged, Tampered
 from noisebank.core.records import Case
 from noisebank.core.units import ZERO_PRECISION, Precision
 from noisebank.ledger.embedded import EmbeddedLedger
+from noisebank.planning.pricing import PrecisionTarget
 from noisebank.policy.file import read_policy
 from noisebank.verifier.openings import check_openings
 from noisebank.verifier.verification import verify
@@ -151,12 +154,12 @@ def test_cubes_add_up_and_other_questions_are_plain(tmp_path: Path):
 def test_a_group_by_is_one_measurement_and_answers_its_parts(tmp_path: Path):
     account = account_of(tmp_path)
     groups = account.ask("SELECT town, COUNT(*) FROM people GROUP BY town", within=30)
-    assert [group.keys for group in groups.groups] == [("east",), ("north",), ("south",)]
+    assert [group.keys for group in groups.rows] == [("east",), ("north",), ("south",)]
     north = account.ask("SELECT COUNT(*) FROM people WHERE town = 'north'", within=30)
-    assert north.case is Case.INFER and north.value == pytest.approx(groups.groups[1].value, abs=1e-4)
+    assert north.case is Case.INFER and north.value == pytest.approx(groups.rows[1].value, abs=1e-4)
     pair = account.ask("SELECT COUNT(*) FROM people WHERE town IN ('north', 'east')", within=60)
     assert pair.case is Case.INFER
-    assert pair.value == pytest.approx(groups.groups[0].value + groups.groups[1].value, abs=1e-3)
+    assert pair.value == pytest.approx(groups.rows[0].value + groups.rows[1].value, abs=1e-3)
     single = account_of(tmp_path / "other").ask("SELECT COUNT(*) FROM people WHERE town = 'north'", within=30)
     assert groups.cost == single.cost  # all groups for the price of one
 
@@ -200,8 +203,8 @@ def test_noise_is_as_large_as_was_paid_for(tmp_path: Path, factor: float, accept
             found = account.ask(sql, within=within)
             assert (found.case is Case.INFER) == (name == "inferred")
             exact = account.engine.statistics(account.parse(sql).query)
-            pairs = zip(found.groups, exact, strict=True)
-            scores[name] += [(group.value - count) / found.stddev for group, count in pairs]
+            pairs = zip(found.rows, exact, strict=True)
+            scores[name] += [(row.value - count) / row.stddev for row, count in pairs]
     for name, found in scores.items():
         assert len(found) >= 650
         square = sum(score * score for score in found) / len(found)
@@ -244,7 +247,7 @@ def test_a_first_look_at_opening_is_charged_before_any_question(tmp_path: Path, 
     half = account.state.budget.exact / 2  # a quarter for each of the two cubes
     assert half - Fraction(4, 10**18) <= account.state.spent.exact <= half
     answer = account.ask(ages(10, 40), within=100)
-    assert answer.case is Case.INFER and answer.cost == ZERO_PRECISION and answer.inferred.first_look
+    assert answer.case is Case.INFER and answer.cost == ZERO_PRECISION and answer.parts[0].inferred.first_look
     assert abs(answer.value - true(account, ages(10, 40))) < 6 * answer.stddev
     assert check_openings(make_openings(account), account.ledger.books).opened_count == 3
     assert (
@@ -300,7 +303,7 @@ def test_a_look_that_the_vault_has_lost_is_not_bought_again(tmp_path: Path):
     (account,) = load_accounts(rooms)
     assert (recover_account(account).lost, account.state.spent) == (2, spent)
     answer = account.ask(ages(0, 9), within=30)
-    assert answer.case is Case.FIRST and not answer.inferred.first_look
+    assert answer.case is Case.FIRST and not answer.parts[0].inferred.first_look
     assert account.state.spent == spent + answer.cost and len(account.ledger.list_reservations(account.id)) == 3
 
 
@@ -453,11 +456,14 @@ def test_quantiles_are_known_from_ranges_and_free(tmp_path: Path):
     account, _ = open_account(memory_rooms(), read_policy(at_opening(tmp_path, first="0.4")))
     for low in (0, 16, 32, 48):
         account.ask(ages(low, low + 15), within=15)
-    median = account.ask("SELECT MEDIAN(age) FROM people", within=30)
+    median = account.ask("SELECT MEDIAN(age) FROM people", within=30, confidence="0.999")
     (part,) = median.parts
     assert median.cost == ZERO_PRECISION and part.case is Case.INFER and part.inferred.first_look
-    assert len(part.running_stddevs) == 65 and part.running_stddevs[-1] < 4 * part.stddev  # a tree: not sqrt 65 times
-    low, high = median.interval(0.999)
+    variances, running = (
+        [float(Fraction(each)) for each in part.receipt.answer[name]] for name in ("variances", "running")
+    )
+    assert len(running) == 65 and running[-1] < 16 * max(variances)  # a tree: not sqrt 65 times
+    low, high = median.interval()
     ages_ = column(tmp_path, "age")
     assert low <= ages_[149] <= ages_[150] <= high
 
@@ -476,10 +482,7 @@ def test_a_restart_shows_the_same_interval(tmp_path: Path):
         before = account.ask("SELECT MEDIAN(age) FROM people", epsilon=1, delta="1e-6", key="m")
     with open_bank(folder) as bank:
         after = bank.account().ask("SELECT MEDIAN(age) FROM people", epsilon=1, delta="1e-6", key="m")
-    assert (
-        after.interval(0.9) == before.interval(0.9)
-        and after.parts[0].running_stddevs == before.parts[0].running_stddevs != ()
-    )
+    assert after.interval() == before.interval() and after.receipt.answer["running"] == before.receipt.answer["running"]
     assert after.receipt.to_canonical_json() == before.receipt.to_canonical_json()
 
 
@@ -497,7 +500,7 @@ def test_a_relative_request_is_plain(tmp_path: Path):
     account = account_of(tmp_path)
     quoted = account.quote(ages(0, 64), relative=Fraction(1, 2), floor=100)
     answer = account.ask(ages(0, 64), relative=Fraction(1, 2), floor=100)
-    assert quoted.cube == () and answer.cost == quoted.cost and answer.inferred is None
+    assert quoted.cube == () and answer.cost == quoted.cost and answer.parts[0].inferred is None
     assert {reservation.cube for reservation in account.ledger.list_reservations(account.id)} == {0}
 
 
@@ -527,10 +530,10 @@ def test_answers_say_what_they_come_from(tmp_path: Path):
     account.ask(ages(0, 9), within=30)
     account.ask(ages(10, 19), within=30)
     answer = account.ask(ages(0, 19), within=60)
-    assert answer.inferred is not None
-    assert (answer.inferred.cube, answer.inferred.measurements) == (("age",), 2)
-    assert answer.inferred.alone == account_of(tmp_path / "x").ask(ages(0, 19), within=60).cost > answer.cost
-    assert account.ask("SELECT COUNT(*) FROM people WHERE income < 10", within=30).inferred is None
+    assert answer.parts[0].inferred is not None
+    assert (answer.parts[0].inferred.cube, answer.parts[0].inferred.measurements) == (("age",), 2)
+    assert answer.parts[0].inferred.alone == account_of(tmp_path / "x").ask(ages(0, 19), within=60).cost > answer.cost
+    assert account.ask("SELECT COUNT(*) FROM people WHERE income < 10", within=30).parts[0].inferred is None
 
 
 def test_a_view_that_has_seen_the_cube_goes_on_from_there(tmp_path: Path):
@@ -547,7 +550,9 @@ def test_a_cube_that_is_dearer_than_what_is_left_is_left_aside(tmp_path: Path):
     account = account_of(tmp_path, neighbours="replace-one")
     left = account.state.remaining_budget
     plain = Precision(left.units * 3 // 4)
-    answer = account.ask(ages(0, 9), precision=plain.exact)  # twice as much in the cube
+    item = BatchItem([(account.parse(ages(0, 9)), PrecisionTarget(plain))], None, None, OWNER, False)
+    answer_batch(account.context, [item])  # twice as much in the cube
+    (answer,) = item.answers
     assert account.ledger.list_reservations(account.id)[-1].cube == 0 and answer.cost <= left
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
-from math import inf, isfinite, isnan, sqrt
+from math import inf, isfinite, sqrt
 from pathlib import Path
 from random import Random
 from types import MappingProxyType
@@ -16,15 +16,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from noisebank.account.account import Account
-from noisebank.account.answers import Answer, Group, GroupedAnswer, Receipt
-from noisebank.account.derived import Answers, DerivedAnswer, derive_estimates, ratio_interval
+from noisebank.account.answers import Answer, Group, GroupedAnswer
+from noisebank.account.derived import derive_values, derived_label, ratio_interval
 from noisebank.bank.bank import create_bank, open_bank
-from noisebank.core.errors import BudgetExhausted, KeyReused, Misuse, PriceMoved, ViewExhausted
+from noisebank.core.errors import BadRequest, BudgetExhausted, KeyReused, Misuse, PriceMoved, ViewExhausted
+from noisebank.core.receipts import Receipt
 from noisebank.core.records import Case
+from noisebank.core.result import Result
 from noisebank.core.units import ZERO_PRECISION, Precision
 from noisebank.ledger.embedded import EmbeddedLedger
 from noisebank.policy.model import Column, Kind, Neighbours, Policy
-from noisebank.queries.derived import Derivation, SelectItem, parse_select_items
+from noisebank.queries.derived import SelectItem, parse_select_items
 from noisebank.vault.sqlite_vault import SqliteVault
 from support.banks import memory_account, write_people
 
@@ -62,14 +64,9 @@ def account(tmp_path: Path) -> Account:
     return memory_account(people(tmp_path, epsilon="8"), Seeded())
 
 
-def parts_of(result: Any) -> list[Answer]:
-    found = result.items if isinstance(result, Answers) else (result,)
-    return [part for item in found for part in (item.parts if isinstance(item, DerivedAnswer) else (item,))]
-
-
-def bits(result: Any) -> list[object]:
+def bits(result: Result) -> list[object]:
     """Everything that was released."""
-    return [part.receipt.answer.get("values", part.receipt.answer.get("value")) for part in parts_of(result)]
+    return [receipt.answer.get("values", receipt.answer.get("value")) for receipt in result.receipts]
 
 
 # -- arithmetic: made-up parts ------------------------------------------------------------------------
@@ -112,7 +109,7 @@ PUBLIC = {"AVG(x)": (-2.0, 5.0), "AVG(b)": (0.0, 1.0), "VARIANCE(x)": (0.0, 12.2
 @given(st.sampled_from(RESULTS), st.lists(st.tuples(numbers, deviations), min_size=3, max_size=3), confidences)
 def test_always_finite_ordered_and_inside_the_public_bounds(sql, drawn, confidence):
     asked = item(sql)
-    (found,) = derive_estimates(asked, [part(*one) for one in drawn[: len(asked.questions)]], confidence)
+    (found,) = derive_values(asked, [part(*one) for one in drawn[: len(asked.questions)]], confidence)
     least, most = PUBLIC[sql]
     assert least <= found.low <= found.high <= most and least <= found.value <= most
 
@@ -121,7 +118,7 @@ def test_always_finite_ordered_and_inside_the_public_bounds(sql, drawn, confiden
 @given(st.sampled_from(RESULTS), st.lists(st.tuples(numbers, deviations), min_size=3, max_size=3), confidences)
 def test_the_value_lies_in_its_interval(sql, drawn, confidence):
     asked = item(sql)
-    (found,) = derive_estimates(asked, [part(*one) for one in drawn[: len(asked.questions)]], confidence)
+    (found,) = derive_values(asked, [part(*one) for one in drawn[: len(asked.questions)]], confidence)
     assert found.low <= found.value <= found.high
 
 
@@ -130,7 +127,7 @@ def test_the_value_lies_in_its_interval(sql, drawn, confidence):
 def test_a_count_that_may_be_zero_says_nothing(sql, bottom):
     asked = item(sql)
     given_ = [*[part(3.0, 1.0), part(2.0, 1.0)][: len(asked.questions) - 1], part(bottom, 1.0)]
-    (found,) = derive_estimates(asked, given_, 0.95)
+    (found,) = derive_values(asked, given_, 0.95)
     assert (found.low, found.high) == PUBLIC[sql]
     assert isfinite(found.value)
 
@@ -140,7 +137,7 @@ def test_a_count_that_may_be_zero_says_nothing(sql, bottom):
 def test_a_negative_count_says_nothing(sql, confidence):
     asked = item(sql)
     given_ = [part(3.0, 1.0)] * (len(asked.questions) - 1) + [part(-50.0, 1.0)]
-    (found,) = derive_estimates(asked, given_, confidence)
+    (found,) = derive_values(asked, given_, confidence)
     assert (found.low, found.high) == PUBLIC[sql]
     if sql.startswith("AVG"):  # nothing is known: the middle of what is possible
         assert found.value == sum(PUBLIC[sql]) / 2
@@ -158,7 +155,7 @@ def test_a_negative_count_says_nothing(sql, confidence):
 )
 def test_an_interval_that_misses_all_possible_values_says_nothing(sql, values):
     """Cut off at a bound it would have no width: certainty, where the noise was only unusual."""
-    (found,) = derive_estimates(item(sql), [part(value, 1.0) for value in values], 0.95)
+    (found,) = derive_values(item(sql), [part(value, 1.0) for value in values], 0.95)
     assert (found.low, found.high) == PUBLIC[sql] and found.value in PUBLIC[sql]
 
 
@@ -196,7 +193,7 @@ def test_units_make_no_difference_to_a_ratio(top, top_sd, bottom, bottom_sd, fac
 @given(st.lists(numbers, min_size=3, max_size=3), deviations, confidences, st.sampled_from(
     ["MEDIAN(x)", "QUANTILE(x, 0)", "QUANTILE(x, 0.9)", "QUANTILE(x, 1)", "MIN(x)", "MAX(x)"]))  # fmt: skip
 def test_ranks_are_finite_ordered_and_inside_the_bounds(values, stddev, confidence, sql):
-    (found,) = derive_estimates(item(sql), [counts(values, stddev)], confidence)
+    (found,) = derive_values(item(sql), [counts(values, stddev)], confidence)
     assert -2.0 <= found.low <= found.value <= found.high <= 5.0
     edges = {-2.0, 0.0, 2.0, 5.0}
     assert {found.low, found.high} <= edges  # nobody has said where in a bin people are
@@ -205,7 +202,7 @@ def test_ranks_are_finite_ordered_and_inside_the_bounds(values, stddev, confiden
 @pytest.mark.parametrize("sql", ["MEDIAN(x)", "QUANTILE(x, 0.3)", "MIN(x)", "MAX(x)"])
 def test_an_empty_table_could_be_anything(sql):
     for values in ([0.0, 0.0, 0.0], [-1.0, 0.5, 0.2], [-0.3, -0.2, -0.4]):
-        (found,) = derive_estimates(item(sql), [counts(values, 1.0)], 0.95)
+        (found,) = derive_values(item(sql), [counts(values, 1.0)], 0.95)
         assert (found.low, found.high) == (-2.0, 5.0) and isfinite(found.value)
 
 
@@ -223,23 +220,22 @@ def test_an_empty_table_could_be_anything(sql):
     ],
 )
 def test_clear_counts_give_whole_bins(sql, values, inside):
-    (found,) = derive_estimates(item(sql), [counts(values, 0.5)], 0.95)
+    (found,) = derive_values(item(sql), [counts(values, 0.5)], 0.95)
     assert (found.low, found.high) == inside
 
 
 def test_the_most_frequent_is_the_largest_count():
-    asked = replace(item("MODE(k)"))
-    found = DerivedAnswer("m", Derivation.MODE, "", (counts([3.0, 9.0, 1.0], 1.0),), asked)
-    assert (found.key, found.value) == ("1", 9.0)
-    low, high = found.interval()
-    assert low < 9 - 1.96 and high > 9 + 1.96  # wider than for one: it was chosen among three
+    noisy = counts([3.0, 9.0, 1.0], 1.0)
+    (found,) = derive_values(item("MODE(k)"), [noisy], 0.95)
+    assert (derived_label(item("MODE(k)"), noisy, found.value), found.value) == ("1", 9.0)
+    assert found.low < 9 - 1.96 and found.high > 9 + 1.96  # wider than for one: it was chosen among three
 
 
 def test_variances_are_of_the_population():
     """4 values: squares 30, sum 10, variance 30/4 - (10/4)^2 = 1.25."""
     small = [part(30.0, 1e-9), part(10.0, 1e-9), part(4.0, 1e-9)]
-    assert derive_estimates(item("VARIANCE(x)"), small, 0.95)[0].value == pytest.approx(1.25)
-    assert derive_estimates(item("STDDEV(x)"), small, 0.95)[0].value == pytest.approx(sqrt(1.25))
+    assert derive_values(item("VARIANCE(x)"), small, 0.95)[0].value == pytest.approx(1.25)
+    assert derive_values(item("STDDEV(x)"), small, 0.95)[0].value == pytest.approx(sqrt(1.25))
 
 
 @pytest.mark.parametrize("step", [Fraction(1, 10**90), Fraction(10**90)])
@@ -250,7 +246,7 @@ def test_steps_of_any_size_make_honest_variances(step):
         unit = float(step)
         asked = replace(item("VARIANCE(x)"), column=replace(COLUMN, step=step))
         parts = [part(300 * unit**2, 30 * unit**2), part(10 * unit, unit / 10), part(40.0, 0.01)]
-        (found,) = derive_estimates(asked, parts, 0.95)
+        (found,) = derive_values(asked, parts, 0.95)
         return found.low / unit / unit, found.high / unit / unit
 
     plain, other = of(Fraction(1)), of(step)
@@ -264,11 +260,13 @@ def test_a_derived_answer_reads_like_an_answer(account: Account) -> None:
     answer = account.ask(AVERAGE, **WISH)
     low, high = answer.interval()
     assert -100 <= low <= answer.value <= high <= 1000
-    assert answer.case is Case.FIRST and answer.by == () and answer.groups == ()
+    assert answer.case is Case.FIRST and answer.by == () and len(answer.rows) == 1
     assert answer.cost == account.state.spent and answer.remaining == account.state.remaining_budget
-    assert answer.stddev >= 0 and "AVG(income)" in repr(answer)
-    wide, narrow = answer.interval(0.99), answer.interval(0.5)
-    assert wide[0] <= narrow[0] <= narrow[1] <= wide[1]
+    assert answer.estimate.stddev is None and "AVG(income)" in repr(answer)
+    with pytest.raises(BadRequest, match=r"known at 0\.95 only"):
+        answer.interval(0.99)
+    wide, narrow = (account.ask(AVERAGE, confidence=sure, **WISH) for sure in ("0.99", "0.5"))
+    assert wide.low <= low <= narrow.low <= narrow.high <= high <= wide.high and narrow.confidence == 0.5
 
 
 @pytest.mark.parametrize(
@@ -378,7 +376,7 @@ def test_the_same_key_gives_the_same_bits_and_no_charge(account: Account, sql: s
     spent, measured = account.state.spent, account.state.measurements
     again = account.ask(sql, key="k", **WISH)
     assert bits(again) == bits(first) and account.state.spent == spent and account.state.measurements == measured
-    assert [each.receipt for each in parts_of(again)] == [each.receipt for each in parts_of(first)]
+    assert again.receipts == first.receipts
     assert again.cost == first.cost
     other = account.ask(sql, key="another", **WISH)
     assert bits(other) == bits(first) and other.cost == ZERO_PRECISION and account.state.spent == spent
@@ -486,14 +484,14 @@ def test_numbers_beyond_floats_are_refused_before_they_are_paid_for(account: Acc
             except Misuse:
                 assert account.state.spent == ZERO_PRECISION, text
             else:
-                assert isfinite(found.stddev) and found.stddev > 0, text
+                assert found.stddev is not None and isfinite(found.stddev) and found.stddev > 0, text
 
 
 def test_relative_accuracy_of_a_negative_multiple(tmp_path: Path) -> None:
     account = memory_account(people(tmp_path, rows=300, epsilon="20"), Seeded())
     answer = account.ask("SELECT -3 * COUNT_IF(age > 20) FROM people", relative="30%", confidence=0.9)
     low, high = answer.interval()
-    assert answer.reached and answer.stddev > 0 and low < answer.value < high < 0
+    assert answer.verdict is not None and answer.verdict.reached and answer.stddev > 0 and low < answer.value < high < 0
     assert abs(answer.value + 3 * 295) < 0.3 * 3 * 295
     mixed = "SELECT COUNT_IF(town = 'north') - 3 * COUNT_IF(age > 20) FROM people"
     again = account.ask(mixed, relative="40%", confidence=0.9)
@@ -505,16 +503,17 @@ def test_errors_of_parts_cannot_be_wished_for(account: Account, wish: dict[str, 
     for sql in (AVERAGE, SPREAD):
         with pytest.raises(Misuse, match="derived"):
             account.ask(sql, **wish)
-    counted = account.ask("SELECT MEDIAN(age) FROM people", **wish)  # one query: its noise can be named
-    assert counted.parts[0].stddev <= 5.0 + 1e-6
+    sql = "SELECT MEDIAN(age) FROM people"
+    assert (account.quote(sql, **wish).parts[0].stddev or 9.0) <= 5.0 + 1e-6  # one query: its noise can be named
+    assert len(account.ask(sql, **wish).parts) == 1
 
 
 def test_results_are_found_by_name(account: Account) -> None:
     found = account.ask(SEVERAL, **WISH)
-    assert found.names == ("mean", "middle", "n")
-    assert [type(found[name]).__name__ for name in found.names] == ["DerivedAnswer", "DerivedAnswer", "Answer"]
+    assert found.items == found.columns == ("mean", "middle", "n")
+    assert [found[name].stddev is None for name in found.items] == [True, True, False]
     assert found.remaining == account.state.remaining_budget and "middle" in repr(found)
-    with pytest.raises((KeyError, ValueError)):
+    with pytest.raises(BadRequest, match="mean, middle, n"):
         found["nobody"]
 
 
@@ -528,13 +527,13 @@ def test_a_named_query_may_be_derived(tmp_path: Path) -> None:
 
 def test_grouped_averages(account: Account) -> None:
     answer = account.ask("SELECT town, AVG(income) FROM people WHERE age > 0 GROUP BY town", **WISH)
-    assert isnan(answer.value) and answer.by == ("town",)
-    assert [group.keys for group in answer.groups] == [("north",), ("south",)]
-    assert all(-100 <= group.value <= 1000 for group in answer.groups)
-    top, bottom = answer.parts
-    for group, total, count in zip(answer.groups, top.groups, bottom.groups, strict=True):
+    assert answer.by == ("town",) and answer.columns == ("town", "AVG(income)")
+    assert [row.keys for row in answer] == [("north",), ("south",)]
+    assert all(-100 <= row.low <= row.value <= row.high <= 1000 for row in answer)
+    totals, rows = (account.recall(part.id) for part in answer.parts)
+    for row, total, count in zip(answer, totals, rows, strict=True):
         if count.value > 0:
-            assert group.value == min(max(total.value / count.value, -100), 1000)
+            assert row.value == min(max(total.value / count.value, -100), 1000)
 
 
 def test_ungrouped_results_are_numbers(tmp_path: Path) -> None:
@@ -553,5 +552,5 @@ def test_ungrouped_results_are_numbers(tmp_path: Path) -> None:
         ):
             answer = account.ask(f"SELECT {sql} FROM people {where}", epsilon="0.05", delta="1e-6")
             low, high = answer.interval()
-            assert isfinite(answer.value) and isfinite(answer.stddev) and low <= answer.value <= high
+            assert isfinite(answer.value) and isfinite(low) and isfinite(high) and low <= answer.value <= high
     assert Precision(0) < account.state.spent

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from fractions import Fraction
-from math import isnan
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,12 +11,11 @@ from typing import Any
 import pytest
 
 from noisebank.account.account import Account
-from noisebank.account.answers import GroupedAnswer
-from noisebank.cli.render_results import result_to_json
 from noisebank.core.digests import keccak, to_canonical_json
-from noisebank.core.errors import NoisebankError
+from noisebank.core.errors import BadRequest, NoisebankError
 from noisebank.core.records import BridgePoint, Case
-from noisebank.core.units import ZERO_PRECISION, GridValue, Precision
+from noisebank.core.result import Result
+from noisebank.core.units import ZERO_PRECISION, GridValue
 from noisebank.planning.reuse import bridge_law
 from noisebank.privacy.noise import noise_scale
 from noisebank.queries.groups import group_labels
@@ -63,8 +60,8 @@ def account(tmp_path: Path) -> Account:
     return memory_account(people(tmp_path), Scripted())
 
 
-def values_of(answer: GroupedAnswer) -> list[Fraction]:
-    return [group.exact for group in answer.groups]
+def values_of(answer: Result) -> list[Fraction]:
+    return [group.exact for group in answer.rows]
 
 
 # -- all keys, always, in one order ------------------------------------------------------------------------
@@ -80,15 +77,15 @@ def test_every_group_is_there_whoever_is_in_it(tmp_path: Path, lines: list[str] 
     account = memory_account(people(tmp_path, lines=lines, neighbours="add-remove"), Scripted())
     answer = account.ask(sql, **WISH)
     query = account.parse(sql).query
-    assert isinstance(answer, GroupedAnswer) and answer.by == query.by == tuple(sorted(query.by))
-    assert tuple(group.keys for group in answer.groups) == group_labels(query, account.policy)
+    assert answer.by == query.by == tuple(sorted(query.by))
+    assert tuple(group.keys for group in answer.rows) == group_labels(query, account.policy)
 
 
 def test_the_order_of_groups_is_that_of_the_labels(account: Account) -> None:
     answer = account.ask(BY_ALL, **WISH)
     ages = ["[0, 20)", "[20, 40)", "[40, 60)", "[60, 80)", "[80, 120]"]
     wanted = [(age, smoker, town) for age in ages for smoker in ("false", "true") for town in ("north", "south")]
-    assert [group.keys for group in answer.groups] == wanted
+    assert [group.keys for group in answer.rows] == wanted
 
 
 def test_values_belong_to_their_keys(tmp_path: Path) -> None:
@@ -104,7 +101,7 @@ def test_values_belong_to_their_keys(tmp_path: Path) -> None:
         ]
     ]
     account = memory_account(people(tmp_path, lines=lines, neighbours="add-remove"), Scripted(noise=0.0))
-    found = {group.keys: group.exact for group in account.ask(BY_ALL, **WISH).groups}
+    found = {group.keys: group.exact for group in account.ask(BY_ALL, **WISH).rows}
     expected = {("[0, 20)", "true", "north"): 2, ("[20, 40)", "false", "south"): 1, ("[80, 120]", "true", "south"): 1}
     assert {keys: value for keys, value in found.items() if value} == expected
     sums = account.ask("SELECT 2 * SUM(income) + 7 FROM people GROUP BY town", **WISH)
@@ -113,11 +110,12 @@ def test_values_belong_to_their_keys(tmp_path: Path) -> None:
 
 def test_a_grouped_answer_has_no_single_value(account: Account) -> None:
     answer = account.ask(BY_TOWN, **WISH)
-    assert isnan(answer.value)
-    assert answer.most_frequent().exact == max(values_of(answer))
-    assert answer.to_csv().splitlines()[0] == "town,value,stddev"
+    for single in ("value", "low", "high", "stddev", "exact"):
+        with pytest.raises(BadRequest, match="2 rows"):
+            getattr(answer, single)
+    assert answer.to_csv().splitlines()[0] == "town,COUNT(*),COUNT(*)_low,COUNT(*)_high,COUNT(*)_stddev"
     assert [line.split(",")[0] for line in answer.to_csv().splitlines()[1:]] == ["north", "south"]
-    assert "north: " in repr(answer) and "and 14 more" in repr(account.ask(BY_ALL, **WISH))
+    assert "\nnorth  " in repr(answer) and "more rows" not in repr(account.ask(BY_ALL, **WISH))
 
 
 # -- REPEAT, REFINE, BLUR: coordinate by coordinate --------------------------------------------------------
@@ -130,10 +128,10 @@ def test_the_noise_of_each_group_is_its_own_and_of_the_vectors_scale(tmp_path: P
     answer = account.ask(BY_TOWN, **WISH)
     draws, scales = noise.draws[before:], noise.scales[before:]
     assert len(draws) == 2 and draws[0] != draws[1] and scales[0] == scales[1]
-    grid = noise_scale(Fraction(2) / answer.target.exact)  # replace-one: one person moves two groups
+    grid = noise_scale(Fraction(2) / answer.parts[0].target.exact)  # replace-one: one person moves two groups
     assert scales[0] >= grid.scale * (1 - 1e-9)
-    assert answer.stddev == pytest.approx((2 / float(answer.target)) ** 0.5)
-    assert [group.exact - 10 for group in answer.groups] == [Fraction(draw, 1 << grid.shift) for draw in draws]
+    assert [row.stddev for row in answer] == [pytest.approx((2 / float(answer.parts[0].target)) ** 0.5)] * 2
+    assert [group.exact - 10 for group in answer.rows] == [Fraction(draw, 1 << grid.shift) for draw in draws]
 
 
 def test_repeat_has_the_same_bits(account: Account) -> None:
@@ -146,21 +144,21 @@ def test_repeat_has_the_same_bits(account: Account) -> None:
     ):
         again = account.ask(spelling, **WISH)
         assert again.case is Case.REPEAT and again.cost == ZERO_PRECISION and account.state.spent == spent
-        assert [asdict(group) for group in again.groups] == [asdict(group) for group in first.groups]
+        assert [(row.keys, row.estimates) for row in again] == [(row.keys, row.estimates) for row in first]
         assert again.receipt == first.receipt
 
 
 def test_order_of_columns_is_one_query_with_the_same_rows(account: Account) -> None:
     one = account.ask("SELECT SUM(income) FROM people GROUP BY smoker, town, age", **WISH)
     two = account.ask("SELECT age, smoker, SUM(income) FROM people GROUP BY age, town, smoker", **WISH)
-    assert two.case is Case.REPEAT and two.by == one.by and two.groups == one.groups
+    assert two.case is Case.REPEAT and two.by == one.by and two.rows == one.rows
 
 
 def test_a_multiple_of_a_grouped_answer_is_that_answer(account: Account) -> None:
     one = account.ask("SELECT COUNT(*) FROM people GROUP BY town", **WISH)
     two = account.ask("SELECT -3 * COUNT(*) + 1 FROM people GROUP BY town", **WISH)
     assert two.case is Case.REPEAT and values_of(two) == [-3 * value + 1 for value in values_of(one)]
-    assert two.stddev == pytest.approx(3 * one.stddev)
+    assert two.rows[0].stddev == pytest.approx(3 * one.rows[0].stddev)
 
 
 def test_refine_pays_the_difference_and_averages_each_group(tmp_path: Path) -> None:
@@ -170,7 +168,9 @@ def test_refine_pays_the_difference_and_averages_each_group(tmp_path: Path) -> N
     before = len(noise.draws)
     better = account.ask(SUMS, epsilon="1", delta="1e-6")
     draws, scale = noise.draws[before:], noise.scales[-1]
-    assert better.case is Case.REFINE and better.cost == better.target - first.target and len(draws) == 4
+    assert (
+        better.case is Case.REFINE and better.cost == better.parts[0].target - first.parts[0].target and len(draws) == 4
+    )
     truth = account.engine.statistics(account.parse(SUMS).query)
     fresh = better.cost.exact
     shift = next(
@@ -178,7 +178,7 @@ def test_refine_pays_the_difference_and_averages_each_group(tmp_path: Path) -> N
     )
     for exact, old, draw, new in zip(truth, values_of(first), draws, values_of(better), strict=True):
         measured = exact + Fraction(draw, 1 << shift)
-        mean = (fresh * measured + first.target.exact * old) / better.target.exact
+        mean = (fresh * measured + first.parts[0].target.exact * old) / better.parts[0].target.exact
         assert abs(new - mean) <= Fraction(1, 1 << shift)
 
 
@@ -202,16 +202,16 @@ def test_blur_is_a_bridge_for_each_group(tmp_path: Path) -> None:
     )
     moves = account.context.sensitivity_of(account.parse(SUMS).query)
     for place, draw in enumerate(draws):
-        ends = [BridgePoint(answer.target, _grid(answer, place)) for answer in (coarse, fine)]
-        law = bridge_law(between.target, moves, ends)
+        ends = [BridgePoint(answer.parts[0].target, _grid(answer, place)) for answer in (coarse, fine)]
+        law = bridge_law(between.parts[0].target, moves, ends)
         grid = noise_scale(law.variance)
         centre = GridValue.nearest(law.mean, grid.shift)
         assert _grid(between, place) == GridValue(centre.numerator + draw, grid.shift)
     again = account.ask(SUMS, epsilon="0.5", delta="1e-6")
-    assert again.cost == ZERO_PRECISION and again.groups == between.groups and len(noise.draws) == before + 4
+    assert again.cost == ZERO_PRECISION and again.rows == between.rows and len(noise.draws) == before + 4
 
 
-def _grid(answer: GroupedAnswer, place: int) -> GridValue:
+def _grid(answer: Result, place: int) -> GridValue:
     return GridValue(*answer.receipt.answer["values"][place])
 
 
@@ -252,7 +252,7 @@ WISHES = [
 def masked(value: Any) -> Any:
     """A response without its noisy values, and without what follows from them; shape and types stay."""
     if isinstance(value, dict):
-        hidden = {"value", "exact", "interval", "block_digest", "key", "stddev" if "parts" in value else ""}
+        hidden = {"value", "exact", "low", "high", "block_digest", "label"}
         return {name: type(one).__name__ if name in hidden else masked(one) for name, one in value.items()}
     if isinstance(value, list) and value and all(isinstance(pair, list) and len(pair) == 2 for pair in value):
         return [["numerator", shift] for _, shift in value]
@@ -266,7 +266,7 @@ def responses(policy: Path, noise: Scripted, see: Any) -> list[str]:
     for sql in QUESTIONS:
         for wish in WISHES:
             try:
-                plain = json.loads(json.dumps(result_to_json(account.ask(sql, **wish)), default=_plain))
+                plain = json.loads(json.dumps(account.ask(sql, **wish).to_json()))
             except NoisebankError as error:
                 said.append(f"{type(error).__name__}: {error}")
             else:
@@ -276,10 +276,6 @@ def responses(policy: Path, noise: Scripted, see: Any) -> list[str]:
         for each in account.ledger.list_reservations(account.id)
     ]
     return said
-
-
-def _plain(value: Any) -> Any:
-    return value.units if isinstance(value, Precision) else str(value)
 
 
 def as_text(value: Any) -> Any:
@@ -318,11 +314,11 @@ def test_neighbours_get_the_same_bytes_but_for_the_noise(
 def test_the_mask_hides_no_more_than_it_should(tmp_path: Path) -> None:
     """Guards the test above: keys, order, costs, cases, errors and the number of parts are compared."""
     account = memory_account(people(tmp_path), Scripted())
-    plain = json.loads(json.dumps(result_to_json(account.ask(BY_TOWN, **WISH)), default=_plain))
+    plain = json.loads(json.dumps(account.ask(BY_TOWN, **WISH).to_json()))
     shown = to_canonical_json(as_text(masked(plain)))
-    for text in ("north", "south", "FIRST", "cost", "remaining", "sensitivity", "wanted", "groups"):
+    for text in ("north", "south", "FIRST", "cost", "remaining", "sensitivity", "wanted", "rows"):
         assert text in shown
-    plain["groups"].reverse()
+    plain["rows"].reverse()
     assert to_canonical_json(as_text(masked(plain))) != shown
     whole = responses(people(tmp_path / "b"), Scripted(1), as_text)
     assert any(text.startswith("BudgetExhausted") for text in whole) and any("bins" in text for text in whole)

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from noisebank.account.account import Account
-from noisebank.account.answers import Quote
 from noisebank.account.statement import Statement, make_statement
 from noisebank.bank.opening import open_account, open_next_version
 from noisebank.cli import render
 from noisebank.core.errors import BadRequest, LedgerRefused
+from noisebank.core.quote import Quote
 from noisebank.core.units import Precision
 from noisebank.policy.file import read_policy
 from noisebank.privacy.calibration import account_epsilon, budget_precision

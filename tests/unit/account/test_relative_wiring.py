@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from noisebank.account.account import Account
-from noisebank.account.answers import RelativeAnswer
 from noisebank.core.errors import UnsupportedQuery
+from noisebank.planning.relative import RelativeTarget
 from support.banks import memory_account, write_people
 
 ROWS = 20
@@ -30,7 +30,7 @@ def test_the_floor_that_nobody_says_is_a_tenth_of_the_largest_value_in_the_asker
     floor = float(ROWS * abs(factor) / 10)
     assert account.quote(SMOKERS.format(float(factor)), relative=SHARE, confidence=0.9).floor == floor
     answer = account.ask(SMOKERS.format(float(factor)), relative=SHARE, confidence=0.9)
-    assert isinstance(answer, RelativeAnswer) and answer.floor == floor
+    assert answer.verdict is not None and answer.verdict.floor == floor
 
 
 @pytest.mark.parametrize("factor", FACTORS)
@@ -49,10 +49,12 @@ def test_a_multiple_costs_what_the_same_distance_costs(account: Account, factor:
 def test_half_the_floor_costs_what_the_answer_says(account: Account, factor: Fraction) -> None:
     sql = SMOKERS.format(float(factor))
     answer = account.ask(sql, relative=SHARE, confidence=0.9, floor=8 * abs(factor))
-    assert isinstance(answer, RelativeAnswer)
+    verdict = answer.verdict
+    assert verdict is not None
     following = account.quote(sql, relative=SHARE, confidence=0.9, floor=4 * abs(factor))
-    assert answer.next_cost == following.cost and following.cost
-    assert answer.reached is answer.accuracy.is_reached(answer.exact, answer.stddev)
+    assert verdict.next_cost == following.cost and following.cost
+    target = RelativeTarget(SHARE, Fraction(9, 10), 8 * abs(factor))
+    assert verdict.reached is target.is_reached(answer.exact, answer.stddev)
 
 
 @pytest.mark.parametrize(

@@ -188,9 +188,11 @@ def test_what_was_noticed_elsewhere_counts_if_source_and_test_are_the_same(tmp_p
     result = Result(Mutant(3, "a.py", 1, "k", "f", "x", "y", 0, 1, "y"), outcome, "tests/a.py::t", "failed", 1.0, 1.0)
     Journal(tmp_path / "x.jsonl", 1, "there").append(result)
     here = Journal(tmp_path / "x.jsonl", 2 if differs == "the seed" else 1, "here")
-    kills = here.read_kills(lambda commit, path: commit == "there" and path != differs)
-    assert kills == ({3: result} if differs == "nothing" else {})
-    assert not Journal(tmp_path / "x.jsonl", 1, "there").read_kills(lambda commit, path: True)
+    settled = here.read_settled({}, lambda commit, path: commit == "there" and path != differs)
+    assert settled == ({3: result} if differs == "nothing" else {})
+    assert not Journal(tmp_path / "x.jsonl", 1, "there").read_settled({}, lambda commit, path: True)
+    if differs == "the outcome":
+        assert here.read_settled({("a.py", "f", "x", "y"): "why"}, lambda commit, path: True) == {3: result}
 
 
 class Script(Slot):

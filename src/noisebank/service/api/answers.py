@@ -25,8 +25,9 @@ from noisebank.service.authenticator import MAY_ASK, MAY_QUOTE, SIGNED_IN, read_
 from noisebank.service.errors import build_problem
 from noisebank.service.limits import overload_error
 from noisebank.service.operations import MAX_PAGE_ROWS, PAGE_ROWS, RequestTime
+from noisebank.service.result_schemas import ResultOut
 from noisebank.service.roles import Caller
-from noisebank.service.schemas import AnswerOut, AskIn, Balance, History, QuoteOut, WishIn
+from noisebank.service.schemas import AskIn, Balance, History, QuoteOut, WishIn
 
 Model = TypeVar("Model", bound=BaseModel)
 router = APIRouter(prefix="/v1/datasets/{dataset}", tags=["asking"], responses=PROBLEM_RESPONSES)
@@ -111,7 +112,7 @@ router.add_api_route(
     post_answer,
     name="answer",
     methods=["POST"],
-    response_model=AnswerOut,
+    response_model=ResultOut,
     route_class_override=HandParsedRoute,
 )
 ANSWERS_ROUTE = router.routes[-1]
@@ -168,11 +169,12 @@ async def list_answers(
     return JSONResponse(await run_for(request, lambda: state.operations.list_answers(dataset, caller, cursor, limit)))
 
 
-@router.get("/answers/{id}", name="recalled", response_model=AnswerOut)
+@router.get("/answers/{id}", name="recalled", response_model=ResultOut)
 async def get_answer(request: Request, dataset: str, id: str, caller: AskCaller) -> Response:
     """One's own answer again, with its receipt. Nothing is spent."""
     state = state_of(request)
-    return JSONResponse(await run_for(request, lambda: state.operations.recall_answer(dataset, caller, id)))
+    result = await run_for(request, lambda: state.operations.recall_answer(dataset, caller, id))
+    return JSONResponse(result.to_json())
 
 
 @router.get("/balance", name="balance", response_model=Balance)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
+from markupsafe import Markup
 from pydantic import ValidationError
 from starlette.responses import JSONResponse, Response
 
 from noisebank.account.account import Account
 from noisebank.core.errors import Misuse, NoisebankError
 from noisebank.core.records import Case
+from noisebank.core.rendering import table_html
+from noisebank.core.result import Result
 from noisebank.core.spend import Spend, typed_spend
-from noisebank.service import serializers
+from noisebank.core.units import Precision
 from noisebank.service.answering import PendingAsk
 from noisebank.service.authenticator import MAY_ASK, MAY_QUOTE, read_secret, run_for, state_of
 from noisebank.service.errors import ApiError, find_problem
@@ -33,6 +37,20 @@ AskCaller = Annotated[Caller, Depends(MAY_ASK)]
 Form = Annotated[dict[str, str], Depends(read_form)]
 SIGNING_SECONDS = 300
 """How long a wallet's agreement is valid."""
+MAX_TABLE_ROWS = 500
+"""Rows of a table on the page; the CSV has all."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownAnswer:
+    """A result as the page shows it."""
+
+    result: Result
+    table: Markup
+    reused_time: int | None
+    """When the answer that it reuses was given."""
+    downloads: str
+    """Where its receipts and its table can be downloaded, below the console's path."""
 
 
 @router.get("")
@@ -59,7 +77,7 @@ async def show_answer(request: Request, dataset: str, caller: AskCaller, form: F
     state = state_of(request)
     account, draft = state.operations.find_account(dataset), QueryForm(form)
 
-    answer: dict[str, Any] | None = None
+    answer: ShownAnswer | None = None
     refusal: dict[str, Any] | None = None
     try:
         answer = await _answer_form(request, account, caller, draft)
@@ -88,7 +106,7 @@ async def prepare_signature(request: Request, dataset: str, caller: AskCaller, f
         body, quoted = parse_form(draft, account), _quote_form(request, account, caller, draft)
         if body is None or quoted is None:
             raise ApiError("bad-body", next(iter(draft.mistakes.values()), "the form is not complete"))
-        cost = sum(serializers.parse_amount(quoted[part]).units for part in ("cost", "first_look"))
+        cost = sum(Precision.parse_decimal(quoted[part]).units for part in ("cost", "first_look"))
         deadline = int(time.time()) + SIGNING_SECONDS
         spend = Spend(account.id, body.sql, signed_accuracy(body), draft["key"], cost, deadline)
         return {"typed": typed_spend(spend, account.ledger.chain_id, account.ledger.contract)}
@@ -134,9 +152,9 @@ async def show_past_answer(request: Request, dataset: str, caller: AskCaller, id
     state = state_of(request)
     account = state.operations.find_account(dataset)
     answer = await run_for(
-        request, lambda: _explain_answer(account, state.operations.recall_answer(dataset, caller, id))
+        request,
+        lambda: _explain_answer(account, state.operations.recall_answer(dataset, caller, id), f"answers/{id}"),
     )
-    answer["kept"] = f"answers/{id}"
     facts: dict[str, Any] = {"draft": new_form(account), "answer": answer, "refusal": None, "dataset": dataset}
     if is_htmx(request):
         return render_fragment(request, "answer_part.html", again=True, key="", **facts)
@@ -163,7 +181,7 @@ async def download_recent_answer(request: Request, dataset: str, caller: AskCall
 
 async def _render_page(
     request: Request, account: Account, caller: Caller, query_form: QueryForm, status: int = 200,
-    answer: dict[str, Any] | None = None, refusal: dict[str, Any] | None = None,
+    answer: ShownAnswer | None = None, refusal: dict[str, Any] | None = None,
 ) -> Response:  # fmt: skip
     state = state_of(request)
 
@@ -196,14 +214,12 @@ def _quote_form(request: Request, account: Account, caller: Caller, query_form: 
         assign_error(query_form, error)
         return None
     view = facts["view_left"]
-    facts["within_view"] = view is None or serializers.parse_amount(facts["cost"]) <= serializers.parse_amount(view)
+    facts["within_view"] = view is None or Precision.parse_decimal(facts["cost"]) <= Precision.parse_decimal(view)
     facts["asked"] = account.named(body.sql)
     return facts
 
 
-async def _answer_form(
-    request: Request, account: Account, caller: Caller, query_form: QueryForm
-) -> dict[str, Any] | None:
+async def _answer_form(request: Request, account: Account, caller: Caller, query_form: QueryForm) -> ShownAnswer | None:
     """Answer the form's question and remember the answer for downloads; None if the form is not complete."""
     state, key = state_of(request), query_form["key"]
     body = await run_for(request, lambda: _read_form(account, query_form))
@@ -212,10 +228,9 @@ async def _answer_form(
     clock = RequestTime(time.time(), state.settings.skew_seconds)
     ask = PendingAsk(caller, read_secret(request) or "", body, key, clock)
     encoded = await state.answers.answer_one(account.name, ask)
-    answer = await run_for(request, lambda: _explain_answer(account, json.loads(encoded)))
-    state.recent_answers.put(key, RecentAnswer(caller.person.name, account.name, answer))
-    answer["kept"] = f"shown/{key}"
-    return answer
+    result = Result.from_json(json.loads(encoded))
+    state.recent_answers.put(key, RecentAnswer(caller.person.name, account.name, result))
+    return await run_for(request, lambda: _explain_answer(account, result, f"shown/{key}"))
 
 
 def _read_form(account: Account, query_form: QueryForm) -> AskIn | None:
@@ -239,41 +254,32 @@ def _read_form(account: Account, query_form: QueryForm) -> AskIn | None:
         ) from None
 
 
-def _explain_answer(account: Account, answer: dict[str, Any]) -> dict[str, Any]:
-    """Add when the answer that it reuses was given, how much of the budget is spent, and empty optional fields."""
-    answer["reused"] = None
-    if answer["id"] is not None:
-        entry = account.ledger.find_reservation(account.id, bytes.fromhex(answer["id"]))
-        earlier = entry and entry.reused_id and account.ledger.find_reservation(account.id, entry.reused_id)
-        if entry and answer["case"] == Case.REPEAT.name and entry.case is not Case.REPEAT:
-            earlier = entry  # a repeat has the receipt of the answer that it repeats
-        if earlier:
-            answer["reused"] = {"time": earlier.time, "wanted": serializers.amount_to_json(earlier.target)}
-        answer["time"] = entry.time if entry else None
-    answer["asked"] = account.named(answer["sql"])
-    answer["share"] = account.share(account.state.spent)
-    answer["parts"] = [_explain_answer(account, part) for part in answer.get("parts", [])]
-    for name in ("value", "stddev", "interval", "case", "name", "key", "inferred", "message", "reached", "floor"):
-        answer.setdefault(name, None)
-    for name in ("by", "groups", "receipts"):
-        answer.setdefault(name, [])
-    return answer
+def _explain_answer(account: Account, result: Result, downloads: str) -> ShownAnswer:
+    """Add when the answer was given that a single question reuses, and the table."""
+    table = Markup(table_html(result, MAX_TABLE_ROWS))  # noqa: S704: all text in it is escaped
+    return ShownAnswer(result, table, _reused_time(account, result), downloads)
 
 
-def _download_part(answer: dict[str, Any], dataset: str, kind: str) -> Response:
+def _reused_time(account: Account, result: Result) -> int | None:
+    if len(result.parts) != 1:
+        return None
+    entry = account.ledger.find_reservation(account.id, result.receipt.id)
+    if entry is None:
+        return None
+    if result.case is Case.REPEAT and entry.case is not Case.REPEAT:
+        return entry.time  # a repeat has the receipt of the answer that it repeats
+    earlier = account.ledger.find_reservation(account.id, entry.reused_id) if entry.reused_id else None
+    return None if earlier is None else earlier.time
+
+
+def _download_part(result: Result, dataset: str, kind: str) -> Response:
     if kind == "receipt.json":
-        receipts = answer.get("receipts")
-        receipts = receipts or [receipt for part in answer["parts"] for receipt in part.get("receipts", [])]
+        receipts = [receipt.to_json() for receipt in result.receipts]
         content = receipts[0] if len(receipts) == 1 else receipts
         return download_response(json.dumps(content, indent=1) + "\n", "application/json", f"{dataset}-receipt.json")
-    if kind == "answer.csv" and answer.get("groups"):
-        rows = [
-            [*group["keys"], repr(group["value"]), repr(group["low"]), repr(group["high"])]
-            for group in answer["groups"]
-        ]
-        text = write_csv([*answer["by"], "value", "low_95", "high_95"], rows)
-        return download_response(text, "text/csv", f"{dataset}-answer.csv")
-    raise ApiError("not-found", "an answer has a receipt, and a table if it has groups")
+    if kind == "answer.csv":
+        return download_response(result.to_csv(), "text/csv", f"{dataset}-answer.csv")
+    raise ApiError("not-found", "an answer has a receipt and a table")
 
 
 def _new_key(request: Request) -> str:

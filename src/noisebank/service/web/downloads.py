@@ -8,19 +8,16 @@ from typing import Any
 
 from starlette.responses import Response
 
+from noisebank.core.rendering import escape_formula
+
 
 def write_csv(header: list[str], rows: list[list[Any]]) -> str:
     """Return a table as CSV."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)
-    writer.writerows([[_escape_formula(cell) for cell in row] for row in rows])
+    writer.writerows([[escape_formula(cell) if isinstance(cell, str) else cell for cell in row] for row in rows])
     return text.getvalue()
-
-
-def _escape_formula(cell: Any) -> Any:
-    """Put an apostrophe before text that a spreadsheet would run as a formula."""
-    return "'" + cell if isinstance(cell, str) and cell[:1] in "=+@\t\r" and cell else cell
 
 
 def download_response(text: str, kind: str, name: str) -> Response:

@@ -6,9 +6,9 @@ Nothing is lost when it forgets one: every answer can be read again from the vau
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from noisebank.core.caches import BoundedCache
+from noisebank.core.result import Result
 from noisebank.service.errors import ApiError
 
 CACHE_BYTES = 16 << 20
@@ -20,7 +20,7 @@ class RecentAnswer:
 
     person: str
     dataset: str
-    answer: dict[str, Any]
+    result: Result
 
 
 class RecentAnswers:
@@ -33,11 +33,11 @@ class RecentAnswers:
         """Remember an answer."""
         self._answers.put(key, answer)
 
-    def get(self, key: str, person: str, dataset: str) -> dict[str, Any]:
+    def get(self, key: str, person: str, dataset: str) -> Result:
         """Return a recent answer of this person; raises not-found for others and for those no longer cached."""
         recent = self._answers.get(key)
         if recent is None or (recent.person, recent.dataset) != (person, dataset):
             raise ApiError(
                 "not-found", "this answer is no longer at hand; ask again, which is free, or look into history"
             )
-        return recent.answer
+        return recent.result

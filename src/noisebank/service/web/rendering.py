@@ -22,6 +22,7 @@ from noisebank.core import wording
 from noisebank.core.digests import keccak
 from noisebank.core.errors import NoisebankError
 from noisebank.core.problems import Problem
+from noisebank.core.rendering import format_confidence
 from noisebank.ledger.protocol import AccountState
 from noisebank.service.authenticator import SESSION_COOKIE, is_cross_origin, state_of
 from noisebank.service.errors import ApiError
@@ -50,6 +51,7 @@ SAY = SimpleNamespace(
     epsilon=wording.format_epsilon,
     times=formatting.format_times,
     percent=wording.format_percent,
+    confidence=format_confidence,
     when=formatting.format_time,
     stamp=formatting.format_timestamp,
     span=formatting.format_duration,

@@ -187,15 +187,15 @@ def _statement_to_json(spending: AccountSpending) -> dict[str, Any]:
                 "name": row.name,
                 "asked": row.requests,
                 "paid": row.measured,
-                "cost": serializers.amount_to_json(row.cost),
-                "without_reuse": serializers.amount_to_json(Precision(row.naive_units)),
+                "cost": row.cost.to_decimal(),
+                "without_reuse": Precision(row.naive_units).to_decimal(),
             }
             for row in totals
         ]
 
     return {
-        "name": account.name, "account": account.id.hex(), "budget": serializers.amount_to_json(state.budget),
-        "spent": serializers.amount_to_json(state.spent), "left": serializers.amount_to_json(state.remaining_budget),
+        "name": account.name, "account": account.id.hex(), "budget": state.budget.to_decimal(),
+        "spent": state.spent.to_decimal(), "left": state.remaining_budget.to_decimal(),
         "share": account.share(state.spent), "epsilon": account.epsilon, "delta": float(account.policy.delta),
         "raised": account.budgets.raised, "lowered": account.budgets.lowered,
         "cases": dict(spending.case_counts), "by_query": rows_to_json(spending.by_query.values()),

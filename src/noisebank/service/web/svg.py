@@ -6,12 +6,14 @@ words what it shows, and stands beside a table with the same numbers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import exp, floor, isfinite, log10
-from typing import Any
 
 from markupsafe import Markup, escape
 
+from noisebank.core.estimates import Estimate, Row
+from noisebank.core.rendering import digits_error, format_confidence
+from noisebank.core.result import Result
 from noisebank.service.web.formatting import format_number
 
 MAX_BARS = 60
@@ -39,12 +41,14 @@ def _draw_meter(level: str, title: str, width: float) -> Markup:
     ).format(level, title, f"{width:.1f}")
 
 
-def draw_interval(value: float, low: float, high: float, stddev: float) -> Markup:
-    """Draw where the true value may lie: the noise as a bell, the 95% interval shaded, the answer in the middle."""
-    if not all(map(isfinite, (value, low, high))) or high <= low:
+def draw_interval(estimate: Estimate, confidence: float) -> Markup:
+    """Draw where the true value may lie: the interval, and the noise as a bell where it is Gaussian."""
+    value, low, high, stddev = estimate.value, estimate.low, estimate.high, estimate.stddev
+    if value is None or low is None or high is None or high <= low:
         return Markup("")
-    spread = (high - low) / 3.92 if not isfinite(stddev) or stddev <= 0 else stddev
-    left, right = min(low, value - 3.2 * spread), max(high, value + 3.2 * spread)
+    spread, digits = stddev or (high - low) / 4, digits_error(estimate)
+    left, right = min(low, value) - spread, max(high, value) + spread
+    left, right = (min(left, value - 3.2 * spread), max(right, value + 3.2 * spread)) if stddev else (left, right)
     width, base, top = 640.0, 96.0, 12.0
 
     def x_of(point: float) -> float:
@@ -56,12 +60,17 @@ def draw_interval(value: float, low: float, high: float, stddev: float) -> Marku
             f"{x_of(x):.1f},{base - (base - top) * exp(-0.5 * ((x - value) / spread) ** 2):.1f}" for x in points
         )
 
-    shade = f"{x_of(low):.1f},{base} {bell_points(low, high)} {x_of(high):.1f},{base}"
-    ends = f"{format_number(low, stddev)} and {format_number(high, stddev)}"
-    title = f"The true value lies between {ends} with 95% confidence"
-    parts = [
-        f'<svg class="interval" viewBox="0 0 {width:.0f} 132" role="img" aria-label="{escape(title)}">',
-        f'<polygon class="likely" points="{shade}"/><polyline class="bell" points="{bell_points(left, right)}"/>',
+    ends = f"{format_number(low, digits)} and {format_number(high, digits)}"
+    title = f"The true value lies between {ends} with {format_confidence(confidence)} confidence"
+    parts = [f'<svg class="interval" viewBox="0 0 {width:.0f} 132" role="img" aria-label="{escape(title)}">']
+    if stddev:
+        shade = f"{x_of(low):.1f},{base} {bell_points(low, high)} {x_of(high):.1f},{base}"
+        bell = f'<polyline class="bell" points="{bell_points(left, right)}"/>'
+        parts.append(f'<polygon class="likely" points="{shade}"/>{bell}')
+    else:
+        box = f'x="{x_of(low):.1f}" y="{base - 30}" width="{x_of(high) - x_of(low):.1f}" height="30"'
+        parts.append(f'<rect class="likely" {box}/>')
+    parts += [
         f'<line class="axis" x1="12" x2="{width - 12}" y1="{base}" y2="{base}"/>',
         f'<line class="answer" x1="{x_of(value):.1f}" x2="{x_of(value):.1f}" y1="{top}" y2="{base}"/>',
     ]
@@ -73,13 +82,15 @@ def draw_interval(value: float, low: float, high: float, stddev: float) -> Marku
     return Markup("".join(parts) + "</svg>")
 
 
-def draw_bars(groups: Sequence[Mapping[str, Any]], title: str) -> Markup:
-    """Draw one bar per group with its 95% error bar; the largest `MAX_BARS` if there are more."""
-    known = [group for group in groups if group["value"] is not None]
-    if not known:
+def draw_bars(result: Result, item: str) -> Markup:
+    """Draw one bar per group with its interval; the largest `MAX_BARS` if there are more."""
+    bars = [bar for row in result.rows if (bar := _bar_ends(row, item)) is not None]
+    if not bars:
         return Markup("")
-    largest = sorted(range(len(known)), key=lambda index: -known[index]["value"])[:MAX_BARS]
-    drawn = [_bar_ends(known[index]) for index in sorted(largest)]
+    level = format_confidence(result.confidence)
+    title = f"{item} by {', '.join(result.by)}, with {level} intervals; the table has the same numbers"
+    largest = sorted(range(len(bars)), key=lambda index: -bars[index][1])[:MAX_BARS]
+    drawn = [bars[index] for index in sorted(largest)]
     low, high = min(0.0, *(bar[2] for bar in drawn)), max(0.0, *(bar[3] for bar in drawn))
     high = high if high > low else low + 1.0
     row, side, width = 26, 150.0, 640.0
@@ -100,7 +111,7 @@ def draw_bars(groups: Sequence[Mapping[str, Any]], title: str) -> Markup:
         name = label if len(label) <= 22 else label[:21] + "…"
         error = (most - least) / 4 or None
         ends = f"{format_number(least, error)} and {format_number(most, error)}"
-        whole = f"{label}: {format_number(value, error)}, 95% between {ends}"
+        whole = f"{label}: {format_number(value, error)}, {level} between {ends}"
         parts.append(
             f"<g><title>{escape(whole)}</title>"
             f'<text class="label" x="{side - 10}" y="{middle + 5:.1f}" text-anchor="end">{escape(name)}</text>'
@@ -112,11 +123,13 @@ def draw_bars(groups: Sequence[Mapping[str, Any]], title: str) -> Markup:
     return Markup("".join(parts) + "</svg>")
 
 
-def _bar_ends(group: Mapping[str, Any]) -> tuple[str, float, float, float]:
-    """Return label, value and the ends of the error bar; the value itself for an end that is unknown."""
-    value = group["value"]
-    low, high = (value if group[end] is None else group[end] for end in ("low", "high"))
-    return " / ".join(group["keys"]), value, low, high
+def _bar_ends(row: Row, item: str) -> tuple[str, float, float, float] | None:
+    """Return label, value and the ends of the interval, the value itself for an unknown end; None without a value."""
+    estimate = row[item]
+    if estimate.value is None:
+        return None
+    low, high = (estimate.value if end is None else end for end in (estimate.low, estimate.high))
+    return " / ".join("(all)" if key is None else key for key in row.keys), estimate.value, low, high
 
 
 def draw_lines(curves: Sequence[tuple[str, Sequence[float]]], max_x: float, limit: float | None, title: str) -> Markup:

@@ -57,6 +57,22 @@ def test_a_chain_lies_in_a_folder_of_its_own_that_nobody_else_reads(tmp_path: Pa
         FolderNode(tmp_path)
 
 
+def test_logs_are_filtered_by_their_topics(chain: DevChain, tmp_path: Path):
+    registry, _, _, door = posted(chain, tmp_path)
+    with closing(door):
+        logs = registry.node.ask("eth_getLogs", {})
+        assert logs and all(len(log["topics"]) < 5 for log in logs)
+        for wanted in logs:
+            first, *more = wanted["topics"]
+            alike = [log for log in logs if log["topics"][0] == first]
+            others = [log for log in logs if log["topics"][1 : len(more) + 1] == more]
+            for topic_filter, expected in (
+                ([first], alike), ([["0x00", first]], alike), ([None, *more], others), (["0x00"], []),
+                ([None] * 4 + ["0x00"], []), ([None] * 5, logs),
+            ):  # fmt: skip
+                assert registry.node.ask("eth_getLogs", {"topics": topic_filter}) == expected
+
+
 def test_transactions_are_read_in_their_one_spelling():
     made = Transaction(7, 3, ANNA.address, b"data" * 20, fees=Fees(1, 2, 3), value=5).sign_with(ANNA)
     assert decode_transaction(made.raw) == made and decode_transaction(made.raw).recover_sender() == ANNA.address

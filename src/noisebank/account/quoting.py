@@ -1,0 +1,76 @@
+"""Quotes: what the answer to a question or a SELECT would cost now. Nothing here spends or opens data."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from noisebank.account.answers import standard_deviation
+from noisebank.account.charging import price_plans
+from noisebank.account.context import AccountContext
+from noisebank.account.derived import combine_quotes
+from noisebank.account.pipeline import fit_transaction, preview_plan
+from noisebank.account.selects import ParsedSelect
+from noisebank.core.estimates import CONFIDENCE
+from noisebank.core.quote import Quote
+from noisebank.core.records import WHOLE_WEIGHT
+from noisebank.core.units import ZERO_PRECISION
+from noisebank.core.wording import budget_share
+from noisebank.planning.pricing import AccuracyTarget
+from noisebank.planning.relative import RelativeTarget
+from noisebank.planning.reuse import Plan
+from noisebank.queries.cells import policy_cubes
+from noisebank.queries.derived import Derivation
+from noisebank.queries.query import Question
+
+
+def quote_select(context: AccountContext, sql: str, select: ParsedSelect) -> Quote:
+    """Returns the quote for all questions of a SELECT together."""
+    # Parts that share a query are decided one after the other, so that later ones find what earlier ones pay for.
+    targets = [context.target_precision(question, accuracy) for question, accuracy in select.questions]
+    relative = any(isinstance(accuracy, RelativeTarget) for _, accuracy in select.questions)
+    plans = fit_transaction(partial(preview_plan, context), select.questions, targets, relative)
+    quotes = [
+        quote_question(context, question, accuracy, not planned.cube_number, select.confidence)
+        for (question, accuracy), planned in zip(select.questions, plans, strict=True)
+    ]
+    if len(select.items) == 1 and select.items[0].derivation is Derivation.LINEAR:
+        return quotes[0]
+    pairs = [(question, planned) for (question, _), planned in zip(select.questions, plans, strict=True)]
+    cost = sum(price_plans(context, pairs), ZERO_PRECISION)
+    return combine_quotes(sql, quotes, cost, budget_share(context.state.spent + cost, context.state.budget))
+
+
+def quote_question(
+    context: AccountContext, question: Question, accuracy: AccuracyTarget, plainly: bool = False,
+    confidence: float = CONFIDENCE,
+) -> Quote:  # fmt: skip
+    """Returns the quote for a parsed question; `plainly` leaves cubes aside."""
+    target = context.target_precision(question, accuracy)
+    planned = preview_plan(context, question, target, plainly)
+    state, sensitivity, reused = context.state, context.sensitivity_of(question.query), planned.reused_record
+    (cost,) = price_plans(context, [(question, planned)])
+    return Quote(
+        sql=question.sql,
+        case=planned.case,
+        target=target,
+        cost=cost,
+        left=state.remaining_budget,
+        budget=state.budget,
+        delta=float(context.policy.delta),
+        stddev=standard_deviation(sensitivity, question.unit, target),
+        reused_stddev=standard_deviation(sensitivity, question.unit, reused.precision) if reused else None,
+        share_now=budget_share(state.spent, state.budget),
+        share_after=budget_share(state.spent + cost, state.budget),
+        cube=_cube_columns(context, planned),
+        cell_factor=-(-max((charge.weight for charge in planned.charges), default=WHOLE_WEIGHT) // WHOLE_WEIGHT),
+        first_look=planned.first_look.cost if planned.first_look else ZERO_PRECISION,
+        floor=float(accuracy.floor) if isinstance(accuracy, RelativeTarget) and accuracy.floor else None,
+        confidence=confidence,
+    )
+
+
+def _cube_columns(context: AccountContext, planned: Plan) -> tuple[str, ...]:
+    """Returns the columns of the cube that a plan uses; none for plain reuse."""
+    if not planned.cube_number:
+        return ()
+    return policy_cubes(context.policy)[context.cubes.planner.cube_numbers.index(planned.cube_number)].columns

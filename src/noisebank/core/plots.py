@@ -1,0 +1,95 @@
+"""Draws a result with matplotlib, which is imported when first needed: bars with intervals, or a bell."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from math import exp
+from typing import TYPE_CHECKING
+
+from noisebank.core.errors import BadRequest
+from noisebank.core.rendering import format_confidence
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from noisebank.core.estimates import Estimate
+    from noisebank.core.result import Result
+
+MAX_BARS = 60
+BLUE, GREY = "#0072B2", "#444444"
+BAR_HEIGHT = 0.32
+"""Of one group, in inches."""
+
+
+def plot_result(result: Result) -> Figure:
+    """Draws one panel per item: bars with intervals for groups; for one number a bell where its noise is Gaussian, else
+    its interval alone. The numbers are those of the table."""
+    try:
+        figure_module = import_module("matplotlib.figure")
+    except ImportError:
+        raise BadRequest("output", "matplotlib", "is not installed: pip install matplotlib") from None
+    if not result.rows:
+        raise BadRequest("output", "plot", "this result has no rows")
+    count = min(len(result.rows), MAX_BARS)
+    height = 1.4 + BAR_HEIGHT * count if result.by else 2.6
+    panels = len(result.items)
+    figure: Figure = figure_module.Figure(figsize=(6.4 * panels if panels > 1 else 7.2, height), layout="constrained")
+    axes = figure.subplots(1, panels, squeeze=False)[0]
+    for name, panel in zip(result.items, axes, strict=True):
+        if result.by:
+            _draw_bars(panel, result, name)
+        else:
+            _draw_number(panel, result.rows[0][name])
+        panel.set_xlabel(f"{name}, with {format_confidence(result.confidence)} interval")
+        panel.spines[["top", "right"]].set_visible(False)
+    text = result.sql if len(result.sql) <= 110 else result.sql[:109] + "…"
+    figure.suptitle(text, x=0.01, ha="left", fontsize=9)
+    return figure
+
+
+def _draw_bars(panel: Axes, result: Result, name: str) -> None:
+    """Draws one bar per group in the result's order, the first at the top."""
+    rows = result.rows[:MAX_BARS]
+    for index, row in enumerate(rows):
+        estimate = row[name]
+        if estimate.value is not None:
+            panel.barh(index, estimate.value, color=BLUE, alpha=0.55, height=0.7)
+        if estimate.low is not None and estimate.high is not None:
+            panel.plot([estimate.low, estimate.high], [index, index], color=GREY, linewidth=1.6)
+            panel.plot([estimate.low, estimate.high], [index, index], "|", color=GREY, markersize=7)
+    labels = [" / ".join("(all)" if key is None else key for key in row.keys) for row in rows]
+    panel.set_yticks(range(len(rows)), labels)
+    panel.invert_yaxis()
+    panel.axvline(0, color=GREY, linewidth=0.8)
+    if len(result.rows) > MAX_BARS:
+        panel.set_title(f"the first {MAX_BARS} of {len(result.rows)} rows", fontsize=8, loc="right")
+
+
+def _draw_number(panel: Axes, estimate: Estimate) -> None:
+    panel.set_yticks([])
+    panel.spines["left"].set_visible(False)
+    low, high, value = estimate.low, estimate.high, estimate.value
+    if value is None or low is None or high is None:
+        panel.text(0.5, 0.5, "nothing can be said", ha="center", transform=panel.transAxes)
+        return
+    if estimate.stddev:
+        _draw_bell(panel, value, estimate.stddev, low, high)
+    else:  # no bell: the noise is not Gaussian, or there is none
+        panel.plot([low, high], [0, 0], color=BLUE, linewidth=6, alpha=0.4, solid_capstyle="butt")
+        panel.plot([value], [0], "o", color=BLUE)
+        panel.set_ylim(-1, 1)
+    label = estimate.label or f"{value:,.6g}"
+    panel.annotate(label, (value, 0.05 if not estimate.stddev else 1.02), ha="center", va="bottom")
+
+
+def _draw_bell(panel: Axes, value: float, stddev: float, low: float, high: float) -> None:
+    def curve(left: float, right: float) -> tuple[list[float], list[float]]:
+        points = [left + (right - left) * step / 120 for step in range(121)]
+        return points, [exp(-0.5 * ((point - value) / stddev) ** 2) for point in points]
+
+    width = max(3.2 * stddev, high - value)
+    panel.plot(*curve(value - width, value + width), color=BLUE)
+    panel.fill_between(*curve(low, high), color=BLUE, alpha=0.25)
+    panel.plot([value, value], [0, 1], color=GREY, linewidth=1)
+    panel.set_ylim(0, 1.25)
