@@ -12,12 +12,14 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
+from tools.docsite.notebooks import write_notebook_pages  # noqa: E402
 from tools.docsite.pages import write_root_pages  # noqa: E402
 from tools.docsite.reference import write_reference  # noqa: E402
 
 project = "noisebank"
 author = copyright = "the authors of noisebank"
 extensions = ["myst_parser"]
+smartquotes = False  # two hyphens begin an option
 myst_heading_anchors = 4
 myst_links_external_new_tab = False
 exclude_patterns = ["_build", "**/generated/*", "notebooks/*.ipynb"]
@@ -36,6 +38,7 @@ def generate_pages(app: Sphinx) -> None:
     """Writes what is not typed by hand, before any page is read."""
     write_reference(HERE / "reference" / "generated")
     write_root_pages(ROOT, HERE / "project")
+    write_notebook_pages(HERE / "notebooks" / "generated")
 
 
 def link_inside(app: Sphinx, name: str, source: list[str]) -> None:

@@ -213,7 +213,7 @@ def test_every_page_fits_a_phone_is_small_and_keeps_to_its_policy(chrome: Browse
     assert not complaints
     assert max(sizes.values()) < 300_000, sizes
     page.goto(f"{busy.address}/d/clinic/console")
-    quoted(page, "precision")
+    quoted(page, "of the budget")
     ask(page)
     page.locator("#answer .value, #answer svg.bars").first.wait_for()
     context.close()

@@ -1,14 +1,18 @@
-"""Every command of the tutorial and of the recipes runs as it stands on its page."""
+"""Every command of the tutorial and of the recipes runs as it stands on its page, and every cell of the notebooks."""
 
 from __future__ import annotations
 
-import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from chain.gateway import CURATOR, fund
+from contract.node import node_or_skip
 from support.paths import ROOT
+from tools.docsite import notebooks
+from tools.docsite.notebooks import Notebook, execute_all, execute_notebook, list_outputs, read_notebook
 from tools.docsite.recipes import list_blocks, prepare_folder, run_page, show_outputs
 
 DOCS = ROOT / "docs"
@@ -30,6 +34,20 @@ def test_recipe(page: Path, tmp_path: Path) -> None:
     assert run.code == 0, str(run)
 
 
+def test_the_recipe_with_a_chain(tmp_path: Path) -> None:
+    if shutil.which("curl") is None:
+        pytest.skip("curl is not installed")
+    prepare_folder(tmp_path)
+    with node_or_skip() as node:
+        fund(node, CURATOR)
+        (tmp_path / "deployer.key").write_text("01" * 32)
+        (tmp_path / "deployer.key").chmod(0o600)
+        page = (DOCS / "how-to" / "ledger-on-a-chain.md").read_text()
+        run = run_page(page, tmp_path, replace={"http://localhost:8545": node.url})
+    assert run.code == 0, str(run)
+    assert run.outputs[-1].count("verified") == 1 and "anchors on chain" in run.outputs[-1]
+
+
 def test_the_tutorial(tmp_path: Path) -> None:
     """From the table to the verdict; the policy on the page is the one that recipes begin with."""
     if shutil.which("curl") is None:
@@ -40,15 +58,15 @@ def test_the_tutorial(tmp_path: Path) -> None:
     prepare_folder(tmp_path, with_bank=False)
     run = run_page(text, tmp_path)
     assert run.code == 0, str(run)
-    assert show_outputs(text, run.outputs) != text
-    shown, real = (list_labels(page) for page in (text, show_outputs(text, run.outputs)))
-    assert shown == real, "the page shows another output: python -m tools.docsite.recipes docs/tutorial/index.md"
-
-
-def list_labels(page: str) -> list[str]:
-    """The first word of every line that a page shows as output: values differ from run to run, labels do not."""
-    lines = [line for block in list_blocks(page) if block.language == "text" for line in block.text.splitlines()]
-    return [match[0] for line in lines if (match := re.match(r"[A-Za-z_]+", line))]
+    outputs = dict(zip((block.text for block in list_blocks(text) if block.language == "sh"), run.outputs, strict=True))
+    (repeated,) = (output for block, output in outputs.items() if "NOT age <= 60" in block)
+    assert repeated.count("REPEAT") == 2, "asked again, in another spelling: free, as the page says"
+    (refined,) = (output for block, output in outputs.items() if "--within 15" in block)
+    assert "REFINE" in refined
+    (forged,) = (output for block, output in outputs.items() if "forged" in block)
+    assert "NOT VERIFIED" in forged
+    (verified,) = (output for block, output in outputs.items() if "verify journal.jsonl" in block)
+    assert verified.lstrip().startswith("verified") and "the receipt" in verified
 
 
 def test_a_page_that_fails_is_noticed(tmp_path: Path) -> None:
@@ -60,3 +78,26 @@ def test_a_page_that_fails_is_noticed(tmp_path: Path) -> None:
 def test_outputs_stand_below_their_commands() -> None:
     page = "```sh\nfirst\n```\n\n```text\nold\n```\n\n```sh\nsecond\n```\n\nWords.\n\n```text\nstays\n```\n"
     assert show_outputs(page, ("new\n\n", "x")) == page.replace("old", "new")
+
+
+def test_the_notebooks(tmp_path: Path) -> None:
+    """Every cell runs; where the stored notebook shows something, so does this run; and it comes out as they say."""
+    executed = execute_all(tmp_path)
+    for name, notebook in executed.items():
+        shown, real = (count_outputs(book) for book in (read_notebook(name), notebook))
+        assert sum(real) and shown == real, f"{name}.ipynb is stale: python -m tools.docsite.notebooks"
+    owner, analyst, auditor = ("\n".join(list_outputs(executed[name])) for name in ("owner", "analyst", "auditor"))
+    assert "REPEAT 0" in owner and "BudgetExhausted" in owner
+    assert "REPEAT" in analyst and analyst.rstrip().endswith("True")
+    assert "alone: True" in auditor and "with the receipt: False" in auditor and "False - block 2" in auditor
+
+
+def count_outputs(notebook: Notebook) -> list[int]:
+    return [len(cell["outputs"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+
+
+def test_a_cell_that_fails_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cell = {"cell_type": "code", "source": ["print('begun')\n", "1 / 0"], "outputs": []}
+    monkeypatch.setattr(notebooks, "read_notebook", lambda name: {"cells": [cell]})
+    with pytest.raises(subprocess.CalledProcessError):
+        execute_notebook("owner", tmp_path, {})

@@ -54,7 +54,7 @@ class Choice:
     @property
     def score(self) -> tuple[int, float]:
         """Of one kind: what is cheap and close."""
-        return self.kind, self.seconds * 2.0**self.distance
+        return self.kind, self.seconds * 8.0**self.distance
 
 
 class Graph:
