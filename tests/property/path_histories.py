@@ -28,8 +28,7 @@ from noisebank import read_policy
 from noisebank.account.recovery import recover_account
 from noisebank.bank import opening
 from noisebank.bank.opening import BankParts, Confirmed, load_accounts, open_account
-from noisebank.core.errors import NoisebankError
-from noisebank.core.units import Precision
+from noisebank.core.errors import KeyReused, NoisebankError
 from noisebank.ledger.abi import budget_ledger
 from noisebank.ledger.block import Block
 from noisebank.ledger.embedded import EmbeddedLedger, create_chain
@@ -166,11 +165,11 @@ class Fuse:
 
     @contextmanager
     def around(self, step: str) -> Iterator[None]:
-        self._burn(f"before {step}")
+        self.burn(f"before {step}")
         yield
-        self._burn(f"after {step}")
+        self.burn(f"after {step}")
 
-    def _burn(self, here: str) -> None:
+    def burn(self, here: str) -> None:
         if here == self.step:
             self.step = ""
             raise Crash(here)
@@ -192,8 +191,11 @@ class WatchedVault(SqliteVault):
     fuse: Fuse
 
     def _watch(self, step: str, work: Callable[..., Any], *arguments: Any) -> Any:
-        with self.fuse.around(step):
-            return work(*arguments)
+        self.fuse.burn(f"before {step}")
+        outcome = work(*arguments)
+        if not (isinstance(outcome, list) and any(isinstance(each, KeyReused) for each in outcome)):
+            self.fuse.burn(f"after {step}")  # a refusal ends the step
+        return outcome
 
 
 def _watch_vault(name: str, step: str) -> None:
@@ -254,7 +256,8 @@ class History:
         self.close()
         self._open_parts()
         (self.account,) = load_accounts(self.parts)
-        self.outcomes.append(["recovered", repr(recover_account(self.account))])
+        found = recover_account(self.account)  # of a group that lost an answer, a version may have finished the rest
+        self.outcomes.append(["recovered", found.waiting, found.unknown, found.lost])
 
     def play(self, steps: int) -> None:
         """Takes random steps."""
@@ -296,7 +299,7 @@ class History:
         try:
             outcome = describe(self.account.ask(sql, **options))
         except NoisebankError as error:
-            outcome = [type(error).__name__, str(error)]
+            outcome = describe_error(error)
         except Crash:
             self.outcomes.append(["crash", crash])
             self.fuse.step = ""
@@ -310,7 +313,7 @@ class History:
         try:
             self.parts.ledger.set_limit(self.account.id, self.account.analyst(name), units)
         except NoisebankError as error:
-            self.outcomes.append([type(error).__name__, str(error)])
+            self.outcomes.append(describe_error(error))
 
     def _lose_answer(self) -> None:
         sealed = sorted(self.parts.vault.list_answers(self.account.id), key=lambda answer: answer.id)
@@ -343,10 +346,14 @@ class History:
         return [decisions, sealed, requests]
 
 
-def describe(answer: Any) -> Any:
-    """What the asker was given, as data; of a result of several parts, all that they have in common."""
-    parts = getattr(answer, "parts", None) or getattr(answer, "items", None) or [answer]
-    return [[part.case.name, part.cost.units] for part in parts if isinstance(getattr(part, "cost", None), Precision)]
+def describe_error(error: NoisebankError) -> list[str]:
+    """Its kind and its fields; the words for people may change."""
+    return [type(error).__name__, *(f"{name} {value}" for name, value in sorted(vars(error).items()))]
+
+
+def describe(answer: Any) -> int:
+    """What the asker was charged; cases, bits and receipts follow from the books."""
+    return int(answer.cost.units)
 
 
 def play_history(seed: int, steps: int = 12) -> list[Any]:

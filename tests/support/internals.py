@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from noisebank.account.answers import Answer, Group, GroupedAnswer, standard_deviation
+    from noisebank.account.answers import Answer, Group, GroupedAnswer
     from noisebank.account.completion import complete_reservations
     from noisebank.account.cube import CubeStrategy
     from noisebank.account.derived import derive_values, ratio_interval
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
         VaultUnreachable,
         ViewExhausted,
     )
-    from noisebank.core.estimates import Row
+    from noisebank.core.estimates import Row, standard_deviation
     from noisebank.core.problems import BANK_PROBLEMS, ERROR_FIELDS
     from noisebank.core.records import WHOLE_WEIGHT, BridgePoint, Case, CellRun
     from noisebank.core.spend import Spend, typed_spend

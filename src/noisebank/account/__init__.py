@@ -1,5 +1,6 @@
 """One account: the path from a question to a charged, sealed and published answer, and everything said about it.
 
-`account` holds `Account`, whose `answers` walks the path one step per line; `plain` and `cube` are the steps, `quotes`
-prices without spending, `statement` tells the history, `recovery` finishes what a crash cut off.
+`pipeline` is the path, a batch at a time; `plain` and `cube` are its two strategies; `completion` brings reservations
+to published answers. `account` is what users hold, `quotes` prices without spending, `statement` tells the history,
+`recovery` finishes what a crash cut off.
 """

@@ -177,7 +177,7 @@ class Account:
             select = replace(select, questions=((question, better),))
         # The promise of a relative answer needs a precision that no earlier answer has influenced: no cube, and not
         # a better answer that happens to be known.
-        max_cost = parse_max_cost(request.max_cost)
+        max_cost = None if request.max_cost is None else parse_max_cost(request.max_cost)
         return select, BatchItem(select.questions, max_cost, request.key, request.analyst, plainly=relative)
 
     def _make_outcome(self, sql: str, select: ParsedSelect, item: BatchItem) -> Outcome:
@@ -215,7 +215,7 @@ class Account:
         """
         options = dict(zip(arguments[::2], arguments[1::2], strict=True))
         accuracy, confidence = parse_accuracy(**options), check_confidence(options.get("confidence"))
-        select = self._parse_list_cached(self.context.named_sql(sql))
+        select = self._parse_list_cached(self.policy.resolve_sql(sql))
         questions: list[TargetedQuestion] = []
         indices = []
         for item in select.items:
@@ -269,7 +269,7 @@ class Account:
     @property
     def state(self) -> AccountState:
         """Budget and spend, as the contract holds them."""
-        return self.context.state
+        return self.ledger.get_account(self.id)
 
     @property
     def engine(self) -> Engine:
@@ -287,7 +287,7 @@ class Account:
 
     def named(self, sql: str) -> str:
         """Returns the SQL behind the name of one of the policy's queries, or the SQL itself."""
-        return self.context.named_sql(sql)
+        return self.policy.resolve_sql(sql)
 
     def view(self, analyst: str) -> View:
         """Returns what an analyst may learn, and has learned. The owner may learn all that the account spends."""
@@ -295,7 +295,7 @@ class Account:
 
     def analyst(self, name: str) -> bytes:
         """Returns the ledger's name of an analyst: salted, or the owner's for local use."""
-        return self.context.analyst_digest(name)
+        return self.secrets.analyst_digest(name)
 
     @property
     def epsilon(self) -> float:

@@ -10,7 +10,7 @@ from math import nan, sqrt
 from noisebank.core.charges import Inference
 from noisebank.core.receipts import Receipt
 from noisebank.core.records import Case
-from noisebank.core.units import GridValue, Precision
+from noisebank.core.units import Precision
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +76,3 @@ def add_groups(
     groups = tuple(Group(keys, float(value), value) for keys, value in zip(labels, values, strict=True))
     common = {name: getattr(answer, name) for name in Answer.__slots__}
     return GroupedAnswer(**{**common, "value": nan, "exact": Fraction(0)}, by=by, groups=groups)
-
-
-def convert_to_unit(value: GridValue, unit: Fraction, offset: Fraction = Fraction(0)) -> Fraction:
-    """Converts a released value from steps to the question's unit."""
-    return value.exact if unit == 1 and not offset else value.exact * unit + offset
-
-
-def standard_deviation(sensitivity: Fraction, unit: Fraction, precision: Precision) -> float:
-    """Returns sensitivity / sqrt(precision) in the question's unit; for display only."""
-    return float(sensitivity * abs(unit)) / sqrt(float(precision))

@@ -23,7 +23,7 @@ def make_claims(
     max_cost: Precision | None,
 ) -> list[Claim]:
     """Returns the claims of one group. Each part may cost what was planned; a single one up to `max_cost`."""
-    digest = context.analyst_digest(analyst)
+    digest = context.secrets.analyst_digest(analyst)
     claims = [_make_claim(context, id, digest, *part) for id, part in zip(ids, planned, strict=True)]
     costs = context.ledger.books.price_claims(claims)
     if max_cost is not None and len(planned) > 1 and sum(costs, ZERO_PRECISION) > max_cost:

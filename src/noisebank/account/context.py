@@ -5,8 +5,6 @@ Caches are here, at the edge: whatever they hold follows from public values or f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -15,12 +13,12 @@ from noisebank.account.requests import RequestBuilder
 from noisebank.core.asks import OWNER
 from noisebank.core.caches import cache_results, deep_size
 from noisebank.core.entropy import Entropy
-from noisebank.core.errors import BadRequest, TableChanged
+from noisebank.core.errors import TableChanged
 from noisebank.core.locks import NamedLocks
 from noisebank.core.units import Precision
 from noisebank.engines.engine import Engine
 from noisebank.ledger.chain import Ledger
-from noisebank.ledger.protocol import OWNER_ANALYST, AccountState, View
+from noisebank.ledger.protocol import AccountState, View
 from noisebank.planning.pricing import AccuracyTarget, compute_target
 from noisebank.planning.serving import parse_first_look
 from noisebank.policy.model import Column, Policy
@@ -64,7 +62,8 @@ class AccountContext:
         self.request_builder = RequestBuilder(id, secrets.version)
         self.lost_queries: set[bytes] = set()
         """Salted digests of queries with a published answer that the vault has lost; recovery fills it."""
-        self._request_locks = NamedLocks()
+        self.request_locks = NamedLocks()
+        """Held by request id: one request may arrive twice at once, and only the first reserves."""
         # The same text under the same policy is the same question, so parsing can be cached.
         self._parse_cached = cache_results(CACHE_BYTES, size_of)(lambda text: parse_question(text, self.policy))
         self.sensitivity_of = cache_results(CACHE_BYTES, size_of)(lambda query: l2_sensitivity(query, self.policy))
@@ -78,51 +77,30 @@ class AccountContext:
         """Budget and spend, as the contract holds them."""
         return self.ledger.get_account(self.id)
 
-    def named_sql(self, sql: str) -> str:
-        """Returns the SQL behind the name of one of the policy's queries, or the SQL itself."""
-        if not isinstance(sql, str):
-            raise BadRequest("sql", type(sql).__name__, "must be text")
-        return self.policy.queries.get(sql.strip(), sql)
-
     def parse(self, sql: str) -> Question:
         """Parses SQL, or the name of one of the policy's queries, to a canonical question."""
-        return self._parse_cached(self.named_sql(sql))
+        return self._parse_cached(self.policy.resolve_sql(sql))
 
     def question_of(self, request: Request) -> Question:
         """Returns the question of a saved request: SQL, or a first look at a cube."""
         look = request.body.get("look")
         return self.parse(request.body["sql"]) if look is None else parse_first_look(look, self.policy)
 
-    def analyst_digest(self, name: str) -> bytes:
-        """Returns the ledger's name of an analyst: salted, or the owner's for local use."""
-        return OWNER_ANALYST if name == OWNER else self.secrets.salted_analyst(name)
-
     def view_of(self, analyst: str) -> View:
         """Returns what an analyst may learn, and has learned. The owner may learn all that the account spends."""
         if analyst == OWNER:
             return View(self.state.budget, self.state.spent)
-        return self.ledger.get_view(self.id, self.analyst_digest(analyst))
+        return self.ledger.get_view(self.id, self.secrets.analyst_digest(analyst))
 
     def read_published(self, id: bytes, digest: bytes, is_grouped: bool) -> SealedAnswer:
         """Returns a published answer; grouped ones are too large to cache."""
         return self._read_published(id, digest) if is_grouped else self._read_published_cached(id, digest)
-
-    def hold_requests(self, ids: Sequence[bytes]) -> AbstractContextManager[object]:
-        """Holds requests among the threads of this process: one may arrive twice at once, only the first reserves."""
-        return self._request_locks(ids)
 
     def check_identity(self) -> None:
         """Refuses a table that is not the one that was opened, by its metadata. Reads no rows."""
         if self.engine.identity() != self._identity:  # not quoted: the size of a file tells neighbours apart
             raise TableChanged(
                 f"the table of {self.policy.name} changed since this account was opened: open its next version"
-            )
-
-    def check_version(self) -> None:
-        """Refuses to go on with an earlier version of the table."""
-        if self.state.version != self.secrets.version:
-            raise TableChanged(
-                f"another version of the table {self.policy.name} has been opened: take the account anew"
             )
 
     def _read_published(self, id: bytes, digest: bytes) -> SealedAnswer:

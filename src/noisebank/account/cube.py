@@ -49,10 +49,8 @@ class CubeStrategy:
                 unfinished.append((reservation, context.question_of(request)))
         return unfinished
 
-    def check_plan(self, plan: Plan) -> None:
-        """See `Strategy`."""
-        if plan.fresh_precision:
-            self._context.check_identity()
+    def check_reusable(self, plan: Plan) -> None:
+        """See `Strategy`. What is lost here is not known: it is never built on."""
 
     def draw_contents(self, paid: Sequence[PaidQuestion]) -> list[Contents]:
         """See `Strategy`. One after the other: what is measured for one is known to the next."""

@@ -1,6 +1,6 @@
 """`CubePlanner`: plans, measures and infers in an account's cubes, from all that is known there (`CubeState`).
 
-`CubeSteps` calls it. It knows which of the ledger's cubes they are, and what of a measurement is sealed.
+`CubeStrategy` calls it. It knows which of the ledger's cubes they are, and what of a measurement is sealed.
 """
 
 from __future__ import annotations

@@ -18,11 +18,13 @@ from noisebank.account.first_looks import buy_look_if_affordable
 from noisebank.account.selects import TargetedQuestion
 from noisebank.account.strategies import PaidQuestion, Strategy
 from noisebank.core.asks import OWNER
-from noisebank.core.errors import BudgetExhausted, KeyReused, NoisebankError, Tampered, ViewExhausted
+from noisebank.core.errors import BudgetExhausted, KeyReused, NoisebankError, TableChanged, Tampered, ViewExhausted
+from noisebank.core.records import Case
 from noisebank.core.units import Precision
 from noisebank.ledger.protocol import Claim, Reservation
 from noisebank.planning.linear import MAX_RUNS
 from noisebank.planning.reuse import Plan
+from noisebank.planning.serving import CubeQuery
 from noisebank.queries.query import Query, Question
 from noisebank.vault.vault import Request, SealedAnswer
 
@@ -132,7 +134,7 @@ def hold_locks(context: AccountContext, wave: Sequence[BatchItem]) -> Iterator[N
     """Holds requests, queries and cubes of a wave, over all threads and gateways; then reads what others did before."""
     names = sorted({context.id + name for item in wave for name in item.lock_names})
     with ExitStack() as stack:
-        stack.enter_context(context.hold_requests([request.id for item in wave for request in item.requests]))
+        stack.enter_context(context.request_locks([request.id for item in wave for request in item.requests]))
         if names:
             stack.enter_context(context.vault.acquire_locks(names))
         catch_up(context, [query for item in wave if item.lock_names for query in item.queries])
@@ -251,17 +253,31 @@ def list_lock_names(context: AccountContext, item: BatchItem) -> set[bytes]:
     """Returns the names of the queries and cubes that an item builds on; none if all of its answers are recorded and
     published, since the contract finds the same records and says REPEAT, and nothing is drawn."""
     if all(
-        context.cubes.find_cube_query(query) is None and context.plain.is_repeat(query, target)
+        find_cube_query(context, query) is None and is_repeat(context, query, target)
         for query, target in zip(item.queries, item.targets, strict=True)
     ):
         return set()
     return name_queries(context, item.queries)
 
 
+def find_cube_query(context: AccountContext, query: Query) -> CubeQuery | None:
+    """Returns the query over a cube's cells; None if the account has no cube that can answer it."""
+    return context.cubes.find_cube_query(query) if context.policy.cubes else None
+
+
+def is_repeat(context: AccountContext, query: Query, target: Precision) -> bool:
+    """Whether there is a published answer of exactly this precision."""
+    for record in context.ledger.list_records(context.id, context.secrets.salted_query(query)):
+        if record.precision == target:
+            reservation = context.ledger.find_reservation(context.id, record.id)
+            return reservation is not None and reservation.is_finished
+    return False
+
+
 def name_queries(context: AccountContext, queries: Sequence[Query]) -> set[bytes]:
     """Returns the names of queries and of the cubes that can answer them. Blurs of one query are drawn one at a time:
     concurrent ones average out. In a cube, what is known decides what is paid."""
-    cube_queries = [context.cubes.find_cube_query(query) for query in queries]
+    cube_queries = [find_cube_query(context, query) for query in queries]
     cubes = {b"cube %d" % cube_query.cube_index for cube_query in cube_queries if cube_query is not None}
     return {query.digest for query in queries} | cubes
 
@@ -277,14 +293,16 @@ def hold_queries(context: AccountContext, queries: Sequence[Query]) -> Iterator[
 def catch_up(context: AccountContext, queries: Sequence[Query]) -> None:
     """Reads what other gateways have made final, before anything is planned from it."""
     context.ledger.refresh()
-    context.check_version()
+    if context.ledger.get_account(context.id).version != context.secrets.version:
+        name = context.policy.name
+        raise TableChanged(f"another version of the table {name} has been opened: take the account anew")
     if queries and context.ledger.is_shared and context.vault.is_shared:
         context.cubes.learn_from_others(queries)
 
 
 def choose_strategy(context: AccountContext, query: Query, plainly: bool) -> Strategy:
     """Returns how a query is answered: in a cube that can answer it, or by plain reuse."""
-    if plainly or context.cubes.find_cube_query(query) is None:
+    if plainly or find_cube_query(context, query) is None:
         return context.plain
     return context.cubes
 
@@ -293,10 +311,13 @@ def plan_question(context: AccountContext, question: Question, target: Precision
     """Plans one question, after finishing what its answer builds on. Refuses what could not be answered."""
     strategy = choose_strategy(context, question.query, plainly)
     plan = strategy.plan(question, target)
-    unfinished = strategy.list_unfinished(question, plan)
-    if unfinished:
-        require_completed(context, unfinished)
-    strategy.check_plan(plan)
+    if plan.case is not Case.FIRST or plan.cube_number:
+        unfinished = strategy.list_unfinished(question, plan)
+        if unfinished:
+            require_completed(context, unfinished)
+        strategy.check_reusable(plan)
+    if plan.fresh_precision:
+        context.check_identity()
     return plan
 
 

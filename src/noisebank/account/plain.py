@@ -16,7 +16,7 @@ from noisebank.ledger.protocol import Reservation
 from noisebank.planning.reuse import Plan, bridge_law, plan_reuse, refine_answer
 from noisebank.privacy.noise import draw_value, fresh_variance, noise_scale
 from noisebank.queries.groups import group_count
-from noisebank.queries.query import Query, Question
+from noisebank.queries.query import Question
 from noisebank.vault.vault import SealedAnswer, to_points
 
 Values = tuple[GridValue, ...]
@@ -39,20 +39,9 @@ class PlainStrategy:
                     _check_scale(context.sensitivity_of(query), precision)
         return planned
 
-    def is_repeat(self, query: Query, target: Precision) -> bool:
-        """Whether there is a published answer of exactly this precision: nothing is drawn, and nobody has to wait."""
-        context = self._context
-        for record in context.ledger.list_records(context.id, context.secrets.salted_query(query)):
-            if record.precision == target:
-                reservation = context.ledger.find_reservation(context.id, record.id)
-                return reservation is not None and reservation.is_finished
-        return False
-
     def list_unfinished(self, question: Question, plan: Plan) -> list[PaidQuestion]:
         """See `Strategy`. Records of the query that were paid for and never published."""
         context, salted = self._context, self._context.secrets.salted_query(question.query)
-        if plan.case is Case.REPEAT and self.is_repeat(question.query, plan.target):
-            return []
         if not plan.fresh_precision:
             known = context.vault.list_released(context.id, salted)
             if known and known[-1][0] >= plan.target:
@@ -66,12 +55,10 @@ class PlainStrategy:
                     unfinished.append((reservation, context.question_of(request)))
         return unfinished
 
-    def check_plan(self, plan: Plan) -> None:
+    def check_reusable(self, plan: Plan) -> None:
         """See `Strategy`."""
         if plan.reused_record is not None and plan.case is Case.REFINE:
             self._read_earlier(plan.reused_record.id)
-        if plan.fresh_precision:
-            self._context.check_identity()
 
     def draw_contents(self, paid: Sequence[PaidQuestion]) -> list[Contents]:
         """See `Strategy`. All that must be measured is measured together."""

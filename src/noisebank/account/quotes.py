@@ -10,8 +10,8 @@ from typing import Any
 
 from noisebank.account.account import Account
 from noisebank.account.advice import explain_cube
-from noisebank.account.answers import standard_deviation
 from noisebank.core.errors import BadRequest, UnsupportedQuery
+from noisebank.core.estimates import standard_deviation
 from noisebank.core.intervals import confidence_interval
 from noisebank.core.quote import Quote
 from noisebank.core.units import MIN_PRECISION, Precision, floor_to_ladder

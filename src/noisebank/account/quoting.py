@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 
-from noisebank.account.answers import standard_deviation
 from noisebank.account.charging import price_plans
 from noisebank.account.context import AccountContext
 from noisebank.account.derived import combine_quotes
 from noisebank.account.pipeline import fit_transaction, preview_plan
 from noisebank.account.selects import ParsedSelect
-from noisebank.core.estimates import CONFIDENCE
+from noisebank.core.estimates import CONFIDENCE, standard_deviation
 from noisebank.core.quote import Quote
 from noisebank.core.records import WHOLE_WEIGHT
 from noisebank.core.units import ZERO_PRECISION

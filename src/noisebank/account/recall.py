@@ -22,7 +22,7 @@ def find_best_free(context: AccountContext, question: Question, target: Precisio
     if analyst == OWNER:
         return best
     view = context.view_of(analyst)
-    delivered = context.ledger.books.delivered_precision(context.id, context.analyst_digest(analyst), salted)
+    delivered = context.ledger.books.delivered_precision(context.id, context.secrets.analyst_digest(analyst), salted)
     room = delivered + Precision(max(0, view.limit.units - view.used.units))
     return max(target, min(best, floor_to_ladder(room)))
 

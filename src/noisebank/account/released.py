@@ -6,11 +6,12 @@ from dataclasses import replace
 from fractions import Fraction
 from math import sqrt
 
-from noisebank.account.answers import Answer, GroupedAnswer, add_groups, convert_to_unit, standard_deviation
+from noisebank.account.answers import Answer, GroupedAnswer, add_groups
 from noisebank.account.context import CACHE_BYTES, AccountContext, size_of
 from noisebank.core.caches import cache_results
 from noisebank.core.charges import Inference
 from noisebank.core.errors import AnswerLost
+from noisebank.core.estimates import standard_deviation
 from noisebank.core.receipts import Receipt
 from noisebank.core.units import Precision
 from noisebank.ledger.protocol import Reservation
@@ -39,7 +40,7 @@ class ReleasedAnswers:
             stddev=stddev,
             case=reservation.case,
             cost=reservation.cost if reservation.cube else reservation.fresh_precision,
-            remaining=context.state.remaining_budget,
+            remaining=context.ledger.get_account(context.id).remaining_budget,
             target=reservation.target,
             sql=question.sql,
             exact=values[0],
@@ -84,7 +85,7 @@ class ReleasedAnswers:
         self, sealed: SealedAnswer, question: Question, target: Precision
     ) -> tuple[tuple[Fraction, ...], float, float]:
         """Returns the released numbers in the question's unit, the first one as a float, and the standard deviation."""
-        values = tuple(convert_to_unit(value, question.unit, question.offset) for value in sealed.values)
+        values = tuple(value.exact * question.unit + question.offset for value in sealed.values)
         if "variances" in sealed.body:
             largest = max(Fraction(variance) for variance in sealed.body["variances"])
             return values, float(values[0]), sqrt(largest * question.unit**2)

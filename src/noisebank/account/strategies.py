@@ -31,8 +31,8 @@ class Strategy(Protocol):
         """Returns earlier reservations that must be published before an answer can build on them."""
         ...
 
-    def check_plan(self, plan: Plan) -> None:
-        """Refuses, before anything is charged, what could not be answered: a lost answer, a table that changed."""
+    def check_reusable(self, plan: Plan) -> None:
+        """Refuses, before anything is charged, what builds on an answer that the vault has lost."""
         ...
 
     def draw_contents(self, paid: Sequence[PaidQuestion]) -> list[Contents]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isfinite
+from math import isfinite, sqrt
 from typing import Any
 
 from noisebank.core.errors import BadRequest
@@ -170,3 +170,8 @@ def require_number(number: float | None, what: str) -> float:
 
 def _finite_or_none(number: float) -> float | None:
     return number if isfinite(number) else None
+
+
+def standard_deviation(sensitivity: Fraction, unit: Fraction, precision: Precision) -> float:
+    """Returns sensitivity / sqrt(precision) in the question's unit; for display only."""
+    return float(sensitivity * abs(unit)) / sqrt(float(precision))

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from noisebank.core.digests import digest_tagged
+from noisebank.core.errors import BadRequest
 
 MAX_ROWS = 2**40
 MAX_CELLS = 2**20
@@ -200,6 +201,12 @@ class Policy:
         if self.neighbours is Neighbours.REPLACE_ONE and self.unit == "row":
             return self.row_cap
         return None
+
+    def resolve_sql(self, sql: str) -> str:
+        """Returns the SQL behind the name of one of the policy's queries, or the SQL itself."""
+        if not isinstance(sql, str):
+            raise BadRequest("sql", type(sql).__name__, "must be text")
+        return self.queries.get(sql.strip(), sql)
 
     def to_json(self) -> dict[str, Any]:
         """Returns all public facts, without the source, as JSON of texts and integers."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from noisebank.core.asks import OWNER
 from noisebank.core.digests import derive_salt, keccak, make_commitment
+from noisebank.ledger.protocol import OWNER_ANALYST
 from noisebank.queries.query import Query
 
 
@@ -29,6 +31,10 @@ class AccountSecrets:
     def salted_analyst(self, name: str) -> bytes:
         """Returns the salted digest under which the ledger knows an analyst."""
         return _salted_analyst(self.secret, name)
+
+    def analyst_digest(self, name: str) -> bytes:
+        """Returns the ledger's name of an analyst: salted, or the owner's for local use."""
+        return OWNER_ANALYST if name == OWNER else self.salted_analyst(name)
 
     @property
     def _query_purpose(self) -> str:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from noisebank.account.account import Account
-from noisebank.account.answers import convert_to_unit, standard_deviation
 from noisebank.core.digests import digest_answer
 from noisebank.core.errors import BadRequest
+from noisebank.core.estimates import standard_deviation
 from noisebank.core.receipts import RECEIPT_FORMAT, read_receipt
 from noisebank.core.records import Case
 from noisebank.core.result import Result
@@ -95,7 +95,7 @@ def test_a_receipt_proves_its_answer(account: Account, answer: Result) -> None:
     assert receipt.block == reservation.published_block
     assert receipt.block_digest == account.ledger.block_digest(receipt.block)
     numerator, shift = receipt.answer["value"]
-    assert convert_to_unit(GridValue(numerator, shift), Fraction(receipt.answer["unit"])) == answer.exact
+    assert GridValue(numerator, shift).exact * Fraction(receipt.answer["unit"]) == answer.exact
 
 
 def test_a_receipt_is_one_line_that_can_be_read_back(answer: Result) -> None:
@@ -113,6 +113,5 @@ def test_what_is_no_receipt(text: str) -> None:
     assert read_receipt(text) is None
 
 
-def test_released_values_are_exact_in_the_askers_unit() -> None:
-    assert convert_to_unit(GridValue(3, 2), Fraction(1, 100)) == Fraction(3, 400)
+def test_the_standard_deviation_follows_from_sensitivity_and_precision() -> None:
     assert standard_deviation(Fraction(202), Fraction(1), Precision(4 * 10**18)) == 101.0

@@ -12,8 +12,8 @@ from math import ceil, floor, log10
 from typing import Any
 
 from noisebank.account.account import Account
-from noisebank.account.answers import standard_deviation
 from noisebank.core.errors import BadQuery, BadRequest, NoisebankError, UnsupportedQuery
+from noisebank.core.estimates import standard_deviation
 from noisebank.core.intervals import confidence_interval
 from noisebank.core.units import Precision, parse_exact
 from noisebank.policy.model import Column, Kind
