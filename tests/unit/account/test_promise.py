@@ -136,6 +136,6 @@ def test_quotes_say_how_much_of_the_budget_is_spent(account: Account, capsys: py
     assert quote.share_now == account.share(account.state.spent) and quote.share_after == 2 * quote.share_now
     render.show_quote(quote)
     render.show_statement(make_statement(account), 0)
-    said = capsys.readouterr().out
-    assert "of the budget" in said and "epsilon 4 at delta 1e-06, for the whole budget" in said
+    said = " ".join(capsys.readouterr().out.split())
+    assert "of the budget" in said and "epsilon 4 at delta 1e-06 (zCDP: rho 0.352), for the whole budget" in said
     assert f"{float(account_epsilon(account.state.spent, DELTA)):.4f}" not in said

@@ -9,7 +9,9 @@ import pytest
 from support.banks import memory_rooms, write_people
 
 from noisebank.verifier.verification import verify
+from noisebank.account.charging import make_claims
 from noisebank.bank.bank import create_bank, open_bank
+from noisebank.core.asks import OWNER
 from noisebank.core.errors import BadRequest, KeyReused, Misuse, TableChanged, Tampered
 from noisebank.ledger.embedded import EmbeddedLedger
 from noisebank.ledger.protocol import Seal
@@ -66,7 +68,7 @@ def test_reservations_without_an_answer_are_burnt(policy: Path):
     rooms = memory_rooms()
     first, _ = open_account(rooms, read_policy(policy))
     planned = Plan(Case.FIRST, Precision(10), Precision(10), None)
-    claim = first._make_claim(b"\x07" * 32, bytes(32), first.parse(SQL), planned, Precision(10))
+    (claim,) = make_claims(first.context, [b"\x07" * 32], OWNER, [(first.parse(SQL), planned)], Precision(10))
     rooms.ledger.reserve(claim)
     changed(policy)
     second, _ = open_next_version(rooms, first, read_policy(policy))
