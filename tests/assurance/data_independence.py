@@ -37,6 +37,7 @@ from support.internals import (
     SystemEntropy,
     draw_value,
     keccak,
+    read_each,
     workload_rng,
 )
 
@@ -221,9 +222,11 @@ class Tape:
         self.next += 1
         return self.values[self.next - 1] if self.next <= len(self.values) else value
 
-    def many(self, means: Sequence[Fraction], variance: Fraction, entropy: Entropy) -> tuple[GridValue, ...]:
-        """The same for `draw_values`."""
-        return tuple(self(NormalLaw(mean, variance), entropy) for mean in means)
+    def many(
+        self, parts: Sequence[tuple[Sequence[Fraction], Fraction]], entropy: Entropy
+    ) -> list[tuple[GridValue, ...]]:
+        """The same for `draw_values_many`."""
+        return [tuple(self(NormalLaw(mean, variance), entropy) for mean in means) for means, variance in parts]
 
 
 def limited_account(policy: Path) -> Account:
@@ -238,7 +241,8 @@ def swapped(folder: Path, asked: list[Asking], tables: list[Path], plant: Plant)
     """Differences between two tables whose released answers are the same."""
     tape = Tape()
     seen = []
-    with patch("noisebank.engines.mechanism.draw_values", tape.many), patch("noisebank.account.plain.draw_value", tape):
+    measured = patch("noisebank.engines.mechanism.draw_values_many", tape.many)
+    with measured, patch("noisebank.account.plain.draw_value", tape):
         for policy in tables:
             account = limited_account(policy)
             with plant(account):
@@ -349,6 +353,9 @@ class LoudEngine:
     @replaces
     def statistics(self, query: Query) -> tuple[int, ...]:
         return self._seen(query, self.engine.statistics(query))
+
+    def statistics_many(self, queries: Sequence[Query]) -> list[tuple[int, ...] | BadTable]:
+        return read_each(self, queries)  # type: ignore[arg-type]
 
     def _seen(self, query: Query, values: tuple[int, ...]) -> tuple[int, ...]:
         if self.empty_only and 0 in values:

@@ -95,9 +95,9 @@ def float_draw(law: NormalLaw, entropy: Entropy) -> GridValue:
     return GridValue(value.numerator, value.denominator.bit_length() - 1)
 
 
-def float_draws(means: Sequence[Fraction], variance: Fraction, entropy: Entropy) -> tuple[GridValue, ...]:
-    """The same for many means."""
-    return tuple(float_draw(NormalLaw(mean, variance), entropy) for mean in means)
+def float_draws(parts: Sequence[tuple[Sequence[Fraction], Fraction]], entropy: Entropy) -> list[tuple[GridValue, ...]]:
+    """The same for many measurements."""
+    return [tuple(float_draw(NormalLaw(mean, variance), entropy) for mean in means) for means, variance in parts]
 
 
 # -- judging ---------------------------------------------------------------------------------------
@@ -162,7 +162,7 @@ def low_bits(share: float) -> Finding:
     honest = both_sides(count, ("1", "0.8", "3", "2"))
     silent = both_sides(planted_count, ("1", "3"), Silent(), last=True)
 
-    with plant_bug("noisebank.engines.mechanism", "draw_values", float_draws):
+    with plant_bug("noisebank.engines.mechanism", "draw_values_many", float_draws):
         floats = both_sides(planted_count, ("1",))
     with plant_bug("noisebank.account.plain", "draw_value", float_draw):
         blurs = both_sides(planted_count, ("1", "3"), Silent(), last=True)

@@ -84,7 +84,7 @@ if TYPE_CHECKING:
     from noisebank.engines.dialect import DuckDBDialect, StorageType
     from noisebank.engines.duckdb_connection import open_connection
     from noisebank.engines.duckdb_engine import DuckDBEngine, duckdb_header
-    from noisebank.engines.engine import Engine
+    from noisebank.engines.engine import Engine, read_each
     from noisebank.engines.fields import Field
     from noisebank.engines.registry import make_engine, read_header
     from noisebank.engines.spark_engine import _make_session
