@@ -151,7 +151,7 @@ class Witness:
     """By query and cells: the precisions that were paid for."""
     sealed: dict[bytes, bytes] = field(default_factory=dict)
     published: dict[bytes, bytes] = field(default_factory=dict)
-    shown: dict[str, tuple[Fraction, str, Case, Precision]] = field(default_factory=dict)
+    shown: dict[str, tuple[Any, str, Case, Precision]] = field(default_factory=dict)
     """By idempotency key: what its asker was given."""
     wrong: list[str] = field(default_factory=list)
     touches: int = 0
@@ -235,14 +235,18 @@ class Witness:
 
     def saw(self, key: str, answer: Result) -> None:
         """The asker of `key` holds this answer now."""
-        digest = digest_answer(answer.receipt.salt, answer.receipt.answer)
-        if self.sealed.get(answer.receipt.id) != digest:
-            self.blame("shown before it was sealed")
-        if self.published.get(answer.receipt.id) != digest:
-            self.blame("shown before it was published")
-        self.saw_bits(key, (answer.exact, answer.receipt.to_canonical_json(), answer.case, answer.cost))
+        self.saw_values(key, answer.exact, answer)
 
-    def saw_bits(self, key: str, bits: tuple[Fraction, str, Case, Precision]) -> None:
+    def saw_values(self, key: str, values: Any, proof: Any) -> None:
+        """The same for these values, with what has their receipt."""
+        digest = digest_answer(proof.receipt.salt, proof.receipt.answer)
+        if self.sealed.get(proof.receipt.id) != digest:
+            self.blame("shown before it was sealed")
+        if self.published.get(proof.receipt.id) != digest:
+            self.blame("shown before it was published")
+        self.saw_bits(key, (values, proof.receipt.to_canonical_json(), proof.case, proof.cost))
+
+    def saw_bits(self, key: str, bits: tuple[Any, str, Case, Precision]) -> None:
         if self.shown.setdefault(key, bits) != bits:
             self.blame("a second sample was shown for the same key")
 

@@ -17,7 +17,7 @@ import numpy as np
 from assurance.crashes import PLANTED, Asked, Laboratory, Witness, room_for
 from assurance.planting import in_place_of, plant_bug, plant_part, replaces
 from assurance.report import Finding
-from noisebank import Account, Bank, Precision, create_bank
+from noisebank import Account, Bank, Precision, Result, create_bank
 from support.internals import (
     WHOLE_WEIGHT,
     Case,
@@ -84,9 +84,12 @@ class CubeWitness(Witness):
             self.blame("noise drawn although every reservation is sealed: a second sample")
 
     def saw(self, key: str, answer: Any) -> None:
-        """Of a derived answer, its only part: the receipt has all values."""
-        (only,) = getattr(answer, "parts", (answer,))
-        super().saw(key, only)
+        """Every row with its intervals, also of a derived answer, and its only part, which has the receipt."""
+        if not isinstance(answer, Result):  # what a planted bug shows too early has no intervals yet
+            super().saw(key, answer)
+            return
+        (only,) = answer.parts
+        self.saw_values(key, tuple((row.keys, row.estimates) for row in answer), only)
 
     def audit(self, account: Account, requests: list[Asked]) -> None:
         """The books, the looks, and every answer in the vault."""

@@ -68,8 +68,12 @@ def serve(bank: Bank, settings: Settings, listener: socket.socket, on_ready: Cal
     app = make_app(bank, settings, RequestLog(delay_seconds=LOG_DELAY_SECONDS))
     state = cast(ServiceState, app.state)
     server = uvicorn.Server(make_config(app, int(settings.shutdown_seconds)))
+
+    def request_exit(*_: object) -> None:  # while it starts; and uvicorn raises a signal again once all is finished
+        server.should_exit = True
+
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: None)  # uvicorn raises it again once all is finished; the bank closes itself
+        signal.signal(number, request_exit)
     warm_up(bank)
     for account in bank.accounts():
         state.spending_totals.get_spending(
