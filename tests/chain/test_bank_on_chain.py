@@ -96,5 +96,5 @@ def test_an_embedded_bank_is_anchored_and_its_bundle_verified(shell: Shell) -> N
     assert report["passed"] and "2 of 2 records opened" in str(report["level"])
     assert any("2 anchors" in line for line in report["compared_with"])  # type: ignore[union-attr]
     shell.run("roles", "curator")
-    assert shell.run("ask", OVER_30, "-e", "3", "-d", "1e-6")["case"] == "REFINE"
+    assert shell.run("ask", OVER_30, "-e", "3", "-d", "1e-6")["charge"]["case"] == "REFINE"
     assert shell.run("verify", "bank", "--anchors", url)["passed"]

@@ -160,8 +160,8 @@ def test_questions_of_a_survey_of_pums(bank_store: Store, tmp_path: Path) -> Non
     incomes = [float(row["income"]) for row in married]  # one is spelled 1e+05
     near(account.ask("SELECT COUNT(*) FROM pums WHERE married", sigma="2"), len(married))
     near(account.ask("SELECT SUM(income) FROM pums WHERE married", sigma="500000"), sum(incomes))
-    average = account.ask("SELECT AVG(income) FROM pums WHERE married", epsilon="4", delta="1e-6")
-    low, high = average.interval(0.999999)
+    sql = "SELECT AVG(income) FROM pums WHERE married"
+    low, high = account.ask(sql, epsilon="4", delta="1e-6", confidence=0.999999).interval(0.999999)
     assert low <= fmean(incomes) <= high and high - low < 80_000
     median = account.ask("SELECT MEDIAN(age) FROM pums", epsilon="4", delta="1e-6")
     ages = sorted(int(row["age"]) for row in rows)

@@ -81,7 +81,7 @@ def test_the_search_finds_what_a_server_bears(closed: float) -> None:
     class Bears(Counterpart):
         def load(self, mix: str, connections: int, seconds: float, rate: float = 0.0) -> Came:
             came = Came(asked=int((rate or closed) * seconds))
-            came.statuses["200"] = came.asked
+            came.statuses["200"] = came.answers = came.asked
             came.seconds = came.asked / min(rate, 1_000) if rate else seconds
             return came
 

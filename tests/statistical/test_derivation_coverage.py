@@ -329,7 +329,7 @@ def covered(account: Account, runs: int = 60) -> int:
     found = 0
     for number in range(runs):
         sql = f"SELECT AVG(income) FROM people WHERE smoker AND income < {900 + number}"
-        low, high = account.ask(sql, epsilon="0.3", delta="1e-6").interval(CONFIDENCE)
+        low, high = account.ask(sql, epsilon="0.3", delta="1e-6", confidence=CONFIDENCE).interval(CONFIDENCE)
         found += low <= true <= high
     return found
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from noisebank import NoisebankError
+from noisebank.federated import http_server
 from noisebank.federated.relay import Member, RelayTerms, collection, transport
 from support.internals import (
     AttemptCollector,
@@ -167,7 +168,7 @@ def hung_up(link: socket.socket) -> bool:
 
 
 def test_a_crowd_gets_no_more_threads_than_there_are_links(monkeypatch):
-    monkeypatch.setattr(transport, "MAX_CONNECTIONS", 8)
+    monkeypatch.setattr(http_server, "MAX_CONNECTIONS", 8)
     monkeypatch.setattr(transport, "HEADER_SECONDS", patience())
     before = threading.active_count()
     with MessageServer("127.0.0.1:0", lambda raw: raw, patience()) as server, silent_crowd(server, 30) as crowd:
@@ -180,7 +181,7 @@ def test_a_crowd_gets_no_more_threads_than_there_are_links(monkeypatch):
 
 
 def test_a_crowd_that_says_nothing_is_turned_away_in_time(monkeypatch):
-    monkeypatch.setattr(transport, "MAX_CONNECTIONS", 8)
+    monkeypatch.setattr(http_server, "MAX_CONNECTIONS", 8)
     monkeypatch.setattr(transport, "HEADER_SECONDS", 0.5)
 
     def answered() -> bool:

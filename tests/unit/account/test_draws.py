@@ -148,7 +148,7 @@ def test_the_count_is_derived_after_a_restart_a_new_version_and_a_loss(tmp_path:
     second.ask(GROUPED.format(30), **WISH)
     assert drawn(second) == 3 + 4  # four groups are fewer than nine rows
     (again,) = load_accounts(rooms)
-    assert drawn(again) == 7 and again.draws._upper_bound() == 3 + 9
+    assert drawn(again) == 7 and again.context.draws._upper_bound() == 3 + 9
     with patch.object(type(rooms.vault), "find_request", lambda *_: None):  # a vault without the requests
         assert drawn(second) == 3 + 9
     with patch.object(type(rooms.vault), "find_opening", lambda *_: None):  # and without the policies
