@@ -28,27 +28,29 @@ def limits(desk: Counter) -> list[float]:
 
 
 def epsilons(desk: Counter) -> list[float]:
-    """Of an account, wherever one is said: pages, data sets, balance, statement, quote."""
+    """Of an account, wherever one is said: pages, data sets, balance, statement."""
     texts = [desk.client.get(page).text for page in PAGES]
     found = [float(number) for text in texts for number in re.findall(r"epsilon\s+([\d.]+)", text)]
     for path in ("/v1/datasets/people", "/v1/datasets/people/balance", "/v1/datasets/people/statement"):
         answer = desk.client.get(path, headers=desk.headers("owner"))
         assert answer.status_code == 200
         found += [value for name, value in answer.json().items() if name.startswith("epsilon")]
-    quote = desk.client.post(
-        "/v1/datasets/people/quotes",
-        json={"sql": COUNT, "epsilon": "0.5", "delta": "1e-6"},
-        headers=desk.headers("maria"),
-    )
-    found += [value for name, value in quote.json().items() if name.startswith("epsilon")]
     return found
+
+
+def quoted_epsilon(desk: Counter, epsilon: str) -> float:
+    """Of one answer by itself, which a quote says: it follows from the cost, never from the spend."""
+    wish = {"sql": COUNT, "epsilon": epsilon, "delta": "1e-6"}
+    quote = desk.client.post("/v1/datasets/people/quotes", json=wish, headers=desk.headers("maria"))
+    return float(quote.json()["epsilon"])
 
 
 def test_every_number_is_the_whole_budgets_however_little_is_spent(desk: Counter) -> None:
     """Whoever stops at an extreme answer was guessed right 76 times in 100 where 60 were shown."""
-    before = limits(desk)
+    before, alone = limits(desk), quoted_epsilon(desk, "0.7")
     assert desk.ask("maria", "one").status_code == 200
     assert limits(desk) == before and len(before) == 1
+    assert quoted_epsilon(desk, "0.5") == 0 and 0 < quoted_epsilon(desk, "0.7") < alone
     assert epsilons(desk) and set(epsilons(desk)) == {4.0}
     text = desk.client.get("/d/people").text
     assert "so far" not in text and "It is a limit for the whole budget" in text

@@ -20,6 +20,8 @@ MATRIX = {
     ("GET", "/v1/metrics"): (READERS, None),
     ("POST", "/v1/datasets/{dataset}/quotes"): (ASKERS, WISH),
     ("POST", "/v1/datasets/{dataset}/answers"): (ASKERS, WISH),
+    ("POST", "/v1/datasets/{dataset}/quotes:batch"): (ASKERS, {"questions": [WISH]}),
+    ("POST", "/v1/datasets/{dataset}/answers:batch"): (ASKERS, {"questions": [WISH]}),
     ("GET", "/v1/datasets/{dataset}/answers"): (ASKERS, None),
     ("GET", "/v1/datasets/{dataset}/answers/{id}"): (ASKERS, None),
     ("GET", "/v1/datasets/{dataset}/balance"): (SIGNED_IN, None),

@@ -19,6 +19,7 @@ from noisebank.privacy.calibration import Calibration
         ({"sigma": "2.5"}, NoiseTarget(Fraction(5, 2))),
         ({"within": 10}, WithinTarget(Fraction(10), Fraction(95, 100))),
         ({"within": 10, "confidence": "0.9"}, WithinTarget(Fraction(10), Fraction(9, 10))),
+        ({"sigma": 1, "confidence": "0.9"}, NoiseTarget(Fraction(1))),  # the confidence of the stated interval
         ({"precision": "1"}, PrecisionTarget(Precision(10**18))),
         ({"epsilon": "0.5", "delta": "1e-6"}, PrivacyTarget(Fraction(1, 2), Fraction(1, 10**6))),
         (
@@ -37,7 +38,7 @@ def test_each_way_is_read(options: dict[str, Any], target: object) -> None:
         ({}, "epsilon"), ({"epsilon": 1}, "delta"), ({"delta": "1e-6"}, "epsilon"), ({"sigma": 0}, "sigma"),
         ({"within": -1}, "within"), ({"sigma": 1, "within": 1}, "sigma and within"),
         ({"sigma": 1, "floor": 1}, "floor"),
-        ({"sigma": 1, "confidence": "0.9"}, "confidence"), ({"within": 1, "calibration": "analytic"}, "calibration"),
+        ({"sigma": 1, "confidence": "2"}, "confidence"), ({"within": 1, "calibration": "analytic"}, "calibration"),
         ({"epsilon": 1, "delta": "1e-6", "calibration": "other"}, "calibration"),
         ({"epsilon": 1, "delta": 0}, "delta"), ({"epsilon": 1, "delta": 1}, "delta"),
     ],
