@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import pytest
 
-from conformance.reference import Condition, Steps, answers, number_of, step_of, text_of, truth_of
+from conformance.reference import Condition, Row, Steps, answers, number_of, step_of, text_of, truth_of
 from conformance.stores import Store
-from conformance.tables import Drawn
+from conformance.tables import Drawn, policy_of
 from support.internals import (
     TRUE,
     BadQuery,
@@ -149,3 +150,17 @@ def test_the_reference_rounds_as_documented() -> None:
         10,
         10,
     ]
+
+
+@pytest.mark.parametrize("kind", ["double", "real"])
+def test_rows_whose_person_is_nan_belong_to_nobody(store: Store, kind: str) -> None:
+    """As one person called NaN, whoever comes without an id would take another's place."""
+    if store.only_text:
+        pytest.skip("texts have no NaN: 'NaN' is a name")
+    rows: list[Row] = [
+        {"who": who, "age": age} for who, age in ((1.0, 30), (2.0, 30), (math.nan, 90), (math.nan, 60), (None, 60))
+    ]
+    policy = policy_of([Column("age", Kind.INTEGER, low=0, high=100)], unit="who", max_rows=1)
+    engine = store.engine(policy, {"who": kind, "age": "integer"}, rows, KEY)
+    assert engine.statistic(parse_question("SELECT SUM(age) FROM t", policy).query) == 60
+    assert engine.statistic(parse_question("SELECT COUNT(*) FROM t", policy).query) == 2

@@ -288,8 +288,10 @@ def test_two_processes_see_each_others_endings(tmp_path):
         there.end_session_by_id("maria", facts.id)
         assert here.find_caller(session) is None
         session, _ = here.make_session("maria", 100, wallet="0x" + "11" * 20)
+        secret, _ = here.make_key("maria")
+        assert here.find_caller(secret) is not None  # and cached: the next look may not wait
         there.disable_person("maria")
-        assert here.find_caller(session) is None
+        assert here.find_caller(secret) is None and here.find_caller(session) is None
         with pytest.raises(ApiError):
             here.make_session("maria", 100, wallet="0x" + "11" * 20)
 

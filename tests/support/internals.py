@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from noisebank.account.pipeline import BatchItem, answer_batch, hold_queries
     from noisebank.account.plain import PlainStrategy
     from noisebank.account.recovery import RecoveryCounts, recover_account
-    from noisebank.account.statement import make_statement
+    from noisebank.account.statement import make_openings, make_statement
     from noisebank.bank.backup import make_backup
     from noisebank.bank.backup_checks import check_vault, open_vault_copy, read_journal_file, replay_journal
     from noisebank.bank.folder import ACCESS, JOURNAL, KEYS, LOCK, VAULT, BankParts
@@ -76,7 +76,7 @@ if TYPE_CHECKING:
     from noisebank.core.problems import BANK_PROBLEMS, ERROR_FIELDS
     from noisebank.core.records import WHOLE_WEIGHT, BridgePoint, Case, CellRun
     from noisebank.core.spend import Spend, typed_spend
-    from noisebank.core.units import ZERO_PRECISION, GridValue, floor_to_ladder, parse_exact
+    from noisebank.core.units import ZERO_PRECISION, GridValue, Precision, floor_to_ladder, parse_exact
     from noisebank.demo.clinic import write_clinic
     from noisebank.demo.survey import write_survey
     from noisebank.engines.csv_lines import count_csv_rows

@@ -23,9 +23,6 @@ from noisebank.service.errors import ApiError
 from noisebank.service.roles import ROLE_SCOPES, Caller, KeyRecord, Person, Role, Scope, SessionRecord
 
 ACCESS_FILE = "access.sqlite"
-POLL_SECONDS = 0.02
-"""How often a process checks whether another one has changed the file: a check costs more than the rest of
-authentication."""
 MAX_CACHED_KEYS, MAX_SESSIONS, MAX_NONCES = 10_000, 100, 100_000
 """Keys cached in memory; sessions per person and nonces on disk: one more ends the oldest."""
 KEY_PREFIX, SESSION_PREFIX = "nbk_", "nbs_"
@@ -54,7 +51,7 @@ class AccessControl:
         self._entropy, self._now, self._lock = entropy, now, self._database.lock
         self._cached_callers: dict[str, tuple[Caller, int | None]] = {}
         """Callers by the secret of their key, with the key's expiry; in memory only."""
-        self._generation, self._data_version, self._polled_at = 0, 0, 0.0
+        self._generation, self._data_version = 0, 0
         if self.find_person(OWNER) is None:
             self._write_row(
                 "INSERT OR IGNORE INTO people VALUES (?, ?, NULL, 0, ?, NULL)",
@@ -274,15 +271,12 @@ class AccessControl:
         return holder
 
     def _poll_changes(self) -> None:
-        """Clear the cache if another process has changed the file."""
-        now = time.monotonic()
-        if now - self._polled_at > POLL_SECONDS:
-            self._polled_at = now
-            with self._lock:
-                version = self._database.read_version()
-                if version != self._data_version:
-                    self._data_version = version
-                    self._clear_cache()
+        """Clear the cache if another process has changed the file: whoever it disabled is out from the next call on."""
+        with self._lock:
+            version = self._database.read_version()
+            if version != self._data_version:
+                self._data_version = version
+                self._clear_cache()
 
     def _clear_cache(self) -> None:
         self._generation += 1
