@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from research.bench import bench
+from research.data import data
 from research.reproduce import reproduce
 
 
@@ -18,6 +19,7 @@ def main() -> None:
 
 main.add_command(reproduce)
 main.add_command(bench)
+main.add_command(data)
 
 if __name__ == "__main__":
     main(prog_name="python -m research")
