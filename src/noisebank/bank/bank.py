@@ -33,6 +33,7 @@ from noisebank.ledger.embedded import EmbeddedLedger
 from noisebank.ledger.protocol import Head
 from noisebank.policy.file import read_policy
 from noisebank.policy.model import Policy
+from noisebank.queries.sql import list_tables
 
 __all__ = ["Bank", "create_bank", "open_bank"]
 REFRESH_SECONDS, REFRESH_PATIENCE = 1.0, 1.0
@@ -101,6 +102,21 @@ class Bank:
         if name not in self._accounts:
             raise BadRequest("account", name, f"this bank has {', '.join(sorted(self._accounts)) or 'none yet'}")
         return self._accounts[name]
+
+    def find_account(self, question: str, name: str | None = None) -> Account:
+        """Returns the account that a question is for: the named one, the only one, or the one whose name follows FROM
+        or whose policy has a query of this name."""
+        if name is not None or len(self._accounts) == 1:
+            return self.account(name)
+        if self._is_shared:
+            self._sync_accounts()
+        tables = list_tables(question)
+        matching = [
+            account
+            for account in self._accounts.values()
+            if account.name.lower() in tables or question in account.policy.queries
+        ]
+        return matching[0] if len(matching) == 1 else self.account(tables[-1] if tables and not matching else None)
 
     def _sync_accounts(self) -> None:
         """Reads what other gateways have done, and loads accounts, versions and cubes that they have opened."""

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from noisebank.cli.options import (
+    INTERRUPTED,
     account_option,
     accuracy_options,
     bank_option,
     handle_errors,
     json_option,
+    open_bank_parts,
     open_recovered_bank,
 )
+from noisebank.core.errors import NoisebankError
 
 if TYPE_CHECKING:
+    from noisebank.bank.folder import BankParts
     from noisebank.core.receipts import Receipt
 
 
@@ -44,9 +51,12 @@ def ask_question(
     Example:  noisebank ask "SELECT COUNT(*) FROM survey WHERE age > 60" --within 25
     """
     from noisebank.cli.render import show_json, show_result
+    from noisebank.core.entropy import SystemEntropy
 
-    with open_recovered_bank(folder) as bank:
-        selected = bank.account(account)
+    # A key of our own makes an interrupted question one that can be asked again.
+    key = SystemEntropy().token(16).hex() if key is None else key
+    with _report_interrupt(folder, analyst, key), open_recovered_bank(folder) as bank:
+        selected = bank.find_account(question, account)
         result = selected.ask(question, max_cost=max_cost, key=key, analyst=analyst, **options)
         if receipt is not None:
             _write_receipts(receipt, result.receipts)
@@ -58,3 +68,32 @@ def _write_receipts(path: Path, receipts: Sequence[Receipt]) -> None:
     for number, receipt in enumerate(receipts, 1):
         target = path if number == 1 else path.with_name(f"{path.name}.{number}")
         target.write_text(receipt.to_canonical_json() + "\n")
+
+
+@contextmanager
+def _report_interrupt(folder: Path, analyst: str, key: str) -> Iterator[None]:
+    """Ends the command at Ctrl-C, and says whether the question was charged and how to get its answer."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        again = f"ask the same again with --key {shlex.quote(key)}"
+        try:
+            with open_bank_parts(folder) as parts:
+                reserved = any(
+                    _is_reserved(parts, state.account, analyst, key) for state in parts.ledger.books.list_accounts()
+                )
+        except (NoisebankError, KeyboardInterrupt):
+            click.echo(f"interrupted; whether it was charged is not known: {again}, it is charged once", err=True)
+        else:
+            paid = f"interrupted; the question is charged: {again} to get its answer, at no further cost"
+            click.echo(paid if reserved else "interrupted; nothing was charged", err=True)
+        sys.exit(INTERRUPTED)
+
+
+def _is_reserved(parts: BankParts, account: bytes, analyst: str, key: str) -> bool:
+    """Whether the ledger holds a reservation for this key; questions of one SELECT are reserved together."""
+    request = parts.vault.find_request_by_key(account, analyst, key)
+    if request is not None and "parts" in request.body:
+        first = f"{key} / part 1 of {len(request.body['parts'])}"
+        request = parts.vault.find_request_by_key(account, analyst, first)
+    return request is not None and parts.ledger.find_reservation(account, request.id) is not None

@@ -33,7 +33,7 @@ def explain_questions(question: str | None, folder: Path, account: str | None, a
     from noisebank.cli import render
 
     with open_recovered_bank(folder) as bank:
-        selected = bank.account(account)
+        selected = bank.find_account(question or "", account)
         rows = quotes.explain_queries(selected, [question] if question else list(selected.policy.queries))
         delta, left, cubes = float(selected.policy.delta), selected.state.remaining_budget, suggest_cubes(selected)
     suggestions = [{"columns": list(names), "cells": cells, "questions": count} for names, cells, count in cubes]

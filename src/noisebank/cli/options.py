@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     from noisebank.bank.folder import BankParts
 
 Command = Callable[..., None]
+INTERRUPTED = 130
+"""The exit code after Ctrl-C, as shells have it."""
 
 
 def handle_errors(command: Command, extra: str = "bank") -> Command:
-    """Turns errors of this package into one message and an exit code: 1 refused, 2 misuse.
+    """Turns errors of this package into one message and an exit code: 1 refused, 2 misuse, 130 interrupted.
 
     `extra` names what to install if a package that the command needs is missing.
     """
@@ -40,6 +42,9 @@ def handle_errors(command: Command, extra: str = "bank") -> Command:
                 show_json({"error": error.kind, "message": str(error)})
             click.secho(f"{'refused' if code == 1 else 'error'}: {error}", err=True, fg="red")
             sys.exit(code)
+        except KeyboardInterrupt:
+            click.echo("interrupted", err=True)
+            sys.exit(INTERRUPTED)
 
     return run_command
 
@@ -61,7 +66,9 @@ bank_option = click.option(
     "--bank", "-b", "folder", type=click.Path(path_type=Path), default=Path("bank"), show_default=True,
     envvar="NOISEBANK_BANK", help="The bank's folder.",
 )  # fmt: skip
-account_option = click.option("--account", "-a", help="The account's name; not needed if there is only one.")
+account_option = click.option(
+    "--account", "-a", help="The account's name; not needed if there is only one, or if a question names it: FROM name."
+)
 owner_key_option = click.option(
     "--owner-key", type=click.Path(path_type=Path), help="The owner's key, if moved off the bank."
 )

@@ -41,7 +41,7 @@ def quote_question(
     from noisebank.cli import render
 
     with open_recovered_bank(folder) as bank:
-        selected = bank.account(account)
+        selected = bank.find_account(question, account)
         price = selected.quote(question, **options)
         points = quotes.quote_curve(selected, question, price) if curve or chart else ()
         if chart is not None:

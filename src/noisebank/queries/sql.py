@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import pairwise
 
 from sqlglot import Dialect, Token, TokenType, exp
 from sqlglot.errors import SqlglotError
@@ -68,6 +69,18 @@ def parse_select(text: str, policy: Policy) -> exp.Select:
     except RecursionError:
         raise BadQuery("this SQL is nested too deeply") from None
     return select
+
+
+def list_tables(text: str) -> tuple[str, ...]:
+    """Returns the names that follow FROM in a text: tables, and what EXTRACT takes a part of. None if it is no SQL."""
+    if len(text) > MAX_SQL_LENGTH:
+        return ()
+    try:
+        tokens = _tokenize_sql(text)
+    except BadQuery:
+        return ()
+    follows = [after.text for token, after in pairwise(tokens) if token.token_type is TokenType.FROM]
+    return tuple(dict.fromkeys(name.lower() for name in follows))
 
 
 def _tokenize_sql(text: str) -> list[Token]:
