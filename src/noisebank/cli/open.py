@@ -107,6 +107,6 @@ def open_account(
             ("budget", f"{promise}, for all answers together"),
             *((f"clipped in {name}", f"{n} values lie beyond the bounds") for name, n in facts["clipped"].items()),
             *((f"other in {name}", f"{n} values are none of the keys") for name, n in inspected.unkeyed.items() if n),
-            *([("count nowhere", f"{inspected.uncounted} rows, because of complete columns")] if inspected.uncounted else []),
+            *([("count nowhere", f"{inspected.uncounted} rows, by complete columns")] if inspected.uncounted else []),
             *((f"query {name}", sql) for name, sql in account.policy.queries.items())]  # fmt: skip
     render.show_facts(f"Opened {account.name}", rows)
