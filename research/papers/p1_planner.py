@@ -13,9 +13,11 @@ from flint import fmpq, fmpq_mat
 
 from noisebank.core.entropy import simulation_rng
 from noisebank.core.units import Precision
-from noisebank.planning.inference import CubeStatistic, FirstLookRule
 from noisebank.planning.linear import range_query
+from noisebank.planning.looked import LookPosterior
 from noisebank.planning.posterior import CovariancePosterior
+from noisebank.planning.strategies.completion import Look
+from noisebank.planning.strategies.kronecker import find_strategy
 from research.benches.cell_workloads import make_workload
 from research.benches.planner import _apart
 from research.benches.reuse import (
@@ -76,9 +78,7 @@ def _ranges(cells: int, seeds: int, less: bool) -> Found:
             leave = less and name == "by cells"
             row.append(None if leave else answer_by_inference(work, ZCDP_BUDGET, make(), NO_LOOK, 1).answered)
             found[name].append(row)
-    looked = [
-        answer_by_inference(work, ZCDP_BUDGET, Cells(ZCDP_BUDGET, cells), FirstLookRule(), 1).answered for work in works
-    ]
+    looked = [answer_by_inference(work, ZCDP_BUDGET, Cells(ZCDP_BUDGET, cells), True, 1).answered for work in works]
     return {**found, "looked": looked}
 
 
@@ -100,8 +100,9 @@ def _marginals() -> Found:
 def _paid_ms(cells: int) -> float:
     """Milliseconds to plan, learn and answer one paid request with a covariance of this size; the median of a few."""
     work = make_workload("range", cells, 12, 0)
-    prefix = CubeStatistic(work.axes).plan_first_look(ZCDP_BUDGET, Fraction(1, 4))
-    known = CovariancePosterior(cells, look_at(prefix, work, simulation_rng(0)))
+    strategy = find_strategy(work.axes, (True,) * len(work.axes))
+    look = Look(strategy, ZCDP_BUDGET, np.zeros((0, strategy.part_count), dtype=object), ())
+    known = LookPosterior([look_at(look, work.counts, simulation_rng(0))])
     spent = []
     for query, stddev in zip(work.queries, work.wanted, strict=True):
         began = time.perf_counter()

@@ -6,7 +6,7 @@ the least-squares estimate from exactly what was sealed before it. A sample that
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from assurance.crashes import PLANTED, Asked, Laboratory, Witness, room_for
-from assurance.planting import in_place_of, plant_bug, plant_part, replaces
+from assurance.planting import in_place_of, plant_part, replaces
 from assurance.report import Finding
 from noisebank import Account, Bank, Precision, Result, create_bank
 from support.internals import (
@@ -26,9 +26,7 @@ from support.internals import (
     Question,
     Reservation,
     SealedAnswer,
-    TreeMeasurement,
-    buy_first_look,
-    cube_statistic,
+    buy_look_if_affordable,
     find_cube_query,
     workload_rng,
 )
@@ -40,8 +38,6 @@ source = "people.csv"
 neighbours = "add-remove"
 row_cap = 100
 cubes = [["age"]]
-first_look = {share}
-first_look_at = "{at}"
 [budget]
 epsilon = 20
 delta = 1e-6
@@ -64,10 +60,15 @@ WORK = (
     ("wider", ages(0, 29), "9"),
     ("better", ages(0, 9), "2"),
     ("across", ages(10, 59), "3"),
+    ("wide", ages(10, 69), "3"),
+    ("middle", ages(20, 59), "3"),
+    ("upper", ages(30, 79), "3"),
+    ("narrow", ages(20, 49), "3"),
+    ("lower", ages(0, 49), "3"),
     ("median", ("SELECT MEDIAN(age) FROM people", "SELECT QUANTILE(age, 0.5) FROM people"), "5"),
     ("again", ages(0, 9), "2"),
 )
-"""FIRST, FIRST of many groups, INFER, REFINE, FIRST with a first look before it, derived, INFER."""
+"""FIRST, FIRST of many groups, INFER, REFINE, FIRST until a look is earned, derived, REPEAT."""
 
 
 def requests() -> list[Asked]:
@@ -157,14 +158,12 @@ def measured(
     """Rows over the cells, values and variances of what a reservation has measured."""
     if not one.fresh_precision:
         return []
-    if "levels" in sealed.body:
-        axes = cube_statistic(account.policy, served.cube, served.statistic_key).axes
-        prefix, rows = TreeMeasurement(axes, one.fresh_precision), []
-        for level, shift, numbers in sealed.body["levels"]:
-            nodes = np.array([prefix.node_sums(cell, tuple(level)).ravel() for cell in np.eye(8)]).T
-            noise = 1 / float(prefix.level_precisions[tuple(level)])
-            rows += [(row, number / 2**shift, noise) for row, number in zip(nodes, numbers, strict=True)]
-        return rows
+    if "row_values" in sealed.body:
+        query = account.context.question_of(account.vault.find_request(one.id)).query
+        look = query.find_look(account.policy)
+        values = [number / 2 ** sealed.body["shift"] / float(look.noise_scale) for number in sealed.body["row_values"]]
+        noise = 1 / float(one.fresh_precision)
+        return [(row, value, noise) for row, value in zip(look.rows_over_cells(), values, strict=True)]
     found = zip(served.groups, sealed.body["measured"], strict=True)
     return [
         (
@@ -191,14 +190,14 @@ def undisturbed() -> dict[str, tuple[Case, Precision]]:
     return REFERENCE.known
 
 
-def new_bank(room: Path, at: str = "profit", share: str = "0.004") -> tuple[Path, Path]:
+def new_bank(room: Path) -> tuple[Path, Path]:
     """A bank without accounts and a policy with a cube."""
     table = room / "table"
     table.mkdir(parents=True)
     pick = workload_rng(4)
     (table / "people.csv").write_text("\n".join(["age", *(str(pick.randrange(80)) for _ in range(60))]) + "\n")
     policy = table / "people.toml"
-    policy.write_text(POLICY.format(at=at, share=share))
+    policy.write_text(POLICY)
     return create_bank(room / "bank"), policy
 
 
@@ -214,7 +213,7 @@ def bank_with_account(room: Path) -> Path:
             answer = account.ask(asked.sql(0), sigma=asked.sigma, key=asked.key)
             REFERENCE.known[asked.key] = (answer.case, answer.cost)
         looks = [one for one in account.ledger.list_reservations(account.id) if "look" in asked_of(account, one)]
-        assert len(looks) == 1, "the workload must buy a first look"
+        assert len(looks) == 1, "the workload must earn a look"
     return folder
 
 
@@ -250,13 +249,13 @@ class _Empty:
         return ()
 
 
-@in_place_of("noisebank.account.first_looks", "buy_first_look")
-def looks_again(context: Any, cube_query: CubeQuery, first_look: TreeMeasurement, analyst: str) -> None:
-    """Buys a first look a second time, whatever is recorded."""
-    half = TreeMeasurement(first_look.axes, Precision(first_look.precision.units // 2), first_look.factor)
-    buy_first_look(context, cube_query, half, analyst)
-    with plant_bug(context.ledger, "list_records", lambda *place: ()):
-        buy_first_look(context, cube_query, first_look, analyst)
+@in_place_of("noisebank.account.pipeline", "buy_look_if_affordable")
+def looks_again(context: Any, question: Question, plan: Any, max_cost: Any, analyst: str) -> bool:
+    """Buys a look a second time."""
+    assert plan.look is not None
+    half = replace(plan.look.look, precision=Precision(plan.look.look.precision.units // 2))
+    buy_look_if_affordable(context, question, replace(plan, look=replace(plan.look, look=half)), max_cost, analyst)
+    return buy_look_if_affordable(context, question, plan, max_cost, analyst)
 
 
 BUGS: dict[str, tuple[Any, str]] = {

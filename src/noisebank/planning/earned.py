@@ -1,8 +1,8 @@
 """`LookBuyer`: when a look is earned, and how much of it is missing.
 
-Plain reuse of the same questions, side by side where they share no cell, would have cost S0 in each cell. The look that knows
-all such questions as well as the present one is bought as soon as what looks cost, this one among them, is at most
-the largest S0: so nothing ever costs more than twice plain reuse (docs/proofs/looks.md).
+Plain reuse of the same questions, side by side where they share no cell, would have cost S0 in each cell. The look
+that knows all such questions as well as the present one is bought as soon as what looks cost, this one among them,
+is at most the largest S0: so nothing ever costs more than twice plain reuse (docs/proofs/looks.md).
 """
 
 from __future__ import annotations
@@ -10,15 +10,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from noisebank.core.records import CellRun
 from noisebank.core.units import ZERO_PRECISION, Precision
-from noisebank.planning.linear import LinearQuery, Vector
+from noisebank.planning.linear import Vector
 from noisebank.planning.looked import MAX_ROWS_OF_LOOK, LookPosterior, MeasuredLook
-from noisebank.planning.losses import Losses, PairLosses, Spending, cover_charges
+from noisebank.planning.losses import (
+    ROUNDING_SHARE,
+    Losses,
+    PairLosses,
+    Spending,
+    charge_rise,
+    cover_charges,
+    loss_of_runs,
+)
 from noisebank.planning.strategies.axes import Axis
 from noisebank.planning.strategies.completion import Look, MissingLook, find_missing
 from noisebank.planning.strategies.kronecker import Strategy, find_strategy, seen_axes
@@ -30,6 +39,8 @@ MAX_LOOK_CELLS = 2**17
 """A look at more parts would fill the vault with noise."""
 MAX_ASKED = 2**17
 """Questions whose best target is kept. Later ones earn nothing."""
+MAX_UNNOTED = 4096
+"""Questions that wait to be noted. More free ones between two paid ones earn nothing."""
 MIN_GROWTH = 1.01
 """By how much plain reuse must have grown before the price of a look is computed again."""
 
@@ -44,22 +55,46 @@ class LookPlan:
     loss: Vector
     """What it adds to the losses."""
 
+    def charge(self, spent: Vector, charged: Precision) -> tuple[CellRun, ...]:
+        """Returns what the ledger is asked to charge, given all earlier losses and what was charged for them."""
+        if self.runs:
+            return self.runs
+        alone = Fraction(float(self.loss.max()) * (1 + ROUNDING_SHARE)) / self.look.precision.exact
+        return (charge_rise(len(self.loss), self.look.precision, alone, float((spent + self.loss).max()), charged),)
+
 
 class LookBuyer:
     """What the questions to one statistic of a cube have earned. Not safe for several threads."""
 
-    def __init__(self, axes: tuple[Axis, ...], losses: Losses, cube: Spending | None, max_runs: int) -> None:
+    def __init__(
+        self, axes: tuple[Axis, ...], losses: Losses, cube: Spending | None, max_runs: int,
+        expected: tuple[bool, ...] = (),
+    ) -> None:  # fmt: skip
         self.spending = Spending(losses.zeros())
         self._axes, self._losses, self._max_runs = axes, losses, max_runs
         self._shape = tuple(axis.size for axis in axes)
-        self._books = [self.spending] if cube is None else [self.spending, cube]
+        self._books = [book for book in (self.spending, cube) if book is not None]
+        if cube is not None and isinstance(losses, PairLosses):  # pairs take too much memory to keep them twice
+            self.spending, self._books = cube, [cube]
+        self._unnoted: list[QueryTarget] = []
         self._seen = (False,) * len(axes)
+        self._expected = expected or self._seen
         self._asked: dict[bytes, Precision] = {}
         self._tried: tuple[float, float, tuple[bool, ...]] = (0.0, 0.0, self._seen)
         """Plain price, aim and seen axes when a look was found too dear."""
 
     def note_asked(self, parts: Sequence[QueryTarget]) -> None:
-        """Adds what plain answers to these questions would have cost."""
+        """Notes questions that are answered: what plain answers to them would have cost is added when it matters."""
+        if len(self._unnoted) < MAX_UNNOTED:
+            self._unnoted += parts
+
+    def _add_noted(self) -> None:
+        """Adds what plain answers to the questions so far would have cost."""
+        parts, self._unnoted = self._unnoted, []
+        for part in parts:
+            self._add_asked([part])
+
+    def _add_asked(self, parts: Sequence[QueryTarget]) -> None:
         for book in self._books:
             book.plain += self._earned_by(parts)
         self._seen = self._seen_with(parts)
@@ -80,11 +115,14 @@ class LookBuyer:
 
     def propose(self, parts: Sequence[QueryTarget], known: CubePosterior, room: float) -> LookPlan | None:
         """Returns the look that is earned with these questions and costs `room` at most; None if none is."""
+        self._add_noted()
         seen = self._seen_with(parts)
         if not any(seen):
             return None
         earned = self._earned_by(parts)
         limits = [float((book.plain + earned).max()) for book in self._books]
+        if any(self._expected) and all(wide or not narrow for wide, narrow in zip(self._expected, seen, strict=True)):
+            seen, limits = self._expected, [inf] * len(self._books)  # the owner expects it: it has not to be earned
         aim = max((target.exact / query.max_weight**2 for query, target in parts), default=Fraction(0))
         strategy = find_strategy(self._axes, seen)
         highest = float(self._books[-1].spent.max()) + room
@@ -96,12 +134,6 @@ class LookBuyer:
             plan = None
             self._tried = limits[0], float(aim), seen
         return plan
-
-    def expect(self, seen: tuple[bool, ...], precision: Precision) -> LookPlan | None:
-        """Returns the look at these axes that an owner expects to need, before any question."""
-        strategy = find_strategy(self._axes, seen)
-        look = Look(strategy, precision, np.zeros((0, strategy.part_count), dtype=object), ())
-        return self._charge(look, [float("inf")] * len(self._books))
 
     def _could_pay(self, limit: float, highest: float, aim: float, strategy: Strategy) -> bool:
         """Whether a look may be earned, by a bound that costs nothing to compute."""
@@ -168,19 +200,12 @@ class LookBuyer:
         return seen
 
 
-def loss_of_runs(runs: Sequence[CellRun], precision: Precision, zero: Vector) -> Vector:
-    """Returns what each cell is charged."""
-    loss = zero.copy()
-    for start, stop, weight in runs:
-        loss[start:stop] += float(precision) * weight / 2**32
-    return loss
-
-
 def rows_of_look(strategy: Strategy, measured: MeasuredLook) -> list[Vector]:
     """Returns the rows of an earlier look in a strategy's coordinates, times the root of its precision; none if there
     are too many."""
-    rows = measured.look.rows_over_cells() if measured.look.strategy.part_count <= MAX_ROWS_OF_LOOK else []
-    weights = [strategy.weights_of_parts(row) for row in rows]
+    if measured.look.strategy.part_count > MAX_ROWS_OF_LOOK:
+        return []
+    weights = [strategy.weights_of_parts(row) for row in measured.look.rows_over_cells()]
     root = float(measured.look.precision) ** 0.5
     return [root * strategy.halve(row) for row in weights if row is not None]
 

@@ -2,8 +2,8 @@
 
 P1's idea with Gaussian noise: with v the variance of the best linear unbiased estimate so far, a target variance s
 is free if v <= s, and else takes one measurement of variance 1/(1/s - 1/v). In precisions that is one
-subtraction, as in `reuse`; with identical queries only it *is* reuse. A look at all that is asked about is bought as soon
-as what it adds costs no more than plain answers would have cost so far. Public shapes, queries and precisions
+subtraction, as in `reuse`; with identical queries only it *is* reuse. A look at all that is asked about is bought as
+soon as what it adds costs no more than plain answers would have cost so far. Public shapes, queries and precisions
 decide everything: no measured value ever changes a price. Proof: docs/proofs/inference.md, docs/proofs/looks.md.
 """
 
@@ -23,7 +23,16 @@ from noisebank.planning.coarse import PiecewisePosterior
 from noisebank.planning.earned import LookBuyer, LookPlan
 from noisebank.planning.linear import MAX_RUNS, LinearQuery, query_size
 from noisebank.planning.looked import LookPosterior, MeasuredLook
-from noisebank.planning.losses import BoundLosses, CellLosses, Losses, MAX_PAIR_CELLS, PairLosses, Spending, cell_charges
+from noisebank.planning.losses import (
+    MAX_PAIR_CELLS,
+    BoundLosses,
+    CellLosses,
+    Losses,
+    PairLosses,
+    Spending,
+    cell_charges,
+    loss_of_runs,
+)
 from noisebank.planning.posterior import CovariancePosterior, LinearEstimate, Posterior
 from noisebank.planning.strategies.axes import Axis
 
@@ -46,7 +55,7 @@ class CubeStatistic:
 
     axes: tuple[Axis, ...]
     replace_one: bool = False
-    values: tuple[float, ...] = (1.0,)
+    values: tuple[Fraction, ...] = (Fraction(1),)
     """The extremes of what one person adds to a cell, in units of the largest."""
 
     @property
@@ -99,12 +108,14 @@ class CubePosterior:
     """Everything measured of one statistic of a cube, and what follows from it. Not safe for several threads."""
 
     def __init__(
-        self, statistic: CubeStatistic, looks: bool = True, cube: Spending | None = None, max_runs: int = MAX_RUNS
-    ) -> None:
+        self, statistic: CubeStatistic, looks: bool = True, cube: Spending | None = None, max_runs: int = MAX_RUNS,
+        expected: tuple[bool, ...] = (),
+    ) -> None:  # fmt: skip
         self.statistic, self.losses = statistic, statistic.losses
         self.measurements: list[QueryMeasurement] = []
         self.looks: list[MeasuredLook] = []
-        self.buyer = LookBuyer(statistic.axes, self.losses, cube, max_runs) if looks else None
+        self._may_look = looks
+        self.buyer = LookBuyer(statistic.axes, self.losses, cube, max_runs, expected)
         self._posteriors: list[Posterior] = [self._empty_posterior()]
         self._reached_precisions: dict[LinearQuery, Precision] = {}
         self._answered_precisions: BoundedCache[LinearQuery, Precision] = BoundedCache(
@@ -120,7 +131,8 @@ class CubePosterior:
         """Returns the cheapest way to know the query with the target precision.
 
         Requires: target > 0. Guarantees: known_precision is at most the true one; known + fresh >= target; fresh is
-        at most what plain reuse would pay (target - the best precision that this query was ever answered with). A look is proposed only if it raises the largest charge by at most `room`.
+        at most what plain reuse would pay (target - the best precision that this query was ever answered with). A
+        look is proposed only if it raises the largest charge by at most `room`.
         """
         known, fresh = self.required_precision(query, target)
         direct = self._paid_precisions.get(query, ZERO_PRECISION)
@@ -144,12 +156,21 @@ class CubePosterior:
 
     def propose_look(self, parts: Sequence[QueryTarget], room: float = inf) -> LookPlan | None:
         """Returns the look that is earned by what was asked so far and these questions; None if there is none."""
-        return None if self.buyer is None else self.buyer.propose(parts, self, room)
+        return self.buyer.propose(parts, self, room) if self._may_look else None
 
     def note_asked(self, parts: Sequence[QueryTarget]) -> None:
         """Notes questions that are answered now: what plain answers would have cost earns the next look."""
-        if self.buyer is not None:
-            self.buyer.note_asked(parts)
+        self.buyer.note_asked(parts)
+
+    def note_spent(self, queries: Sequence[LinearQuery], fresh: Precision, runs: Sequence[CellRun]) -> None:
+        """Notes what a measurement has told, and what it was charged."""
+        if isinstance(self.losses, PairLosses):
+            loss = self.losses.zeros()
+            for query in queries:
+                loss += self.losses.of_query(query, fresh)
+        else:
+            loss = loss_of_runs(runs, fresh, self.losses.zeros())
+        self.buyer.note_spent(loss)
 
     def known_precision(self, query: LinearQuery) -> Precision:
         """Returns a precision that the query is surely known with: the posterior's, less a margin for rounding."""
@@ -165,8 +186,7 @@ class CubePosterior:
         if not plan.fresh_precision:
             raise ValueError("this plan asks for no measurement")
         self.restore_measurement(QueryMeasurement(plan.query, value, plan.fresh_precision), plan.reached_precision)
-        if self.buyer is not None:
-            self.buyer.note_spent(self.losses.of_query(plan.query, plan.fresh_precision))
+        self.note_spent([plan.query], plan.fresh_precision, plan.charges)
 
     def restore_measurement(self, measurement: QueryMeasurement, reached_precision: Precision) -> None:
         """Adds a recorded measurement, after which the query was known with `reached_precision`, when rebuilding."""
@@ -177,12 +197,18 @@ class CubePosterior:
         self._last_inferred = None
         self._observe_measurement(measurement)
 
-    def add_look(self, measured: MeasuredLook) -> None:
-        """Adds a look; earlier measurements stay in use."""
+    def add_look(self, measured: MeasuredLook, runs: Sequence[CellRun]) -> None:
+        """Adds a look and what it was charged; earlier measurements stay in use."""
+        if isinstance(self.losses, PairLosses):
+            self.buyer.note_look(self.losses.of_look(measured.look))
+        else:
+            self.buyer.note_look(loss_of_runs(runs, measured.look.precision, self.losses.zeros()))
         self.looks.append(measured)
         strategy = measured.look.strategy
         posterior = LookPosterior([look for look in self.looks if look.look.strategy is strategy])
-        missed = [look for look in self.looks if look.look.strategy is not strategy and not posterior.observe_look(look)]
+        missed = [
+            look for look in self.looks if look.look.strategy is not strategy and not posterior.observe_look(look)
+        ]
         others = [LookPosterior([look]) for look in missed]
         self._posteriors, self._last_inferred = [posterior, *others], None
         self._left_out.clear()

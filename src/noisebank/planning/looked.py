@@ -91,8 +91,8 @@ class LookPosterior:
     def _join_looks(self, looks: Sequence[MeasuredLook]) -> Prior:
         """Returns what all looks say together.
 
-        A look measures (I - V^T W) u with noise of the same variance in each row; what differs from the identity lies in the
-        span of all V and W.
+        A look measures (I - V^T W) u with noise of the same variance in each row; what differs from the identity
+        lies in the span of all V and W.
         """
         size = self.strategy.part_count
         pairs = [
@@ -112,6 +112,4 @@ class LookPosterior:
             total += precision * (look.values - mixed.T @ (left @ look.values))
         inside = basis.T @ total
         root = np.linalg.inv(np.linalg.cholesky(information)).T if len(information) else information
-        return Prior(
-            self.everywhere, (total - basis @ inside) / self.everywhere, basis, root, root @ (root.T @ inside)
-        )
+        return Prior(self.everywhere, (total - basis @ inside) / self.everywhere, basis, root, root @ (root.T @ inside))

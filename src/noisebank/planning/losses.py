@@ -1,8 +1,8 @@
 """Losses: how much a cube's measurements tell about one person, and what the ledger's cells are charged for it.
 
-Where people come and go, the loss of whoever is in a cell is a sum over measurements: `CellLosses`. Where one person takes
-another's place, it is a sum for each pair of cells: `PairLosses`, and `BoundLosses` where there are too many pairs. All
-three are additive, and a plain answer never costs less. Proof: docs/proofs/looks.md.
+Where people come and go, the loss of whoever is in a cell is a sum over measurements: `CellLosses`. Where one person
+takes another's place, it is a sum for each pair of cells: `PairLosses`, and `BoundLosses` where there are too many
+pairs. All three are additive, and a plain answer never costs less. Proof: docs/proofs/looks.md.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 from noisebank.core.records import WHOLE_WEIGHT, CellRun
 from noisebank.core.units import Precision
 from noisebank.planning.linear import MAX_RUNS, LinearQuery, Vector, merge_charges
+from noisebank.planning.strategies.axes import Whole
 from noisebank.planning.strategies.completion import Look
 
 MAX_PAIR_CELLS = 1024
@@ -75,7 +76,7 @@ class PairLosses:
     """One loss per pair of cells: exact where one person takes another's place."""
 
     cell_count: int
-    values: tuple[float, ...] = (1.0,)
+    values: tuple[Fraction, ...] = (Fraction(1),)
     """The extremes of what a person adds to a cell, in units of the largest. 1 for counts."""
     look_factor: int = 1
 
@@ -87,7 +88,7 @@ class PairLosses:
         """See `Losses`."""
         weights = query.dense_weights / query.max_weight
         largest = self.zeros()
-        for left, entered in product(self.values, repeat=2):
+        for left, entered in product(map(float, self.values), repeat=2):
             np.maximum(largest, (left * weights[:, None] - entered * weights[None, :]) ** 2, out=largest)
         largest *= float(precision)
         return largest
@@ -97,18 +98,22 @@ class PairLosses:
         information = look.information
         own = information.diagonal()
         largest = self.zeros()
-        for left, entered in product(self.values, repeat=2):
+        for left, entered in product(map(float, self.values), repeat=2):
             moved = left * left * own[:, None] + entered * entered * own[None, :] - 2 * left * entered * information
             np.maximum(largest, moved, out=largest)
-        return largest * float(look.precision) * (1 + ROUNDING_SHARE)
+        slack = look.rounding_slack / look.scale
+        lengths = np.sqrt(largest * (1 + ROUNDING_SHARE)) + slack
+        loss: Vector = lengths * lengths * float(look.precision)
+        return loss
 
 
 @dataclass(frozen=True, slots=True)
 class BoundLosses:
-    """One bound per cell where one person takes another's place: twice what either cell of a pair may cost."""
+    """One bound per cell where one person takes another's place: a measurement charges the two cells of a pair,
+    together, twice what moving between them tells at least."""
 
     cell_count: int
-    values: tuple[float, ...] = (1.0,)
+    values: tuple[Fraction, ...] = (Fraction(1),)
     look_factor: int = 4
 
     def zeros(self) -> Vector:
@@ -116,22 +121,27 @@ class BoundLosses:
         return np.zeros(self.cell_count)
 
     def of_query(self, query: LinearQuery, precision: Precision) -> Vector:
-        """See `Losses`. The centred bound: never above the plain price in any cell."""
-        return float(precision) * np.array([float(share) for share in self.centred_shares(query)])
+        """See `Losses`. The price alone in every cell: never too little, whatever it overlaps."""
+        return np.full(self.cell_count, float(precision) * float(plain_share([query], self.values)))
 
     def of_look(self, look: Look) -> Vector:
         """See `Losses`."""
         return 4 * float(look.precision) * look.strategy.spread_parts(look.charges).astype(np.float64) / WHOLE_WEIGHT
 
-    def centred_shares(self, query: LinearQuery) -> list[Fraction]:
-        """Returns 4 (v w - c)^2 for each cell: c is the middle of all that one person can add."""
-        weights = [Fraction(int(weight), query.max_weight) for weight in query.dense_weights]
-        shares: dict[Fraction, Fraction] = {}
-        ends = [Fraction(value) * weight for value in self.values for weight in set(weights)]
-        middle = (min(ends) + max(ends)) / 2
-        for weight in set(weights):
-            shares[weight] = max(4 * (Fraction(value) * weight - middle) ** 2 for value in self.values)
-        return [shares[weight] for weight in weights]
+    def charge_groups(
+        self, queries: Sequence[LinearQuery], fresh: Precision, alone: Fraction, spent: Vector, complete: bool
+    ) -> tuple[CellRun, ...]:
+        """Returns the charge of one sign, twice the squared weights in the cells that are read, if it raises the
+        largest cell by less than the price alone in all cells; that otherwise."""
+        whole = (CellRun(0, self.cell_count, ceil(alone * WHOLE_WEIGHT)),)
+        one_sign = min(self.values) >= 0 and all(run.weight > 0 for query in queries for run in query.runs)
+        if not one_sign or not complete:
+            return whole
+        runs = sorted(CellRun(start, stop, 2 * weight) for q in queries for start, stop, weight in q.cell_charges())
+        merged = merge_charges(runs)
+        rises = [float(spent[start:stop].max()) + float(fresh) * w / WHOLE_WEIGHT for start, stop, w in merged]
+        rise = max(*rises, float(spent.max())) - float(spent.max())
+        return merged if rise <= float(fresh) * float(alone) else whole
 
 
 @dataclass(slots=True)
@@ -155,17 +165,16 @@ class Spending:
 
 
 def cover_charges(
-    charges: Sequence[int] | Vector, precision: float, spends: Sequence[tuple[Vector, float]], spent: Vector,
+    charges: Whole, precision: float, spends: Sequence[tuple[Vector, float]], spent: Vector,
     max_runs: int = MAX_RUNS,
 ) -> tuple[CellRun, ...] | None:  # fmt: skip
     """Returns runs that charge each cell at least its share, so that the largest cell rises as little as possible.
 
     `spends` are what cells have paid for looks, and how far that may rise. None if no cover keeps within.
     """
-    weights = np.asarray(charges, dtype=object)
-    edges = [0, *(np.flatnonzero(weights[1:] != weights[:-1]) + 1).tolist(), len(weights)]
+    edges = [0, *(np.flatnonzero(charges[1:] != charges[:-1]) + 1).tolist(), len(charges)]
     starts = edges[:-1]
-    blocks = [int(weights[start]) for start in starts]
+    blocks = [int(charges[start]) for start in starts]
     paid = np.maximum.reduceat(spent, starts).tolist()
     limits = [(np.maximum.reduceat(looks, starts).tolist(), limit) for looks, limit in spends]
 
@@ -204,6 +213,22 @@ def cover_charges(
     return tuple(CellRun(edges[first], edges[stop], max(blocks[first:stop])) for first, stop in best)
 
 
+def plain_share(queries: Sequence[LinearQuery], values: Sequence[Fraction]) -> Fraction:
+    """Returns the price of measuring queries that share no cell, as a share of the fresh precision, where one person
+    takes another's place: the square of how far the answers move."""
+    widths, largest = [], []
+    for query in queries:
+        weights = {Fraction(run.weight, query.max_weight) for run in query.runs}
+        if sum(run.stop - run.start for run in query.runs) < query.cell_count:
+            weights.add(Fraction(0))
+        moves = [value * weight for value in values for weight in weights]
+        widths.append(max(moves) - min(moves))
+        largest.append(max(abs(move) for move in moves))
+    first, second = [*sorted(largest, reverse=True), Fraction(0)][:2]
+    apart = first * first + second * second if len(queries) > 1 else Fraction(0)
+    return max([apart, *(width * width for width in widths)])
+
+
 def charge_rise(cell_count: int, fresh: Precision, plain: Fraction, total: float, charged: Precision) -> CellRun:
     """Returns the run over all cells that charges what all pairs together have lost, less what they were charged.
 
@@ -212,6 +237,14 @@ def charge_rise(cell_count: int, fresh: Precision, plain: Fraction, total: float
     rise = max(1, ceil(Fraction(total * (1 + ROUNDING_SHARE)) * 10**18) - charged.units)
     enough = (rise - 1) * WHOLE_WEIGHT // fresh.units + 1
     return CellRun(0, cell_count, min(ceil(plain * WHOLE_WEIGHT), enough))
+
+
+def loss_of_runs(runs: Sequence[CellRun], precision: Precision, zero: Vector) -> Vector:
+    """Returns what each cell is charged."""
+    loss = zero.copy()
+    for start, stop, weight in runs:
+        loss[start:stop] += float(precision) * weight / WHOLE_WEIGHT
+    return loss
 
 
 def cell_charges(query: LinearQuery) -> tuple[CellRun, ...]:

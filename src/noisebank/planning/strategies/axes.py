@@ -155,7 +155,8 @@ class SquareRootRows:
 
 @lru_cache(maxsize=64)
 def find_rows(axis: Axis) -> AxisRows:
-    """Returns the cheapest rows that know every range of an ordered axis, or every set of values of an unordered one."""
+    """Returns the cheapest rows that know every range of an ordered axis, or every set of values of an unordered
+    one."""
     product = ProductRows(axis.size) if not axis.ordered or axis.size <= 64 else None
     if not axis.ordered:
         assert product is not None
@@ -168,7 +169,7 @@ def find_rows(axis: Axis) -> AxisRows:
 
 def price_of(rows: AxisRows) -> float:
     """Returns the largest charge of a value at precision 1."""
-    return max(rows.squares) / rows.scale**2
+    return float(max(rows.squares) / rows.scale**2)
 
 
 @lru_cache(maxsize=64)
@@ -204,7 +205,9 @@ def _convolve(series: list[int], values: Whole) -> Whole:
     half = 1 << (8 * width - 1)
     rows = []
     for row in values.reshape(-1, size):
-        total = sum(int(part) << (8 * width * place) for place, part in enumerate(row)) if size < 64 else _pack(row, width)
+        total = (
+            sum(int(part) << (8 * width * place) for place, part in enumerate(row)) if size < 64 else _pack(row, width)
+        )
         rows.append(_unpack(packed * total, size, width, half))
     product: Whole = np.array(rows, dtype=object).reshape(values.shape)
     return product
@@ -219,14 +222,10 @@ def _pack(row: Whole, width: int) -> int:
 
 def _unpack(number: int, size: int, width: int, half: int) -> list[int]:
     """Returns the first `size` signed digits."""
-    shift = sum(half << (8 * width * place) for place in range(size)) if size < 64 else _repeat(half, size, width)
+    shift = int.from_bytes(half.to_bytes(width, "little") * size, "little")
     low = (number + shift) & ((1 << 8 * width * size) - 1)
     digits = low.to_bytes(width * size, "little")
     return [int.from_bytes(digits[at : at + width], "little") - half for at in range(0, width * size, width)]
-
-
-def _repeat(half: int, size: int, width: int) -> int:
-    return int.from_bytes(half.to_bytes(width, "little") * size, "little")
 
 
 def _invert_series(series: Vector) -> Vector:

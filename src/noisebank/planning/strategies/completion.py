@@ -1,16 +1,18 @@
 """`Look`: one measurement of a whole cube; `find_missing` finds the one that adds only what is not known already.
 
 With H the rows of a strategy and q_i the directions (in the coordinates u of `Strategy.halve`) that are known with
-information k_i, a look at precision P needs P - min(P, k_i) along q_i. So its rows are (I - sum c_i q_i q_i^T) H, in whole
-numbers: 2^20 H - V^T C, with V the rounded directions and C the rounded products c_i V_i H. Proof: docs/proofs/looks.md.
+information k_i, a look at precision P needs P - min(P, k_i) along q_i. So its rows are (I - sum c_i q_i q_i^T) H, in
+whole numbers: 2^20 H - V^T C, with V the rounded directions and C the rounded products c_i V_i H. Proof:
+docs/proofs/looks.md.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
-from math import sqrt
+from math import isqrt, sqrt
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,8 @@ from noisebank.planning.linear import Vector
 from noisebank.planning.strategies.axes import Axis, Whole
 from noisebank.planning.strategies.kronecker import Strategy, find_strategy
 
+MAX_SCALE_BITS = 36
+"""Of the values that noise is added to: the sampler holds noise of 2^57 steps."""
 ROW_SCALE = 2**20
 FACTOR_SCALE = 2**30
 MIN_LEFT_OUT = 1e-4
@@ -42,8 +46,18 @@ class Look:
 
     @property
     def scale(self) -> int:
-        """What the rows are multiples of: noise of variance scale^2 / precision for cells that move by 1."""
+        """What the rows are multiples of."""
         return ROW_SCALE * self.strategy.scale
+
+    @property
+    def dropped_bits(self) -> int:
+        """How many low bits of a row's value are rounded away before noise is added."""
+        return max(0, self.scale.bit_length() - MAX_SCALE_BITS)
+
+    @property
+    def noise_scale(self) -> Fraction:
+        """Of the rounded values: noise of variance noise_scale^2 / precision for cells that move by 1."""
+        return Fraction(self.scale, 1 << self.dropped_bits)
 
     @cached_property
     def left_out(self) -> Whole:
@@ -52,29 +66,49 @@ class Look:
             return np.zeros((0, self.strategy.part_count), dtype=object)
         half, unit = FACTOR_SCALE * ROW_SCALE // 2, FACTOR_SCALE * ROW_SCALE
         scaled = self._products * np.array(self.factors, dtype=object)[:, None]
-        return (scaled + half) // unit
+        rounded: Whole = (scaled + half) // unit
+        return rounded
 
     @cached_property
     def _products(self) -> Whole:
         """V H."""
         return self.strategy.multiply_transposed(self.directions)
 
+    def round_values(self, cells: Whole) -> Whole:
+        """Returns the value of each row for whole totals of the cells, without its low bits."""
+        half = (1 << self.dropped_bits) // 2
+        rounded: Whole = (self.sum_rows(cells) + half) >> self.dropped_bits
+        return rounded
+
     def sum_rows(self, cells: Whole) -> Whole:
         """Returns the exact value of each row, for whole totals of the cells."""
         parts = self.strategy.add_parts(cells)
-        values = ROW_SCALE * self.strategy.multiply(parts)
+        values: Whole = ROW_SCALE * self.strategy.multiply(parts)
         if self.factors:
             values = values - self.left_out.dot(parts).dot(self.directions)
         return values
 
     @cached_property
     def charges(self) -> Whole:
-        """The charge of each part as a share of the precision, in units of 1/WHOLE_WEIGHT: from the rows, exactly."""
-        squares = ROW_SCALE**2 * self.strategy.squares
+        """The charge of each part as a share of the precision, in units of 1/WHOLE_WEIGHT: from the rows, exactly.
+
+        Rounding moves each row by one step more, at most: the length of a column by the root of the number of rows.
+        """
+        squares: Whole = ROW_SCALE**2 * self.strategy.squares
         if self.factors:
             mixed = self.directions.dot(self.directions.T).dot(self.left_out)
             squares = squares + ((mixed - 2 * ROW_SCALE * self._products) * self.left_out).sum(axis=0)
-        return -(-squares * WHOLE_WEIGHT // self.scale**2)
+        if self.dropped_bits:
+            squares = np.array(
+                [(isqrt(int(square)) + 1 + self.rounding_slack) ** 2 for square in squares], dtype=object
+            )
+        charges: Whole = -(-squares * WHOLE_WEIGHT // self.scale**2)
+        return charges
+
+    @property
+    def rounding_slack(self) -> int:
+        """By how much rounding can lengthen what one person changes, in units of the rows."""
+        return (isqrt(self.strategy.part_count) + 1) << self.dropped_bits if self.dropped_bits else 0
 
     @property
     def information(self) -> Vector:
@@ -102,6 +136,7 @@ class Look:
             "precision": self.precision.units,
             "directions": self.directions.tolist(),
             "factors": list(self.factors),
+            "draws": self.strategy.part_count,
         }
 
 
@@ -136,7 +171,7 @@ class MissingLook:
     def round_rows(self) -> Look:
         """Returns the look that is measured."""
         rounded = np.rint(self.directions * ROW_SCALE).astype(np.int64).astype(object)
-        factors = tuple(int(round(factor * FACTOR_SCALE)) for factor in self.factors.tolist())
+        factors = tuple(round(factor * FACTOR_SCALE) for factor in self.factors.tolist())
         return Look(self.strategy, self.precision, rounded, factors)
 
 
@@ -145,8 +180,8 @@ def find_missing(
 ) -> MissingLook | None:
     """Returns the look after which everything is known as if it had been looked at with this precision.
 
-    `everywhere` is the information that earlier looks with this strategy gave of all directions, `information` that along the
-    rows of `directions`, which are orthonormal. None if nothing is missing.
+    `everywhere` is the information that earlier looks with this strategy gave of all directions, `information` that
+    along the rows of `directions`, which are orthonormal. None if nothing is missing.
     """
     aim = float(precision)
     if everywhere >= aim * (1 - 1e-9):

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import prod
+from typing import Any, TypeVar
 
 import numpy as np
 
 from noisebank.planning.linear import LinearQuery, Vector
 from noisebank.planning.strategies.axes import Axis, Whole, find_rows, price_of
+
+Values = TypeVar("Values", Whole, Vector)
 
 
 class Strategy:
@@ -19,11 +22,11 @@ class Strategy:
 
     def __init__(self, axes: tuple[Axis, ...], seen: tuple[bool, ...]) -> None:
         self.axes, self.seen = axes, seen
-        self._shape = tuple(axis.size for axis in axes)
+        self.shape = tuple(axis.size for axis in axes)
         self._hidden = tuple(index for index, is_seen in enumerate(seen) if not is_seen)
         self._part_shape = tuple(axis.size for axis, is_seen in zip(axes, seen, strict=True) if is_seen)
         self._rows = [find_rows(axis) for axis, is_seen in zip(axes, seen, strict=True) if is_seen]
-        self.cell_count, self.part_count = prod(self._shape), prod(self._part_shape)
+        self.cell_count, self.part_count = prod(self.shape), prod(self._part_shape)
         self.scale = prod(rows.scale for rows in self._rows)
         self.price = prod(price_of(rows) for rows in self._rows)
         """The largest charge of a cell at precision 1, at which every expected question has the variance 1 at most."""
@@ -59,27 +62,28 @@ class Strategy:
         """The same for weights of the cells."""
         if not self._hidden:
             return weights
-        cells = weights.reshape(self._shape)
+        cells = weights.reshape(self.shape)
         first = cells[tuple(slice(0, 1) if axis in self._hidden else slice(None) for axis in range(cells.ndim))]
         return first.reshape(-1) if bool((cells == first).all()) else None
 
     def add_parts(self, cells: Whole) -> Whole:
         """Returns the totals of the parts."""
-        totals: Whole = cells.reshape(self._shape).sum(axis=self._hidden) if self._hidden else cells
+        totals: Whole = cells.reshape(self.shape).sum(axis=self._hidden) if self._hidden else cells
         return np.asarray(totals, dtype=object).reshape(-1)
 
     def spread_parts(self, values: Whole) -> Whole:
         """Returns for each cell the value of its part."""
-        sizes = [size if is_seen else 1 for size, is_seen in zip(self._shape, self.seen, strict=True)]
-        return np.broadcast_to(values.reshape(sizes), self._shape).reshape(-1)
+        sizes = [size if is_seen else 1 for size, is_seen in zip(self.shape, self.seen, strict=True)]
+        return np.broadcast_to(values.reshape(sizes), self.shape).reshape(-1)
 
-    def _along_axes(self, values: Whole, method: str) -> Whole:
+    def _along_axes(self, values: Values, method: str) -> Values:
         front = values.shape[:-1]
-        folded = values.reshape(*front, *self._part_shape)
+        folded: Any = values.reshape(*front, *self._part_shape)
         for index, rows in enumerate(self._rows):
             axis = len(front) + index
             folded = np.moveaxis(getattr(rows, method)(np.moveaxis(folded, axis, -1)), -1, axis)
-        return folded.reshape(*front, self.part_count)
+        joined: Values = folded.reshape(*front, self.part_count)
+        return joined
 
 
 @lru_cache(maxsize=64)
@@ -91,6 +95,4 @@ def find_strategy(axes: tuple[Axis, ...], seen: tuple[bool, ...]) -> Strategy:
 def seen_axes(shape: tuple[int, ...], query: LinearQuery) -> tuple[bool, ...]:
     """Returns which axes a query tells values of apart."""
     cells = query.dense_weights.reshape(shape)
-    return tuple(
-        size > 1 and bool((cells != cells.take([0], axis=axis)).any()) for axis, size in enumerate(shape)
-    )
+    return tuple(size > 1 and bool((cells != cells.take([0], axis=axis)).any()) for axis, size in enumerate(shape))
