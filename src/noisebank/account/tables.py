@@ -194,7 +194,7 @@ def sort_rows(
         for row in ordered:
             value = evaluator.evaluate_value(term.by, row)
             if isinstance(term.by, Key) and value is not None and not term.by.is_text:
-                value = float(labels[term.by.name].index(str(value)))
+                value = _rank_key(str(value), labels[term.by.name])
             values.append(value)
         known = [index for index, value in enumerate(values) if value is not None]
         known.sort(key=lambda index: values[index], reverse=term.descending)  # type: ignore[arg-type,return-value]
@@ -202,3 +202,11 @@ def sort_rows(
         places = [*nulls, *known] if term.nulls_first else [*known, *nulls]
         ordered = [ordered[index] for index in places]
     return ordered
+
+
+def _rank_key(label: str, labels: Sequence[str]) -> float:
+    """Returns a key's place among the others: numbers by their value, bins and truth in the policy's order."""
+    try:
+        return float(label)
+    except ValueError:
+        return float(labels.index(label))
