@@ -9,6 +9,7 @@ from noisebank.account.account import Account
 from noisebank.core.errors import NoisebankError
 from noisebank.policy.model import MAX_CELLS
 from noisebank.queries.cells import Cube, NotCellAligned
+from noisebank.queries.computed import is_computed
 from noisebank.queries.query import Function, Query
 
 
@@ -27,6 +28,8 @@ def explain_cube(account: Account, query: Query) -> str:
             if not account.policy.cubes
             else ("plain reuse: this account's cubes are not declared on the ledger")
         )
+    if any(is_computed(name) for name in query.column_names()):
+        return "plain reuse: no cube has what it computes from single rows"
     without = [name for name in names if not account.policy.columns[name].piece_count]
     if without:
         return f"plain reuse: {', '.join(without)} has no keys or bins, so no cube can have it"
@@ -58,7 +61,8 @@ def suggest_cubes(account: Account, max_count: int = 3) -> list[tuple[tuple[str,
             continue
         names = needed_columns(query)
         simple = len(query.parts) == 1 and query.parts[0].function is not Function.SQUARES
-        if names and simple and account.cubes.find_cube_query(query) is None:
+        computed = any(is_computed(name) for name in query.column_names())
+        if names and simple and not computed and account.cubes.find_cube_query(query) is None:
             pieces = [account.policy.columns[name].piece_count for name in names]
             if 0 < prod(pieces) <= MAX_CELLS and _has_whole_cells(account, query, names):
                 counts[names] += 1
