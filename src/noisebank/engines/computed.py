@@ -9,7 +9,7 @@ from typing import Any
 
 from noisebank.engines.dialect import Dialect, StorageType
 from noisebank.engines.fields import Field
-from noisebank.policy.model import Column, Kind
+from noisebank.policy.model import Column
 from noisebank.queries.computed import (
     CaseColumn,
     CycleColumn,
@@ -34,7 +34,7 @@ class ComputedField(Field):
     @property
     def is_group(self) -> bool:
         """Whether its integers number the groups of GROUP BY."""
-        return self.column.kind is Kind.TEXT
+        return self.column.is_keyed
 
     def group_sql(self) -> str:
         """See `Field`. The number of a group is computed already."""

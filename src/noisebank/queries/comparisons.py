@@ -128,10 +128,10 @@ def _equal_predicate(
     return TRUE if a == b else FALSE
 
 
-def find_key(column: Column, text: str) -> ValueSet:
+def find_key(column: Column, key: str | int) -> ValueSet:
     """Returns the position of a declared key as a set of values; raises `BadQuery` if it is none."""
-    if text not in column.keys:
-        known = ", ".join(repr(key) for key in column.keys[:12])
-        raise BadQuery(f"{text!r} is no declared key of {column.name}; declared are {known}")
-    return make_value_set([column.keys.index(text)])
+    if key not in column.keys:
+        known = ", ".join(repr(each) for each in column.keys[:12])
+        raise BadQuery(f"{key!r} is no declared key of {column.name}; declared are {known}")
+    return make_value_set([column.keys.index(key)])
 

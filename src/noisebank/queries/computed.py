@@ -116,7 +116,7 @@ def resolve_column(name: str, columns: Mapping[str, Column]) -> Column:
         nullable = any(resolve_column(read, columns).nullable for read in definition.polynomial.columns)
         return Column(name, Kind.INTEGER, low=int(low), high=int(high), nullable=nullable)
     count = len(definition.pieces if isinstance(definition, GroupColumn) else definition.forms)
-    return Column(name, Kind.TEXT, keys=tuple(str(number) for number in range(count)), nullable=True)
+    return Column(name, Kind.INTEGER, keys=tuple(range(count)), nullable=True)
 
 
 def polynomial_bounds(polynomial: Polynomial, columns: Mapping[str, Column]) -> tuple[Fraction, Fraction]:

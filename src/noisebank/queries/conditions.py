@@ -267,6 +267,8 @@ class ConditionParser:
         domain = ValueSet(column_domain(column).ranges)
         if column.kind is Kind.TEXT:
             return self._compare_text(column, kind, value, domain)
+        if column.keys:
+            return _compare_codes(column, kind, value, domain)
         if column.kind is Kind.BOOLEAN:
             if not isinstance(value, bool) or kind not in (exp.EQ, exp.NEQ):
                 raise BadQuery(f"column {column.name} is boolean: compare it with = TRUE or = FALSE")
@@ -317,6 +319,22 @@ def _translate_pattern(pattern: str) -> str:
 
 def _sql(node: exp.Expr) -> str:
     return str(node.sql(dialect="duckdb"))[:60]
+
+
+def _compare_codes(column: Column, kind: type[exp.Expr], value: Literal, domain: ValueSet) -> ValueSet:
+    """Returns the positions of the codes for which a comparison holds. What is none of the keys may be above or below,
+    so codes have an order only where they are all that there is."""
+    if isinstance(value, bool) or not isinstance(value, Fraction):
+        raise BadQuery(f"column {column.name} holds whole numbers; {value!r} is none")
+    if kind in (exp.EQ, exp.NEQ):
+        number = int(value) if value.denominator == 1 else str(value)
+        equal = find_key(column, number)
+        return equal if kind is exp.EQ else equal.complement_in(domain)
+    if not column.complete:
+        raise UnsupportedQuery(f"an order of {column.name}", "its keys may not be all that there is: use =, <> or IN")
+    low, high = int(min(column.keys)), int(max(column.keys))
+    chosen = _compare_numbers(kind, value, ValueSet(((low, high),)))
+    return make_value_set(position for position, key in enumerate(column.keys) if int(key) in chosen)
 
 
 def _compare_numbers(kind: type[exp.Expr], bound: Fraction, domain: ValueSet) -> ValueSet:

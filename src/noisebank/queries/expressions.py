@@ -29,6 +29,7 @@ from noisebank.queries.row_functions import (
     round_zero,
 )
 from noisebank.queries.row_values import Arm, RowAlgebra, RowExpression, StepFunction, TextColumn, Value, ValueType
+from noisebank.queries.values import ValueSet, make_value_set
 
 Outcomes = tuple[Predicate, Predicate]
 """The rows for which a condition is true, and those for which it is false; for all others it is unknown."""
@@ -92,11 +93,13 @@ class ExpressionParser:
         values: list[Arm] = []
         domain = self.builder.domain_of(column.name)
         if column.kind is Kind.BOOLEAN:
-            yes = self.builder.in_values(column.name, type(domain)(((1, 1),)))
+            yes = self.builder.in_values(column.name, ValueSet(((1, 1),)))
             return self._truth((yes, self.builder.conjunction(self.builder.negation(yes), self._present(column))))
         if column.kind is Kind.TEXT:
             kind: ValueType = TEXT
             values = [Arm(self._present(column), TextColumn(column.name))]
+        elif column.is_keyed:
+            kind, values = NUMBER, [Arm(self._present(column), _codes(column))]
         else:
             kind = NUMBER
             values = [Arm(self._present(column), make_polynomial([((column.name,), column.step)]))]
@@ -104,7 +107,7 @@ class ExpressionParser:
 
     def _present(self, column: Column) -> Predicate:
         domain = self.builder.domain_of(column.name)
-        return self.builder.in_values(column.name, type(domain)(domain.ranges)) if column.nullable else TRUE
+        return self.builder.in_values(column.name, ValueSet(domain.ranges)) if column.nullable else TRUE
 
     def _missing(self, column: Column) -> Arm:
         return Arm(self.builder.negation(self._present(column)), None)
@@ -367,6 +370,14 @@ def _common_type(kinds: Iterable[ValueType], node: exp.Expr) -> ValueType:
         names = " and ".join(sorted(kind.value for kind in different))
         raise BadQuery(f"{_sql(node)} is {names}: all of its results must be of one type")
     return different.pop() if different else ValueType.NOTHING
+
+
+def _codes(column: Column) -> StepFunction:
+    """Returns the codes of an integer column with keys, as numbers."""
+    if not column.complete:
+        raise UnsupportedQuery(f"an expression of {column.name}", "its keys may not be all that there is: use =, <> or IN")
+    levels = ((Fraction(key), make_value_set([position])) for position, key in enumerate(column.keys))
+    return StepFunction(column.name, tuple(levels))
 
 
 def _is_on_grid(value: Value, unit: Fraction) -> bool:
