@@ -118,7 +118,9 @@ class ExpressionDraw:
             return joined(f"CLAMP({{}}, {low}, {high})", lambda x: min(max(x, Fraction(low)), Fraction(high)), one)
         if kind == 12:
             width = random.choice([5, 10, 1000])
-            return joined(f"(FLOOR({{}} / {width}) * {width})", lambda x: Fraction(math.floor(x / width) * width), self.leaf())
+            return joined(
+                f"(FLOOR({{}} / {width}) * {width})", lambda x: Fraction(math.floor(x / width) * width), self.leaf()
+            )
         if kind == 13:
             return joined("ROUND({}, -1)", lambda x: half_away(x / 10) * 10, self.leaf())
         if kind == 14:
@@ -187,7 +189,9 @@ class ExpressionDraw:
                 joined("", lambda x: Fraction(min(math.floor(x / 10) + 1, 6)), clamped).value,
             )
         clamped = joined("CLAMP({}, -30, 60)", lambda x: min(max(x, Fraction(-30)), Fraction(60)), column)
-        return Key(f"FLOOR({clamped.sql} / 20) * 20", joined("", lambda x: Fraction(math.floor(x / 20) * 20), clamped).value)
+        return Key(
+            f"FLOOR({clamped.sql} / 20) * 20", joined("", lambda x: Fraction(math.floor(x / 20) * 20), clamped).value
+        )
 
     def _chosen(self, choose: Callable[..., Fraction], one: Expression, two: Expression, row: Steps) -> Number:
         values = [value for value in (one.value(row), two.value(row)) if value is not None]

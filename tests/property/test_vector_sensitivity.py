@@ -74,8 +74,9 @@ DEPENDENT: dict[str, Callable[[Row, int], Fraction | int]] = {
     "SUM(CLAMP(x, 0, 1) - 2 * x)": lambda r, m: 0 if r[0] is None else min(max(r[0], 0), 1) - 2 * r[0],
     "SUM(ABS(x - {m}) * x)": lambda r, m: 0 if r[0] is None else abs(r[0] - m) * r[0],
     "SUM(GREATEST(x, b::int))": lambda r, m: r[1] if r[0] is None else max(r[0], r[1]),
-    "SUM(CASE WHEN b THEN x * x WHEN x > {m} THEN -x END)":
-        lambda r, m: 0 if r[0] is None else r[0] ** 2 if r[1] else -r[0] if r[0] > m else 0,
+    "SUM(CASE WHEN b THEN x * x WHEN x > {m} THEN -x END)": lambda r, m: (
+        0 if r[0] is None else r[0] ** 2 if r[1] else -r[0] if r[0] > m else 0
+    ),
     "SUM(x) FILTER (WHERE x > {m} OR b)": lambda r, m: zero(r) * (r[1] or (r[0] is not None and r[0] > m)),
 }
 """The parts depend on each other: the claim may be larger than the truth."""

@@ -81,7 +81,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def divide_whole(self, integer: str, divisor: int) -> str:
-        """Returns SQL for a quotient of integers of 64 bits, rounded down; neither is negative, the divisor is not 0."""
+        """Returns SQL for a quotient of 64-bit integers, rounded down; neither is negative, the divisor is not 0."""
 
     def cast_summand(self, long: str) -> str:
         """Returns SQL for an integer of at most 64 bits as a type whose sum does not overflow."""

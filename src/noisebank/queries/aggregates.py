@@ -137,8 +137,8 @@ class AggregateParser:
             raise BadQuery("COUNT(NULL) is 0, whatever the table")
         expression = self.conditions.expressions.parse_expression(argument)
         arms = self.conditions.expressions.algebra.restrict(expression, where)
-        present = (arm.where for arm in arms if arm.value is not None)
-        return self._count_rows(reduce(self.conditions.builder.disjunction, present, FALSE))
+        wheres = (arm.where for arm in arms if arm.value is not None)
+        return self._count_rows(reduce(self.conditions.builder.disjunction, wheres, FALSE))
 
     def _count_rows(self, where: Predicate) -> LinearCombination:
         return LinearCombination({(Function.COUNT, None): [(Fraction(1), where)]})

@@ -134,4 +134,3 @@ def find_key(column: Column, key: str | int) -> ValueSet:
         known = ", ".join(repr(each) for each in column.keys[:12])
         raise BadQuery(f"{key!r} is no declared key of {column.name}; declared are {known}")
     return make_value_set([column.keys.index(key)])
-

@@ -125,11 +125,16 @@ def polynomial_bounds(polynomial: Polynomial, columns: Mapping[str, Column]) -> 
     for name in polynomial.columns:
         bounds[name] = resolve_column(name, columns).bounds
     size = sum(
-        (max(map(abs, Polynomial(((monomial, abs(weight)),)).range_over(bounds))) for monomial, weight in polynomial.terms),
+        (
+            max(map(abs, Polynomial(((monomial, abs(weight)),)).range_over(bounds)))
+            for monomial, weight in polynomial.terms
+        ),
         Fraction(0),
     )
     if size >= MAX_VALUE:
-        raise UnsupportedQuery("numbers this large", "use CLAMP(column, lowest, highest), narrower bounds or larger steps")
+        raise UnsupportedQuery(
+            "numbers this large", "use CLAMP(column, lowest, highest), narrower bounds or larger steps"
+        )
     return polynomial.range_over(bounds)
 
 
@@ -142,4 +147,3 @@ def source_columns(name: str) -> frozenset[str]:
         return source_columns(definition.column)
     read = definition.columns if isinstance(definition, CaseColumn) else definition.polynomial.columns
     return frozenset().union(*(source_columns(column) for column in read))
-

@@ -209,7 +209,7 @@ class ConditionParser:
         raise UnsupportedQuery(_sql(node), SUPPORTED_CONDITIONS)
 
     def _parse_pattern(self, node: exp.Expr) -> tuple[Column, ValueSet]:
-        """LIKE on declared keys is a set of keys. Of a value that is none of them nothing is known: it is not like it."""
+        """LIKE on declared keys is a set of keys. A value that is none of them is not known, and so not like it."""
         column = self._parse_column(node.this)
         pattern = node.expression.unnest()
         if column.kind is not Kind.TEXT:
@@ -218,10 +218,12 @@ class ConditionParser:
             raise UnsupportedQuery(_sql(node), "LIKE takes a pattern in single quotes")
         text = str(pattern.this)
         if isinstance(node, exp.StartsWith):
-            matches = [key.startswith(text) for key in column.keys]
+            matches = [key.startswith(text) for key in column.key_names]
         else:
-            form = re.compile(_translate_pattern(text), re.DOTALL | (re.IGNORECASE if isinstance(node, exp.ILike) else 0))
-            matches = [form.fullmatch(key) is not None for key in column.keys]
+            form = re.compile(
+                _translate_pattern(text), re.DOTALL | (re.IGNORECASE if isinstance(node, exp.ILike) else 0)
+            )
+            matches = [form.fullmatch(key) is not None for key in column.key_names]
         column_domain(column)  # refuses a column without keys
         return column, make_value_set(number for number, is_match in enumerate(matches) if is_match)
 

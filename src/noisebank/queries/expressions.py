@@ -40,9 +40,12 @@ CONDITIONS = (
 )  # fmt: skip
 WHOLE_TYPES = ("TINYINT", "SMALLINT", "INT", "BIGINT", "INT128", "UINT", "UBIGINT")
 DECIMAL_TYPES = ("DOUBLE", "FLOAT", "DECIMAL")
+ROUNDINGS: dict[type[exp.Expr], Callable[[Fraction], Fraction]] = {
+    exp.Floor: round_down, exp.Ceil: round_up, exp.Round: round_half, exp.Trunc: round_zero
+}  # fmt: skip
 SUPPORTED_FUNCTIONS = (
-    "of single rows, use +, -, *, / by constants, CASE, COALESCE, NULLIF, ABS, SIGN, GREATEST, LEAST, CLAMP, FLOOR, CEIL, "
-    "ROUND, MOD, POWER, width_bucket, DATE_TRUNC and EXTRACT"
+    "of single rows, use +, -, *, / by constants, CASE, COALESCE, NULLIF, ABS, SIGN, GREATEST, LEAST, CLAMP, FLOOR, "
+    "CEIL, ROUND, MOD, POWER, width_bucket, DATE_TRUNC and EXTRACT"
 )
 
 
@@ -80,8 +83,9 @@ class ExpressionParser:
         """Returns an expression that is a number."""
         expression = self.parse_expression(node)
         if expression.type not in (NUMBER, ValueType.NOTHING):
-            if isinstance(node.unnest(), exp.Column):
-                column = self.find_column(node.unnest())
+            bare = node.unnest()
+            if isinstance(bare, exp.Column):
+                column = self.find_column(bare)
                 raise BadQuery(f"column {column.name} is {column.kind.value}, not a number")
             hint = ": write CAST(... AS INT), or use COUNT_IF" if expression.type is TRUTH else ""
             raise BadQuery(f"{_sql(node)} is {expression.type.value}, not a number{hint}")
@@ -91,7 +95,6 @@ class ExpressionParser:
 
     def _read_column(self, column: Column) -> RowExpression:
         values: list[Arm] = []
-        domain = self.builder.domain_of(column.name)
         if column.kind is Kind.BOOLEAN:
             yes = self.builder.in_values(column.name, ValueSet(((1, 1),)))
             return self._truth((yes, self.builder.conjunction(self.builder.negation(yes), self._present(column))))
@@ -129,10 +132,10 @@ class ExpressionParser:
         left, right = self.parse_number(node.this), self.parse_number(node.expression)
         if isinstance(node, exp.Div):
             return self._divide(left, right)
-        operator: Callable[[Polynomial, Polynomial], Polynomial] = {
+        operators: dict[type[exp.Expr], Callable[[Polynomial, Polynomial], Polynomial]] = {
             exp.Add: Polynomial.plus, exp.Sub: Polynomial.minus, exp.Mul: Polynomial.times,
-        }[type(node)]  # fmt: skip
-        return self.join_numbers(left, right, operator)
+        }  # fmt: skip
+        return self.join_numbers(left, right, operators[type(node)])
 
     def join_numbers(
         self, left: RowExpression, right: RowExpression, operator: Callable[[Polynomial, Polynomial], Polynomial]
@@ -224,9 +227,7 @@ class ExpressionParser:
             )
             rest = self.builder.conjunction(rest, missing)
         kind = _common_type([expression.type for _, expression in results], node)
-        arms = [
-            arm for where, part in results for arm in self.algebra.restrict(part, where) if arm.value is not None
-        ]
+        arms = [arm for where, part in results for arm in self.algebra.restrict(part, where) if arm.value is not None]
         return self.algebra.make_expression(kind, [*arms, Arm(rest, None)])
 
     def _parse_nullif(self, node: exp.Expr) -> RowExpression:
@@ -297,22 +298,18 @@ class ExpressionParser:
             assert isinstance(arm.value, Polynomial)
             first = self.algebra.at_least_zero(arm.value)
             arms.append(Arm(self.builder.conjunction(arm.where, first), positive(arm.value)))
-            arms.append(
-                Arm(self.builder.conjunction(arm.where, self.builder.negation(first)), negative(arm.value))
-            )
+            arms.append(Arm(self.builder.conjunction(arm.where, self.builder.negation(first)), negative(arm.value)))
         return self.algebra.make_expression(NUMBER, arms)
 
     def _parse_rounding(self, node: exp.Expr) -> RowExpression:
-        function = {exp.Floor: round_down, exp.Ceil: round_up, exp.Round: round_half, exp.Trunc: round_zero}[type(node)]
+        function = ROUNDINGS[type(node)]
         places = node.args.get("decimals")
         digits = self.parse_number(places).constant if places is not None else Fraction(0)
         if digits is None or digits.denominator != 1 or abs(digits) > 30:
             raise BadQuery(f"{_sql(node)}: the number of decimal places is a whole number")
         return self.round_to(self.parse_number(node.this), function, Fraction(10) ** -int(digits))
 
-    def round_to(
-        self, value: RowExpression, function: Callable[[Fraction], Fraction], unit: Fraction
-    ) -> RowExpression:
+    def round_to(self, value: RowExpression, function: Callable[[Fraction], Fraction], unit: Fraction) -> RowExpression:
         """Returns a number rounded to multiples of a unit."""
         return map_values(self.algebra, value, lambda number: function(number / unit) * unit, grid=unit)
 
@@ -375,7 +372,9 @@ def _common_type(kinds: Iterable[ValueType], node: exp.Expr) -> ValueType:
 def _codes(column: Column) -> StepFunction:
     """Returns the codes of an integer column with keys, as numbers."""
     if not column.complete:
-        raise UnsupportedQuery(f"an expression of {column.name}", "its keys may not be all that there is: use =, <> or IN")
+        raise UnsupportedQuery(
+            f"an expression of {column.name}", "its keys may not be all that there is: use =, <> or IN"
+        )
     levels = ((Fraction(key), make_value_set([position])) for position, key in enumerate(column.keys))
     return StepFunction(column.name, tuple(levels))
 

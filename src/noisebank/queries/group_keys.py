@@ -52,8 +52,8 @@ def parse_group_key(node: exp.Expr, conditions: ConditionParser) -> GroupKey:
     if isinstance(bare, exp.Column):
         return GroupKey(find_column(bare, conditions.columns).name)
     sql = str(bare.sql(dialect="duckdb"))[:60]
-    if isinstance(bare, exp.Literal):
-        raise BadQuery(f"GROUP BY {sql}: there is no such column")
+    if isinstance(bare, (exp.Literal, exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple)):
+        raise UnsupportedQuery(f"GROUP BY {sql}", "name the columns: GROUP BY a, b")
     expression = conditions.expressions.parse_expression(bare)
     grouping = _Grouping(conditions.expressions.algebra, conditions.columns, expression, sql)
     return grouping.make_key(FORMATS.get(expression.type, str))
@@ -62,9 +62,7 @@ def parse_group_key(node: exp.Expr, conditions: ConditionParser) -> GroupKey:
 class _Grouping:
     """The groups of one expression."""
 
-    def __init__(
-        self, algebra: RowAlgebra, columns: Mapping[str, Column], expression: RowExpression, sql: str
-    ) -> None:
+    def __init__(self, algebra: RowAlgebra, columns: Mapping[str, Column], expression: RowExpression, sql: str) -> None:
         self.algebra, self.builder, self.columns, self.sql = algebra, algebra.builder, columns, sql
         self.arms = [
             Arm(arm.where, self._with_few_values(arm))
@@ -124,7 +122,8 @@ class _Grouping:
         count = sum(high - low + 1 for low, high in inside.ranges)
         if count > MAX_GROUPS:
             raise UnsupportedQuery(
-                f"GROUP BY {self.sql}, which has {count} values", f"at most {MAX_GROUPS} groups: try FLOOR({self.sql} / 10)"
+                f"GROUP BY {self.sql}, which has {count} values",
+                f"at most {MAX_GROUPS} groups: try FLOOR({self.sql} / 10)",
             )
         levels = step_levels(inside, lambda step: (square * step + factor) * step + constant, monotone=False)
         ranges = {value: ValueSet(()) for value in levels}
@@ -138,7 +137,7 @@ class _Grouping:
         if isinstance(value, StepFunction):
             yield from value.levels
         elif isinstance(value, TextColumn):
-            for number, key in enumerate(resolve_column(value.column, self.columns).keys):
+            for number, key in enumerate(resolve_column(value.column, self.columns).key_names):
                 yield key, make_value_set([number])
         elif isinstance(value, Polynomial):
             yield value.constant, None
@@ -157,7 +156,7 @@ class _Grouping:
 
 
 def _order_labels(labels: list[Label], format_number: Callable[[Fraction], str]) -> AxisLabels:
-    """Returns the names of the groups: numbers and dates are shown in rising order, texts in the order of their groups."""
+    """Returns the names of the groups: numbers and dates are shown in rising order, texts as their groups lie."""
     names = tuple(label if isinstance(label, str) else format_number(label) for label in labels)
     numbers = [(label, place) for place, label in enumerate(labels) if isinstance(label, Fraction)]
     if len(numbers) < len(labels):

@@ -1,4 +1,4 @@
-"""Polynomials over the steps of columns, with exact rational coefficients: what a row expression is on each of its arms.
+"""Polynomials over the steps of columns, with exact rational coefficients: what a row expression is on an arm.
 
 A variable stands for a column's step, an integer: a column of step 0.01 is the polynomial `1/100 * column`. So sums,
 differences and products of columns are exact, and nothing is ever rounded to another grid.
@@ -57,9 +57,7 @@ class Polynomial:
 
     def times(self, other: Polynomial) -> Polynomial:
         """Returns the product; raises `UnsupportedQuery` if it has too many factors."""
-        product = make_polynomial(
-            (tuple(sorted(a + b)), p * q) for a, p in self.terms for b, q in other.terms
-        )
+        product = make_polynomial((tuple(sorted(a + b)), p * q) for a, p in self.terms for b, q in other.terms)
         if any(len(monomial) > MAX_DEGREE for monomial, _ in product.terms) or len(product.terms) > MAX_MONOMIALS:
             raise UnsupportedQuery("a product this long", f"multiply at most {MAX_DEGREE} columns")
         return product
@@ -113,6 +111,7 @@ def solve_at_least(square: int, factor: int, constant: int, values: ValueSet) ->
     if not values.ranges:
         return ValueSet(())
     first, last = values.ranges[0][0], values.ranges[-1][1]
+    inside: tuple[Interval, ...]
     if not square:
         if not factor:
             inside = ((first, last),) if constant >= 0 else ()

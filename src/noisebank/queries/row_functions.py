@@ -29,7 +29,8 @@ def map_values(
 ) -> RowExpression:
     """Returns a function of a number: a step function of the column that the number depends on.
 
-    `grid`: all values are multiples of it, and its multiples are mapped to themselves. Raises `UnsupportedQuery` if there are too many values.
+    `grid`: all values are multiples of it, and its multiples are mapped to themselves.
+    Raises `UnsupportedQuery` if there are too many values.
     """
     arms = []
     for arm in expression.arms:
