@@ -88,7 +88,7 @@ def suggest_cubes(context: AccountContext, max_count: int = 3) -> list[tuple[tup
         computed = any(is_computed(name) for name in query.column_names())
         if names and simple and not computed and context.cubes.find_cube_query(query) is None:
             pieces = [context.policy.columns[name].piece_count for name in names]
-            if 0 < prod(pieces) <= MAX_CELLS and _has_whole_cells(account, query, names):
+            if 0 < prod(pieces) <= MAX_CELLS and _has_whole_cells(context, query, names):
                 counts[names] += 1
     best = counts.most_common(max_count)
     return [(names, prod(context.policy.columns[name].piece_count for name in names), count) for names, count in best]
