@@ -17,17 +17,10 @@ from sqlglot import exp
 from noisebank.core.errors import BadQuery, BadRequest, UnsupportedQuery
 from noisebank.core.units import parse_exact
 from noisebank.policy.model import Column, Kind
+from noisebank.queries.number_functions import FUNCTIONS, describe_node, parse_clamp
 from noisebank.queries.polynomials import Polynomial, make_constant, make_polynomial
 from noisebank.queries.predicates import FALSE, TRUE, Predicate
-from noisebank.queries.row_functions import (
-    bucket_number,
-    map_values,
-    remainder,
-    round_down,
-    round_half,
-    round_up,
-    round_zero,
-)
+from noisebank.queries.row_functions import map_values, remainder, round_zero
 from noisebank.queries.row_values import Arm, RowAlgebra, RowExpression, StepFunction, TextColumn, Value, ValueType
 from noisebank.queries.values import ValueSet, make_value_set
 
@@ -38,11 +31,6 @@ CONDITIONS = (
     exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In, exp.Is, exp.Like,
     exp.ILike, exp.StartsWith, exp.Boolean, exp.NullSafeEQ, exp.NullSafeNEQ,
 )  # fmt: skip
-WHOLE_TYPES = ("TINYINT", "SMALLINT", "INT", "BIGINT", "INT128", "UINT", "UBIGINT")
-DECIMAL_TYPES = ("DOUBLE", "FLOAT", "DECIMAL")
-ROUNDINGS: dict[type[exp.Expr], Callable[[Fraction], Fraction]] = {
-    exp.Floor: round_down, exp.Ceil: round_up, exp.Round: round_half, exp.Trunc: round_zero
-}  # fmt: skip
 SUPPORTED_FUNCTIONS = (
     "of single rows, use +, -, *, / by constants, CASE, COALESCE, NULLIF, ABS, SIGN, GREATEST, LEAST, CLAMP, FLOOR, "
     "CEIL, ROUND, MOD, POWER, width_bucket, DATE_TRUNC and EXTRACT"
@@ -67,7 +55,7 @@ class ExpressionParser:
         if isinstance(node, exp.Column):
             return self._read_column(self.find_column(node))
         if isinstance(node, exp.Literal):
-            return self._constant(TEXT, str(node.this)) if node.is_string else self._number(_parse_number(node))
+            return self._constant(TEXT, str(node.this)) if node.is_string else self.make_number(_parse_number(node))
         if isinstance(node, exp.Null):
             return self._constant(ValueType.NOTHING, None)
         if isinstance(node, CONDITIONS):
@@ -76,7 +64,7 @@ class ExpressionParser:
         if parse is not None:
             return parse(self, node)
         if isinstance(node, exp.Anonymous) and str(node.this).lower() == "clamp":
-            return self._parse_clamp(node)
+            return parse_clamp(self, node)
         raise UnsupportedQuery(_name_node(node), SUPPORTED_FUNCTIONS)
 
     def parse_number(self, node: exp.Expr) -> RowExpression:
@@ -88,7 +76,7 @@ class ExpressionParser:
                 column = self.find_column(bare)
                 raise BadQuery(f"column {column.name} is {column.kind.value}, not a number")
             hint = ": write CAST(... AS INT), or use COUNT_IF" if expression.type is TRUTH else ""
-            raise BadQuery(f"{_sql(node)} is {expression.type.value}, not a number{hint}")
+            raise BadQuery(f"{describe_node(node)} is {expression.type.value}, not a number{hint}")
         return expression
 
     # -- leaves ------------------------------------------------------------------------------------
@@ -118,7 +106,8 @@ class ExpressionParser:
     def _constant(self, kind: ValueType, value: Value) -> RowExpression:
         return RowExpression(kind, (Arm(TRUE, value),))
 
-    def _number(self, value: Fraction) -> RowExpression:
+    def make_number(self, value: Fraction) -> RowExpression:
+        """Returns a constant."""
         return self._constant(NUMBER, make_constant(value))
 
     def _truth(self, outcomes: Outcomes) -> RowExpression:
@@ -172,12 +161,12 @@ class ExpressionParser:
         return self.join_numbers(left, divisors, Polynomial.times)
 
     def _parse_negative(self, node: exp.Expr) -> RowExpression:
-        return self.join_numbers(self._number(Fraction(-1)), self.parse_number(node.this), Polynomial.times)
+        return self.join_numbers(self.make_number(Fraction(-1)), self.parse_number(node.this), Polynomial.times)
 
     def _parse_power(self, node: exp.Expr) -> RowExpression:
         exponent = self.parse_number(node.expression).constant
         if exponent not in (1, 2, 3, 4):
-            raise UnsupportedQuery(_sql(node), "POWER takes 1, 2, 3 or 4 as its exponent")
+            raise UnsupportedQuery(describe_node(node), "POWER takes 1, 2, 3 or 4 as its exponent")
         base = self.parse_number(node.this)
         return reduce(lambda a, b: self.join_numbers(a, b, Polynomial.times), [base] * int(exponent))
 
@@ -236,128 +225,17 @@ class ExpressionParser:
         arms = self.algebra.restrict(kept, self.builder.negation(true))
         return self.algebra.make_expression(kept.type, [*arms, Arm(true, None)])
 
-    # -- functions ---------------------------------------------------------------------------------
-
-    def _parse_extreme(self, node: exp.Expr) -> RowExpression:
-        sign = 1 if isinstance(node, exp.Greatest) else -1
-        return reduce(
-            partial(self.join_extremes, sign), (self.parse_number(part) for part in (node.this, *node.expressions))
-        )
-
-    def join_extremes(self, sign: int, left: RowExpression, right: RowExpression) -> RowExpression:
-        """Returns the greater (sign 1) or the lesser (sign -1) of two numbers; NULL only where both are."""
-
-        def join(where: Predicate, a: Value, b: Value) -> Iterator[Arm]:
-            for first in self.algebra.expand([Arm(where, a)]):
-                for second in self.algebra.expand([Arm(first.where, b)]):
-                    yield from self._choose(second.where, first.value, second.value, sign)
-
-        return self.algebra.make_expression(NUMBER, self.algebra.combine(left, right, join, skips_null=True))
-
-    def _choose(self, where: Predicate, a: Value, b: Value, sign: int) -> Iterable[Arm]:
-        assert isinstance(a, Polynomial) and isinstance(b, Polynomial)
-        first = self.algebra.at_least_zero(a.minus(b).scale_by(Fraction(sign)))
-        yield Arm(self.builder.conjunction(where, first), a)
-        yield Arm(self.builder.conjunction(where, self.builder.negation(first)), b)
-
-    def _parse_clamp(self, node: exp.Expr) -> RowExpression:
-        if len(node.expressions) != 3:
-            raise BadQuery("CLAMP takes a number, its lowest and its highest value: CLAMP(income, 0, 100000)")
-        value, low, high = (self.parse_number(part) for part in node.expressions)
-        if low.constant is None or high.constant is None or low.constant > high.constant:
-            raise BadQuery("CLAMP takes two constants, the lower one first: CLAMP(income, 0, 100000)")
-        missing = [arm for arm in value.arms if arm.value is None]
-        present = RowExpression(NUMBER, tuple(arm for arm in value.arms if arm.value is not None))
-        inside = self.join_extremes(-1, self.join_extremes(1, present, low), high)
-        return self.algebra.make_expression(NUMBER, [*inside.arms, *missing])
-
-    def _parse_absolute(self, node: exp.Expr) -> RowExpression:
-        value = self.parse_number(node.this)
-        return self._map_signs(value, lambda part: part, lambda part: part.scale_by(Fraction(-1)))
-
-    def _parse_sign(self, node: exp.Expr) -> RowExpression:
-        value = self.parse_number(node.this)
-        zero = self._map_signs(value, lambda _: make_constant(1), lambda _: make_constant(0))
-        minus = self._map_signs(
-            self.join_numbers(self._number(Fraction(-1)), value, Polynomial.times),
-            lambda _: make_constant(1), lambda _: make_constant(0),
-        )  # fmt: skip
-        return self.join_numbers(zero, minus, Polynomial.minus)
-
-    def _map_signs(
-        self,
-        value: RowExpression,
-        positive: Callable[[Polynomial], Polynomial],
-        negative: Callable[[Polynomial], Polynomial],
-    ) -> RowExpression:
-        arms = []
-        for arm in self.algebra.expand(value.arms):
-            if arm.value is None:
-                arms.append(arm)
-                continue
-            assert isinstance(arm.value, Polynomial)
-            first = self.algebra.at_least_zero(arm.value)
-            arms.append(Arm(self.builder.conjunction(arm.where, first), positive(arm.value)))
-            arms.append(Arm(self.builder.conjunction(arm.where, self.builder.negation(first)), negative(arm.value)))
-        return self.algebra.make_expression(NUMBER, arms)
-
-    def _parse_rounding(self, node: exp.Expr) -> RowExpression:
-        function = ROUNDINGS[type(node)]
-        places = node.args.get("decimals")
-        digits = self.parse_number(places).constant if places is not None else Fraction(0)
-        if digits is None or digits.denominator != 1 or abs(digits) > 30:
-            raise BadQuery(f"{_sql(node)}: the number of decimal places is a whole number")
-        return self.round_to(self.parse_number(node.this), function, Fraction(10) ** -int(digits))
-
-    def round_to(self, value: RowExpression, function: Callable[[Fraction], Fraction], unit: Fraction) -> RowExpression:
-        """Returns a number rounded to multiples of a unit."""
-        return map_values(self.algebra, value, lambda number: function(number / unit) * unit, grid=unit)
-
-    def _parse_bucket(self, node: exp.Expr) -> RowExpression:
-        low, high, count = (
-            self.parse_number(node.args[name]).constant for name in ("min_value", "max_value", "num_buckets")
-        )
-        if low is None or high is None or low >= high or count is None or count.denominator != 1 or count < 1:
-            raise BadQuery("width_bucket takes a number, constants low < high, and a number of buckets")
-        return map_values(self.algebra, self.parse_number(node.this), partial(bucket_number, low, high, int(count)))
-
-    def _parse_cast(self, node: exp.Expr) -> RowExpression:
-        target, value = node.args["to"], self.parse_expression(node.this)
-        name = str(getattr(target.this, "value", target.this)).upper()
-        if value.type is TRUTH and name in (*WHOLE_TYPES, *DECIMAL_TYPES):
-            arms = [
-                Arm(arm.where, arm.value if arm.value is None else make_constant(int(arm.value is True)))
-                for arm in value.arms
-            ]
-            return self.algebra.make_expression(NUMBER, arms)
-        if value.type is NUMBER and name in (*WHOLE_TYPES, *DECIMAL_TYPES):
-            places = [int(str(part.this.this)) for part in target.expressions][1:]
-            unit = Fraction(10) ** -(places[0] if places else 0)
-            if name in ("DOUBLE", "FLOAT") or (name == "DECIMAL" and not target.expressions):
-                return value
-            if not all(_is_on_grid(arm.value, unit) for arm in value.arms):
-                raise UnsupportedQuery(_sql(node), "engines round in different ways: write ROUND, FLOOR or CEIL")
-            return value
-        if (value.type, name) in ((TEXT, "TEXT"), (TEXT, "VARCHAR"), (TRUTH, "BOOLEAN")):
-            return value
-        raise UnsupportedQuery(_sql(node), "CAST turns truth values and numbers into numbers")
-
 
 PARSERS: dict[type[exp.Expr], Callable[[ExpressionParser, exp.Expr], RowExpression]] = {
+    **FUNCTIONS,
     **dict.fromkeys((exp.Add, exp.Sub, exp.Mul, exp.Div), ExpressionParser._parse_arithmetic),
-    **dict.fromkeys((exp.Floor, exp.Ceil, exp.Round, exp.Trunc), ExpressionParser._parse_rounding),
-    **dict.fromkeys((exp.Greatest, exp.Least), ExpressionParser._parse_extreme),
     **dict.fromkeys((exp.Case, exp.If), ExpressionParser._parse_case),
-    **dict.fromkeys((exp.Cast, exp.TryCast), ExpressionParser._parse_cast),
     exp.Neg: ExpressionParser._parse_negative,
     exp.Pow: ExpressionParser._parse_power,
     exp.IntDiv: ExpressionParser._parse_integer_division,
     exp.Mod: ExpressionParser._parse_remainder,
     exp.Coalesce: ExpressionParser._parse_coalesce,
     exp.Nullif: ExpressionParser._parse_nullif,
-    exp.Abs: ExpressionParser._parse_absolute,
-    exp.Sign: ExpressionParser._parse_sign,
-    exp.WidthBucket: ExpressionParser._parse_bucket,
 }
 
 
@@ -365,7 +243,7 @@ def _common_type(kinds: Iterable[ValueType], node: exp.Expr) -> ValueType:
     different = {kind for kind in kinds if kind is not ValueType.NOTHING}
     if len(different) > 1:
         names = " and ".join(sorted(kind.value for kind in different))
-        raise BadQuery(f"{_sql(node)} is {names}: all of its results must be of one type")
+        raise BadQuery(f"{describe_node(node)} is {names}: all of its results must be of one type")
     return different.pop() if different else ValueType.NOTHING
 
 
@@ -379,13 +257,6 @@ def _codes(column: Column) -> StepFunction:
     return StepFunction(column.name, tuple(levels))
 
 
-def _is_on_grid(value: Value, unit: Fraction) -> bool:
-    """Whether every value is a multiple of `unit`."""
-    if isinstance(value, Polynomial):
-        return all((coefficient / unit).denominator == 1 for _, coefficient in value.terms)
-    return not isinstance(value, StepFunction) or all((level / unit).denominator == 1 for level, _ in value.levels)
-
-
 def _parse_number(node: exp.Literal) -> Fraction:
     try:
         return parse_exact(str(node.this))
@@ -395,9 +266,5 @@ def _parse_number(node: exp.Literal) -> Fraction:
 
 def _name_node(node: exp.Expr) -> str:
     if isinstance(node, (exp.AggFunc, exp.Filter)):
-        return f"{_sql(node)} inside of a row expression"
-    return f"the row function {_sql(node)}"
-
-
-def _sql(node: exp.Expr) -> str:
-    return str(node.sql(dialect="duckdb"))[:60]
+        return f"{describe_node(node)} inside of a row expression"
+    return f"the row function {describe_node(node)}"
