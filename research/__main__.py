@@ -6,6 +6,7 @@ import click
 
 from research.bench import bench
 from research.data import data
+from research.planner import planner
 from research.reproduce import reproduce
 
 
@@ -20,6 +21,7 @@ def main() -> None:
 main.add_command(reproduce)
 main.add_command(bench)
 main.add_command(data)
+main.add_command(planner)
 
 if __name__ == "__main__":
     main(prog_name="python -m research")

@@ -8,11 +8,11 @@ from math import pi, sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from noisebank.planning.strategies.axes import Axis
 
 from noisebank.core.entropy import simulation_rng
 from noisebank.core.intervals import normal_quantile
 from noisebank.planning.linear import LinearQuery, Vector, query_from_weights
+from noisebank.planning.strategies.axes import Axis
 from noisebank.privacy.calibration import budget_precision
 from research.accuracy.unsound import Asked, Settings, search
 from research.benches.cell_workloads import WANTED, Workload, make_workload

@@ -276,7 +276,7 @@ def cube_crashes(share: float) -> Finding:
         room = Path(name)
         start = bank_with_account(room)
         laboratory = Laboratory(room, depth=2 if share >= 0.5 else 1, witness=CubeWitness)
-        bare, policy = new_bank(room / "opening", "opening", "0.25")
+        bare, policy = new_bank(room / "opening")
         wrong = laboratory.open_accounts(bare, policy, laboratory.depth)
         wrong += laboratory.work(start, requests(), enough).wrong
         planted = {bug: _caught(room, start, kind, words) for bug, (kind, words) in BUGS.items()}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 from noisebank.account.answers import Answer
@@ -329,11 +329,7 @@ def choose_strategy(
     takes_cube = (shown <= plain_shown and cost <= plain_cost) or plain_cost > context.state.remaining_budget
     if not cost and not plain_cost and shown == plain_shown:
         takes_cube = not (ways[1][1].case is Case.REPEAT and ways[0][1].case is not Case.REPEAT)
-    if takes_cube:
-        return ways[0]
-    why = "costs you less of your limit" if shown > plain_shown else "costs less than through the cube"
-    strategy, plan = ways[1]
-    return strategy, replace(plan, choice=f"asked plainly, which {why}") if plan.case is not Case.REPEAT else plan
+    return ways[0] if takes_cube else ways[1]
 
 
 def price_plan(context: AccountContext, analyst: str, question: Question, plan: Plan) -> tuple[Precision, Precision]:

@@ -12,7 +12,7 @@ from noisebank.planning.strategies.kronecker import seen_axes
 from noisebank.policy.expectations import Workload
 from noisebank.policy.model import Policy
 from noisebank.queries.cells import Cube
-from noisebank.queries.derived import parse_select_items
+from noisebank.queries.selects import parse_select_aggregates
 
 
 def expected_axes(policy: Policy, cube: Cube, statistic_key: StatisticKey) -> tuple[bool, ...]:
@@ -33,7 +33,7 @@ def _example_axes(sql: str, policy: Policy, cube: Cube, statistic_key: Statistic
     """Returns which axes an example tells values of apart; none if the example is answered elsewhere."""
     seen = (False,) * len(cube.columns)
     try:
-        questions = [question for item in parse_select_items(sql, policy) for question in item.questions]
+        questions = [question for item in parse_select_aggregates(sql, policy) for question in item.questions]
     except NoisebankError:  # another edition of the parser
         return seen
     for question in questions:

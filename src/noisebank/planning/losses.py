@@ -133,7 +133,7 @@ class BoundLosses:
     ) -> tuple[CellRun, ...]:
         """Returns the charge of one sign, twice the squared weights in the cells that are read, if it raises the
         largest cell by less than the price alone in all cells; that otherwise."""
-        whole = (CellRun(0, self.cell_count, ceil(alone * WHOLE_WEIGHT)),)
+        whole = (CellRun(0, self.cell_count, max(1, ceil(alone * WHOLE_WEIGHT))),)
         one_sign = min(self.values) >= 0 and all(run.weight > 0 for query in queries for run in query.runs)
         if not one_sign or not complete:
             return whole
@@ -236,7 +236,7 @@ def charge_rise(cell_count: int, fresh: Precision, plain: Fraction, total: float
     """
     rise = max(1, ceil(Fraction(total * (1 + ROUNDING_SHARE)) * 10**18) - charged.units)
     enough = (rise - 1) * WHOLE_WEIGHT // fresh.units + 1
-    return CellRun(0, cell_count, min(ceil(plain * WHOLE_WEIGHT), enough))
+    return CellRun(0, cell_count, max(1, min(ceil(plain * WHOLE_WEIGHT), enough)))
 
 
 def loss_of_runs(runs: Sequence[CellRun], precision: Precision, zero: Vector) -> Vector:

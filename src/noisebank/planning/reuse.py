@@ -35,8 +35,6 @@ class Plan:
     """What the contract is asked for, if not the target: in a cube, the sum over all measurements of the query."""
     look: LookPlan | None = None
     """A look at the cube that is earned, and should be bought first."""
-    choice: str = ""
-    """Why this way and not the other, where there are two: for quotes."""
 
 
 def plan_reuse(target: Precision, records: Sequence[Record]) -> Plan:

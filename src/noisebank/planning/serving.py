@@ -26,6 +26,7 @@ from noisebank.planning.strategies.axes import Axis
 from noisebank.planning.strategies.completion import Look, look_from_json
 from noisebank.policy.model import Neighbours, Policy
 from noisebank.queries.cells import Cube, NotCellAligned, policy_cubes
+from noisebank.queries.computed import is_computed
 from noisebank.queries.groups import column_groups
 from noisebank.queries.predicates import TRUE
 from noisebank.queries.query import FUNCTION_CODES, GROUPED_BIT, Function, Query, QueryPart, Question
@@ -154,6 +155,8 @@ def find_cube_query(query: Query, policy: Policy) -> CubeQuery | None:
     if len(query.parts) != 1 or query.parts[0].function is Function.SQUARES:
         return None
     part = query.parts[0]
+    if part.column is not None and is_computed(part.column):
+        return None
     if isinstance(query, LookQuery):
         index, cube = next((n, c) for n, c in enumerate(policy_cubes(policy)) if c.columns == query.cube_columns)
         return CubeQuery(index, cube, (part.function, part.column or ""), (), cell_sensitivity(policy, part))
@@ -207,7 +210,7 @@ def query_charges(
     if isinstance(losses, BoundLosses):
         return losses.charge_groups(queries, fresh, alone, spent, charged is not None)
     if charged is None:
-        return (CellRun(0, losses.cell_count, ceil(alone * WHOLE_WEIGHT)),)
+        return (CellRun(0, losses.cell_count, max(1, ceil(alone * WHOLE_WEIGHT))),)
     total = spent.copy()
     for query in queries:
         total += losses.of_query(query, fresh)

@@ -88,4 +88,4 @@ class CubeRecount:
 
 
 def _whole_weight(share: Fraction) -> int:
-    return ceil(share * WHOLE_WEIGHT)
+    return max(1, ceil(share * WHOLE_WEIGHT))
