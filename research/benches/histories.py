@@ -148,11 +148,12 @@ class Fairness:
 def play(desk: Desk, asked: list[tuple[LinearQuery, Precision]], fairness: Fairness) -> None:
     """Asks one question after the other and judges each charge."""
     for query, target in asked:
+        if desk.statistic.replace_one and not plain_share([query], desk.statistic.values):
+            continue  # of everybody: public there, and refused
         charge = desk.ask(query, target)
         fairness.requests += 1
-        fairness.dearer_than_plain += charge.question > max(1, charge.plain)
+        fairness.dearer_than_plain += charge.question > charge.plain
         if desk.information is not None:
             fairness.below_the_loss += desk.spent < desk.exact_loss * UNITS_PER_PRECISION * (1 - 1e-9)
         spent = desk.spent / UNITS_PER_PRECISION
-        if desk.plain_price:  # the number of rows is public where one person takes another's place
-            fairness.worst_total = max(fairness.worst_total, (spent - 1e-15) / desk.plain_price)
+        fairness.worst_total = max(fairness.worst_total, (spent - 1e-15) / desk.plain_price)
