@@ -12,7 +12,6 @@ import sys
 import warnings
 from typing import Any
 
-
 VALUES = {"": None, "true": 1, "false": 0}
 """Fields of CSV files that SQLite would take for texts."""
 

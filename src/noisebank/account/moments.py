@@ -32,7 +32,7 @@ class NoisySum:
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """Sums over the rows in which x and y are both known, with independent noise. Without y, those of x alone."""
+    """Sums over the rows in which x and y are both known. Without y, those of x alone."""
 
     rows: NoisySum
     x: NoisySum
@@ -40,6 +40,8 @@ class Moments:
     y: NoisySum = NoisySum(0.0, 0.0)
     yy: NoisySum = NoisySum(0.0, 0.0)
     xy: NoisySum = NoisySum(0.0, 0.0)
+    share_noise: bool = False
+    """Whether their noise may be related in a way that is not known."""
 
     @property
     def all_sums(self) -> tuple[NoisySum, ...]:
@@ -72,20 +74,22 @@ def mean_of_x(moments: Moments, confidence: float) -> Solution:
     return _solve_equation(moments, lambda _: ((0, 1, 0, 0, 0, 0), (1, 0, 0, 0, 0, 0)), [()], confidence)
 
 
-def variance_of_x(moments: Moments, bounds: Range, confidence: float) -> Solution:
-    """Returns the variance of the population, with x inside of its public bounds."""
-    main, rest = _split_confidence(confidence, 1)
-    mean = mean_of_x(moments, rest).clip_to(*bounds)
-    solution = _solve_equation(moments, _variance_equation, _list_corners([mean]), main)
-    return solution.clip_to(0.0, (bounds[1] - bounds[0]) ** 2 / 4)  # Popoviciu: no bounded variance is larger
-
-
-def covariance(moments: Moments, bounds: Range, y_bounds: Range, confidence: float) -> Solution:
-    """Returns the covariance of the population."""
+def variance_of_x(moments: Moments, bounds: Range, confidence: float, sample: bool = False) -> Solution:
+    """Returns the variance of the population (or of a sample), with x inside of its public bounds."""
     main, rest = _split_confidence(confidence, 2)
+    mean = _limit_ends(mean_of_x(moments, rest), bounds)
+    solution = _solve_equation(moments, _variance_equation, _list_corners([mean]), main)
+    solution = solution.clip_to(0.0, (bounds[1] - bounds[0]) ** 2 / 4)  # Popoviciu: no bounded variance is larger
+    return _correct_sample(solution, moments.rows, rest) if sample else solution
+
+
+def covariance(moments: Moments, bounds: Range, y_bounds: Range, confidence: float, sample: bool = False) -> Solution:
+    """Returns the covariance of the population (or of a sample)."""
+    main, rest = _split_confidence(confidence, 3)
     means = _both_means(moments, bounds, y_bounds, rest)
     most = (bounds[1] - bounds[0]) * (y_bounds[1] - y_bounds[0]) / 4
-    return _solve_equation(moments, _covariance_equation, _list_corners(means), main).clip_to(-most, most)
+    solution = _solve_equation(moments, _covariance_equation, _list_corners(means), main).clip_to(-most, most)
+    return _correct_sample(solution, moments.rows, rest) if sample else solution
 
 
 def slope(moments: Moments, bounds: Range, y_bounds: Range, confidence: float) -> Solution:
@@ -133,8 +137,9 @@ def _solve_equation(
     moments: Moments, equation: Equation, corners: Sequence[Sequence[float]], confidence: float
 ) -> Solution:
     """Returns the solution at the first corner, which is the estimate, and the union of the intervals of all."""
-    z = float(quantile_bound(Fraction(confidence).limit_denominator(10**12)))
-    sums = moments.all_sums
+    z, sums = _find_quantile(confidence), moments.all_sums
+    if moments.share_noise:  # the standard deviation of k terms is at most sqrt(k) times that of independent ones
+        z *= sqrt(sum(each.stddev > 0 for each in sums))
     value, low, high = 0.0, inf, -inf
     for number, corner in enumerate(corners):
         top, bottom = equation(corner)
@@ -187,5 +192,20 @@ def _limit_ends(solution: Solution, bounds: Range) -> Solution:
     return solution.clip_to(*bounds) if isfinite(solution.low) else Solution(solution.value, *bounds).clip_to(*bounds)
 
 
+def _correct_sample(solution: Solution, rows: NoisySum, confidence: float) -> Solution:
+    """Returns what divides by one row less. Of a single row there is no such statistic, so there are at least two."""
+    off = _find_quantile(confidence) * rows.stddev
+    value, most, least = (1 + 1 / (max(count, 2.0) - 1) for count in (rows.value, rows.value - off, rows.value + off))
+    low, high = (
+        solution.low * (least if solution.low > 0 else most),
+        solution.high * (most if solution.high > 0 else least),
+    )
+    return Solution(solution.value * value, low, high)
+
+
+def _find_quantile(confidence: float) -> float:
+    return float(quantile_bound(Fraction(confidence).limit_denominator(10**12)))
+
+
 def _swap_columns(moments: Moments) -> Moments:
-    return Moments(moments.rows, moments.y, moments.yy, moments.x, moments.xx, moments.xy)
+    return Moments(moments.rows, moments.y, moments.yy, moments.x, moments.xx, moments.xy, moments.share_noise)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from math import inf, isclose
 
 import numpy as np
@@ -33,6 +34,10 @@ Statistic = Callable[[Moments, float], Solution]
 STATISTICS: dict[str, tuple[Statistic, float]] = {
     "mean": (mean_of_x, float(X.mean())),
     "variance": (lambda moments, confidence: variance_of_x(moments, BOUNDS, confidence), float(X.var())),
+    "sample variance": (
+        lambda moments, confidence: variance_of_x(moments, BOUNDS, confidence, sample=True),
+        float(X.var(ddof=1)),
+    ),
     "covariance": (lambda moments, confidence: covariance(moments, BOUNDS, Y_BOUNDS, confidence), COVARIANCE),
     "slope": (lambda moments, confidence: slope(moments, BOUNDS, Y_BOUNDS, confidence), COVARIANCE / float(X.var())),
     "correlation": (
@@ -81,6 +86,20 @@ def test_with_much_noise_the_interval_is_all_that_is_possible(name: str) -> None
         assert -5_000 <= solution.low <= solution.value <= solution.high <= 5_000
     wide = statistic(Moments(NoisySum(-5, 4), NoisySum(0, 300), NoisySum(0, 1)), 0.95)
     assert wide.low <= truth <= wide.high or name == "covariance"
+
+
+def test_noise_that_may_be_shared_makes_intervals_wider() -> None:
+    moments = draw_moments()
+    alone = variance_of_x(moments, BOUNDS, 0.95)
+    shared = variance_of_x(replace(moments, share_noise=True), BOUNDS, 0.95)
+    assert shared.value == alone.value and shared.high - shared.low > 1.6 * (alone.high - alone.low)
+
+
+def test_two_rows_have_a_sample_variance_and_one_row_any() -> None:
+    two = Moments(NoisySum(2, 0), NoisySum(30, 1e-9), NoisySum(500, 1e-9))
+    assert isclose(variance_of_x(two, BOUNDS, 0.95, sample=True).value, 50)
+    one = Moments(NoisySum(1, 0.5), NoisySum(10, 1e-9), NoisySum(100, 1e-9))
+    assert variance_of_x(one, BOUNDS, 0.95, sample=True).high <= 5_000
 
 
 def test_a_slope_is_unknown_where_x_may_be_constant() -> None:
