@@ -20,7 +20,7 @@ from noisebank.core.units import (
     floor_to_ladder,
     parse_exact,
 )
-from noisebank.planning.relative import RelativeTarget, parse_relative
+from noisebank.planning.relative import RelativeTarget, parse_relative, parse_share
 from noisebank.privacy.calibration import Calibration, request_precision
 
 
@@ -101,14 +101,18 @@ def parse_accuracy(
     confidence: Exact | None = None,
     precision: Exact | None = None,
     calibration: str | None = None,
+    spend: Exact | None = None,
+    budget: Precision | None = None,
 ) -> AccuracyTarget:
-    """Returns the target that a caller gives: exactly one of (epsilon, delta), sigma, within, relative, precision."""
+    """Returns the target that a caller gives: exactly one of (epsilon, delta), sigma, within, relative, precision, and
+    spend, a share of the account's budget."""
     ways = {
         "epsilon and delta": (epsilon, delta),
         "sigma": (sigma,),
         "within": (within,),
         "relative": (relative,),
         "precision": (precision,),
+        "spend": (spend,),
     }
     used = [name for name, values in ways.items() if any(value is not None for value in values)]
     if len(used) > 1:
@@ -124,11 +128,13 @@ def parse_accuracy(
         return WithinTarget(_parse_positive(within, "within"), check_confidence(confidence))
     if relative is not None:
         return parse_relative(relative, check_confidence(confidence), floor)
+    if spend is not None:
+        return PrecisionTarget(_share_of_budget(spend, budget))
     if precision is not None:
         return PrecisionTarget(Precision.floor(_parse_positive(precision, "precision")))
     if epsilon is None or delta is None:
         missing = "epsilon" if epsilon is None else "delta"
-        raise BadRequest(missing, "nothing", "say epsilon and delta, or within, relative or sigma")
+        raise BadRequest(missing, "nothing", "say epsilon and delta, or within, relative, sigma or spend")
     try:
         rule = Calibration("analytic" if calibration is None else calibration)
     except ValueError:
@@ -172,6 +178,16 @@ def check_confidence(confidence: Exact | None) -> Fraction:
     if not Fraction(1, 1000) <= value <= 1 - Fraction(1, 10**9):
         raise BadRequest("confidence", confidence, "must lie in [0.001, 0.999999999]")
     return value
+
+
+def _share_of_budget(spend: Exact, budget: Precision | None) -> Precision:
+    """Returns a share of the budget, whatever of it is spent: so a retry asks for the same. "1%" and 0.01 are equal."""
+    share = parse_share(spend, "spend")
+    if not 0 < share <= 1:
+        raise BadRequest("spend", spend, "must lie in (0, 1], e.g. 0.01 or 1%")
+    if budget is None:
+        raise BadRequest("spend", spend, "needs an account, whose budget it is a share of")
+    return Precision.floor(share * budget.exact)
 
 
 def _parse_positive(value: Exact, parameter: str) -> Fraction:
