@@ -33,7 +33,7 @@ class ExampleQuestion:
 
     def first_table(self, names: tuple[str, ...]) -> str:
         """Returns the first table of FROM that is one of these."""
-        return next(table for table in re.findall(r"FROM (\w+)", self.sql) if table in names)
+        return next(match[1] for match in re.finditer(r"FROM (\w+)", self.sql) if match[1] in names)
 
 
 def read_questions(example: str) -> tuple[ExampleQuestion, ...]:

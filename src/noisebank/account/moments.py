@@ -16,6 +16,7 @@ from itertools import product
 from math import inf, isfinite, sqrt
 
 from noisebank.core.intervals import quantile_bound
+from noisebank.queries.derived import Derivation
 
 NUISANCE_SHARE = 0.1
 """Of the permitted error: for the coefficients."""
@@ -57,6 +58,10 @@ class Solution:
     low: float
     high: float
 
+    def map_by(self, function: Callable[[float], float]) -> Solution:
+        """Returns a rising function of it."""
+        return Solution(function(self.value), function(self.low), function(self.high))
+
     def clip_to(self, least: float, most: float) -> Solution:
         """Returns it inside of public bounds. An interval beyond them says nothing: it becomes all of them."""
         low, high = (self.low, self.high) if self.high > least and self.low < most else (least, most)
@@ -67,6 +72,27 @@ Coefficients = tuple[float, float, float, float, float, float]
 """Of rows, x, xx, y, yy, xy."""
 Equation = Callable[[Sequence[float]], tuple[Coefficients, Coefficients]]
 """From means (and variances) to the coefficients of A and B."""
+
+
+def solve_statistic(
+    derivation: Derivation, moments: Moments, bounds: Range, y_bounds: Range, confidence: float, sample: bool
+) -> Solution:
+    """Returns one of the statistics of `queries.derived.STATISTICS`; with `sample`, divided by one row less."""
+    if derivation is Derivation.VARIANCE:
+        return variance_of_x(moments, bounds, confidence, sample)
+    if derivation is Derivation.STDDEV:
+        return variance_of_x(moments, bounds, confidence, sample).map_by(sqrt)
+    if derivation is Derivation.COVARIANCE:
+        return covariance(moments, bounds, y_bounds, confidence, sample)
+    if derivation is Derivation.SLOPE:
+        return slope(moments, bounds, y_bounds, confidence)
+    if derivation is Derivation.INTERCEPT:
+        return intercept(moments, bounds, y_bounds, confidence)
+    number = correlation(moments, bounds, y_bounds, confidence)
+    if derivation is Derivation.CORRELATION:
+        return number
+    ends = sorted((number.low**2, number.high**2))
+    return Solution(number.value**2, 0.0 if number.low <= 0 <= number.high else ends[0], ends[1])
 
 
 def mean_of_x(moments: Moments, confidence: float) -> Solution:
@@ -108,6 +134,18 @@ def correlation(moments: Moments, bounds: Range, y_bounds: Range, confidence: fl
         return Solution(0.0, -1.0, 1.0)
     corners = _list_corners([*means, *variances])
     return _solve_equation(moments, _correlation_equation, corners, main).clip_to(-1.0, 1.0)
+
+
+def intercept(moments: Moments, bounds: Range, y_bounds: Range, confidence: float) -> Solution:
+    """Returns the intercept of the least-squares line: a bound from the intervals of slope and means (Bonferroni)."""
+    single = 1 - (1 - confidence) / 3
+    steepness = slope(moments, bounds, y_bounds, single)
+    mean, y_mean = _both_means(moments, bounds, y_bounds, single)
+    if not isfinite(steepness.low):
+        return Solution(y_mean.value - steepness.value * mean.value, -inf, inf)
+    products = [x * t for x in (mean.low, mean.high) for t in (steepness.low, steepness.high)]
+    value = y_mean.value - steepness.value * mean.value
+    return Solution(value, y_mean.low - max(products), y_mean.high - min(products))
 
 
 def _variance_equation(point: Sequence[float]) -> tuple[Coefficients, Coefficients]:

@@ -227,7 +227,9 @@ class AsyncAccount:
         groups: str | None = None,
     ) -> Quote:
         """Returns what an answer would cost now, for the options of `ask`. Spends nothing, opens no data."""
-        options = collect_accuracy(epsilon, delta, within, relative, floor, sigma, confidence, calibration, spend, groups)
+        options = collect_accuracy(
+            epsilon, delta, within, relative, floor, sigma, confidence, calibration, spend, groups
+        )
         return await self._client._run_flow(verbs.quote_question(self.name, sql, options))
 
     async def quote_many(self, requests: Sequence[Ask]) -> list[Quote | NoisebankError]:
@@ -265,7 +267,9 @@ class AsyncAccount:
         `groups="all"` for all of them at once. `key` is the idempotency key; one is made if none is given. `max_cost`
         is the most precision to spend. With `best`, a more precise answer is given if it is free.
         """
-        options = collect_accuracy(epsilon, delta, within, relative, floor, sigma, confidence, calibration, spend, groups)
+        options = collect_accuracy(
+            epsilon, delta, within, relative, floor, sigma, confidence, calibration, spend, groups
+        )
         flow = verbs.ask_question(self.name, sql, max_cost, key, best, self._client._wallet, options)
         return await self._client._run_flow(flow)
 

@@ -1,45 +1,83 @@
-"""How precise an answer must be whose error depends on the data: a coarse look first, then the answer itself.
+"""How precise an answer must be whose error depends on the data: coarse looks first, then the answer itself.
 
-The looks are requests like any other: charged, sealed and published. What the look's released answers decide is one
-number, a step of a public ladder, and that is all that a reader of the ledger learns. The answer measures each part at
-least 16 times as precisely as the look before it, so that what the look has decided cannot bend the answer far: stated
-at `looked_confidence`, intervals hold. Proof: docs/proofs/looks.md.
+A look is a request like any other: charged, sealed and published. What its released answers decide is one number, a
+step of a public ladder, and that is all that a reader of the ledger learns. What follows a look is at least 16 times
+as precise, so that what the look has decided cannot bend the answer far: intervals that are stated at
+`looked_confidence` hold. Proof: docs/proofs/looks.md.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 
+from noisebank.core.errors import BadRequest
+from noisebank.core.estimates import Estimate
 from noisebank.core.intervals import quantile_bound
 from noisebank.core.units import MIN_PRECISION, Precision, ceil_to_ladder
 
 LOOK_RESOLUTION = 64
-"""The first look measures each part to within this fraction of the largest value that the policy allows."""
+"""The first look knows each part to within this fraction of the largest value that the policy allows, at 95%."""
 MIN_GROWTH_BITS = 4
-"""The answer is at least 2^4 times as precise as the last look."""
-MAX_GROWTH_BITS = 8
-"""A look that calls for more than 2^8 times its own precision is followed by another look."""
+"""What follows a look is at least 2^4 times as precise."""
+SECOND_LOOK_BITS, SECOND_LOOK_GAP = 10, 6
+"""If a look calls for 2^10 times its precision or more, a second look of 2^6 times less comes between."""
 MAX_LOOKS = 2
-MAX_TOTAL_BITS = 16
+MAX_TOTAL_BITS = 24
 """Of growth over the first look: the most that is ever tried."""
-ERROR_FACTOR = Fraction(8, 5)
-"""By how much looks can raise the probability that an interval misses, at most."""
+ERROR_FACTOR, STOP_FACTOR = Fraction(17, 10), Fraction(30)
+"""Of the permitted error, what intervals after looks may use, and those of a look at which a request ends."""
+MAX_CONFIDENCE = Fraction(9999, 10_000)
+"""Up to here the proof's numbers were computed, with room for Bonferroni's corrections."""
+DEFAULT_SPEND = Fraction(1, 10)
+"""The most of the budget that a request with looks may cost, unless it says so."""
 SAFETY = 0.9
 """The predicted half width is at most this share of the target: predictions are noisy."""
 
 
-def looked_confidence(confidence: Fraction) -> Fraction:
+@dataclass(frozen=True, slots=True)
+class ErrorGoal:
+    """How far off each number may be: a distance, or a share of the true value."""
+
+    within: Fraction | None
+    relative: Fraction | None
+
+    def is_reached(self, estimate: Estimate, slack: float = 1.0) -> bool:
+        """Whether every value of the interval is close enough to the stated one. `slack` below 1 asks for more."""
+        value, low, high = estimate.value, estimate.low, estimate.high
+        if value is None or low is None or high is None:
+            return False
+        if self.within is not None:
+            return max(value - low, high - value) <= slack * float(self.within)
+        share = slack * float(self.relative or 0)
+        return low * high > 0 and value - low <= share * abs(low) and high - value <= share * abs(high)
+
+    def __str__(self) -> str:
+        if self.within is not None:
+            return f"within {float(self.within):.6g}"
+        return f"within {float(self.relative or 0) * 100:.6g}% of the true value"
+
+
+def looked_confidence(confidence: Fraction, is_final: bool = True) -> Fraction:
     """Returns the confidence at which an interval must be stated so that it holds after looks.
 
     Guarantees: for normal noise whose precision was chosen by at most `MAX_LOOKS` looks, each at most 1/16 as precise
-    as what follows, an interval at this confidence misses with probability at most 1 - confidence.
+    as what follows, the stated intervals miss with probability at most 1 - confidence.
     """
-    return 1 - (1 - confidence) / ERROR_FACTOR
+    return 1 - (1 - confidence) / (ERROR_FACTOR if is_final else STOP_FACTOR)
+
+
+def check_looked_confidence(confidence: Fraction) -> None:
+    """Refuses a confidence for which nothing is proved."""
+    if confidence > MAX_CONFIDENCE:
+        raise BadRequest(
+            "confidence", float(confidence), f"is at most {float(MAX_CONFIDENCE)} where a look comes first"
+        )
 
 
 def first_look_precision(sensitivity: Fraction, largest: Fraction) -> Precision:
-    """Returns the precision of a part's first look, from public numbers: its 95% interval is largest/64 wide, half."""
+    """Returns the precision of a part's first look, from public numbers."""
     root = quantile_bound(Fraction(19, 20)) * sensitivity * LOOK_RESOLUTION / largest if largest else Fraction(0)
     return max(MIN_PRECISION, ceil_to_ladder(Precision.ceil(root * root)))
 
@@ -49,9 +87,17 @@ def grow_precision(precision: Precision, bits: int) -> Precision:
     return Precision(precision.units << bits)
 
 
-def choose_growth(is_enough: Callable[[int], bool]) -> int | None:
-    """Returns by how many bits precision must grow: the least step of the ladder that is predicted to be enough.
+def max_growth(first_look: Precision, limit: Precision) -> int:
+    """Returns by how many bits a first look can grow within a limit; negative if it is beyond it."""
+    return min(MAX_TOTAL_BITS, (limit.units // max(1, first_look.units)).bit_length() - 1)
 
-    None if even the largest is not. Requires: `is_enough` reads released answers only.
+
+def choose_growth(least: int, most: int, is_enough: Callable[[int], bool]) -> int:
+    """Returns the least growth in bits that is predicted to be enough; the most if none is.
+
+    Requires: `is_enough` reads released answers only, and holds from some growth on.
     """
-    return next((bits for bits in range(MIN_GROWTH_BITS, MAX_TOTAL_BITS + 1) if is_enough(bits)), None)
+    while least < most:
+        middle = (least + most) // 2
+        least, most = (least, middle) if is_enough(middle) else (middle + 1, most)
+    return most

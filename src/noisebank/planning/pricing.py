@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from noisebank.core.caches import cache_results
-from noisebank.core.errors import BadRequest, UnsupportedQuery
+from noisebank.core.errors import BadRequest
 from noisebank.core.intervals import quantile_bound
 from noisebank.core.units import (
     MAX_PRECISION,
@@ -156,18 +157,15 @@ def compute_target(accuracy: AccuracyTarget, sensitivity: Fraction) -> Precision
     return target
 
 
-def split_accuracy(accuracy: AccuracyTarget, parts: int) -> AccuracyTarget:
-    """Returns the target of each part of a derived answer: together they cost what one answer alone would.
+def divide_target(accuracy: AccuracyTarget, shares: Sequence[Fraction]) -> list[AccuracyTarget]:
+    """Returns the targets of the parts of a derived answer: together they cost what one answer alone would.
 
-    Only a target about privacy can be split without knowing the answer; how far noise in the parts
-    changes a ratio depends on the data.
+    Requires: a target about privacy, and shares that add up to at most one. How far noise in the parts changes a ratio
+    depends on the data.
     """
-    if isinstance(accuracy, (NoiseTarget, WithinTarget, RelativeTarget)):
-        raise UnsupportedQuery(
-            "sigma, within or relative for a derived answer", "its error depends on the data: say epsilon, delta"
-        )
+    assert isinstance(accuracy, (PrivacyTarget, PrecisionTarget)), "others are for plain questions"
     target = accuracy.target_precision(Fraction(1))
-    return PrecisionTarget(floor_to_ladder(Precision(target.units // parts)))
+    return [PrecisionTarget(floor_to_ladder(Precision(int(target.units * share)))) for share in shares]
 
 
 def check_confidence(confidence: Exact | None) -> Fraction:
