@@ -1,8 +1,9 @@
 """How a derived answer's precision is shared by its parts, so that its error is least for a typical table.
 
 An error of sum a_i e_i, where part i has the sensitivity d_i and the precision w_i, has the variance
-sum (a_i d_i)^2 / w_i. For a given sum of the w_i it is least where w_i is proportional to |a_i| d_i. The a_i depend on the data; here they are
-those of a table whose mean is a third of the largest value that the policy allows. From public numbers only.
+sum (a_i d_i)^2 / w_i. For a given sum of the w_i it is least where w_i is proportional to |a_i| d_i. The a_i depend on
+the data; here they are those of a table whose mean is a third of the largest value that the policy allows. From public
+numbers only.
 """
 
 from __future__ import annotations
