@@ -139,17 +139,27 @@ def _shared_noise_interval(
 
 def _derive_statistic(aggregate: Aggregate, numbers: Sequence[Gaussian], confidence: float) -> BoundedValue:
     """Returns what is computed from sums of values, squares and products."""
-    names = MOMENTS[aggregate.derivation]
-    sums = {name: NoisySum(number.value, number.stddev) for name, number in zip(names, numbers, strict=False)}
-    if aggregate.public_rows is not None:
-        sums["rows"] = NoisySum(float(aggregate.public_rows), 0.0)
-    shared = any(first.covariance(second) != 0 for first, second in combinations(numbers, 2))
     assert aggregate.column is not None
     bounds = _column_bounds(aggregate.column)
     y_bounds = bounds if aggregate.second_column is None else _column_bounds(aggregate.second_column)
+    # In units of the largest values: products of very small or large numbers would vanish or overflow.
+    size, y_size = (max(abs(low), abs(high)) for low, high in (bounds, y_bounds))
+    sums = {
+        name: NoisySum(number.value, number.stddev).scale_by([size if letter == "x" else y_size for letter in powers])
+        for (name, number) in zip(MOMENTS[aggregate.derivation], numbers, strict=False)
+        for powers in ["" if name == "rows" else name]
+    }
+    if aggregate.public_rows is not None:
+        sums["rows"] = NoisySum(float(aggregate.public_rows), 0.0)
+    shared = any(first.covariance(second) != 0 for first, second in combinations(numbers, 2))
+    ranges = [(low / each, high / each) for (low, high), each in ((bounds, size), (y_bounds, y_size))]
     moments = Moments(**sums, share_noise=shared)
-    solution = solve_statistic(aggregate.derivation, moments, bounds, y_bounds, confidence, aggregate.is_sample)
-    return BoundedValue(solution.value, solution.low, solution.high)
+    solution = solve_statistic(aggregate.derivation, moments, ranges[0], ranges[1], confidence, aggregate.is_sample)
+    unit = {
+        Derivation.VARIANCE: size * size, Derivation.STDDEV: size, Derivation.COVARIANCE: size * y_size,
+        Derivation.SLOPE: y_size / size, Derivation.INTERCEPT: y_size,
+    }.get(aggregate.derivation, 1.0)  # fmt: skip
+    return BoundedValue(solution.value * unit, solution.low * unit, solution.high * unit)
 
 
 def _bound_ratio(top: Gaussian, bottom: Gaussian, ends: tuple[float, float], least: float, most: float) -> BoundedValue:

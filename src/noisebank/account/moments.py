@@ -30,6 +30,13 @@ class NoisySum:
     value: float
     stddev: float
 
+    def scale_by(self, units: Sequence[float]) -> NoisySum:
+        """Returns it in other units: divided by each of them."""
+        value, stddev = self.value, self.stddev
+        for unit in units:
+            value, stddev = value / unit, stddev / unit
+        return NoisySum(value, stddev)
+
 
 @dataclass(frozen=True, slots=True)
 class Moments:

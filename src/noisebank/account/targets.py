@@ -11,9 +11,9 @@ from noisebank.account.context import AccountContext
 from noisebank.account.selects import ParsedSelect, TargetedQuestion, is_unitless, merge_question
 from noisebank.account.shares import optimal_shares
 from noisebank.core.errors import BadRequest, UnsupportedQuery
-from noisebank.core.units import MIN_PRECISION, Precision, ceil_to_ladder
+from noisebank.core.units import MIN_PRECISION, ZERO_PRECISION, Precision, ceil_to_ladder
 from noisebank.ledger.encoding import MAX_GROUP_PARTS
-from noisebank.planning.looks import ErrorGoal, check_looked_confidence, first_look_precision
+from noisebank.planning.looks import ErrorGoal, check_looked_confidence, first_look_precision, shrink_bits
 from noisebank.planning.pricing import (
     AccuracyTarget,
     PrecisionTarget,
@@ -104,7 +104,19 @@ def _target_parts(
             parts.append([(question, _set_floor(context, question, accuracy))])
         else:
             parts.append(list(zip(aggregate.questions, divide_target(accuracy, shares), strict=True)))
-    return _join_targets(parts)
+    questions, indices = _join_targets(parts)
+    return (_shrink_looks(context, questions) if accuracy is None else questions), indices
+
+
+def _shrink_looks(context: AccountContext, questions: Sequence[TargetedQuestion]) -> tuple[TargetedQuestion, ...]:
+    """Returns first looks that together cost a small part of the budget: small tables would make them dear."""
+    total = sum((context.target_precision(*each) for each in questions), ZERO_PRECISION)
+    bits = shrink_bits(total, context.state.budget)
+    precisions = [Precision(context.target_precision(*each).units >> bits) for each in questions]
+    return tuple(
+        (question, PrecisionTarget(max(MIN_PRECISION, precision)))
+        for (question, _), precision in zip(questions, precisions, strict=True)
+    )
 
 
 def _join_targets(

@@ -32,6 +32,8 @@ MAX_CONFIDENCE = Fraction(9999, 10_000)
 """Up to here the proof's numbers were computed, with room for Bonferroni's corrections."""
 DEFAULT_SPEND = Fraction(1, 10)
 """The most of the budget that a request with looks may cost, unless it says so."""
+MAX_LOOK_SHARE_BITS = 12
+"""A first look costs at most 2^-12 of the budget: then what follows it has room to grow."""
 SAFETY = 0.9
 """The predicted half width is at most this share of the target: predictions are noisy."""
 
@@ -80,6 +82,11 @@ def first_look_precision(sensitivity: Fraction, largest: Fraction) -> Precision:
     """Returns the precision of a part's first look, from public numbers."""
     root = quantile_bound(Fraction(19, 20)) * sensitivity * LOOK_RESOLUTION / largest if largest else Fraction(0)
     return max(MIN_PRECISION, ceil_to_ladder(Precision.ceil(root * root)))
+
+
+def shrink_bits(look: Precision, budget: Precision) -> int:
+    """Returns by how many bits first looks must shrink to cost at most 2^-12 of the budget together."""
+    return max(0, (look.units // max(1, budget.units >> MAX_LOOK_SHARE_BITS)).bit_length())
 
 
 def grow_precision(precision: Precision, bits: int) -> Precision:
