@@ -49,7 +49,7 @@ class Comparison:
 
 
 @click.command()
-@click.option("--python", default=sys.executable, show_default=True, help="A Python that has smartnoise-sql.")
+@click.option("--python", default=sys.executable, help="A Python that has smartnoise-sql; this one if not said.")
 @click.option("--page", type=click.Path(path_type=Path), help="Write the page of docs/results to this file.")
 def smartnoise(python: str, page: Path | None) -> None:
     """Ask SmartNoise SQL and noisebank the sixty questions of examples/, and compare.

@@ -122,6 +122,9 @@ class QuoteOut(StrictModel):
     cube: list[str]
     cell_factor: int
     first_look: Amount
+    coarse_look: Amount = Field(
+        description="Where the noise depends on the data: what the look before costs; cost is then the most in all"
+    )
     parts: list[QuoteOut]
     floor: float | None = Field(description="Of a relative request: from which true value on its promise holds")
 
