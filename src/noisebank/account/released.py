@@ -15,7 +15,7 @@ from noisebank.core.estimates import standard_deviation
 from noisebank.core.receipts import Receipt
 from noisebank.core.units import Precision
 from noisebank.ledger.protocol import Reservation
-from noisebank.queries.groups import group_labels
+from noisebank.queries.groups import group_labels, group_order
 from noisebank.queries.query import Question
 from noisebank.vault.settlement import find_recorded
 from noisebank.vault.vault import SealedAnswer
@@ -47,6 +47,7 @@ class ReleasedAnswers:
             receipt=self._find_receipt(reservation, sealed),
         )
         if query.by:
+            values = tuple(values[place] for place in group_order(query, context.policy))
             answer = add_groups(answer, query.by, group_labels(query, context.policy), values)
         return self._add_inference(answer, reservation, sealed, question) if reservation.cube else answer
 

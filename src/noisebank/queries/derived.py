@@ -19,6 +19,7 @@ from sqlglot import exp
 from noisebank.core.errors import BadQuery, BadRequest, UnsupportedQuery
 from noisebank.core.units import parse_exact
 from noisebank.policy.model import Column, Policy
+from noisebank.queries.arguments import describe_argument
 from noisebank.queries.conditions import ConditionParser, find_column
 from noisebank.queries.predicates import TRUE
 from noisebank.queries.query import Question
@@ -115,6 +116,8 @@ class AggregateRewriter:
     def __init__(self, policy: Policy, select: exp.Select, by: list[str]) -> None:
         self.policy, self.by, self.select = policy, by, select
         self.conditions = ConditionParser(policy.columns)
+        self.filter_sql = ""
+        """The condition of FILTER, which stays one: groups that are expressions depend on WHERE."""
 
     @cached_property
     def where_sql(self) -> str:
@@ -127,7 +130,7 @@ class AggregateRewriter:
     @property
     def public_rows(self) -> int | None:
         """The number of rows that WHERE selects, if it is public."""
-        return None if self.by or self.where_sql else self.policy.public_rows
+        return None if self.by or self.where_sql or self.filter_sql else self.policy.public_rows
 
     @cached_property
     def from_sql(self) -> str:
@@ -140,6 +143,7 @@ class AggregateRewriter:
         if isinstance(bare, exp.Avg):
             return bool(
                 self.where_sql
+                or self.filter_sql
                 or self.by
                 or self.policy.public_rows is None
                 or self._is_nullable(strip_parens(bare.this))
@@ -175,8 +179,8 @@ class AggregateRewriter:
 
     def _rewrite_average(self, argument: exp.Expr) -> Aggregate:
         text = argument.sql(dialect="duckdb")
-        if isinstance(argument, exp.Column) and find_column(argument, self.policy.columns).is_numeric:
-            column = find_column(argument, self.policy.columns)
+        column = describe_argument(argument, self.conditions)
+        if column is not None:
             parts = (self._make_question(f"SUM({text})"), self._make_question(f"COUNT({text})"))
             return Aggregate(Derivation.RATIO, parts, column)
         known = f"({text}) OR NOT ({text})"  # rows for which the condition is not unknown
@@ -190,7 +194,18 @@ class AggregateRewriter:
         if isinstance(node, (exp.RegrSlope, exp.RegrIntercept, exp.RegrR2)):
             arguments.reverse()  # SQL writes y first
         columns = [self._numeric_column(node, each) for each in arguments]
-        texts = dict(zip("xy", (each.sql(dialect="duckdb") for each in arguments), strict=False))
+        texts = dict(
+            zip(
+                "xy",
+                (
+                    f"({each.sql(dialect='duckdb')})"
+                    if not isinstance(each, exp.Column)
+                    else each.sql(dialect="duckdb")
+                    for each in arguments
+                ),
+                strict=False,
+            )
+        )
         known = {
             name: f"{texts[name]} IS NOT NULL" for name, column in zip("xy", columns, strict=False) if column.nullable
         }
@@ -198,35 +213,34 @@ class AggregateRewriter:
         parts = []
         for moment in MOMENTS[how]:
             if moment == "rows":
-                parts += [] if rows is not None else [self._make_question(_filter_rows("COUNT(*)", known.values()))]
+                parts += [] if rows is not None else [self._make_question("COUNT(*)", conditions=known.values())]
                 continue
             others = [text for name, text in known.items() if name not in moment]  # a sum leaves out what is missing
             product = " * ".join(texts[name] for name in moment)
-            parts.append(self._make_question(_filter_rows(f"SUM({product})", others)))
+            parts.append(self._make_question(f"SUM({product})", conditions=others))
         second = columns[1] if len(columns) > 1 else None
         is_sample = isinstance(node, SAMPLE_STATISTICS)
         return Aggregate(how, tuple(parts), columns[0], public_rows=rows, second_column=second, is_sample=is_sample)
 
     def _numeric_column(self, node: exp.Expr, argument: exp.Expr) -> Column:
-        name = node.sql_name() if isinstance(node, exp.Func) else node.key.upper()
-        if not isinstance(argument, exp.Column):
-            raise UnsupportedQuery(f"{name} of an expression", f"ask {name} of columns")
-        column = find_column(argument, self.policy.columns)
-        if not column.is_numeric:
-            raise BadQuery(f"column {column.name} is {column.kind.value}, not a number: {name} needs numbers")
+        column = describe_argument(argument, self.conditions)
+        if column is None:
+            name = node.sql_name() if isinstance(node, exp.Func) else node.key.upper()
+            raise BadQuery(f"{argument.sql(dialect='duckdb')[:40]} is not a number: {name} needs numbers")
         return column
 
     def _with_filter(self, node: exp.Filter) -> AggregateRewriter:
-        """Returns a rewriter of the same SELECT with the filter's condition in its WHERE."""
+        """Returns a rewriter of the same SELECT whose aggregates have this filter."""
         condition = node.expression.this if isinstance(node.expression, exp.Where) else node.expression
         inner = copy(self)
-        both = f"({self.where_sql.removeprefix('WHERE ')}) AND " if self.where_sql else ""
         always = self.conditions.parse_condition(condition) is TRUE
-        inner.where_sql = self.where_sql if always else f"WHERE {both}({condition.sql(dialect='duckdb')})"
+        inner.filter_sql = "" if always else str(condition.sql(dialect="duckdb"))
         return inner
 
-    def _make_question(self, aggregate: str, group: str = "") -> Question:
+    def _make_question(self, aggregate: str, group: str = "", conditions: Iterable[str] = ()) -> Question:
         by = ", ".join([*self.by, *([group] if group else [])])
+        filters = [*([f"({self.filter_sql})"] if self.filter_sql else []), *conditions]
+        aggregate += f" FILTER (WHERE {' AND '.join(filters)})" if filters else ""
         sql = " ".join(
             part
             for part in ("SELECT", aggregate, self.from_sql, self.where_sql, f"GROUP BY {by}" if by else "")
@@ -253,14 +267,10 @@ class AggregateRewriter:
         return rank
 
     def _is_nullable(self, argument: exp.Expr) -> bool:
-        if isinstance(argument, exp.Column) and find_column(argument, self.policy.columns).is_numeric:
-            return find_column(argument, self.policy.columns).nullable
+        column = describe_argument(argument, self.conditions)
+        if column is not None:
+            return column.nullable
         return not self.conditions.is_never_unknown(argument)
-
-
-def _filter_rows(aggregate: str, conditions: Iterable[str]) -> str:
-    condition = " AND ".join(conditions)
-    return f"{aggregate} FILTER (WHERE {condition})" if condition else aggregate
 
 
 def strip_parens(node: exp.Expr) -> exp.Expr:
