@@ -44,7 +44,7 @@ class Moments:
 
     rows: NoisySum
     x: NoisySum
-    xx: NoisySum
+    xx: NoisySum = NoisySum(0.0, 0.0)
     y: NoisySum = NoisySum(0.0, 0.0)
     yy: NoisySum = NoisySum(0.0, 0.0)
     xy: NoisySum = NoisySum(0.0, 0.0)

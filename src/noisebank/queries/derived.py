@@ -194,18 +194,7 @@ class AggregateRewriter:
         if isinstance(node, (exp.RegrSlope, exp.RegrIntercept, exp.RegrR2)):
             arguments.reverse()  # SQL writes y first
         columns = [self._numeric_column(node, each) for each in arguments]
-        texts = dict(
-            zip(
-                "xy",
-                (
-                    f"({each.sql(dialect='duckdb')})"
-                    if not isinstance(each, exp.Column)
-                    else each.sql(dialect="duckdb")
-                    for each in arguments
-                ),
-                strict=False,
-            )
-        )
+        texts = dict(zip("xy", (f"({each.sql(dialect='duckdb')})" for each in arguments), strict=False))
         known = {
             name: f"{texts[name]} IS NOT NULL" for name, column in zip("xy", columns, strict=False) if column.nullable
         }
