@@ -130,7 +130,8 @@ class AggregateRewriter:
     @property
     def public_rows(self) -> int | None:
         """The number of rows that WHERE selects, if it is public."""
-        return None if self.by or self.where_sql or self.filter_sql else self.policy.public_rows
+        rows = self.policy.public_rows
+        return None if rows is None or self.by or self.where_sql or self.filter_sql else rows
 
     @cached_property
     def from_sql(self) -> str:
