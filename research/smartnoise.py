@@ -37,6 +37,10 @@ class Comparison:
     smartnoise: str
     noisebank: str
 
+    def to_json(self) -> dict[str, str]:
+        """Returns a JSON object."""
+        return {"question": self.question.name, "smartnoise": self.smartnoise, "noisebank": self.noisebank}
+
     @property
     def smartnoise_answers(self) -> bool:
         """Whether SmartNoise gives any answer."""
@@ -50,8 +54,9 @@ class Comparison:
 
 @click.command()
 @click.option("--python", default=sys.executable, help="A Python that has smartnoise-sql; this one if not said.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per question.")
 @click.option("--page", type=click.Path(path_type=Path), help="Write the page of docs/results to this file.")
-def smartnoise(python: str, page: Path | None) -> None:
+def smartnoise(python: str, page: Path | None, as_json: bool) -> None:
     """Ask SmartNoise SQL and noisebank the sixty questions of examples/, and compare.
 
     Example:  python -m research smartnoise --python smartnoise/bin/python --page docs/results/smartnoise.md
@@ -61,6 +66,8 @@ def smartnoise(python: str, page: Path | None) -> None:
     text = write_page(rows)
     if page is not None:
         page.write_text(text, encoding="utf-8")
+    if as_json:
+        text = "\n".join(json.dumps(row.to_json()) for row in rows)
     click.echo(text)
 
 
