@@ -1,4 +1,7 @@
-"""What a budget answers of expected questions: plainly, with cubes, with `expect`; and what would help. No data is read."""
+"""What a budget answers of expected questions: plainly, with cubes, with `expect`; and what would help.
+
+Everything follows from the policy: no table is opened.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,8 @@ from noisebank.core.asks import AccuracyOptions, Ask, collect_accuracy
 from noisebank.core.errors import BadRequest, Misuse
 from noisebank.core.units import Exact
 from noisebank.core.wording import format_percent
-from noisebank.policy.model import MAX_CELLS, Policy
-from noisebank.queries.derived import parse_select_items
+from noisebank.policy.model import Policy
+from noisebank.queries.selects import parse_select_aggregates
 
 USUAL_EPSILON = "0.1"
 """Of each answer, where nobody says how accurate it shall be."""
@@ -99,8 +102,8 @@ def explain(
 ) -> BudgetExplanation:
     """Returns what the policy's budget answers of these questions (SQL or names; all named queries if there are none).
 
-    Each is asked once, in this order, with this accuracy; epsilon 0.1 if none is said. It is rehearsed in a bank in memory,
-    from the policy alone: no table is opened.
+    Each is asked once, in this order, with this accuracy; epsilon 0.1 if none is said. It is rehearsed in a bank in
+    memory, from the policy alone.
     """
     accuracy = collect_accuracy(epsilon, delta, within, relative, floor, sigma, confidence, calibration)
     if not accuracy:
@@ -141,7 +144,7 @@ def _suggest_cubes(policy: Policy, texts: Sequence[str]) -> list[tuple[tuple[str
     needed: set[tuple[str, ...]] = set()
     for text in texts:
         try:
-            items = parse_select_items(policy.resolve_sql(text), policy)
+            items = parse_select_aggregates(policy.resolve_sql(text), policy)
         except Misuse:
             continue
         for question in (question for item in items for question in item.questions):
@@ -153,7 +156,8 @@ def _suggest_cubes(policy: Policy, texts: Sequence[str]) -> list[tuple[tuple[str
     options = [(*policy.cubes, *apart)] if apart else []
     joined = tuple(sorted(set().union(*needed))) if needed else ()
     cells = prod(policy.columns[name].piece_count for name in joined)
-    if joined and cells <= min(MAX_CELLS, MAX_JOINED_CELLS) and not any(set(joined) <= set(cube) for cube in policy.cubes):
+    is_covered = any(set(joined) <= set(cube) for cube in policy.cubes)
+    if joined and not is_covered and cells <= MAX_JOINED_CELLS:
         options.append((joined,))
     return list(dict.fromkeys(options))
 

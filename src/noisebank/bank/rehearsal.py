@@ -25,7 +25,7 @@ from noisebank.ledger.embedded import EmbeddedLedger, create_chain
 from noisebank.ledger.journal import Journal
 from noisebank.ledger.protocol import AccountOpening, Role
 from noisebank.ledger.signing import Key
-from noisebank.policy.model import Policy
+from noisebank.policy.model import Policy, source_to_json
 from noisebank.privacy.calibration import budget_precision
 from noisebank.queries.cells import Cube, policy_cubes
 from noisebank.queries.groups import group_count
@@ -76,6 +76,7 @@ class Rehearsal:
     """What a budget answered of a list of questions."""
 
     asked: int
+    """Without the refused ones."""
     answered: int
     free: int
     """Of the answered ones: those that cost nothing."""
@@ -112,7 +113,9 @@ def open_rehearsal(policy: Policy) -> Account:
     if cubes:
         engine = CubedEngine(policy, table, lambda number: table.tabulate(cubes[number]).to_bytes())
     budget = budget_precision(policy.epsilon, policy.delta)
-    opening = AccountOpening(budget, policy.digest, secrets.data_salt, policy.raise_delay)
+    data = secrets.data_salt
+    parts.vault.save_opening(data, {"policy": policy.to_json(), "source": source_to_json(policy.source)})
+    opening = AccountOpening(budget, policy.digest, data, policy.raise_delay)
     id = parts.ledger.open_account(opening)
     declare_cubes(parts, id, policy)
     numbers = match_cubes(policy, parts.ledger.get_account(id).cubes)
@@ -129,8 +132,6 @@ def rehearse(policy: Policy, requests: Sequence[Ask]) -> Rehearsal:
             answered, free = answered + 1, free + (not outcome.cost)
         elif not isinstance(outcome, BudgetExhausted):
             refused.append((request.sql, str(outcome)))
-    statement = make_statement(account)
-    return Rehearsal(
-        len(requests), answered, free, statement.spent, statement.looks, statement.naive, statement.budget,
-        tuple(dict.fromkeys(refused)),
-    )  # fmt: skip
+    statement, possible = make_statement(account), len(requests) - len(refused)
+    sums = statement.spent, statement.looks, statement.naive, statement.budget
+    return Rehearsal(possible, answered, free, *sums, tuple(dict.fromkeys(refused)))
