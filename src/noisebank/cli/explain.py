@@ -61,6 +61,7 @@ def explain_questions(
     if policy is not None:
         selected = open_rehearsal(read_policy(policy))
         rows, cubes = _explain_rows(selected, question, file), []
+        left = selected.state.remaining_budget
     else:
         with open_recovered_bank(folder) as bank:
             selected = bank.find_account(texts[0] if texts else "", account)
@@ -70,11 +71,10 @@ def explain_questions(
     budget = explain(rules, texts, **options) if texts or rules.queries else None
     if as_json:
         suggestions = [{"columns": list(names), "cells": cells, "questions": count} for names, cells, count in cubes]
-        facts: dict[str, Any] = {"delta": float(rules.delta), "queries": [row.to_json() for row in rows]}
-        if policy is None:
-            facts["left"] = left
-        whole = None if budget is None else budget.to_json()
-        render.show_json({**facts, "suggested_cubes": suggestions, "budget": whole})
+        render.show_json({
+            "delta": float(rules.delta), "left": left, "queries": [row.to_json() for row in rows],
+            "suggested_cubes": suggestions, "budget": None if budget is None else budget.to_json(),
+        })  # fmt: skip
         return
     if rows:
         render.show_explanations(rows, float(rules.delta))
