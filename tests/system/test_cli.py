@@ -454,7 +454,8 @@ def test_explain_says_what_a_budget_answers_from_the_policy_alone(shell: Shell, 
         'name = "town"\nsource = "nowhere.csv"\nneighbours = "add-remove"\nrow_cap = 99\n[budget]\nepsilon = 1\n'
         'delta = 1e-6\n[columns.ward]\ntype = "integer"\nkeys = [1, 2]\n'
     )
-    questions.write_text("SELECT COUNT(*) FROM town WHERE ward = 1; -- twice\nSELECT COUNT(*) FROM town WHERE ward = 2;")
+    count = "SELECT COUNT(*) FROM town WHERE ward ="
+    questions.write_text(f"{count} 1; -- twice\n{count} 2;")
     asked = ("explain", "--policy", str(policy), "--questions", str(questions), "--epsilon", "0.3")
     plain, cube, *_ = shell.json(*asked)["budget"]["arrangements"]
     assert (plain["answered"], plain["free"], cube["answered"], cube["free"]) == (2, 0, 2, 1)

@@ -14,6 +14,7 @@ from noisebank.core.wording import describe_share
 from noisebank.planning.reuse import Plan
 from noisebank.policy.model import MAX_CELLS, Policy
 from noisebank.queries.cells import Cube, NotCellAligned
+from noisebank.queries.computed import is_computed
 from noisebank.queries.query import Function, Query, Question
 
 
@@ -32,6 +33,8 @@ def explain_cube(context: AccountContext, query: Query) -> str:
             if not context.policy.cubes
             else ("plain reuse: this account's cubes are not declared on the ledger")
         )
+    if any(is_computed(name) for name in query.column_names()):
+        return "plain reuse: no cube has what it computes from single rows"
     without = [name for name in names if not context.policy.columns[name].piece_count]
     if without:
         return f"plain reuse: {', '.join(without)} has no keys or bins, so no cube can have it"
@@ -46,6 +49,8 @@ def servable_columns(policy: Policy, query: Query) -> tuple[str, ...]:
     """Returns the columns of the smallest cube that could answer a query; none if no cube could."""
     names = needed_columns(query)
     is_simple = len(query.parts) == 1 and query.parts[0].function is not Function.SQUARES
+    if any(is_computed(name) for name in query.column_names()):
+        return ()
     cells = prod(policy.columns[name].piece_count for name in names)
     fits = bool(names) and is_simple and 0 < cells <= MAX_CELLS
     return names if fits and _has_whole_cells(policy, query, names) else ()
