@@ -2,7 +2,7 @@
 
 Plain reuse of the same questions, side by side where they share no cell, would have cost S0 in each cell. The look
 that knows all such questions as well as the present one is bought as soon as what looks cost, this one among them,
-is at most the largest S0: so nothing ever costs more than twice plain reuse (docs/proofs/looks.md).
+is at most the largest S0: so nothing ever costs more than twice plain reuse (docs/proofs/strategies.md).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ P1's idea with Gaussian noise: with v the variance of the best linear unbiased e
 is free if v <= s, and else takes one measurement of variance 1/(1/s - 1/v). In precisions that is one
 subtraction, as in `reuse`; with identical queries only it *is* reuse. A look at all that is asked about is bought as
 soon as what it adds costs no more than plain answers would have cost so far. Public shapes, queries and precisions
-decide everything: no measured value ever changes a price. Proof: docs/proofs/inference.md, docs/proofs/looks.md.
+decide everything: no measured value ever changes a price. Proof: docs/proofs/inference.md, docs/proofs/strategies.md.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Where people come and go, the loss of whoever is in a cell is a sum over measurements: `CellLosses`. Where one person
 takes another's place, it is a sum for each pair of cells: `PairLosses`, and `BoundLosses` where there are too many
-pairs. All three are additive, and a plain answer never costs less. Proof: docs/proofs/looks.md.
+pairs. All three are additive, and a plain answer never costs less. Proof: docs/proofs/strategies.md.
 """
 
 from __future__ import annotations

@@ -186,7 +186,8 @@ def cube_statistic(policy: Policy, cube: Cube, statistic_key: StatisticKey) -> C
     if column is not None:
         largest = max(abs(bound) for bound in column.bounds)
         values = {Fraction(bound, max(1, largest)) for bound in column.bounds}
-    if policy.max_rows > 1 or (column is not None and column.nullable):  # a row may be missing, or its value
+    may_miss = policy.max_rows > 1 or policy.complete_columns or (column is not None and column.nullable)
+    if may_miss:  # a row, or its value
         values.add(Fraction(0))
     axes = tuple(
         Axis(size, policy.columns[name].is_numeric) for name, size in zip(cube.columns, cube.shape, strict=True)

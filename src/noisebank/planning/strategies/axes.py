@@ -2,7 +2,7 @@
 
 Rows are whole numbers: what is charged is computed from them exactly, whatever floats they were derived from. Divided
 by `scale` they have the best known price: at precision 1 every set of values (unordered) or every range (ordered) has
-the variance 1 at most. Proof: docs/proofs/looks.md.
+the variance 1 at most. Proof: docs/proofs/strategies.md.
 """
 
 from __future__ import annotations

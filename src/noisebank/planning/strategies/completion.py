@@ -3,7 +3,7 @@
 With H the rows of a strategy and q_i the directions (in the coordinates u of `Strategy.halve`) that are known with
 information k_i, a look at precision P needs P - min(P, k_i) along q_i. So its rows are (I - sum c_i q_i q_i^T) H, in
 whole numbers: 2^20 H - V^T C, with V the rounded directions and C the rounded products c_i V_i H. Proof:
-docs/proofs/looks.md.
+docs/proofs/strategies.md.
 """
 
 from __future__ import annotations
