@@ -261,9 +261,7 @@ def test_an_expected_look_is_bought_with_the_first_question(tmp_path: Path, neig
 
 @pytest.mark.parametrize("step", ["save_request", "reserve", "seal_many", "publish_many"])
 @pytest.mark.parametrize("after", [False, True])
-def test_a_crash_around_a_look_is_finished(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, after: bool
-):
+def test_a_crash_around_a_look_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, after: bool):
     """Cut off before or after each durable step of the look: asked again, it is drawn and charged once."""
     rooms = memory_rooms()
     account, _ = open_account(rooms, read_policy(expecting(tmp_path)))
