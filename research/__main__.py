@@ -6,6 +6,8 @@ import click
 
 from research.bench import bench
 from research.data import data
+from research.oracles.command import oracles
+from research.papers.command import papers, parts
 from research.reproduce import reproduce
 
 
@@ -13,13 +15,16 @@ from research.reproduce import reproduce
 def main() -> None:
     """Reproduce the papers and measure the parts, through the product's own code.
 
-    Start with:  python -m research reproduce all --quick --out papers
+    Start with:  python -m research papers --quick --out papers
     """
 
 
+main.add_command(papers)
+main.add_command(parts)
 main.add_command(reproduce)
 main.add_command(bench)
 main.add_command(data)
+main.add_command(oracles)
 
 if __name__ == "__main__":
     main(prog_name="python -m research")
