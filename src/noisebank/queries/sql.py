@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -14,6 +15,7 @@ from noisebank.core.errors import BadQuery, UnsupportedQuery
 from noisebank.policy.model import Policy
 from noisebank.queries.aggregates import AggregateParser
 from noisebank.queries.conditions import ConditionParser, find_column
+from noisebank.queries.group_keys import GroupKey, parse_group_key
 from noisebank.queries.groups import check_groups
 from noisebank.queries.predicates import FALSE, TRUE
 from noisebank.queries.query import Function, Query, Question
@@ -33,6 +35,7 @@ CLOSING_TOKENS = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, Tok
 UNARY_TOKENS = (TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE)
 BINARY_TOKENS = (TokenType.AND, TokenType.OR, TokenType.DASH, TokenType.PLUS, TokenType.STAR, TokenType.SLASH)
 
+PLAIN_FORM = "ask SELECT aggregate FROM table [WHERE condition] [GROUP BY columns]"
 REFUSED_CLAUSES = {
     "with_": "WITH", "joins": "JOIN", "laterals": "LATERAL", "having": "HAVING",
     "qualify": "QUALIFY", "windows": "WINDOW", "distinct": "DISTINCT", "order": "ORDER BY", "sort": "SORT BY",
@@ -48,27 +51,34 @@ def parse_question(sql: str, policy: Policy, select: exp.Select | None = None) -
     Guarantees: equivalent spellings give equal queries; raises before anything is planned or charged.
     """
     text = sql.strip()  # as it was written: a line break ends a comment, spaces in a text count
-    select = parse_select(text, policy) if select is None else select
     try:
+        if select is None:
+            select = parse_statement(text)
+            check_plain_select(select, policy)
+            if select.find(exp.Window):
+                raise UnsupportedQuery("OVER", "this is no plain question")
         return _QuestionBuilder(policy, text).build_question(select)
     except RecursionError:
         raise BadQuery("this SQL is nested too deeply") from None
 
 
-def parse_select(text: str, policy: Policy) -> exp.Select:
-    """Returns the syntax tree of one SELECT from the policy's table; raises on clauses that are not supported."""
+def parse_statement(text: str) -> exp.Select:
+    """Returns the syntax tree of one SELECT."""
     if len(text) > MAX_SQL_LENGTH:
         raise BadQuery(f"this SQL has {len(text)} characters; at most {MAX_SQL_LENGTH} are read")
     tokens = _tokenize_sql(text)
     _refuse_nesting(tokens)
     try:
-        select = _parse_statement(text, tokens)
-        nodes = tuple(select.walk())
-        _refuse_clauses(select, nodes)
-        _check_table(select, nodes, policy)
+        return _parse_statement(text, tokens)
     except RecursionError:
         raise BadQuery("this SQL is nested too deeply") from None
-    return select
+
+
+def check_plain_select(select: exp.Select, policy: Policy) -> None:
+    """Raises unless a SELECT reads the policy's table and has no clause but WHERE and GROUP BY."""
+    nodes = tuple(select.walk())
+    _refuse_clauses(select, nodes)
+    _check_table(select, nodes, policy)
 
 
 def list_tables(text: str) -> tuple[str, ...]:
@@ -85,9 +95,24 @@ def list_tables(text: str) -> tuple[str, ...]:
 
 def _tokenize_sql(text: str) -> list[Token]:
     try:
-        return DUCKDB.tokenize(text)
+        return _move_top(DUCKDB.tokenize(text))
     except SqlglotError as error:
         raise _syntax_error(error) from None
+
+
+def _move_top(tokens: list[Token]) -> list[Token]:
+    """Writes SELECT TOP n as LIMIT n: the parser's dialect has the latter only."""
+    texts = [token.text.upper() for token in tokens[:5]]
+    if texts[:2] != ["SELECT", "TOP"] or len(tokens) < 4:
+        return tokens
+    size = 3 if texts[2:3] == ["("] and texts[4:5] == [")"] else 1
+    count = tokens[3 if size == 3 else 2]
+    if count.token_type is not TokenType.NUMBER:
+        return tokens
+    rest = tokens[2 + size :]
+    last = len(rest) - (1 if rest and rest[-1].token_type is TokenType.SEMICOLON else 0)
+    limit = Token(TokenType.LIMIT, "LIMIT", count.line, count.col, count.start, count.end)
+    return [tokens[0], *rest[:last], limit, count, *rest[last:]]
 
 
 def _refuse_nesting(tokens: list[Token]) -> None:
@@ -128,12 +153,9 @@ def _refuse_clauses(select: exp.Select, nodes: Sequence[exp.Expr]) -> None:
     for key, value in select.args.items():
         if value and key not in ("expressions", "from_", "where", "group"):
             name = REFUSED_CLAUSES.get(key, key.upper())
-            raise UnsupportedQuery(name, "ask SELECT aggregate FROM table [WHERE condition] [GROUP BY columns]")
-    inside = [node for node in nodes if isinstance(node, (exp.Subquery, exp.Select, exp.Window))]
-    if any(not isinstance(node, exp.Window) for node in inside if node is not select):
-        raise UnsupportedQuery("a subquery", "ask SELECT aggregate FROM table [WHERE condition] [GROUP BY columns]")
-    if len(inside) > 1:
-        raise UnsupportedQuery("OVER", "window functions see single rows")
+            raise UnsupportedQuery(name, PLAIN_FORM)
+    if any(isinstance(node, (exp.Subquery, exp.Select)) for node in nodes if node is not select):
+        raise UnsupportedQuery("a subquery", PLAIN_FORM)
 
 
 def _check_table(select: exp.Select, nodes: Sequence[exp.Expr], policy: Policy) -> None:
@@ -168,14 +190,19 @@ class _QuestionBuilder:
         condition = self.conditions.parse_condition(where.this) if where else TRUE
         if condition is FALSE:
             raise BadQuery("by the policy no row can meet this condition, so the answer is 0")
-        by = self._parse_group_by(select)
-        results = [node for node in select.expressions if not self._is_group_key(node, by)]
+        self.conditions.look_within(condition)
+        keys = self._parse_group_by(select)
+        by = tuple(key.column for key in keys)
+        written = {node.unnest() for node in select.args["group"].expressions} if keys else set()
+        results = [node for node in select.expressions if not self._is_group_key(node, by, written)]
         if len(results) != 1:
             raise UnsupportedQuery("more than one result", "ask for one aggregate at a time")
         combination = AggregateParser(self.policy, self.conditions, condition, bool(by)).parse_expression(
             results[0].unalias()
         )
         query, factor = build_query(self.conditions.builder, combination.integer_terms, by)
+        labels = {key.column: key.labels for key in keys if key.labels is not None}
+        query = replace(query, labels=labels) if labels else query
         unit = combination.common_unit * factor
         if not MIN_COEFFICIENT < abs(unit) < MAX_COEFFICIENT or abs(combination.constant) >= MAX_COEFFICIENT:
             raise BadQuery("a coefficient or constant is of no ordinary size")
@@ -183,24 +210,22 @@ class _QuestionBuilder:
             self._refuse_public(query)
         return Question(query, unit, self.text, combination.constant)
 
-    def _parse_group_by(self, select: exp.Select) -> tuple[str, ...]:
-        """Returns the columns of GROUP BY, in alphabetical order: the order does not change the query."""
+    def _parse_group_by(self, select: exp.Select) -> list[GroupKey]:
+        """Returns the keys of GROUP BY, in alphabetical order: the order does not change the query."""
         group = select.args.get("group")
         if group is None:
-            return ()
+            return []
         if any(value for key, value in group.args.items() if key != "expressions"):
             raise UnsupportedQuery("GROUP BY ALL, CUBE, ROLLUP or GROUPING SETS", "name the columns: GROUP BY a, b")
-        names = []
-        for node in group.expressions:
-            if not isinstance(node, exp.Column):
-                raise UnsupportedQuery(f"GROUP BY {node.sql(dialect='duckdb')[:40]}", "group by declared columns")
-            names.append(find_column(node, self.policy.columns).name)
-        check_groups(tuple(names), self.policy)
-        return tuple(sorted(names))
+        keys = [parse_group_key(node, self.conditions) for node in group.expressions]
+        check_groups(tuple(key.column for key in keys), self.policy)
+        return sorted(keys, key=lambda key: key.column)
 
-    def _is_group_key(self, node: exp.Expr, by: tuple[str, ...]) -> bool:
-        """Whether a selected node is a column of GROUP BY. Selecting them is optional: all are always returned."""
-        bare = node.unalias()
+    def _is_group_key(self, node: exp.Expr, by: tuple[str, ...], written: set[exp.Expr]) -> bool:
+        """Whether a selected node is a key of GROUP BY. Selecting them is optional: all are always returned."""
+        bare = node.unalias().unnest()
+        if bare in written:
+            return True
         if not isinstance(bare, exp.Column):
             return False
         name = find_column(bare, self.policy.columns).name

@@ -1,14 +1,15 @@
 """Sets of column values, as ranges of integers plus possibly the missing value. Predicates are built from them.
 
-Each declared column has a finite domain. A number is its step (low to high), a text the position
-of its key (one more for "none of the keys"), a boolean 0 or 1; a nullable column has the missing
-value besides. So every predicate on one column is one such set, and equality of sets is exact.
+Each declared column has a finite domain. A number is its step (low to high), a text or a code the position
+of its key (one more for "none of the keys", unless the keys are all there is), a boolean 0 or 1; a nullable
+column has the missing value besides. So every predicate on one column is one such set, and equality of sets is exact.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from noisebank.core.errors import BadQuery
 from noisebank.policy.model import Column, Kind
@@ -72,20 +73,32 @@ def column_domain(column: Column) -> ValueSet:
     """Returns all values that `column` can take, by the policy."""
     if column.kind is Kind.BOOLEAN:
         return ValueSet(((0, 1),), column.nullable)
-    if column.kind is Kind.TEXT:
+    if column.is_keyed:
         if not column.keys:
             raise BadQuery(
                 f"column {column.name} has no declared keys, so it cannot be compared; add keys to the policy"
             )
-        return ValueSet(((0, len(column.keys)),), column.nullable)
+        last = len(column.keys) - 1 if column.complete else len(column.keys)
+        return ValueSet(((0, last),), column.nullable)
     if column.low is None or column.high is None:
         raise BadQuery(f"column {column.name} has no bounds, so it cannot be used; add bounds to the policy")
     return ValueSet(((column.low, column.high),), column.nullable)
 
 
+def parse_values(items: Sequence[Any]) -> ValueSet:
+    """Returns the set that `ValueSet.to_json` wrote."""
+    ranges = [(item[0], item[1]) for item in items if item != "null"]
+    return ValueSet(tuple(ranges), len(ranges) < len(items))
+
+
 def make_value_set(items: Iterable[int]) -> ValueSet:
     """Returns the set of these integers."""
-    return ValueSet(_merge_ranges([(item, item) for item in items]))
+    return join_ranges((item, item) for item in items)
+
+
+def join_ranges(ranges: Iterable[ValueRange]) -> ValueSet:
+    """Returns the set of all integers in some of these ranges, which may overlap."""
+    return ValueSet(_merge_ranges(list(ranges)))
 
 
 def _merge_ranges(ranges: list[ValueRange]) -> tuple[ValueRange, ...]:

@@ -17,8 +17,8 @@ from noisebank.core.estimates import standard_deviation
 from noisebank.core.intervals import confidence_interval
 from noisebank.core.units import Precision, parse_exact
 from noisebank.policy.model import Column, Kind
-from noisebank.queries.derived import Derivation, parse_select_items
 from noisebank.queries.query import Question
+from noisebank.queries.selects import parse_select_list
 from noisebank.queries.sensitivity import l2_sensitivity
 from noisebank.service.schemas import WishIn
 
@@ -168,8 +168,8 @@ def describe_values(column: Column) -> str:
     """Return in words what may be compared with a column."""
     if column.kind is Kind.BOOLEAN:
         return "true or false"
-    if column.kind is Kind.TEXT:
-        keys = ", ".join(column.keys[:12]) + (" …" if len(column.keys) > 12 else "")
+    if column.is_keyed:
+        keys = ", ".join(column.key_names[:12]) + (" …" if len(column.keys) > 12 else "")
         return f"one of {keys}" if keys else "any text"
     if column.low is None or column.high is None:
         return "a number"
@@ -204,6 +204,8 @@ def _build_condition(form: QueryForm, number: int, columns: Mapping[str, Column]
 def _sql_literal(column: Column, value: str) -> str | None:
     if column.kind is Kind.BOOLEAN:
         return value.upper() if value.lower() in ("true", "false") else None
+    if column.keys and column.kind is not Kind.TEXT:
+        return value if value in column.key_names else None
     if column.kind is Kind.TEXT:
         if "\x00" in value or (column.keys and value not in column.keys):
             return None
@@ -296,8 +298,8 @@ def round_up(value: float) -> str:
 
 def _linear_question(account: Account, sql: str) -> Question | None:
     """Return the question, if its answer is one number (or one per group) with one noise; else None."""
-    parsed = parse_select_items(account.named(sql), account.policy)
-    return parsed[0].questions[0] if len(parsed) == 1 and parsed[0].derivation is Derivation.LINEAR else None
+    select = parse_select_list(account.named(sql), account.policy)
+    return select.aggregates[0].questions[0] if select.is_plain_question else None
 
 
 def form_choices(account: Account) -> dict[str, Any]:
