@@ -123,9 +123,11 @@ class _System:
 
 def represent(query: np.ndarray, rows: np.ndarray, most: int = 8) -> list[tuple[np.ndarray, np.ndarray]]:
     """Algorithm 2: greedy, by Gram-Schmidt; rows that were used are out."""
-    alive, found, size = np.ones(len(rows), bool), [], len(query)
+    alive, size = np.ones(len(rows), bool), len(query)
+    found: list[tuple[np.ndarray, np.ndarray]] = []
     while len(found) < most:
-        basis, used, rest = np.zeros((size, size)), [], query.astype(float).copy()
+        basis, rest = np.zeros((size, size)), query.astype(float).copy()
+        used: list[int] = []
         for place in np.flatnonzero(alive):
             part = rows[place] - basis[: len(used)].T @ (basis[: len(used)] @ rows[place])
             part -= basis[: len(used)].T @ (basis[: len(used)] @ part)
@@ -134,7 +136,7 @@ def represent(query: np.ndarray, rows: np.ndarray, most: int = 8) -> list[tuple[
                 continue
             basis[len(used)] = part / norm
             rest -= basis[len(used)] * (basis[len(used)] @ rest)
-            used.append(place)
+            used.append(int(place))
             if np.linalg.norm(rest) < 1e-8 * np.linalg.norm(query) or len(used) == size:
                 break
         if np.linalg.norm(rest) >= 1e-8 * np.linalg.norm(query):

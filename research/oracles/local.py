@@ -145,6 +145,12 @@ def levels(quick: bool) -> Values:
     return rows
 
 
+def _mixed_share(epsilon: float, a: float, t: float) -> float:
+    """How often HM-TP takes the piecewise part."""
+    pm, three = piecewise(epsilon, t, X), three_outputs(epsilon, a, X)
+    return _mixed(lambda share: share * pm + (1 - share) * three)[0]
+
+
 def means(quick: bool) -> Values:
     """Sixteen numbers N(0, 1/4), clipped, k = floor(epsilon/2.5) of them sent: expected squared error x 1e-5."""
     values = np.clip(np.random.default_rng(3).normal(0, 0.25, 400_000), -1, 1)
@@ -154,9 +160,7 @@ def means(quick: bool) -> Values:
         each = epsilon / k
         a, t = optimal_zero(each), exp(each / 3)
         three, sub = three_outputs(each, a, values), piecewise(each, t, values)
-        share, _ = _mixed(
-            lambda s, each=each, a=a, t=t: s * piecewise(each, t, X) + (1 - s) * three_outputs(each, a, X)
-        )
+        share = _mixed_share(each, a, t)
         variances = {
             "pm": piecewise(each, exp(each / 2), values), "three-outputs": three, "pm-sub": sub,
             "pm-opt": piecewise(each, window(each), values), "hm-tp": share * sub + (1 - share) * three,

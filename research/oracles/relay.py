@@ -49,7 +49,7 @@ def epsilon(quick: bool) -> Values:
 
 def split(quick: bool) -> Values:
     """200 users in Q relays."""
-    generator, rows = np.random.default_rng(5), {}
+    generator, rows = np.random.default_rng(5), Values()
     for groups in (2, 10, 100):
         parts: dict[str, list[float]] = {"random": [], "sorted": [], "LDP": []}
         for _ in range(100 if quick else 600):

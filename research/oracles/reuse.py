@@ -55,7 +55,9 @@ def figure5(quick: bool) -> Values:
     """150 requests, over seeds."""
     seeds, scale = 300 if quick else 3000, classical(1e-4)
     runs = [_run(seed, 1e-5, 1e-4) for seed in range(seeds)]
-    bank, naive = (np.sqrt([run[place] for run in runs]) * scale for place in (0, 1))
+    bank, naive = (
+        np.sqrt(np.array(squares)) * scale for squares in ([run[0] for run in runs], [run[1] for run in runs])
+    )
     saving = 1 - bank / naive
     rows: Values = {}
     for name, values in (("epsilon with reuse", bank), ("epsilon naive", naive), ("saving", saving)):
@@ -74,8 +76,8 @@ def figure5(quick: bool) -> Values:
     means = np.mean([run[3] for run in runs], axis=0)
     rows["P0 requests at which 52% is reached"] = (float(np.argmax(means > 0.52)) + 1, 0.5)
     other = [_run(seed, 1e-7, 1e-5) for seed in range(seeds)]
-    for name, place in (("epsilon with reuse", 0), ("epsilon naive", 1)):
-        values = np.sqrt([run[place] for run in other]) * scale
+    for name, ends in (("epsilon with reuse", [run[0] for run in other]), ("epsilon naive", [run[1] for run in other])):
+        values = np.sqrt(np.array(ends)) * scale
         rows[f"P4 {name}"] = (float(values.mean()), float(values.std()) / sqrt(seeds))
     return rows
 

@@ -207,8 +207,8 @@ def draw(found: Found) -> Any:
         axes.set_ylim(0)
         axes.set_xlim(0)
         if name == BLOCKS:
-            for _, count, last, _ in list_peaks(found):
-                axes.annotate("a second batch", (count, last), (4, -3), textcoords="offset points", fontsize=8,
+            for _, count, top, _ in list_peaks(found):
+                axes.annotate("a second batch", (count, top), (4, -3), textcoords="offset points", fontsize=8,
                               color=INK)  # fmt: skip
         if name == BLOCKS and "as_printed" in found:
             for way, colour in (("access", ORANGE), ("reuse", BLUE)):
