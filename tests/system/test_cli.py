@@ -448,6 +448,7 @@ def test_explain_turns_epsilon_into_error(shell: Shell) -> None:
     assert "one person" in shell.run("explain", OVER_30).stdout
 
 
+<<<<<<< HEAD
 def test_local_estimate_reads_what_local_report_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "schema.toml").write_text("[attributes.steps]\nlow = 0\nhigh = 20000\n")
@@ -464,3 +465,19 @@ def test_local_estimate_reads_what_local_report_prints(tmp_path: Path, monkeypat
     (tmp_path / "reports.txt").write_text(printed)
     done = runner.invoke(main, ["local", "estimate", "reports.txt", "--schema", "schema.toml", "--json"])
     assert done.exit_code == 0 and json.loads(done.stdout)["steps"]["reports"] == 8, done.output
+=======
+def test_explain_says_what_a_budget_answers_from_the_policy_alone(shell: Shell, tmp_path: Path) -> None:
+    policy, questions = tmp_path / "town.toml", tmp_path / "expected.sql"
+    policy.write_text(
+        'name = "town"\nsource = "nowhere.csv"\nneighbours = "add-remove"\nrow_cap = 99\n[budget]\nepsilon = 1\n'
+        'delta = 1e-6\n[columns.ward]\ntype = "integer"\nkeys = [1, 2]\n'
+    )
+    count = "SELECT COUNT(*) FROM town WHERE ward ="
+    questions.write_text(f"{count} 1; -- twice\n{count} 2;")
+    asked = ("explain", "--policy", str(policy), "--questions", str(questions), "--epsilon", "0.3")
+    plain, cube, *_ = shell.json(*asked)["budget"]["arrangements"]
+    assert (plain["answered"], plain["free"], cube["answered"], cube["free"]) == (2, 0, 2, 1)
+    shown = shell.run(*asked).stdout
+    assert "2 of 2" in shown and 'would help: cubes = [["ward"]]' in shown
+    assert shell.run("explain", "--policy", str(policy), "--questions", str(tmp_path)).exit_code == 2
+>>>>>>> main
