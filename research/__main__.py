@@ -9,6 +9,7 @@ from research.data import data
 from research.oracles.command import oracles
 from research.papers.command import papers, parts
 from research.reproduce import reproduce
+from research.smartnoise import smartnoise
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -24,7 +25,11 @@ main.add_command(parts)
 main.add_command(reproduce)
 main.add_command(bench)
 main.add_command(data)
+<<<<<<< HEAD
 main.add_command(oracles)
+=======
+main.add_command(smartnoise)
+>>>>>>> main
 
 if __name__ == "__main__":
     main(prog_name="python -m research")

@@ -448,7 +448,6 @@ def test_explain_turns_epsilon_into_error(shell: Shell) -> None:
     assert "one person" in shell.run("explain", OVER_30).stdout
 
 
-<<<<<<< HEAD
 def test_local_estimate_reads_what_local_report_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "schema.toml").write_text("[attributes.steps]\nlow = 0\nhigh = 20000\n")
@@ -465,7 +464,8 @@ def test_local_estimate_reads_what_local_report_prints(tmp_path: Path, monkeypat
     (tmp_path / "reports.txt").write_text(printed)
     done = runner.invoke(main, ["local", "estimate", "reports.txt", "--schema", "schema.toml", "--json"])
     assert done.exit_code == 0 and json.loads(done.stdout)["steps"]["reports"] == 8, done.output
-=======
+
+
 def test_explain_says_what_a_budget_answers_from_the_policy_alone(shell: Shell, tmp_path: Path) -> None:
     policy, questions = tmp_path / "town.toml", tmp_path / "expected.sql"
     policy.write_text(
@@ -480,4 +480,3 @@ def test_explain_says_what_a_budget_answers_from_the_policy_alone(shell: Shell, 
     shown = shell.run(*asked).stdout
     assert "2 of 2" in shown and 'would help: cubes = [["ward"]]' in shown
     assert shell.run("explain", "--policy", str(policy), "--questions", str(tmp_path)).exit_code == 2
->>>>>>> main
