@@ -25,11 +25,8 @@ main.add_command(parts)
 main.add_command(reproduce)
 main.add_command(bench)
 main.add_command(data)
-<<<<<<< HEAD
 main.add_command(oracles)
-=======
 main.add_command(smartnoise)
->>>>>>> main
 
 if __name__ == "__main__":
     main(prog_name="python -m research")
