@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from research.bench import bench
+from research.crowd import crowd
 from research.data import data
 from research.reproduce import reproduce
 
@@ -19,6 +20,7 @@ def main() -> None:
 
 main.add_command(reproduce)
 main.add_command(bench)
+main.add_command(crowd)
 main.add_command(data)
 
 if __name__ == "__main__":
