@@ -97,7 +97,6 @@ class Record:
     scale: str
     trained: Trained
     commit: str
-    torch: str
     made: str
 
     @property
@@ -111,7 +110,7 @@ class Record:
         plain = {
             "scale": self.scale, "setting": made.setting.plain(), "seed": made.seed, "clean": list(made.clean),
             "noisy": list(made.noisy), "seconds_per_epoch": round(made.seconds_per_epoch, 4),
-            "model_bytes": made.model_bytes, "commit": self.commit, "torch": self.torch, "made": self.made,
+            "model_bytes": made.model_bytes, "commit": self.commit, "made": self.made,
         }  # fmt: skip
         return json.dumps(plain)
 
@@ -123,7 +122,7 @@ class Record:
             Setting(**plain["setting"]), plain["seed"], tuple(plain["clean"]), tuple(plain["noisy"]),
             plain["seconds_per_epoch"], plain["model_bytes"],
         )  # fmt: skip
-        return cls(plain["scale"], trained, plain["commit"], plain["torch"], plain["made"])
+        return cls(plain["scale"], trained, plain["commit"], plain["made"])
 
 
 def core(scale: Scale) -> list[Setting]:
@@ -216,15 +215,13 @@ def list_lacking(jobs: Sequence[Job], records: Sequence[Record]) -> list[Job]:
 
 def make_records(jobs: Iterable[Job], path: Path, work: Path, threads: int) -> Iterator[Record]:
     """Trains them in turn; each is a line of the file before the next one begins. An interrupted one goes on."""
-    import torch
-
     commit = read_commit()
     work.mkdir(parents=True, exist_ok=True)
     for job in jobs:
         scale = SCALES[job.scale]
         checkpoint = work / f"{name_checkpoint(job)}.npz"
-        trained = train(scale.shape, scale.data(job.seed), job.setting, job.seed, 10_000, checkpoint, threads)
-        record = Record(job.scale, trained, commit, str(torch.__version__), f"{datetime.now(UTC):%Y-%m-%d %H:%M}")
+        trained = train(scale.shape, scale.data(job.seed), job.setting, job.seed, checkpoint, threads)
+        record = Record(job.scale, trained, commit, f"{datetime.now(UTC):%Y-%m-%d %H:%M}")
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a") as file:
             file.write(record.line() + "\n")
