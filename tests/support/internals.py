@@ -95,7 +95,7 @@ if TYPE_CHECKING:
     from noisebank.federated.blockfl.dev_chain import DevChain, create_dev_chain
     from noisebank.federated.blockfl.device import Examples, SplitTrainer, measure_accuracy
     from noisebank.federated.blockfl.edge import EdgeWorker
-    from noisebank.federated.blockfl.examples import read_examples
+    from noisebank.federated.blockfl.examples import read_digits, read_examples
     from noisebank.federated.blockfl.identifiers import format_cid
     from noisebank.federated.blockfl.json_rpc import JsonRpcServer
     from noisebank.federated.blockfl.member import NO_RECEIPT, CommitteeDuties, load_global_model
