@@ -41,8 +41,8 @@ fast: .venv/.dev  ## run unit tests, property tests and doctests only; about a m
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q -x -m "not slow and not extras and not flower" tests/unit tests/property src research
 
 lint: .venv/.dev  ## check format, lint, types and import layers; half a minute
-	$(BIN)/ruff format --check src tests research contracts docs/conf.py docs/tutorial/hospital.py tools/codemod tools/docsite tools/mutants
-	$(BIN)/ruff check src tests research contracts docs/conf.py docs/tutorial/hospital.py tools/codemod tools/docsite tools/mutants
+	$(BIN)/ruff format --check src tests research examples contracts docs/conf.py docs/tutorial/hospital.py tools/codemod tools/docsite tools/mutants
+	$(BIN)/ruff check src tests research examples contracts docs/conf.py docs/tutorial/hospital.py tools/codemod tools/docsite tools/mutants
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

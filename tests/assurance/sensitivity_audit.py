@@ -61,14 +61,19 @@ def queries_of(policy: Policy) -> list[Query]:
 
 
 def policy_of(
-    bounds: tuple[int, int], nullable: bool, relation: Neighbours, max_rows: int | None, row_cap: int = 1_000
+    bounds: tuple[int, int],
+    nullable: bool,
+    relation: Neighbours,
+    max_rows: int | None,
+    row_cap: int = 1_000,
+    complete: bool = False,
 ) -> Policy:
     """A policy over the table `t`; `max_rows` None means that a person is a row."""
     columns = {
         "who": Column("who", Kind.TEXT),
         "amount": Column("amount", Kind.NUMBER, Fraction(1, 2), *bounds, nullable=nullable),
         "flag": Column("flag", Kind.BOOLEAN, nullable=nullable),
-        "town": Column("town", Kind.TEXT, keys=("a", "b"), nullable=nullable),
+        "town": Column("town", Kind.TEXT, keys=("a", "b"), nullable=nullable, complete=complete),
     }
     return Policy(
         name="t",
@@ -227,7 +232,7 @@ class Audit:
 
 
 def policies() -> list[Policy]:
-    """Every combination of bounds, missing values, relation and privacy unit."""
+    """Every combination of bounds, missing values, relation and privacy unit; some with a complete column."""
     found = [
         policy_of(bounds, nullable, relation, max_rows)
         for bounds in BOUNDS
@@ -235,7 +240,13 @@ def policies() -> list[Policy]:
         for relation in Neighbours
         for max_rows in (None, 1, 3)
     ]
-    return [*found, policy_of((0, 7), True, Neighbours.ADD_REMOVE, None, row_cap=2)]
+    complete = [
+        policy_of(bounds, nullable, relation, max_rows, complete=True)
+        for bounds, nullable in ((BOUNDS[1], False), (BOUNDS[2], True))
+        for relation in Neighbours
+        for max_rows in (None, 3)
+    ]
+    return [*found, *complete, policy_of((0, 7), True, Neighbours.ADD_REMOVE, None, row_cap=2)]
 
 
 # -- planted bugs ----------------------------------------------------------------------------------

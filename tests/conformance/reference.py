@@ -67,6 +67,12 @@ def step_of(column: Column, value: Any) -> int | None:
         if text is None:
             return None if column.nullable else len(column.keys)
         return column.keys.index(text) if text in column.keys else len(column.keys)
+    if column.keys:  # codes: the nearest whole number, if it is one of them
+        number = number_of(value)
+        if number is None:
+            return None if column.nullable else len(column.keys)
+        code = int(Decimal(number).quantize(Decimal(1), ROUND_HALF_UP)) if abs(number) < 2**40 else None
+        return column.keys.index(code) if code in column.keys else len(column.keys)
     if column.kind is Kind.BOOLEAN:
         truth = truth_of(value)
         return int(truth) if truth is not None else None if column.nullable else 0
@@ -118,8 +124,12 @@ def either(a: Condition, b: Condition) -> Condition:
 
 
 def counted(policy: Policy, rows: list[Row], row_key: str) -> list[Steps]:
-    """The rows that count, as steps: all, or for each person those with the smallest keyed hashes."""
+    """The rows that count, as steps: all that have one of the keys in every complete column, or of those, for each
+    person, the ones with the smallest keyed hashes."""
     steps = [{name: step_of(column, row[name]) for name, column in _askable(policy).items()} for row in rows]
+    complete = {name: len(column.keys) for name, column in policy.columns.items() if column.complete}
+    known = [all(found[name] != none for name, none in complete.items()) for found in steps]
+    rows, steps = [[part for part, keep in zip(whole, known, strict=True) if keep] for whole in (rows, steps)]
     if policy.unit == "row":
         return steps
     people: dict[str, list[tuple[str, Steps]]] = {}
@@ -141,7 +151,10 @@ def _hash(policy: Policy, row_key: str, person: str, steps: Steps) -> str:
         if step is None:
             text += "-,"
         elif column.kind is Kind.TEXT:
-            text += f"{len(column.keys[step])}:{column.keys[step]}," if step < len(column.keys) else "?,"
+            key = str(column.keys[step]) if step < len(column.keys) else ""
+            text += f"{len(key)}:{key}," if step < len(column.keys) else "?,"
+        elif column.keys:
+            text += f"{column.keys[step]}," if step < len(column.keys) else "?,"
         else:
             text += f"{step},"
     return md5(text.encode(), usedforsecurity=False).hexdigest()
@@ -157,7 +170,7 @@ def _askable(policy: Policy) -> dict[str, Column]:
 
 def groups_of(column: Column) -> list[tuple[int, int]]:
     """First and last step of each group."""
-    if column.kind is Kind.TEXT:
+    if column.keys:
         return [(place, place) for place in range(len(column.keys))]
     if column.kind is Kind.BOOLEAN:
         return [(0, 0), (1, 1)]

@@ -21,7 +21,8 @@ from support.internals import EngineKind, Source, SqlEngine, Table, make_engine,
 KINDS = ("csv", "parquet", "duckdb", "postgresql", "spark", "spark csv", "spark table")
 NUMBERS = count()
 DUCKDB_TYPES = {"text": "VARCHAR", "bigint": "BIGINT", "integer": "INTEGER", "double": "DOUBLE", "real": "FLOAT",
-                "decimal": "DECIMAL(30, 6)", "boolean": "BOOLEAN", "date": "DATE"}  # fmt: skip
+                "decimal": "DECIMAL(30, 6)", "boolean": "BOOLEAN", "date": "DATE",
+                "timestamp": "TIMESTAMP"}  # fmt: skip
 POSTGRES_TYPES = {**{kind: kind for kind in DUCKDB_TYPES}, "double": "double precision", "decimal": "numeric(30, 6)"}
 
 

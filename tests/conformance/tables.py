@@ -32,6 +32,7 @@ NUMBERS = (
     "0.49999999999999994", "-0.49999999999999994", "4503599627370497.5", "1.7976931348623159e308", "5e-324", "1e-310",
     "0." + "0" * 400 + "1", "1" + "0" * 400 + "e-400", "-0", "1,5", "1%", "(1)", "NULL", "2.4999999999999996", "\xa07",
 )  # fmt: skip
+CODES = (-1, 0, 1, 2, 3, 5, 7, 41, 100, 2**31)
 FLOATS = (
     0.0, -0.0, 0.5, -0.5, 1.5, 2.5, -2.5, 3.4999999999999996, 1.005, 0.29, 99.995, 1e308, -1e308, 5e-324, -5e-324,
     1e-310, 0.49999999999999994, 2147483647.5, -2147483648.5, 4503599627370497.5, math.inf,
@@ -68,7 +69,7 @@ class Drawn:
         names = self.random.sample([name for name in NAMES if name not in unreadable], 7)
         self.person = names.pop()
         columns = [self._number(names[0]), self._number(names[1]), self._number(names[2])]
-        columns += [self._text(names[3]), self._text(names[4]), Column(names[5], Kind.BOOLEAN, nullable=self._flip())]
+        columns += [self._text(names[3]), self._keyed(names[4]), Column(names[5], Kind.BOOLEAN, nullable=self._flip())]
         self.types = {column.name: self._stored(column) for column in columns}
         facts: dict[str, Any] = {"row_cap": self.random.choice([1, 5, 1_000])}
         if self._flip():
@@ -97,12 +98,20 @@ class Drawn:
         return Column(name, kind, step, low, high, bins=tuple(edges), nullable=self._flip())
 
     def _text(self, name: str) -> Column:
-        return Column(name, Kind.TEXT, keys=tuple(sorted(self.random.sample(KEYS, 3))), nullable=self._flip())
+        keys = tuple(sorted(self.random.sample(KEYS, 3)))
+        return Column(name, Kind.TEXT, keys=keys, nullable=self._flip(), complete=self.random.random() < 0.2)
+
+    def _keyed(self, name: str) -> Column:
+        """Texts or codes."""
+        if self._flip():
+            return self._text(name)
+        keys = tuple(sorted(self.random.sample(CODES, 4)))
+        return Column(name, Kind.INTEGER, keys=keys, nullable=self._flip(), complete=self._flip())
 
     def _stored(self, column: Column) -> str:
         if self.only_text:
             return "text"
-        if column.is_numeric:
+        if column.kind in (Kind.INTEGER, Kind.NUMBER):
             return self.random.choice(["text", "bigint", "double", "double", "decimal", "boolean", "real", "date"])
         if column.kind is Kind.BOOLEAN:
             return self.random.choice(["text", "boolean", "boolean", "bigint", "double", "decimal"])
@@ -114,6 +123,9 @@ class Drawn:
             return None
         if column.name == self.person:
             return random.choice([1, 2, 3]) if stored == "bigint" else random.choice(["ann", "Ann", "bób", "x' --", ""])
+        if column.is_keyed and column.kind is Kind.INTEGER and stored in ("bigint", "double", "text") and self._flip():
+            code = random.choice(column.keys)
+            return str(code) if stored == "text" else code if stored == "bigint" else code + random.choice((0.0, 0.25))
         if stored == "bigint":
             return random.choice(INTEGERS)
         if stored == "double":
@@ -128,7 +140,7 @@ class Drawn:
             return self._flip()
         if stored == "date":
             return "2020-02-29"
-        if column.is_numeric:
+        if column.kind in (Kind.INTEGER, Kind.NUMBER):
             return random.choice(NUMBERS)
         if column.kind is Kind.BOOLEAN:
             return random.choice(BOOLEANS)
@@ -148,9 +160,13 @@ class Drawn:
             return Condition(f"{name} IS NULL", lambda row: row[key] is None)
         if column.kind is Kind.BOOLEAN:
             return self._compared(column, name, lambda step: step == 1)
-        if column.kind is Kind.TEXT:
+        if column.complete and column.kind is Kind.INTEGER and self._flip():
+            code = self.random.choice(CODES)
+            return self._compared(column, f"{name} > {code}", lambda step: int(column.keys[step]) > code)
+        if column.keys:
             chosen = self.random.sample(range(len(column.keys)), self.random.choice([1, 2, 3]))
-            listed = ", ".join("'" + column.keys[place].replace("'", "''") + "'" for place in chosen)
+            quote = (lambda key: "'" + key.replace("'", "''") + "'") if column.kind is Kind.TEXT else str
+            listed = ", ".join(quote(column.keys[place]) for place in chosen)
             return self._compared(column, f"{name} IN ({listed})", lambda step: step in chosen)
         low, high = column.bounds
         bound = Fraction(self.random.choice([low, high, (low + high) // 2, low + 1, high + 5, low - 5]))

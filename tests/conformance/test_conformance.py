@@ -119,10 +119,13 @@ class Suite:
         assert found.rows == len(self.rows)
         for name, column in self.policy.columns.items():
             values = [row[name] for row in self.rows]
-            read = number_of if column.is_numeric else truth_of if column.kind is Kind.BOOLEAN else text_of
+            number = column.kind in (Kind.INTEGER, Kind.NUMBER)
+            read = number_of if number else truth_of if column.kind is Kind.BOOLEAN else text_of
             assert found.missing[name] == sum(read(value) is None for value in values), name
             if column.keys:
-                unkeyed = sum(text_of(value) is not None and text_of(value) not in column.keys for value in values)
+                unkeyed = sum(
+                    read(value) is not None and step_of(column, value) == len(column.keys) for value in values
+                )
                 assert found.unkeyed[name] == unkeyed
             elif column.is_numeric:
                 low, high = (float(bound * column.step) for bound in column.bounds)

@@ -44,7 +44,8 @@ class Confirmed:
     header: bool = False
     """The column names of the file are names, though they look like a row of data."""
     policy: bool = False
-    """The policy is meant as it is, though most values of a column are none of its keys."""
+    """The policy is meant as it is, though most values of a column are none of its keys, or rows count nowhere because
+    of a complete column."""
     same_rows: bool = False
     """No new version: the table was only written again, with the same rows. Checked, and refused if it is not so."""
 
@@ -239,7 +240,8 @@ def _check_not_forgotten(parts: BankParts, policy: Policy) -> None:
 
 
 def _check_keys(policy: Policy, inspection: Inspection) -> None:
-    """Refuses a column most of whose values are not among its keys. Only the owner is told; nothing of it is saved."""
+    """Refuses a column most of whose values are not among its keys, and a complete one that drops rows. Only the owner
+    is told; nothing of it is saved."""
     strange = [
         name for name, unkeyed in inspection.unkeyed.items() if 2 * unkeyed > inspection.rows - inspection.missing[name]
     ]
@@ -248,12 +250,18 @@ def _check_keys(policy: Policy, inspection: Inspection) -> None:
             f"{policy.source.name}: more than half of the values in column {', '.join(strange)} are none of the "
             "declared keys. Correct the keys, or say --yes if they are meant"
         )
+    if inspection.uncounted:
+        names = ", ".join(policy.complete_columns)
+        raise BadTable(
+            f"{policy.source.name}: {inspection.uncounted} of {inspection.rows} rows count nowhere, because a value in "
+            f"{names} is none of the keys, which are complete. Correct the keys, leave complete out, or say --yes"
+        )
 
 
 def _check_table(policy: Policy, inspection: Inspection) -> None:
     wrong = []
-    if policy.public_rows is not None and inspection.rows != policy.public_rows:
-        wrong.append(f"it has {inspection.rows} rows; the policy says rows = {policy.public_rows}")
+    if policy.has_fixed_rows and inspection.rows != policy.row_cap:
+        wrong.append(f"it has {inspection.rows} rows; the policy says rows = {policy.row_cap}")
     elif inspection.rows > policy.row_cap:
         wrong.append(f"it has {inspection.rows} rows; the policy caps them at {policy.row_cap}")
     for name, missing in inspection.missing.items():

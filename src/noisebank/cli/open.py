@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 )
 @click.option("--same", is_flag=True, help="With --next: its rows are the same, and so shall be its version.")
 @header_option
-@click.option("--yes", is_flag=True, help="Also if a column has mostly none of its keys.")
+@click.option("--yes", is_flag=True, help="Also if a column has mostly none of its keys, or rows count nowhere.")
 @bank_option
 @owner_key_option
 @json_option
@@ -56,7 +56,8 @@ def open_account(
 
     It stops, before anything is on the ledger, at what is probably not meant: a file whose first line
     looks like a row and not like a header (its names would be public, and the row lost), a column with
-    mostly none of its keys. --header yes and --yes say that it is. A draft must be filled in.
+    mostly none of its keys, rows that count nowhere because of a complete column. --header yes and
+    --yes say that it is. A draft must be filled in.
 
     Example:  noisebank open survey.toml --bank bank
     Example:  noisebank open survey.toml --next survey
@@ -87,6 +88,7 @@ def open_account(
                 "epsilon": float(account.policy.epsilon), "delta": float(account.policy.delta), "rows": inspected.rows,
                 "clipped": {name: n for name, n in inspected.outside.items() if n},
                 "none_of_the_keys": {name: n for name, n in inspected.unkeyed.items() if n},
+                "count_nowhere": inspected.uncounted,
                 "queries": dict(account.policy.queries)}  # fmt: skip
     if as_json:
         render.show_json(facts)
@@ -105,5 +107,6 @@ def open_account(
             ("budget", f"{promise}, for all answers together"),
             *((f"clipped in {name}", f"{n} values lie beyond the bounds") for name, n in facts["clipped"].items()),
             *((f"other in {name}", f"{n} values are none of the keys") for name, n in inspected.unkeyed.items() if n),
+            *([("count nowhere", f"{inspected.uncounted} rows, by complete columns")] if inspected.uncounted else []),
             *((f"query {name}", sql) for name, sql in account.policy.queries.items())]  # fmt: skip
     render.show_facts(f"Opened {account.name}", rows)

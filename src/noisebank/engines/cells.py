@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from noisebank.core.errors import Tampered
 from noisebank.engines.dialect import Dialect, StorageType
+from noisebank.engines.engine import read_key
 from noisebank.engines.fields import Field, is_queryable, make_fields
 from noisebank.engines.statement import counted_rows, unweighted_total
-from noisebank.policy.model import Kind, Policy
+from noisebank.policy.model import Policy
 from noisebank.queries.cells import Cube, Mask
 from noisebank.queries.groups import column_groups
 from noisebank.queries.query import Function, Query, QueryPart
@@ -112,9 +113,8 @@ def cells_statement(
 def make_tabulation(cube: Cube, policy: Policy, rows: Iterable[Sequence[Any]]) -> Tabulation:
     """Returns the rows of `cells_statement` as a tabulation; cells without rows are 0."""
     columns = [policy.columns[name] for name in cube.columns]
-    key_numbers = [
-        {key: number for number, key in enumerate(column.keys)} if column.kind is Kind.TEXT else None
-        for column in columns
+    key_numbers: list[dict[str | int | None, int] | None] = [
+        {key: number for number, key in enumerate(column.keys)} if column.is_keyed else None for column in columns
     ]
     names, cells, numbers = statistic_keys(policy), [], []
     for row in rows:
@@ -124,7 +124,9 @@ def make_tabulation(cube: Cube, policy: Policy, rows: Iterable[Sequence[Any]]) -
                 piece, rest = int(rest[0]), rest[1:]
             else:
                 missing, after = (int(rest[1]), 2) if column.nullable else (0, 1)
-                piece, rest = keys.get(rest[0], len(keys) + missing), rest[after:]
+                if missing and column.complete:  # there is no cell for none of the keys
+                    missing = 0
+                piece, rest = keys.get(read_key(column, rest[0]), len(keys) + missing), rest[after:]
             cell = cell * size + piece
         cells.append(cell)  # each cell once: the statement groups by what identifies a cell
         numbers.append([int(total) for total in rest])
@@ -134,8 +136,8 @@ def make_tabulation(cube: Cube, policy: Policy, rows: Iterable[Sequence[Any]]) -
 
 def _piece_columns(field: Field) -> list[str]:
     """Returns the SQL expressions that identify the piece of a column."""
-    if field.column.kind is Kind.TEXT:
-        missing = f"CASE WHEN {field.name} IS NULL THEN 1 ELSE 0 END"
+    if field.column.is_keyed:
+        missing = f"CASE WHEN {field.missing_test} THEN 1 ELSE 0 END"
         return [field.key_sql(), missing] if field.column.nullable else [field.key_sql()]
     groups = len(column_groups(field.column))
     return [

@@ -8,7 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Protocol
 
 from noisebank.core.errors import BadTable
-from noisebank.policy.model import Policy
+from noisebank.policy.model import Column, Policy
 from noisebank.queries.groups import column_groups
 from noisebank.queries.query import Query
 
@@ -28,6 +28,8 @@ class Inspection:
     """Per bounded column: values beyond the bounds, which will be clipped."""
     unkeyed: dict[str, int]
     """Per keyed column: values that are none of the keys."""
+    uncounted: int = 0
+    """Rows that count nowhere, since a complete column has a value that is none of its keys."""
 
 
 class Engine(Protocol):
@@ -78,12 +80,18 @@ def fill_groups(query: Query, policy: Policy, rows: Iterable[Sequence[Any]]) -> 
     totals = [0] * prod(sizes)
     for *keys, total in rows:
         index = 0
-        for size, numbers, key in zip(sizes, key_numbers, keys, strict=True):
-            if key is None or (isinstance(key, str) and key not in numbers):  # not quoted: it is a value of the table
+        for column, size, numbers, value in zip(columns, sizes, key_numbers, keys, strict=True):
+            key = read_key(column, value)
+            if key is None or (column.is_keyed and key not in numbers):  # not quoted: it is a value of the table
                 raise BadTable("the engine returns a group that the policy does not declare")
-            index = index * size + (numbers[key] if isinstance(key, str) else int(key))
+            index = index * size + (numbers[key] if column.is_keyed else int(key))
         totals[index] = int(total)
     return tuple(totals)
+
+
+def read_key(column: Column, value: Any) -> str | int | None:
+    """Returns a key or a group's number as an engine returns it: codes and numbers come in its own type of integer."""
+    return value if value is None or isinstance(value, str) else int(value)
 
 
 def read_statistics(engine: Engine, query: Query) -> tuple[int, ...]:

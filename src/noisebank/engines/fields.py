@@ -15,7 +15,7 @@ from noisebank.engines.dialect import Dialect, StorageType
 from noisebank.engines.edges import first_double
 from noisebank.policy.model import Column, Kind, Policy
 from noisebank.queries.groups import column_groups
-from noisebank.queries.values import ValueSet
+from noisebank.queries.values import ValueSet, make_value_set
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,28 +42,39 @@ class Field:
         return raw if self.is_whole else self.dialect.cast_number(raw, self.storage_type)
 
     @property
+    def is_number(self) -> bool:
+        """Whether it is read as a number: steps and codes."""
+        return self.column.kind in (Kind.INTEGER, Kind.NUMBER)
+
+    @property
     def is_whole(self) -> bool:
         """Whether stored integers are steps already (those that no double holds lie outside all bounds)."""
-        return self.storage_type is StorageType.INTEGER and self.column.is_numeric and self.column.step == 1
+        return self.storage_type is StorageType.INTEGER and self.is_number and self.column.step == 1
 
     @property
     def missing_test(self) -> str:
         """SQL test: the value is missing."""
-        if self.column.is_numeric and not self.is_whole:
+        if self.is_number and not self.is_whole:
             return f"({self.name} IS NULL OR {self.name} > {self.dialect.double_literal(inf)})"  # NaN is larger
         return f"{self.name} IS NULL"
 
     @property
     def outside_test(self) -> str:
-        """SQL test: a number lies beyond its bounds and will be clipped, or a text is none of the keys."""
+        """SQL test: a number lies beyond its bounds and will be clipped, or a text or code is none of the keys."""
         name = self.name
-        if self.column.kind is Kind.TEXT:
+        if self.column.is_keyed:
             return self._no_keys_test(self.column.keys)
         low, high = self.column.bounds
         if self.is_whole:
             return f"({name} < {low} OR {name} > {high})"
         first, last = (self.dialect.double_literal(float(bound * self.column.step)) for bound in (low, high))
         return f"({name} < {first} OR ({name} > {last} AND {name} <= {self.dialect.double_literal(inf)}))"
+
+    @property
+    def counted_test(self) -> str:
+        """SQL test: the row counts, as far as a complete column decides it."""
+        keyed = self._keys_test(self.column.keys)
+        return f"({keyed} OR {self.missing_test})" if self.column.nullable else keyed
 
     def step_sql(self) -> str:
         """Returns SQL for a number as its nearest step inside the bounds; NULL only where the column is nullable."""
@@ -104,8 +115,8 @@ class Field:
 
     def values_test(self, values: ValueSet) -> str:
         """Returns an SQL test: the step is one of `values`."""
-        if self.column.kind is Kind.TEXT:
-            tests = self._text_tests(values)
+        if self.column.is_keyed:
+            tests = self._key_tests(values)
             default = len(self.column.keys)
         elif self.column.kind is Kind.BOOLEAN:
             tests = [test for number, test in ((0, f"NOT {self.name}"), (1, self.name)) if number in values]
@@ -119,8 +130,8 @@ class Field:
 
     def group_sql(self) -> str:
         """Returns SQL for the group: the key itself, or the number of the bin or truth value."""
-        if self.column.kind is Kind.TEXT:
-            return self.name
+        if self.column.is_keyed:
+            return self.name if self.column.kind is Kind.TEXT else self.key_sql()
         parts = column_groups(self.column)
         if self.column.kind is Kind.BOOLEAN:
             return f"CASE WHEN {self.name} THEN 1 ELSE 0 END"
@@ -129,8 +140,9 @@ class Field:
         return f"CASE WHEN {self.missing_test} THEN 0 ELSE {number} END"
 
     def key_sql(self) -> str:
-        """Returns SQL for a text that is one of the declared keys; NULL for all others."""
-        return f"CASE WHEN {self._keys_test(self.column.keys)} THEN {self.name} END"
+        """Returns SQL for a text or code that is one of the declared keys; NULL for all others."""
+        key = self.name if self.is_whole or not self.is_number else self.dialect.round_double(self.name)
+        return f"CASE WHEN {self._keys_test(self.column.keys)} THEN {key} END"
 
     def in_groups_test(self) -> str:
         """Returns an SQL test: the value lies in one of the groups."""
@@ -141,8 +153,11 @@ class Field:
 
     def step_text_sql(self) -> str:
         """Returns SQL for the step as a text and a comma, the same in every engine: a key as itself, else `?`."""
-        missing = "-" if self.column.nullable else "?" if self.column.kind is Kind.TEXT else "0"
-        if self.column.kind is Kind.TEXT:
+        missing = "-" if self.column.nullable else "?" if self.column.is_keyed else "0"
+        if self.column.is_keyed and self.is_number:
+            key = self.dialect.format_integer(self.key_sql())
+            text = f"CASE WHEN {self.missing_test} THEN '{missing}' ELSE coalesce({key}, '?') END"
+        elif self.column.kind is Kind.TEXT:
             keyed, key = self._keys_test(self.column.keys), self.dialect.frame_text(self.name)
             text = f"CASE WHEN {self.name} IS NULL THEN '{missing}' WHEN {keyed} THEN {key} ELSE '?' END"
         elif self.column.kind is Kind.BOOLEAN:
@@ -179,24 +194,36 @@ class Field:
             else self.dialect.double_literal(first_double(step_number, self.column.step))
         )
 
-    def _text_tests(self, values: ValueSet) -> list[str]:
+    def _key_tests(self, values: ValueSet) -> list[str]:
         keys = self.column.keys
         if len(keys) in values:  # none of the keys belongs
             return [self._no_keys_test(tuple(key for number, key in enumerate(keys) if number not in values))]
         return [self._keys_test(tuple(key for number, key in enumerate(keys) if number in values))]
 
-    def _keys_test(self, keys: tuple[str, ...]) -> str:
+    def _keys_test(self, keys: tuple[str | int, ...]) -> str:
+        if self.is_number and not self.is_whole:
+            return "(" + (" OR ".join(self._code_tests(keys)) or "FALSE") + ")"
         literals = self._key_literals(keys)
         if len(literals) == 1:
             return f"{self.name} = {literals[0]}"
         return f"{self.name} IN ({', '.join(literals)})" if literals else "FALSE"
 
-    def _no_keys_test(self, keys: tuple[str, ...]) -> str:
+    def _no_keys_test(self, keys: tuple[str | int, ...]) -> str:
+        if self.is_number and not self.is_whole:
+            return f"(NOT {self._keys_test(keys)} AND NOT {self.missing_test})"
         literals = self._key_literals(keys)
         return f"{self.name} NOT IN ({', '.join(literals)})" if literals else f"{self.name} IS NOT NULL"
 
-    def _key_literals(self, keys: tuple[str, ...]) -> list[str]:
-        return [self.dialect.quote_text(key) for key in keys if self.dialect.can_hold(key)]
+    def _key_literals(self, keys: tuple[str | int, ...]) -> list[str]:
+        if self.is_number:
+            return [str(key) for key in keys]
+        return [self.dialect.quote_text(key) for key in map(str, keys) if self.dialect.can_hold(key)]
+
+    def _code_tests(self, keys: tuple[str | int, ...]) -> list[str]:
+        """Returns an SQL test per run of codes that follow each other: a double is the code that it is rounded to."""
+        runs = make_value_set(map(int, keys)).ranges
+        name = self.name
+        return [f"({name} >= {self._edge_sql(low)} AND {name} < {self._edge_sql(high + 1)})" for low, high in runs]
 
     def _bin_sql(self, starts: list[int], number: int) -> str:
         """Returns SQL for the number of the last start not above the step, by bisection."""
@@ -219,7 +246,8 @@ def make_fields(
 
 def fill_missing(field: Field) -> Field:
     """Returns the field with missing whole numbers read as the lower bound, where that is what they count as."""
-    return replace(field, is_filled=True) if field.is_whole and not field.column.nullable else field
+    fills = field.is_whole and not field.column.nullable and not field.column.is_keyed
+    return replace(field, is_filled=True) if fills else field
 
 
 def is_queryable(column: Column) -> bool:

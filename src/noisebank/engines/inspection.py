@@ -13,7 +13,8 @@ from noisebank.policy.model import Policy
 
 
 def inspection_statement(policy: Policy, table: str, dialect: Dialect, storage_types: Mapping[str, StorageType]) -> str:
-    """Returns SQL that counts the rows, and per declared column the missing values and those outside bounds or keys."""
+    """Returns SQL that counts the rows, per declared column the missing values and those outside bounds or keys, and
+    the rows that count nowhere."""
     fields = make_fields(policy, frozenset(policy.columns), dialect, storage_types)
     counts = ["count(*)"]
     for name, column in policy.columns.items():
@@ -21,6 +22,8 @@ def inspection_statement(policy: Policy, table: str, dialect: Dialect, storage_t
         counts.append(f"count(*) FILTER (WHERE {field.missing_test})")
         limited = column.keys or column.low is not None
         counts.append(f"count(*) FILTER (WHERE {field.outside_test})" if limited else "0")
+    tests = " AND ".join(fields[name].counted_test for name in policy.complete_columns)
+    counts.append(f"count(*) - count(*) FILTER (WHERE {tests})" if tests else "0")
     read = ", ".join(f"{field.source_sql} AS {field.name}" for field in fields.values())
     return f"SELECT {', '.join(counts)} FROM (SELECT {read} FROM {table} AS t) AS t"
 
@@ -33,7 +36,7 @@ def parse_inspection(policy: Policy, counts: Sequence[Any]) -> Inspection:
     for number, column in enumerate(policy.columns.values()):
         missing[column.name] = int(counts[1 + 2 * number])
         (unkeyed if column.keys else outside)[column.name] = int(counts[2 + 2 * number])
-    return Inspection(int(counts[0]), missing, outside, unkeyed)
+    return Inspection(int(counts[0]), missing, outside, unkeyed, uncounted=int(counts[-1]))
 
 
 def digest_statement(salt: bytes, table: str, dialect: Dialect, storage_types: Mapping[str, StorageType]) -> str:

@@ -77,7 +77,7 @@ class SqlEngine(ABC):
         """Runs a statement and returns its rows; raises `BadTable` with only the kind of the engine's error."""
 
     def _query_sql(self, query: Query) -> str:
-        reads = query.column_names() or self._policy.unit != "row"
+        reads = query.column_names() or self._policy.complete_columns or self._policy.unit != "row"
         stored = self._checked_storage_types() if reads else {}
         return query_statement(query, self._policy, self._table_sql(), self._row_key, self._dialect, stored)
 

@@ -98,7 +98,9 @@ def check_total_size(query: Query, policy: Policy) -> None:
 def _statement_fields(
     names: frozenset[str], policy: Policy, dialect: Dialect, storage_types: Mapping[str, StorageType]
 ) -> dict[str, Field]:
-    """Returns the fields that a statement reads: these, and all that tell rows apart if the policy caps rows."""
+    """Returns the fields that a statement reads: these, those that decide which rows count, and all that tell rows
+    apart if the policy caps rows."""
+    names |= set(policy.complete_columns)
     if policy.unit != "row":
         names |= {name for name, column in policy.columns.items() if is_queryable(column)}
     return make_fields(policy, names, dialect, storage_types)
@@ -180,17 +182,20 @@ def counted_rows(
 ) -> str:
     """Returns SQL for the table, or for at most `max_rows` rows per person, chosen by a keyed hash of person and steps.
 
+    Rows with a value that is no key of a complete column count nowhere: they are gone before anything is chosen.
     Rows of a person with the same steps count alike in every query, so it does not matter which of them is chosen; all
     others have different hashes. So neither the order of rows nor how an engine stores them matters.
     """
     read = [f"{field.source_sql} AS {field.name}" for field in fields.values()]
     costly = any(
-        field.column.is_numeric and field.storage_type not in (StorageType.INTEGER, StorageType.FLOAT)
+        field.is_number and field.storage_type not in (StorageType.INTEGER, StorageType.FLOAT)
         for field in fields.values()
     )
     fence = dialect.optimizer_fence if costly else ""
+    counted = [fields[name].counted_test for name in policy.complete_columns]
     if policy.unit == "row":
-        return f"(SELECT {', '.join(read)} FROM {table} AS t{fence}) AS t" if read else f"{table} AS t"
+        rows = f"(SELECT {', '.join(read)} FROM {table} AS t{fence}) AS t" if read else f"{table} AS t"
+        return f"(SELECT * FROM {rows}{_where_sql(*counted)}) AS t" if counted else rows
     person = _person_sql(policy.unit, dialect, storage_types.get(policy.unit, StorageType.OTHER))
     inner = f"(SELECT {', '.join([*read, f'{person} AS who'])} FROM {table} AS t{fence}) AS t"
     texts = [
@@ -202,7 +207,7 @@ def counted_rows(
     order = dialect.md5_hex(dialect.concat_texts(texts))
     ranked = (
         f"(SELECT {names}, row_number() OVER (PARTITION BY who ORDER BY {order}) AS place "
-        f"FROM {inner} WHERE who IS NOT NULL) AS t"
+        f"FROM {inner}{_where_sql('who IS NOT NULL', *counted)}) AS t"
     )
     return f"(SELECT * FROM {ranked} WHERE place <= {policy.max_rows}) AS t"
 

@@ -64,14 +64,14 @@ class ColumnReader:
         for key in ("bounds", "step", "bins"):
             if key in facts:
                 self._add_mistake(f"{where}.{key}", f"does not go with type {kind.value!r}", "only numbers have it")
-        return Column(name, kind, keys=self._read_keys(where, kind, facts), nullable=nullable)
+        keys = self._read_keys(where, kind, facts)
+        return Column(name, kind, keys=keys, nullable=nullable, complete=self._read_complete(where, facts))
 
     def _read_numeric(self, name: str, kind: Kind, facts: dict[str, Any], nullable: bool) -> Column:
         where = f"columns.{name}"
         if "keys" in facts:
-            self._add_mistake(
-                f"{where}.keys", f"does not go with type {kind.value!r}", "declare bounds, and bins if needed"
-            )
+            return self._read_codes(name, kind, facts, nullable)
+        self._read_complete(where, facts)
         step = Fraction(1)
         try:
             step = parse_exact(facts.get("step", 1), "step")
@@ -90,6 +90,27 @@ class ColumnReader:
         low, high = self._read_bounds(where, facts["bounds"], step)
         bins = self._read_bins(where, facts.get("bins", []), step, low, high)
         return Column(name, kind, step, low, high, bins=bins, nullable=nullable)
+
+    def _read_codes(self, name: str, kind: Kind, facts: dict[str, Any], nullable: bool) -> Column:
+        """Reads an integer column that holds codes: compared and grouped by its keys, never added up."""
+        where = f"columns.{name}"
+        if kind is not Kind.INTEGER:
+            self._add_mistake(f"{where}.keys", "does not go with type 'number'", "declare bounds, and bins if needed")
+            return Column(name, kind, nullable=nullable)
+        if others := [key for key in ("bounds", "step", "bins") if key in facts]:
+            right = "codes to compare have keys; numbers to add up have bounds, and bins if needed"
+            self._add_mistake(f"{where}.keys", f"does not go with {', '.join(others)}", right)
+        keys = self._read_keys(where, kind, facts)
+        return Column(name, kind, keys=keys, nullable=nullable, complete=self._read_complete(where, facts))
+
+    def _read_complete(self, where: str, facts: dict[str, Any]) -> bool:
+        """Reads whether the keys are all that there is."""
+        value = facts.get("complete", False)
+        if not isinstance(value, bool):
+            self._add_mistake(f"{where}.complete", f"{format_value(value)} is neither true nor false", "write true")
+        elif value and not facts.get("keys"):
+            self._add_mistake(f"{where}.complete", "needs keys", "list all values of the column, or leave it out")
+        return value is True
 
     def _read_bounds(self, where: str, bounds: Any, step: Fraction) -> tuple[int, int]:
         right = "write bounds = [lower, upper] with lower < upper, both multiples of step"
@@ -124,18 +145,24 @@ class ColumnReader:
             return ()
         return tuple(int(edge) for edge in edges)
 
-    def _read_keys(self, where: str, kind: Kind, facts: dict[str, Any]) -> tuple[str, ...]:
+    def _read_keys(self, where: str, kind: Kind, facts: dict[str, Any]) -> tuple[str | int, ...]:
         keys = facts.get("keys", [])
         if kind is Kind.BOOLEAN:
             if keys:
                 self._add_mistake(f"{where}.keys", "does not go with type 'boolean'", "leave it out: true and false")
             return ()
-        if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
-            self._add_mistake(f"{where}.keys", f"{format_value(keys)} are no texts", 'write keys = ["a", "b"]')
+        form, example = (int, "[1, 2]") if kind is Kind.INTEGER else (str, '["a", "b"]')
+        if not isinstance(keys, list) or not all(type(key) is form for key in keys):
+            what = "whole numbers" if kind is Kind.INTEGER else "texts"
+            self._add_mistake(f"{where}.keys", f"{format_value(keys)} are no {what}", f"write keys = {example}")
+        elif kind is Kind.INTEGER and not keys:
+            self._add_mistake(f"{where}.keys", "is empty", f"write keys = {example}")
         elif len(set(keys)) < len(keys):
             self._add_mistake(f"{where}.keys", "has a key twice", "write each key once")
         elif len(keys) > MAX_KEYS:
             self._add_mistake(f"{where}.keys", f"has {len(keys)} keys", f"at most {MAX_KEYS}")
+        elif kind is Kind.INTEGER and max(map(abs, keys)) > MAX_STEPS:
+            self._add_mistake(f"{where}.keys", "are beyond 2^31", "write codes of ordinary size, or use texts")
         else:
             return tuple(sorted(keys))
         return ()

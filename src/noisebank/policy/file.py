@@ -14,6 +14,7 @@ from typing import Any
 from noisebank.core.errors import BadPolicy, BadRequest, Mistake
 from noisebank.core.units import parse_exact
 from noisebank.policy.columns import ColumnReader, format_value, refuse_unknown_keys
+from noisebank.policy.expectations import Expectation, Workload, parse_expectation
 from noisebank.policy.model import MAX_CELLS, MAX_ROWS, Column, FirstLookAt, Neighbours, Policy, Source, Table
 from noisebank.policy.schema import TOP_KEYS
 from noisebank.policy.source import SourceReader
@@ -114,7 +115,7 @@ class _PolicyReader:
         queries = self._read_queries()
         cubes, first_look = self._read_cubes(columns), self._read_first_look()
         first_look_at = self._read_first_look_at(first_look * len(cubes))
-        hidden = self._read_hide_questions()
+        hidden, expect = self._read_hide_questions(), self._read_expect()
         if self.mistakes or neighbours is None or source is None:
             return None
         return Policy(
@@ -133,6 +134,7 @@ class _PolicyReader:
             first_look=first_look,
             first_look_at=first_look_at,
             hide_questions=hidden,
+            expect=expect,
         )
 
     def _check_column_names(self, source: Source | None, columns: dict[str, Column]) -> None:
@@ -285,6 +287,18 @@ class _PolicyReader:
                 "hide_questions", f"{format_value(value)} is neither true nor false", "write true or false"
             )
         return value is True
+
+    def _read_expect(self) -> tuple[Expectation, ...]:
+        """Reads what will probably be asked. Kinds of questions come first, so that order and repetition mean
+        nothing; examples are parsed with the named queries."""
+        items = self.tree.get("expect", [])
+        if not isinstance(items, list) or not all(isinstance(item, str) and item.strip() for item in items):
+            right = 'write a list: expect = ["marginals", "ranges", "SELECT COUNT(*) FROM ... WHERE ..."]'
+            self.add_mistake("expect", f"{format_value(items)} is no list of texts", right)
+            return ()
+        parsed = [parse_expectation(item.strip()) for item in items]
+        kinds = [kind for kind in Workload if kind in parsed]
+        return (*kinds, *dict.fromkeys(item for item in parsed if not isinstance(item, Workload)))
 
     def _check_cells(self, names: list[str], columns: dict[str, Column]) -> None:
         for name in names:

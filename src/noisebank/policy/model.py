@@ -15,6 +15,7 @@ from typing import Any
 
 from noisebank.core.digests import digest_tagged
 from noisebank.core.errors import BadRequest
+from noisebank.policy.expectations import Expectation, Workload, expectation_to_json, parse_expectation
 
 MAX_ROWS = 2**40
 MAX_CELLS = 2**20
@@ -120,8 +121,8 @@ class Column:
 
     A numeric value is *defined* as its nearest step inside the bounds, everywhere: in sums and in
     predicates. `low` and `high` are the bounds in steps. Without bounds a column cannot be used
-    as a number. `keys` are the declared values of a text column; any other value is "none of
-    them".
+    as a number. `keys` are the declared values of a text column, or of an integer column that holds codes;
+    any other value is "none of them". Where a column is `complete`, a row with any other value counts nowhere.
     """
 
     name: str
@@ -129,14 +130,27 @@ class Column:
     step: Fraction = Fraction(1)
     low: int | None = None
     high: int | None = None
-    keys: tuple[str, ...] = ()
+    keys: tuple[str | int, ...] = ()
+    """In rising order."""
     bins: tuple[int, ...] = ()
     nullable: bool = False
+    complete: bool = False
+    """Whether its keys are all that there is."""
 
     @property
     def is_numeric(self) -> bool:
-        """Whether it holds numbers."""
-        return self.kind in (Kind.INTEGER, Kind.NUMBER)
+        """Whether it holds numbers to add up. Codes are no numbers."""
+        return self.kind in (Kind.INTEGER, Kind.NUMBER) and not self.keys
+
+    @property
+    def is_keyed(self) -> bool:
+        """Whether its values count as the position of a key: texts, and integers that are codes."""
+        return self.kind is Kind.TEXT or bool(self.keys)
+
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        """The keys as texts, as groups are labelled by them."""
+        return tuple(map(str, self.keys))
 
     @property
     def bounds(self) -> tuple[int, int]:
@@ -150,8 +164,8 @@ class Column:
         """Number of pieces into which its keys, bins or truth values cut its domain; 0 if it has none."""
         if self.kind is Kind.BOOLEAN:
             groups = 2
-        elif self.kind is Kind.TEXT:
-            groups = len(self.keys) + 1 if self.keys else 0  # "none of the keys" is one
+        elif self.is_keyed:
+            groups = len(self.keys) + (0 if self.complete else 1) if self.keys else 0  # "none of the keys" is one
         else:
             groups = len(self.bins) + 1 if self.bins else 0
         return groups + (1 if groups and self.nullable else 0)
@@ -159,7 +173,7 @@ class Column:
     def to_json(self) -> dict[str, Any]:
         """Returns the column as JSON of texts and integers, for digests and pages."""
         facts: dict[str, Any] = {"kind": self.kind.value, "nullable": self.nullable}
-        if self.is_numeric:
+        if self.kind in (Kind.INTEGER, Kind.NUMBER):
             facts["step"] = str(self.step)
         if self.low is not None and self.high is not None:
             facts["bounds"] = [self.low, self.high]
@@ -167,6 +181,8 @@ class Column:
             facts["keys"] = list(self.keys)
         if self.bins:
             facts["bins"] = list(self.bins)
+        if self.complete:  # policies without it keep their digests
+            facts["complete"] = True
         return facts
 
 
@@ -194,13 +210,34 @@ class Policy:
     """When counts get their first look: once it pays, or when the account opens, before any question."""
     hide_questions: bool = False
     """Whether the public page hides what was asked."""
+    expect: tuple[Expectation, ...] = ()
+    """What analysts will probably ask; kinds of questions first."""
+
+    @property
+    def has_fixed_rows(self) -> bool:
+        """Whether the table has exactly `row_cap` rows: neighbours share their number where one replaces another."""
+        return self.neighbours is Neighbours.REPLACE_ONE and self.unit == "row"
+
+    @property
+    def complete_columns(self) -> tuple[str, ...]:
+        """The columns in which a row with a value that is none of the keys counts nowhere."""
+        return tuple(name for name, column in self.columns.items() if column.complete)
 
     @property
     def public_rows(self) -> int | None:
-        """The public number of rows, if it is public: neighbours share it only where one row replaces another."""
-        if self.neighbours is Neighbours.REPLACE_ONE and self.unit == "row":
-            return self.row_cap
-        return None
+        """The public number of rows that count, if it is public: see `has_fixed_rows`. How many rows count nowhere
+        because of a complete column is not public."""
+        return self.row_cap if self.has_fixed_rows and not self.complete_columns else None
+
+    @property
+    def expected_workloads(self) -> frozenset[Workload]:
+        """The kinds of questions among what is expected."""
+        return frozenset(item for item in self.expect if isinstance(item, Workload))
+
+    @property
+    def expected_sql(self) -> tuple[str, ...]:
+        """The example questions among what is expected, as SQL."""
+        return tuple(self.resolve_sql(item) for item in self.expect if not isinstance(item, Workload))
 
     def resolve_sql(self, sql: str) -> str:
         """Returns the SQL behind the name of one of the policy's queries, or the SQL itself."""
@@ -222,9 +259,9 @@ class Policy:
             "columns": {name: column.to_json() for name, column in self.columns.items()},
             "queries": dict(self.queries),
             **self._cubes_json(),
-            **(
-                {"hide_questions": True} if self.hide_questions else {}
-            ),  # only where set: other policies keep their digests
+            # Only where they are set: other policies keep their digests.
+            **({"hide_questions": True} if self.hide_questions else {}),
+            **({"expect": [expectation_to_json(item) for item in self.expect]} if self.expect else {}),
         }
 
     def _cubes_json(self) -> dict[str, Any]:
@@ -260,6 +297,7 @@ def policy_from_json(facts: Mapping[str, Any], source: Source) -> Policy:
         first_look=Fraction(facts.get("first_look", "1/4")),
         first_look_at=FirstLookAt(facts.get("first_look_at", "profit")),
         hide_questions=facts.get("hide_questions", False),
+        expect=tuple(parse_expectation(text) for text in facts.get("expect", ())),
     )
 
 
@@ -274,4 +312,5 @@ def _column_from_json(name: str, facts: Mapping[str, Any]) -> Column:
         keys=tuple(facts.get("keys", ())),
         bins=tuple(facts.get("bins", ())),
         nullable=facts["nullable"],
+        complete=facts.get("complete", False),
     )

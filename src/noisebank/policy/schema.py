@@ -54,6 +54,11 @@ TOP_SETTINGS = (
         "whole cells are then answered without a scan and inferred from each other.",
     ),
     PolicySetting(
+        "expect", '["marginals", "SELECT ..."]',
+        "What will probably be asked, so that a look at a cube is chosen for it: any of `marginals` (groups and "
+        "subsets of keys), `ranges` and `prefixes` (of numbers with bins), examples as SQL, names of queries.",
+    ),
+    PolicySetting(
         "first_look", "0.25",
         "The share of the budget that a first look at a cube may cost; 0.25 by default, 0 for none.",
     ),
@@ -75,8 +80,14 @@ COLUMN_SETTINGS = (
     ),
     PolicySetting("step", "0.5", "The resolution of a number, 1 by default. Values are rounded to it."),
     PolicySetting(
-        "keys", '["north", "south"]',
-        "The values of a text column that may be asked about; any other value is none of them.",
+        "keys", '["north", "south"] or [1, 2]',
+        "The values of a text column, or the codes in an integer column, that may be asked about; any other value is "
+        "none of them. Codes are compared and grouped by, never added up.",
+    ),
+    PolicySetting(
+        "complete", "true or false",
+        "Whether the keys are all that there is; false by default. A row with another value then counts nowhere, and "
+        'cubes need no cell for "none of them".',
     ),
     PolicySetting("bins", "[20, 40, 60]", "Rising edges inside the bounds, for GROUP BY, quantiles and cubes."),
     PolicySetting("nullable", "true or false", "Whether values may be missing; false by default."),

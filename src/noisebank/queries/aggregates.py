@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from noisebank.core.errors import BadQuery, BadRequest, UnsupportedQuery
 from noisebank.core.units import parse_exact
-from noisebank.policy.model import Column, Policy
+from noisebank.policy.model import Column, Kind, Policy
 from noisebank.queries.conditions import ConditionParser, find_column
 from noisebank.queries.predicates import FALSE, TRUE, Predicate
 from noisebank.queries.query import Function
@@ -153,7 +153,8 @@ class AggregateParser:
             raise UnsupportedQuery(f"{aggregate} of an expression", f"ask {aggregate}(column)")
         column = find_column(argument, self.policy.columns)
         if not column.is_numeric:
-            raise BadQuery(f"column {column.name} is {column.kind.value}, not a number: {aggregate} needs numbers")
+            what = "codes, as it has keys" if column.kind is Kind.INTEGER else column.kind.value
+            raise BadQuery(f"column {column.name} is {what}, not a number: {aggregate} needs numbers")
         if column.low is None:
             raise BadQuery(f"column {column.name} has no bounds, so it cannot be summed; add bounds to the policy")
         return column

@@ -1,7 +1,7 @@
 """Cubes: the cells that declared columns cut a table into, and predicates as sets of cells.
 
-A cube's columns have declared keys, bins or truth values. Together with "none of the keys" and the
-missing value these partition each column's whole domain, so every row lies in exactly one cell, and
+A cube's columns have declared keys, bins or truth values. Together with "none of the keys" (unless the keys are all
+there is) and the missing value these partition each column's whole domain, so every row lies in exactly one cell, and
 a predicate that never cuts through a bin is exactly a set of cells. `planning.serving` prices queries over cells,
 `engines` tabulates them.
 """
@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from noisebank.policy.model import Column, Kind, Policy
+from noisebank.policy.model import Column, Policy
 from noisebank.queries.groups import column_groups
 from noisebank.queries.predicates import FALSE, TRUE, Predicate
 from noisebank.queries.values import ValueSet
@@ -30,8 +30,10 @@ class NotCellAligned(Exception):
 
 
 def partition_domain(column: Column) -> tuple[ValueSet, ...]:
-    """Returns a partition of the column's domain: its groups, then "none of the keys", then the missing value."""
-    rest = [ValueSet(((len(column.keys), len(column.keys)),))] if column.kind is Kind.TEXT else []
+    """Returns a partition of the column's domain: its groups, then "none of the keys" if its keys may not be all there
+    is, then the missing value."""
+    has_rest = column.is_keyed and not column.complete
+    rest = [ValueSet(((len(column.keys), len(column.keys)),))] if has_rest else []
     return (*column_groups(column), *rest, *([ValueSet((), has_null=True)] if column.nullable else []))
 
 

@@ -158,6 +158,8 @@ class ConditionParser:
         domain = ValueSet(column_domain(column).ranges)
         if column.kind is Kind.TEXT:
             return self._compare_text(column, kind, value, domain)
+        if column.keys:
+            return _compare_codes(column, kind, value, domain)
         if column.kind is Kind.BOOLEAN:
             if not isinstance(value, bool) or kind not in (exp.EQ, exp.NEQ):
                 raise BadQuery(f"column {column.name} is boolean: compare it with = TRUE or = FALSE")
@@ -171,11 +173,32 @@ class ConditionParser:
             raise UnsupportedQuery(f"an order of the text column {column.name}", "use =, <> or IN")
         if not isinstance(value, str):
             raise BadQuery(f"column {column.name} is text; {value} is not: write it in single quotes")
-        if value not in column.keys:
-            known = ", ".join(repr(key) for key in column.keys[:12])
-            raise BadQuery(f"{value!r} is no declared key of {column.name}; declared are {known}")
-        equal = make_value_set([column.keys.index(value)])
+        equal = make_value_set([_find_key(column, value)])
         return equal if kind is exp.EQ else equal.complement_in(domain)
+
+
+def _find_key(column: Column, value: str | int) -> int:
+    """Returns the position of a declared key."""
+    if value not in column.keys:
+        known = ", ".join(repr(key) for key in column.keys[:12])
+        raise BadQuery(f"{value!r} is no declared key of {column.name}; declared are {known}")
+    return column.keys.index(value)
+
+
+def _compare_codes(column: Column, kind: type[exp.Expr], value: Literal, domain: ValueSet) -> ValueSet:
+    """Returns the positions of the codes for which a comparison holds. What is none of the keys may be above or below,
+    so codes have an order only where they are all that there is."""
+    if isinstance(value, bool) or not isinstance(value, Fraction):
+        raise BadQuery(f"column {column.name} holds whole numbers; {value!r} is none")
+    if kind in (exp.EQ, exp.NEQ):
+        number = int(value) if value.denominator == 1 else str(value)
+        equal = make_value_set([_find_key(column, number)])
+        return equal if kind is exp.EQ else equal.complement_in(domain)
+    if not column.complete:
+        raise UnsupportedQuery(f"an order of {column.name}", "its keys may not be all that there is: use =, <> or IN")
+    low, high = int(min(column.keys)), int(max(column.keys))
+    chosen = _compare_numbers(kind, value, ValueSet(((low, high),)))
+    return make_value_set(position for position, key in enumerate(column.keys) if int(key) in chosen)
 
 
 def _compare_numbers(kind: type[exp.Expr], bound: Fraction, domain: ValueSet) -> ValueSet:

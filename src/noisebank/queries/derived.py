@@ -130,13 +130,16 @@ def _output_name(node: exp.Expr) -> str:
 
 
 def check_named_queries(policy: Policy) -> None:
-    """Parses the policy's named queries; raises `BadPolicy` with all that fail, before anybody asks them."""
+    """Parses the policy's named queries and the examples of what it expects; raises `BadPolicy` with all that fail,
+    before anybody asks them."""
     mistakes = []
-    for name, sql in policy.queries.items():
+    texts = [(f"queries.{name}", sql) for name, sql in policy.queries.items()]
+    for where, sql in [*texts, *(("expect", sql) for sql in policy.expected_sql)]:
         try:
             parse_select_items(sql, policy)
         except Misuse as error:
-            mistakes.append(Mistake(0, f"queries.{name}", str(error), "write a query that this policy can answer"))
+            kinds = "marginals, ranges, prefixes, or " if where == "expect" else ""
+            mistakes.append(Mistake(0, where, str(error), f"write {kinds}a query that this policy can answer"))
     if mistakes:
         raise BadPolicy(tuple(mistakes))
 

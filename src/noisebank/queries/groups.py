@@ -18,7 +18,7 @@ def column_groups(column: Column) -> tuple[ValueSet, ...]:
 
     A value that is none of the declared keys, and a missing one, belongs to no group.
     """
-    if column.kind is Kind.TEXT and column.keys:
+    if column.keys:
         return tuple(ValueSet(((index, index),)) for index in range(len(column.keys)))
     if column.kind is Kind.BOOLEAN:
         return ValueSet(((0, 0),)), ValueSet(((1, 1),))
@@ -31,8 +31,8 @@ def column_groups(column: Column) -> tuple[ValueSet, ...]:
 
 def column_labels(column: Column) -> tuple[str, ...]:
     """Returns the labels of a column's groups, in the same order."""
-    if column.kind is Kind.TEXT:
-        return column.keys
+    if column.is_keyed:
+        return column.key_names
     if column.kind is Kind.BOOLEAN:
         return "false", "true"
     names = []

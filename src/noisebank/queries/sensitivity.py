@@ -17,9 +17,10 @@ MAX_COMBINATIONS = 4_096
 def sensitivity_squared(query: Query, policy: Policy) -> int:
     """Returns the square of the largest L2 distance between the query's values (in steps) on neighbouring tables.
 
-    Requires: the engine clips each value to its bounds and counts at most `max_rows` rows of one
-    person. Guarantees: at least |q(D) - q(D')|^2 for all neighbours D, D'.
-    Argument: one person contributes a sum of 1 to `max_rows` rows, each between two extremes.
+    Requires: the engine clips each value to its bounds, counts at most `max_rows` rows of one
+    person, and no row with a value that is no key of a complete column. Guarantees: at least
+    |q(D) - q(D')|^2 for all neighbours D, D'. Argument: one person contributes a sum of 1 to `max_rows`
+    rows, each between two extremes (0 among them where a row may count nowhere).
     Add-remove changes the query by one contribution, replace-one by the difference of two. With
     groups, the norm of a contribution, or of a difference of two, is a convex function of where the
     rows lie, so it is largest when all rows of a person lie in one group: the two persons' in the
@@ -47,7 +48,7 @@ def l2_sensitivity(query: Query, policy: Policy) -> Fraction:
 def contribution_range(query: Query, policy: Policy) -> tuple[int, int]:
     """Returns the least and the most that one person can add to the query (to one of its groups)."""
     low, high = row_range(query, policy)
-    if query.by:  # a row may lie in no group
+    if query.by or policy.complete_columns:  # a row may lie in no group, or count nowhere
         low, high = min(low, 0), max(high, 0)
     most = policy.max_rows
     # A sum of a rows in [low, high], 1 <= a <= most, is extreme at one end of a.

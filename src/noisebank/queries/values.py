@@ -1,8 +1,8 @@
 """Sets of column values, as ranges of integers plus possibly the missing value. Predicates are built from them.
 
-Each declared column has a finite domain. A number is its step (low to high), a text the position
-of its key (one more for "none of the keys"), a boolean 0 or 1; a nullable column has the missing
-value besides. So every predicate on one column is one such set, and equality of sets is exact.
+Each declared column has a finite domain. A number is its step (low to high), a text or a code the position
+of its key (one more for "none of the keys", unless the keys are all there is), a boolean 0 or 1; a nullable
+column has the missing value besides. So every predicate on one column is one such set, and equality of sets is exact.
 """
 
 from __future__ import annotations
@@ -72,12 +72,13 @@ def column_domain(column: Column) -> ValueSet:
     """Returns all values that `column` can take, by the policy."""
     if column.kind is Kind.BOOLEAN:
         return ValueSet(((0, 1),), column.nullable)
-    if column.kind is Kind.TEXT:
+    if column.is_keyed:
         if not column.keys:
             raise BadQuery(
                 f"column {column.name} has no declared keys, so it cannot be compared; add keys to the policy"
             )
-        return ValueSet(((0, len(column.keys)),), column.nullable)
+        last = len(column.keys) - 1 if column.complete else len(column.keys)
+        return ValueSet(((0, last),), column.nullable)
     if column.low is None or column.high is None:
         raise BadQuery(f"column {column.name} has no bounds, so it cannot be used; add bounds to the policy")
     return ValueSet(((column.low, column.high),), column.nullable)

@@ -8,6 +8,7 @@ import pytest
 
 from noisebank.core.digests import to_canonical_json
 from noisebank.core.errors import BadPolicy, Mistake
+from noisebank.policy.expectations import Workload
 from noisebank.policy.file import parse_policy, read_policy
 from noisebank.policy.model import Column, FirstLookAt, Kind, Neighbours, Policy, policy_from_json
 
@@ -418,3 +419,61 @@ def test_when_the_first_look_is_bought():
 def test_looks_at_opening_leave_something_for_questions(more: str):
     (mistake,) = mistakes(with_cubes('[["age"], ["ill"]]', more))
     assert mistake.where == "first_look_at"
+
+
+def test_codes_are_keys_of_an_integer_column_and_no_numbers():
+    codes = read(changed('[columns.note]\ntype = "text"', '[columns.note]\ntype = "integer"\nkeys = [9, -1, 2]'))
+    column = codes.columns["note"]
+    assert column == Column("note", Kind.INTEGER, keys=(-1, 2, 9)) and column.key_names == ("-1", "2", "9")
+    assert column.is_keyed and not column.is_numeric and column.piece_count == 4
+    assert policy_from_json(codes.to_json(), codes.source) == codes
+
+
+@pytest.mark.parametrize("text", ['["a", "b"]', "[1, 1]", "[true]", "[1.5]", "[]", "[9999999999]"])
+def test_codes_are_different_whole_numbers(text: str):
+    (mistake,) = mistakes(changed('[columns.note]\ntype = "text"', f'[columns.note]\ntype = "integer"\nkeys = {text}'))
+    assert mistake.where == "columns.note.keys"
+
+
+@pytest.mark.parametrize("line", ["bounds = [0, 3]", "bins = [1]", "step = 2"])
+def test_codes_have_nothing_to_add_up(line: str):
+    text = changed('[columns.note]\ntype = "text"', f'[columns.note]\ntype = "integer"\nkeys = [1, 2]\n{line}')
+    (mistake,) = mistakes(text)
+    assert mistake.where == "columns.note.keys" and mistake.what == f"does not go with {line.split()[0]}"
+
+
+def test_a_complete_column_has_a_cell_less_and_another_digest():
+    plain, complete = read(), read(changed('keys = ["b", "a"]', 'keys = ["b", "a"]\ncomplete = true'))
+    assert (plain.columns["city"].piece_count, complete.columns["city"].piece_count) == (3, 2)
+    assert complete.complete_columns == ("city",) and plain.complete_columns == ()
+    assert plain.public_rows == 5000 and complete.public_rows is None and complete.has_fixed_rows
+    assert policy_from_json(complete.to_json(), complete.source) == complete and plain.digest != complete.digest
+    assert read(changed('keys = ["b", "a"]', 'keys = ["b", "a"]\ncomplete = false')).digest == plain.digest
+
+
+@pytest.mark.parametrize(
+    ("old", "where"),
+    [('type = "boolean"', "columns.ill"), ("bins = [18, 65]", "columns.age"), ('keys = ["b", "a"]', "columns.city")],
+)
+def test_only_keys_can_be_complete(old: str, where: str):
+    new = old.replace('keys = ["b", "a"]', "keys = []") + "\ncomplete = true"
+    (mistake,) = mistakes(changed(old, new))
+    assert mistake.where == f"{where}.complete" and mistake.what == "needs keys"
+    (mistake,) = mistakes(changed('keys = ["b", "a"]', 'keys = ["b", "a"]\ncomplete = 1'))
+    assert mistake.where == "columns.city.complete"
+
+
+def test_what_is_expected_is_kinds_of_questions_and_examples():
+    text = 'expect = ["ill", "ranges", "SELECT COUNT(*) FROM survey", "marginals", "ranges"]\n'
+    policy = read(text + GOOD)
+    assert policy.expect == (Workload.MARGINALS, Workload.RANGES, "ill", "SELECT COUNT(*) FROM survey")
+    assert policy.expected_workloads == {Workload.MARGINALS, Workload.RANGES}
+    assert policy.expected_sql == ("SELECT COUNT(*) FROM survey WHERE ill", "SELECT COUNT(*) FROM survey")
+    assert policy_from_json(json.loads(json.dumps(policy.to_json())), policy.source) == policy
+    assert policy.digest != read().digest and read("expect = []\n" + GOOD).digest == read().digest
+
+
+@pytest.mark.parametrize("value", ['"ranges"', "[1]", '[""]', "true"])
+def test_what_is_expected_is_a_list_of_texts(value: str):
+    (mistake,) = mistakes(f"expect = {value}\n" + GOOD)
+    assert mistake.where == "expect"

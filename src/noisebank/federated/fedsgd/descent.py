@@ -33,7 +33,8 @@ class GradientDescent:
         )
         self.steps_taken = 0
         self.has_converged = False
-        """The last step moved the weights by no more than the tolerance."""
+        """The last step moved the weights by no more than the tolerance. With a tolerance of 0 that is never said: the
+        noise of a small group can add up to exactly 0."""
         self._sum, self._sum_count = np.zeros_like(self.weights), 0
 
     @staticmethod
@@ -50,7 +51,8 @@ class GradientDescent:
         updated = self.weights - self.rate / np.sqrt(self.steps_taken) * (gradient + self.shrink * self.weights)
         norms = np.linalg.norm(updated, axis=-1, keepdims=True)
         updated *= np.minimum(1.0, self.radius / np.maximum(norms, 1e-300))
-        self.has_converged = bool((np.linalg.norm(updated - self.weights, axis=-1) <= self.tolerance).all())
+        moved = np.linalg.norm(updated - self.weights, axis=-1)
+        self.has_converged = self.tolerance > 0 and bool((moved <= self.tolerance).all())
         self.weights = updated
         if self.steps_taken > self.planned_steps // 2:
             self._sum += updated

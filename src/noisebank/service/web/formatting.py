@@ -164,8 +164,10 @@ def describe_column(facts: Mapping[str, Any]) -> str:
         low, high = (float(step * bound) for bound in facts["bounds"])
         parts.append(f"from {format_number(low)} to {format_number(high)}")
     if facts.get("keys"):
-        keys = facts["keys"]
+        keys = [str(key) for key in facts["keys"]]
         parts.append(", ".join(keys[:8]) + (f" and {len(keys) - 8} more" if len(keys) > 8 else ""))
+    if facts.get("complete"):
+        parts.append("nothing else counts")
     if facts.get("nullable"):
         parts.append("may be missing")
     return "; ".join(parts)

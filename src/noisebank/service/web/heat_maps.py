@@ -9,7 +9,7 @@ from math import prod
 from typing import Any
 
 from noisebank.account.account import Account
-from noisebank.policy.model import Column, Kind
+from noisebank.policy.model import Column
 from noisebank.queries.groups import column_labels
 from noisebank.service.web.svg import MAX_HEAT_SIDE
 
@@ -82,5 +82,5 @@ def _split_list(items: list[Any], size: int) -> Iterator[list[Any]]:
 
 def _cell_labels(column: Column) -> list[str]:
     """Return the labels of a column's cells, in the order of the cube."""
-    rest = ["none of them"] if column.kind is Kind.TEXT else []
+    rest = ["none of them"] if column.is_keyed and not column.complete else []
     return [*column_labels(column), *rest, *(["missing"] if column.nullable else [])]

@@ -168,8 +168,8 @@ def describe_values(column: Column) -> str:
     """Return in words what may be compared with a column."""
     if column.kind is Kind.BOOLEAN:
         return "true or false"
-    if column.kind is Kind.TEXT:
-        keys = ", ".join(column.keys[:12]) + (" …" if len(column.keys) > 12 else "")
+    if column.is_keyed:
+        keys = ", ".join(column.key_names[:12]) + (" …" if len(column.keys) > 12 else "")
         return f"one of {keys}" if keys else "any text"
     if column.low is None or column.high is None:
         return "a number"
@@ -204,6 +204,8 @@ def _build_condition(form: QueryForm, number: int, columns: Mapping[str, Column]
 def _sql_literal(column: Column, value: str) -> str | None:
     if column.kind is Kind.BOOLEAN:
         return value.upper() if value.lower() in ("true", "false") else None
+    if column.keys and column.kind is not Kind.TEXT:
+        return value if value in column.key_names else None
     if column.kind is Kind.TEXT:
         if "\x00" in value or (column.keys and value not in column.keys):
             return None

@@ -153,6 +153,13 @@ def test_descents_side_by_side_are_the_same_as_alone() -> None:
     assert np.allclose(together.averaged_weights, np.stack([one.averaged_weights for one in alone]))
 
 
+def test_without_a_tolerance_a_step_that_moves_nothing_ends_nothing() -> None:
+    """Reports of a small group can cancel out: that is noise, and the other groups still count."""
+    descent = GradientDescent.from_task(task())
+    descent.step(np.zeros(4))
+    assert not descent.has_converged
+
+
 def test_the_descent_settles_and_refuses_what_is_not_finite() -> None:
     descent = GradientDescent.from_task(task(tolerance="0.5"))
     descent.step(np.full(4, 1.0))

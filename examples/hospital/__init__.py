@@ -1,0 +1,1 @@
+"""A hospital: patients, their stays, and the public table of regions."""

@@ -1,0 +1,1 @@
+"""A platform for electricity meters: hourly readings, and the meters themselves."""

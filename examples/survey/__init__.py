@@ -1,0 +1,1 @@
+"""A statistics office: persons of a survey, and the public table of cantons."""
