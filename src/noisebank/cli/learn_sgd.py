@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 @click.option("--rate", metavar="R", help="First step; 1, or 1.5/d for a linear model. Later ones: R/sqrt(t).")
 @click.option("--shrink", metavar="L", default="0.0001", show_default=True, help="Pull of the weights towards 0.")
 @click.option("--radius", metavar="R", default="10", show_default=True, help="Weights stay within this distance of 0.")
-@click.option("--tolerance", metavar="T", default="0", show_default=True, help="Stop when a step moves no farther; 0: never.")
+@click.option(
+    "--tolerance", metavar="T", default="0", show_default=True, help="Stop when a step moves no farther; 0: never."
+)
 @click.option("--test", type=click.Path(path_type=Path), help="A table of the server's own, to measure the model on.")
 @click.option("--out", type=click.Path(path_type=Path), help="Write the model to this JSON file.")
 @click.option("--rehearse", is_flag=True, help="No bank, nothing charged: for data that needs no protection.")

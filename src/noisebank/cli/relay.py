@@ -65,7 +65,7 @@ def relay_group() -> None:
 @click.option("--patience", type=float, default=10.0, show_default=True, help="Seconds to wait for one step.")
 @click.option("--out", type=click.Path(path_type=Path), help="Write the mean to this JSON file.")
 @click.option("--report", type=click.Path(path_type=Path),
-              help="Write what each member was promised to this JSON file; `serve` shows a folder of them.")  # fmt: skip
+              help="Write what each member was promised to this JSON file; `serve` shows them.")  # fmt: skip
 @key_option
 @listen_option
 @record_option

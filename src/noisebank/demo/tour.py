@@ -48,15 +48,15 @@ def list_stops(bank: Bank, settings: Settings) -> list[TourStop]:
         ),
         TourStop(
             "One noisy report from each phone",
-            f"{DEVICE_COUNT:,} phones sent one report each, noisy before it left the phone, and a model was learned from "
-            "them; a second report is refused by the ledger.",
+            f"{DEVICE_COUNT:,} phones sent one report each, noisy before it left the phone, and a model was learned "
+            "from them; a second report is refused by the ledger.",
             ((tasks["sgd"], "phone batteries"),),
             "p4",
         ),
         TourStop(
             "A crowd that judges itself",
-            "Seven members trained on handwritten digits, two of them cheating; the recorded task can be verified round "
-            "by round.",
+            "Seven members trained on handwritten digits, two of them cheating; the recorded task can be verified "
+            "round by round.",
             ((tasks["crowd"], "handwritten digits"),),
             "p4",
         ),

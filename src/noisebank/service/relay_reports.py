@@ -53,7 +53,7 @@ class RelayReports:
         }  # fmt: skip
 
     def _read_reports(self) -> dict[str, RoundReport]:
-        """Return the reports by the digest of their bytes. What is no report is left out: the folder may hold others."""
+        """Return the reports by the digest of their bytes. What is no report is left out: others may be there."""
         from noisebank.federated.relay.report import read_round_report
 
         found: dict[str, RoundReport] = {}

@@ -1,7 +1,7 @@
 """The public report of a relay round: who took part with which noise, and what each was promised against whom.
 
 `relay host --report` writes it, the service's page Learning shows it. It has nothing that the members do not know of
-each other; the mean is in it only if the terms publish the sum, since the guarantees then count everybody as knowing it.
+each other; the mean is in it only if the terms publish the sum: the guarantees then count everybody as knowing it.
 """
 
 from __future__ import annotations
@@ -103,15 +103,20 @@ def read_round_report(content: bytes) -> RoundReport:
         plain: Any = json.loads(content)
         if set(plain) != FIELDS or plain["format"] != FORMAT:
             raise ValueError("other fields")
-        mean = plain["mean"]
-        report = RoundReport(
-            str(plain["name"]), bool(plain["done"]), str(plain["reason"]), RelayTerms.from_json(plain["terms"]), int(plain["attempts"]),
-            float(plain["stddev"]), None if mean is None else tuple(float(number) for number in mean),
-            tuple(_read_member(member) for member in plain["members"]), tuple(sorted((str(who), str(why)) for who, why in plain["left_out"].items())),
-        )  # fmt: skip
+        mean, left_out = plain["mean"], plain["left_out"].items()
+        return RoundReport(
+            name=str(plain["name"]),
+            done=bool(plain["done"]),
+            reason=str(plain["reason"]),
+            terms=RelayTerms.from_json(plain["terms"]),
+            attempts=int(plain["attempts"]),
+            stddev=float(plain["stddev"]),
+            mean=None if mean is None else tuple(float(number) for number in mean),
+            members=tuple(_read_member(member) for member in plain["members"]),
+            left_out=tuple(sorted((str(who), str(why)) for who, why in left_out)),
+        )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, BadRequest):
         raise BadRequest("report", content[:40], f"is no {FORMAT!r}") from None
-    return report
 
 
 def _describe_member(plans: Sequence[RelayPlan], address: str, bid: int) -> MemberPromises:
