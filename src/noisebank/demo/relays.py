@@ -25,9 +25,11 @@ def run_relay_rounds(folder: Path, seed: int = 0) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     least = Fraction(ceil(min_variance(Fraction(4), DELTA, DIMENSION, 1) * 10**9), 10**9)
     return [
-        _run_round(folder / "as in the paper.json", RelayTerms(DIMENSION, mode="bas", attempts=1, delta=DELTA), seed),
         _run_round(
-            folder / "with masks.json",
+            folder / "A relay as in the paper.json", RelayTerms(DIMENSION, mode="bas", attempts=1, delta=DELTA), seed
+        ),
+        _run_round(
+            folder / "A sum under masks.json",
             RelayTerms(DIMENSION, mode="masked", attempts=1, delta=DELTA, least=least, publish=True),
             seed + 1,
         ),
