@@ -90,7 +90,7 @@ class LeanNetwork:
     def compute_gradients(self, columns: Floats, labels: NDArray[np.int64], noise: Any, into: Floats) -> None:
         """The mean loss' gradient, written into a vector like `flat`; statistics have none."""
         outer = self.compute_scores(columns, True, noise)
-        outer = np.exp(outer - outer.max(1, keepdims=True))
+        outer: Floats = np.exp(outer - outer.max(1, keepdims=True))
         outer /= outer.sum(1, keepdims=True)
         outer[np.arange(len(labels)), labels] -= 1
         outer /= np.float32(len(labels))
@@ -135,7 +135,8 @@ class LeanNetwork:
             return self._share
         self._spread = high - low + TINY
         self._share = (raw - low) / self._spread
-        return (2 * np.clip(self._share, 0, 1) - 1) * self.bound
+        spread: Floats = (2 * np.clip(self._share, 0, 1) - 1) * self.bound
+        return spread
 
     def _through_norm(self, outer: Floats) -> Floats:
         if self.norm == "batch":

@@ -6,7 +6,7 @@ from importlib import import_module
 
 from noisebank.core.errors import BadRequest
 from research.papers.exhibit import Exhibit
-from research.papers.names import EXHIBITS, PAPERS
+from research.papers.names import CROWD, EXHIBITS, PAPERS
 
 TOGETHER = ("p2", "p4")
 """Papers whose exhibits share a module."""
@@ -17,7 +17,9 @@ def exhibit(name: str) -> Exhibit:
     if name not in EXHIBITS:
         raise BadRequest("name", name, f"must be one of {', '.join(EXHIBITS)}")
     paper = name.partition("-")[0]
-    if paper in TOGETHER:
+    if name in CROWD:
+        found = import_module("research.papers.p4_crowd").EXHIBITS[name]
+    elif paper in TOGETHER:
         found = import_module(f"research.papers.{paper}").EXHIBITS[name]
     else:
         found = import_module(f"research.papers.{name.replace('-', '_')}").EXHIBIT

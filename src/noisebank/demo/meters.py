@@ -4,9 +4,20 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
+from typing import TypedDict
 
 from noisebank.account.account import Account
 from noisebank.core.entropy import workload_rng
+
+
+class Accuracy(TypedDict, total=False):
+    """How accurate an answer must be, as `Account.ask` takes it."""
+
+    within: str
+    relative: str
+    floor: str
+    confidence: str
+
 
 METER_COUNT = 3_000
 DISTRICTS = ("harbour", "hill", "mill", "station")
@@ -38,7 +49,7 @@ average = "SELECT AVG(kwh_a_day) FROM meters"
 solar = "SELECT COUNT(*) FROM meters WHERE solar"
 """
 
-METER_REQUESTS = (
+METER_REQUESTS: tuple[tuple[str, str, Accuracy], ...] = (
     ("maria", "average", {"within": "0.8"}),
     ("noor", "solar", {"within": "60"}),
     ("noor", "average", {"within": "1.5"}),
