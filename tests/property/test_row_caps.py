@@ -19,7 +19,8 @@ from noisebank.bank.opening import Confirmed, open_account
 from noisebank.engines.registry import make_engine, read_header
 from noisebank.policy.file import parse_policy
 from noisebank.policy.model import Policy
-from noisebank.queries.derived import Derivation, parse_select_items
+from noisebank.queries.derived import Derivation
+from noisebank.queries.selects import parse_select_aggregates
 from noisebank.queries.sensitivity import l2_sensitivity, sensitivity_squared
 from noisebank.queries.sql import parse_question
 from noisebank.service.operations import Operations
@@ -115,7 +116,7 @@ def test_no_public_number_of_rows_is_used(tmp_path: Path, most: int) -> None:
     policy = parse_policy(POLICY.format(most=most, low=100, high=110), tmp_path)
     assert policy.public_rows is None
     for asked, parts in (("AVG(x)", 2), ("VARIANCE(x)", 3)):
-        (item,) = parse_select_items(f"SELECT {asked} FROM t", policy)
+        (item,) = parse_select_aggregates(f"SELECT {asked} FROM t", policy)
         assert item.derivation is not Derivation.LINEAR and item.public_rows is None and len(item.questions) == parts
     moved = l2_sensitivity(parse_question("SELECT SUM(x) FROM t", policy).query, policy)
     assert moved == most * 110 - 100  # somebody with k rows of 110 becomes somebody with one of 100

@@ -17,6 +17,7 @@ import pytest
 
 from noisebank import Precision
 from statistical.test_derivation_coverage import COLUMNS, CONFIDENCE, RANKS, data_of, histogram, item, part
+from support.derived_values import derive_values
 from support.internals import (
     ZERO_PRECISION,
     Answer,
@@ -33,7 +34,6 @@ from support.internals import (
     LinearQuery,
     QueryMeasurement,
     TreeMeasurement,
-    derive_values,
     query_from_weights,
     range_query,
     ratio_interval,

@@ -21,8 +21,10 @@ import pytest
 
 from noisebank import Account, Policy, Receipt
 from support.banks import memory_account, write_people
+from support.derived_values import derive_values, parse_aggregate
 from support.internals import (
     ZERO_PRECISION,
+    Aggregate,
     Answer,
     Case,
     Column,
@@ -31,9 +33,6 @@ from support.internals import (
     Kind,
     Neighbours,
     Row,
-    SelectItem,
-    derive_values,
-    parse_select_items,
     ratio_interval,
     simulation_rng,
 )
@@ -53,9 +52,8 @@ RECEIPT = Receipt(b"", b"", {}, b"", 1, "", 1, b"")
 
 
 @cache
-def item(sql: str) -> SelectItem:
-    (found,) = parse_select_items(f"SELECT {sql} FROM t", ADD)
-    return found
+def item(sql: str) -> Aggregate:
+    return parse_aggregate(f"SELECT {sql} FROM t", ADD)
 
 
 def part(value: float, stddev: float) -> Answer:

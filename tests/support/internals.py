@@ -239,7 +239,7 @@ if TYPE_CHECKING:
     from noisebank.privacy.noise import MIN_SCALE, NormalLaw, draw_value
     from noisebank.privacy.odometer import promised_epsilon, raised_epsilon
     from noisebank.queries.cells import Cube
-    from noisebank.queries.derived import SelectItem, parse_select_items
+    from noisebank.queries.derived import Aggregate
     from noisebank.queries.groups import group_count
     from noisebank.queries.predicates import TRUE, Predicate
     from noisebank.queries.query import Function, Query, Question

@@ -27,7 +27,9 @@ from noisebank.account.selects import (
     TargetedQuestion,
     add_question,
     capture_refusal,
+    check_target,
     join_selects,
+    merge_question,
     parse_answer_id,
     parse_max_cost,
 )
@@ -51,8 +53,8 @@ from noisebank.planning.relative import RelativeTarget
 from noisebank.policy.model import Policy
 from noisebank.privacy.calibration import budget_precision
 from noisebank.privacy.odometer import promised_epsilon, raised_epsilon, raised_precision
-from noisebank.queries.derived import Derivation, parse_select_list
 from noisebank.queries.query import Question
+from noisebank.queries.selects import parse_select_list
 from noisebank.queries.sensitivity import saturation_limit
 from noisebank.vault.secrets import AccountSecrets
 from noisebank.vault.vault import Vault
@@ -218,16 +220,16 @@ class Account:
         select = self._parse_list_cached(self.policy.resolve_sql(sql))
         questions: list[TargetedQuestion] = []
         indices = []
-        for item in select.items:
-            if isinstance(accuracy, RelativeTarget) and item.derivation is not Derivation.LINEAR:
-                raise UnsupportedQuery("relative accuracy of a derived answer", "say epsilon, delta instead")
-            part = accuracy if len(item.questions) == 1 else split_accuracy(accuracy, len(item.questions))
-            indices.append(
-                tuple(
-                    add_question(questions, (question, self._set_floor(question, part))) for question in item.questions
-                )
+        check_target(accuracy, select)
+        for aggregate in select.aggregates:
+            part = accuracy if len(aggregate.questions) == 1 else split_accuracy(accuracy, len(aggregate.questions))
+            targeted = [(question, self._set_floor(question, part)) for question in aggregate.questions]
+            indices.append(tuple(merge_question(questions, each) for each in targeted))
+        if len(questions) > MAX_GROUP_PARTS:
+            raise UnsupportedQuery(
+                f"a SELECT that needs {len(questions)} questions", f"at most {MAX_GROUP_PARTS} are charged together"
             )
-        return ParsedSelect(select.items, tuple(questions), tuple(indices), select.columns, float(confidence))
+        return ParsedSelect(select, tuple(questions), tuple(indices), float(confidence))
 
     def quote(
         self,
@@ -336,7 +338,7 @@ class Account:
         options, listed = request.body["asked"], self._parse_list_cached(request.body["sql"])
         targeted = (self.context.question_of(request), parse_accuracy(**options))
         confidence = float(check_confidence(options.get("confidence")))
-        select = ParsedSelect(listed.items, (targeted,), ((0,),), listed.columns, confidence)
+        select = ParsedSelect(listed, (targeted,), ((0,),), confidence)
         return self._derive_results(request.body["sql"], select, [answer])
 
     def _set_floor(self, question: Question, accuracy: AccuracyTarget) -> AccuracyTarget:

@@ -1,7 +1,7 @@
-"""Derived answers: ratios, variances, quantiles and modes, computed from released answers only.
+"""Derived aggregates: averages, variances, quantiles and modes, computed from released answers only.
 
 Post-processing costs nothing and leaks nothing. What needs care are the intervals: they hold for the noise of all
-parts together, also where a count may be zero.
+parts together, also where a count may be zero. What a SELECT computes from aggregates: `account.expressions`.
 """
 
 from __future__ import annotations
@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import accumulate
 from math import inf, isfinite, sqrt
 
-from noisebank.account.answers import Answer, GroupedAnswer
+from noisebank.account.gaussians import Gaussian, list_running_stddevs, make_constant
 from noisebank.core.charges import rank_cases
 from noisebank.core.intervals import confidence_interval, quantile_bound
 from noisebank.core.quote import Quote
 from noisebank.core.units import ZERO_PRECISION, Precision
-from noisebank.queries.derived import Derivation, SelectItem
-from noisebank.queries.groups import column_groups
+from noisebank.queries.derived import FROM_COUNTS, Aggregate, Derivation
+from noisebank.queries.groups import column_groups, column_labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +28,30 @@ class BoundedValue:
     value: float
     low: float
     high: float
+    label: str | None = None
+    """The most frequent key, or the bin that a quantile lies in."""
 
 
-FROM_COUNTS = (Derivation.QUANTILE, Derivation.MINIMUM, Derivation.MAXIMUM, Derivation.MODE)
-"""Derivations from the counts of one column's bins or keys."""
+@dataclass(frozen=True, slots=True)
+class NoisyPart:
+    """What one row has of one question: a released number, or one per key or bin of the aggregate's column."""
+
+    numbers: tuple[Gaussian, ...]
+    running_stddevs: tuple[float, ...] = ()
+    """Of the sums of the first 1, 2, ... numbers, where they are known better than from the numbers alone."""
+
+    @property
+    def number(self) -> Gaussian:
+        """The number, if it is one."""
+        (number,) = self.numbers
+        return number
+
+    @property
+    def max_running_stddevs(self) -> tuple[float, ...]:
+        """Upper bounds of the standard deviations of the sums of the first 1, 2, ... numbers."""
+        if self.running_stddevs:
+            return self.running_stddevs
+        return list_running_stddevs(self.numbers)
 
 
 def combine_quotes(sql: str, parts: Sequence[Quote], cost: Precision, share_after: float) -> Quote:
@@ -54,35 +75,48 @@ def combine_quotes(sql: str, parts: Sequence[Quote], cost: Precision, share_afte
     )
 
 
-def derive_values(item: SelectItem, parts: Sequence[Answer], confidence: float) -> list[BoundedValue]:
-    """Returns the derived number (of each group), with an interval that holds for the noise of all parts together."""
-    if item.derivation in FROM_COUNTS:
-        return [_value_from_counts(item, parts[0], confidence)]
-    groups = [_group_values(part) for part in parts]
-    return [_derive_value(item, parts, numbers, confidence) for numbers in zip(*groups, strict=True)]
+def derive_value(aggregate: Aggregate, parts: Sequence[NoisyPart], confidence: float) -> BoundedValue:
+    """Returns the derived number of one row, with an interval that holds for the noise of all parts together."""
+    if aggregate.derivation in FROM_COUNTS:
+        return _value_from_counts(aggregate, parts[0], confidence)
+    numbers = [part.number for part in parts]
+    if aggregate.derivation is Derivation.RATIO:
+        ends = gaussian_ratio_interval(numbers[0], numbers[1], confidence)
+        return _bound_ratio(numbers[0], numbers[1], ends, *_public_bounds(aggregate))
+    return _derive_variance(aggregate, numbers, confidence)
+
+
+def gaussian_ratio_interval(top: Gaussian, bottom: Gaussian, confidence: float) -> tuple[float, float]:
+    """Returns Fieller's interval for the ratio of two released numbers; infinite where the bottom may be zero."""
+    covariance = top.covariance(bottom)
+    shared = covariance is None
+    numbers = top.value, top.stddev, bottom.value, bottom.stddev
+    return ratio_interval(*numbers, confidence, shared, covariance or 0.0)
 
 
 def ratio_interval(
-    top: float, top_sd: float, bottom: float, bottom_sd: float, confidence: float, shared: bool = False
-) -> tuple[float, float]:
+    top: float, top_sd: float, bottom: float, bottom_sd: float, confidence: float, shared: bool = False,
+    covariance: float = 0.0,
+) -> tuple[float, float]:  # fmt: skip
     """Returns Fieller's interval for a ratio of two normal means; infinite where the bottom may be zero.
 
-    Fieller (1954): the ratios r for which |top - r bottom| <= z sd(top - r bottom). Its coverage is
-    exact for independent normal noise, whatever the true bottom is. If they may share noise (`shared`), that
+    Fieller (1954): the ratios r for which |top - r bottom| <= z sd(top - r bottom). Its coverage is exact for normal
+    noise with a known covariance, whatever the true bottom is. If they may share noise in any way (`shared`), that
     standard deviation is at most sd(top) + |r| sd(bottom), and the coverage at least the requested one.
+    Proof: docs/proofs/ratios.md.
     """
     if bottom <= 0:
         return -inf, inf  # a count below zero is noise alone
     z = float(quantile_bound(Fraction(confidence).limit_denominator(10**9)))
     # In units of the top's own size: products of very small or large numbers would vanish or overflow.
     scale = max(abs(top), top_sd) or 1.0
-    top, top_sd = top / scale, top_sd / scale
+    top, top_sd, covariance = top / scale, top_sd / scale, covariance / scale
     if shared:
         return _shared_noise_interval(top, z * top_sd, bottom, z * bottom_sd, scale)
     square = bottom * bottom - z * z * bottom_sd * bottom_sd
     if square <= 0:
         return -inf, inf
-    middle = top * bottom
+    middle = top * bottom - z * z * covariance
     inside = middle * middle - square * (top * top - z * z * top_sd * top_sd)
     root = sqrt(max(inside, 0.0))
     return scale * ((middle - root) / square), scale * ((middle + root) / square)
@@ -101,35 +135,28 @@ def _shared_noise_interval(
     )
 
 
-def _derive_value(
-    item: SelectItem, parts: Sequence[Answer], numbers: Sequence[float], confidence: float
-) -> BoundedValue:
-    low, high = _public_bounds(item)
-    if item.derivation is Derivation.RATIO:
-        # Two counts of one cube may share noise; sums and counts are measured apart.
-        shared = item.column is None and _share_one_cube(parts)
-        ends = ratio_interval(numbers[0], parts[0].stddev, numbers[1], parts[1].stddev, confidence, shared)
-        return _bound_ratio(numbers[0], numbers[1], ends, low, high)
+def _derive_variance(aggregate: Aggregate, numbers: Sequence[Gaussian], confidence: float) -> BoundedValue:
+    low, high = _public_bounds(aggregate)
     squares, total = numbers[0], numbers[1]
-    rows, rows_sd = (float(item.public_rows), 0.0) if item.public_rows is not None else (numbers[2], parts[2].stddev)
+    rows = numbers[2] if aggregate.public_rows is None else make_constant(Fraction(aggregate.public_rows))
     # Both ratios hold together with the requested confidence (Bonferroni), so whatever follows from them does.
     single = 1 - (1 - confidence) / 2
     top = max(low * low, high * high)
-    square = _bound_ratio(squares, rows, ratio_interval(squares, parts[0].stddev, rows, rows_sd, single), 0.0, top)
-    mean = _bound_ratio(total, rows, ratio_interval(total, parts[1].stddev, rows, rows_sd, single), low, high)
+    square = _bound_ratio(squares, rows, gaussian_ratio_interval(squares, rows, single), 0.0, top)
+    mean = _bound_ratio(total, rows, gaussian_ratio_interval(total, rows, single), low, high)
     least = 0.0 if mean.low <= 0 <= mean.high else min(mean.low**2, mean.high**2)
     most = (high - low) ** 2 / 4  # Popoviciu: no variance of bounded values is larger
     variance = _clip_value(
         square.value - mean.value**2, square.low - max(mean.low**2, mean.high**2), square.high - least, 0.0, most
     )
-    if item.derivation is Derivation.VARIANCE:
+    if aggregate.derivation is Derivation.VARIANCE:
         return variance
     return BoundedValue(sqrt(variance.value), sqrt(variance.low), sqrt(variance.high))
 
 
-def _bound_ratio(top: float, bottom: float, ends: tuple[float, float], least: float, most: float) -> BoundedValue:
+def _bound_ratio(top: Gaussian, bottom: Gaussian, ends: tuple[float, float], least: float, most: float) -> BoundedValue:
     """Clips a ratio and its interval to the public bounds; their middle if nothing is known."""
-    return _clip_value(top / bottom if bottom > 0 else (least + most) / 2, *ends, least, most)
+    return _clip_value(top.value / bottom.value if bottom.value > 0 else (least + most) / 2, *ends, least, most)
 
 
 def _clip_value(value: float, low: float, high: float, least: float, most: float) -> BoundedValue:
@@ -137,42 +164,41 @@ def _clip_value(value: float, low: float, high: float, least: float, most: float
     clipped it would have no width, so it becomes the whole range."""
     if not isfinite(low) or not isfinite(high) or high <= least or low >= most:
         low, high = least, most
-    return BoundedValue(*(min(max(number, least), most) for number in (value, low, high)))
+    inside = [min(max(number, least), most) for number in (value, low, high)]
+    return BoundedValue(inside[0], inside[1], inside[2])
 
 
-def _value_from_counts(item: SelectItem, counts: Answer, confidence: float) -> BoundedValue:
-    """BoundedValues a mode from noisy counts, or a quantile from cumulative ones, linear inside a bin."""
-    assert isinstance(counts, GroupedAnswer) and item.column is not None
-    if item.derivation is Derivation.MODE:
-        best = counts.most_frequent()
-        # The winner is one of many: its interval holds only if all hold together (Bonferroni).
-        single = 1 - (1 - confidence) / len(counts.groups)
-        return BoundedValue(best.value, *confidence_interval(best.value, counts.stddev, single))
-    edges = _bin_edges(item)
-    sums, total = [0.0], 0.0
-    for group in counts.groups:
-        total += group.value
-        sums.append(total)
-    rank = {Derivation.MINIMUM: Fraction(0), Derivation.MAXIMUM: Fraction(1)}.get(item.derivation, item.rank)
+def _value_from_counts(aggregate: Aggregate, counts: NoisyPart, confidence: float) -> BoundedValue:
+    """Returns a mode from noisy counts, or a quantile from cumulative ones, linear inside a bin."""
+    assert aggregate.column is not None
+    numbers, labels = counts.numbers, column_labels(aggregate.column)
+    # The winner is one of many, and all cumulative counts hold at once: Bonferroni, valid however noise is related.
+    single = 1 - (1 - confidence) / len(numbers)
+    if aggregate.derivation is Derivation.MODE:
+        index, best = max(enumerate(numbers), key=lambda pair: pair[1].exact)
+        return BoundedValue(best.value, *confidence_interval(best.value, best.stddev, single), labels[index])
+    edges = _bin_edges(aggregate)
+    sums = [0.0, *accumulate(number.value for number in numbers)]
+    total = sums[-1]
+    rank = {Derivation.MINIMUM: Fraction(0), Derivation.MAXIMUM: Fraction(1)}.get(aggregate.derivation, aggregate.rank)
     target = float(rank) * total
-    # All cumulative counts at once: Bonferroni over the bins, valid however their noise is related.
-    single = 1 - (1 - confidence) / len(counts.groups)
     z = float(quantile_bound(Fraction(single).limit_denominator(10**12)))
     spread = [0.0, *(z * stddev for stddev in counts.max_running_stddevs)]
     slack = float(rank) * spread[-1]
-    margin = z * counts.stddev
-    if item.derivation is Derivation.MINIMUM:
+    margin = z * max(number.stddev for number in numbers)
+    if aggregate.derivation is Derivation.MINIMUM:
         target = margin
-    elif item.derivation is Derivation.MAXIMUM:
+    elif aggregate.derivation is Derivation.MAXIMUM:
         target = total - margin
     crossed, share = _find_crossing(sums, target)
     value = edges[crossed] + share * (edges[crossed + 1] - edges[crossed])
     # Where in a bin the values lie is unknown: the ends of the interval are ends of bins.
     first, _ = _find_crossing([total + extra for total, extra in zip(sums, spread, strict=True)], target - slack)
     last, _ = _find_crossing([total - extra for total, extra in zip(sums, spread, strict=True)], target + slack)
-    low = edges[0] if item.derivation is Derivation.MINIMUM else edges[min(first, crossed)]
-    high = edges[-1] if item.derivation is Derivation.MAXIMUM else edges[max(last, crossed) + 1]
-    return BoundedValue(value, low, high)
+    low = edges[0] if aggregate.derivation is Derivation.MINIMUM else edges[min(first, crossed)]
+    high = edges[-1] if aggregate.derivation is Derivation.MAXIMUM else edges[max(last, crossed) + 1]
+    inside = next((number for number in range(len(edges) - 1) if value <= edges[number + 1]), len(edges) - 2)
+    return BoundedValue(value, low, high, labels[inside])
 
 
 def _find_crossing(sums: Sequence[float], target: float) -> tuple[int, float]:
@@ -189,35 +215,15 @@ def _find_crossing(sums: Sequence[float], target: float) -> tuple[int, float]:
     return len(sums) - 2, 1.0
 
 
-def _bin_edges(item: SelectItem) -> list[float]:
-    assert item.column is not None
-    starts = [float(part.ranges[0][0] * item.column.step) for part in column_groups(item.column)]
-    return [*starts, float(item.column.bounds[1] * item.column.step)]
+def _bin_edges(aggregate: Aggregate) -> list[float]:
+    assert aggregate.column is not None
+    step = aggregate.column.step
+    starts = [float(part.ranges[0][0] * step) for part in column_groups(aggregate.column)]
+    return [*starts, float(aggregate.column.bounds[1] * step)]
 
 
-def derived_label(item: SelectItem, counts: Answer, value: float) -> str | None:
-    """Returns the most frequent key, or the bin that a quantile lies in; None for other derivations."""
-    if item.derivation not in FROM_COUNTS:
-        return None
-    assert isinstance(counts, GroupedAnswer)
-    if item.derivation is Derivation.MODE:
-        return counts.most_frequent().keys[0]
-    edges = _bin_edges(item)
-    index = next((number for number in range(len(edges) - 1) if value <= edges[number + 1]), len(edges) - 2)
-    return counts.groups[index].keys[0]
-
-
-def _public_bounds(item: SelectItem) -> tuple[float, float]:
-    if item.column is None:
+def _public_bounds(aggregate: Aggregate) -> tuple[float, float]:
+    if aggregate.column is None:
         return 0.0, 1.0
-    low, high = item.column.bounds
-    return float(low * item.column.step), float(high * item.column.step)
-
-
-def _share_one_cube(parts: Sequence[Answer]) -> bool:
-    cubes = {None if part.inferred is None else part.inferred.cube for part in parts}
-    return len(cubes) == 1 and None not in cubes
-
-
-def _group_values(answer: Answer) -> list[float]:
-    return [group.value for group in answer.groups] if isinstance(answer, GroupedAnswer) else [answer.value]
+    low, high = aggregate.column.bounds
+    return float(low * aggregate.column.step), float(high * aggregate.column.step)

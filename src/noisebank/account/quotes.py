@@ -16,7 +16,7 @@ from noisebank.core.intervals import confidence_interval
 from noisebank.core.quote import Quote
 from noisebank.core.units import MIN_PRECISION, Precision, floor_to_ladder
 from noisebank.planning.pricing import PrecisionTarget, PrivacyTarget
-from noisebank.queries.derived import parse_select_items
+from noisebank.queries.selects import parse_select_aggregates
 from noisebank.queries.sensitivity import l2_sensitivity
 
 EPSILONS = tuple(Fraction(number) for number in ("0.05", "0.1", "0.25", "0.5", "1", "2", "4"))
@@ -87,8 +87,8 @@ class QueryExplanation:
 def explain_queries(account: Account, names: Sequence[str]) -> list[QueryExplanation]:
     """Explains each question of the named queries, at the account's delta. Errors follow from the policy alone."""
     rows = []
-    results = [(name, item) for name in names for item in parse_select_items(account.named(name), account.policy)]
-    for label, question in [(name, question) for name, item in results for question in item.questions]:
+    results = [(name, each) for name in names for each in parse_select_aggregates(account.named(name), account.policy)]
+    for label, question in [(name, question) for name, each in results for question in each.questions]:
         name = label if account.named(label).strip() == question.sql else f"{label}: {question.sql}"
         query_sensitivity = Fraction(l2_sensitivity(question.query, account.policy))
         errors = []

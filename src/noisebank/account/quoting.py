@@ -19,23 +19,22 @@ from noisebank.planning.pricing import AccuracyTarget
 from noisebank.planning.relative import RelativeTarget
 from noisebank.planning.reuse import Plan
 from noisebank.queries.cells import policy_cubes
-from noisebank.queries.derived import Derivation
 from noisebank.queries.query import Question
 
 
-def quote_select(context: AccountContext, sql: str, select: ParsedSelect) -> Quote:
+def quote_select(context: AccountContext, sql: str, parsed: ParsedSelect) -> Quote:
     """Returns the quote for all questions of a SELECT together."""
     # Parts that share a query are decided one after the other, so that later ones find what earlier ones pay for.
-    targets = [context.target_precision(question, accuracy) for question, accuracy in select.questions]
-    relative = any(isinstance(accuracy, RelativeTarget) for _, accuracy in select.questions)
-    plans = fit_transaction(partial(preview_plan, context), select.questions, targets, relative)
+    targets = [context.target_precision(question, accuracy) for question, accuracy in parsed.questions]
+    relative = any(isinstance(accuracy, RelativeTarget) for _, accuracy in parsed.questions)
+    plans = fit_transaction(partial(preview_plan, context), parsed.questions, targets, relative)
     quotes = [
-        quote_question(context, question, accuracy, not planned.cube_number, select.confidence)
-        for (question, accuracy), planned in zip(select.questions, plans, strict=True)
+        quote_question(context, question, accuracy, not planned.cube_number, parsed.confidence)
+        for (question, accuracy), planned in zip(parsed.questions, plans, strict=True)
     ]
-    if len(select.items) == 1 and select.items[0].derivation is Derivation.LINEAR:
+    if parsed.select.is_plain_question:
         return quotes[0]
-    pairs = [(question, planned) for (question, _), planned in zip(select.questions, plans, strict=True)]
+    pairs = [(question, planned) for (question, _), planned in zip(parsed.questions, plans, strict=True)]
     cost = sum(price_plans(context, pairs), ZERO_PRECISION)
     return combine_quotes(sql, quotes, cost, budget_share(context.state.spent + cost, context.state.budget))
 

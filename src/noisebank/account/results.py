@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
-from math import sqrt
+from dataclasses import replace
 
-from noisebank.account.answers import Answer, GroupedAnswer
-from noisebank.account.derived import FROM_COUNTS, derive_values, derived_label
+from noisebank.account.answers import Answer
+from noisebank.account.expressions import ExpressionEvaluator
 from noisebank.account.selects import ParsedSelect
+from noisebank.account.tables import NumberTable, build_table
 from noisebank.core.charges import Charge, ChargedQuestion
-from noisebank.core.estimates import Estimate, Row, Verdict, make_estimate
-from noisebank.core.intervals import confidence_interval
+from noisebank.core.estimates import Estimate, Row, Verdict
+from noisebank.core.rendering import format_confidence
 from noisebank.core.result import Result
-from noisebank.queries.derived import Derivation, SelectItem
-from noisebank.queries.query import Question
+from noisebank.queries.derived import FROM_COUNTS, Derivation
+from noisebank.queries.result_expressions import Released, is_noisy, list_aggregates
+from noisebank.queries.selects import OutputColumn, SelectList
 
 COUNT_NOTES = {
     Derivation.QUANTILE: "comes from cumulative counts over the declared bins",
@@ -26,70 +27,96 @@ COUNT_NOTES = {
 
 
 def build_result(
-    sql: str, select: ParsedSelect, answers: Sequence[Answer], verdicts: Sequence[Verdict | None], charge: Charge
+    sql: str, parsed: ParsedSelect, answers: Sequence[Answer], verdicts: Sequence[Verdict | None], charge: Charge
 ) -> Result:
     """Returns the table of a SELECT, from one answer (and verdict, if its request was relative) per question."""
-    names = {column.key: column.name for column in select.columns if column.key is not None}
-    columns = []
-    for item, indices in zip(select.items, select.question_indices, strict=True):
-        own = [answers[index] for index in indices]
-        if item.derivation is Derivation.LINEAR:
-            question, _ = select.questions[indices[0]]
-            columns.append(_state_answer(own[0], question, verdicts[indices[0]], select.confidence))
-        else:
-            columns.append(_state_derived(item, own, select.confidence))
-    by, keys = _find_keys(select, answers)
-    items = tuple(item.name for item in select.items)
-    rows = tuple(Row(key, estimates, items) for key, estimates in zip(keys, zip(*columns, strict=True), strict=True))
+    select, evaluator = parsed.select, ExpressionEvaluator(parsed.select.aggregates)
+    table = build_table(parsed, answers, evaluator)
+    confidence = parsed.confidence
+    if table.is_selected_by_noise:  # chosen among many by their noise: all intervals hold together (Bonferroni)
+        confidence = 1 - (1 - confidence) / max(1, table.candidates)
+    items = tuple(column.name for column in select.items)
+    rows = []
+    for row in table.rows:
+        estimates = []
+        for column in select.items:
+            assert column.expression is not None
+            estimate = evaluator.evaluate(column.expression, row, confidence)
+            if table.is_selected_by_noise:  # what was chosen by its noise is no longer Gaussian
+                estimate = replace(estimate, stddev=None)
+            estimates.append(_add_verdict(estimate, column, parsed, verdicts))
+        rows.append(Row(tuple(row.keys[name] for name in select.by), tuple(estimates), items))
     return Result(
         sql=sql,
         columns=tuple(column.name for column in select.columns),
-        by=tuple(names[key] for key in by),
+        by=tuple(column.name for column in select.columns if column.key is not None),
         items=items,
-        rows=rows,
+        rows=tuple(rows),
         charge=charge,
         parts=tuple(_charge_question(answer) for answer in answers),
-        confidence=select.confidence,
-        notes=tuple(
-            f"{item.name} {COUNT_NOTES[item.derivation]}" for item in select.items if item.derivation in FROM_COUNTS
-        ),
+        confidence=parsed.confidence,
+        notes=tuple(_list_notes(parsed, table, evaluator, rows)),
     )
 
 
-def _find_keys(select: ParsedSelect, answers: Sequence[Answer]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Returns the columns that the table is grouped by, and the keys of each row; one row without keys if there are
-    none. What is computed from counts by bins is one number."""
-    for item, indices in zip(select.items, select.question_indices, strict=True):
-        first = answers[indices[0]]
-        if isinstance(first, GroupedAnswer) and item.derivation not in FROM_COUNTS:
-            return first.by, [group.keys for group in first.groups]
-    return (), [()]
+def _add_verdict(
+    estimate: Estimate, column: OutputColumn, parsed: ParsedSelect, verdicts: Sequence[Verdict | None]
+) -> Estimate:
+    """Adds the verdict of a relative request to the number that it is about."""
+    if not isinstance(column.expression, Released):
+        return estimate
+    indices = parsed.question_indices[column.expression.aggregate]
+    verdict = verdicts[indices[0]] if len(indices) == 1 else None
+    return estimate if verdict is None else replace(estimate, verdict=verdict)
 
 
-def _state_answer(answer: Answer, question: Question, verdict: Verdict | None, confidence: float) -> list[Estimate]:
-    """Returns the answer's numbers with their intervals: one, or one per group."""
-    values = [group.exact for group in answer.groups] if isinstance(answer, GroupedAnswer) else [answer.exact]
-    estimates = []
-    for exact, stddev in zip(values, _list_stddevs(answer, question, len(values)), strict=True):
-        low, high = confidence_interval(float(exact), stddev, confidence)
-        estimates.append(make_estimate(float(exact), low, high, stddev, exact, verdict=verdict))
-    return estimates
+def _list_notes(
+    parsed: ParsedSelect, table: NumberTable, evaluator: ExpressionEvaluator, rows: Sequence[Row]
+) -> list[str]:
+    """Returns what a reader must know of the numbers, in sentences."""
+    select = parsed.select
+    notes = [note for column in select.items for note in _list_column_notes(column, select, evaluator)]
+    notes += _list_order_notes(select, table, parsed.confidence)
+    if select.grouping_sets:
+        notes.append("(all) sums the finest groups; values that are no declared key, and missing ones, are in none")
+    for name in (column.name for column in select.items):
+        estimates = [row[name] for row in rows]
+        if any(estimate.value is not None and None in (estimate.low, estimate.high) for estimate in estimates):
+            notes.append(f"{name} is not bounded where its divisor may be zero: with less noise it would be")
+        if any(estimate.value is None for estimate in estimates):
+            notes.append(f"{name} has no value where it divides by zero or is NULL")
+    return notes
 
 
-def _list_stddevs(answer: Answer, question: Question, count: int) -> list[float]:
-    """Returns the standard deviation of each number: in a cube they differ from group to group."""
-    variances = answer.receipt.answer.get("variances")
-    if not isinstance(variances, list) or len(variances) != count:
-        return [answer.stddev] * count
-    return [sqrt(Fraction(variance) * question.unit**2) for variance in variances]
+def _list_column_notes(column: OutputColumn, select: SelectList, evaluator: ExpressionEvaluator) -> list[str]:
+    assert column.expression is not None
+    derivations = [select.aggregates[index].derivation for index in list_aggregates(column.expression)]
+    notes = [f"{column.name} {COUNT_NOTES[each]}" for each in dict.fromkeys(derivations) if each in FROM_COUNTS]
+    count = len(evaluator.list_atoms(column.expression))
+    if count > 1:
+        notes.append(f"the interval of {column.name} is a bound, from those of its {count} parts together")
+    return notes
 
 
-def _state_derived(item: SelectItem, parts: Sequence[Answer], confidence: float) -> list[Estimate]:
-    """Returns derived numbers with their intervals: one, or one per group. Their noise is not Gaussian."""
-    return [
-        make_estimate(number.value, number.low, number.high, label=derived_label(item, parts[0], number.value))
-        for number in derive_values(item, parts, confidence)
+def _list_order_notes(select: SelectList, table: NumberTable, confidence: float) -> list[str]:
+    notes = []
+    names = [
+        next((column.name for column in select.items if column.expression == term.by), "a number that is not selected")
+        for term in select.order
+        if is_noisy(term.by)
     ]
+    if names:
+        named = " and ".join(names)
+        notes.append(f"rows are in the order of {named} as released, with noise: the true order may differ")
+    if table.is_selected_by_noise:
+        sure = format_confidence(confidence)
+        notes.append(
+            f"which of the {table.candidates} rows are shown is decided by noisy numbers: so the intervals are wider, "
+            f"and those of one column hold together with {sure} confidence"
+        )
+    elif len(table.rows) < table.candidates:
+        notes.append(f"{len(table.rows)} of {table.candidates} rows are shown; all are measured and paid for")
+    return notes
 
 
 def _charge_question(answer: Answer) -> ChargedQuestion:

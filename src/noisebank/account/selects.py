@@ -1,17 +1,21 @@
-"""`ParsedSelect`: what a SELECT needs, its results and the questions that they are computed from."""
+"""`ParsedSelect`: a SELECT with the questions that it is computed from, and how accurate each shall be."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TypeVar
 
-from noisebank.core.errors import BadRequest, NoisebankError
+from noisebank.core.errors import BadRequest, NoisebankError, UnsupportedQuery
 from noisebank.core.estimates import CONFIDENCE
 from noisebank.core.units import Exact, Precision, parse_exact
-from noisebank.planning.pricing import AccuracyTarget
-from noisebank.queries.derived import OutputColumn, SelectItem
+from noisebank.planning.pricing import AccuracyTarget, PrecisionTarget, PrivacyTarget
+from noisebank.planning.relative import RelativeTarget
+from noisebank.queries.derived import list_linear
 from noisebank.queries.query import Question
+from noisebank.queries.result_expressions import Released
+from noisebank.queries.selects import SelectList
 
 Outcome = TypeVar("Outcome")
 TargetedQuestion = tuple[Question, AccuracyTarget]
@@ -19,15 +23,14 @@ TargetedQuestion = tuple[Question, AccuracyTarget]
 
 @dataclass(frozen=True, slots=True)
 class ParsedSelect:
-    """A SELECT: its results, the questions that they need (each once), and for each result the indices of its own.
+    """A SELECT with the questions that its aggregates need, each once, and for each aggregate the indices of its own.
 
-    Then the columns of its table, and the confidence of the intervals that the result states.
+    `confidence` is that of the intervals that the result states.
     """
 
-    items: tuple[SelectItem, ...]
+    select: SelectList
     questions: tuple[TargetedQuestion, ...]
     question_indices: tuple[tuple[int, ...], ...]
-    columns: tuple[OutputColumn, ...]
     confidence: float = CONFIDENCE
 
 
@@ -41,16 +44,52 @@ def add_question(questions: list[TargetedQuestion], part: TargetedQuestion) -> i
     return len(questions) - 1
 
 
-def join_selects(selects: Sequence[ParsedSelect]) -> ParsedSelect:
-    """Returns one SELECT with the results of all; what two of them share is asked once."""
+def merge_question(questions: list[TargetedQuestion], part: TargetedQuestion) -> int:
+    """As `add_question`, within one SELECT: a query that several aggregates need is asked once, as accurately as the
+    most demanding one needs it, and each reads the answer in its own unit."""
+    for index, (question, accuracy) in enumerate(questions):
+        if question.query != part[0].query:
+            continue
+        precisions = [_unitless_precision(each) for each in (accuracy, part[1])]
+        if precisions[0] is not None and precisions[1] is not None:
+            if precisions[1] > precisions[0]:
+                questions[index] = (question, part[1])
+            return index
+    return add_question(questions, part)
+
+
+def _unitless_precision(accuracy: AccuracyTarget) -> Precision | None:
+    """Returns the precision of a target about privacy; None if it depends on a question's unit."""
+    if isinstance(accuracy, (PrivacyTarget, PrecisionTarget)):
+        return accuracy.target_precision(Fraction(1))
+    return None
+
+
+def check_target(accuracy: AccuracyTarget, select: SelectList) -> None:
+    """Refuses an accuracy whose noise would depend on the data: of results that are computed from several answers."""
+    if _unitless_precision(accuracy) is not None:
+        return
+    released = {Released(index) for index in list_linear(select.aggregates)}
+    if isinstance(accuracy, RelativeTarget):
+        if any(column.expression not in released for column in select.items) or select.grouping_sets:
+            raise UnsupportedQuery("relative accuracy of a derived answer", "say epsilon, delta instead")
+        return
+    if any(not isinstance(column.expression, Released) for column in select.items) or select.grouping_sets:
+        raise UnsupportedQuery(
+            "sigma, within or relative for a derived answer", "its error depends on the data: say epsilon, delta"
+        )
+
+
+def join_selects(parsed: Sequence[ParsedSelect]) -> ParsedSelect:
+    """Returns the questions of several SELECTs, for a quote; what two of them share is asked once."""
     questions: list[TargetedQuestion] = []
     indices: list[tuple[int, ...]] = []
-    for select in selects:
-        joined = [add_question(questions, part) for part in select.questions]
-        indices += [tuple(joined[index] for index in own) for own in select.question_indices]
-    items = tuple(item for select in selects for item in select.items)
-    columns = tuple(column for select in selects for column in select.columns)
-    return ParsedSelect(items, tuple(questions), tuple(indices), columns, selects[0].confidence)
+    for each in parsed:
+        joined = [add_question(questions, part) for part in each.questions]
+        indices += [tuple(joined[index] for index in own) for own in each.question_indices]
+    aggregates = tuple(aggregate for each in parsed for aggregate in each.select.aggregates)
+    columns = tuple(column for each in parsed for column in each.select.columns)
+    return ParsedSelect(SelectList(aggregates, columns), tuple(questions), tuple(indices), parsed[0].confidence)
 
 
 def capture_refusal(work: Callable[[], Outcome]) -> Outcome | NoisebankError:

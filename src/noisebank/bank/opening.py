@@ -24,7 +24,7 @@ from noisebank.ledger.protocol import AccountOpening, AccountState, Role
 from noisebank.policy.model import Policy, policy_from_json, source_from_json, source_to_json
 from noisebank.privacy.calibration import budget_precision
 from noisebank.queries.cells import policy_cubes
-from noisebank.queries.derived import check_named_queries
+from noisebank.queries.selects import check_named_queries
 from noisebank.vault.secrets import AccountSecrets
 
 FIXED_FIELDS = ("name", "epsilon", "delta", "neighbours", "unit", "raise_delay")

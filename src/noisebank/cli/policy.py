@@ -76,7 +76,7 @@ def check_policy_file(path: Path, header: str | None, as_json: bool) -> None:
     from noisebank.policy.file import read_policy
     from noisebank.policy.model import Table
     from noisebank.privacy.calibration import budget_precision
-    from noisebank.queries.derived import check_named_queries
+    from noisebank.queries.selects import check_named_queries
 
     checked = read_policy(path)
     check_named_queries(checked)

@@ -1,11 +1,13 @@
-"""Splits a SELECT into its results, and derived results (averages, variances, quantiles, modes) into plain questions.
+"""`Aggregate`: one aggregate of a SELECT, and how derived ones (averages, variances, quantiles) split into questions.
 
 Each plain question has SQL of its own, so every part is a query with its own digest, price and record; the derived
-result has none. How results are computed from the answers: `account.derived`.
+aggregate has none. What a SELECT computes from its aggregates: `queries.selects`. How their numbers come from the
+answers: `account.derived`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 from enum import Enum
@@ -14,15 +16,13 @@ from functools import cached_property
 
 from sqlglot import exp
 
-from noisebank.core.errors import BadPolicy, BadQuery, BadRequest, Mistake, Misuse, UnsupportedQuery
+from noisebank.core.errors import BadQuery, BadRequest, UnsupportedQuery
 from noisebank.core.units import parse_exact
 from noisebank.policy.model import Column, Policy
 from noisebank.queries.conditions import ConditionParser, find_column
 from noisebank.queries.predicates import TRUE
 from noisebank.queries.query import Question
-from noisebank.queries.sql import parse_question, parse_select
-
-MAX_ITEMS = 8
+from noisebank.queries.sql import parse_question
 
 
 class Derivation(Enum):
@@ -42,110 +42,47 @@ VARIANCES = (exp.Variance, exp.VariancePop)
 DEVIATIONS = (exp.Stddev, exp.StddevPop, exp.StddevSamp)
 QUANTILES = (exp.Median, exp.Quantile, exp.PercentileCont, exp.PercentileDisc)
 EXTREMES: dict[type[exp.Expr], Derivation] = {exp.Min: Derivation.MINIMUM, exp.Max: Derivation.MAXIMUM}
+FROM_COUNTS = (Derivation.QUANTILE, Derivation.MINIMUM, Derivation.MAXIMUM, Derivation.MODE)
+"""Derivations from the counts of one column's bins or keys."""
 
 
 @dataclass(frozen=True, slots=True)
-class SelectItem:
-    """One result of a SELECT: its name, its questions, and how it is derived from them."""
+class Aggregate:
+    """One aggregate of a SELECT: its questions, and how its numbers (one per row) are derived from them."""
 
-    name: str
     derivation: Derivation
     questions: tuple[Question, ...]
+    """Each is grouped by the keys of the SELECT, and by the column if the aggregate is derived from counts."""
     column: Column | None = None
-    """The column whose bounds limit the result, or over whose bins it is computed."""
+    """The column whose bounds limit the result, or over whose keys or bins it is computed."""
     rank: Fraction = Fraction(1, 2)
     """Of a quantile."""
     public_rows: int | None = None
     """The number of rows, if it is public and no question asks for it."""
 
+    @property
+    def axis(self) -> str | None:
+        """The column over whose keys or bins it is computed, if it is derived from counts."""
+        return self.column.name if self.column is not None and self.derivation in FROM_COUNTS else None
 
-@dataclass(frozen=True, slots=True)
-class OutputColumn:
-    """One column of a SELECT's table: a result, or a key of its GROUP BY."""
-
-    name: str
-    """As written: the alias, or the expression."""
-    key: str | None = None
-    """The policy's column, if it is a key."""
-
-
-@dataclass(frozen=True, slots=True)
-class SelectList:
-    """What a SELECT asks for: its results, and the columns of its table in the order in which they are written."""
-
-    items: tuple[SelectItem, ...]
-    columns: tuple[OutputColumn, ...]
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What is equal for aggregates that have the same numbers, however they are written."""
+        questions = tuple((question.query, question.unit, question.offset) for question in self.questions)
+        name = None if self.column is None else self.column.name
+        return self.derivation, questions, name, self.rank, self.public_rows
 
 
-def parse_select_items(sql: str, policy: Policy) -> tuple[SelectItem, ...]:
-    """Returns the results that a SELECT asks for. Raises before anything is planned or charged."""
-    return parse_select_list(sql, policy).items
+def list_linear(aggregates: Sequence[Aggregate]) -> frozenset[int]:
+    """Returns the indices of the aggregates whose numbers are released as they are."""
+    return frozenset(index for index, each in enumerate(aggregates) if each.derivation is Derivation.LINEAR)
 
 
-def parse_select_list(sql: str, policy: Policy) -> SelectList:
-    """Returns the results and the columns that a SELECT asks for. Raises before anything is planned or charged."""
-    select = parse_select(sql, policy)
-    group = select.args.get("group")
-    if group and any(value for key, value in group.args.items() if key != "expressions"):
-        raise UnsupportedQuery("GROUP BY ALL, CUBE, ROLLUP or GROUPING SETS", "name the columns: GROUP BY a, b")
-    by = list(group.expressions) if group else []
-    for node in by:
-        if not isinstance(node, exp.Column):
-            raise UnsupportedQuery(f"GROUP BY {node.sql(dialect='duckdb')[:40]}", "group by declared columns, by name")
-    keys = {find_column(node, policy.columns).name for node in by}
-    nodes = [node for node in select.expressions if not _is_group_key(node.unalias(), keys, policy)]
-    if not nodes:
-        raise UnsupportedQuery("SELECT without an aggregate", "single values are never shown")
-    if len(nodes) > MAX_ITEMS:
-        raise UnsupportedQuery(f"more than {MAX_ITEMS} results", "ask for fewer at a time")
-    rewriting = _ItemRewriter(policy, select, [node.sql(dialect="duckdb") for node in by])
-    if len(nodes) == 1 and not rewriting.needs_derivation(nodes[0].unalias()):
-        question = parse_question(sql, policy, select)
-        results: tuple[SelectItem, ...] = (SelectItem(_output_name(nodes[0]), Derivation.LINEAR, (question,)),)
-    else:
-        results = tuple(rewriting.rewrite_item(node) for node in nodes)
-    columns = _output_columns(select.expressions, keys, policy)
-    if len({column.name for column in columns}) < len(columns):
-        raise BadQuery("two results have the same name: give them different ones with AS")
-    return SelectList(results, columns)
+class AggregateRewriter:
+    """Rewrites the aggregates of one SELECT, which is plain but for them, into plain questions.
 
-
-def _output_columns(nodes: list[exp.Expr], keys: set[str], policy: Policy) -> tuple[OutputColumn, ...]:
-    """Returns the columns as written. Keys that are not selected come first: rows could not be told apart without."""
-    columns = []
-    for node in nodes:
-        bare = node.unalias()
-        if isinstance(bare, exp.Column) and _is_group_key(bare, keys, policy):
-            name = find_column(bare, policy.columns).name
-            column = OutputColumn(node.alias or name, name)
-            columns += [] if column in columns else [column]  # a key that is written twice is one column
-        else:
-            columns.append(OutputColumn(_output_name(node)))
-    selected = {column.key for column in columns}
-    return (*(OutputColumn(name, name) for name in sorted(keys - selected)), *columns)
-
-
-def _output_name(node: exp.Expr) -> str:
-    return node.alias or str(node.unalias().sql(dialect="duckdb"))
-
-
-def check_named_queries(policy: Policy) -> None:
-    """Parses the policy's named queries and the examples of what it expects; raises `BadPolicy` with all that fail,
-    before anybody asks them."""
-    mistakes = []
-    texts = [(f"queries.{name}", sql) for name, sql in policy.queries.items()]
-    for where, sql in [*texts, *(("expect", sql) for sql in policy.expected_sql)]:
-        try:
-            parse_select_items(sql, policy)
-        except Misuse as error:
-            kinds = "marginals, ranges, prefixes, or " if where == "expect" else ""
-            mistakes.append(Mistake(0, where, str(error), f"write {kinds}a query that this policy can answer"))
-    if mistakes:
-        raise BadPolicy(tuple(mistakes))
-
-
-class _ItemRewriter:
-    """Rewrites the results of one SELECT into plain questions."""
+    `by` is the SQL of what it is grouped by.
+    """
 
     def __init__(self, policy: Policy, select: exp.Select, by: list[str]) -> None:
         self.policy, self.by, self.select = policy, by, select
@@ -159,6 +96,11 @@ class _ItemRewriter:
             return ""
         return str(where.sql(dialect="duckdb"))
 
+    @property
+    def public_rows(self) -> int | None:
+        """The number of rows that WHERE selects, if it is public."""
+        return None if self.by or self.where_sql else self.policy.public_rows
+
     @cached_property
     def from_sql(self) -> str:
         """The FROM clause as SQL."""
@@ -166,65 +108,62 @@ class _ItemRewriter:
 
     def needs_derivation(self, node: exp.Expr) -> bool:
         """Whether a result needs several queries, or the counts of many groups."""
-        bare = _strip_parens(node)
+        bare = strip_parens(node)
         if isinstance(bare, exp.Avg):
             return bool(
                 self.where_sql
                 or self.by
                 or self.policy.public_rows is None
-                or self._is_nullable(_strip_parens(bare.this))
+                or self._is_nullable(strip_parens(bare.this))
             )
         if isinstance(bare, exp.Filter):
-            return not isinstance(_strip_parens(bare.this), exp.Avg) and self.needs_derivation(bare.this)
+            return isinstance(strip_parens(bare.this), exp.Avg) or self.needs_derivation(bare.this)
         return isinstance(bare, (*VARIANCES, *DEVIATIONS, *QUANTILES, *EXTREMES, exp.Mode))
 
-    def rewrite_item(self, node: exp.Expr) -> SelectItem:
-        bare, name = _strip_parens(node.unalias()), _output_name(node)
+    def rewrite_aggregate(self, node: exp.Expr) -> Aggregate:
+        """Returns a node of which `needs_derivation` holds as an aggregate, else as a linear combination of them."""
+        bare = strip_parens(node)
         if not self.needs_derivation(bare):
-            return SelectItem(name, Derivation.LINEAR, (self._make_question(bare.sql(dialect="duckdb")),))
+            return Aggregate(Derivation.LINEAR, (self._make_question(bare.sql(dialect="duckdb")),))
         if isinstance(bare, exp.Filter):
-            return self._with_filter(bare).rewrite_item(exp.alias_(bare.this, name, quoted=True))
+            return self._with_filter(bare).rewrite_aggregate(bare.this)
         if isinstance(bare, exp.Avg):
-            return self._rewrite_average(name, _strip_parens(bare.this))
+            return self._rewrite_average(strip_parens(bare.this))
         if any(value for key, value in bare.args.items() if key not in ("this", "quantile", "expression", "big_int")):
             raise UnsupportedQuery(f"{bare.key.upper()} with a second argument", f"ask {bare.key.upper()}(column)")
         column = self._argument_column(bare)
-        argument = _strip_parens(bare.this).sql(dialect="duckdb")
+        argument = strip_parens(bare.this).sql(dialect="duckdb")
         if isinstance(bare, (*VARIANCES, *DEVIATIONS)):
-            parts = [self._make_question(f"SUM({argument} * {argument})"), self._make_question(f"SUM({argument})")]
-            if self.policy.public_rows is None or self.where_sql or self.by or column.nullable:
-                parts.append(self._make_question(f"COUNT({argument})"))
-            how = Derivation.VARIANCE if isinstance(bare, VARIANCES) else Derivation.STDDEV
-            return SelectItem(
-                name, how, tuple(parts), column, public_rows=None if len(parts) > 2 else self.policy.public_rows
-            )
-        if self.by:
-            raise UnsupportedQuery(f"{bare.key.upper()} with GROUP BY", "ask for one group at a time, with WHERE")
+            return self._rewrite_variance(bare, column, argument)
         if not isinstance(bare, exp.Mode) and not column.is_numeric:
             raise BadQuery(
                 f"column {column.name} is {column.kind.value}, not a number: {bare.key.upper()} needs numbers"
             )
         counts = self._make_question("COUNT(*)", group=argument)
         if isinstance(bare, exp.Mode):
-            return SelectItem(name, Derivation.MODE, (counts,), column)
+            return Aggregate(Derivation.MODE, (counts,), column)
         how = EXTREMES.get(type(bare), Derivation.QUANTILE)
-        return SelectItem(name, how, (counts,), column, self._parse_rank(bare))
+        return Aggregate(how, (counts,), column, self._parse_rank(bare))
 
-    def _rewrite_average(self, name: str, argument: exp.Expr) -> SelectItem:
+    def _rewrite_average(self, argument: exp.Expr) -> Aggregate:
         text = argument.sql(dialect="duckdb")
         if isinstance(argument, exp.Column) and find_column(argument, self.policy.columns).is_numeric:
             column = find_column(argument, self.policy.columns)
-            return SelectItem(
-                name,
-                Derivation.RATIO,
-                (self._make_question(f"SUM({text})"), self._make_question(f"COUNT({text})")),
-                column,
-            )
+            parts = (self._make_question(f"SUM({text})"), self._make_question(f"COUNT({text})"))
+            return Aggregate(Derivation.RATIO, parts, column)
         known = f"({text}) OR NOT ({text})"  # rows for which the condition is not unknown
         parts = (self._make_question(f"COUNT_IF({text})"), self._make_question(f"COUNT_IF({known})"))
-        return SelectItem(name, Derivation.RATIO, parts)
+        return Aggregate(Derivation.RATIO, parts)
 
-    def _with_filter(self, node: exp.Filter) -> _ItemRewriter:
+    def _rewrite_variance(self, node: exp.Expr, column: Column, argument: str) -> Aggregate:
+        parts = [self._make_question(f"SUM({argument} * {argument})"), self._make_question(f"SUM({argument})")]
+        if self.policy.public_rows is None or self.where_sql or self.by or column.nullable:
+            parts.append(self._make_question(f"COUNT({argument})"))
+        how = Derivation.VARIANCE if isinstance(node, VARIANCES) else Derivation.STDDEV
+        rows = None if len(parts) > 2 else self.policy.public_rows
+        return Aggregate(how, tuple(parts), column, public_rows=rows)
+
+    def _with_filter(self, node: exp.Filter) -> AggregateRewriter:
         """Returns a rewriter of the same SELECT with the filter's condition in its WHERE."""
         condition = node.expression.this if isinstance(node.expression, exp.Where) else node.expression
         inner = copy(self)
@@ -243,7 +182,7 @@ class _ItemRewriter:
         return parse_question(sql, self.policy)
 
     def _argument_column(self, node: exp.Expr) -> Column:
-        argument = _strip_parens(node.this)
+        argument = strip_parens(node.this)
         if not isinstance(argument, exp.Column):
             raise UnsupportedQuery(f"{node.key.upper()} of an expression", f"ask {node.key.upper()}(column)")
         return find_column(argument, self.policy.columns)
@@ -266,17 +205,8 @@ class _ItemRewriter:
         return not self.conditions.is_never_unknown(argument)
 
 
-def _is_group_key(node: exp.Expr, keys: set[str], policy: Policy) -> bool:
-    """Whether a selected node is a column of GROUP BY. Any other bare column would show single values: refused."""
-    if not isinstance(node, exp.Column) or not keys:
-        return False
-    name = find_column(node, policy.columns).name
-    if name not in keys:
-        raise UnsupportedQuery(f"SELECT {name}", "single values are never shown; ask for an aggregate")
-    return True
-
-
-def _strip_parens(node: exp.Expr) -> exp.Expr:
+def strip_parens(node: exp.Expr) -> exp.Expr:
+    """Returns a node without the parentheses around it."""
     while isinstance(node, exp.Paren):
         node = node.this
     return node

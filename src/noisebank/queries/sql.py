@@ -33,6 +33,7 @@ CLOSING_TOKENS = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, Tok
 UNARY_TOKENS = (TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE)
 BINARY_TOKENS = (TokenType.AND, TokenType.OR, TokenType.DASH, TokenType.PLUS, TokenType.STAR, TokenType.SLASH)
 
+PLAIN_FORM = "ask SELECT aggregate FROM table [WHERE condition] [GROUP BY columns]"
 REFUSED_CLAUSES = {
     "with_": "WITH", "joins": "JOIN", "laterals": "LATERAL", "having": "HAVING",
     "qualify": "QUALIFY", "windows": "WINDOW", "distinct": "DISTINCT", "order": "ORDER BY", "sort": "SORT BY",
@@ -48,27 +49,34 @@ def parse_question(sql: str, policy: Policy, select: exp.Select | None = None) -
     Guarantees: equivalent spellings give equal queries; raises before anything is planned or charged.
     """
     text = sql.strip()  # as it was written: a line break ends a comment, spaces in a text count
-    select = parse_select(text, policy) if select is None else select
     try:
+        if select is None:
+            select = parse_statement(text)
+            check_plain_select(select, policy)
+            if select.find(exp.Window):
+                raise UnsupportedQuery("OVER", "this is no plain question")
         return _QuestionBuilder(policy, text).build_question(select)
     except RecursionError:
         raise BadQuery("this SQL is nested too deeply") from None
 
 
-def parse_select(text: str, policy: Policy) -> exp.Select:
-    """Returns the syntax tree of one SELECT from the policy's table; raises on clauses that are not supported."""
+def parse_statement(text: str) -> exp.Select:
+    """Returns the syntax tree of one SELECT."""
     if len(text) > MAX_SQL_LENGTH:
         raise BadQuery(f"this SQL has {len(text)} characters; at most {MAX_SQL_LENGTH} are read")
     tokens = _tokenize_sql(text)
     _refuse_nesting(tokens)
     try:
-        select = _parse_statement(text, tokens)
-        nodes = tuple(select.walk())
-        _refuse_clauses(select, nodes)
-        _check_table(select, nodes, policy)
+        return _parse_statement(text, tokens)
     except RecursionError:
         raise BadQuery("this SQL is nested too deeply") from None
-    return select
+
+
+def check_plain_select(select: exp.Select, policy: Policy) -> None:
+    """Raises unless a SELECT reads the policy's table and has no clause but WHERE and GROUP BY."""
+    nodes = tuple(select.walk())
+    _refuse_clauses(select, nodes)
+    _check_table(select, nodes, policy)
 
 
 def list_tables(text: str) -> tuple[str, ...]:
@@ -85,9 +93,24 @@ def list_tables(text: str) -> tuple[str, ...]:
 
 def _tokenize_sql(text: str) -> list[Token]:
     try:
-        return DUCKDB.tokenize(text)
+        return _move_top(DUCKDB.tokenize(text))
     except SqlglotError as error:
         raise _syntax_error(error) from None
+
+
+def _move_top(tokens: list[Token]) -> list[Token]:
+    """Writes SELECT TOP n as LIMIT n: the parser's dialect has the latter only."""
+    texts = [token.text.upper() for token in tokens[:5]]
+    if texts[:2] != ["SELECT", "TOP"] or len(tokens) < 4:
+        return tokens
+    size = 3 if texts[2:3] == ["("] and texts[4:5] == [")"] else 1
+    count = tokens[3 if size == 3 else 2]
+    if count.token_type is not TokenType.NUMBER:
+        return tokens
+    rest = tokens[2 + size :]
+    last = len(rest) - (1 if rest and rest[-1].token_type is TokenType.SEMICOLON else 0)
+    limit = Token(TokenType.LIMIT, "LIMIT", count.line, count.col, count.start, count.end)
+    return [tokens[0], *rest[:last], limit, count, *rest[last:]]
 
 
 def _refuse_nesting(tokens: list[Token]) -> None:
@@ -128,12 +151,9 @@ def _refuse_clauses(select: exp.Select, nodes: Sequence[exp.Expr]) -> None:
     for key, value in select.args.items():
         if value and key not in ("expressions", "from_", "where", "group"):
             name = REFUSED_CLAUSES.get(key, key.upper())
-            raise UnsupportedQuery(name, "ask SELECT aggregate FROM table [WHERE condition] [GROUP BY columns]")
-    inside = [node for node in nodes if isinstance(node, (exp.Subquery, exp.Select, exp.Window))]
-    if any(not isinstance(node, exp.Window) for node in inside if node is not select):
-        raise UnsupportedQuery("a subquery", "ask SELECT aggregate FROM table [WHERE condition] [GROUP BY columns]")
-    if len(inside) > 1:
-        raise UnsupportedQuery("OVER", "window functions see single rows")
+            raise UnsupportedQuery(name, PLAIN_FORM)
+    if any(isinstance(node, (exp.Subquery, exp.Select)) for node in nodes if node is not select):
+        raise UnsupportedQuery("a subquery", PLAIN_FORM)
 
 
 def _check_table(select: exp.Select, nodes: Sequence[exp.Expr], policy: Policy) -> None:

@@ -15,7 +15,7 @@ from noisebank.bank.policy_draft import draft_policy
 from noisebank.core.errors import BadPolicy, BadRequest, BadTable, Misuse
 from noisebank.policy.file import parse_policy
 from noisebank.policy.model import Kind, Policy
-from noisebank.queries.derived import check_named_queries
+from noisebank.queries.selects import check_named_queries
 from support.drafts import fill_draft
 
 ODD_VALUES = [

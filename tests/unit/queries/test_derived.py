@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from noisebank.core.errors import BadPolicy, BadQuery, Misuse, UnsupportedQuery
 from noisebank.policy.model import Column, Kind, Neighbours, Policy
-from noisebank.queries.derived import MAX_ITEMS, Derivation, check_named_queries, parse_select_items
+from noisebank.queries.derived import Derivation
+from noisebank.queries.selects import MAX_RESULTS, check_named_queries, parse_select_aggregates, parse_select_list
 from noisebank.queries.sql import parse_question
 
 COLUMNS = {
@@ -43,7 +44,7 @@ RULES = {"replace-one": REPLACE, "add-remove": ADD, "people": PEOPLE}
 
 
 def the_item(sql: str, of: Policy = REPLACE):
-    (found,) = parse_select_items(f"SELECT {sql}", of)
+    (found,) = parse_select_aggregates(f"SELECT {sql}", of)
     return found
 
 
@@ -105,7 +106,7 @@ def test_ranks(sql, rank):
 @pytest.mark.parametrize("rank", ["1.5", "-0.5", "'x'", "age", "0.2 + 0.3", "[0.1, 0.2]", "NULL", "1e999", "TRUE"])
 def test_bad_ranks_are_refused(rank):
     with pytest.raises(Misuse):
-        parse_select_items(f"SELECT QUANTILE(age, {rank}) FROM t", REPLACE)
+        parse_select_aggregates(f"SELECT QUANTILE(age, {rank}) FROM t", REPLACE)
 
 
 def test_the_public_number_of_rows_is_not_asked_for():
@@ -119,22 +120,23 @@ def test_the_public_number_of_rows_is_not_asked_for():
 
 
 def test_names_of_results():
-    found = parse_select_items("SELECT AVG(pay) AS mean, COUNT_IF(ill), sum(age) FROM t WHERE age > 3", REPLACE)
+    found = parse_select_list("SELECT AVG(pay) AS mean, COUNT_IF(ill), sum(age) FROM t WHERE age > 3", REPLACE).items
     assert [item.name for item in found] == ["mean", "COUNT_IF(ill)", "SUM(age)"]
 
 
 def test_keys_are_no_results():
-    found = parse_select_items("SELECT city, AVG(pay) AS mean, ill, COUNT(*) AS n FROM t GROUP BY ill, city", REPLACE)
-    assert [(item.name, item.derivation) for item in found] == [("mean", Derivation.RATIO), ("n", Derivation.LINEAR)]
+    found = parse_select_list("SELECT city, AVG(pay) AS mean, ill, COUNT(*) AS n FROM t GROUP BY ill, city", REPLACE)
+    assert [item.name for item in found.items] == ["mean", "n"] and found.by == ("city", "ill")
+    assert [each.derivation for each in found.aggregates] == [Derivation.RATIO, Derivation.LINEAR]
 
 
 def test_there_is_a_limit_to_the_number_of_results():
     def several(count: int) -> str:
         return "SELECT " + ", ".join(f"COUNT_IF(age > {n})" for n in range(count)) + " FROM t"
 
-    assert len(parse_select_items(several(MAX_ITEMS), REPLACE)) == MAX_ITEMS
+    assert len(parse_select_aggregates(several(MAX_RESULTS), REPLACE)) == MAX_RESULTS
     with pytest.raises(UnsupportedQuery, match="results"):
-        parse_select_items(several(MAX_ITEMS + 1), REPLACE)
+        parse_select_aggregates(several(MAX_RESULTS + 1), REPLACE)
 
 
 def test_names_with_spaces_survive_the_rewriting():
@@ -202,7 +204,7 @@ def test_comments_quotes_and_signs_survive_the_rewriting(condition):
         direct = parse_question(f"SELECT SUM(pay) FROM t WHERE {condition}\n", REPLACE)
     except Misuse as error:
         with pytest.raises(type(error)):
-            parse_select_items(f"SELECT AVG(pay) FROM t WHERE {condition}\n", REPLACE)
+            parse_select_aggregates(f"SELECT AVG(pay) FROM t WHERE {condition}\n", REPLACE)
         return
     assert the_item(f"AVG(pay) FROM t WHERE {condition}\n").questions[0].query == direct.query
 
@@ -216,25 +218,14 @@ REFUSED = [
     ("MEDIAN(pay) FROM t", "bins"),
     ("MIN(pay) FROM t", "bins"),
     ("MODE(pay) FROM t", "bins"),
-    ("MEDIAN(age) FROM t GROUP BY city", "GROUP BY"),
-    ("MODE(city) FROM t GROUP BY ill", "GROUP BY"),
     ("MAX(age) FROM t GROUP BY age", "GROUP BY"),
     ("AVG(salary) FROM t WHERE ill", "salary"),
     ("MEDIAN(salary) FROM t", "salary"),
     ("AVG(city) FROM t WHERE ill", "text"),
-    ("2 * AVG(pay) FROM t WHERE ill", "AVG w"),
-    ("MAX(age) - MIN(age) FROM t", "SELECT"),
-    ("AVG(pay) FILTER (WHERE ill) FROM t", "FILTER"),
-    ("AVG(pay) FROM t GROUP BY ROLLUP (city)", "GROUP BY"),
-    ("AVG(pay), COUNT_IF(ill) FROM t GROUP BY CUBE (city)", "GROUP BY"),
-    ("AVG(pay), COUNT(*) FROM t GROUP BY GROUPING SETS ((city), ())", "GROUP BY"),
     ("AVG(pay) FROM t GROUP BY 1", "GROUP BY"),
     ("AVG(pay) FROM t GROUP BY age + 1", "GROUP BY"),
     ("AVG(pay), COUNT(*) FROM t GROUP BY city, 1", "GROUP BY"),
     ("MEDIAN(age) FROM t GROUP BY 1", "GROUP BY"),
-    ("AVG(pay), VARIANCE(pay) FROM t WHERE ill GROUP BY ALL", "GROUP BY"),
-    ("AVG(pay) FROM t WHERE ill HAVING COUNT(*) > 3", "HAVING"),
-    ("AVG(pay), MEDIAN(age) FROM t ORDER BY 1", "ORDER BY"),
     ("AVG(pay) OVER () FROM t", "OVER"),
     ("AVG(pay), * FROM t", "SELECT"),
     ("AVG(pay), age FROM t", "SELECT"),
@@ -249,21 +240,21 @@ REFUSED = [
 def test_refused_by_name(sql, word):
     for of in (REPLACE, PEOPLE):
         with pytest.raises(Misuse, match=word):
-            parse_select_items(f"SELECT {sql}", of)
+            parse_select_aggregates(f"SELECT {sql}", of)
 
 
 @pytest.mark.parametrize("sql", ["MEDIAN(city)", "MIN(ill)", "MAX(city)", "QUANTILE(ill, 0.5)", "MAX(old)"])
 def test_ranks_need_numbers(sql):
     """Text and truth have no order here: refused before anything is paid, not when the answer is looked at."""
     with pytest.raises(Misuse):
-        parse_select_items(f"SELECT {sql} FROM t", REPLACE)
+        parse_select_aggregates(f"SELECT {sql} FROM t", REPLACE)
 
 
 @pytest.mark.parametrize("column", ["pay", "nonsense", "ill"])
 @pytest.mark.parametrize("results", ["AVG(age)", "COUNT(*), SUM(age)", "VARIANCE(age)", "COUNT(*)"])
 def test_columns_that_are_no_keys(column, results):
     with pytest.raises(Misuse, match=column):
-        parse_select_items(f"SELECT {column}, {results} FROM t GROUP BY city", REPLACE)
+        parse_select_aggregates(f"SELECT {column}, {results} FROM t GROUP BY city", REPLACE)
 
 
 @pytest.mark.parametrize("sql", ["AVG(pay)", "VARIANCE(pay)", "AVG(ill)"])
@@ -284,7 +275,7 @@ def test_a_condition_that_is_never_unknown_needs_no_count():
 def test_second_arguments_are_refused(sql):
     """In DuckDB these are the three largest values, or the larger of two columns: something else."""
     with pytest.raises(Misuse):
-        parse_select_items(f"SELECT {sql} FROM t", REPLACE)
+        parse_select_aggregates(f"SELECT {sql} FROM t", REPLACE)
 
 
 @pytest.mark.parametrize(

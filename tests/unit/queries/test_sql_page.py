@@ -9,7 +9,7 @@ import pytest
 
 from noisebank.core.errors import Misuse
 from noisebank.policy.file import parse_policy
-from noisebank.queries.derived import parse_select_items
+from noisebank.queries.selects import parse_select_aggregates
 from support.paths import ROOT
 
 PAGE = (ROOT / "docs" / "reference" / "sql.md").read_text()
@@ -23,14 +23,14 @@ def lines(kind: str) -> list[str]:
 
 @pytest.mark.parametrize("sql", lines("answered"))
 def test_what_the_page_says_is_answered(sql: str) -> None:
-    assert all(item.questions for item in parse_select_items(sql, POLICY))
+    assert all(item.questions for item in parse_select_aggregates(sql, POLICY))
 
 
 @pytest.mark.parametrize("line", lines("refused"))
 def test_what_the_page_says_is_refused_with_the_word(line: str) -> None:
     sql, _, word = line.partition(" -- ")
     with pytest.raises(Misuse) as refused:
-        parse_select_items(sql, POLICY)
+        parse_select_aggregates(sql, POLICY)
     assert word.lower() in str(refused.value).lower()
 
 

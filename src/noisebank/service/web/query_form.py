@@ -17,8 +17,8 @@ from noisebank.core.estimates import standard_deviation
 from noisebank.core.intervals import confidence_interval
 from noisebank.core.units import Precision, parse_exact
 from noisebank.policy.model import Column, Kind
-from noisebank.queries.derived import Derivation, parse_select_items
 from noisebank.queries.query import Question
+from noisebank.queries.selects import parse_select_list
 from noisebank.queries.sensitivity import l2_sensitivity
 from noisebank.service.schemas import WishIn
 
@@ -298,8 +298,8 @@ def round_up(value: float) -> str:
 
 def _linear_question(account: Account, sql: str) -> Question | None:
     """Return the question, if its answer is one number (or one per group) with one noise; else None."""
-    parsed = parse_select_items(account.named(sql), account.policy)
-    return parsed[0].questions[0] if len(parsed) == 1 and parsed[0].derivation is Derivation.LINEAR else None
+    select = parse_select_list(account.named(sql), account.policy)
+    return select.aggregates[0].questions[0] if select.is_plain_question else None
 
 
 def form_choices(account: Account) -> dict[str, Any]:

@@ -1,0 +1,125 @@
+"""Arithmetic on released numbers: what a SELECT computes from its aggregates, and its conditions of HAVING.
+
+An expression is a small tree over the SELECT's aggregates, by index. It is public: it follows from the text alone.
+How its value and interval come from released numbers: `account.expressions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A constant."""
+
+    value: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """The number of an aggregate in the row."""
+
+    aggregate: int
+    """Its index in the SELECT."""
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """SUM(expression) OVER (PARTITION BY keys): its sum over the rows that have the same keys."""
+
+    summed: Expression
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An operator or function of SQL, applied to expressions: those of `account.interval_arithmetic`."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key of the row, as text. It stands in conditions and in ORDER BY only."""
+
+    name: str
+    """The policy's column."""
+    is_text: bool = False
+    """Whether ORDER BY sorts it as text; else in the policy's order, which is that of its values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text that a key is compared with."""
+
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A comparison of expressions or keys (=, <>, <, <=, >, >=, IS NULL), or AND, OR, NOT of conditions."""
+
+    operator: str
+    arguments: tuple[Expression | Key | Text | Condition, ...]
+
+
+Expression = Number | Released | Total | Operation
+
+
+@dataclass(frozen=True, slots=True)
+class OrderTerm:
+    """One term of ORDER BY: a key or an expression."""
+
+    by: Key | Expression
+    descending: bool = False
+    nulls_first: bool = False
+
+
+def list_aggregates(node: Expression | Key | Text | Condition) -> Iterator[int]:
+    """Yields the index of each aggregate that an expression or condition reads."""
+    if isinstance(node, Released):
+        yield node.aggregate
+    elif isinstance(node, Total):
+        yield from list_aggregates(node.summed)
+    elif isinstance(node, (Operation, Condition)):
+        for argument in node.arguments:
+            yield from list_aggregates(argument)
+
+
+def is_noisy(node: Expression | Key | Text | Condition) -> bool:
+    """Whether an expression or condition depends on released numbers."""
+    return next(list_aggregates(node), None) is not None
+
+
+def is_linear(node: Expression, aggregates: Collection[int]) -> bool:
+    """Whether an expression is a linear combination of released numbers; `aggregates` are those that are released."""
+    if isinstance(node, Released):
+        return node.aggregate in aggregates
+    if isinstance(node, Total):
+        return is_linear(node.summed, aggregates)
+    if isinstance(node, Number):
+        return True
+    if node.function not in ("+", "-", "*", "/") or not all(is_linear(each, aggregates) for each in node.arguments):
+        return False
+    left, right = node.arguments
+    if node.function == "/":
+        return isinstance(right, Number) and bool(right.value)
+    return node.function in ("+", "-") or isinstance(left, Number) or isinstance(right, Number)
+
+
+def list_totals(node: Expression | Key | Text | Condition) -> Iterator[Total]:
+    """Yields the sums over other rows that an expression or condition reads."""
+    if isinstance(node, Total):
+        yield node
+    elif isinstance(node, (Operation, Condition)):
+        for argument in node.arguments:
+            yield from list_totals(argument)
+
+
+def has_total(node: Expression | Key | Text | Condition) -> bool:
+    """Whether a number of other rows goes into an expression or condition."""
+    return next(list_totals(node), None) is not None
