@@ -19,7 +19,7 @@ from research.blockfl.experiments import RESULTS, SCALES, Job, list_lacking, mak
 )
 @click.option("--only", type=click.Choice(list(SCALES)), help="One kind of training.")
 @click.option("--minutes", type=float, help="Begin no training after so many minutes.")
-@click.option("--threads", type=click.IntRange(1), default=1, show_default=True)
+@click.option("--threads", type=click.IntRange(1), default=1, show_default=True, help="Of a training in torch.")
 @click.option("--list", "listed", is_flag=True, help="Say what there is and what is lacking; train nothing.")
 @json_option
 @handle_errors

@@ -8,13 +8,15 @@ from pathlib import Path
 import click
 
 from noisebank.cli.options import handle_errors, json_option
-from research.papers.names import EXHIBITS, PAPERS
+from research.papers.names import CROWD, EXHIBITS, PAPERS
 
 
 @click.command("reproduce")
 @click.argument(
     "name",
-    type=click.Choice(["table2", "opu", "ldp", "chained", "bayes", "fedsgd", "crowd", "all", *PAPERS, *EXHIBITS]),
+    type=click.Choice(
+        ["table2", "opu", "ldp", "chained", "bayes", "fedsgd", "crowd", "all", *PAPERS, *EXHIBITS, *CROWD]
+    ),
 )
 @click.option("--quick", is_flag=True, help="Fewer draws and runs.")
 @click.option("--folder", type=click.Path(path_type=Path), help="With ldp, chained, fedsgd: draw the figures here.")
@@ -44,7 +46,7 @@ def reproduce(name: str, quick: bool, folder: Path | None, out: Path, as_json: b
     """
     from noisebank.cli import render
 
-    if name == "all" or name in PAPERS or name in EXHIBITS:
+    if name == "all" or name in (*PAPERS, *EXHIBITS, *CROWD):
         _reproduce_papers(name, quick, out, as_json)
     elif name == "table2":
         from research.reuse.table2 import table2

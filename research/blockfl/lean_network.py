@@ -18,6 +18,8 @@ from noisebank.federated.blockfl.network import Floats, NetworkShape
 TINY = np.float32(1e-6)
 DECAY = np.float32(0.9)
 Positions = NDArray[np.int64]
+Draw = Callable[[tuple[int, ...]], Floats]
+"""Noise of scale 1 and this shape."""
 
 
 class LeanNetwork:
@@ -59,7 +61,7 @@ class LeanNetwork:
         windows = sliding_window_view(padded, (3, 3), axis=(1, 2)).reshape(len(images), -1, 9)
         return np.ascontiguousarray(windows[:, _pooled_order(self.shape.side)])
 
-    def compute_scores(self, columns: Floats, training: bool, noise: Any) -> Floats:
+    def compute_scores(self, columns: Floats, training: bool, noise: Draw | None) -> Floats:
         """Scores of the classes. `noise` draws it, or is None; what `compute_gradients` needs is remembered."""
         count, half = len(columns), self.shape.side // 2
         w1, b1, w2, b2, *layers = self.weights
@@ -87,10 +89,10 @@ class LeanNetwork:
             self._inputs.append(outer)
         return outer
 
-    def compute_gradients(self, columns: Floats, labels: NDArray[np.int64], noise: Any, into: Floats) -> None:
+    def compute_gradients(self, columns: Floats, labels: NDArray[np.int64], noise: Draw | None, into: Floats) -> None:
         """The mean loss' gradient, written into a vector like `flat`; statistics have none."""
-        outer = self.compute_scores(columns, True, noise)
-        outer: Floats = np.exp(outer - outer.max(1, keepdims=True))
+        scores = self.compute_scores(columns, True, noise)
+        outer: Floats = np.exp(scores - scores.max(1, keepdims=True))
         outer /= outer.sum(1, keepdims=True)
         outer[np.arange(len(labels)), labels] -= 1
         outer /= np.float32(len(labels))
@@ -131,11 +133,12 @@ class LeanNetwork:
             low, high = now
         if self.norm == "batch":
             self._spread = np.sqrt(high + TINY)
-            self._share: Floats = (raw - low) / self._spread
-            return self._share
+            centred: Floats = (raw - low) / self._spread
+            self._share = centred
+            return centred
         self._spread = high - low + TINY
-        self._share = (raw - low) / self._spread
-        spread: Floats = (2 * np.clip(self._share, 0, 1) - 1) * self.bound
+        self._share = share = (raw - low) / self._spread
+        spread: Floats = (2 * np.clip(share, 0, 1) - 1) * self.bound
         return spread
 
     def _through_norm(self, outer: Floats) -> Floats:
@@ -143,7 +146,8 @@ class LeanNetwork:
             through: Floats = (outer - outer.mean(0) - self._share * (outer * self._share).mean(0)) / self._spread
             return through
         inner = outer * (2 * self.bound) / self._spread
-        at_raw, places = inner.copy(), np.arange(inner.shape[1])
+        at_raw: Floats = inner.copy()
+        places = np.arange(inner.shape[1])
         shared = (self._share * inner).sum(0)
         turned = np.ascontiguousarray(self._raw.T)
         at_raw[turned.argmin(1), places] += shared - inner.sum(0)
@@ -209,7 +213,7 @@ class Descent:
         weights -= np.float32(self._rate) * self._first
 
 
-def laplace(generator: Any) -> Callable[[tuple[int, ...]], Floats]:
+def laplace(generator: Any) -> Draw:
     """Draws of scale 1: an exponential with a random sign."""
 
     def draw(size: tuple[int, ...]) -> Floats:

@@ -14,8 +14,8 @@ TOGETHER = ("p2", "p4")
 
 def exhibit(name: str) -> Exhibit:
     """One of them. Loaded when it is needed: some pull in half of the product."""
-    if name not in EXHIBITS:
-        raise BadRequest("name", name, f"must be one of {', '.join(EXHIBITS)}")
+    if name not in (*EXHIBITS, *CROWD):
+        raise BadRequest("name", name, f"must be one of {', '.join((*EXHIBITS, *CROWD))}")
     paper = name.partition("-")[0]
     if name in CROWD:
         found = import_module("research.papers.p4_crowd").EXHIBITS[name]
