@@ -110,7 +110,7 @@ def parse_accuracy(
         "relative": (relative,),
         "precision": (precision,),
     }
-    used = [name for name, values in ways.items() if any(value is not None for value in values)]
+    used = [name for name, values in ways.items() if values.count(None) < len(values)]
     if len(used) > 1:
         raise BadRequest(" and ".join(used), "both", "say how good the answer shall be in one way only")
     if calibration is not None and used != ["epsilon and delta"]:

@@ -8,15 +8,16 @@ and the rest as expressions over released numbers (`queries.result_parser`). How
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sqlglot import exp
 
 from noisebank.core.errors import BadPolicy, BadQuery, Mistake, Misuse, UnsupportedQuery
 from noisebank.policy.model import Policy
 from noisebank.queries.clauses import parse_grouping, split_clauses
-from noisebank.queries.conditions import find_column
+from noisebank.queries.conditions import ConditionParser
 from noisebank.queries.derived import Aggregate, AggregateRewriter, Derivation, strip_parens
+from noisebank.queries.group_keys import parse_group_key
 from noisebank.queries.result_expressions import (
     Condition,
     Expression,
@@ -116,9 +117,14 @@ class _SelectBuilder:
         check_plain_select(self.plain, policy)
         self.grouping = parse_grouping(self.plain)
         nodes = self.grouping.nodes
-        self.keys = [(node, self._name_key(node)) for node in nodes]
+        conditions = ConditionParser(policy.columns)
+        where = self.plain.args.get("where")
+        if where is not None and any(not isinstance(node, exp.Column) for node in nodes):
+            conditions.look_within(conditions.parse_condition(where.this))
+        group_keys = [parse_group_key(node, conditions) for node in nodes]
+        self.keys = [(node, key.column) for node, key in zip(nodes, group_keys, strict=True)]
         self.rewriter = AggregateRewriter(policy, self.plain, [node.sql(dialect="duckdb") for node in nodes])
-        columns = {name: policy.columns[name] for _, name in self.keys if name in policy.columns}
+        columns = {key.column: policy.columns[key.column] for key in group_keys if key.labels is None}
         self.results = ResultParser(self.rewriter, self.find_key, columns)
 
     def build_list(self) -> SelectList:
@@ -164,12 +170,6 @@ class _SelectBuilder:
             return next((name for _, name in self.keys if name.lower() == bare.name.lower()), None)
         return None
 
-    def _name_key(self, node: exp.Expr) -> str:
-        """Returns the name under which answers have a key of GROUP BY."""
-        if not isinstance(node, exp.Column):
-            raise UnsupportedQuery(f"GROUP BY {node.sql(dialect='duckdb')[:40]}", "group by declared columns, by name")
-        return find_column(node, self.policy.columns).name
-
     def _name_grouping_sets(self) -> tuple[tuple[str, ...], ...]:
         names = [name for _, name in self.keys]
         return tuple(tuple(names[index] for index in indices) for indices in self.grouping.sets)
@@ -189,25 +189,21 @@ class _SelectBuilder:
             column = OutputColumn(node.alias or (key if isinstance(node, exp.Column) else _output_name(node)), key)
             columns += [] if column in columns else [column]  # a key that is written twice is one column
         selected = {column.key for column in columns}
-        names = sorted(name for _, name in self.keys if name not in selected)
-        return (*(OutputColumn(name, name) for name in names), *columns)
+        others = sorted((name, node) for node, name in self.keys if name not in selected)
+        return (*(OutputColumn(_output_name(node), name) for name, node in others), *columns)
 
     def _parse_result(self, node: exp.Expr) -> Expression:
-        expression = self.results.parse_expression(node.unalias())
-        if not is_noisy(expression) and not node.find(exp.AggFunc):
-            raise UnsupportedQuery(f"a constant: {node.sql(dialect='duckdb')[:40]}", "select aggregates only")
-        aggregates = self.results.aggregates
         if (
             self.clauses.is_verbatim
-            and self.results.is_linear_node(node.unalias())
             and not self.grouping.sets
-            and expression == Released(0)
-            and len(aggregates) == 1
-            and aggregates[0].derivation is Derivation.LINEAR
+            and self.results.is_single_question(node.unalias())
             and sum(1 for each in self.plain.expressions if self.find_key(each.unalias()) is None) == 1
         ):
             question = parse_question(self.text, self.policy, self.plain)
-            aggregates[0] = replace(aggregates[0], questions=(question,))
+            return self.results.add_aggregate(Aggregate(Derivation.LINEAR, (question,)))
+        expression = self.results.parse_expression(node.unalias())
+        if not is_noisy(expression) and not node.find(exp.AggFunc):
+            raise UnsupportedQuery(f"a constant: {node.sql(dialect='duckdb')[:40]}", "select aggregates only")
         return expression
 
     def _order_nodes(self, columns: tuple[OutputColumn, ...]) -> list[exp.Ordered]:
