@@ -8,6 +8,7 @@ from research.bench import bench
 from research.crowd import crowd
 from research.data import data
 from research.reproduce import reproduce
+from research.smartnoise import smartnoise
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -22,6 +23,7 @@ main.add_command(reproduce)
 main.add_command(bench)
 main.add_command(crowd)
 main.add_command(data)
+main.add_command(smartnoise)
 
 if __name__ == "__main__":
     main(prog_name="python -m research")
