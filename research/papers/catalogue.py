@@ -6,7 +6,7 @@ from importlib import import_module
 
 from noisebank.core.errors import BadRequest
 from research.papers.exhibit import Exhibit
-from research.papers.names import CROWD, EXHIBITS, PAPERS
+from research.papers.names import CROWD, EXHIBITS, LEARNING, PAPERS
 
 TOGETHER = ("p2", "p4")
 """Papers whose exhibits share a module."""
@@ -19,6 +19,10 @@ def exhibit(name: str) -> Exhibit:
     paper = name.partition("-")[0]
     if name in CROWD:
         found = import_module("research.papers.p4_crowd").EXHIBITS[name]
+    elif name in LEARNING:
+        found = import_module("research.papers.p4_learning").EXHIBITS[name]
+    elif name == "p4-incentives":
+        found = import_module("research.papers.p4_incentives").EXHIBIT
     elif paper in TOGETHER:
         found = import_module(f"research.papers.{paper}").EXHIBITS[name]
     else:
