@@ -60,9 +60,7 @@ def test_each_final_block_is_read_once(node: ScriptedNode, follower: Follower) -
 
 @pytest.mark.parametrize("newest", [10, 11])
 @pytest.mark.parametrize("forked_at", [8, 9])
-def test_only_a_final_block_may_not_change(
-    node: ScriptedNode, follower: Follower, newest: int, forked_at: int
-) -> None:
+def test_only_a_final_block_may_not_change(node: ScriptedNode, follower: Follower, newest: int, forked_at: int) -> None:
     """Block 8 was final: if it changes, the follower halts for good, whether or not there are newer blocks."""
     follower.sync(0)
     node.forked_at, node.newest = forked_at, newest

@@ -32,7 +32,7 @@ keys = ["a", "b"]
 type = "integer"
 bounds = [0, 99]
 """,
-    Path("."),
+    Path(),
 )
 
 
@@ -68,9 +68,7 @@ def test_charges_of_all_groups_are_joined_where_they_are_alike(
     assert cube_query(groups).cell_charges() == tuple(CellRun(*run) for run in charges)
 
 
-@pytest.mark.parametrize(
-    ("select", "key"), [("COUNT(*)", COUNT_KEY), ("SUM(age)", (Function.SUM, "age"))]
-)
+@pytest.mark.parametrize(("select", "key"), [("COUNT(*)", COUNT_KEY), ("SUM(age)", (Function.SUM, "age"))])
 def test_a_query_over_cells_names_its_statistic(select: str, key: tuple[Function, str]) -> None:
     question = parse_question(f"SELECT {select} FROM t WHERE town = 'b'", CUBED)
     found = find_cube_query(question.query, CUBED)
