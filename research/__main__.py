@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from research.bench import bench
+from research.crowd import crowd
 from research.data import data
 from research.oracles.command import oracles
 from research.papers.command import papers, parts
@@ -24,6 +25,7 @@ main.add_command(papers)
 main.add_command(parts)
 main.add_command(reproduce)
 main.add_command(bench)
+main.add_command(crowd)
 main.add_command(data)
 main.add_command(oracles)
 main.add_command(smartnoise)

@@ -13,6 +13,10 @@ EXHIBITS = (
     "p4-figure3-14", "p4-figure3-15", "p4-learning", "p4-incentives",
     "budget",
 )  # fmt: skip
+CROWD = (
+    "p4-figure5-3", "p4-figure5-4", "p4-figure5-5", "p4-figure5-6", "p4-figure5-7", "p4-figure5-8", "p4-attackers",
+)  # fmt: skip
+"""Those of P4 about learning by a crowd, from recorded trainings; `research.blockfl.page` writes their own page."""
 LEARNING = (
     "p4-figure3-8", "p4-figure3-9", "p4-figure3-10", "p4-figure3-12", "p4-figure3-13", "p4-figure3-14", "p4-figure3-15",
     "p4-learning",

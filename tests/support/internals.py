@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from noisebank.client.facts import Facts
     from noisebank.client.sync_client import Client, RemoteAccount
     from noisebank.core.caches import ALL_CACHES, BoundedCache
-    from noisebank.core.charges import Inference
+    from noisebank.core.charges import Charge, ChargedQuestion, Inference
     from noisebank.core.digests import digest_answer, keccak, to_canonical_json
     from noisebank.core.durability import GroupCommit, PendingItem, end_process, open_database
     from noisebank.core.entropy import (
@@ -72,13 +72,17 @@ if TYPE_CHECKING:
         VaultUnreachable,
         ViewExhausted,
     )
-    from noisebank.core.estimates import Row, standard_deviation
+    from noisebank.core.estimates import Row, make_estimate, standard_deviation
     from noisebank.core.problems import BANK_PROBLEMS, ERROR_FIELDS
     from noisebank.core.records import WHOLE_WEIGHT, BridgePoint, Case, CellRun
     from noisebank.core.spend import Spend, typed_spend
     from noisebank.core.units import ZERO_PRECISION, GridValue, Precision, floor_to_ladder, parse_exact
     from noisebank.demo.clinic import write_clinic
+    from noisebank.demo.crowd import unpack_crowd
+    from noisebank.demo.served_demo import fill_bank, show_seeds
     from noisebank.demo.survey import write_survey
+    from noisebank.demo.survey_demo import run_demonstration
+    from noisebank.demo.tour import list_stops
     from noisebank.engines.csv_lines import count_csv_rows
     from noisebank.engines.cube_engine import CubedEngine
     from noisebank.engines.dialect import DuckDBDialect, StorageType
@@ -95,7 +99,7 @@ if TYPE_CHECKING:
     from noisebank.federated.blockfl.dev_chain import DevChain, create_dev_chain
     from noisebank.federated.blockfl.device import Examples, SplitTrainer, measure_accuracy
     from noisebank.federated.blockfl.edge import EdgeWorker
-    from noisebank.federated.blockfl.examples import read_examples
+    from noisebank.federated.blockfl.examples import read_digits, read_examples
     from noisebank.federated.blockfl.identifiers import format_cid
     from noisebank.federated.blockfl.json_rpc import JsonRpcServer
     from noisebank.federated.blockfl.member import NO_RECEIPT, CommitteeDuties, load_global_model
@@ -241,6 +245,7 @@ if TYPE_CHECKING:
     from noisebank.queries.query import Function, Query, Question
     from noisebank.queries.sensitivity import l2_sensitivity, row_range, saturation_limit
     from noisebank.queries.sql import parse_question
+    from noisebank.service.answering import weigh_question
     from noisebank.service.app import make_app
     from noisebank.service.auth import MAX_SESSIONS, AccessControl
     from noisebank.service.authenticator import SESSION_COOKIE
@@ -252,8 +257,10 @@ if TYPE_CHECKING:
     from noisebank.service.operations import Operations, signed_accuracy
     from noisebank.service.roles import Scope
     from noisebank.service.schemas import WishIn
+    from noisebank.service.serializers import result_to_bytes
     from noisebank.service.server import KEEP_ALIVE_SECONDS, make_config, open_listener
     from noisebank.service.settings import Settings, list_settings
+    from noisebank.service.tour import TourStop
     from noisebank.service.wallet import make_sign_in_message
     from noisebank.service.web.formatting import budget_guess_rate, max_guess_rate
     from noisebank.service.web.query_form import QueryForm, build_sql, new_form, parse_form

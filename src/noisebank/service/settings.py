@@ -46,6 +46,9 @@ class Settings:
     )
     max_body: int = define_setting(65_536, "Bytes of a request's body.", 1_024, 16_777_216)
     max_batch_body: int = define_setting(1_048_576, "Bytes of the body of a batch of questions.", 1_024, 16_777_216)
+    max_batch_answers: int = define_setting(
+        33_554_432, "Bytes of the answers to a batch; what is left of it then is not asked.", 1_024, 1 << 30
+    )
     session_hours: float = define_setting(12.0, "How long a sign-in lasts.", 0.001, 8_760)
     nonce_seconds: float = define_setting(300.0, "How long a wallet has to sign in.", 0.1, 86_400)
     skew_seconds: float = define_setting(60.0, "How far a caller's clock may be off.", 0, 3_600)
@@ -62,6 +65,12 @@ class Settings:
     learning_models: Path = define_setting(Path("models"), "Folder of the crowd's models, by content identifier.")
     learning_test: str = define_setting(
         "", "Examples to measure every round's model on, as `learn status --test` takes them. Empty: none."
+    )
+    learning_reports: str = define_setting(
+        "", "Folder of what `relay host --report` wrote: the page Learning shows who was promised what. Empty: none."
+    )
+    docs: str = define_setting(
+        "", "Address of the built documentation, ending in /; pages then link to it instead of naming its files."
     )
     secure_cookies: bool = define_setting(False, "Cookies over TLS only. Set it wherever there is TLS.")
 
@@ -96,6 +105,8 @@ def read_settings(path: Path | None = None, environment: Mapping[str, str] | Non
         settings = replace(settings, **{name: _parse_value(name, value)})
     if settings.origin and urlsplit(settings.origin).scheme not in ("http", "https"):
         raise BadRequest("origin", settings.origin, "must be an address with http or https")
+    if settings.docs and urlsplit(settings.docs).scheme not in ("http", "https"):
+        raise BadRequest("docs", settings.docs, "must be an address with http or https")
     return settings
 
 
