@@ -18,7 +18,7 @@ from noisebank.account.cube import CubeStrategy
 from noisebank.account.cube_measurement import CubePlanner
 from noisebank.account.pipeline import BatchItem, answer_batch
 from noisebank.account.plain import PlainStrategy
-from noisebank.account.quoting import quote_question, quote_select
+from noisebank.account.quoting import describe_price, quote_question, quote_select
 from noisebank.account.recall import improve_accuracy
 from noisebank.account.released import ReleasedAnswers
 from noisebank.account.results import build_result
@@ -37,7 +37,7 @@ from noisebank.core.asks import OWNER, AccuracyOptions, Ask, collect_accuracy
 from noisebank.core.caches import cache_results
 from noisebank.core.charges import Charge, rank_cases
 from noisebank.core.entropy import Entropy
-from noisebank.core.errors import BadRequest, NoisebankError, NotFound, OutcomeUnknown, UnsupportedQuery
+from noisebank.core.errors import BadRequest, Misuse, NoisebankError, NotFound, OutcomeUnknown, UnsupportedQuery
 from noisebank.core.estimates import Verdict
 from noisebank.core.quote import Quote
 from noisebank.core.result import Result
@@ -217,7 +217,12 @@ class Account:
         """
         options = dict(zip(arguments[::2], arguments[1::2], strict=True))
         accuracy, confidence = parse_accuracy(**options), check_confidence(options.get("confidence"))
-        select = self._parse_list_cached(self.policy.resolve_sql(sql))
+        try:
+            select = self._parse_list_cached(self.policy.resolve_sql(sql))
+        except Misuse as error:
+            if error.nearest is not None:
+                error.name_nearest(error.nearest, describe_price(partial(self.quote, error.nearest, **options)))
+            raise
         questions: list[TargetedQuestion] = []
         indices = []
         check_target(accuracy, select)

@@ -15,7 +15,7 @@ from math import sqrt
 from noisebank.account.answers import Answer, GroupedAnswer
 from noisebank.account.derived import NoisyPart
 from noisebank.account.expressions import ExpressionEvaluator, RowNumbers
-from noisebank.account.gaussians import Gaussian, Source, sum_gaussians
+from noisebank.account.gaussians import Gaussian, NoiseSource, sum_gaussians
 from noisebank.account.selects import ParsedSelect
 from noisebank.queries.query import Question
 from noisebank.queries.result_expressions import Key, OrderTerm, Total, is_noisy, list_totals
@@ -112,7 +112,7 @@ def _split_answer(
     numbers = [
         Gaussian(
             (value - question.offset) * factor + own.offset,
-            {Source(cluster, index, independent): float(factor) * stddev} if stddev else {},
+            {NoiseSource(cluster, index, independent): float(factor) * stddev} if stddev else {},
         )
         for index, (value, stddev) in enumerate(zip(values, stddevs, strict=True))
     ]

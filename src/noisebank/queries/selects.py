@@ -14,9 +14,11 @@ from sqlglot import exp
 
 from noisebank.core.errors import BadPolicy, BadQuery, Mistake, Misuse, UnsupportedQuery
 from noisebank.policy.model import Policy
+from noisebank.queries.bins import suggest_bins
 from noisebank.queries.clauses import parse_grouping, split_clauses
 from noisebank.queries.conditions import find_column
 from noisebank.queries.derived import Aggregate, AggregateRewriter, Derivation, strip_parens
+from noisebank.queries.inlining import inline_subqueries
 from noisebank.queries.result_expressions import (
     Condition,
     Expression,
@@ -28,6 +30,7 @@ from noisebank.queries.result_expressions import (
 )
 from noisebank.queries.result_parser import ResultParser
 from noisebank.queries.sql import check_plain_select, parse_question, parse_statement
+from noisebank.queries.suggestions import suggest_question
 
 MAX_RESULTS = 64
 """Of one SELECT: enough for every statistic of some columns. What is computed from released numbers costs nothing; the
@@ -89,6 +92,15 @@ def parse_select_list(sql: str, policy: Policy) -> SelectList:
         return _SelectBuilder(policy, text, statement).build_list()
     except RecursionError:
         raise BadQuery("this SQL is nested too deeply") from None
+    except Misuse as error:
+        nearest = suggest_question(statement, policy, lambda each: _build_list(each, policy))
+        if nearest is not None:
+            error.name_nearest(nearest)
+        raise
+
+
+def _build_list(sql: str, policy: Policy) -> SelectList:
+    return _SelectBuilder(policy, sql, parse_statement(sql)).build_list()
 
 
 def check_named_queries(policy: Policy) -> None:
@@ -111,7 +123,9 @@ class _SelectBuilder:
 
     def __init__(self, policy: Policy, text: str, statement: exp.Select) -> None:
         self.policy, self.text, self.statement = policy, text, statement
-        self.clauses = split_clauses(statement, policy.columns)
+        inlined = inline_subqueries(statement)
+        self.is_inlined = inlined is not statement
+        self.clauses = split_clauses(inlined, policy.columns)
         self.plain = self.clauses.plain
         check_plain_select(self.plain, policy)
         self.grouping = parse_grouping(self.plain)
@@ -168,7 +182,13 @@ class _SelectBuilder:
         """Returns the name under which answers have a key of GROUP BY."""
         if not isinstance(node, exp.Column):
             raise UnsupportedQuery(f"GROUP BY {node.sql(dialect='duckdb')[:40]}", "group by declared columns, by name")
-        return find_column(node, self.policy.columns).name
+        column = find_column(node, self.policy.columns)
+        if column.is_numeric and not column.keys and not column.bins and column.low is not None:
+            raise BadQuery(
+                f"column {column.name} has no declared keys or bins, so nothing can be grouped by it: declare some in "
+                f"the policy, for example {suggest_bins(column)} under [columns.{column.name}]"
+            )
+        return column.name
 
     def _name_grouping_sets(self) -> tuple[tuple[str, ...], ...]:
         names = [name for _, name in self.keys]
@@ -199,6 +219,7 @@ class _SelectBuilder:
         aggregates = self.results.aggregates
         if (
             self.clauses.is_verbatim
+            and not self.is_inlined
             and self.results.is_linear_node(node.unalias())
             and not self.grouping.sets
             and expression == Released(0)
