@@ -71,6 +71,7 @@ def combine_quotes(sql: str, parts: Sequence[Quote], cost: Precision, share_afte
         share_after=share_after,
         parts=tuple(parts),
         confidence=first.confidence,
+        why="; ".join(dict.fromkeys(part.why for part in parts)),
     )
 
 

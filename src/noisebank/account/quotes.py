@@ -105,7 +105,9 @@ def explain_queries(account: Account, names: Sequence[str]) -> list[QueryExplana
             known = f"an answer within ± {best:.3g} (95%) is paid for: anything coarser is free"
         change = f"one person can change it by {float(query_sensitivity * abs(question.unit)):g}"
         rows.append(
-            QueryExplanation(name, question.sql, change, tuple(errors), known, explain_cube(account, question.query))
+            QueryExplanation(
+                name, question.sql, change, tuple(errors), known, explain_cube(account.context, question.query)
+            )
         )
     return rows
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from noisebank.account.advice import explain_way
 from noisebank.account.charging import price_plans
 from noisebank.account.context import AccountContext
 from noisebank.account.derived import combine_quotes
@@ -66,6 +67,11 @@ def quote_question(
         first_look=planned.first_look.cost if planned.first_look else ZERO_PRECISION,
         floor=float(accuracy.floor) if isinstance(accuracy, RelativeTarget) and accuracy.floor else None,
         confidence=confidence,
+        why=(
+            "plain reuse: a relative answer builds on nothing that is known"
+            if isinstance(accuracy, RelativeTarget)
+            else explain_way(context, question, planned, cost)
+        ),
     )
 
 

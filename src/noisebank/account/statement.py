@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from noisebank.account.account import Account
+from noisebank.account.savings import Savings, is_look, plain_price
 from noisebank.core.records import Case
-from noisebank.core.units import ZERO_PRECISION, Precision
+from noisebank.core.units import Precision
 from noisebank.ledger.books import Books
 from noisebank.ledger.protocol import AccountState
 from noisebank.planning.serving import parse_first_look
@@ -32,6 +33,10 @@ class StatementEntry:
     cost: Precision
     spent: Precision
     published: bool
+    plain: Precision
+    """What this answer alone would have cost without reuse; nothing for a look at a cube, which answers nobody."""
+    look: bool
+    """Whether it is a look at a cube: an investment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +49,13 @@ class Statement:
     spent: Precision
     left: Precision
     naive: Precision
-    """What the same questions would have cost without reuse."""
+    """What the same answers would have cost one by one, without reuse and without cubes."""
+    saved: Precision
+    """How much less they have cost; looks at cubes apart."""
+    looks: Precision
+    """What looks at cubes have cost, a part of what is spent: an investment."""
+    returned: Precision
+    """What answers in these cubes have saved since they were looked at; a part of what is saved."""
     share: float
     """The share of the budget that is spent, from 0 to 1."""
     epsilon: float
@@ -56,6 +67,7 @@ class Statement:
     """Whether it was lowered after answers were given: the promise stays that of the larger budget."""
     measurements: int
     cases: dict[Case, int]
+    """Of answers."""
     entries: tuple[StatementEntry, ...]
     changes: tuple[str, ...]
 
@@ -64,9 +76,10 @@ def make_statement(account: Account) -> Statement:
     """Returns the account's statement as of now."""
     state, budgets = account.state, account.budgets
     reservations = account.ledger.list_reservations(account.id)
-    entries = []
+    entries, savings = [], Savings()
     for reservation in reservations:
         request = account.vault.find_request(reservation.id)
+        savings.add_entry(reservation, request)
         entries.append(
             StatementEntry(
                 id=reservation.id.hex(),
@@ -77,16 +90,21 @@ def make_statement(account: Account) -> Statement:
                 cost=reservation.cost,
                 spent=reservation.spent_after,
                 published=reservation.is_finished,
+                plain=plain_price(reservation, request),
+                look=is_look(request),
             )
         )
-    cases = Counter(reservation.case for reservation in reservations)
+    cases = Counter(entry.case for entry in entries if not entry.look)
     return Statement(
         name=account.name,
         account=account.id.hex(),
         budget=state.budget,
         spent=state.spent,
         left=state.remaining_budget,
-        naive=sum((reservation.target for reservation in reservations), ZERO_PRECISION),
+        naive=savings.plain,
+        saved=savings.saved,
+        looks=savings.looks,
+        returned=savings.returned,
         share=account.share(state.spent),
         epsilon=account.epsilon,
         delta=float(account.policy.delta),

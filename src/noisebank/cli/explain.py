@@ -35,7 +35,11 @@ def explain_questions(question: str | None, folder: Path, account: str | None, a
     with open_recovered_bank(folder) as bank:
         selected = bank.find_account(question or "", account)
         rows = quotes.explain_queries(selected, [question] if question else list(selected.policy.queries))
-        delta, left, cubes = float(selected.policy.delta), selected.state.remaining_budget, suggest_cubes(selected)
+        delta, left, cubes = (
+            float(selected.policy.delta),
+            selected.state.remaining_budget,
+            suggest_cubes(selected.context),
+        )
     suggestions = [{"columns": list(names), "cells": cells, "questions": count} for names, cells, count in cubes]
     facts = {"delta": delta, "left": left, "queries": [row.to_json() for row in rows], "suggested_cubes": suggestions}
     if as_json:

@@ -16,7 +16,7 @@ from rich.table import Table
 
 from noisebank.core.rendering import result_text
 from noisebank.core.units import Precision
-from noisebank.core.wording import budget_share, describe_promise, describe_share, format_percent
+from noisebank.core.wording import budget_share, describe_promise, describe_savings, describe_share, format_percent
 
 if TYPE_CHECKING:
     from noisebank.account.quotes import QueryExplanation
@@ -133,7 +133,8 @@ def show_statement(statement: Statement, last: int) -> None:
         ("budget", f"{format_percent(statement.share)} is spent, {format_percent(1 - statement.share)} left"),
         ("promise", _describe_promise(statement)),
         ("without reuse", f"{describe_share(statement.naive, statement.budget)} would have been spent"),
-        ("measurements", f"{statement.measurements} looks at the data for {len(statement.entries)} answers"),
+        ("saved so far", describe_savings(statement.saved, statement.looks, statement.returned, statement.budget)),
+        ("measurements", f"{statement.measurements} of the data, for {sum(statement.cases.values())} answers"),
         ("cases", ", ".join(f"{case.name} {count}" for case, count in statement.cases.items())),
         ("changes", "; ".join(statement.changes)),
         ("on the ledger", f"{statement.spent} of {statement.budget} precision is spent, {statement.left} left"),
@@ -149,7 +150,8 @@ def show_statement(statement: Statement, last: int) -> None:
         when = datetime.fromtimestamp(entry.time, UTC).strftime("%Y-%m-%d %H:%M:%S")
         sql = entry.sql if entry.published else f"{entry.sql} (not published)"
         cost, spent = (format_percent(budget_share(amount, statement.budget)) for amount in (entry.cost, entry.spent))
-        table.add_row(when, escape(entry.analyst), escape(sql), entry.case.name, cost if entry.cost else "free", spent)
+        case = "LOOK" if entry.look else entry.case.name
+        table.add_row(when, escape(entry.analyst), escape(sql), case, cost if entry.cost else "free", spent)
     out.print(table)
 
 
@@ -162,6 +164,9 @@ def statement_to_json(statement: Statement) -> dict[str, Any]:
         "spent": statement.spent,
         "left": statement.left,
         "naive": statement.naive,
+        "saved": statement.saved,
+        "looks": statement.looks,
+        "returned": statement.returned,
         "share": statement.share,
         "epsilon": statement.epsilon,
         "delta": statement.delta,
@@ -184,6 +189,8 @@ def _entry_to_json(entry: StatementEntry) -> dict[str, Any]:
         "cost": entry.cost,
         "spent": entry.spent,
         "published": entry.published,
+        "plain": entry.plain,
+        "look": entry.look,
     }
 
 

@@ -52,8 +52,16 @@ class Quote:
     """Of a relative request: the smallest true value for which its promise holds, in the answer's unit."""
     confidence: float = CONFIDENCE
     """Of the interval that the answer would state."""
+    why: str = ""
+    """Which way the answer would take, through a cube or by plain reuse, and why: a sentence."""
     view_left: Precision | None = None
     """What an analyst of a service may still learn."""
+
+    @property
+    def way(self) -> str:
+        """`cube` or `plain`; `both` if it is computed from several that take different ways."""
+        ways = {part.way for part in self.parts} or {"cube" if self.cube else "plain"}
+        return ways.pop() if len(ways) == 1 else "both"
 
     @property
     def affordable(self) -> bool:
@@ -127,6 +135,8 @@ class Quote:
             "share_after": self.share_after,
             "remains": self.remains.to_decimal(),
             "how_many": self.how_many,
+            "way": self.way,
+            "why": self.why,
             "cube": list(self.cube),
             "cell_factor": self.cell_factor,
             "first_look": self.first_look.to_decimal(),
@@ -151,6 +161,7 @@ class Quote:
             reused_stddev=fields["reused_stddev"],
             share_now=fields["share_now"],
             share_after=fields["share_after"],
+            why=fields["why"],
             cube=tuple(fields["cube"]),
             cell_factor=fields["cell_factor"],
             first_look=Precision.parse_decimal(fields["first_look"]),
@@ -170,9 +181,8 @@ class Quote:
             ("expected error", self.error_in_words),
             ("left for", f"{self.how_many:,} new questions as good as this one"),
         ]  # fmt: skip
-        if self.cube:
-            times = f", {self.cell_factor} times in each, since a row replaces another" if self.cell_factor > 1 else ""
-            lines.append(("where", f"the cube over {', '.join(self.cube)}: charged by cells{times}"))
+        if self.why:
+            lines.append(("way", self.why))
         if self.first_look:
             share = format_percent(budget_share(self.first_look, self.budget))
             lines.append(("first look", f"{share} of the budget, bought before: later answers build on it"))

@@ -64,6 +64,25 @@ def describe_share(amount: Precision, budget: Precision) -> str:
     return f"{format_percent(budget_share(amount, budget))} of the budget"
 
 
+def describe_savings(saved: Precision, looks: Precision, returned: Precision, budget: Precision) -> str:
+    """Returns what reuse has saved so far, and what became of looks at cubes, as shares of the budget.
+
+    >>> budget = Precision(10**18)
+    >>> describe_savings(Precision(10**17), Precision(0), Precision(0), budget)
+    '10% of the budget'
+    >>> describe_savings(Precision(10**17), Precision(5 * 10**16), Precision(2 * 10**16), budget)
+    '10% of the budget; looks at cubes cost 5%, of which 2% has come back'
+    >>> describe_savings(Precision(10**17), Precision(5 * 10**16), Precision(8 * 10**16), budget)
+    '10% of the budget; looks at cubes cost 5% and have saved 8% since'
+    """
+    text = f"{format_percent(budget_share(saved, budget))} of the budget"
+    if not looks:
+        return text
+    cost, back = (format_percent(budget_share(amount, budget)) for amount in (looks, returned))
+    outcome = f" and have saved {back} since" if returned >= looks else f", of which {back} has come back"
+    return f"{text}; looks at cubes cost {cost}{outcome}"
+
+
 def describe_promise(epsilon: float, delta: float, fixed_budget: Precision | None = None) -> str:
     """Returns what all answers together promise, with the zCDP parameter of a budget that has not changed since the
     first answer: half its precision.

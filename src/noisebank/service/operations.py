@@ -204,7 +204,7 @@ class Operations:
             {
                 "id": entry.id, "time": entry.time, "analyst": entry.analyst, "sql": entry.sql, "case": entry.case.name,
                 "cost": entry.cost.to_decimal(), "spent": entry.spent.to_decimal(),
-                "published": entry.published,
+                "published": entry.published, "plain": entry.plain.to_decimal(), "look": entry.look,
             }
             for entry in reversed(whole.entries[start:stop])
         ]  # fmt: skip
@@ -215,6 +215,9 @@ class Operations:
             "spent": whole.spent.to_decimal(),
             "left": whole.left.to_decimal(),
             "naive": whole.naive.to_decimal(),
+            "saved": whole.saved.to_decimal(),
+            "looks": whole.looks.to_decimal(),
+            "returned": whole.returned.to_decimal(),
             "share": whole.share,
             "epsilon": whole.epsilon,
             "delta": whole.delta,

@@ -112,6 +112,8 @@ class QuoteOut(StrictModel):
     share_after: float
     remains: Amount
     how_many: int
+    way: Literal["cube", "plain", "both"] = Field(description="both: its parts take different ways")
+    why: str = Field(description="Which way the answer would take and why, in a sentence")
     cube: list[str]
     cell_factor: int
     first_look: Amount
@@ -204,7 +206,10 @@ class StatementOut(StrictModel):
     budget: Amount
     spent: Amount
     left: Amount
-    naive: Amount
+    naive: Amount = Field(description="What the same answers would have cost one by one, without reuse and cubes")
+    saved: Amount = Field(description="How much less they have cost; looks at cubes apart")
+    looks: Amount = Field(description="What looks at cubes have cost, a part of what is spent: an investment")
+    returned: Amount = Field(description="What answers in these cubes have saved since they were looked at")
     share: float = Field(description="Of the budget that is spent")
     epsilon: float = Field(description="What all answers together promise, whenever somebody looks")
     delta: float

@@ -508,18 +508,18 @@ def test_explain_says_where_and_suggests(tmp_path: Path):
     account = account_of(tmp_path)
 
     def said(condition: str, what: str = "COUNT(*)") -> str:
-        return explain_cube(account, account.parse(f"SELECT {what} FROM people WHERE {condition}").query)
+        return explain_cube(account.context, account.parse(f"SELECT {what} FROM people WHERE {condition}").query)
 
     assert "the cube over age (65 cells)" in said("age < 10")
     assert "cubes = [['age', 'town']]" in said("age < 10 AND town = 'north'")
     assert "income has no keys or bins" in said("income > 7")
     assert "one column" in said("age < 10", "SUM(income * income)")
-    assert suggest_cubes(account) == []
+    assert suggest_cubes(account.context) == []
     for _ in range(2):
         account.ask("SELECT COUNT(*) FROM people WHERE age < 10 AND town = 'north'", within=30)
     account.ask("SELECT COUNT(*) FROM people WHERE age < 10 AND smoker", within=30)
     account.ask("SELECT COUNT(*) FROM people WHERE income < 10", within=30)
-    assert [(names, count) for names, _, count in suggest_cubes(account)] == [
+    assert [(names, count) for names, _, count in suggest_cubes(account.context)] == [
         (("age", "town"), 2),
         (("age", "smoker"), 1),
     ]

@@ -11,10 +11,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from noisebank.account.account import Account
+from noisebank.account.savings import Savings, is_look, plain_price
 from noisebank.core.units import Precision
 from noisebank.ledger.protocol import Reservation
 from noisebank.queries.query import PART_OF_TABLE_BIT, describe_category
+from noisebank.vault.vault import Request
 
+CurvePoint = tuple[int, int, float, float, float]
+"""Number of entries, time, precision spent, what it would have been without reuse, what of it is for looks."""
 MAX_POINTS = 1_200
 DAY_SECONDS = 86_400
 RECENT_DAYS = 30
@@ -31,14 +35,18 @@ class SpendingTotal:
     """How many of the requests measured the data."""
     units: int = 0
     naive_units: int = 0
+    look_units: int = 0
+    """What looks at cubes have cost, a part of `units`."""
     last_time: int = 0
 
-    def add_entry(self, entry: Reservation) -> None:
-        """Add one entry of the ledger."""
-        self.requests += 1
+    def add_entry(self, entry: Reservation, request: Request | None) -> None:
+        """Add one entry of the ledger, with its request. A look at a cube is no answer."""
+        look = is_look(request)
+        self.requests += not look
         self.measured += bool(entry.fresh_precision)
         self.units += entry.cost.units
-        self.naive_units += entry.target.units
+        self.look_units += entry.cost.units if look else 0
+        self.naive_units += plain_price(entry, request).units
         self.last_time = max(self.last_time, entry.time)
 
     @property
@@ -48,29 +56,29 @@ class SpendingTotal:
 
     @property
     def saved_share(self) -> float:
-        """The share that reuse has saved, 0 to 1."""
-        return max(0.0, 1 - self.units / self.naive_units) if self.naive_units else 0.0
+        """The share of their plain price that answers have not cost, 0 to 1; looks at cubes apart."""
+        return max(0.0, 1 - (self.units - self.look_units) / self.naive_units) if self.naive_units else 0.0
 
     def to_facts(self) -> dict[str, Any]:
         """Return the sums as templates show them."""
         return {
             "name": self.name, "asked": self.requests, "paid": self.measured, "cost": self.cost,
-            "saved": self.saved_share, "last": self.last_time,
+            "saved": self.saved_share, "last": self.last_time, "is_look": bool(self.look_units) and not self.requests,
         }  # fmt: skip
 
 
 @dataclass(slots=True)
 class SpendingCurve:
-    """Precision spent, and what it would have been without reuse, after each answer; thinned out when it gets long."""
+    """Precision spent, what it would have been without reuse, and what looks have cost, after each answer; thinned out
+    when it gets long."""
 
     every: int = 1
-    points: list[tuple[int, int, float, float]] = field(default_factory=list)
-    """Number of answers, time, spent, spent without reuse."""
+    points: list[CurvePoint] = field(default_factory=list)
 
-    def add_point(self, index: int, time: int, spent: int, naive: int) -> None:
-        """Add the point after one more answer; `spent` and `naive` are ledger units."""
+    def add_point(self, index: int, point: CurvePoint) -> None:
+        """Add the point after one more entry."""
         if index % self.every == 0:
-            self.points.append((index + 1, time, spent / 1e18, naive / 1e18))
+            self.points.append(point)
         if len(self.points) > MAX_POINTS:
             self.points, self.every = self.points[::2], self.every * 2
 
@@ -85,12 +93,13 @@ class AccountSpending:
         self.by_category: dict[int, SpendingTotal] = {}
         self.whole_table, self.part_of_table = SpendingTotal("whole table"), SpendingTotal("part of the table")
         self.all = SpendingTotal("all")
+        self.savings = Savings()
         self.case_counts: Counter[str] = Counter()
         self.curve = SpendingCurve()
         self.first_time = 0
         self._units_by_day: Counter[int] = Counter()
         self._entries_read = 0
-        self._last_point: tuple[int, int, float, float] | None = None
+        self._last_point: CurvePoint | None = None
         self._lock = threading.Lock()
 
     def update(self) -> AccountSpending:
@@ -104,7 +113,7 @@ class AccountSpending:
                     self._add_entry(entry)
         return self
 
-    def curve_points(self) -> list[tuple[int, int, float, float]]:
+    def curve_points(self) -> list[CurvePoint]:
         """Return the points of the curve; the newest answer is always the last."""
         points = list(self.curve.points)
         if self._last_point is not None and (not points or points[-1][0] != self._last_point[0]):
@@ -128,10 +137,13 @@ class AccountSpending:
         return self.account.state.remaining_budget.units * self.all.requests // self.all.units
 
     def _add_entry(self, entry: Reservation) -> None:
-        if entry.query not in self.by_query:  # the vault is only asked for new questions, which are few
-            self.by_query[entry.query] = SpendingTotal(self._read_label(entry, question=True))
+        is_new = entry.query not in self.by_query or entry.analyst not in self.by_analyst
+        # The vault is only asked for what is new, which is little, and in cubes, where it alone knows the target.
+        request = self.account.vault.find_request(entry.id) if is_new or entry.cube else None
+        if entry.query not in self.by_query:
+            self.by_query[entry.query] = SpendingTotal(_find_label(request, question=True))
         if entry.analyst not in self.by_analyst:
-            self.by_analyst[entry.analyst] = SpendingTotal(self._read_label(entry, question=False))
+            self.by_analyst[entry.analyst] = SpendingTotal(_find_label(request, question=False))
         if entry.category not in self.by_category:
             self.by_category[entry.category] = SpendingTotal(describe_category(entry.category))
         half = self.part_of_table if entry.category & PART_OF_TABLE_BIT else self.whole_table
@@ -142,24 +154,23 @@ class AccountSpending:
             half,
             self.all,
         ):
-            row.add_entry(entry)
-        self.case_counts[entry.case.name] += 1
+            row.add_entry(entry, request)
+        self.savings.add_entry(entry, request)
+        if not is_look(request):
+            self.case_counts[entry.case.name] += 1
         self.first_time = self.first_time or entry.time
         self._units_by_day[entry.time // DAY_SECONDS] += entry.cost.units
-        self._last_point = (
-            self._entries_read + 1,
-            entry.time,
-            entry.spent_after.units / 1e18,
-            self.all.naive_units / 1e18,
-        )
-        self.curve.add_point(self._entries_read, entry.time, entry.spent_after.units, self.all.naive_units)
+        amounts = (entry.spent_after.units, self.savings.plain_units, self.savings.look_units)
+        spent, plain, looks = (units / 1e18 for units in amounts)
+        self._last_point = (self._entries_read + 1, entry.time, spent, plain, looks)
+        self.curve.add_point(self._entries_read, self._last_point)
         self._entries_read += 1
 
-    def _read_label(self, entry: Reservation, question: bool) -> str:
-        request = self.account.vault.find_request(entry.id)
-        if request is None:
-            return "(not in this vault)"
-        return str(request.body.get("sql", "")) if question else request.analyst
+
+def _find_label(request: Request | None, question: bool) -> str:
+    if request is None:
+        return "(not in this vault)"
+    return str(request.body.get("sql", "")) if question else request.analyst
 
 
 class SpendingCache:

@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from noisebank.account.account import Account
 from noisebank.account.statement import make_openings
 from noisebank.core.units import Precision
-from noisebank.core.wording import describe_share
+from noisebank.core.wording import describe_savings, describe_share
 from noisebank.ledger.books import Change
 from noisebank.service import serializers
 from noisebank.service.authenticator import MAY_READ_STATEMENTS, run_for, state_of
@@ -45,7 +45,7 @@ async def show_statement(request: Request, dataset: str, caller: StatementCaller
 
 @router.get("/curve.json")
 async def get_curve_points(request: Request, dataset: str, caller: StatementCaller) -> Response:
-    """Return the points of the chart: number of answers, time, spent, spent without reuse."""
+    """Return the points of the chart: number of entries, time, spent, spent without reuse, of it for looks."""
     state = state_of(request)
     account = state.operations.find_account(dataset)
     points = await run_for(request, lambda: state.spending_totals.get_spending(account).curve_points())
@@ -80,9 +80,9 @@ def _statement_facts(request: Request, account: Account) -> dict[str, Any]:
     people = [person for person in parts.access.list_people() if person.role is Role.ANALYST]
     changes = account.ledger.books.list_changes(account.id)
     scale = 100 / (float(state.budget) or 1.0)
-    points = [(count, when, spent * scale, naive * scale) for count, when, spent, naive in spending.curve_points()]
+    points = [(*point[:2], *(amount * scale for amount in point[2:])) for point in spending.curve_points()]
     return {
-        "state": state_facts(state), "points": points,
+        "state": state_facts(state), "points": points, "bases": [point[2] - point[4] for point in points],
         "maps": [_map_facts(heat_map) for heat_map in make_heat_maps(account)],
         "newest": parts.operations.list_newest_entries(account, PAGE_ROWS // 2), "total": spending.all.to_facts(),
         "queries": _largest_rows(spending.by_query.values()), "kinds": _largest_rows(spending.by_category.values()),
@@ -90,7 +90,10 @@ def _statement_facts(request: Request, account: Account) -> dict[str, Any]:
         "halves": [spending.whole_table.to_facts(), spending.part_of_table.to_facts()], "cases": spending.case_counts,
         "share": account.share(state.spent), "left": state.remaining_budget, "epsilon": account.epsilon,
         "delta": float(account.policy.delta), "budgets": {"raised": budgets.raised, "lowered": budgets.lowered},
-        "naive": Precision(spending.all.naive_units), "saved": spending.all.saved_share,
+        "naive": spending.savings.plain, "savings": spending.savings,
+        "saved": describe_savings(
+            spending.savings.saved, spending.savings.looks, spending.savings.returned, state.budget
+        ),
         "life": spending.estimate_life(time.time()), "questions_left": spending.questions_left(),
         "changes": [_describe_change(change, state.budget) for change in changes[::-1][:20]],
         "raised": _pending_raise(changes, time.time()), "head": parts.operations.get_head(),
@@ -189,12 +192,15 @@ def _statement_to_json(spending: AccountSpending) -> dict[str, Any]:
                 "paid": row.measured,
                 "cost": row.cost.to_decimal(),
                 "without_reuse": Precision(row.naive_units).to_decimal(),
+                "looks": Precision(row.look_units).to_decimal(),
             }
             for row in totals
         ]
 
     return {
         "name": account.name, "account": account.id.hex(), "budget": state.budget.to_decimal(),
+        "without_reuse": spending.savings.plain.to_decimal(), "saved": spending.savings.saved.to_decimal(),
+        "looks": spending.savings.looks.to_decimal(), "returned": spending.savings.returned.to_decimal(),
         "spent": state.spent.to_decimal(), "left": state.remaining_budget.to_decimal(),
         "share": account.share(state.spent), "epsilon": account.epsilon, "delta": float(account.policy.delta),
         "raised": account.budgets.raised, "lowered": account.budgets.lowered,

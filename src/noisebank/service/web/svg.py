@@ -132,8 +132,14 @@ def _bar_ends(row: Row, item: str) -> tuple[str, float, float, float] | None:
     return " / ".join("(all)" if key is None else key for key in row.keys), estimate.value, low, high
 
 
-def draw_lines(curves: Sequence[tuple[str, Sequence[float]]], max_x: float, limit: float | None, title: str) -> Markup:
-    """Draw curves over the number of answers: what browsers without scripts show instead of the interactive chart."""
+def draw_lines(
+    curves: Sequence[tuple[str, Sequence[float]]], max_x: float, limit: float | None, title: str,
+    band: tuple[str, Sequence[float], Sequence[float]] | None = None,
+) -> Markup:  # fmt: skip
+    """Draw curves over the number of answers: what browsers without scripts show instead of the interactive chart.
+
+    `band` is filled between two of them.
+    """
     width, height, left, foot = 640.0, 240.0, 54.0, 26.0
     most = max([value for _, values in curves for value in values], default=0.0)
     limit = None if limit is None or limit > 4 * most > 0 else limit  # far above: it would flatten the curves
@@ -153,12 +159,19 @@ def draw_lines(curves: Sequence[tuple[str, Sequence[float]]], max_x: float, limi
         )
     if limit is not None:
         parts.append(f'<line class="limit" x1="{left}" x2="{width}" y1="{y_of(limit):.1f}" y2="{y_of(limit):.1f}"/>')
-    for name, values in curves:
+
+    def points_of(values: Sequence[float]) -> list[str]:
         count = max(1, len(values) - 1)
-        points = " ".join(
+        return [
             f"{left + index / count * (width - left - 10):.1f},{y_of(value):.1f}" for index, value in enumerate(values)
-        )
-        parts.append(f'<polyline class="line {escape(name)}" points="{points}"/>')
+        ]
+
+    if band is not None:
+        name, floor_values, top_values = band
+        outline = " ".join([*points_of(floor_values), *reversed(points_of(top_values))])
+        parts.append(f'<polygon class="band {escape(name)}" points="{outline}"/>')
+    for name, values in curves:
+        parts.append(f'<polyline class="line {escape(name)}" points="{" ".join(points_of(values))}"/>')
     return Markup("".join(parts) + "</svg>")
 
 

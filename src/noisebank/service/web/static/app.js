@@ -172,10 +172,11 @@ async function drawCurve(box) {
   if (!asked.ok) return;
   const curve = await asked.json();
   const budget = 100, scale = 100 / (curve.budget || 1);  // shares of the budget, in percent
-  const points = curve.points.map((p) => [p[0], p[1], p[2] * scale, p[3] * scale]);
+  const points = curve.points.map((p) => [p[0], p[1], p[2] * scale, p[3] * scale, (p[2] - p[4]) * scale]);
   if (points.length < 2) return;
   const most = Math.max(...points.map((p) => Math.max(p[2], p[3])));  // a budget far away would flatten all else
-  const data = [points.map((p) => p[0]), points.map((p) => p[2]), points.map((p) => p[3]), points.map(() => budget)];
+  const looked = points.some((p) => p[4] < p[2]);
+  const data = [points.map((p) => p[0]), points.map((p) => p[2]), points.map((p) => p[3]), points.map(() => budget), ...(looked ? [points.map((p) => p[4])] : [])];
   const when = (place) => (place === null || place === undefined ? "–" : new Date(points[place][1] * 1000).toISOString().slice(0, 16).replace("T", " "));
   const amount = (plot, value) => (value === null || value === undefined ? "–" : percent(value / 100));
   redrawn(box, (colour) => ({
@@ -186,7 +187,9 @@ async function drawCurve(box) {
       { label: "spent", stroke: colour("--spent"), width: 2.5, value: amount },
       { label: "without reuse", stroke: colour("--naive"), width: 2.5, dash: [7, 4], value: amount },
       { label: "budget", stroke: colour("--soft"), width: 1.5, dash: [2, 4], value: amount },
+      ...(looked ? [{ label: "of it for answers", stroke: colour("--spent"), width: 1, value: amount }] : []),
     ],
+    bands: looked ? [{ series: [1, 4], fill: colour("--other") + "48" }] : [],
   }), data, "Spending over time");
 }
 
