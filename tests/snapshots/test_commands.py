@@ -77,7 +77,7 @@ BAD: list[tuple[str, ...]] = [
         "SELECT COUNT(*) FROM people JOIN others ON true", "SELECT COUNT(*) FROM elsewhere",
         "SELECT COUNT(*) FROM people WHERE salary > 5", "SELECT COUNT(*) FROM people WHERE town = 'atlantis'",
         "SELECT COUNT(*) FROM people WHERE age = 'old'", "SELECT COUNT(*) FROM people GROUP BY income",
-        "SELECT town, COUNT(*) FROM people GROUP BY town HAVING COUNT(*) > 5", "SELECT MAX(income) FROM people",
+        "SELECT town, COUNT(*) FROM people GROUP BY town HAVING town = 'east'", "SELECT MAX(income) FROM people",
         "SELECT COUNT(*) FROM people; DROP TABLE people", "SELECT SUM(age + income) FROM people",
         "SELECT COUNT(*) FROM people WHERE age > income", "SELECT COUNT(*) FROM people LIMIT 1",
     )),

@@ -116,6 +116,15 @@ class BadQuery(Misuse):
     """The text is not SQL, or names something that the policy does not declare."""
 
     kind = "BadQuery"
+    is_answer = False
+    """Whether the message is the answer, since it follows from the policy: then no other question is named."""
+
+    @classmethod
+    def with_answer(cls, message: str) -> BadQuery:
+        """Returns the refusal of a question whose answer is public."""
+        error = cls(message)
+        error.is_answer = True
+        return error
 
 
 class UnsupportedQuery(Misuse):

@@ -146,12 +146,15 @@ class _OuterColumns:
         self.alias, self.inner = alias.lower(), inner
         self.passes_all = any(isinstance(each, exp.Star) for each in inner.expressions)
         self.expressions: dict[str, exp.Expr] = {}
+        self.names: list[str] = []
         for node in inner.expressions:
             if isinstance(node, exp.Star):
                 if node.args.get("except_") or node.args.get("replace") or node.args.get("rename"):
                     raise UnsupportedQuery("* EXCLUDE, REPLACE or RENAME", "name the columns")
-            elif node.alias_or_name:
-                self.expressions[node.alias_or_name.lower()] = _unqualify(node.unalias().copy(), inner)
+            else:
+                name = node.alias_or_name or node.sql(dialect="duckdb")
+                self.names.append(name)
+                self.expressions[name.lower()] = _unqualify(node.unalias().copy(), inner)
         for clause in ("where", "group", "having", "order"):
             if inner.args.get(clause) is not None:
                 inner.set(clause, _unqualify(inner.args[clause], inner))
@@ -163,9 +166,9 @@ class _OuterColumns:
         """Writes the subquery's columns for * in the outer SELECT."""
         nodes: list[exp.Expr] = []
         for node in outer.expressions:
-            nodes += [each.copy() for each in self.inner.expressions] if isinstance(node, exp.Star) else [node]
-        named = [node for node in nodes if not isinstance(node, exp.Star)]
-        outer.set("expressions", named)
+            named = [exp.alias_(exp.column(name, quoted=True), name, quoted=True) for name in self.names]
+            nodes += named if isinstance(node, exp.Star) else [node]
+        outer.set("expressions", nodes)
 
     def replace_in(self, outer: exp.Select) -> None:
         """Writes the subquery's expressions for its columns."""

@@ -29,7 +29,7 @@ from noisebank.queries.result_expressions import (
     is_noisy,
 )
 from noisebank.queries.result_parser import ResultParser
-from noisebank.queries.sql import check_plain_select, parse_question, parse_statement
+from noisebank.queries.sql import check_plain_select, parse_question, parse_statement, refuse_public_rows
 from noisebank.queries.suggestions import suggest_question
 
 MAX_RESULTS = 64
@@ -93,7 +93,8 @@ def parse_select_list(sql: str, policy: Policy) -> SelectList:
     except RecursionError:
         raise BadQuery("this SQL is nested too deeply") from None
     except Misuse as error:
-        nearest = suggest_question(statement, policy, lambda each: _build_list(each, policy))
+        is_answer = isinstance(error, BadQuery) and error.is_answer
+        nearest = None if is_answer else suggest_question(statement, policy, lambda each: _build_list(each, policy))
         if nearest is not None:
             error.name_nearest(nearest)
         raise
@@ -141,8 +142,7 @@ class _SelectBuilder:
         if not items:
             raise UnsupportedQuery("SELECT without an aggregate", "single values are never shown")
         if not self.results.aggregates:
-            rows = self.policy.public_rows
-            raise BadQuery(f"the number of rows is public in this account: {rows}; nothing needs to be spent")
+            raise refuse_public_rows(self.policy)
         if len(items) > MAX_RESULTS:
             raise UnsupportedQuery(f"more than {MAX_RESULTS} results", "ask for fewer at a time")
         if len({column.name for column in columns}) < len(columns):

@@ -64,7 +64,7 @@ class _Repair:
             if column.keys or column.bins:
                 yield self._build(counted, [], [exp.column(name, quoted=not name.isidentifier())])
             elif column.is_numeric and column.low is not None:
-                yield self._build([_parse_node(f'AVG("{name}")')], [], [])
+                yield self._build([exp.Avg(this=exp.column(name, quoted=not name.isidentifier()))], [], [])
 
     def _build_with_clauses(
         self, results: list[exp.Expr], where: list[exp.Expr], keys: list[exp.Expr]
