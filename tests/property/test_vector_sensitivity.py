@@ -24,7 +24,7 @@ from assurance.planting import plant_bug
 from noisebank.core.entropy import workload_rng
 from noisebank.policy.model import Column, Kind, Neighbours, Policy
 from noisebank.queries import sensitivity as module
-from noisebank.queries.query import Query, QueryPart, Question
+from noisebank.queries.query import Query, Question
 from noisebank.queries.sensitivity import l2_sensitivity, sensitivity_squared
 from noisebank.queries.sql import parse_question
 
@@ -69,6 +69,14 @@ DEPENDENT: dict[str, Callable[[Row, int], Fraction | int]] = {
     "SUM(x) + 5 * COUNT(x)": lambda r, m: zero(r) + 5 * (r[0] is not None),
     "SUM(x * x) - 3 * SUM(x)": lambda r, m: zero(r) ** 2 - 3 * zero(r),
     "SUM(x) - 2 * COUNT_IF(x > {m})": lambda r, m: zero(r) - 2 * (r[0] is not None and r[0] > m),
+    "SUM(x) FILTER (WHERE x > {m})": lambda r, m: zero(r) * (r[0] is not None and r[0] > m),
+    "SUM(x * x) FILTER (WHERE x <= {m})": lambda r, m: zero(r) ** 2 * (r[0] is not None and r[0] <= m),
+    "SUM(CLAMP(x, 0, 1) - 2 * x)": lambda r, m: 0 if r[0] is None else min(max(r[0], 0), 1) - 2 * r[0],
+    "SUM(ABS(x - {m}) * x)": lambda r, m: 0 if r[0] is None else abs(r[0] - m) * r[0],
+    "SUM(GREATEST(x, b::int))": lambda r, m: r[1] if r[0] is None else max(r[0], r[1]),
+    "SUM(CASE WHEN b THEN x * x WHEN x > {m} THEN -x END)": lambda r, m: (
+        0 if r[0] is None else r[0] ** 2 if r[1] else -r[0] if r[0] > m else 0
+    ),
     "SUM(x) FILTER (WHERE x > {m} OR b)": lambda r, m: zero(r) * (r[1] or (r[0] is not None and r[0] > m)),
 }
 """The parts depend on each other: the claim may be larger than the truth."""
@@ -304,7 +312,8 @@ def test_many_weights_are_bounded_by_their_extremes():
 # -- planted understatements ------------------------------------------------------------------------------
 
 Claim = Callable[[Query, Policy], int]
-RIGHT_PARTS, RIGHT_RANGE, RIGHT_ROW = module._part_ranges, module.contribution_range, module.row_range
+RIGHT_RANGE, RIGHT_ROW = module.contribution_range, module.row_range
+RIGHT_SUM, RIGHT_JOINT, RIGHT_QUADRATIC = module._sum_range, module._joint_weights, module.quadratic_range
 
 
 def without_root_two(query: Query, policy: Policy) -> int:
@@ -337,51 +346,45 @@ def rows_forgotten(query: Query, policy: Policy) -> tuple[int, int]:
     return (min(low, 0), max(high, 0)) if query.by else (low, high)
 
 
-def hidden_zero_forgotten(part: QueryPart, policy: Policy):
+def hidden_zero_forgotten(query: Query, builder):
     """Rows that the predicate leaves out add 0: not so here."""
-    names = {id(predicate) for _, predicate in part.weights}
-    return [one for one in RIGHT_PARTS(part, policy) if id(one[0]) in names]
+    return [piece for piece in RIGHT_JOINT(query, builder) if piece[1]]
 
 
-def weights_forgotten(part: QueryPart, policy: Policy):
-    weights = {id(predicate): abs(weight) for weight, predicate in part.weights}
-    return [
-        (p, low // weights.get(id(p), 1), high // weights.get(id(p), 1)) for p, low, high in RIGHT_PARTS(part, policy)
-    ]
+def weights_forgotten(chosen, where, builder):
+    return RIGHT_SUM([(part, 1 if weight > 0 else -1) for part, weight in chosen], where, builder)
 
 
-def root_of_weights(part: QueryPart, policy: Policy):
+def root_of_weights(chosen, where, builder):
     """As if the squared sensitivity grew with the weight, not with its square."""
-    weights = {id(predicate): abs(weight) for weight, predicate in part.weights}
-    return [
-        (p, *(int(end / weights.get(id(p), 1) ** 0.5) for end in (low, high)))
-        for p, low, high in RIGHT_PARTS(part, policy)
-    ]
+    return RIGHT_SUM([(p, int(abs(weight) ** 0.5) * (1 if weight > 0 else -1)) for p, weight in chosen], where, builder)
 
 
-def negative_weights_forgotten(part: QueryPart, policy: Policy):
-    return [(p, max(low, 0), max(high, 0)) for p, low, high in RIGHT_PARTS(part, policy)]
+def negative_weights_forgotten(chosen, where, builder):
+    low, high = RIGHT_SUM(chosen, where, builder)
+    return max(low, 0), max(high, 0)
 
 
-def squares_of_the_ends(part: QueryPart, policy: Policy):
+def squares_of_the_ends(square, factor, values):
     """l^2 and u^2 as the ends of squares, though 0 lies between bounds of both signs."""
-    if part.function is not module.Function.SQUARES or part.column is None:
-        return RIGHT_PARTS(part, policy)
-    low, high = sorted(bound * bound for bound in policy.columns[part.column].bounds)
-    kept = [(p, *sorted((weight * low, weight * high))) for weight, p in part.weights]
-    return kept + [one for one in RIGHT_PARTS(part, policy) if one[1:] == (0, 0)]
+    results = [(square * x + factor) * x for x in (values.ranges[0][0], values.ranges[-1][1])]
+    return min(results), max(results)
 
 
-def squares_of_the_upper_bound(part: QueryPart, policy: Policy):
-    if part.function is not module.Function.SQUARES or part.column is None:
-        return RIGHT_PARTS(part, policy)
-    high = policy.columns[part.column].bounds[1] ** 2
-    return [(p, *sorted((0, weight * high))) for weight, p in part.weights]
+def squares_of_the_upper_bound(square, factor, values):
+    low, high = RIGHT_QUADRATIC(square, factor, values)
+    return (0, (square * values.ranges[-1][1] + factor) * values.ranges[-1][1]) if square else (low, high)
+
+
+def narrowed_too_far(square, factor, values):
+    """As if `x > m` left out the largest value as well."""
+    ranges = values.ranges[:-1] if len(values.ranges) > 1 else values.ranges
+    low, high = ranges[-1]
+    return RIGHT_QUADRATIC(square, factor, type(values)((*ranges[:-1], (low, max(low, high - 1)))))
 
 
 def largest_part_only(query: Query, policy: Policy) -> tuple[int, int]:
-    ends = [(min(low for _, low, _ in one), max(high for _, _, high in one))
-            for one in (RIGHT_PARTS(part, policy) for part in query.parts)]  # fmt: skip
+    ends = [module._part_range(part, policy) for part in query.parts]
     return min(low for low, _ in ends), max(high for _, high in ends)
 
 
@@ -392,12 +395,13 @@ PLANTED: dict[str, tuple[str, Callable]] = {
     "max(|l|, |u|) for replace-one": ("sensitivity_squared", largest_for_replace_one),
     "k(u - l) for replace-one": ("contribution_range", rows_times_width),
     "k forgotten": ("contribution_range", rows_forgotten),
-    "the hidden 0 of a predicate forgotten": ("_part_ranges", hidden_zero_forgotten),
-    "weights forgotten": ("_part_ranges", weights_forgotten),
-    "weights not squared": ("_part_ranges", root_of_weights),
-    "negative weights forgotten": ("_part_ranges", negative_weights_forgotten),
-    "squares between l^2 and u^2": ("_part_ranges", squares_of_the_ends),
-    "squares up to u^2": ("_part_ranges", squares_of_the_upper_bound),
+    "the hidden 0 of a predicate forgotten": ("_joint_weights", hidden_zero_forgotten),
+    "weights forgotten": ("_sum_range", weights_forgotten),
+    "weights not squared": ("_sum_range", root_of_weights),
+    "negative weights forgotten": ("_sum_range", negative_weights_forgotten),
+    "squares between l^2 and u^2": ("quadratic_range", squares_of_the_ends),
+    "squares up to u^2": ("quadratic_range", squares_of_the_upper_bound),
+    "narrowed by one value too many": ("quadratic_range", narrowed_too_far),
     "only the largest part of a combination": ("row_range", largest_part_only),
 }
 

@@ -239,12 +239,12 @@ if TYPE_CHECKING:
     from noisebank.privacy.odometer import promised_epsilon, raised_epsilon
     from noisebank.queries.cells import Cube
     from noisebank.queries.derived import Aggregate
-    from noisebank.queries.groups import group_count
+    from noisebank.queries.groups import group_count, group_labels, group_order
     from noisebank.queries.predicates import TRUE, Predicate
     from noisebank.queries.query import Function, Query, Question
     from noisebank.queries.result_expressions import Expression
     from noisebank.queries.selects import SelectList, parse_select_list
-    from noisebank.queries.sensitivity import l2_sensitivity, saturation_limit
+    from noisebank.queries.sensitivity import l2_sensitivity, row_range, saturation_limit
     from noisebank.queries.sql import parse_question
     from noisebank.service.app import make_app
     from noisebank.service.auth import MAX_SESSIONS, AccessControl

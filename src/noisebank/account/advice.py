@@ -14,6 +14,7 @@ from noisebank.core.wording import describe_share
 from noisebank.planning.reuse import Plan
 from noisebank.policy.model import MAX_CELLS
 from noisebank.queries.cells import Cube, NotCellAligned
+from noisebank.queries.computed import is_computed
 from noisebank.queries.query import Function, Query, Question
 
 
@@ -32,6 +33,8 @@ def explain_cube(context: AccountContext, query: Query) -> str:
             if not context.policy.cubes
             else ("plain reuse: this account's cubes are not declared on the ledger")
         )
+    if any(is_computed(name) for name in query.column_names()):
+        return "plain reuse: no cube has what it computes from single rows"
     without = [name for name in names if not context.policy.columns[name].piece_count]
     if without:
         return f"plain reuse: {', '.join(without)} has no keys or bins, so no cube can have it"
@@ -82,7 +85,8 @@ def suggest_cubes(context: AccountContext, max_count: int = 3) -> list[tuple[tup
             continue
         names = needed_columns(query)
         simple = len(query.parts) == 1 and query.parts[0].function is not Function.SQUARES
-        if names and simple and context.cubes.find_cube_query(query) is None:
+        computed = any(is_computed(name) for name in query.column_names())
+        if names and simple and not computed and context.cubes.find_cube_query(query) is None:
             pieces = [context.policy.columns[name].piece_count for name in names]
             if 0 < prod(pieces) <= MAX_CELLS and _has_whole_cells(context, query, names):
                 counts[names] += 1

@@ -15,7 +15,7 @@ from noisebank.core.estimates import standard_deviation
 from noisebank.core.receipts import Receipt
 from noisebank.core.units import Precision
 from noisebank.ledger.protocol import Reservation
-from noisebank.queries.groups import group_labels
+from noisebank.queries.groups import group_labels, group_order
 from noisebank.queries.query import Question
 from noisebank.vault.settlement import find_recorded
 from noisebank.vault.vault import SealedAnswer
@@ -47,7 +47,16 @@ class ReleasedAnswers:
             receipt=self._find_receipt(reservation, sealed),
         )
         if query.by:
-            answer = add_groups(answer, query.by, group_labels(query, context.policy), values)
+            places = group_order(query, context.policy)
+            values = tuple(values[place] for place in places)
+            stddevs = _list_stddevs(sealed, question)
+            answer = add_groups(
+                answer,
+                query.by,
+                group_labels(query, context.policy),
+                values,
+                tuple(stddevs[place] for place in places) if stddevs else (),
+            )
         return self._add_inference(answer, reservation, sealed, question) if reservation.cube else answer
 
     def find_published(self, id: bytes) -> Answer | None:
@@ -111,3 +120,8 @@ class ReleasedAnswers:
             block=block,
             block_digest=block_digest,
         )
+
+
+def _list_stddevs(sealed: SealedAnswer, question: Question) -> tuple[float, ...]:
+    """Returns the standard deviations that an answer from a cube was sealed with; none for other answers."""
+    return tuple(sqrt(Fraction(variance) * question.unit**2) for variance in sealed.body.get("variances", ()))

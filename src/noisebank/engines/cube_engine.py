@@ -13,6 +13,7 @@ from noisebank.engines.cells import Tabulation
 from noisebank.engines.engine import Engine, Inspection
 from noisebank.policy.model import Policy
 from noisebank.queries.cells import Cube, NotCellAligned, policy_cubes
+from noisebank.queries.computed import is_computed
 from noisebank.queries.query import Function, Query
 
 LoadCube = Callable[[int], bytes]
@@ -66,6 +67,8 @@ class CubedEngine:
 
     def _from_cubes(self, query: Query) -> tuple[int, ...] | None:
         """Returns the statistics from the smallest cube that can answer the query; None if no cube can."""
+        if any(part.column is not None and is_computed(part.column) for part in query.parts):
+            return None
         needed = set(query.by).union(*(p.column_names() for part in query.parts for _, p in part.weights))
         for number, cube in enumerate(self._cubes):
             if needed <= set(cube.columns):

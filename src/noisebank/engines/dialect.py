@@ -79,6 +79,10 @@ class Dialect(ABC):
     def cast_long(self, integer: str) -> str:
         """Returns SQL for an integer as a type of exactly 64 bits."""
 
+    @abstractmethod
+    def divide_whole(self, integer: str, divisor: int) -> str:
+        """Returns SQL for a quotient of 64-bit integers, rounded down; neither is negative, the divisor is not 0."""
+
     def cast_summand(self, long: str) -> str:
         """Returns SQL for an integer of at most 64 bits as a type whose sum does not overflow."""
         return long
@@ -154,6 +158,9 @@ class DuckDBDialect(Dialect):
 
     def cast_long(self, integer: str) -> str:
         return f"({integer})::BIGINT"
+
+    def divide_whole(self, integer: str, divisor: int) -> str:
+        return f"(({integer}) // {self.cast_long(str(divisor))})"
 
     def cast_wide(self, integer: str) -> str:
         return f"({integer})::HUGEINT"

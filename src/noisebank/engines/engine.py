@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from noisebank.core.errors import BadTable
 from noisebank.policy.model import Column, Policy
+from noisebank.queries.computed import resolve_column
 from noisebank.queries.groups import column_groups
 from noisebank.queries.query import Query
 
@@ -74,7 +75,7 @@ def fill_groups(query: Query, policy: Policy, rows: Iterable[Sequence[Any]]) -> 
 
     A group is given by the numbers of its bins and truth values and by its declared keys.
     """
-    columns = [policy.columns[name] for name in query.by]
+    columns = [resolve_column(name, policy.columns) for name in query.by]
     sizes = [len(column_groups(column)) for column in columns]
     key_numbers = [{key: number for number, key in enumerate(column.keys)} for column in columns]
     totals = [0] * prod(sizes)

@@ -52,6 +52,11 @@ class Field:
         return self.storage_type is StorageType.INTEGER and self.is_number and self.column.step == 1
 
     @property
+    def has_steps(self) -> bool:
+        """Whether its values are steps between bounds, not keys or truth values."""
+        return not self.column.is_keyed and self.column.kind is not Kind.BOOLEAN
+
+    @property
     def missing_test(self) -> str:
         """SQL test: the value is missing."""
         if self.is_number and not self.is_whole:
@@ -87,7 +92,7 @@ class Field:
                 f"WHEN {name} < {low} THEN {low} WHEN {name} > {high} THEN {high} ELSE {missing} END"
             )
         # Only doubles that round to a step inside the bounds reach the rounding: no infinity, no overflow.
-        first, last = self._edge_sql(low), self._edge_sql(high + 1)
+        first, last = self.edge_sql(low), self.edge_sql(high + 1)
         arms = [
             f"WHEN {name} >= {first} AND {name} < {last} THEN {self.dialect.round_double(self._scaled_sql())}",
             f"WHEN {name} < {first} THEN {low}",
@@ -95,7 +100,7 @@ class Field:
         ]
         if self.dialect.underflow_fails:
             nothing = min(max(0, low), high)
-            arms.insert(0, f"WHEN {name} >= {self._edge_sql(0)} AND {name} < {self._edge_sql(1)} THEN {nothing}")
+            arms.insert(0, f"WHEN {name} >= {self.edge_sql(0)} AND {name} < {self.edge_sql(1)} THEN {nothing}")
         return f"CASE {' '.join(arms)} ELSE {missing} END"
 
     def total_sql(self) -> str:
@@ -180,14 +185,15 @@ class Field:
         first, last = self.column.bounds
         tests = []
         if low > first:
-            tests.append(f"{self.name} >= {self._edge_sql(low)}")
+            tests.append(f"{self.name} >= {self.edge_sql(low)}")
         if high < last:
-            tests.append(f"{self.name} < {self._edge_sql(high + 1)}")
+            tests.append(f"{self.name} < {self.edge_sql(high + 1)}")
         elif not self.is_whole:
             tests.append(f"{self.name} <= {self.dialect.double_literal(inf)}")  # not NaN
         return "(" + (" AND ".join(tests) or f"{self.name} IS NOT NULL") + ")"
 
-    def _edge_sql(self, step_number: int) -> str:
+    def edge_sql(self, step_number: int) -> str:
+        """Returns SQL for the smallest value that is read as this step or a later one."""
         return (
             str(step_number)
             if self.is_whole
@@ -223,7 +229,7 @@ class Field:
         """Returns an SQL test per run of codes that follow each other: a double is the code that it is rounded to."""
         runs = make_value_set(map(int, keys)).ranges
         name = self.name
-        return [f"({name} >= {self._edge_sql(low)} AND {name} < {self._edge_sql(high + 1)})" for low, high in runs]
+        return [f"({name} >= {self.edge_sql(low)} AND {name} < {self.edge_sql(high + 1)})" for low, high in runs]
 
     def _bin_sql(self, starts: list[int], number: int) -> str:
         """Returns SQL for the number of the last start not above the step, by bisection."""
@@ -231,7 +237,7 @@ class Field:
             return str(number)
         half = len(starts) // 2
         below, above = self._bin_sql(starts[:half], number), self._bin_sql(starts[half:], number + half)
-        return f"CASE WHEN {self.name} >= {self._edge_sql(starts[half])} THEN {above} ELSE {below} END"
+        return f"CASE WHEN {self.name} >= {self.edge_sql(starts[half])} THEN {above} ELSE {below} END"
 
 
 def make_fields(

@@ -61,6 +61,9 @@ class PostgresDialect(Dialect):
     def cast_long(self, integer: str) -> str:
         return f"({integer})::bigint"
 
+    def divide_whole(self, integer: str, divisor: int) -> str:
+        return f"(({integer}) / {self.cast_long(str(divisor))})"
+
     def cast_summand(self, long: str) -> str:
         return self.cast_long(long)  # sums of 32 bits have 64 bits here, those of 64 bits are numeric
 

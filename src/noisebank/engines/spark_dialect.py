@@ -55,6 +55,9 @@ class SparkDialect(Dialect):
     def cast_wide(self, integer: str) -> str:
         return f"CAST({integer} AS DECIMAL(38, 0))"
 
+    def divide_whole(self, integer: str, divisor: int) -> str:
+        return f"(({integer}) div {self.cast_long(str(divisor))})"
+
     def cast_summand(self, long: str) -> str:
         return self.cast_wide(long)  # sums of 64 bits have 64 bits here
 

@@ -7,9 +7,11 @@ from math import inf
 from types import MappingProxyType
 
 from noisebank.core.errors import UnsupportedQuery
+from noisebank.engines.computed import add_computed, wrap_computed
 from noisebank.engines.dialect import DUCKDB, Dialect, StorageType
 from noisebank.engines.fields import Field, fill_missing, is_queryable, make_fields
 from noisebank.policy.model import MAX_ROWS, Policy
+from noisebank.queries.computed import is_computed, source_columns
 from noisebank.queries.predicates import FALSE, TRUE, Predicate
 from noisebank.queries.query import Function, Query, QueryPart
 from noisebank.queries.sensitivity import row_range, saturation_limit
@@ -46,7 +48,9 @@ def query_statement(
     """
     check_total_size(query, policy)
     fields = _statement_fields(query.column_names(), policy, dialect, storage_types)
-    rows = f"FROM {counted_rows(policy, table, row_key, fields, dialect, storage_types)}"
+    counted = counted_rows(policy, table, row_key, fields, dialect, storage_types)
+    fields = add_computed(fields, _computed_names([query]), policy.columns, dialect, predicate_sql)
+    rows = f"FROM {wrap_computed(counted, fields)}"
     added, condition = _total_and_condition(query, fields, dialect)
     total = _saturate_total(added, query, policy, dialect)
     if not query.by:
@@ -77,10 +81,12 @@ def counts_statement(
     )
     if policy.unit == "row":
         fields = {name: fill_missing(field) for name, field in fields.items()}
+    counted = counted_rows(policy, table, row_key, fields, dialect, storage_types)
+    fields = add_computed(fields, _computed_names(queries), policy.columns, dialect, predicate_sql)
     totals = [
         "count(*)" if query.where is TRUE else f"count_if({predicate_sql(query.where, fields)})" for query in queries
     ]
-    return f"SELECT {', '.join(totals)} FROM {counted_rows(policy, table, row_key, fields, dialect, storage_types)}"
+    return f"SELECT {', '.join(totals)} FROM {wrap_computed(counted, fields)}"
 
 
 def is_plain_count(query: Query) -> bool:
@@ -98,12 +104,16 @@ def check_total_size(query: Query, policy: Policy) -> None:
 def _statement_fields(
     names: frozenset[str], policy: Policy, dialect: Dialect, storage_types: Mapping[str, StorageType]
 ) -> dict[str, Field]:
-    """Returns the fields that a statement reads: these, those that decide which rows count, and all that tell rows
-    apart if the policy caps rows."""
-    names |= set(policy.complete_columns)
+    """Returns the declared fields that a statement reads: those that these columns are computed from, those that decide
+    which rows count, and all that tell rows apart if the policy caps rows."""
+    names = frozenset().union(*map(source_columns, names)) | set(policy.complete_columns)
     if policy.unit != "row":
         names |= {name for name, column in policy.columns.items() if is_queryable(column)}
     return make_fields(policy, names, dialect, storage_types)
+
+
+def _computed_names(queries: Sequence[Query]) -> set[str]:
+    return {name for query in queries for name in query.column_names() if is_computed(name)}
 
 
 def _saturate_total(total: str, query: Query, policy: Policy, dialect: Dialect) -> str:

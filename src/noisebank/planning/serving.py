@@ -22,6 +22,7 @@ from noisebank.planning.linear import LinearQuery, merge_charges, query_from_wei
 from noisebank.planning.prefix import Axis
 from noisebank.policy.model import Neighbours, Policy
 from noisebank.queries.cells import Cube, NotCellAligned, policy_cubes
+from noisebank.queries.computed import is_computed
 from noisebank.queries.groups import column_groups
 from noisebank.queries.predicates import TRUE
 from noisebank.queries.query import Function, Query, QueryPart, Question
@@ -114,6 +115,8 @@ def find_cube_query(query: Query, policy: Policy) -> CubeQuery | None:
     if len(query.parts) != 1 or query.parts[0].function is Function.SQUARES:
         return None
     part = query.parts[0]
+    if part.column is not None and is_computed(part.column):
+        return None
     if isinstance(query, FirstLookQuery):
         index, cube = next((n, c) for n, c in enumerate(policy_cubes(policy)) if c.columns == query.cube_columns)
         return CubeQuery(index, cube, (part.function, part.column or ""), (), cell_sensitivity(policy, part))

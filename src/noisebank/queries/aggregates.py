@@ -11,10 +11,13 @@ from sqlglot import exp
 
 from noisebank.core.errors import BadQuery, BadRequest, UnsupportedQuery
 from noisebank.core.units import parse_exact
-from noisebank.policy.model import Column, Kind, Policy
+from noisebank.policy.model import MAX_STEPS, Column, Kind, Policy
+from noisebank.queries.computed import name_polynomial, polynomial_bounds, resolve_column
 from noisebank.queries.conditions import ConditionParser, find_column
+from noisebank.queries.polynomials import Monomial, Polynomial
 from noisebank.queries.predicates import FALSE, TRUE, Predicate
 from noisebank.queries.query import Function
+from noisebank.queries.row_values import ValueType
 
 TermKey = tuple[Function, str | None]
 SUPPORTED_AGGREGATES = (
@@ -116,10 +119,9 @@ class AggregateParser:
             if isinstance(node, exp.Count):
                 return self._parse_count(argument, where)
             if isinstance(node, exp.Sum):
-                squared = self._squared_column(argument)
-                if squared is not None:
-                    return self._sum_column(self._summable_column(squared, "SUM"), where, Function.SQUARES)
-                return self._sum_column(self._summable_column(argument, "SUM"), where)
+                if isinstance(argument, exp.Column):
+                    return self._sum_column(self._summable_column(argument, "SUM"), where)
+                return self._sum_expression(argument, where)
             return self._parse_average(argument, where)
         raise UnsupportedQuery(f"SELECT {node.sql(dialect='duckdb')[:60]}", SUPPORTED_AGGREGATES)
 
@@ -127,11 +129,16 @@ class AggregateParser:
         if isinstance(argument, exp.Column):
             present = self.conditions.not_missing(find_column(argument, self.policy.columns))
             return self._count_rows(self.conditions.builder.conjunction(where, present))
-        if not isinstance(argument, (exp.Star, exp.Literal)) or argument.find(exp.Column):  # * EXCLUDE (column)
-            raise UnsupportedQuery(
-                "COUNT of an expression", "ask COUNT_IF(condition), or COUNT(*) with the condition in WHERE or FILTER"
-            )
-        return self._count_rows(where)
+        if isinstance(argument, exp.Star) and argument.find(exp.Column):
+            raise UnsupportedQuery("COUNT(* EXCLUDE ...)", "ask COUNT(*), or COUNT(column)")
+        if argument is None or isinstance(argument, (exp.Star, exp.Literal)):
+            return self._count_rows(where)
+        if isinstance(argument, exp.Null):
+            raise BadQuery("COUNT(NULL) is 0, whatever the table")
+        expression = self.conditions.expressions.parse_expression(argument)
+        arms = self.conditions.expressions.algebra.restrict(expression, where)
+        wheres = (arm.where for arm in arms if arm.value is not None)
+        return self._count_rows(reduce(self.conditions.builder.disjunction, wheres, FALSE))
 
     def _count_rows(self, where: Predicate) -> LinearCombination:
         return LinearCombination({(Function.COUNT, None): [(Fraction(1), where)]})
@@ -142,11 +149,28 @@ class AggregateParser:
         unit = column.step * column.step if function is Function.SQUARES else column.step
         return LinearCombination({(function, column.name): [(unit, where)]})
 
-    def _squared_column(self, node: exp.Expr) -> exp.Expr | None:
-        """Returns the column of `column * column`, else None."""
-        if isinstance(node, exp.Mul) and isinstance(node.left, exp.Column) and node.left == node.right:
-            return node.left
-        return None
+    def _sum_expression(self, argument: exp.Expr, where: Predicate) -> LinearCombination:
+        """Returns the sum of a row expression: of each column on its own, a product is a computed column."""
+        terms: dict[TermKey, list[tuple[Fraction, Predicate]]] = {}
+        algebra = self.conditions.expressions.algebra
+        expression = self.conditions.expressions.parse_number(argument)
+        for arm in algebra.expand(algebra.restrict(expression, where)):
+            for monomial, weight in arm.value.terms if isinstance(arm.value, Polynomial) else ():
+                terms.setdefault(self._monomial_key(monomial), []).append((weight, arm.where))
+        return LinearCombination(terms)
+
+    def _monomial_key(self, monomial: Monomial) -> TermKey:
+        """Returns the function and the column that add up a product of columns."""
+        if not monomial:
+            return Function.COUNT, None
+        column = resolve_column(monomial[0], self.policy.columns)
+        if len(monomial) == 1:
+            return Function.SUM, column.name
+        if len(monomial) == 2 and monomial[0] == monomial[1] and max(map(abs, column.bounds)) <= MAX_STEPS:
+            return Function.SQUARES, column.name
+        product = Polynomial(((monomial, Fraction(1)),))
+        polynomial_bounds(product, self.policy.columns)  # refuses what 64 bits cannot hold
+        return Function.SUM, name_polynomial(product)
 
     def _summable_column(self, argument: exp.Expr, aggregate: str) -> Column:
         if not isinstance(argument, exp.Column):
@@ -171,12 +195,23 @@ class AggregateParser:
             column = self._summable_column(argument, "AVG")
             self._refuse_missing({column.name})
             return self._sum_column(column, TRUE).scale_by(Fraction(1, rows))
+        if not self._is_condition(argument):
+            return self._average_expression(argument, rows)
         predicate = self.conditions.parse_condition(argument)
         if not self.conditions.is_never_unknown(argument):
             self._refuse_missing(self.conditions.columns_in(argument))
         if predicate in (TRUE, FALSE):
             raise BadQuery(f"by the policy this condition holds for {'all' if predicate is TRUE else 'no'} rows")
         return self._count_rows(predicate).scale_by(Fraction(1, rows))
+
+    def _is_condition(self, argument: exp.Expr) -> bool:
+        return self.conditions.expressions.parse_expression(argument).type is ValueType.TRUTH
+
+    def _average_expression(self, argument: exp.Expr, rows: int) -> LinearCombination:
+        expression = self.conditions.expressions.parse_number(argument)
+        if any(arm.value is None for arm in expression.arms):
+            raise UnsupportedQuery("AVG of an expression that may be NULL", "ask for SUM and COUNT")
+        return self._sum_expression(argument, TRUE).scale_by(Fraction(1, rows))
 
     def _refuse_missing(self, names: set[str]) -> None:
         for name in sorted(names):

@@ -7,8 +7,10 @@ set of values for which it is *true*.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import reduce
 from math import ceil, floor
 
 from sqlglot import exp
@@ -16,10 +18,17 @@ from sqlglot import exp
 from noisebank.core.errors import BadQuery, BadRequest, UnsupportedQuery
 from noisebank.core.units import parse_exact
 from noisebank.policy.model import Column, Kind
+from noisebank.queries.comparisons import compare_expressions, find_key
+from noisebank.queries.expressions import ExpressionParser
 from noisebank.queries.predicates import FALSE, TRUE, Predicate, PredicateBuilder
-from noisebank.queries.values import ValueSet, column_domain, make_value_set
+from noisebank.queries.row_values import RowAlgebra, RowExpression, ValueType
+from noisebank.queries.values import ValueSet, column_domain, join_ranges, make_value_set
 
 Literal = Fraction | str | bool
+SUPPORTED_CONDITIONS = (
+    "a condition compares columns and row expressions with values: =, <>, <, <=, >, >=, IN, BETWEEN, LIKE, IS NULL"
+)
+PATTERNS = (exp.Like, exp.ILike, exp.StartsWith)
 
 MIRRORED_OPERATORS: dict[type[exp.Expr], type[exp.Expr]] = {
     exp.GT: exp.LT, exp.GTE: exp.LTE, exp.LT: exp.GT, exp.LTE: exp.GTE, exp.EQ: exp.EQ, exp.NEQ: exp.NEQ
@@ -40,6 +49,22 @@ class ConditionParser:
     def __init__(self, columns: Mapping[str, Column]) -> None:
         self.columns = columns
         self.builder = PredicateBuilder(columns)
+        self.expressions = self._make_expressions(TRUE)
+        self._computed: dict[int, tuple[exp.Expr, tuple[Predicate, Predicate]]] = {}
+
+    def _make_expressions(self, within: Predicate) -> ExpressionParser:
+        return ExpressionParser(
+            RowAlgebra(self.builder, within), lambda node: find_column(node, self.columns), self.parse_outcomes
+        )
+
+    def look_within(self, where: Predicate) -> None:
+        """Says that only these rows matter from now on, so that functions of many values are read where they count."""
+        self.expressions = self._make_expressions(where)
+        self._computed.clear()
+
+    def parse_outcomes(self, node: exp.Expr) -> tuple[Predicate, Predicate]:
+        """Returns the rows for which a condition is true, and those for which it is false."""
+        return self.parse_condition(node), self.parse_condition(node, negated=True)
 
     def parse_condition(self, node: exp.Expr, negated: bool = False) -> Predicate:
         """Returns the predicate of the rows for which the condition (or its SQL negation) is true."""
@@ -53,6 +78,13 @@ class ConditionParser:
             return join(left, right)
         if isinstance(node, exp.Boolean):
             return TRUE if bool(node.this) is not negated else FALSE
+        if not self._is_plain(node):
+            known = self._computed.get(id(node))
+            if known is None:  # each once, however deeply conditions and CASE are nested
+                known = self._computed[id(node)] = node, self._parse_computed(node)
+            return known[1][1 if negated else 0]
+        if isinstance(node, PATTERNS) and node.args.get("negate"):
+            negated = not negated
         column, values = self._parse_comparison(node)
         if negated:
             values = self._negate_values(node, column, values)
@@ -71,6 +103,70 @@ class ConditionParser:
     def columns_in(self, node: exp.Expr) -> set[str]:
         """Returns the declared names of all columns in a condition."""
         return {find_column(column, self.columns).name for column in node.find_all(exp.Column)}
+
+    def _is_plain(self, node: exp.Expr) -> bool:
+        """Whether a condition compares one column with constants, as it stands."""
+        if isinstance(node, exp.Column):
+            return True
+        if isinstance(node, (exp.Between, exp.In)):
+            operands = [node.this, *(node.expressions or [node.args.get("low"), node.args.get("high")])]
+            return all(_is_leaf(part) for part in operands if part is not None) and _is_column(node.this)
+        if isinstance(node, (exp.Is, *PATTERNS)):
+            return _is_column(node.this)
+        if type(node) in MIRRORED_OPERATORS:
+            leaves = _is_leaf(node.this) and _is_leaf(node.expression)
+            return leaves and _is_column(node.this) is not _is_column(node.expression)
+        return False
+
+    def _parse_computed(self, node: exp.Expr) -> tuple[Predicate, Predicate]:
+        """Returns the outcomes of a condition on row expressions."""
+        if isinstance(node, exp.Between):
+            if node.args.get("symmetric"):
+                raise UnsupportedQuery("BETWEEN SYMMETRIC", "write the lower value first: BETWEEN 1 AND 5")
+            low = self._compare(node, exp.GTE, node.this, node.args["low"])
+            high = self._compare(node, exp.LTE, node.this, node.args["high"])
+            return self.builder.conjunction(low[0], high[0]), self.builder.disjunction(low[1], high[1])
+        if isinstance(node, exp.In):
+            _refuse_subquery(node)
+            true, false = FALSE, TRUE
+            for item in node.expressions:
+                outcome = self._compare(node, exp.EQ, node.this, item)
+                true = self.builder.disjunction(true, outcome[0])
+                false = self.builder.conjunction(false, outcome[1])
+            return true, false
+        if isinstance(node, exp.Is):
+            return self._parse_computed_is(node)
+        if type(node) in MIRRORED_OPERATORS:
+            return self._compare(node, type(node), node.this, node.expression)
+        if isinstance(node, (exp.Case, exp.If, exp.Coalesce, exp.Cast, exp.Nullif)):
+            expression = self.expressions.parse_expression(node)
+            if expression.type is not ValueType.TRUTH:
+                raise BadQuery(f"{_sql(node)} is {expression.type.value}, not a condition: compare it")
+            return self._gather(expression, True), self._gather(expression, False)
+        raise UnsupportedQuery(_sql(node), SUPPORTED_CONDITIONS)
+
+    def _parse_computed_is(self, node: exp.Is) -> tuple[Predicate, Predicate]:
+        """IS is never unknown."""
+        expression = self.expressions.parse_expression(node.this)
+        if isinstance(node.expression, exp.Null):
+            value: bool | None = None
+        elif isinstance(node.expression, exp.Boolean) and expression.type is ValueType.TRUTH:
+            value = bool(node.expression.this)
+        else:
+            raise UnsupportedQuery(_sql(node), "IS takes NULL, or TRUE and FALSE for a condition")
+        true = self._gather(expression, value)
+        return true, self.builder.negation(true)
+
+    def _gather(self, expression: RowExpression, value: bool | None) -> Predicate:
+        """Returns the rows in which an expression has this truth value, or is NULL."""
+        chosen = (arm.where for arm in expression.arms if arm.value is value)
+        return reduce(self.builder.disjunction, chosen, FALSE)
+
+    def _compare(
+        self, node: exp.Expr, operator: type[exp.Expr], left: exp.Expr, right: exp.Expr
+    ) -> tuple[Predicate, Predicate]:
+        a, b = (self.expressions.parse_expression(side) for side in (left, right))
+        return compare_expressions(self.expressions.algebra, self.columns, operator, a, b, _sql(node))
 
     def _negate_values(self, node: exp.Expr, column: Column, values: ValueSet) -> ValueSet:
         domain = column_domain(column)
@@ -95,13 +191,12 @@ class ConditionParser:
             high = self._compare_values(column, exp.LTE, self._parse_literal(node.args["high"]))
             return column, low & high
         if isinstance(node, exp.In):
-            if node.args.get("query") or node.args.get("unnest") or node.args.get("field"):
-                raise UnsupportedQuery("IN over a query", "write the values: IN (1, 2, 3)")
+            _refuse_subquery(node)
             column = self._parse_column(node.this)
-            listed = ValueSet(())
-            for item in node.expressions:
-                listed = listed | self._compare_values(column, exp.EQ, self._parse_literal(item))
-            return column, listed
+            values = (self._compare_values(column, exp.EQ, self._parse_literal(item)) for item in node.expressions)
+            return column, join_ranges(piece for listed in values for piece in listed.ranges)
+        if isinstance(node, PATTERNS):
+            return self._parse_pattern(node)
         for kind, flipped in MIRRORED_OPERATORS.items():
             if type(node) is kind:
                 left, right = node.this.unnest(), node.expression.unnest()
@@ -111,10 +206,26 @@ class ConditionParser:
                 if isinstance(right, exp.Column):
                     column = self._parse_column(right)
                     return column, self._compare_values(column, flipped, self._parse_literal(left))
-        raise UnsupportedQuery(
-            node.sql(dialect="duckdb")[:60],
-            "a condition compares a column with a value: =, <>, <, <=, >, >=, IN, BETWEEN, IS NULL",
-        )
+        raise UnsupportedQuery(_sql(node), SUPPORTED_CONDITIONS)
+
+    def _parse_pattern(self, node: exp.Expr) -> tuple[Column, ValueSet]:
+        """LIKE on declared keys is a set of keys. A value that is none of them is not known, and so not like it."""
+        column = self._parse_column(node.this)
+        pattern = node.expression.unnest()
+        if column.kind is not Kind.TEXT:
+            raise BadQuery(f"column {column.name} is {column.kind.value}, not text: LIKE needs declared keys")
+        if not isinstance(pattern, exp.Literal) or not pattern.is_string:
+            raise UnsupportedQuery(_sql(node), "LIKE takes a pattern in single quotes")
+        text = str(pattern.this)
+        if isinstance(node, exp.StartsWith):
+            matches = [key.startswith(text) for key in column.key_names]
+        else:
+            form = re.compile(
+                _translate_pattern(text), re.DOTALL | (re.IGNORECASE if isinstance(node, exp.ILike) else 0)
+            )
+            matches = [form.fullmatch(key) is not None for key in column.key_names]
+        column_domain(column)  # refuses a column without keys
+        return column, make_value_set(number for number, is_match in enumerate(matches) if is_match)
 
     def _parse_is(self, node: exp.Is) -> tuple[Column, ValueSet]:
         column = self._parse_column(node.this)
@@ -173,16 +284,43 @@ class ConditionParser:
             raise UnsupportedQuery(f"an order of the text column {column.name}", "use =, <> or IN")
         if not isinstance(value, str):
             raise BadQuery(f"column {column.name} is text; {value} is not: write it in single quotes")
-        equal = make_value_set([_find_key(column, value)])
+        equal = find_key(column, value)
         return equal if kind is exp.EQ else equal.complement_in(domain)
 
 
-def _find_key(column: Column, value: str | int) -> int:
-    """Returns the position of a declared key."""
-    if value not in column.keys:
-        known = ", ".join(repr(key) for key in column.keys[:12])
-        raise BadQuery(f"{value!r} is no declared key of {column.name}; declared are {known}")
-    return column.keys.index(value)
+def _is_column(node: exp.Expr) -> bool:
+    return isinstance(node.unnest(), exp.Column)
+
+
+def _is_leaf(node: exp.Expr) -> bool:
+    bare = node.unnest()
+    while isinstance(bare, exp.Neg):
+        bare = bare.this.unnest()
+    return isinstance(bare, (exp.Column, exp.Literal, exp.Boolean, exp.Null))
+
+
+def _refuse_subquery(node: exp.In) -> None:
+    if node.args.get("query") or node.args.get("unnest") or node.args.get("field"):
+        raise UnsupportedQuery("IN over a query", "write the values: IN (1, 2, 3)")
+
+
+def _translate_pattern(pattern: str) -> str:
+    """Returns the regular expression of a LIKE pattern; a backslash takes the next character as it stands.
+
+    >>> _translate_pattern("I2%"), _translate_pattern("a_b")
+    ('I2.*', 'a.b')
+    """
+    parts, signs = [], iter(pattern)
+    for sign in signs:
+        if sign == "\\":
+            parts.append(re.escape(next(signs, sign)))
+        else:
+            parts.append({"%": ".*", "_": "."}.get(sign, re.escape(sign)))
+    return "".join(parts)
+
+
+def _sql(node: exp.Expr) -> str:
+    return str(node.sql(dialect="duckdb"))[:60]
 
 
 def _compare_codes(column: Column, kind: type[exp.Expr], value: Literal, domain: ValueSet) -> ValueSet:
@@ -192,7 +330,7 @@ def _compare_codes(column: Column, kind: type[exp.Expr], value: Literal, domain:
         raise BadQuery(f"column {column.name} holds whole numbers; {value!r} is none")
     if kind in (exp.EQ, exp.NEQ):
         number = int(value) if value.denominator == 1 else str(value)
-        equal = make_value_set([_find_key(column, number)])
+        equal = find_key(column, number)
         return equal if kind is exp.EQ else equal.complement_in(domain)
     if not column.complete:
         raise UnsupportedQuery(f"an order of {column.name}", "its keys may not be all that there is: use =, <> or IN")

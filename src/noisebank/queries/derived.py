@@ -19,6 +19,7 @@ from sqlglot import exp
 from noisebank.core.errors import BadQuery, BadRequest, UnsupportedQuery
 from noisebank.core.units import parse_exact
 from noisebank.policy.model import Column, Policy
+from noisebank.queries.arguments import describe_argument
 from noisebank.queries.bins import suggest_bins
 from noisebank.queries.conditions import ConditionParser, find_column
 from noisebank.queries.predicates import TRUE
@@ -88,6 +89,8 @@ class AggregateRewriter:
     def __init__(self, policy: Policy, select: exp.Select, by: list[str]) -> None:
         self.policy, self.by, self.select = policy, by, select
         self.conditions = ConditionParser(policy.columns)
+        self.filter_sql = ""
+        """The condition of FILTER, which stays one: groups that are expressions depend on WHERE."""
 
     @cached_property
     def where_sql(self) -> str:
@@ -100,7 +103,7 @@ class AggregateRewriter:
     @property
     def public_rows(self) -> int | None:
         """The number of rows that WHERE selects, if it is public."""
-        return None if self.by or self.where_sql else self.policy.public_rows
+        return None if self.by or self.where_sql or self.filter_sql else self.policy.public_rows
 
     @cached_property
     def from_sql(self) -> str:
@@ -113,6 +116,7 @@ class AggregateRewriter:
         if isinstance(bare, exp.Avg):
             return bool(
                 self.where_sql
+                or self.filter_sql
                 or self.by
                 or self.policy.public_rows is None
                 or self._is_nullable(strip_parens(bare.this))
@@ -153,8 +157,8 @@ class AggregateRewriter:
 
     def _rewrite_average(self, argument: exp.Expr) -> Aggregate:
         text = argument.sql(dialect="duckdb")
-        if isinstance(argument, exp.Column) and find_column(argument, self.policy.columns).is_numeric:
-            column = find_column(argument, self.policy.columns)
+        column = describe_argument(argument, self.conditions)
+        if column is not None:
             parts = (self._make_question(f"SUM({text})"), self._make_question(f"COUNT({text})"))
             return Aggregate(Derivation.RATIO, parts, column)
         known = f"({text}) OR NOT ({text})"  # rows for which the condition is not unknown
@@ -163,23 +167,23 @@ class AggregateRewriter:
 
     def _rewrite_variance(self, node: exp.Expr, column: Column, argument: str) -> Aggregate:
         parts = [self._make_question(f"SUM({argument} * {argument})"), self._make_question(f"SUM({argument})")]
-        if self.policy.public_rows is None or self.where_sql or self.by or column.nullable:
+        if self.public_rows is None or column.nullable:
             parts.append(self._make_question(f"COUNT({argument})"))
         how = Derivation.VARIANCE if isinstance(node, VARIANCES) else Derivation.STDDEV
         rows = None if len(parts) > 2 else self.policy.public_rows
         return Aggregate(how, tuple(parts), column, public_rows=rows)
 
     def _with_filter(self, node: exp.Filter) -> AggregateRewriter:
-        """Returns a rewriter of the same SELECT with the filter's condition in its WHERE."""
+        """Returns a rewriter of the same SELECT whose aggregates have this filter."""
         condition = node.expression.this if isinstance(node.expression, exp.Where) else node.expression
         inner = copy(self)
-        both = f"({self.where_sql.removeprefix('WHERE ')}) AND " if self.where_sql else ""
         always = self.conditions.parse_condition(condition) is TRUE
-        inner.where_sql = self.where_sql if always else f"WHERE {both}({condition.sql(dialect='duckdb')})"
+        inner.filter_sql = "" if always else str(condition.sql(dialect="duckdb"))
         return inner
 
     def _make_question(self, aggregate: str, group: str = "") -> Question:
         by = ", ".join([*self.by, *([group] if group else [])])
+        aggregate += f" FILTER (WHERE {self.filter_sql})" if self.filter_sql else ""
         sql = " ".join(
             part
             for part in ("SELECT", aggregate, self.from_sql, self.where_sql, f"GROUP BY {by}" if by else "")
@@ -206,8 +210,9 @@ class AggregateRewriter:
         return rank
 
     def _is_nullable(self, argument: exp.Expr) -> bool:
-        if isinstance(argument, exp.Column) and find_column(argument, self.policy.columns).is_numeric:
-            return find_column(argument, self.policy.columns).nullable
+        column = describe_argument(argument, self.conditions)
+        if column is not None:
+            return column.nullable
         return not self.conditions.is_never_unknown(argument)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise, product
 from math import prod
 
 from noisebank.core.errors import BadQuery, UnsupportedQuery
 from noisebank.policy.model import Column, Kind, Policy
+from noisebank.queries.computed import resolve_column
 from noisebank.queries.query import Query
 from noisebank.queries.values import ValueSet
 
@@ -46,17 +48,41 @@ def column_labels(column: Column) -> tuple[str, ...]:
 
 def group_count(query: Query, policy: Policy) -> int:
     """Returns how many numbers an answer to the query has."""
-    return prod(len(column_groups(policy.columns[name])) for name in query.by)
+    return prod(_group_counts(query, policy))
 
 
 def group_labels(query: Query, policy: Policy) -> tuple[tuple[str, ...], ...]:
-    """Returns one row of labels per number, in the order in which engines return them."""
-    return tuple(product(*(column_labels(policy.columns[name]) for name in query.by)))
+    """Returns one row of labels per number, in the order in which they are shown: see `group_order`."""
+    return tuple(product(*(_shown_labels(name, query, policy) for name in query.by)))
+
+
+def group_order(query: Query, policy: Policy) -> Sequence[int]:
+    """Returns where the numbers that are shown lie among those that engines return: keys that are expressions are shown
+    in the order of their values, whatever the order of their groups."""
+    if not query.labels:
+        return range(group_count(query, policy))
+    places: list[int] = [0]
+    for name, size in zip(query.by, _group_counts(query, policy), strict=True):
+        labels = query.labels.get(name)
+        order = labels.order if labels else range(size)
+        places = [place * size + number for place in places for number in order]
+    return places
+
+
+def _group_counts(query: Query, policy: Policy) -> list[int]:
+    return [len(column_groups(resolve_column(name, policy.columns))) for name in query.by]
+
+
+def _shown_labels(name: str, query: Query, policy: Policy) -> tuple[str, ...]:
+    labels = query.labels.get(name)
+    if labels is None:
+        return column_labels(resolve_column(name, policy.columns))
+    return tuple(labels.names[number] for number in labels.order)
 
 
 def check_groups(names: tuple[str, ...], policy: Policy) -> None:
     """Raises if a GROUP BY of these columns names one twice or has too many groups."""
     if len(set(names)) != len(names):
         raise BadQuery("GROUP BY names a column twice")
-    if prod(len(column_groups(policy.columns[name])) for name in names) > MAX_GROUPS:
+    if prod(len(column_groups(resolve_column(name, policy.columns))) for name in names) > MAX_GROUPS:
         raise UnsupportedQuery(f"more than {MAX_GROUPS} groups", "group by fewer columns, or coarser bins")

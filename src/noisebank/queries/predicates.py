@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from noisebank.core.errors import UnsupportedQuery
 from noisebank.policy.model import Column
-from noisebank.queries.values import ValueSet, column_domain
+from noisebank.queries.computed import resolve_column
+from noisebank.queries.values import ValueSet, column_domain, parse_values
 
 MAX_NODES = MAX_PATHS = 2_000
 """More than anybody writes by hand, and few enough not to slow the bank or an engine."""
@@ -63,6 +65,17 @@ class Predicate:
         """Returns the columns that it depends on."""
         return frozenset(node.column for node in self.nodes)
 
+    def values_of(self, column: str, domain: ValueSet) -> ValueSet:
+        """Returns those values of a column that some row can have for which the predicate is true."""
+        known: dict[int, ValueSet] = {id(FALSE): ValueSet(()), id(TRUE): domain}
+        for node in self.nodes:  # children first
+            values = ValueSet(())
+            for own, child in node.branches:
+                below = known[id(child)]
+                values = values | (own & below if node.column == column else below)
+            known[id(node)] = values
+        return known[id(self)]
+
     def holds_for(self, row: Mapping[str, int | None]) -> bool:
         """Whether it is true for a row given in domain values (for tests)."""
         node = self
@@ -86,10 +99,18 @@ class PredicateBuilder:
         self._columns = columns
         self._unique_nodes: dict[tuple[object, ...], Predicate] = {}
         self._memo: dict[tuple[object, ...], Predicate] = {}
+        self._domains: dict[str, ValueSet] = {}
+
+    def domain_of(self, column: str) -> ValueSet:
+        """Returns all values that a declared or computed column can have."""
+        domain = self._domains.get(column)
+        if domain is None:
+            domain = self._domains[column] = column_domain(resolve_column(column, self._columns))
+        return domain
 
     def in_values(self, column: str, values: ValueSet) -> Predicate:
         """Returns the predicate that is true where `column` has one of `values`."""
-        domain = column_domain(self._columns[column])
+        domain = self.domain_of(column)
         inside = values & domain
         return self._make_node(column, [(inside, TRUE), (inside.complement_in(domain), FALSE)])
 
@@ -102,6 +123,15 @@ class PredicateBuilder:
     def disjunction(self, left: Predicate, right: Predicate) -> Predicate:
         """Returns the predicate that is true where at least one is."""
         return self._apply_operator("or", left, right, lambda a, b: TRUE if TRUE in (a, b) else b if a is FALSE else a)
+
+    def from_form(self, form: list[Any]) -> Predicate:
+        """Returns the predicate that has this canonical form."""
+        if isinstance(form[0], bool):
+            return TRUE if form[0] else FALSE
+        nodes = [FALSE, TRUE]
+        for column, *branches in form:
+            nodes.append(self._make_node(column, [(parse_values(values), nodes[child]) for values, child in branches]))
+        return nodes[-1]
 
     def negation(self, node: Predicate) -> Predicate:
         """Returns the predicate of all other rows, missing values included (which SQL's NOT leaves out)."""
@@ -135,7 +165,7 @@ class PredicateBuilder:
         if node.column == column:
             yield from node.branches
         else:
-            yield column_domain(self._columns[column]), node
+            yield self.domain_of(column), node
 
     def _make_node(self, column: str, parts: list[tuple[ValueSet, Predicate]]) -> Predicate:
         joined: dict[int, tuple[ValueSet, Predicate]] = {}

@@ -7,7 +7,8 @@ one query with different units. A grouped query is a vector: the same sum for ea
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
 from functools import cached_property
@@ -77,13 +78,24 @@ class QueryPart:
         return read | ({self.column} if self.column else frozenset())
 
 
+@dataclass(frozen=True, slots=True)
+class AxisLabels:
+    """What the groups of one key are called by whoever asks, in the order of the groups, and how to show them."""
+
+    names: tuple[str, ...]
+    order: tuple[int, ...]
+    """The numbers of the groups in the order in which they are shown."""
+
+
 @dataclass(frozen=True, eq=False)
 class Query:
     """A linear statistic that can be measured. Queries compare by the digest of their canonical form."""
 
     parts: tuple[QueryPart, ...]
     by: tuple[str, ...] = ()
-    """The columns of GROUP BY, in alphabetical order."""
+    """The columns of GROUP BY, declared or computed, in alphabetical order."""
+    labels: Mapping[str, AxisLabels] = field(default_factory=dict)
+    """Of keys that are expressions. They are no part of what is measured."""
 
     @classmethod
     def from_predicate(

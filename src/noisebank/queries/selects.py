@@ -16,8 +16,9 @@ from noisebank.core.errors import BadPolicy, BadQuery, Mistake, Misuse, Unsuppor
 from noisebank.policy.model import Policy
 from noisebank.queries.bins import suggest_bins
 from noisebank.queries.clauses import parse_grouping, split_clauses
-from noisebank.queries.conditions import find_column
+from noisebank.queries.conditions import ConditionParser
 from noisebank.queries.derived import Aggregate, AggregateRewriter, Derivation, strip_parens
+from noisebank.queries.group_keys import parse_group_key
 from noisebank.queries.inlining import inline_subqueries
 from noisebank.queries.result_expressions import (
     Condition,
@@ -131,9 +132,17 @@ class _SelectBuilder:
         check_plain_select(self.plain, policy)
         self.grouping = parse_grouping(self.plain)
         nodes = self.grouping.nodes
-        self.keys = [(node, self._name_key(node)) for node in nodes]
+        conditions = ConditionParser(policy.columns)
+        where = self.plain.args.get("where")
+        if where is not None and any(not isinstance(node, exp.Column) for node in nodes):
+            conditions.look_within(conditions.parse_condition(where.this))
+        group_keys = [parse_group_key(node, conditions) for node in nodes]
+        for node, key in zip(nodes, group_keys, strict=True):
+            if isinstance(node, exp.Column):
+                self._check_bins(key.column)
+        self.keys = [(node, key.column) for node, key in zip(nodes, group_keys, strict=True)]
         self.rewriter = AggregateRewriter(policy, self.plain, [node.sql(dialect="duckdb") for node in nodes])
-        columns = {name: policy.columns[name] for _, name in self.keys if name in policy.columns}
+        columns = {key.column: policy.columns[key.column] for key in group_keys if key.labels is None}
         self.results = ResultParser(self.rewriter, self.find_key, columns)
 
     def build_list(self) -> SelectList:
@@ -178,17 +187,14 @@ class _SelectBuilder:
             return next((name for _, name in self.keys if name.lower() == bare.name.lower()), None)
         return None
 
-    def _name_key(self, node: exp.Expr) -> str:
-        """Returns the name under which answers have a key of GROUP BY."""
-        if not isinstance(node, exp.Column):
-            raise UnsupportedQuery(f"GROUP BY {node.sql(dialect='duckdb')[:40]}", "group by declared columns, by name")
-        column = find_column(node, self.policy.columns)
-        if column.is_numeric and not column.keys and not column.bins and column.low is not None:
+    def _check_bins(self, name: str) -> None:
+        """Names the bins to declare for a number that cannot be grouped by."""
+        column = self.policy.columns.get(name)
+        if column and column.is_numeric and not column.keys and not column.bins and column.low is not None:
             raise BadQuery(
                 f"column {column.name} has no declared keys or bins, so nothing can be grouped by it: declare some in "
                 f"the policy, for example {suggest_bins(column)} under [columns.{column.name}]"
             )
-        return column.name
 
     def _name_grouping_sets(self) -> tuple[tuple[str, ...], ...]:
         names = [name for _, name in self.keys]
@@ -209,8 +215,8 @@ class _SelectBuilder:
             column = OutputColumn(node.alias or (key if isinstance(node, exp.Column) else _output_name(node)), key)
             columns += [] if column in columns else [column]  # a key that is written twice is one column
         selected = {column.key for column in columns}
-        names = sorted(name for _, name in self.keys if name not in selected)
-        return (*(OutputColumn(name, name) for name in names), *columns)
+        others = sorted((name, node) for node, name in self.keys if name not in selected)
+        return (*(OutputColumn(_output_name(node), name) for name, node in others), *columns)
 
     def _parse_result(self, node: exp.Expr) -> Expression:
         expression = self.results.parse_expression(node.unalias())

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import product
 from math import isqrt
 
+from noisebank.core.errors import UnsupportedQuery
 from noisebank.policy.model import Neighbours, Policy
-from noisebank.queries.predicates import FALSE, Predicate, PredicateBuilder
+from noisebank.queries.computed import name_polynomial
+from noisebank.queries.polynomials import make_polynomial, quadratic_range
+from noisebank.queries.predicates import FALSE, TRUE, Predicate, PredicateBuilder
 from noisebank.queries.query import Function, Query, QueryPart
 
 MAX_COMBINATIONS = 4_096
@@ -56,27 +58,22 @@ def contribution_range(query: Query, policy: Policy) -> tuple[int, int]:
 
 
 def row_range(query: Query, policy: Policy) -> tuple[int, int]:
-    """Returns the least and the most that one row can add."""
+    """Returns the least and the most that one row can add.
+
+    What a column can add is narrowed by the predicate that the row meets: `SUM(x) WHERE x < 10` adds less than 10.
+    """
+    builder = PredicateBuilder(policy.columns)
     if query.is_simple:  # the most frequent kind, without a predicate of all other rows
         part = query.parts[0]
-        low, high = _row_extremes(part, part.weights[0][0], policy)
+        low, high = _sum_range([(part, part.weights[0][0])], part.weights[0][1], builder)
+        if not low and not high:  # SUM(x) WHERE x = 0: charged as if it were not known, so that it stays a question
+            low, high = _sum_range([(part, part.weights[0][0])], TRUE, builder)
         return (low, high) if part.is_uniform else (min(low, 0), max(high, 0))
-    ranges = [_part_ranges(part, policy) for part in query.parts]
-    combinations = 1
-    for part_ranges in ranges:
-        combinations *= len(part_ranges)
-    if len(ranges) == 1 or combinations > MAX_COMBINATIONS:
-        lowest = sum(min(low for _, low, _ in part_ranges) for part_ranges in ranges)
-        return lowest, sum(max(high for _, _, high in part_ranges) for part_ranges in ranges)
-    # Weights of different parts depend on the same row: only combinations that some row can have count.
-    builder = PredicateBuilder(policy.columns)
-    sums: list[tuple[int, int]] = []
-    for choice in product(*ranges):
-        where = choice[0][0]
-        for other, _, _ in choice[1:]:
-            where = builder.conjunction(where, other)
-        if where is not FALSE:
-            sums.append((sum(low for _, low, _ in choice), sum(high for _, _, high in choice)))
+    try:
+        sums = [_sum_range(chosen, where, builder) for where, chosen in _joint_weights(query, builder)]
+    except (UnsupportedQuery, _TooManyCombinations):
+        each = [_part_range(part, policy) for part in query.parts]
+        return sum(low for low, _ in each), sum(high for _, high in each)
     return min(low for low, _ in sums), max(high for _, high in sums)
 
 
@@ -86,29 +83,81 @@ def saturation_limit(query: Query, policy: Policy) -> int:
     return policy.row_cap * max(abs(low), abs(high))
 
 
-def _part_ranges(part: QueryPart, policy: Policy) -> list[tuple[Predicate, int, int]]:
-    """Returns for each weight, and for rows without one: where it holds, and the extremes of what such a row adds."""
-    ranges: list[tuple[Predicate, int, int]] = []
-    builder = PredicateBuilder(policy.columns)
-    rest: Predicate | None = None
-    for weight, predicate in part.weights:
-        ranges.append((predicate, *_row_extremes(part, weight, policy)))
-        rest = predicate if rest is None else builder.disjunction(rest, predicate)
-    nothing = builder.negation(rest) if rest is not None else FALSE
-    if nothing is not FALSE:
-        ranges.append((nothing, 0, 0))
-    return ranges
+Chosen = list[tuple[QueryPart, int]]
+"""The parts whose weight is not 0 in some rows, each with its weight there."""
 
 
-def _row_extremes(part: QueryPart, weight: int, policy: Policy) -> tuple[int, int]:
-    """Returns the least and the most that a row of this weight adds."""
-    low = high = 1
-    hidden = False
-    if part.column is not None:
-        column = policy.columns[part.column]
-        low, high = column.bounds
-        hidden = column.nullable
-        if part.function is Function.SQUARES:
-            low, high = (0 if low <= 0 <= high else min(low * low, high * high)), max(low * low, high * high)
-    low, high = min(weight * low, weight * high), max(weight * low, weight * high)
-    return (min(low, 0), max(high, 0)) if hidden else (low, high)
+class _TooManyCombinations(Exception):
+    """Weights of different parts overlap in more ways than are gone through."""
+
+
+def _joint_weights(query: Query, builder: PredicateBuilder) -> list[tuple[Predicate, Chosen]]:
+    """Returns disjoint predicates of all rows with the weights of every part: only combinations that a row can have."""
+    joint: list[tuple[Predicate, Chosen]] = [(TRUE, [])]
+    for part in query.parts:
+        rest = TRUE
+        weights: list[tuple[int, Predicate]] = []
+        for weight, where in part.weights:
+            weights.append((weight, where))
+            rest = builder.conjunction(rest, builder.negation(where))
+        if rest is not FALSE:
+            weights.append((0, rest))
+        refined: list[tuple[Predicate, Chosen]] = []
+        if len(joint) * len(weights) > MAX_COMBINATIONS:
+            raise _TooManyCombinations
+        for where, chosen in joint:
+            for weight, other in weights:
+                both = builder.conjunction(where, other)
+                if both is not FALSE:
+                    refined.append((both, [*chosen, (part, weight)] if weight else chosen))
+        joint = refined
+    return joint
+
+
+def _part_range(part: QueryPart, policy: Policy) -> tuple[int, int]:
+    """Returns the extremes of one part on its own: with those of all others never too small a range."""
+    ranges = [(0, 0)]
+    for weight, where in part.weights:
+        ranges.append(_sum_range([(part, weight)], where, PredicateBuilder(policy.columns)))
+    return min(low for low, _ in ranges), max(high for _, high in ranges)
+
+
+def _sum_range(chosen: Chosen, where: Predicate, builder: PredicateBuilder) -> tuple[int, int]:
+    """Returns the extremes of what a row adds, by weights, for which `where` holds.
+
+    Exact for functions of one column; the ranges of several columns are added up, unless `where` speaks of that very
+    sum: `CLAMP(a - b, 0, 60)` adds at most 60.
+    """
+    constant = 0
+    squares: dict[str, int] = {}
+    factors: dict[str, int] = {}
+    for part, weight in chosen:
+        if part.column is None:
+            constant += weight
+        else:
+            coefficients = squares if part.function is Function.SQUARES else factors
+            coefficients[part.column] = coefficients.get(part.column, 0) + weight
+    low = high = constant
+    for column in sorted(squares.keys() | factors.keys()):
+        values = where.values_of(column, builder.domain_of(column))
+        ends = [0] if values.has_null or not values.ranges else []
+        if values.ranges:
+            ends += quadratic_range(squares.get(column, 0), factors.get(column, 0), values)
+        low, high = low + min(ends), high + max(ends)
+    if not squares and len(factors) > 1:
+        narrowed = _range_by_sum(factors, where, builder)
+        if narrowed is not None:
+            low, high = max(low, constant + narrowed[0]), min(high, constant + narrowed[1])
+    return low, high
+
+
+def _range_by_sum(factors: dict[str, int], where: Predicate, builder: PredicateBuilder) -> tuple[int, int] | None:
+    """Returns the extremes of a sum of columns, where `where` limits the computed column of this very sum."""
+    whole, factor = make_polynomial(((name,), Fraction(weight)) for name, weight in factors.items()).normalize()
+    column = name_polynomial(whole)
+    if column not in where.column_names():
+        return None
+    values = where.values_of(column, builder.domain_of(column))
+    if values.has_null or not values.ranges:
+        return None
+    return quadratic_range(0, int(factor), values)

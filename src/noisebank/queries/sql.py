@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -14,6 +15,7 @@ from noisebank.core.errors import BadQuery, UnsupportedQuery
 from noisebank.policy.model import Policy
 from noisebank.queries.aggregates import AggregateParser
 from noisebank.queries.conditions import ConditionParser, find_column
+from noisebank.queries.group_keys import GroupKey, parse_group_key
 from noisebank.queries.groups import check_groups
 from noisebank.queries.predicates import FALSE, TRUE
 from noisebank.queries.query import Function, Query, Question
@@ -194,14 +196,19 @@ class _QuestionBuilder:
         condition = self.conditions.parse_condition(where.this) if where else TRUE
         if condition is FALSE:
             raise BadQuery.with_answer("by the policy no row can meet this condition, so the answer is 0")
-        by = self._parse_group_by(select)
-        results = [node for node in select.expressions if not self._is_group_key(node, by)]
+        self.conditions.look_within(condition)
+        keys = self._parse_group_by(select)
+        by = tuple(key.column for key in keys)
+        written = {node.unnest() for node in select.args["group"].expressions} if keys else set()
+        results = [node for node in select.expressions if not self._is_group_key(node, by, written)]
         if len(results) != 1:
             raise UnsupportedQuery("more than one result", "ask for one aggregate at a time")
         combination = AggregateParser(self.policy, self.conditions, condition, bool(by)).parse_expression(
             results[0].unalias()
         )
         query, factor = build_query(self.conditions.builder, combination.integer_terms, by)
+        labels = {key.column: key.labels for key in keys if key.labels is not None}
+        query = replace(query, labels=labels) if labels else query
         unit = combination.common_unit * factor
         if not MIN_COEFFICIENT < abs(unit) < MAX_COEFFICIENT or abs(combination.constant) >= MAX_COEFFICIENT:
             raise BadQuery("a coefficient or constant is of no ordinary size")
@@ -209,24 +216,22 @@ class _QuestionBuilder:
             self._refuse_public(query)
         return Question(query, unit, self.text, combination.constant)
 
-    def _parse_group_by(self, select: exp.Select) -> tuple[str, ...]:
-        """Returns the columns of GROUP BY, in alphabetical order: the order does not change the query."""
+    def _parse_group_by(self, select: exp.Select) -> list[GroupKey]:
+        """Returns the keys of GROUP BY, in alphabetical order: the order does not change the query."""
         group = select.args.get("group")
         if group is None:
-            return ()
+            return []
         if any(value for key, value in group.args.items() if key != "expressions"):
             raise UnsupportedQuery("GROUP BY ALL, CUBE, ROLLUP or GROUPING SETS", "name the columns: GROUP BY a, b")
-        names = []
-        for node in group.expressions:
-            if not isinstance(node, exp.Column):
-                raise UnsupportedQuery(f"GROUP BY {node.sql(dialect='duckdb')[:40]}", "group by declared columns")
-            names.append(find_column(node, self.policy.columns).name)
-        check_groups(tuple(names), self.policy)
-        return tuple(sorted(names))
+        keys = [parse_group_key(node, self.conditions) for node in group.expressions]
+        check_groups(tuple(key.column for key in keys), self.policy)
+        return sorted(keys, key=lambda key: key.column)
 
-    def _is_group_key(self, node: exp.Expr, by: tuple[str, ...]) -> bool:
-        """Whether a selected node is a column of GROUP BY. Selecting them is optional: all are always returned."""
-        bare = node.unalias()
+    def _is_group_key(self, node: exp.Expr, by: tuple[str, ...], written: set[exp.Expr]) -> bool:
+        """Whether a selected node is a key of GROUP BY. Selecting them is optional: all are always returned."""
+        bare = node.unalias().unnest()
+        if bare in written:
+            return True
         if not isinstance(bare, exp.Column):
             return False
         name = find_column(bare, self.policy.columns).name

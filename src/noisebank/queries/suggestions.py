@@ -133,7 +133,8 @@ class _Repair:
         if column is not None and column.is_numeric and column.low is not None and not column.bins:
             low, high = (float(end * column.step) for end in column.bounds)
             width = f"{round_width((high - low) / 20):.12g}"
-            yield exp.alias_(_parse_node(f'FLOOR("{column.name}" / {width}) * {width}'), f"{column.name}_from")
+            name = column.name if column.name.isidentifier() else f'"{column.name}"'
+            yield exp.alias_(_parse_node(f"FLOOR({name} / {width}) * {width}"), f"{column.name}_from")
 
     def _repair_items(self, where: list[exp.Expr], keys: list[exp.Expr]) -> list[exp.Expr]:
         """Returns the results that can be answered by themselves; of a single number its average."""
@@ -141,7 +142,7 @@ class _Repair:
         for node in self.outer.expressions:
             item = _count_all(_unqualify(node.copy()))
             bare = strip_parens(item.unalias())
-            if bare in written or isinstance(bare, exp.Star):
+            if bare in written or isinstance(bare, exp.Star) or any(bare in each.find_all(exp.Column) for each in keys):
                 continue
             if isinstance(bare, exp.Column):
                 item = exp.Avg(this=bare.copy())

@@ -7,8 +7,9 @@ column has the missing value besides. So every predicate on one column is one su
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from noisebank.core.errors import BadQuery
 from noisebank.policy.model import Column, Kind
@@ -84,9 +85,20 @@ def column_domain(column: Column) -> ValueSet:
     return ValueSet(((column.low, column.high),), column.nullable)
 
 
+def parse_values(items: Sequence[Any]) -> ValueSet:
+    """Returns the set that `ValueSet.to_json` wrote."""
+    ranges = [(item[0], item[1]) for item in items if item != "null"]
+    return ValueSet(tuple(ranges), len(ranges) < len(items))
+
+
 def make_value_set(items: Iterable[int]) -> ValueSet:
     """Returns the set of these integers."""
-    return ValueSet(_merge_ranges([(item, item) for item in items]))
+    return join_ranges((item, item) for item in items)
+
+
+def join_ranges(ranges: Iterable[ValueRange]) -> ValueSet:
+    """Returns the set of all integers in some of these ranges, which may overlap."""
+    return ValueSet(_merge_ranges(list(ranges)))
 
 
 def _merge_ranges(ranges: list[ValueRange]) -> tuple[ValueRange, ...]:

@@ -153,9 +153,7 @@ def test_a_column_twice_is_refused(by):
         grouped(f"SELECT COUNT(*) FROM t GROUP BY {by}")
 
 
-@pytest.mark.parametrize(
-    "by", ["1", "age + 1", "ALL", "CUBE (city)", "ROLLUP (city)", "GROUPING SETS ((city), ())", "()"]
-)
+@pytest.mark.parametrize("by", ["1", "ALL", "CUBE (city)", "ROLLUP (city)", "GROUPING SETS ((city), ())", "()"])
 def test_other_ways_to_group_are_refused(by):
     with pytest.raises((UnsupportedQuery, BadQuery)):
         grouped(f"SELECT COUNT(*) FROM t GROUP BY {by}")

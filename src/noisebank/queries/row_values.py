@@ -1,0 +1,229 @@
+"""What a row expression is: disjoint arms, each with the rows that it holds for and a value. Used by `expressions`.
+
+Every expression is brought into this form as it is read, so it does not matter how it was spelled: CASE, FILTER, ABS
+and GREATEST leave nothing but predicates, polynomials and functions of one column with few values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+from functools import reduce
+from math import lcm
+
+from noisebank.core.errors import UnsupportedQuery
+from noisebank.queries.computed import name_polynomial
+from noisebank.queries.polynomials import Polynomial, make_constant, solve_at_least
+from noisebank.queries.predicates import FALSE, TRUE, Predicate, PredicateBuilder
+from noisebank.queries.values import ValueRange, ValueSet, join_ranges
+
+MAX_ARMS = 300
+"""More than anybody writes by hand: every arm is a condition of its own."""
+MAX_LEVELS = 10_000
+"""Of a function with finitely many values."""
+
+
+class ValueType(Enum):
+    """What an expression is, as far as operators need to know."""
+
+    NUMBER = "a number"
+    TEXT = "a text"
+    TRUTH = "a truth value"
+    DATE = "a date"
+    TIMESTAMP = "a timestamp"
+    INTERVAL = "an interval"
+    NOTHING = "NULL"
+
+
+@dataclass(frozen=True, slots=True)
+class TextColumn:
+    """The text in a column that has declared keys."""
+
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepFunction:
+    """A function of one column with finitely many values: those values in rising order, each with where it has them."""
+
+    column: str
+    levels: tuple[tuple[Fraction, ValueSet], ...]
+
+    def map_values(self, function: Callable[[Fraction], Fraction | None]) -> StepFunction:
+        """Returns the function of these values; where that is None, the result has no value."""
+        ranges: dict[Fraction, list[ValueRange]] = {}
+        for value, values in self.levels:
+            image = function(value)
+            if image is not None:
+                ranges.setdefault(image, []).extend(values.ranges)
+        return make_step_function(self.column, ranges)
+
+
+Value = Polynomial | StepFunction | TextColumn | str | bool | None
+"""Dates are days since 1970 as polynomials and step functions; None is NULL."""
+
+
+def make_step_function(column: str, ranges: dict[Fraction, list[ValueRange]]) -> StepFunction:
+    """Returns the function with these values where the column lies in these ranges."""
+    return StepFunction(column, tuple((value, join_ranges(ranges[value])) for value in sorted(ranges)))
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """The rows of one arm, and their value."""
+
+    where: Predicate
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class RowExpression:
+    """An expression: its arms are disjoint, and every row lies in one of them."""
+
+    type: ValueType
+    arms: tuple[Arm, ...]
+
+    @property
+    def constant(self) -> Fraction | None:
+        """Its value, if it is a number that is the same for every row."""
+        if len(self.arms) == 1 and isinstance(self.arms[0].value, Polynomial) and self.arms[0].value.is_constant:
+            return self.arms[0].value.constant
+        return None
+
+
+class RowAlgebra:
+    """Joins and compares expressions. `within`: the rows that matter, those of the WHERE clause."""
+
+    def __init__(self, builder: PredicateBuilder, within: Predicate = TRUE) -> None:
+        self.builder, self.within = builder, within
+        self._levels = 0
+
+    def count_levels(self, count: Fraction | int) -> None:
+        """Notes that a function has so many values; refuses too many in one question: each takes its time."""
+        if count > MAX_LEVELS or self._levels > 4 * MAX_LEVELS:
+            raise UnsupportedQuery(
+                f"a function with more than {MAX_LEVELS} values", "use WHERE to look at fewer, or a coarser function"
+            )
+        self._levels += int(count)
+
+    def make_expression(self, kind: ValueType, arms: Iterable[Arm]) -> RowExpression:
+        """Returns the expression with these arms; arms with one value are joined."""
+        joined: dict[Value | tuple[str, bool], Arm] = {}
+        for arm in arms:
+            if arm.where is not FALSE:
+                key = ("truth", arm.value) if isinstance(arm.value, bool) else arm.value
+                known = joined.get(key)
+                where = self.builder.disjunction(known.where, arm.where) if known else arm.where
+                joined[key] = Arm(where, arm.value)
+        if len(joined) > MAX_ARMS:
+            raise UnsupportedQuery("an expression with this many cases", f"at most {MAX_ARMS} are read")
+        return RowExpression(kind, tuple(joined.values()))
+
+    def restrict(self, expression: RowExpression, where: Predicate) -> Iterator[Arm]:
+        """Yields the arms inside of `where`."""
+        for arm in expression.arms:
+            both = self.builder.conjunction(where, arm.where)
+            if both is not FALSE:
+                yield Arm(both, arm.value)
+
+    def values_of(self, column: str, where: Predicate = TRUE) -> ValueSet:
+        """Returns the values, without the missing one, that a column can have in the rows that matter."""
+        inside = where if self.within is TRUE else self.builder.conjunction(where, self.within)
+        return ValueSet(inside.values_of(column, self.builder.domain_of(column)).ranges)
+
+    def expand(self, arms: Iterable[Arm]) -> Iterator[Arm]:
+        """Yields the arms with one arm per value of a step function."""
+        for arm in arms:
+            if not isinstance(arm.value, StepFunction):
+                yield arm
+                continue
+            if len(arm.value.levels) > MAX_ARMS:
+                raise UnsupportedQuery("an expression with this many cases", f"at most {MAX_ARMS} are read")
+            for value, values in arm.value.levels:
+                where = self.builder.conjunction(arm.where, self.builder.in_values(arm.value.column, values))
+                if where is not FALSE:
+                    yield Arm(where, make_constant(value))
+
+    def combine(
+        self,
+        left: RowExpression,
+        right: RowExpression,
+        join: Callable[[Predicate, Value, Value], Iterable[Arm]],
+        skips_null: bool = False,
+    ) -> Iterator[Arm]:
+        """Yields the arms of a function of two expressions. It is NULL where one of them is, or is the other one."""
+        for a in left.arms:
+            for b in right.arms:
+                where = self.builder.conjunction(a.where, b.where)
+                if where is FALSE:
+                    continue
+                if a.value is None or b.value is None:
+                    other = (b if a.value is None else a).value
+                    yield Arm(where, other if skips_null else None)
+                else:
+                    yield from join(where, a.value, b.value)
+
+    def at_least_zero(self, polynomial: Polynomial) -> Predicate:
+        """Returns the rows for which a polynomial is not negative, among those where it is not NULL."""
+        if polynomial.is_constant:
+            return TRUE if polynomial.constant >= 0 else FALSE
+        column, square, factor, constant = as_univariate(polynomial)
+        scale = reduce(lcm, (square.denominator, factor.denominator, constant.denominator))
+        domain = ValueSet(self.builder.domain_of(column).ranges)
+        solved = solve_at_least(int(square * scale), int(factor * scale), int(constant * scale), domain)
+        return self.builder.in_values(column, solved)
+
+
+def as_univariate(polynomial: Polynomial) -> tuple[str, Fraction, Fraction, Fraction]:
+    """Returns a column, declared or computed, and a, b, c such that the polynomial is a * column^2 + b * column + c.
+
+    Requires: not constant."""
+    names = {monomial for monomial, _ in polynomial.terms if monomial}
+    columns = polynomial.columns
+    if len(columns) == 1 and max(map(len, names)) <= 2:
+        (column,) = columns
+        coefficients = dict(polynomial.terms)
+        zero = Fraction(0)
+        return column, coefficients.get((column, column), zero), coefficients.get((column,), zero), polynomial.constant
+    whole, factor = polynomial.normalize()
+    return name_polynomial(whole), Fraction(0), factor, polynomial.constant
+
+
+def step_levels(
+    values: ValueSet, value_at: Callable[[int], Fraction], monotone: bool
+) -> dict[Fraction, list[ValueRange]]:
+    """Returns the ranges of steps on which a function is constant, by its values; refuses too many.
+
+    A monotone function is followed by bisection, any other one step by step.
+    """
+    levels: dict[Fraction, list[ValueRange]] = {}
+    count = 0
+    if not monotone and sum(high - low + 1 for low, high in values.ranges) > MAX_LEVELS:
+        raise UnsupportedQuery("a function with this many steps", "CLAMP its column, or use coarser steps")
+    for low, high in values.ranges:
+        while low <= high:
+            value = value_at(low)
+            last = _last_with(value, low, high, value_at) if monotone else low
+            levels.setdefault(value, []).append((low, last))
+            low = last + 1
+            count += 1
+            if count > 2 * MAX_LEVELS:
+                raise UnsupportedQuery("a function with this many steps", "CLAMP its column, or use coarser steps")
+    return levels
+
+
+def _last_with(value: Fraction, low: int, high: int, value_at: Callable[[int], Fraction]) -> int:
+    """Returns the last step up to `high` that has the value of `low`: by doubling, then by bisection."""
+    width = 1
+    while low + width <= high and value_at(low + width) == value:
+        low, width = low + width, 2 * width
+    high = min(high, low + width - 1)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if value_at(middle) == value:
+            low = middle
+        else:
+            high = middle - 1
+    return low
