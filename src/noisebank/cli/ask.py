@@ -21,7 +21,7 @@ from noisebank.cli.options import (
     open_bank_parts,
     open_recovered_bank,
 )
-from noisebank.core.errors import NoisebankError
+from noisebank.core.errors import BadRequest, NoisebankError
 
 if TYPE_CHECKING:
     from noisebank.bank.folder import BankParts
@@ -38,10 +38,11 @@ if TYPE_CHECKING:
 @bank_option
 @account_option
 @json_option
+@click.option("--csv", "as_csv", is_flag=True, help="Print the table as CSV, with the ends of each interval.")
 @handle_errors
 def ask_question(
     question: str, max_cost: str | None, key: str | None, receipt: Path | None, analyst: str, folder: Path,
-    account: str | None, as_json: bool, **options: Any,
+    account: str | None, as_json: bool, as_csv: bool, **options: Any,
 ) -> None:  # fmt: skip
     """Answer a question, with noise, and charge what is new in it.
 
@@ -53,6 +54,8 @@ def ask_question(
     from noisebank.cli.render import show_json, show_result
     from noisebank.core.entropy import SystemEntropy
 
+    if as_json and as_csv:
+        raise BadRequest("csv", "json", "choose one of --json and --csv")
     # A key of our own makes an interrupted question one that can be asked again.
     key = SystemEntropy().token(16).hex() if key is None else key
     with _report_interrupt(folder, analyst, key), open_recovered_bank(folder) as bank:
@@ -60,6 +63,9 @@ def ask_question(
         result = selected.ask(question, max_cost=max_cost, key=key, analyst=analyst, **options)
         if receipt is not None:
             _write_receipts(receipt, result.receipts)
+    if as_csv:
+        click.echo(result.to_csv(), nl=False)
+        return
     show_json(result.to_json()) if as_json else show_result(result)
 
 
