@@ -142,7 +142,11 @@ class _Repair:
         for node in self.outer.expressions:
             item = _count_all(_unqualify(node.copy()))
             bare = strip_parens(item.unalias())
-            if bare in written or isinstance(bare, exp.Star) or any(bare in each.find_all(exp.Column) for each in keys):
+            if (
+                bare in written
+                or isinstance(bare, exp.Star)
+                or any(bare in list[exp.Expr](each.find_all(exp.Column)) for each in keys)
+            ):
                 continue
             if isinstance(bare, exp.Column):
                 item = exp.Avg(this=bare.copy())
