@@ -50,7 +50,7 @@ def test_bars_start_at_zero_and_lie_below_each_other() -> None:
 def test_an_interval_without_bounds_goes_from_edge_to_edge_and_says_so() -> None:
     drawing = draw_groups(make_groups((("a",), 10.0, None, None), (("b",), 20.0, 10.0, 30.0)), "n")
     assert '<path class="error open" d="M150.0 13.0H624.0"/>' in drawing
-    assert "a: 10, no bound</title>" in drawing and "b: 20, 95% between 10 and 30</title>" in drawing
+    assert "a: 10, no bound</title>" in drawing and "b: 20.0, 95% between 10.0 and 30.0</title>" in drawing
 
 
 def make_months(*values: float) -> Result:
