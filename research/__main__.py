@@ -7,6 +7,7 @@ import click
 from research.bench import bench
 from research.crowd import crowd
 from research.data import data
+from research.planner import planner
 from research.oracles.command import oracles
 from research.papers.command import papers, parts
 from research.reproduce import reproduce
@@ -27,6 +28,7 @@ main.add_command(reproduce)
 main.add_command(bench)
 main.add_command(crowd)
 main.add_command(data)
+main.add_command(planner)
 main.add_command(oracles)
 main.add_command(smartnoise)
 
