@@ -264,7 +264,7 @@ def looks_again(context: Any, question: Question, plan: Any, max_cost: Any, anal
 
 BUGS: dict[str, tuple[Any, str]] = {
     "measures before it reserves": (MeasuresFirst, "data touched without"),
-    "forgets what was measured": (Forgets, "another case or cost"),
+    "forgets what was measured": (Forgets, "not the least-squares estimate"),
     "draws again for a sealed answer": (PLANTED["draws again for a sealed answer"][0], "a second sample"),
     "looks twice": (looks_again, "charged twice"),
     "shows before it publishes": (PLANTED["shows before it publishes"][0], "shown before it was published"),
