@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from noisebank.client.facts import Facts
     from noisebank.client.sync_client import Client, RemoteAccount
     from noisebank.core.caches import ALL_CACHES, BoundedCache
-    from noisebank.core.charges import Inference
+    from noisebank.core.charges import Charge, ChargedQuestion, Inference
     from noisebank.core.digests import digest_answer, keccak, to_canonical_json
     from noisebank.core.durability import GroupCommit, PendingItem, end_process, open_database
     from noisebank.core.entropy import (
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
         VaultUnreachable,
         ViewExhausted,
     )
-    from noisebank.core.estimates import Row, standard_deviation
+    from noisebank.core.estimates import Row, make_estimate, standard_deviation
     from noisebank.core.problems import BANK_PROBLEMS, ERROR_FIELDS
     from noisebank.core.records import WHOLE_WEIGHT, BridgePoint, Case, CellRun
     from noisebank.core.spend import Spend, typed_spend
@@ -246,6 +246,7 @@ if TYPE_CHECKING:
     from noisebank.queries.query import Function, Query, Question
     from noisebank.queries.sensitivity import l2_sensitivity, row_range, saturation_limit
     from noisebank.queries.sql import parse_question
+    from noisebank.service.answering import weigh_question
     from noisebank.service.app import make_app
     from noisebank.service.auth import MAX_SESSIONS, AccessControl
     from noisebank.service.authenticator import SESSION_COOKIE
@@ -257,6 +258,7 @@ if TYPE_CHECKING:
     from noisebank.service.operations import Operations, signed_accuracy
     from noisebank.service.roles import Scope
     from noisebank.service.schemas import WishIn
+    from noisebank.service.serializers import result_to_bytes
     from noisebank.service.server import KEEP_ALIVE_SECONDS, make_config, open_listener
     from noisebank.service.settings import Settings, list_settings
     from noisebank.service.tour import TourStop
