@@ -7,9 +7,9 @@ import click
 from research.bench import bench
 from research.crowd import crowd
 from research.data import data
-from research.planner import planner
 from research.oracles.command import oracles
 from research.papers.command import papers, parts
+from research.planner import planner
 from research.reproduce import reproduce
 from research.smartnoise import smartnoise
 
