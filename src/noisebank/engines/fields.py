@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import inf
 
+from noisebank.engines.clocks import clock_steps_sql
 from noisebank.engines.dialect import Dialect, StorageType
 from noisebank.engines.edges import first_double
 from noisebank.policy.model import Column, Kind, Policy
@@ -37,6 +38,9 @@ class Field:
             return self.dialect.cast_text(raw, self.storage_type)
         if self.column.kind is Kind.BOOLEAN:
             return self.dialect.cast_boolean(raw, self.storage_type)
+        if self.column.is_date:
+            steps = clock_steps_sql(self.column, raw, self.dialect, self.storage_type)
+            return f"coalesce({steps}, {self.column.bounds[0]})" if self.is_filled else steps
         if self.is_filled:
             return f"coalesce({raw}, {self.column.bounds[0]})"
         return raw if self.is_whole else self.dialect.cast_number(raw, self.storage_type)
@@ -49,7 +53,8 @@ class Field:
     @property
     def is_whole(self) -> bool:
         """Whether stored integers are steps already (those that no double holds lie outside all bounds)."""
-        return self.storage_type is StorageType.INTEGER and self.is_number and self.column.step == 1
+        stored = self.storage_type is StorageType.INTEGER and self.is_number and self.column.step == 1
+        return stored or self.column.is_date
 
     @property
     def has_steps(self) -> bool:

@@ -70,6 +70,19 @@ class PostgresDialect(Dialect):
     def cast_wide(self, integer: str) -> str:
         return f"({integer})::numeric"
 
+    def matches(self, text: str, form: str) -> str:
+        return f"({text} ~ {self.quote_text(f'^({form})$')})"
+
+    def digits_number(self, digits: str) -> str:
+        return f"CASE WHEN {digits} ~ '^[0-9]{{1,9}}$' THEN ({digits})::bigint END"
+
+    def date_days(self, date: str) -> str:
+        return f"CASE WHEN isfinite({date}) THEN ({date} - DATE '1970-01-01')::bigint END"
+
+    def clock_seconds(self, moment: str, stored: StorageType) -> str:
+        clock = f"({moment} AT TIME ZONE 'UTC')" if stored is StorageType.INSTANT else moment
+        return f"CASE WHEN isfinite({moment}) THEN extract(epoch FROM date_trunc('second', {clock}))::bigint END"
+
     def format_integer(self, integer: str) -> str:
         return f"({integer})::text"
 
