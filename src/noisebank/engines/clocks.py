@@ -1,7 +1,8 @@
-"""SQL that reads a stored value as days, or as seconds of a clock, since 1970: the same integers in every engine.
+"""SQL that reads a stored value as days, or as steps of a clock, since 1970: the same integers in every engine.
 
-Never fails. What an engine stores as a date or a timestamp it counts itself; texts are taken apart by our own
-arithmetic, since engines read different ones. Infinite dates, and texts in any other form, are missing.
+Never fails. What an engine stores as a date or a timestamp it counts itself; of texts, one form is read, by its
+characters. Infinite dates, and texts in any other form, are missing. A timestamp is read in two stages, so that its
+zone is looked up once: first twice its seconds, plus one where they are seconds of UTC; then the steps of its clock.
 """
 
 from __future__ import annotations
@@ -10,20 +11,38 @@ from noisebank.core.calendar import DAY_SECONDS, zone_offsets
 from noisebank.engines.dialect import Dialect, StorageType
 from noisebank.policy.model import Column, Kind
 
-DATE_FORM = "[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+YEAR_FORM = "([1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])"
+DATE_FORM = f"{YEAR_FORM}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
 TIME_FORM = "([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,9})?)?"
 OFFSET_FORM = "( ?(Z|[+-](0[0-9]|1[0-8])(:?[0-5][0-9])?))?"
 CLOCK_FORM = f"{DATE_FORM}([ T]{TIME_FORM}{OFFSET_FORM})?"
 """2026-11-18, 2026-11-18 13:00, 2026-11-18T13:00:00.5, with Z or an offset such as +01:00."""
-DAYS_BEFORE_1970 = 719_468
-"""From the first of March of year 0."""
 
 
-def clock_steps_sql(column: Column, raw: str, dialect: Dialect, stored: StorageType) -> str:
-    """Returns SQL for a stored value as steps of a date or timestamp column, below and above its bounds too."""
+def first_stage_sql(column: Column, raw: str, dialect: Dialect, stored: StorageType) -> str:
+    """Returns SQL for a stored value as days of a date column, or as twice the seconds of a timestamp."""
+    text = dialect.cast_text(raw, stored)
     if column.kind is Kind.DATE:
-        return _days_sql(raw, dialect, stored)
-    seconds = _clock_seconds_sql(column, raw, dialect, stored)
+        if stored is StorageType.DATE:
+            return dialect.date_days(raw)
+        if stored in (StorageType.CLOCK, StorageType.INSTANT):  # an instant's date is that of UTC: dates have no zone
+            return floor_quotient(dialect.clock_seconds(raw, stored), DAY_SECONDS, dialect)
+        return f"CASE WHEN {dialect.matches(text, CLOCK_FORM)} THEN {_text_days(text, dialect)} END"
+    if stored is StorageType.DATE:
+        return f"({dialect.date_days(raw)}) * {dialect.cast_long(str(2 * DAY_SECONDS))}"
+    if stored in (StorageType.CLOCK, StorageType.INSTANT):
+        return f"({dialect.clock_seconds(raw, stored)}) * 2 + {1 if stored is StorageType.INSTANT else 0}"
+    days = f"({_text_days(text, dialect)}) * {dialect.cast_long(str(2 * DAY_SECONDS))}"
+    return f"CASE WHEN {dialect.matches(text, CLOCK_FORM)} THEN {days} + {_text_time(text, dialect)} END"
+
+
+def second_stage_sql(column: Column, name: str, dialect: Dialect) -> str:
+    """Returns SQL for the steps of a timestamp's clock, from what the first stage says under this name."""
+    seconds = floor_quotient(name, 2, dialect)
+    if column.low is not None and column.high is not None:
+        low, high = (int(bound * column.step // DAY_SECONDS) for bound in (column.low, column.high))
+        offset = _bisect_offsets(name, list(zone_offsets(column.zone, low, high)), dialect)
+        seconds = f"({seconds} + CASE WHEN {name} % 2 = 0 THEN {dialect.cast_long('0')} ELSE {offset} END)"
     return seconds if column.step == 1 else floor_quotient(seconds, int(column.step), dialect)
 
 
@@ -34,96 +53,36 @@ def floor_quotient(integer: str, divisor: int, dialect: Dialect) -> str:
     return dialect.divide_whole(f"({integer}) - {rest}", divisor)
 
 
-def _days_sql(raw: str, dialect: Dialect, stored: StorageType) -> str:
-    if stored is StorageType.DATE:
-        return dialect.date_days(raw)
-    if stored in (StorageType.CLOCK, StorageType.INSTANT):  # an instant's date is that of UTC: a date has no zone
-        return floor_quotient(dialect.clock_seconds(raw, stored), DAY_SECONDS, dialect)
-    text = dialect.cast_text(raw, stored)
-    return f"CASE WHEN {_is_date(text, dialect)} THEN {_text_days(text, dialect)} END"
-
-
-def _clock_seconds_sql(column: Column, raw: str, dialect: Dialect, stored: StorageType) -> str:
-    if stored is StorageType.DATE:
-        return f"({dialect.date_days(raw)}) * {dialect.cast_long(str(DAY_SECONDS))}"
-    if stored is StorageType.CLOCK:
-        return dialect.clock_seconds(raw, stored)
-    if stored is StorageType.INSTANT:
-        return _to_zone(column, dialect.clock_seconds(raw, stored), dialect)
-    text = dialect.cast_text(raw, stored)
-    seconds = f"({_text_days(text, dialect)}) * {dialect.cast_long(str(DAY_SECONDS))} + {_text_time(text, dialect)}"
-    instant = _to_zone(column, f"({seconds} - {_text_offset(text, dialect)})", dialect)
-    return (
-        f"CASE WHEN NOT {_is_date(text, dialect)} THEN NULL "
-        f"WHEN length({text}) > 10 AND {dialect.matches(text, '.*(Z|[+-][0-9:]+)')} THEN {instant} ELSE {seconds} END"
-    )
-
-
-def _to_zone(column: Column, seconds: str, dialect: Dialect) -> str:
-    """Returns SQL for seconds of UTC as seconds of the zone's clock, by a table of its offsets over the bounds."""
-    low, high = (int(bound * column.step // DAY_SECONDS) for bound in column.bounds)
-    offsets = zone_offsets(column.zone, low, high)
-    return f"({seconds} + {_bisect_offsets(seconds, list(offsets), dialect)})"
-
-
-def _bisect_offsets(seconds: str, offsets: list[tuple[int, int]], dialect: Dialect) -> str:
+def _bisect_offsets(doubled: str, offsets: list[tuple[int, int]], dialect: Dialect) -> str:
     if len(offsets) == 1:
         return dialect.cast_long(str(offsets[0][1]))
     half = len(offsets) // 2
-    below, above = (_bisect_offsets(seconds, part, dialect) for part in (offsets[:half], offsets[half:]))
-    return f"CASE WHEN {seconds} >= {dialect.cast_long(str(offsets[half][0]))} THEN {above} ELSE {below} END"
-
-
-def _is_date(text: str, dialect: Dialect) -> str:
-    """Returns an SQL test: a text is a date of the years 1 to 9999, perhaps with a time. TRUE or FALSE, never NULL."""
-    month, day, year = _digits(text, 6, 2, dialect), _digits(text, 9, 2, dialect), _digits(text, 1, 4, dialect)
-    leap = f"({year} % 4 = 0 AND ({year} % 100 <> 0 OR {year} % 400 = 0))"
-    february = f"CASE WHEN {leap} THEN 29 ELSE 28 END"
-    length = f"CASE WHEN {month} = 2 THEN {february} WHEN {month} IN (4, 6, 9, 11) THEN 30 ELSE 31 END"
-    return (
-        f"(CASE WHEN {text} IS NULL THEN FALSE WHEN {dialect.matches(text, CLOCK_FORM)} "
-        f"THEN {year} > 0 AND {day} <= {length} ELSE FALSE END)"
-    )
+    below, above = (_bisect_offsets(doubled, part, dialect) for part in (offsets[:half], offsets[half:]))
+    first = dialect.cast_long(str(2 * offsets[half][0]))
+    return f"CASE WHEN {doubled} >= {first} THEN {above} ELSE {below} END"
 
 
 def _text_days(text: str, dialect: Dialect) -> str:
-    """Returns SQL for the days since 1970 of a text that is a date: years and months are counted from March."""
-    year, month, day = _digits(text, 1, 4, dialect), _digits(text, 6, 2, dialect), _digits(text, 9, 2, dialect)
-    years = f"({year} - CASE WHEN {month} <= 2 THEN 1 ELSE 0 END)"
-    leaps = " ".join(
-        f"{sign} {dialect.divide_whole(years, number)}" for sign, number in (("+", 4), ("-", 100), ("+", 400))
-    )
-    months = dialect.divide_whole(f"153 * (({month} + 9) % 12) + 2", 5)
-    return f"(365 * {years} {leaps} + {months} + {day} - 1 - {DAYS_BEFORE_1970})"
+    return dialect.text_days(f"substr({text}, 1, 10)")
 
 
 def _text_time(text: str, dialect: Dialect) -> str:
-    """Returns SQL for the seconds since midnight of a text that is a date, with or without a time."""
-    hours, minutes = _digits(text, 12, 2, dialect), _digits(text, 15, 2, dialect)
-    seconds = f"CASE WHEN substr({text}, 17, 1) = ':' THEN {_digits(text, 18, 2, dialect)} ELSE 0 END"
-    return f"CASE WHEN length({text}) > 10 THEN {hours} * 3600 + {minutes} * 60 + {seconds} ELSE 0 END"
+    """Returns SQL for twice the seconds since midnight of a text that is a date, less its offset from UTC if it has one;
+    plus one then."""
+    hours, minutes = _digits(text, 12, dialect), _digits(text, 15, dialect)
+    seconds = f"CASE WHEN substr({text}, 17, 1) = ':' THEN {_digits(text, 18, dialect)} ELSE 0 END"
+    offsets = [(f"WHEN substr({text}, length({text}), 1) = 'Z' THEN 1")]
+    for back, width, minute in ((6, 3, -2), (5, 3, -2), (3, 3, 0)):
+        sign = f"substr({text}, length({text}) - {back - 1}, 1)"
+        ahead = f"{_digits(text, f'length({text}) - {back - 2}', dialect)} * 7200"
+        ahead += f" + {_digits(text, f'length({text}) - 1', dialect)} * 120" if minute else ""
+        colon = f" AND substr({text}, length({text}) - 2, 1) = ':'" if back == 6 else ""
+        offsets.append(f"WHEN {sign} = '+'{colon} THEN 1 - ({ahead}) WHEN {sign} = '-'{colon} THEN 1 + {ahead}")
+    offset = f"CASE {' '.join(offsets)} ELSE 0 END"
+    return (
+        f"CASE WHEN length({text}) <= 10 THEN 0 ELSE {hours} * 7200 + {minutes} * 120 + 2 * ({seconds}) + {offset} END"
+    )
 
 
-def _text_offset(text: str, dialect: Dialect) -> str:
-    """Returns SQL for the seconds that the clock of a text is ahead of UTC; 0 where it does not say."""
-
-    def read(sign: str, hours: str, minutes: str) -> str:
-        return f"({hours} * 3600 + {minutes} * 60) * CASE WHEN {sign} = '-' THEN -1 ELSE 1 END"
-
-    def at(back: int, width: int) -> str:
-        return f"substr({text}, length({text}) - {back - 1}, {width})"
-
-    def number(back: int) -> str:
-        return dialect.digits_number(at(back, 2))
-
-    arms = [
-        (".*[+-][0-9][0-9]:[0-9][0-9]", read(at(6, 1), number(5), number(2))),
-        (".*[+-][0-9][0-9][0-9][0-9]", read(at(5, 1), number(4), number(2))),
-        (".*[+-][0-9][0-9]", read(at(3, 1), number(2), "0")),
-    ]
-    tests = " ".join(f"WHEN {dialect.matches(text, form)} THEN {value}" for form, value in arms)
-    return f"CASE {tests} ELSE 0 END"
-
-
-def _digits(text: str, start: int, count: int, dialect: Dialect) -> str:
-    return dialect.digits_number(f"substr({text}, {start}, {count})")
+def _digits(text: str, start: int | str, dialect: Dialect) -> str:
+    return dialect.digits_number(f"substr({text}, {start}, 2)")

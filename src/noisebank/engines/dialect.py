@@ -105,6 +105,10 @@ class Dialect(ABC):
         """Returns SQL for a text of up to 9 digits as an integer of 64 bits. Never fails on a text of digits."""
 
     @abstractmethod
+    def text_days(self, text: str) -> str:
+        """Returns SQL for a text like 2026-11-18 as days since 1970; NULL if there is no such day. Never fails."""
+
+    @abstractmethod
     def date_days(self, date: str) -> str:
         """Returns SQL for a stored date as days since 1970; NULL where it is infinite. Never fails."""
 
@@ -191,6 +195,9 @@ class DuckDBDialect(Dialect):
 
     def digits_number(self, digits: str) -> str:
         return f"TRY_CAST({digits} AS BIGINT)"
+
+    def text_days(self, text: str) -> str:
+        return self.date_days(f"TRY_CAST({text} AS DATE)")
 
     def date_days(self, date: str) -> str:
         return f"date_diff('day', DATE '1970-01-01', {date})"

@@ -67,6 +67,9 @@ class SparkDialect(Dialect):
     def digits_number(self, digits: str) -> str:
         return f"try_cast({digits} AS BIGINT)"
 
+    def text_days(self, text: str) -> str:
+        return self.date_days(f"try_cast({text} AS DATE)")
+
     def date_days(self, date: str) -> str:
         return f"CAST(unix_date({date}) AS BIGINT)"
 

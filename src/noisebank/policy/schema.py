@@ -81,8 +81,7 @@ COLUMN_SETTINGS = (
     ),
     PolicySetting(
         "step", "0.5",
-        "The resolution of a number, 1 by default: values are rounded to it. Of a timestamp: in seconds; values are cut to "
-        "it.",
+        "The resolution of a number, 1 by default: values are rounded to it. Of a timestamp: seconds; values are cut.",
     ),
     PolicySetting(
         "keys", '["north", "south"] or [1, 2]',
@@ -101,8 +100,8 @@ COLUMN_SETTINGS = (
     ),
     PolicySetting(
         "bins", '[20, 40, 60] or "month"',
-        "Rising edges inside the bounds, for GROUP BY, quantiles and cubes; of dates also year, quarter, month, week or "
-        "day.",
+        "Rising edges inside the bounds, for GROUP BY, quantiles and cubes; of dates also year, quarter, month, week "
+        "or day.",
     ),
     PolicySetting("nullable", "true or false", "Whether values may be missing; false by default."),
 )  # fmt: skip
