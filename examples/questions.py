@@ -31,6 +31,10 @@ class ExampleQuestion:
     expect: Expectation
     sql: str
 
+    def first_table(self, names: tuple[str, ...]) -> str:
+        """Returns the first table of FROM that is one of these."""
+        return next(match[1] for match in re.finditer(r"FROM (\w+)", self.sql) if match[1] in names)
+
 
 def read_questions(example: str) -> tuple[ExampleQuestion, ...]:
     """Returns the questions of an example ("hospital", "survey" or "meters"), in their order."""

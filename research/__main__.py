@@ -7,6 +7,7 @@ import click
 from research.bench import bench
 from research.data import data
 from research.reproduce import reproduce
+from research.smartnoise import smartnoise
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -20,6 +21,7 @@ def main() -> None:
 main.add_command(reproduce)
 main.add_command(bench)
 main.add_command(data)
+main.add_command(smartnoise)
 
 if __name__ == "__main__":
     main(prog_name="python -m research")

@@ -19,6 +19,8 @@ from typing import Any, cast
 
 MOST_WAITING = 60.0
 """Seconds to wait for the last answers."""
+ANSWER_OF_BATCH = b'{"answer":{'
+"""Begins each answer of a batch; a receipt within it has an "answer" as well, but not as its first field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +178,7 @@ class Crowd:
         self.came.statuses[status] += 1
         if status == "200":
             self._latencies.append(now - due)
-            self.came.answers += response.count(b'"answer":{') if self._load.batch else 1
+            self.came.answers += response.count(ANSWER_OF_BATCH) if self._load.batch else 1
             place = response.find(b'"case":')
             if place > 0:
                 self.came.cases[response[place + 7 : place + 18].split(b'"')[1].decode()] += 1

@@ -15,6 +15,7 @@ from noisebank.core.extras import needs_extra
 if TYPE_CHECKING:
     from noisebank.account.account import Account
     from noisebank.bank.bank import Bank, open_bank
+    from noisebank.bank.budget_explanation import explain
     from noisebank.bank.folder import create_bank
     from noisebank.client.async_client import connect_async
     from noisebank.client.sync_client import connect
@@ -44,6 +45,7 @@ __all__ = [
     "connect",
     "connect_async",
     "create_bank",
+    "explain",
     "open_bank",
     "read_policy",
     "verify",
@@ -63,6 +65,7 @@ _HOMES = {
     "connect": "client.sync_client",
     "connect_async": "client.async_client",
     "create_bank": "bank.folder",
+    "explain": "bank.budget_explanation",
     "open_bank": "bank.bank",
     "read_policy": "policy.file",
     "verify": "verifier.verification",

@@ -137,12 +137,17 @@ def test_every_spelling_is_the_recorded_question(reopened: Shell) -> None:
     seen: dict[str, Any] = {}
     with noisebank.open_bank(reopened.folder / "bank") as bank:
         account = bank.account("people")
-        before = account.state.spent
         for spellings in CORPUS:
+            before = account.state.spent
+            first = account.ask(spellings[0], **WISH)
+            parts = [part.receipt.answer.get("query") for part in first.parts]
+            # The bank is of a time when parts of one answer had even shares of its precision: some are refined.
+            assert first.cost <= first.parts[0].target and (account.state.spent == before or len(parts) > 1), spellings
+            paid = account.state.spent
             answers = [facts_of(account.ask(sql, **WISH)) for sql in spellings]
-            assert account.state.spent == before, spellings
+            assert account.state.spent == paid, spellings
             assert all(answer == answers[0] for answer in answers), spellings
-            seen[spellings[0]] = answers[0]
+            seen[spellings[0]] = answers[0] if paid == before else parts
     hold_json("bank/corpus.json", seen)
 
 

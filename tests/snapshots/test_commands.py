@@ -71,7 +71,8 @@ def test_shapes_of_json(tmp_path: Path) -> None:
 
 W, P = ("-e", "0.1", "-d", "1e-6"), ("-a", "people")
 BAD: list[tuple[str, ...]] = [
-    ("nonsense",), ("ask",), ("ask", COUNT.replace("people", "strangers"), *W), ("ask", COUNT, *W, "-a", "nobody"), ("ask", COUNT, *P),
+    ("nonsense",), ("ask",), ("ask", COUNT.replace("people", "strangers"), *W), ("ask", COUNT, *W, "-a", "nobody"),
+    ("ask", COUNT, *P),
     *(("ask", sql, *W, *P) for sql in (
         "", "nonsense", "SELECT age FROM people", "SELECT * FROM people", "SELECT COUNT(DISTINCT town) FROM people",
         "SELECT COUNT(*) FROM people JOIN others ON true", "SELECT COUNT(*) FROM elsewhere",

@@ -446,3 +446,19 @@ def test_explain_turns_epsilon_into_error(shell: Shell) -> None:
     quoted = shell.json("quote", OVER_30, "-e", "0.5", "-d", "1e-6")["half_width"]
     assert errors[0.5] == pytest.approx(quoted)
     assert "one person" in shell.run("explain", OVER_30).stdout
+
+
+def test_explain_says_what_a_budget_answers_from_the_policy_alone(shell: Shell, tmp_path: Path) -> None:
+    policy, questions = tmp_path / "town.toml", tmp_path / "expected.sql"
+    policy.write_text(
+        'name = "town"\nsource = "nowhere.csv"\nneighbours = "add-remove"\nrow_cap = 99\n[budget]\nepsilon = 1\n'
+        'delta = 1e-6\n[columns.ward]\ntype = "integer"\nkeys = [1, 2]\n'
+    )
+    count = "SELECT COUNT(*) FROM town WHERE ward ="
+    questions.write_text(f"{count} 1; -- twice\n{count} 2;")
+    asked = ("explain", "--policy", str(policy), "--questions", str(questions), "--epsilon", "0.3")
+    plain, cube, *_ = shell.json(*asked)["budget"]["arrangements"]
+    assert (plain["answered"], plain["free"], cube["answered"], cube["free"]) == (2, 0, 2, 1)
+    shown = shell.run(*asked).stdout
+    assert "2 of 2" in shown and 'would help: cubes = [["ward"]]' in shown
+    assert shell.run("explain", "--policy", str(policy), "--questions", str(tmp_path)).exit_code == 2

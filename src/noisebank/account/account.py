@@ -16,6 +16,7 @@ from noisebank.account.answers import Answer
 from noisebank.account.context import CACHE_BYTES, AccountContext, size_of
 from noisebank.account.cube import CubeStrategy
 from noisebank.account.cube_measurement import CubePlanner
+from noisebank.account.looking import LookedRequest, answer_looked, build_looked_result, start_request
 from noisebank.account.pipeline import BatchItem, answer_batch
 from noisebank.account.plain import PlainStrategy
 from noisebank.account.quoting import quote_question, quote_select
@@ -27,17 +28,16 @@ from noisebank.account.selects import (
     TargetedQuestion,
     add_question,
     capture_refusal,
-    check_target,
     join_selects,
-    merge_question,
     parse_answer_id,
     parse_max_cost,
 )
+from noisebank.account.targets import target_select
 from noisebank.core.asks import OWNER, AccuracyOptions, Ask, collect_accuracy
 from noisebank.core.caches import cache_results
 from noisebank.core.charges import Charge, rank_cases
 from noisebank.core.entropy import Entropy
-from noisebank.core.errors import BadRequest, NoisebankError, NotFound, OutcomeUnknown, UnsupportedQuery
+from noisebank.core.errors import BadRequest, NoisebankError, NotFound, OutcomeUnknown
 from noisebank.core.estimates import Verdict
 from noisebank.core.quote import Quote
 from noisebank.core.result import Result
@@ -48,14 +48,13 @@ from noisebank.ledger.books import Budgets
 from noisebank.ledger.chain import Ledger
 from noisebank.ledger.encoding import MAX_GROUP_PARTS
 from noisebank.ledger.protocol import AccountState, View
-from noisebank.planning.pricing import AccuracyTarget, check_confidence, parse_accuracy, split_accuracy
+from noisebank.planning.pricing import AccuracyTarget, check_confidence, parse_accuracy
 from noisebank.planning.relative import RelativeTarget
 from noisebank.policy.model import Policy
 from noisebank.privacy.calibration import budget_precision
 from noisebank.privacy.odometer import promised_epsilon, raised_epsilon, raised_precision
 from noisebank.queries.query import Question
 from noisebank.queries.selects import parse_select_list
-from noisebank.queries.sensitivity import saturation_limit
 from noisebank.vault.secrets import AccountSecrets
 from noisebank.vault.vault import Vault
 
@@ -100,6 +99,8 @@ class Account:
         sigma: Exact | None = None,
         confidence: Exact | None = None,
         calibration: str | None = None,
+        spend: Exact | None = None,
+        groups: str | None = None,
         max_cost: Exact | None = None,
         key: str | None = None,
         analyst: str = OWNER,
@@ -109,17 +110,20 @@ class Account:
 
         Choose the accuracy in one way: `epsilon` and `delta` (`calibration` says how they name a noise level), or
         `within` a distance, or `relative` to the true value if that is at least a `floor`, or `sigma`, the noise's
-        standard deviation. `confidence` is that of `within`, of `relative` and of the stated intervals: 0.95 unless
-        said otherwise. `key` makes a retry safe: the same key gives the same answer, charged once. `max_cost` is the
-        most precision to spend. With `best`, a more precise answer is given if it is free and the analyst's view has
-        room for it.
+        standard deviation, or `spend`, a share of the budget such as "1%". `confidence` is that of `within`, of
+        `relative` and of the stated intervals: 0.95 unless said otherwise; it holds for each number, or with
+        `groups="all"` for all of them at once. `key` makes a retry safe: the same key gives the same answer, charged
+        once. `max_cost` is the most precision to spend. With `best`, a more precise answer is given if it is free and
+        the analyst's view has room for it.
         """
-        options = collect_accuracy(epsilon, delta, within, relative, floor, sigma, confidence, calibration)
+        options = collect_accuracy(
+            epsilon, delta, within, relative, floor, sigma, confidence, calibration, spend, groups
+        )
         select, item = self._parse_ask(Ask(sql, options, max_cost, key, analyst, best))
-        answer_batch(self.context, [item])
+        (looked,) = self._answer_parsed([(select, item)])
         if item.error is not None:
             raise item.error
-        return self._derive_results(sql, select, item.answers)
+        return self._derive_results(sql, select, item.answers, looked)
 
     def ask_many(self, requests: Sequence[Ask], *, atomic: bool = False) -> list[Outcome]:
         """Answers many questions; returns one outcome each, in their order. One that fails never affects another.
@@ -136,9 +140,9 @@ class Account:
                 parsed.append((index, *self._parse_ask(request)))
             except NoisebankError as error:
                 outcomes[index] = error
-        answer_batch(self.context, [item for _, _, item in parsed])
-        for index, select, item in parsed:
-            outcomes[index] = self._make_outcome(requests[index].sql, select, item)
+        steps = self._answer_parsed([(select, item) for _, select, item in parsed])
+        for (index, select, item), looked in zip(parsed, steps, strict=True):
+            outcomes[index] = self._make_outcome(requests[index].sql, select, item, looked)
         return [outcome for outcome in outcomes if outcome is not None]
 
     def _ask_together(self, requests: Sequence[Ask]) -> list[Outcome]:
@@ -150,6 +154,10 @@ class Account:
             if any((request.key, request.analyst) != (first.key, first.analyst) for request in requests):
                 raise BadRequest("atomic", "several keys or analysts", "questions together have one of each")
             parsed = [self._parse_ask(request) for request in requests]
+            if any(select.goal is not None for select, _ in parsed):
+                raise BadRequest(
+                    "atomic", "within or relative", "needs looks first, which are charged before: say epsilon"
+                )
             limits = [item.max_cost for _, item in parsed if item.max_cost is not None]
             if 0 < len(limits) < len(requests):
                 raise BadRequest("max_cost", "of some", "must be given for all questions together, or for none")
@@ -182,28 +190,46 @@ class Account:
         max_cost = None if request.max_cost is None else parse_max_cost(request.max_cost)
         return select, BatchItem(select.questions, max_cost, request.key, request.analyst, plainly=relative)
 
-    def _make_outcome(self, sql: str, select: ParsedSelect, item: BatchItem) -> Outcome:
+    def _answer_parsed(self, pairs: Sequence[tuple[ParsedSelect, BatchItem]]) -> list[LookedRequest | None]:
+        """Answers a batch. Returns for each request that needs looks what came of them, else None."""
+        looked = [None if select.goal is None else start_request(select, item) for select, item in pairs]
+        answer_looked(self.context, [item for _, item in pairs], [each for each in looked if each is not None])
+        return looked
+
+    def _make_outcome(
+        self, sql: str, select: ParsedSelect, item: BatchItem, looked: LookedRequest | None = None
+    ) -> Outcome:
         """Returns the results of a SELECT, or the error of its item. One that nobody foresaw is an unknown outcome."""
         if item.error is None:
-            return self._derive_results(sql, select, item.answers)
+            return self._derive_results(sql, select, item.answers, looked)
         if isinstance(item.error, NoisebankError):
             return item.error
         unknown = OutcomeUnknown(f"an unexpected error ({type(item.error).__name__}): ask again with the same key")
         unknown.__cause__ = item.error
         return unknown
 
-    def _derive_results(self, sql: str, select: ParsedSelect, answers: Sequence[Answer]) -> Result:
+    def _derive_results(
+        self, sql: str, select: ParsedSelect, answers: Sequence[Answer], looked: LookedRequest | None = None
+    ) -> Result:
         """Computes the result of a SELECT from the answers to its questions."""
+        if looked is not None:
+            answers = [*looked.earlier, *looked.item.answers]
+            return build_looked_result(self.named(sql), looked, self._make_charge(answers))
         verdicts = [
             self._judge_answer(answer, *question) for answer, question in zip(answers, select.questions, strict=True)
         ]
+        return build_result(self.named(sql), select, answers, verdicts, self._make_charge(answers))
+
+    def _make_charge(self, answers: Sequence[Answer]) -> Charge:
+        """Returns what answers cost together."""
         cost, case = sum((answer.cost for answer in answers), ZERO_PRECISION), rank_cases(each.case for each in answers)
-        charge = Charge(case, cost, answers[-1].remaining, self.state.budget, float(self.policy.delta))
-        return build_result(self.named(sql), select, answers, verdicts, charge)
+        return Charge(case, cost, answers[-1].remaining, self.state.budget, float(self.policy.delta))
 
     def _parse_select(self, sql: str, options: AccuracyOptions) -> ParsedSelect:
         """Returns what a SELECT needs. It depends on text, accuracy and policy only, so it is cached."""
         arguments: tuple[Any, ...] = (sql, *chain.from_iterable(options.items()))
+        if "spend" in options:  # of the budget as it is now
+            return self._parse_select_afresh(*arguments)
         try:
             hash(arguments)
         except TypeError:  # neither text nor number: parsing it raises the error for it
@@ -216,20 +242,7 @@ class Account:
         `arguments` are names and values of the accuracy options, one after the other: hashable, for the cache.
         """
         options = dict(zip(arguments[::2], arguments[1::2], strict=True))
-        accuracy, confidence = parse_accuracy(**options), check_confidence(options.get("confidence"))
-        select = self._parse_list_cached(self.policy.resolve_sql(sql))
-        questions: list[TargetedQuestion] = []
-        indices = []
-        check_target(accuracy, select)
-        for aggregate in select.aggregates:
-            part = accuracy if len(aggregate.questions) == 1 else split_accuracy(accuracy, len(aggregate.questions))
-            targeted = [(question, self._set_floor(question, part)) for question in aggregate.questions]
-            indices.append(tuple(merge_question(questions, each) for each in targeted))
-        if len(questions) > MAX_GROUP_PARTS:
-            raise UnsupportedQuery(
-                f"a SELECT that needs {len(questions)} questions", f"at most {MAX_GROUP_PARTS} are charged together"
-            )
-        return ParsedSelect(select, tuple(questions), tuple(indices), float(confidence))
+        return target_select(self.context, self._parse_list_cached(self.policy.resolve_sql(sql)), options)
 
     def quote(
         self,
@@ -243,9 +256,13 @@ class Account:
         sigma: Exact | None = None,
         confidence: Exact | None = None,
         calibration: str | None = None,
+        spend: Exact | None = None,
+        groups: str | None = None,
     ) -> Quote:
         """Returns what an answer would cost now, for the options of `ask`. Spends nothing, opens no data."""
-        options = collect_accuracy(epsilon, delta, within, relative, floor, sigma, confidence, calibration)
+        options = collect_accuracy(
+            epsilon, delta, within, relative, floor, sigma, confidence, calibration, spend, groups
+        )
         return quote_select(self.context, sql, self._parse_select(sql, options))
 
     def quote_many(self, requests: Sequence[Ask]) -> list[Quote | NoisebankError]:
@@ -338,16 +355,8 @@ class Account:
         options, listed = request.body["asked"], self._parse_list_cached(request.body["sql"])
         targeted = (self.context.question_of(request), parse_accuracy(**options))
         confidence = float(check_confidence(options.get("confidence")))
-        select = ParsedSelect(listed, (targeted,), ((0,),), confidence)
+        select = ParsedSelect(listed, (targeted,), ((0,),), confidence, confidence)
         return self._derive_results(request.body["sql"], select, [answer])
-
-    def _set_floor(self, question: Question, accuracy: AccuracyTarget) -> AccuracyTarget:
-        """Gives a relative target without a floor one from the policy: no answer influences it."""
-        if not isinstance(accuracy, RelativeTarget):
-            return accuracy
-        if question.query.by or question.offset:
-            raise UnsupportedQuery("relative accuracy of a group-by or with a constant", "say --within instead")
-        return accuracy.with_floor(saturation_limit(question.query, self.policy) * abs(question.unit))
 
     def _judge_answer(self, answer: Answer, question: Question, accuracy: AccuracyTarget) -> Verdict | None:
         """Returns the verdict if the request was relative. The next price is looked up whatever the verdict is."""

@@ -12,7 +12,7 @@ from noisebank.core.errors import NoisebankError
 from noisebank.core.units import Precision
 from noisebank.core.wording import describe_share
 from noisebank.planning.reuse import Plan
-from noisebank.policy.model import MAX_CELLS
+from noisebank.policy.model import MAX_CELLS, Policy
 from noisebank.queries.cells import Cube, NotCellAligned
 from noisebank.queries.computed import is_computed
 from noisebank.queries.query import Function, Query, Question
@@ -40,9 +40,20 @@ def explain_cube(context: AccountContext, query: Query) -> str:
         return f"plain reuse: {', '.join(without)} has no keys or bins, so no cube can have it"
     if prod(context.policy.columns[name].piece_count for name in names) > MAX_CELLS:
         return f"plain reuse: a cube over {', '.join(names)} would have more than {MAX_CELLS} cells"
-    if not _has_whole_cells(context, query, names):
+    if not _has_whole_cells(context.policy, query, names):
         return f"plain reuse: its condition cuts through a bin of {', '.join(names)}"
     return f"plain reuse: no cube has {', '.join(names)}; cubes = [{list(names)}] in the policy would serve it"
+
+
+def servable_columns(policy: Policy, query: Query) -> tuple[str, ...]:
+    """Returns the columns of the smallest cube that could answer a query; none if no cube could."""
+    names = needed_columns(query)
+    is_simple = len(query.parts) == 1 and query.parts[0].function is not Function.SQUARES
+    if any(is_computed(name) for name in query.column_names()):
+        return ()
+    cells = prod(policy.columns[name].piece_count for name in names)
+    fits = bool(names) and is_simple and 0 < cells <= MAX_CELLS
+    return names if fits and _has_whole_cells(policy, query, names) else ()
 
 
 def explain_way(context: AccountContext, question: Question, planned: Plan, cost: Precision) -> str:
@@ -83,19 +94,15 @@ def suggest_cubes(context: AccountContext, max_count: int = 3) -> list[tuple[tup
             query = context.question_of(request).query
         except NoisebankError:
             continue
-        names = needed_columns(query)
-        simple = len(query.parts) == 1 and query.parts[0].function is not Function.SQUARES
-        computed = any(is_computed(name) for name in query.column_names())
-        if names and simple and not computed and context.cubes.find_cube_query(query) is None:
-            pieces = [context.policy.columns[name].piece_count for name in names]
-            if 0 < prod(pieces) <= MAX_CELLS and _has_whole_cells(context, query, names):
-                counts[names] += 1
+        names = servable_columns(context.policy, query)
+        if names and context.cubes.find_cube_query(query) is None:
+            counts[names] += 1
     best = counts.most_common(max_count)
     return [(names, prod(context.policy.columns[name].piece_count for name in names), count) for names, count in best]
 
 
-def _has_whole_cells(context: AccountContext, query: Query, names: tuple[str, ...]) -> bool:
-    cube = Cube.for_columns(names, context.policy.columns)
+def _has_whole_cells(policy: Policy, query: Query, names: tuple[str, ...]) -> bool:
+    cube = Cube.for_columns(names, policy.columns)
     try:
         for part in query.parts:
             for _, predicate in part.weights:

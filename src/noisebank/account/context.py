@@ -5,7 +5,7 @@ Caches are here, at the edge: whatever they hold follows from public values or f
 
 from __future__ import annotations
 
-from fractions import Fraction
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from noisebank.account.draws import DrawCounter
@@ -66,8 +66,12 @@ class AccountContext:
         """Held by request id: one request may arrive twice at once, and only the first reserves."""
         # The same text under the same policy is the same question, so parsing can be cached.
         self._parse_cached = cache_results(CACHE_BYTES, size_of)(lambda text: parse_question(text, self.policy))
-        self.sensitivity_of = cache_results(CACHE_BYTES, size_of)(lambda query: l2_sensitivity(query, self.policy))
-        self.target_precision = cache_results(CACHE_BYTES, size_of)(self._compute_target)
+        self.sensitivity_of = cache_results(CACHE_BYTES, key_of=attrgetter("digest"))(
+            lambda query: l2_sensitivity(query, self.policy)
+        )
+        self.target_precision = cache_results(
+            CACHE_BYTES, key_of=lambda question, accuracy: (question.query.digest, question.unit, accuracy)
+        )(self._compute_target)
         # An answer that matched the ledger's digest once stays that answer: no later read of the vault can give another
         # one that may be returned. A vault that was altered is detected when the answer is read anew.
         self._read_published_cached = cache_results(CACHE_BYTES, size_of)(self._read_published)
@@ -107,8 +111,7 @@ class AccountContext:
         return read_published(self.vault, id, digest)
 
     def _compute_target(self, question: Question, accuracy: AccuracyTarget) -> Precision:
-        sensitivity: Fraction = self.sensitivity_of(question.query)
-        return compute_target(accuracy, sensitivity if question.unit == 1 else sensitivity * abs(question.unit))
+        return compute_target(accuracy, self.sensitivity_of(question.query) * abs(question.unit))
 
 
 def size_of(key: object, value: object) -> int:

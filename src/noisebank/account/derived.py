@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import accumulate
+from itertools import accumulate, combinations
 from math import inf, isfinite, sqrt
 
-from noisebank.account.gaussians import Gaussian, list_running_stddevs, make_constant
+from noisebank.account.gaussians import Gaussian, list_running_stddevs
+from noisebank.account.moments import Moments, NoisySum, solve_statistic
 from noisebank.core.charges import rank_cases
 from noisebank.core.intervals import confidence_interval, quantile_bound
 from noisebank.core.quote import Quote
 from noisebank.core.units import ZERO_PRECISION, Precision
-from noisebank.queries.derived import FROM_COUNTS, Aggregate, Derivation
+from noisebank.policy.model import Column
+from noisebank.queries.derived import FROM_COUNTS, MOMENTS, Aggregate, Derivation
 from noisebank.queries.groups import column_groups, column_labels
 
 
@@ -83,7 +85,7 @@ def derive_value(aggregate: Aggregate, parts: Sequence[NoisyPart], confidence: f
     if aggregate.derivation is Derivation.RATIO:
         ends = gaussian_ratio_interval(numbers[0], numbers[1], confidence)
         return _bound_ratio(numbers[0], numbers[1], ends, *_public_bounds(aggregate))
-    return _derive_variance(aggregate, numbers, confidence)
+    return _derive_statistic(aggregate, numbers, confidence)
 
 
 def gaussian_ratio_interval(top: Gaussian, bottom: Gaussian, confidence: float) -> tuple[float, float]:
@@ -135,23 +137,29 @@ def _shared_noise_interval(
     )
 
 
-def _derive_variance(aggregate: Aggregate, numbers: Sequence[Gaussian], confidence: float) -> BoundedValue:
-    low, high = _public_bounds(aggregate)
-    squares, total = numbers[0], numbers[1]
-    rows = numbers[2] if aggregate.public_rows is None else make_constant(Fraction(aggregate.public_rows))
-    # Both ratios hold together with the requested confidence (Bonferroni), so whatever follows from them does.
-    single = 1 - (1 - confidence) / 2
-    top = max(low * low, high * high)
-    square = _bound_ratio(squares, rows, gaussian_ratio_interval(squares, rows, single), 0.0, top)
-    mean = _bound_ratio(total, rows, gaussian_ratio_interval(total, rows, single), low, high)
-    least = 0.0 if mean.low <= 0 <= mean.high else min(mean.low**2, mean.high**2)
-    most = (high - low) ** 2 / 4  # Popoviciu: no variance of bounded values is larger
-    variance = _clip_value(
-        square.value - mean.value**2, square.low - max(mean.low**2, mean.high**2), square.high - least, 0.0, most
-    )
-    if aggregate.derivation is Derivation.VARIANCE:
-        return variance
-    return BoundedValue(sqrt(variance.value), sqrt(variance.low), sqrt(variance.high))
+def _derive_statistic(aggregate: Aggregate, numbers: Sequence[Gaussian], confidence: float) -> BoundedValue:
+    """Returns what is computed from sums of values, squares and products."""
+    assert aggregate.column is not None
+    bounds = _column_bounds(aggregate.column)
+    y_bounds = bounds if aggregate.second_column is None else _column_bounds(aggregate.second_column)
+    # In units of the largest values: products of very small or large numbers would vanish or overflow.
+    size, y_size = (max(abs(low), abs(high)) for low, high in (bounds, y_bounds))
+    sums = {
+        name: NoisySum(number.value, number.stddev).scale_by([size if letter == "x" else y_size for letter in powers])
+        for (name, number) in zip(MOMENTS[aggregate.derivation], numbers, strict=False)
+        for powers in ["" if name == "rows" else name]
+    }
+    if aggregate.public_rows is not None:
+        sums["rows"] = NoisySum(float(aggregate.public_rows), 0.0)
+    shared = any(first.covariance(second) != 0 for first, second in combinations(numbers, 2))
+    ranges = [(low / each, high / each) for (low, high), each in ((bounds, size), (y_bounds, y_size))]
+    moments = Moments(**sums, share_noise=shared)
+    solution = solve_statistic(aggregate.derivation, moments, ranges[0], ranges[1], confidence, aggregate.is_sample)
+    unit = {
+        Derivation.VARIANCE: size * size, Derivation.STDDEV: size, Derivation.COVARIANCE: size * y_size,
+        Derivation.SLOPE: y_size / size, Derivation.INTERCEPT: y_size,
+    }.get(aggregate.derivation, 1.0)  # fmt: skip
+    return BoundedValue(solution.value * unit, solution.low * unit, solution.high * unit)
 
 
 def _bound_ratio(top: Gaussian, bottom: Gaussian, ends: tuple[float, float], least: float, most: float) -> BoundedValue:
@@ -225,5 +233,9 @@ def _bin_edges(aggregate: Aggregate) -> list[float]:
 def _public_bounds(aggregate: Aggregate) -> tuple[float, float]:
     if aggregate.column is None:
         return 0.0, 1.0
-    low, high = aggregate.column.bounds
-    return float(low * aggregate.column.step), float(high * aggregate.column.step)
+    return _column_bounds(aggregate.column)
+
+
+def _column_bounds(column: Column) -> tuple[float, float]:
+    low, high = column.bounds
+    return float(low * column.step), float(high * column.step)

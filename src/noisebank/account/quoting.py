@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from noisebank.account.advice import explain_way
@@ -13,8 +14,9 @@ from noisebank.account.selects import ParsedSelect
 from noisebank.core.estimates import CONFIDENCE, standard_deviation
 from noisebank.core.quote import Quote
 from noisebank.core.records import WHOLE_WEIGHT
-from noisebank.core.units import ZERO_PRECISION
+from noisebank.core.units import ZERO_PRECISION, Precision
 from noisebank.core.wording import budget_share
+from noisebank.planning.looks import DEFAULT_SPEND
 from noisebank.planning.pricing import AccuracyTarget
 from noisebank.planning.relative import RelativeTarget
 from noisebank.planning.reuse import Plan
@@ -26,17 +28,27 @@ def quote_select(context: AccountContext, sql: str, parsed: ParsedSelect) -> Quo
     """Returns the quote for all questions of a SELECT together."""
     # Parts that share a query are decided one after the other, so that later ones find what earlier ones pay for.
     targets = [context.target_precision(question, accuracy) for question, accuracy in parsed.questions]
-    relative = any(isinstance(accuracy, RelativeTarget) for _, accuracy in parsed.questions)
+    relative = parsed.goal is not None or any(isinstance(target, RelativeTarget) for _, target in parsed.questions)
     plans = fit_transaction(partial(preview_plan, context), parsed.questions, targets, relative)
     quotes = [
         quote_question(context, question, accuracy, not planned.cube_number, parsed.confidence)
         for (question, accuracy), planned in zip(parsed.questions, plans, strict=True)
     ]
     if parsed.select.is_plain_question:
-        return quotes[0]
+        return quotes[0] if parsed.goal is None else _quote_look(context, quotes[0])
     pairs = [(question, planned) for (question, _), planned in zip(parsed.questions, plans, strict=True)]
     cost = sum(price_plans(context, pairs), ZERO_PRECISION)
-    return combine_quotes(sql, quotes, cost, budget_share(context.state.spent + cost, context.state.budget))
+    quote = combine_quotes(sql, quotes, cost, budget_share(context.state.spent + cost, context.state.budget))
+    return quote if parsed.goal is None else _quote_look(context, quote)
+
+
+def _quote_look(context: AccountContext, look: Quote) -> Quote:
+    """Returns the quote of a request that begins with this look: the most that it may cost."""
+    state = context.state
+    limit = Precision.floor(state.budget.exact * DEFAULT_SPEND)
+    cost = max(look.cost, min(limit, state.remaining_budget))
+    share_after = budget_share(state.spent + cost, state.budget)
+    return replace(look, cost=cost, coarse_look=look.target, stddev=None, share_after=share_after)
 
 
 def quote_question(

@@ -7,8 +7,7 @@ from fractions import Fraction
 from math import sqrt
 
 from noisebank.account.answers import Answer, GroupedAnswer, add_groups
-from noisebank.account.context import CACHE_BYTES, AccountContext, size_of
-from noisebank.core.caches import cache_results
+from noisebank.account.context import AccountContext
 from noisebank.core.charges import Inference
 from noisebank.core.errors import AnswerLost
 from noisebank.core.estimates import standard_deviation
@@ -26,17 +25,13 @@ class ReleasedAnswers:
 
     def __init__(self, context: AccountContext) -> None:
         self._context = context
-        self._convert_cached = cache_results(CACHE_BYTES, size_of)(self._convert_values)
-        self._receipt_cached = cache_results(CACHE_BYTES, size_of)(self._build_receipt)
 
     def make_answer(self, reservation: Reservation, sealed: SealedAnswer, question: Question) -> Answer:
         """Returns the answer to a published reservation; a repeated one has the receipt of the recorded one."""
         context, query = self._context, question.query
-        values, value, stddev = (self._convert_values if query.by else self._convert_cached)(
-            sealed, question, reservation.target
-        )
+        values, stddev = self._convert_values(sealed, question, reservation.target)
         answer = Answer(
-            value=value,
+            value=float(values[0]),
             stddev=stddev,
             case=reservation.case,
             cost=reservation.cost if reservation.cube else reservation.fresh_precision,
@@ -84,31 +79,27 @@ class ReleasedAnswers:
 
     def _convert_values(
         self, sealed: SealedAnswer, question: Question, target: Precision
-    ) -> tuple[tuple[Fraction, ...], float, float]:
-        """Returns the released numbers in the question's unit, the first one as a float, and the standard deviation."""
+    ) -> tuple[tuple[Fraction, ...], float]:
+        """Returns the released numbers in the question's unit, and the noise's standard deviation."""
         values = tuple(value.exact * question.unit + question.offset for value in sealed.values)
         if "variances" in sealed.body:
             largest = max(Fraction(variance) for variance in sealed.body["variances"])
-            return values, float(values[0]), sqrt(largest * question.unit**2)
+            return values, sqrt(largest * question.unit**2)
         sensitivity = self._context.sensitivity_of(question.query)
-        return values, float(values[0]), standard_deviation(sensitivity, question.unit, target)
+        return values, standard_deviation(sensitivity, question.unit, target)
 
     def _find_receipt(self, reservation: Reservation, sealed: SealedAnswer) -> Receipt:
         ledger = self._context.ledger
         published = ledger.find_reservation(self._context.id, sealed.id) or reservation
         block = published.published_block
         assert block is not None, "only published answers are shown"
-        build = self._build_receipt if "values" in sealed.body else self._receipt_cached
-        return build(sealed, block, ledger.block_digest(block))
-
-    def _build_receipt(self, sealed: SealedAnswer, block: int, block_digest: bytes) -> Receipt:
         return Receipt(
             account=self._context.id,
             id=sealed.id,
             answer=sealed.body,
             salt=sealed.salt,
-            chain_id=self._context.ledger.chain_id,
-            contract=self._context.ledger.contract,
+            chain_id=ledger.chain_id,
+            contract=ledger.contract,
             block=block,
-            block_digest=block_digest,
+            block_digest=ledger.block_digest(block),
         )

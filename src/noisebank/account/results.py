@@ -53,8 +53,8 @@ def build_result(
         items=items,
         rows=tuple(rows),
         charge=charge,
-        parts=tuple(_charge_question(answer) for answer in answers),
-        confidence=parsed.confidence,
+        parts=tuple(charge_question(answer) for answer in answers),
+        confidence=parsed.nominal_confidence,
         notes=tuple(_list_notes(parsed, table, evaluator, rows)),
     )
 
@@ -119,5 +119,6 @@ def _list_order_notes(select: SelectList, table: NumberTable, confidence: float)
     return notes
 
 
-def _charge_question(answer: Answer) -> ChargedQuestion:
+def charge_question(answer: Answer) -> ChargedQuestion:
+    """Returns what stands on the ledger of one answer."""
     return ChargedQuestion(answer.sql, answer.case, answer.cost, answer.target, answer.receipt, answer.inferred)

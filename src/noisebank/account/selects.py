@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TypeVar
 
-from noisebank.core.errors import BadRequest, NoisebankError, UnsupportedQuery
+from noisebank.core.errors import BadRequest, NoisebankError
 from noisebank.core.estimates import CONFIDENCE
 from noisebank.core.units import Exact, Precision, parse_exact
+from noisebank.planning.looks import ErrorGoal
 from noisebank.planning.pricing import AccuracyTarget, PrecisionTarget, PrivacyTarget
-from noisebank.planning.relative import RelativeTarget
-from noisebank.queries.derived import list_linear
 from noisebank.queries.query import Question
-from noisebank.queries.result_expressions import Released
 from noisebank.queries.selects import SelectList
 
 Outcome = TypeVar("Outcome")
@@ -25,13 +23,17 @@ TargetedQuestion = tuple[Question, AccuracyTarget]
 class ParsedSelect:
     """A SELECT with the questions that its aggregates need, each once, and for each aggregate the indices of its own.
 
-    `confidence` is that of the intervals that the result states.
+    `confidence` is that of each interval, `nominal_confidence` the one that was requested: lower, if all numbers hold
+    at once.
     """
 
     select: SelectList
     questions: tuple[TargetedQuestion, ...]
     question_indices: tuple[tuple[int, ...], ...]
     confidence: float = CONFIDENCE
+    nominal_confidence: float = CONFIDENCE
+    goal: ErrorGoal | None = None
+    """Of a request whose noise depends on the data; its questions' targets are those of a first look."""
 
 
 def add_question(questions: list[TargetedQuestion], part: TargetedQuestion) -> int:
@@ -58,26 +60,16 @@ def merge_question(questions: list[TargetedQuestion], part: TargetedQuestion) ->
     return add_question(questions, part)
 
 
+def is_unitless(accuracy: AccuracyTarget) -> bool:
+    """Whether a target is about privacy: the same precision whatever a question's unit is."""
+    return _unitless_precision(accuracy) is not None
+
+
 def _unitless_precision(accuracy: AccuracyTarget) -> Precision | None:
     """Returns the precision of a target about privacy; None if it depends on a question's unit."""
     if isinstance(accuracy, (PrivacyTarget, PrecisionTarget)):
         return accuracy.target_precision(Fraction(1))
     return None
-
-
-def check_target(accuracy: AccuracyTarget, select: SelectList) -> None:
-    """Refuses an accuracy whose noise would depend on the data: of results that are computed from several answers."""
-    if _unitless_precision(accuracy) is not None:
-        return
-    released = {Released(index) for index in list_linear(select.aggregates)}
-    if isinstance(accuracy, RelativeTarget):
-        if any(column.expression not in released for column in select.items) or select.grouping_sets:
-            raise UnsupportedQuery("relative accuracy of a derived answer", "say epsilon, delta instead")
-        return
-    if any(not isinstance(column.expression, Released) for column in select.items) or select.grouping_sets:
-        raise UnsupportedQuery(
-            "sigma, within or relative for a derived answer", "its error depends on the data: say epsilon, delta"
-        )
 
 
 def join_selects(parsed: Sequence[ParsedSelect]) -> ParsedSelect:
@@ -89,7 +81,8 @@ def join_selects(parsed: Sequence[ParsedSelect]) -> ParsedSelect:
         indices += [tuple(joined[index] for index in own) for own in each.question_indices]
     aggregates = tuple(aggregate for each in parsed for aggregate in each.select.aggregates)
     columns = tuple(column for each in parsed for column in each.select.columns)
-    return ParsedSelect(SelectList(aggregates, columns), tuple(questions), tuple(indices), parsed[0].confidence)
+    joined_list = SelectList(aggregates, columns)
+    return replace(parsed[0], select=joined_list, questions=tuple(questions), question_indices=tuple(indices))
 
 
 def capture_refusal(work: Callable[[], Outcome]) -> Outcome | NoisebankError:

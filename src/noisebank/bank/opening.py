@@ -73,7 +73,7 @@ def open_account(
     secrets = AccountSecrets(parts.entropy.token(), parts.entropy.token())
     data, inspection = _save_opening(parts, policy, secrets, opener, progress, confirmed)
     id = parts.ledger.open_account(AccountOpening(budget, policy.digest, data, policy.raise_delay))
-    _declare_cubes(parts, id, policy)
+    declare_cubes(parts, id, policy)
     return _take_first_looks(parts, id), inspection
 
 
@@ -108,13 +108,13 @@ def open_next_version(
         if make_commitment(salt, engine.fingerprint(salt)) != state.data_commitment:
             raise BadTable(f"{policy.source.name} has other rows than were opened: open the account's next version")
         parts.vault.save_identity(state.data_commitment, identity, source_to_json(policy.source))
-        _declare_cubes(parts, account.id, policy)  # a crash may have come before all were declared
+        declare_cubes(parts, account.id, policy)  # a crash may have come before all were declared
         return _take_first_looks(parts, account.id), inspection
     secrets = AccountSecrets(account.secrets.secret, parts.entropy.token(), state.version + 1)
     opener = find_opener(parts.ledger.books, account.id)
     data, inspection = _save_opening(parts, policy, secrets, opener, progress, confirmed)
     parts.ledger.open_version(account.id, policy.digest, data)
-    _declare_cubes(parts, account.id, policy)
+    declare_cubes(parts, account.id, policy)
     return _take_first_looks(parts, account.id), inspection
 
 
@@ -153,9 +153,9 @@ def _save_opening(
     return data, inspection
 
 
-def _declare_cubes(parts: BankParts, id: bytes, policy: Policy) -> None:
+def declare_cubes(parts: BankParts, id: bytes, policy: Policy) -> None:
     """Declares the cubes of a policy on the ledger, but for those that earlier versions have declared."""
-    while len(_match_cubes(policy, parts.ledger.get_account(id).cubes)) < len(policy.cubes):
+    while len(match_cubes(policy, parts.ledger.get_account(id).cubes)) < len(policy.cubes):
         have = list(parts.ledger.get_account(id).cubes)
         for size in _cube_sizes(policy):
             if size not in have:
@@ -169,7 +169,7 @@ def _cube_sizes(policy: Policy) -> list[int]:
     return [1 << (cube.cell_count - 1).bit_length() for cube in policy_cubes(policy)]
 
 
-def _match_cubes(policy: Policy, declared: tuple[int, ...]) -> tuple[int, ...]:
+def match_cubes(policy: Policy, declared: tuple[int, ...]) -> tuple[int, ...]:
     """Returns the numbers of the ledger's cubes for those of a policy: for each the first unused one of its size. Every
     version starts all cubes at zero, so any of the right size will do. Stops at the first that is not declared yet."""
     free = list(enumerate(declared, 1))
@@ -209,7 +209,7 @@ def load_account(parts: BankParts, state: AccountState) -> Account | None:
     if policy.cubes:
         digests = [bytes.fromhex(digest) for digest in row["cubes"]]
         engine = CubedEngine(policy, engine, lambda number: parts.vault.read_cube(digests[number]))
-    cubes = _match_cubes(policy, state.cubes)
+    cubes = match_cubes(policy, state.cubes)
     if len(cubes) < len(policy.cubes):  # a crash came before all were declared
         cubes = ()
     return Account(

@@ -83,8 +83,12 @@ accuracy_options = combine_options(
     click.option("--floor", "-f", metavar="F",
                  help="With --relative: the smallest true value for which that is promised; unless said otherwise a "
                       "tenth of the largest that the policy allows."),
-    click.option("--confidence", "-c", metavar="C", help="For --within and --relative; 0.95 unless said otherwise."),
+    click.option("--confidence", "-c", metavar="C", help="Of intervals, --within and --relative; 0.95 if not said."),
     click.option("--sigma", "-s", metavar="S", help="Or: the noise's standard deviation, in the answer's unit."),
+    click.option("--spend", metavar="P", help="Or: the most accurate answer for this share of the budget, e.g. 1%."),
+    click.option("--groups", type=click.Choice(["each", "all"]),
+                 help="Whether --confidence holds for each number or for all of them at once; each unless said "
+                      "otherwise."),
     click.option("--calibration", type=click.Choice(["analytic", "classical"]),
                  help="How epsilon and delta name a noise level; analytic unless said otherwise."),
 )  # fmt: skip

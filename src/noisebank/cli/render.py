@@ -21,6 +21,7 @@ from noisebank.core.wording import budget_share, describe_promise, describe_savi
 if TYPE_CHECKING:
     from noisebank.account.quotes import QueryExplanation
     from noisebank.account.statement import Statement, StatementEntry
+    from noisebank.bank.budget_explanation import BudgetExplanation
     from noisebank.core.quote import Quote
     from noisebank.core.result import Result
     from noisebank.verifier.report import Report
@@ -114,6 +115,22 @@ def show_explanations(rows: Sequence[QueryExplanation], delta: float) -> None:
                 ("where", row.where),
             ],
         )
+
+
+def show_budget_explanation(budget: BudgetExplanation) -> None:
+    """Prints what a whole budget answers of a list of questions, one line per arrangement, then what would help."""
+    accuracy = ", ".join(f"{name} {value}" for name, value in budget.accuracy.items())
+    title = f"what a whole budget answers of these questions, each asked once ({accuracy})"
+    table = Table(title=title, title_justify="left")
+    for name in ("", "answered", "free", "of the budget", "for looks"):
+        table.add_column(name, justify="right" if name else "left", overflow="fold")
+    for row in budget.describe_rows():
+        table.add_row(*(escape(cell) for cell in row))
+    out.print(table)
+    for sql, why in budget.refused:
+        print_line(f"no budget answers {sql}: {why}")
+    for line in budget.advice:
+        print_line(f"would help: {line}")
 
 
 def _describe_promise(statement: Statement) -> str:

@@ -223,9 +223,13 @@ class AsyncAccount:
         sigma: Exact | None = None,
         confidence: Exact | None = None,
         calibration: str | None = None,
+        spend: Exact | None = None,
+        groups: str | None = None,
     ) -> Quote:
         """Returns what an answer would cost now, for the options of `ask`. Spends nothing, opens no data."""
-        options = collect_accuracy(epsilon, delta, within, relative, floor, sigma, confidence, calibration)
+        options = collect_accuracy(
+            epsilon, delta, within, relative, floor, sigma, confidence, calibration, spend, groups
+        )
         return await self._client._run_flow(verbs.quote_question(self.name, sql, options))
 
     async def quote_many(self, requests: Sequence[Ask]) -> list[Quote | NoisebankError]:
@@ -248,6 +252,8 @@ class AsyncAccount:
         sigma: Exact | None = None,
         confidence: Exact | None = None,
         calibration: str | None = None,
+        spend: Exact | None = None,
+        groups: str | None = None,
         max_cost: Exact | None = None,
         key: str | None = None,
         best: bool = False,
@@ -256,11 +262,14 @@ class AsyncAccount:
 
         Choose the accuracy in one way: `epsilon` and `delta` (`calibration` says how they name a noise level), or
         `within` a distance, or `relative` to the true value if that is at least a `floor`, or `sigma`, the noise's
-        standard deviation. `confidence` is that of `within`, of `relative` and of the stated intervals: 0.95 unless
-        said otherwise. `key` is the idempotency key; one is made if none is given. `max_cost` is the most precision to
-        spend. With `best`, a more precise answer is given if it is free.
+        standard deviation, or `spend`, a share of the budget such as "1%". `confidence` is that of `within`, of
+        `relative` and of the stated intervals: 0.95 unless said otherwise; it holds for each number, or with
+        `groups="all"` for all of them at once. `key` is the idempotency key; one is made if none is given. `max_cost`
+        is the most precision to spend. With `best`, a more precise answer is given if it is free.
         """
-        options = collect_accuracy(epsilon, delta, within, relative, floor, sigma, confidence, calibration)
+        options = collect_accuracy(
+            epsilon, delta, within, relative, floor, sigma, confidence, calibration, spend, groups
+        )
         flow = verbs.ask_question(self.name, sql, max_cost, key, best, self._client._wallet, options)
         return await self._client._run_flow(flow)
 

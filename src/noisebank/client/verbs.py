@@ -203,7 +203,7 @@ def _accuracy_body(sql: str, options: AccuracyOptions) -> dict[str, Any]:
     body: dict[str, Any] = {"sql": sql}
     for name, value in options.items():
         if value is not None:
-            body[name] = value if name == "calibration" else _exact_text(value, name)
+            body[name] = value if name in ("calibration", "groups") else _exact_text(value, name)
     return body
 
 
@@ -246,7 +246,8 @@ def _read_problem(row: dict[str, Any]) -> NoisebankError:
 
 
 def _exact_text(value: Any, name: str) -> str:
-    parse_exact(value, name)
+    is_percent = name in ("relative", "spend") and isinstance(value, str) and value.strip().endswith("%")
+    parse_exact(value.strip()[:-1] if is_percent else value, name)
     return value if isinstance(value, str) else repr(value) if isinstance(value, float) else str(value)
 
 

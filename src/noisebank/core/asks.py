@@ -22,6 +22,8 @@ class AccuracyOptions(TypedDict, total=False):
     floor: Exact | None
     confidence: Exact | None
     calibration: str | None
+    spend: Exact | None
+    groups: str | None
 
 
 def collect_accuracy(
@@ -33,11 +35,13 @@ def collect_accuracy(
     sigma: Exact | None = None,
     confidence: Exact | None = None,
     calibration: str | None = None,
+    spend: Exact | None = None,
+    groups: str | None = None,
 ) -> AccuracyOptions:
     """Returns the options that are not None."""
     options: AccuracyOptions = {
         "epsilon": epsilon, "delta": delta, "within": within, "relative": relative, "floor": floor, "sigma": sigma,
-        "confidence": confidence, "calibration": calibration,
+        "confidence": confidence, "calibration": calibration, "spend": spend, "groups": groups,
     }  # fmt: skip
     for name in [name for name, value in options.items() if value is None]:
         del options[name]  # type: ignore[misc]

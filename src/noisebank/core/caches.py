@@ -85,11 +85,15 @@ ALL_CACHES: WeakSet[BoundedCache[Any, Any]] = WeakSet()
 
 
 def cache_results(
-    max_bytes: int, size_of: Callable[[Any, Any], int] | None = None, typed: bool = False
+    max_bytes: int,
+    size_of: Callable[[Any, Any], int] | None = None,
+    typed: bool = False,
+    key_of: Callable[..., Hashable] | None = None,
 ) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]:
     """Returns a decorator that caches a function's results for the arguments used last, in at most `max_bytes`.
 
-    `typed` distinguishes 1 from True. Exceptions are not cached.
+    `typed` distinguishes 1 from True. `key_of` returns what stands for the arguments, if that is smaller than they
+    are. Exceptions are not cached.
     """
 
     def decorate(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
@@ -97,9 +101,9 @@ def cache_results(
 
         @wraps(function)
         def cached_function(*arguments: Parameters.args, **keywords: Parameters.kwargs) -> Result:
-            key: tuple[Any, ...] = (*arguments, *map(type, arguments)) if typed else arguments
-            if keywords:
-                key = (*key, *keywords.items())
+            key: Hashable = (*arguments, *keywords.items()) if key_of is None else key_of(*arguments, **keywords)
+            if typed:
+                key = (key, *map(type, arguments))
             entry = cache.get(key)
             if entry is None:
                 entry = (function(*arguments, **keywords),)

@@ -68,15 +68,14 @@ def digest_answer_text(salt: bytes, text: str) -> bytes:
 
 
 def _refuse_floats(value: Any) -> None:
-    if type(value) is str or type(value) is int:  # nearly always
-        return
-    if isinstance(value, float):
-        raise TypeError("floats have no place in a canonical text")
-    if isinstance(value, dict):
-        for key, item in value.items():
-            if type(key) is not str:
-                _refuse_floats(key)
-            _refuse_floats(item)
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            _refuse_floats(item)
+    waiting = [value]
+    while waiting:
+        part = waiting.pop()
+        if type(part) is str or type(part) is int:  # nearly always
+            continue
+        if isinstance(part, float):
+            raise TypeError("floats have no place in a canonical text")
+        if isinstance(part, dict):
+            waiting += [*part.keys(), *part.values()]
+        elif isinstance(part, list | tuple):
+            waiting += part

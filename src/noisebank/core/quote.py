@@ -46,6 +46,8 @@ class Quote:
     """What the largest weight costs in a cell, in multiples of the fresh precision: 1 for add-remove."""
     first_look: Precision = ZERO_PRECISION
     """What a first look at the cube would cost before, if one is bought; it makes later answers cheaper."""
+    coarse_look: Precision = ZERO_PRECISION
+    """Of a request whose noise depends on the data: what its coarse look costs. `cost` is then the most in all."""
     parts: tuple[Quote, ...] = ()
     """Of an answer that is computed from several: the quote of each."""
     floor: float | None = None
@@ -99,6 +101,8 @@ class Quote:
     @property
     def error_in_words(self) -> str:
         """How far off the answer may be: the half-width of the interval that it would state."""
+        if self.coarse_look:
+            return "as far as requested, if that can be reached at the price: a coarse look decides"
         half = self.interval_half_width()
         if half is None or self.stddev is None:
             return f"computed from {len(self.parts)} queries: its error depends on the data"
@@ -140,6 +144,7 @@ class Quote:
             "cube": list(self.cube),
             "cell_factor": self.cell_factor,
             "first_look": self.first_look.to_decimal(),
+            "coarse_look": self.coarse_look.to_decimal(),
             "parts": [part.to_json() for part in self.parts],
             "floor": self.floor,
         }
@@ -165,6 +170,7 @@ class Quote:
             cube=tuple(fields["cube"]),
             cell_factor=fields["cell_factor"],
             first_look=Precision.parse_decimal(fields["first_look"]),
+            coarse_look=Precision.parse_decimal(fields["coarse_look"]),
             parts=tuple(cls.from_json(part) for part in fields["parts"]),
             floor=fields["floor"],
             confidence=fields["confidence"],
@@ -176,8 +182,9 @@ class Quote:
         reused = "" if self.reused_stddev is None else (
             f"; reuses an answer of standard deviation {format_number(self.reused_stddev, self.reused_stddev / 10)}"
         )  # fmt: skip
+        price = f"at most {self.in_words}" if self.coarse_look else self.in_words
         lines = [
-            ("price", self.in_words), ("case", f"{self.case.name}: {CASE_DESCRIPTIONS[self.case]}{reused}"),
+            ("price", price), ("case", f"{self.case.name}: {CASE_DESCRIPTIONS[self.case]}{reused}"),
             ("expected error", self.error_in_words),
             ("left for", f"{self.how_many:,} new questions as good as this one"),
         ]  # fmt: skip
@@ -186,6 +193,9 @@ class Quote:
         if self.first_look:
             share = format_percent(budget_share(self.first_look, self.budget))
             lines.append(("first look", f"{share} of the budget, bought before: later answers build on it"))
+        if self.coarse_look:
+            share = format_percent(budget_share(self.coarse_look, self.budget))
+            lines.append(("coarse look", f"{share} of the budget; the price is the most: say less with a maximal cost"))
         if self.floor is not None:
             lines.append(("promised", f"for true values of {self.floor:.6g} or more (floor)"))
         return lines

@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from noisebank.core.caches import cache_results
-from noisebank.core.errors import BadRequest, UnsupportedQuery
+from noisebank.core.errors import BadRequest
 from noisebank.core.intervals import quantile_bound
 from noisebank.core.units import (
     MAX_PRECISION,
@@ -20,7 +21,7 @@ from noisebank.core.units import (
     floor_to_ladder,
     parse_exact,
 )
-from noisebank.planning.relative import RelativeTarget, parse_relative
+from noisebank.planning.relative import RelativeTarget, parse_relative, parse_share
 from noisebank.privacy.calibration import Calibration, request_precision
 
 
@@ -101,16 +102,20 @@ def parse_accuracy(
     confidence: Exact | None = None,
     precision: Exact | None = None,
     calibration: str | None = None,
+    spend: Exact | None = None,
+    budget: Precision | None = None,
 ) -> AccuracyTarget:
-    """Returns the target that a caller gives: exactly one of (epsilon, delta), sigma, within, relative, precision."""
+    """Returns the target that a caller gives: exactly one of (epsilon, delta), sigma, within, relative, precision, and
+    spend, a share of the account's budget."""
     ways = {
         "epsilon and delta": (epsilon, delta),
         "sigma": (sigma,),
         "within": (within,),
         "relative": (relative,),
         "precision": (precision,),
+        "spend": (spend,),
     }
-    used = [name for name, values in ways.items() if any(value is not None for value in values)]
+    used = [name for name, values in ways.items() if values.count(None) < len(values)]
     if len(used) > 1:
         raise BadRequest(" and ".join(used), "both", "say how good the answer shall be in one way only")
     if calibration is not None and used != ["epsilon and delta"]:
@@ -124,11 +129,13 @@ def parse_accuracy(
         return WithinTarget(_parse_positive(within, "within"), check_confidence(confidence))
     if relative is not None:
         return parse_relative(relative, check_confidence(confidence), floor)
+    if spend is not None:
+        return PrecisionTarget(_share_of_budget(spend, budget))
     if precision is not None:
         return PrecisionTarget(Precision.floor(_parse_positive(precision, "precision")))
     if epsilon is None or delta is None:
         missing = "epsilon" if epsilon is None else "delta"
-        raise BadRequest(missing, "nothing", "say epsilon and delta, or within, relative or sigma")
+        raise BadRequest(missing, "nothing", "say epsilon and delta, or within, relative, sigma or spend")
     try:
         rule = Calibration("analytic" if calibration is None else calibration)
     except ValueError:
@@ -150,18 +157,15 @@ def compute_target(accuracy: AccuracyTarget, sensitivity: Fraction) -> Precision
     return target
 
 
-def split_accuracy(accuracy: AccuracyTarget, parts: int) -> AccuracyTarget:
-    """Returns the target of each part of a derived answer: together they cost what one answer alone would.
+def divide_target(accuracy: AccuracyTarget, shares: Sequence[Fraction]) -> list[AccuracyTarget]:
+    """Returns the targets of the parts of a derived answer: together they cost what one answer alone would.
 
-    Only a target about privacy can be split without knowing the answer; how far noise in the parts
-    changes a ratio depends on the data.
+    Requires: a target about privacy, and shares that add up to at most one. How far noise in the parts changes a ratio
+    depends on the data.
     """
-    if isinstance(accuracy, (NoiseTarget, WithinTarget, RelativeTarget)):
-        raise UnsupportedQuery(
-            "sigma, within or relative for a derived answer", "its error depends on the data: say epsilon, delta"
-        )
+    assert isinstance(accuracy, (PrivacyTarget, PrecisionTarget)), "others are for plain questions"
     target = accuracy.target_precision(Fraction(1))
-    return PrecisionTarget(floor_to_ladder(Precision(target.units // parts)))
+    return [PrecisionTarget(floor_to_ladder(Precision(int(target.units * share)))) for share in shares]
 
 
 def check_confidence(confidence: Exact | None) -> Fraction:
@@ -172,6 +176,16 @@ def check_confidence(confidence: Exact | None) -> Fraction:
     if not Fraction(1, 1000) <= value <= 1 - Fraction(1, 10**9):
         raise BadRequest("confidence", confidence, "must lie in [0.001, 0.999999999]")
     return value
+
+
+def _share_of_budget(spend: Exact, budget: Precision | None) -> Precision:
+    """Returns a share of the budget, whatever of it is spent: so a retry asks for the same. "1%" and 0.01 are equal."""
+    share = parse_share(spend, "spend")
+    if not 0 < share <= 1:
+        raise BadRequest("spend", spend, "must lie in (0, 1], e.g. 0.01 or 1%")
+    if budget is None:
+        raise BadRequest("spend", spend, "needs an account, whose budget it is a share of")
+    return Precision.floor(share * budget.exact)
 
 
 def _parse_positive(value: Exact, parameter: str) -> Fraction:

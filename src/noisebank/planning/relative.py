@@ -69,10 +69,15 @@ class RelativeTarget:
         return abs(value) * self.relative >= half * (1 + self.relative)
 
 
+def parse_share(value: Exact, parameter: str) -> Fraction:
+    """Returns a share: "2%" and 0.02 are the same."""
+    text = value.strip() if isinstance(value, str) else ""
+    return parse_exact(text[:-1], parameter) / 100 if text.endswith("%") else parse_exact(value, parameter)
+
+
 def parse_relative(relative: Exact, confidence: Fraction, floor: Exact | None) -> RelativeTarget:
     """Returns the checked target. "2%" and 0.02 are the same."""
-    text = relative.strip() if isinstance(relative, str) else ""
-    share = parse_exact(text[:-1], "relative") / 100 if text.endswith("%") else parse_exact(relative, "relative")
+    share = parse_share(relative, "relative")
     if not 0 < share < 1:
         raise BadRequest("relative", relative, "must lie in (0, 1), e.g. 0.02 or 2%")
     if share < Fraction(1, 10**6):

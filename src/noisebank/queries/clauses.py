@@ -44,6 +44,8 @@ def split_clauses(statement: exp.Select, column_names: Iterable[str]) -> Clauses
 
     A declared column goes before an alias, as in SQL; in ORDER BY (`queries.result_parser`) it is the other way.
     """
+    if not any(statement.args.get(name) for name in ("group", *RELEASED_CLAUSES)):
+        return Clauses(statement, None, (), 0, None, is_verbatim=True)
     declared = {name.lower() for name in column_names}
     plain = statement.copy()
     having, order = plain.args.get("having"), plain.args.get("order")

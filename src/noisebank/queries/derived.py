@@ -7,7 +7,7 @@ answers: `account.derived`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from enum import Enum
@@ -33,14 +33,37 @@ class Derivation(Enum):
     RATIO = "ratio"
     VARIANCE = "variance"
     STDDEV = "standard deviation"
+    COVARIANCE = "covariance"
+    CORRELATION = "correlation"
+    DETERMINATION = "square of the correlation"
+    SLOPE = "slope"
+    INTERCEPT = "intercept"
     QUANTILE = "quantile"
     MINIMUM = "minimum"
     MAXIMUM = "maximum"
     MODE = "most frequent key"
 
 
-VARIANCES = (exp.Variance, exp.VariancePop)
-DEVIATIONS = (exp.Stddev, exp.StddevPop, exp.StddevSamp)
+STATISTICS: dict[type[exp.Expr], Derivation] = {
+    exp.Variance: Derivation.VARIANCE, exp.VariancePop: Derivation.VARIANCE,
+    exp.Stddev: Derivation.STDDEV, exp.StddevSamp: Derivation.STDDEV, exp.StddevPop: Derivation.STDDEV,
+    exp.CovarSamp: Derivation.COVARIANCE, exp.CovarPop: Derivation.COVARIANCE,
+    exp.Corr: Derivation.CORRELATION, exp.RegrR2: Derivation.DETERMINATION,
+    exp.RegrSlope: Derivation.SLOPE, exp.RegrIntercept: Derivation.INTERCEPT,
+}  # fmt: skip
+"""What is computed from sums of values, squares and products."""
+SAMPLE_STATISTICS = (exp.Variance, exp.Stddev, exp.StddevSamp, exp.CovarSamp)
+"""Those that divide by one row less."""
+MOMENTS = {
+    Derivation.VARIANCE: ("xx", "x", "rows"),
+    Derivation.STDDEV: ("xx", "x", "rows"),
+    Derivation.COVARIANCE: ("xy", "x", "y", "rows"),
+    Derivation.CORRELATION: ("xy", "xx", "yy", "x", "y", "rows"),
+    Derivation.DETERMINATION: ("xy", "xx", "yy", "x", "y", "rows"),
+    Derivation.SLOPE: ("xy", "xx", "x", "y", "rows"),
+    Derivation.INTERCEPT: ("xy", "xx", "x", "y", "rows"),
+}
+"""The sums that each is computed from, in the order of its questions. No question asks for rows that are public."""
 QUANTILES = (exp.Median, exp.Quantile, exp.PercentileCont, exp.PercentileDisc)
 EXTREMES: dict[type[exp.Expr], Derivation] = {exp.Min: Derivation.MINIMUM, exp.Max: Derivation.MAXIMUM}
 FROM_COUNTS = (Derivation.QUANTILE, Derivation.MINIMUM, Derivation.MAXIMUM, Derivation.MODE)
@@ -60,6 +83,10 @@ class Aggregate:
     """Of a quantile."""
     public_rows: int | None = None
     """The number of rows, if it is public and no question asks for it."""
+    second_column: Column | None = None
+    """y, of what is computed from two columns; `column` is x."""
+    is_sample: bool = False
+    """Whether it divides by one row less."""
 
     @property
     def axis(self) -> str | None:
@@ -71,7 +98,8 @@ class Aggregate:
         """What is equal for aggregates that have the same numbers, however they are written."""
         questions = tuple((question.query, question.unit, question.offset) for question in self.questions)
         name = None if self.column is None else self.column.name
-        return self.derivation, questions, name, self.rank, self.public_rows
+        second = None if self.second_column is None else self.second_column.name
+        return self.derivation, questions, name, self.rank, self.public_rows, second, self.is_sample
 
 
 def list_linear(aggregates: Sequence[Aggregate]) -> frozenset[int]:
@@ -102,7 +130,8 @@ class AggregateRewriter:
     @property
     def public_rows(self) -> int | None:
         """The number of rows that WHERE selects, if it is public."""
-        return None if self.by or self.where_sql or self.filter_sql else self.policy.public_rows
+        rows = self.policy.public_rows
+        return None if rows is None or self.by or self.where_sql or self.filter_sql else rows
 
     @cached_property
     def from_sql(self) -> str:
@@ -122,7 +151,7 @@ class AggregateRewriter:
             )
         if isinstance(bare, exp.Filter):
             return isinstance(strip_parens(bare.this), exp.Avg) or self.needs_derivation(bare.this)
-        return isinstance(bare, (*VARIANCES, *DEVIATIONS, *QUANTILES, *EXTREMES, exp.Mode))
+        return isinstance(bare, (*STATISTICS, *QUANTILES, *EXTREMES, exp.Mode))
 
     def rewrite_aggregate(self, node: exp.Expr) -> Aggregate:
         """Returns a node of which `needs_derivation` holds as an aggregate, else as a linear combination of them."""
@@ -133,12 +162,12 @@ class AggregateRewriter:
             return self._with_filter(bare).rewrite_aggregate(bare.this)
         if isinstance(bare, exp.Avg):
             return self._rewrite_average(strip_parens(bare.this))
+        if isinstance(bare, tuple(STATISTICS)):
+            return self._rewrite_statistic(bare)
         if any(value for key, value in bare.args.items() if key not in ("this", "quantile", "expression", "big_int")):
             raise UnsupportedQuery(f"{bare.key.upper()} with a second argument", f"ask {bare.key.upper()}(column)")
         column = self._argument_column(bare)
         argument = strip_parens(bare.this).sql(dialect="duckdb")
-        if isinstance(bare, (*VARIANCES, *DEVIATIONS)):
-            return self._rewrite_variance(bare, column, argument)
         if not isinstance(bare, exp.Mode) and not column.is_numeric:
             raise BadQuery(
                 f"column {column.name} is {column.kind.value}, not a number: {bare.key.upper()} needs numbers"
@@ -159,13 +188,36 @@ class AggregateRewriter:
         parts = (self._make_question(f"COUNT_IF({text})"), self._make_question(f"COUNT_IF({known})"))
         return Aggregate(Derivation.RATIO, parts)
 
-    def _rewrite_variance(self, node: exp.Expr, column: Column, argument: str) -> Aggregate:
-        parts = [self._make_question(f"SUM({argument} * {argument})"), self._make_question(f"SUM({argument})")]
-        if self.public_rows is None or column.nullable:
-            parts.append(self._make_question(f"COUNT({argument})"))
-        how = Derivation.VARIANCE if isinstance(node, VARIANCES) else Derivation.STDDEV
-        rows = None if len(parts) > 2 else self.policy.public_rows
-        return Aggregate(how, tuple(parts), column, public_rows=rows)
+    def _rewrite_statistic(self, node: exp.Expr) -> Aggregate:
+        """Returns a statistic of one column, or of two over the rows in which both are known."""
+        how = STATISTICS[type(node)]
+        arguments = [strip_parens(each) for each in (node.this, node.args.get("expression")) if each is not None]
+        if isinstance(node, (exp.RegrSlope, exp.RegrIntercept, exp.RegrR2)):
+            arguments.reverse()  # SQL writes y first
+        columns = [self._numeric_column(node, each) for each in arguments]
+        texts = dict(zip("xy", (f"({each.sql(dialect='duckdb')})" for each in arguments), strict=False))
+        known = {
+            name: f"{texts[name]} IS NOT NULL" for name, column in zip("xy", columns, strict=False) if column.nullable
+        }
+        rows = None if known else self.public_rows
+        parts = []
+        for moment in MOMENTS[how]:
+            if moment == "rows":
+                parts += [] if rows is not None else [self._make_question("COUNT(*)", conditions=known.values())]
+                continue
+            others = [text for name, text in known.items() if name not in moment]  # a sum leaves out what is missing
+            product = " * ".join(texts[name] for name in moment)
+            parts.append(self._make_question(f"SUM({product})", conditions=others))
+        second = columns[1] if len(columns) > 1 else None
+        is_sample = isinstance(node, SAMPLE_STATISTICS)
+        return Aggregate(how, tuple(parts), columns[0], public_rows=rows, second_column=second, is_sample=is_sample)
+
+    def _numeric_column(self, node: exp.Expr, argument: exp.Expr) -> Column:
+        column = describe_argument(argument, self.conditions)
+        if column is None:
+            name = node.sql_name() if isinstance(node, exp.Func) else node.key.upper()
+            raise BadQuery(f"{argument.sql(dialect='duckdb')[:40]} is not a number: {name} needs numbers")
+        return column
 
     def _with_filter(self, node: exp.Filter) -> AggregateRewriter:
         """Returns a rewriter of the same SELECT whose aggregates have this filter."""
@@ -175,9 +227,10 @@ class AggregateRewriter:
         inner.filter_sql = "" if always else str(condition.sql(dialect="duckdb"))
         return inner
 
-    def _make_question(self, aggregate: str, group: str = "") -> Question:
+    def _make_question(self, aggregate: str, group: str = "", conditions: Iterable[str] = ()) -> Question:
         by = ", ".join([*self.by, *([group] if group else [])])
-        aggregate += f" FILTER (WHERE {self.filter_sql})" if self.filter_sql else ""
+        filters = [*([f"({self.filter_sql})"] if self.filter_sql else []), *conditions]
+        aggregate += f" FILTER (WHERE {' AND '.join(filters)})" if filters else ""
         sql = " ".join(
             part
             for part in ("SELECT", aggregate, self.from_sql, self.where_sql, f"GROUP BY {by}" if by else "")

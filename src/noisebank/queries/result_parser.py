@@ -61,7 +61,7 @@ class ResultParser:
         public = self._write_public_rows(bare)
         if self.is_linear_node(bare):
             value = _fold_constant(public)
-            return Number(value) if value is not None else self._add_aggregate(bare)
+            return Number(value) if value is not None else self._rewrite_aggregate(bare)
         if public is not bare:
             return self.parse_expression(public)
         if isinstance(bare, exp.Neg):
@@ -77,7 +77,7 @@ class ResultParser:
         if isinstance(bare, exp.Null):
             raise UnsupportedQuery("NULL as a result", "leave it out")
         self._refuse_columns(bare)
-        return self._add_aggregate(bare)
+        return self._rewrite_aggregate(bare)
 
     def parse_condition(self, node: exp.Expr) -> Condition:
         """Returns a condition of HAVING."""
@@ -139,6 +139,11 @@ class ResultParser:
             return bool(_fold_constant(bare.right)) and self.is_linear_node(bare.left)
         return isinstance(bare, PLAIN_AGGREGATES) and not self._rewriter.needs_derivation(bare)
 
+    def is_single_question(self, node: exp.Expr) -> bool:
+        """Whether a node is one question, and no number that is public anyway."""
+        bare = strip_parens(node)
+        return self.is_linear_node(bare) and _fold_constant(self._write_public_rows(bare)) is None
+
     def _write_public_rows(self, node: exp.Expr) -> exp.Expr:
         """Returns a node with the number of rows instead of COUNT(*), where it is public and all rows are counted."""
         rows = self._rewriter.public_rows
@@ -150,8 +155,11 @@ class ResultParser:
                 each.replace(exp.Literal.number(rows))
         return written
 
-    def _add_aggregate(self, node: exp.Expr) -> Released:
-        aggregate = self._rewriter.rewrite_aggregate(node)
+    def _rewrite_aggregate(self, node: exp.Expr) -> Released:
+        return self.add_aggregate(self._rewriter.rewrite_aggregate(node))
+
+    def add_aggregate(self, aggregate: Aggregate) -> Released:
+        """Returns the reference to an aggregate, which is added if it is new."""
         for index, other in enumerate(self.aggregates):
             if other.identity == aggregate.identity:
                 return Released(index)

@@ -8,7 +8,7 @@ and the rest as expressions over released numbers (`queries.result_parser`). How
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -193,21 +193,17 @@ class _SelectBuilder:
         return (*(OutputColumn(_output_name(node), name) for name, node in others), *columns)
 
     def _parse_result(self, node: exp.Expr) -> Expression:
-        expression = self.results.parse_expression(node.unalias())
-        if not is_noisy(expression) and not node.find(exp.AggFunc):
-            raise UnsupportedQuery(f"a constant: {node.sql(dialect='duckdb')[:40]}", "select aggregates only")
-        aggregates = self.results.aggregates
         if (
             self.clauses.is_verbatim
-            and self.results.is_linear_node(node.unalias())
             and not self.grouping.sets
-            and expression == Released(0)
-            and len(aggregates) == 1
-            and aggregates[0].derivation is Derivation.LINEAR
+            and self.results.is_single_question(node.unalias())
             and sum(1 for each in self.plain.expressions if self.find_key(each.unalias()) is None) == 1
         ):
             question = parse_question(self.text, self.policy, self.plain)
-            aggregates[0] = replace(aggregates[0], questions=(question,))
+            return self.results.add_aggregate(Aggregate(Derivation.LINEAR, (question,)))
+        expression = self.results.parse_expression(node.unalias())
+        if not is_noisy(expression) and not node.find(exp.AggFunc):
+            raise UnsupportedQuery(f"a constant: {node.sql(dialect='duckdb')[:40]}", "select aggregates only")
         return expression
 
     def _order_nodes(self, columns: tuple[OutputColumn, ...]) -> list[exp.Ordered]:

@@ -55,12 +55,17 @@ class WishIn(StrictModel):
     confidence: Number | None = Field(None, description="Of within, relative and stated intervals; 0.95 if not said")
     sigma: Number | None = Field(None, description="The noise's standard deviation, in the answer's unit")
     calibration: Literal["analytic", "classical"] | None = None
+    spend: Number | None = Field(None, description="The most accurate answer for this share of the budget, e.g. 1%")
+    groups: Literal["each", "all"] | None = Field(
+        None, description="Whether the confidence holds for each number, or for all of them at once; each if not said"
+    )
 
     def accuracy_options(self) -> AccuracyOptions:
         """Return the accuracy options as keyword arguments of the Python API."""
         return collect_accuracy(
             epsilon=self.epsilon, delta=self.delta, within=self.within, relative=self.relative, floor=self.floor,
             sigma=self.sigma, confidence=self.confidence, calibration=self.calibration,
+            spend=self.spend, groups=self.groups,
         )  # fmt: skip
 
 
@@ -117,6 +122,9 @@ class QuoteOut(StrictModel):
     cube: list[str]
     cell_factor: int
     first_look: Amount
+    coarse_look: Amount = Field(
+        description="Where the noise depends on the data: what the look before costs; cost is then the most in all"
+    )
     parts: list[QuoteOut]
     floor: float | None = Field(description="Of a relative request: from which true value on its promise holds")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from conformance.banks import settings
 from conformance.stores import Store
-from examples.questions import FOLDER
+from examples.questions import FOLDER, ExampleQuestion
 from examples.worlds import WORLDS, World
 from noisebank import Account, NoisebankError, read_policy
 from support.banks import memory_rooms
@@ -62,9 +62,9 @@ class ExampleBank:
     def __post_init__(self) -> None:
         self.world.write_files(self.folder)
 
-    def account_for(self, sql: str) -> Account:
+    def account_for(self, question: ExampleQuestion) -> Account:
         """Returns the account of the first table in a question that a bank holds; raises if it cannot be opened."""
-        name = next(table for table in re.findall(r"FROM (\w+)", sql) if table in self.world.policies)
+        name = question.first_table(self.world.policies)
         if name not in self.accounts:
             try:
                 self.accounts[name] = self._open_account(name)

@@ -22,7 +22,7 @@ def find_shortfall(bank: ExampleBank, tables: ExactTables, question: ExampleQues
     """Returns how a question comes out otherwise than it should; nothing if it does as it should."""
     answered = question.expect in (Expectation.ANSWER, Expectation.DECLARED)
     try:
-        result = bank.account_for(question.sql).ask(question.sql, **ACCURACY)
+        result = bank.account_for(question).ask(question.sql, **ACCURACY)
     except (BadQuery, UnsupportedQuery) as refusal:
         return f"refused: {refusal}" if answered else find_missing_help(bank, refusal)
     except NoisebankError as error:

@@ -456,7 +456,7 @@ def test_quantiles_are_known_from_ranges_and_free(tmp_path: Path):
     account, _ = open_account(memory_rooms(), read_policy(at_opening(tmp_path, first="0.4")))
     for low in (0, 16, 32, 48):
         account.ask(ages(low, low + 15), within=15)
-    median = account.ask("SELECT MEDIAN(age) FROM people", within=30, confidence="0.999")
+    median = account.ask("SELECT MEDIAN(age) FROM people", sigma=9, confidence="0.999")
     (part,) = median.parts
     assert median.cost == ZERO_PRECISION and part.case is Case.INFER and part.inferred.first_look
     variances, running = (

@@ -1,0 +1,164 @@
+"""Requests whose noise depends on the data: looks first, each a request of its own on the one path, then the answer.
+
+What decides the precision of the next step are released answers, the request and the policy: nothing that is not paid
+for, and nothing that another bank with the same answers would decide otherwise. So a retry takes the same steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from math import sqrt
+
+from noisebank.account.answers import Answer
+from noisebank.account.context import AccountContext
+from noisebank.account.pipeline import BatchItem, answer_batch
+from noisebank.account.results import build_result, charge_question
+from noisebank.account.selects import ParsedSelect
+from noisebank.core.charges import Charge
+from noisebank.core.errors import Refused
+from noisebank.core.estimates import Row
+from noisebank.core.records import Case
+from noisebank.core.result import Result
+from noisebank.core.units import ZERO_PRECISION, Precision
+from noisebank.planning.looks import (
+    DEFAULT_SPEND,
+    MAX_LOOKS,
+    MIN_GROWTH_BITS,
+    SAFETY,
+    SECOND_LOOK_BITS,
+    SECOND_LOOK_GAP,
+    choose_growth,
+    grow_precision,
+    looked_confidence,
+    max_growth,
+)
+from noisebank.planning.pricing import PrecisionTarget, check_confidence
+
+Cell = tuple[tuple[str | None, ...], str]
+"""A number of a table: the keys of its row, and its column."""
+
+
+@dataclass(slots=True, eq=False)
+class LookedRequest:
+    """A request on its way through its looks. `item` is its newest step."""
+
+    parsed: ParsedSelect
+    item: BatchItem
+    max_cost: Precision | None
+    key: str | None
+    growth: int = 0
+    """In bits, over the first look."""
+    earlier: list[Answer] = field(default_factory=list)
+    """Of the steps before the newest."""
+    is_final: bool = False
+    has_ended: bool = False
+    reason: str = ""
+    """Why it ended at a look."""
+
+
+def start_request(parsed: ParsedSelect, item: BatchItem) -> LookedRequest:
+    """Returns a request at its first look."""
+    request = LookedRequest(parsed, item, item.max_cost, item.key)
+    item.plainly = True  # noise of its own: what follows a look is normal around the truth
+    if item.key is not None:
+        item.key = f"{item.key} / look 1"
+    return request
+
+
+def answer_looked(context: AccountContext, items: Sequence[BatchItem], looked: Sequence[LookedRequest]) -> None:
+    """Answers a batch, among it the first looks of some requests; then the steps that follow them."""
+    answer_batch(context, items)
+    for number in range(2, MAX_LOOKS + 2):
+        steps = [(request, plan_step(context, request, number)) for request in looked]
+        planned = [(request, item) for request, item in steps if item is not None]
+        answer_batch(context, [item for _, item in planned])
+        for request, item in planned:
+            take_step(request, item)
+
+
+def plan_step(context: AccountContext, request: LookedRequest, number: int) -> BatchItem | None:
+    """Returns the next step of a request; None if there is none."""
+    item, parsed = request.item, request.parsed
+    if request.has_ended or item.error is not None:
+        request.has_ended = True
+        return None
+    limit = context.state.budget.exact * DEFAULT_SPEND if request.max_cost is None else request.max_cost.exact
+    look = sum((context.target_precision(*targeted) for targeted in parsed.questions), ZERO_PRECISION)
+    least, most = request.growth + MIN_GROWTH_BITS, max_growth(look, Precision.floor(limit))
+    goal, reachable = parsed.goal, list_reached(request, most) if least <= most else set()
+    if goal is None or not reachable:
+        request.has_ended, request.reason = True, "more than it may cost would be needed"
+        return None
+    growth = choose_growth(least, most, lambda bits: reachable <= list_reached(request, bits, SAFETY))
+    is_look = number <= MAX_LOOKS and growth - request.growth >= SECOND_LOOK_BITS
+    if is_look:
+        growth -= SECOND_LOOK_GAP
+    questions = [
+        (question, PrecisionTarget(grow_precision(context.target_precision(question, target), growth)))
+        for question, target in parsed.questions
+    ]
+    spent = sum((answer.cost for answer in [*request.earlier, *item.answers]), ZERO_PRECISION)
+    left = None if request.max_cost is None else Precision(max(0, request.max_cost.units - spent.units))
+    key = f"{request.key} / look {number}" if is_look and request.key is not None else request.key
+    request.is_final, request.growth = not is_look, growth
+    return BatchItem(questions, left, key, item.analyst, plainly=True)
+
+
+def take_step(request: LookedRequest, item: BatchItem) -> None:
+    """Makes a step the newest one; the request ends at the look before it if account or view have too little left."""
+    if isinstance(item.error, Refused):
+        request.has_ended, request.is_final, request.reason = True, False, str(item.error)
+        return
+    request.earlier += request.item.answers
+    request.item, request.has_ended = item, request.is_final
+
+
+def list_reached(request: LookedRequest, growth: int, slack: float = 1.0) -> set[Cell]:
+    """Returns the numbers that are predicted to reach the goal at some growth, from the answers of the newest step."""
+    factor = sqrt(2.0 ** (request.growth - growth))
+    answers = [replace(answer, stddev=answer.stddev * factor) for answer in request.item.answers]
+    goal = request.parsed.goal
+    assert goal is not None
+    return {
+        (row.keys, name)
+        for row in _list_rows(request.parsed, answers, is_final=True)
+        for name, estimate in zip(row.items, row.estimates, strict=True)
+        if goal.is_reached(estimate, slack)
+    }
+
+
+def build_looked_result(sql: str, request: LookedRequest, charge: Charge) -> Result:
+    """Returns the result of a request after its looks, with the parts and the cost of all of its steps."""
+    parsed, answers = request.parsed, request.item.answers
+    stated = _state_confidence(parsed, request.is_final)
+    result = build_result(sql, stated, answers, [None] * len(answers), charge)
+    looks = tuple(charge_question(answer) for answer in request.earlier)
+    # After a look the noise is no longer Gaussian to the last digit: the stated intervals hold, a bell would not.
+    rows = tuple(
+        replace(row, estimates=tuple(replace(each, stddev=None) for each in row.estimates)) for row in result.rows
+    )
+    return replace(
+        result, rows=rows, parts=(*looks, *result.parts), notes=(*result.notes, describe_goal(request, rows))
+    )
+
+
+def describe_goal(request: LookedRequest, rows: Sequence[Row]) -> str:
+    """Returns what a reader must know of how accurate the numbers are."""
+    goal, count = request.parsed.goal, sum(len(row.items) for row in rows)
+    assert goal is not None
+    missed = count - sum(goal.is_reached(each) for row in rows for each in row.estimates)
+    if not missed:
+        return f"every number is {goal}; a coarse look came first, and its cost is in the price"
+    reason = f": {request.reason}" if request.reason else ""
+    return f"{missed} of {count} numbers are not seen to be {goal}{reason}"
+
+
+def _list_rows(parsed: ParsedSelect, answers: Sequence[Answer], is_final: bool) -> tuple[Row, ...]:
+    nothing = Charge(Case.FIRST, ZERO_PRECISION, ZERO_PRECISION, ZERO_PRECISION, 0.5)
+    return build_result("", _state_confidence(parsed, is_final), answers, [None] * len(answers), nothing).rows
+
+
+def _state_confidence(parsed: ParsedSelect, is_final: bool) -> ParsedSelect:
+    stated = looked_confidence(check_confidence(parsed.confidence), is_final)
+    return replace(parsed, confidence=float(stated))
