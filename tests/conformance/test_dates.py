@@ -1,4 +1,4 @@
-"""Dates: every engine reads the same days and clocks as plain Python, whatever stores them, and counts by the calendar."""
+"""Dates: every engine reads the days and clocks that plain Python reads, whatever stores them."""
 
 from __future__ import annotations
 

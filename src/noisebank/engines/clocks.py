@@ -67,21 +67,19 @@ def _text_days(text: str, dialect: Dialect) -> str:
 
 
 def _text_time(text: str, dialect: Dialect) -> str:
-    """Returns SQL for twice the seconds since midnight of a text that is a date, less its offset from UTC if it has one;
-    plus one then."""
+    """Returns SQL for twice the seconds since midnight of a text that is a date; if it has an offset, less twice that,
+    plus one."""
     hours, minutes = _digits(text, 12, dialect), _digits(text, 15, dialect)
     seconds = f"CASE WHEN substr({text}, 17, 1) = ':' THEN {_digits(text, 18, dialect)} ELSE 0 END"
-    offsets = [(f"WHEN substr({text}, length({text}), 1) = 'Z' THEN 1")]
-    for back, width, minute in ((6, 3, -2), (5, 3, -2), (3, 3, 0)):
+    offsets = [f"WHEN substr({text}, length({text}), 1) = 'Z' THEN 1"]
+    for back, has_minutes in ((6, True), (5, True), (3, False)):
         sign = f"substr({text}, length({text}) - {back - 1}, 1)"
         ahead = f"{_digits(text, f'length({text}) - {back - 2}', dialect)} * 7200"
-        ahead += f" + {_digits(text, f'length({text}) - 1', dialect)} * 120" if minute else ""
+        ahead += f" + {_digits(text, f'length({text}) - 1', dialect)} * 120" if has_minutes else ""
         colon = f" AND substr({text}, length({text}) - 2, 1) = ':'" if back == 6 else ""
         offsets.append(f"WHEN {sign} = '+'{colon} THEN 1 - ({ahead}) WHEN {sign} = '-'{colon} THEN 1 + {ahead}")
-    offset = f"CASE {' '.join(offsets)} ELSE 0 END"
-    return (
-        f"CASE WHEN length({text}) <= 10 THEN 0 ELSE {hours} * 7200 + {minutes} * 120 + 2 * ({seconds}) + {offset} END"
-    )
+    time = f"{hours} * 7200 + {minutes} * 120 + 2 * ({seconds}) + CASE {' '.join(offsets)} ELSE 0 END"
+    return f"CASE WHEN length({text}) <= 10 THEN 0 ELSE {time} END"
 
 
 def _digits(text: str, start: int | str, dialect: Dialect) -> str:

@@ -73,7 +73,7 @@ def parse_date_part(parser: ExpressionParser, node: exp.Expr) -> RowExpression:
 
 
 def refuse_moving(parser: ExpressionParser, node: exp.Expr) -> RowExpression:
-    """CURRENT_DATE and NOW() are written out before a question is read: see `queries.moments`."""
+    """CURRENT_DATE and NOW() are written out before a question is read: see `queries.present`."""
     raise BadQuery(f"{describe_node(node)} changes while it is read: write a date, such as DATE '2026-11-18'")
 
 
