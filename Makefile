@@ -57,10 +57,9 @@ assurance: .venv/.dev  ## run the stale rows of the assurance table at full coun
 	@tools/system-parts
 	PYTHONPATH=src:tests $(BIN)/python -m assurance -j $(or $(JOBS),1) $(ROWS)
 
-papers: .venv/.dev  ## reproduce all figures and tables of the papers into docs/results; about 20 minutes
+papers: .venv/.dev  ## reproduce every figure and table of the papers into docs/papers and docs/results; about an hour
 	@tools/npm-parts
-	$(BIN)/python -m research reproduce all --out noisebank-papers
-	$(BIN)/python -m research.papers.page noisebank-papers docs
+	$(BIN)/python -m research papers --full --out noisebank-papers --pages docs
 
 contracts: .venv/.dev  ## compile the contracts into src/noisebank/ledger; seconds
 	$(BIN)/python contracts/compile.py

@@ -5,7 +5,10 @@ from __future__ import annotations
 import click
 
 from research.bench import bench
+from research.crowd import crowd
 from research.data import data
+from research.oracles.command import oracles
+from research.papers.command import papers, parts
 from research.reproduce import reproduce
 from research.smartnoise import smartnoise
 
@@ -14,13 +17,17 @@ from research.smartnoise import smartnoise
 def main() -> None:
     """Reproduce the papers and measure the parts, through the product's own code.
 
-    Start with:  python -m research reproduce all --quick --out papers
+    Start with:  python -m research papers --quick --out papers
     """
 
 
+main.add_command(papers)
+main.add_command(parts)
 main.add_command(reproduce)
 main.add_command(bench)
+main.add_command(crowd)
 main.add_command(data)
+main.add_command(oracles)
 main.add_command(smartnoise)
 
 if __name__ == "__main__":

@@ -8,18 +8,18 @@ from pathlib import Path
 import click
 
 from noisebank.cli.options import handle_errors, json_option
-from research.papers.names import EXHIBITS, PAPERS
+from research.papers.names import CROWD, EXHIBITS, PAPERS
 
 
 @click.command("reproduce")
 @click.argument(
     "name",
-    type=click.Choice(["table2", "opu", "ldp", "chained", "bayes", "fedsgd", "crowd", "all", *PAPERS, *EXHIBITS]),
+    type=click.Choice(
+        ["table2", "opu", "ldp", "chained", "bayes", "fedsgd", "crowd", "all", *PAPERS, *EXHIBITS, *CROWD]
+    ),
 )
 @click.option("--quick", is_flag=True, help="Fewer draws and runs.")
-@click.option(
-    "--folder", type=click.Path(path_type=Path), help="With ldp, chained, fedsgd, crowd: draw the figures here."
-)
+@click.option("--folder", type=click.Path(path_type=Path), help="With ldp, chained, fedsgd: draw the figures here.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -39,14 +39,14 @@ def reproduce(name: str, quick: bool, folder: Path | None, out: Path, as_json: b
     an honest method costs. ldp: local mechanisms (P4, chapter 3), their variances and crossovers.
     chained: the relay of users (P2), its game, and what its claims are worth. bayes: inference from earlier
     answers (P1), its example and experiments, beside the bank's planner. fedsgd: LDP-FedSGD (P4, chapter 3), three
-    models and all mechanisms. crowd: learning by a crowd (P4, chapter 5), its figures, reputations and attackers; with
-    --folder an interrupted run goes on where it was.
+    models and all mechanisms. crowd: learning by a crowd (P4, chapter 5): some of its trainings, reputations and
+    attackers; its figures are p4-figure5-3 to p4-figure5-8, from trainings that `python -m research crowd` records.
 
     Example:  python -m research reproduce all --quick --out /tmp/papers
     """
     from noisebank.cli import render
 
-    if name == "all" or name in PAPERS or name in EXHIBITS:
+    if name == "all" or name in (*PAPERS, *EXHIBITS, *CROWD):
         _reproduce_papers(name, quick, out, as_json)
     elif name == "table2":
         from research.reuse.table2 import table2
@@ -73,7 +73,7 @@ def reproduce(name: str, quick: bool, folder: Path | None, out: Path, as_json: b
             inferred = bayes(quick, moved)
         render.show_json(inferred) if as_json else show_bayes(inferred)
     elif name == "crowd":
-        _reproduce_crowd(quick, folder, as_json)
+        _reproduce_crowd(quick, as_json)
     else:
         _reproduce_chained(quick, folder, as_json)
 
@@ -125,24 +125,13 @@ def _reproduce_chained(quick: bool, folder: Path | None, as_json: bool) -> None:
     render.show_json(plain) if as_json else show_chained(plain)
 
 
-def _reproduce_crowd(quick: bool, folder: Path | None, as_json: bool) -> None:
+def _reproduce_crowd(quick: bool, as_json: bool) -> None:
     from noisebank.cli import render
-    from noisebank.core.errors import BadRequest
     from research.blockfl.chapter5 import crowd
     from research.blockfl.terminal import show_crowd
 
-    try:
-        with render.show_progress("training", quiet=as_json) as moved:
-            found = crowd(quick, moved, None if folder is None else folder / "trained")
-    except ImportError as error:
-        raise BadRequest("crowd", error.name or "", "needs pip install 'noisebank[federated]'") from None
-    charts: list[Path] = []
-    if folder is not None:
-        from research.blockfl.charts import draw_charts
-
-        with render.show_progress("drawing", quiet=as_json) as moved:
-            charts = draw_charts(folder, found, moved)
-    plain = {**found.plain(), "charts": [str(path) for path in charts]}
+    with render.show_progress("training", quiet=as_json) as moved:
+        plain = crowd(quick, moved).plain()
     render.show_json(plain) if as_json else show_crowd(plain)
     sys.exit(0 if all(plain["checks"].values()) else 1)
 

@@ -1,220 +1,138 @@
-"""Figures 5.3 to 5.8 of P4: test accuracy by normalisation, epsilon, batch size, local and global epochs.
-
-`quick`: scikit-learn's digits. Otherwise MNIST with the paper's network, ten members and its batch sizes, at a fortieth
-of its work (600 of 6,000 images a member, a quarter of its local epochs): its own scale is a day of one core.
-"""
+"""The numbers of figures 5.3 to 5.8 of P4 from the trainings that were made: means and errors over seeds."""
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
-from pathlib import Path
+from math import sqrt
 from typing import Any
 
-from noisebank.core.digests import keccak
-from noisebank.federated.blockfl.device import Examples
-from noisebank.federated.blockfl.examples import read_digits, read_mnist
-from noisebank.federated.blockfl.network import DIGITS_SHAPE, PAPER_SHAPE, NetworkShape
-from research.blockfl.training import Setting, Trained, train
+from research.blockfl.experiments import BATCHES, EPSILON, EPSILONS, Job, Record, Scale
+from research.blockfl.training import Setting
 
-Progress = Callable[[int, int], None]
-EPSILONS = (1.0, 2.0, 5.0, 10.0)
-BATCHES = (32, 64, 128)
-PAPERS_LOCAL = (20, 30, 40)
-PAPERS_SECONDS = {"Raspberry Pi 4": 144.0, "laptop": 9.0}
-PAPERS_BYTES = 617_800
+QUANTILES = {1: 12.71, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
+"""Of Student's distribution at 97.5%, by degrees of freedom."""
+KINDS = ("clean", "noisy")
+"""Test features without and with the noise of training; the thesis does not say which it tests on."""
+NORMS = {"ours": "bounded", "batch norm": "batch"}
+"""`ours` is the thesis' own normalisation, to [-sqrt(N - 1), sqrt(N - 1)]."""
 
 
 @dataclass(frozen=True)
-class Scale:
-    """How large an experiment is, beside the paper's."""
+class Mean:
+    """Of one number per seed. `error` is half of a 95% interval of the mean; None with a single seed."""
 
-    name: str
-    shape: NetworkShape
-    base: Setting
+    value: float
+    error: float | None
     seeds: int
-    tested: int
-    globals: int
-    local: dict[int, int]
-    """The paper's local epochs, and ours for them."""
-    sure: int = 0
-    """So many settings of the plan, the first ones, are trained with all seeds; the others with one."""
 
-    def data(self, seed: int) -> tuple[Examples, Examples]:
-        """Images for one run."""
-        return read_digits(seed) if self.name == "digits" else read_mnist()
+    def plain(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"mean": self.value, "error": self.error, "seeds": self.seeds}
 
 
-QUICK = Scale(
-    "digits", DIGITS_SHAPE, Setting("bounded", None, members=5, images=288, local_epochs=20), 3, 357, 3,
-    {20: 10, 30: 15, 40: 20}, sure=7,
-)  # fmt: skip
-FULL = Scale(
-    "mnist", PAPER_SHAPE, Setting("bounded", None, members=10, images=600, local_epochs=10), 1, 10_000, 4,
-    {20: 5, 30: 8, 40: 10},
-)  # fmt: skip
-WHOLE = replace(
-    FULL, name="mnist-whole", base=replace(FULL.base, images=6_000, local_epochs=40, rate=0.01),
-    local={20: 20, 30: 30, 40: 40},
-)  # fmt: skip
-"""The paper's own scale: for whoever has a day."""
+class Trainings:
+    """The records of one scale, by setting and seed."""
 
+    def __init__(self, scale: Scale, records: Sequence[Record]) -> None:
+        self.scale = scale
+        self._made = {record.key: record.trained for record in records if record.scale == scale.name}
+        self.count = len(self._made)
 
-def plan(scale: Scale) -> list[Setting]:
-    """Every training that the figures need, each once, the most telling first."""
-    base, longest = scale.base, scale.globals
-    wanted: list[Setting] = [
-        replace(base, global_epochs=2),
-        replace(base, epsilon=2.0, global_epochs=longest),
-        replace(base, norm="batch", epsilon=2.0),
-        replace(base, epsilon=10.0, global_epochs=longest),
-        replace(base, norm="batch", epsilon=10.0),
-        replace(base, epsilon=1.0, global_epochs=longest),
-        replace(base, norm="batch", epsilon=1.0),
-    ]
-    for batch in BATCHES:
-        wanted += [
-            replace(base, batch=batch, epsilon=2.0, global_epochs=max(3, longest if batch == 64 else 3)),
-            replace(base, norm="batch", batch=batch, epsilon=2.0, global_epochs=2 if batch == 64 else 1),
-            replace(base, batch=batch, global_epochs=2 if batch == 64 else 1),
-            replace(base, norm="batch", batch=batch, global_epochs=1),
-        ]
-    wanted += [replace(base, epsilon=2.0, local_epochs=local, global_epochs=longest) for local in scale.local.values()]
-    wanted += [replace(base, epsilon=5.0, global_epochs=longest), replace(base, norm="batch", epsilon=5.0)]
-    return list(dict.fromkeys(wanted))
+    def list_accuracies(self, kind: str, epoch: int, **changed: Any) -> dict[int, float]:
+        """By seed, after this global epoch, for the base setting with these changes."""
+        setting = replace(self.scale.base, **changed)
+        found = {}
+        for seed in range(100):
+            trained = self._made.get(Job(self.scale.name, setting, seed).key())
+            if trained is not None and len(trained.clean) >= epoch:
+                found[seed] = float(getattr(trained, kind)[epoch - 1])
+        return found
 
+    def compare(
+        self, kind: str, first: tuple[int, dict[str, Any]], second: tuple[int, dict[str, Any]]
+    ) -> Mean | None:  # fmt: skip
+        """By how much the second is better than the first, seed by seed; each is a global epoch and changes."""
+        before, after = (self.list_accuracies(kind, epoch, **changed) for epoch, changed in (first, second))
+        return average([after[seed] - before[seed] for seed in sorted(before.keys() & after.keys())])
 
-def run(
-    scale: Scale,
-    settings: Iterable[Setting],
-    progress: Progress = lambda done, total: None,
-    kept: Path | None = None,
-    processes: int | None = None,
-) -> list[Trained]:
-    """Trains them all. With `kept` each result is written there when it is made, and not made again."""
-    jobs = [
-        (setting, seed)
-        for place, setting in enumerate(settings)
-        for seed in range(scale.seeds if place < scale.sure else 1)
-    ]
-    found = {job: _known(kept, scale, *job) for job in jobs}
-    todo = [job for job in jobs if found[job] is None]
-    progress(len(jobs) - len(todo), len(jobs))
-    workers = processes or min(len(os.sched_getaffinity(0)), max(1, len(todo)))
-    if workers == 1:
-        for setting, seed in todo:
-            found[setting, seed] = _kept(kept, scale, _one(scale, setting, seed))
-            progress(sum(1 for made in found.values() if made is not None), len(jobs))
-    elif todo:
-        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-            waiting = {pool.submit(_one, scale, *job): job for job in todo}
-            for done in as_completed(waiting):
-                found[waiting[done]] = _kept(kept, scale, done.result())
-                progress(sum(1 for made in found.values() if made is not None), len(jobs))
-    return [made for made in found.values() if made is not None]
+    def row(self, epoch: int, **changed: Any) -> dict[str, Any] | None:
+        """Both kinds of test features as plain means; None where nothing was trained."""
+        means = {kind: average(list(self.list_accuracies(kind, epoch, **changed).values())) for kind in KINDS}
+        return {kind: mean.plain() for kind, mean in means.items() if mean} or None
 
-
-def figures(scale: Scale, trained: list[Trained]) -> dict[str, Any]:
-    """The numbers of each figure: means over seeds, clean and noisy test features."""
-    base = scale.base
-
-    def at(epoch: int, **changed: Any) -> dict[str, float] | None:
-        wanted = replace(base, **changed)
-        rows = [
-            made for made in trained
-            if replace(made.setting, global_epochs=2) == replace(wanted, global_epochs=2) and len(made.clean) >= epoch
-        ]  # fmt: skip
-        if not rows:
-            return None
-        clean, noisy = ([getattr(made, kind)[epoch - 1] for made in rows] for kind in ("clean", "noisy"))
-        return {"clean": _mean(clean), "noisy": _mean(noisy), "spread": _spread(clean), "noisy_spread": _spread(noisy)}
-
-    epochs = range(1, scale.globals + 1)
-    full = scale.local[40]
-    return {
-        "5.3": {
-            "no noise": at(2),
-            **{f"ours, epsilon {e:g}": at(2, epsilon=e) for e in EPSILONS},
-            **{f"batch norm, epsilon {e:g}": at(2, norm="batch", epsilon=e) for e in EPSILONS},
-        },
-        "5.4": {
-            f"{kind}, batch {n}": at(1, norm=norm, batch=n, epsilon=2.0)
-            for kind, norm in (("ours", "bounded"), ("batch norm", "batch")) for n in BATCHES
-        },
-        "5.5": {
-            f"{kind}, batch {n}": at(1, norm=norm, batch=n)
-            for kind, norm in (("ours", "bounded"), ("batch norm", "batch")) for n in BATCHES
-        },
-        "5.6": {f"batch {n}, global epoch {g}": at(g, batch=n, epsilon=2.0) for n in BATCHES for g in (1, 2, 3)},
-        "5.7": {f"epsilon {e:g}, global epoch {g}": at(g, epsilon=e) for e in EPSILONS for g in epochs},
-        "5.8": {
-            f"paper's local epochs {paper} (here {ours}), global epoch {g}": at(
-                g, epsilon=2.0, local_epochs=ours if ours != full else base.local_epochs
-            )
-            for paper, ours in scale.local.items() for g in epochs
-        },
-    }  # fmt: skip
-
-
-def effort(scale: Scale, trained: list[Trained]) -> dict[str, Any]:
-    """Training time and model bytes beside the paper's."""
-    rows = [made for made in trained if made.setting.batch == 64]
-    seconds = sorted(made.seconds_per_epoch for made in rows)
-    median = seconds[len(seconds) // 2] if seconds else 0.0
-    images = scale.base.images
-    return {
-        "cpu_seconds_for_an_epoch_of_a_member": median,
-        "images_of_a_member": images,
-        "cpu_seconds_for_6000_images": median * 6_000 / images,
-        "paper_seconds_for_6000_images": PAPERS_SECONDS,
-        "model_bytes": 4 * scale.shape.weight_count,
-        "paper_model_bytes": PAPERS_BYTES,
-    }
-
-
-def _one(scale: Scale, setting: Setting, seed: int) -> Trained:
-    return train(scale.shape, scale.data(seed), setting, seed, scale.tested)
-
-
-def _file(kept: Path, scale: Scale, setting: Setting, seed: int) -> Path:
-    name = keccak(json.dumps([scale.name, setting.plain(), seed], sort_keys=True).encode()).hex()[:16]
-    return kept / f"{scale.name}-{name}.json"
-
-
-def _known(kept: Path | None, scale: Scale, setting: Setting, seed: int) -> Trained | None:
-    path = None if kept is None else _file(kept, scale, setting, seed)
-    if path is None or not path.is_file():
-        return None
-    plain = json.loads(path.read_text())
-    return Trained(
-        setting, seed, tuple(plain["clean"]), tuple(plain["noisy"]), plain["seconds_per_epoch"], plain["model_bytes"]
-    )
-
-
-def _kept(kept: Path | None, scale: Scale, made: Trained) -> Trained:
-    if kept is not None:
-        kept.mkdir(parents=True, exist_ok=True)
-        plain = {
-            "setting": made.setting.plain(), "seed": made.seed, "clean": made.clean, "noisy": made.noisy,
-            "seconds_per_epoch": made.seconds_per_epoch, "model_bytes": made.model_bytes,
+    def figures(self) -> dict[str, dict[str, Any]]:
+        """Every figure's points by name, those that were trained."""
+        local = dict(zip((20, 30, 40), self.scale.local, strict=True))
+        equal = self.scale.equal_steps
+        rows = {
+            "5.3": {
+                **{f"{name}, no noise": self.row(2, norm=norm) for name, norm in NORMS.items()},
+                **{
+                    f"{name}, epsilon {e:g}": self.row(2, norm=norm, epsilon=e)
+                    for name, norm in NORMS.items() for e in EPSILONS
+                },
+            },
+            **{
+                number: {
+                    f"{name}, batch {n}{', equal steps' if same else ''}": self.row(
+                        1, norm=norm, batch=n, epsilon=epsilon, local_epochs=equal.get(n, 0) if same else local[40]
+                    )
+                    for same in (False, True) for name, norm in NORMS.items() for n in BATCHES
+                }
+                for number, epsilon in (("5.4", EPSILON), ("5.5", None))
+            },
+            "5.6": {
+                f"batch {n}, global epoch {g}": self.row(g, batch=n, epsilon=EPSILON)
+                for n in BATCHES for g in (1, 2, 3)
+            },
+            "5.7": {
+                f"epsilon {e:g}, global epoch {g}": self.row(g, epsilon=e) for e in EPSILONS for g in (1, 2, 3, 4)
+            },
+            "5.8": {
+                f"{paper} local epochs, global epoch {g}": self.row(g, epsilon=EPSILON, local_epochs=ours)
+                for paper, ours in local.items() for g in (1, 2, 3, 4)
+            },
+            "budget divided": {
+                f"epsilon {EPSILON:g} over {g} global epochs": self.row(g, epsilon=EPSILON / g) for g in (1, 2, 3, 4)
+            },
         }  # fmt: skip
-        _file(kept, scale, made.setting, made.seed).write_text(json.dumps(plain) + "\n")
-    return made
+        return {
+            number: {name: row for name, row in points.items() if row is not None} for number, points in rows.items()
+        }
+
+    def measure_effort(self) -> dict[str, float]:
+        """Median CPU seconds of one pass over 6,000 images at the thesis' batch size, and the bytes of a model."""
+        base = self.scale.base
+        seconds = sorted(
+            made.seconds_per_epoch for made in self._made.values() if made.setting.batch == base.batch
+        )  # fmt: skip
+        if not seconds:
+            return {}
+        return {
+            "cpu_seconds_for_6000_images": seconds[len(seconds) // 2] * 6_000 / base.images,
+            "model_bytes": 4.0 * self.scale.shape.weight_count,
+        }
 
 
-def _mean(values: list[float]) -> float:
-    return sum(values) / len(values)
+def average(values: Sequence[float]) -> Mean | None:
+    """The mean with its error; None of nothing."""
+    count = len(values)
+    if not count:
+        return None
+    mean = sum(values) / count
+    if count == 1:
+        return Mean(mean, None, 1)
+    spread = sqrt(sum((value - mean) ** 2 for value in values) / (count - 1))
+    return Mean(mean, QUANTILES[min(count - 1, 9)] * spread / sqrt(count), count)
 
 
-def _spread(values: list[float]) -> float:
-    """Largest minus smallest over seeds."""
-    return max(values) - min(values)
-
-
-def pairs(figure: dict[str, Any]) -> Iterator[tuple[str, dict[str, float]]]:
-    """The points of a figure that were made."""
-    return ((name, row) for name, row in figure.items() if row is not None)
+def describe_setting(setting: Setting) -> str:
+    """In words, for captions."""
+    clip = "" if setting.clip is None else f", gradients clipped at {setting.clip:g}"
+    names = {"momentum": "momentum 0.9", "sgd": "plain descent", "adam": "Adam"}
+    inputs = "divided by their bound" if setting.divided else "as printed"
+    return (
+        f"{setting.members} members with {setting.images:,} images each, {setting.local_epochs} local epochs, "
+        f"{names[setting.optimiser]}, rate {setting.rate:g}{clip}, features {inputs}"
+    )

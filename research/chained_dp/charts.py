@@ -13,7 +13,8 @@ Progress = Callable[[int, int], None]
 LABELS = {"LDP": "everyone alone (LDP)", "Chained": "relay (Chained-DP)", "Central": "central optimum"}
 COLOURS = {"LDP": "#D55E00", "Chained": "#0072B2", "Central": "#009E73"}
 MARKS = {"LDP": "s", "Chained": "o", "Central": "^"}
-GREY = "#555555"
+GREY, INK = "#777777", "#222222"
+"""Of helping lines, and of words: no line has the words' colour."""
 
 
 def draw_charts(
@@ -89,7 +90,7 @@ def budgets(made: Chained) -> Any:
         axes.set_ylim(0)
         axes.set_xlim(0)
     marks = f"marks: d = {', '.join(map(str, DIMENSIONS))},\nat the mean noise of each scheme, K = 10"
-    right.text(0.03, 0.97, marks, fontsize=9, color=GREY, va="top", transform=right.transAxes)
+    right.text(0.03, 0.97, marks, fontsize=9, color=INK, va="top", transform=right.transAxes)
     left.legend(frameon=False)
     return figure
 
@@ -145,7 +146,7 @@ def error_by_users(made: Chained) -> Any:
     for kind in KINDS:
         axes.loglog(SIZES, [made.errors[users][kind]["ours"] for users in SIZES], **_style(kind))
     note = 'The paper reads off linear axes that\nthe methods "tend to be consistent".'
-    axes.text(3, axes.get_ylim()[0] * 1.5, note, fontsize=9, color=GREY)
+    axes.text(3, axes.get_ylim()[0] * 1.5, note, fontsize=9, color=INK)
     _plain_ticks(axes, SIZES)
     axes.legend(frameon=False)
     return figure
@@ -168,7 +169,7 @@ def thresholds(made: Chained) -> Any:
         1.2e-6,
         f"Eq. 32 as printed has no threshold: at K = 10, p = .1 it gives {printed:.2f}.",
         fontsize=9,
-        color=GREY,
+        color=INK,
     )
     axes.set_ylim(8e-7)
     _plain_ticks(axes, SIZES)

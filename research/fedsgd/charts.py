@@ -11,6 +11,7 @@ from noisebank.federated.ldp.parameters import MECHANISM_NAMES
 from research.fedsgd.figures import EPSILONS, LEVELS, OUTPUT_EPSILON, PANELS, PIECEWISE, FedSgd
 from research.fedsgd.runs import NONE, Errors, Setting
 from research.ldp.charts import COLOURS, LABELS, MARKS
+from research.papers.charts import mark_made_up
 
 Progress = Callable[[int, int], None]
 MISSING = "WISDM, IPUMS Mexico and Brazil and Vehicle cannot be had: named stand-ins."
@@ -47,7 +48,7 @@ def along_epsilon(found: FedSgd, model: str, names: tuple[str, ...], number: str
     figure, grid = _panels(found, model)
     for axes, name in zip(grid, PANELS[model], strict=True):
         plain = found.runs[name, model][Setting(NONE)].mean
-        axes.axhline(plain, color="#555555", linewidth=1.0, linestyle=":")
+        axes.axhline(plain, color="#888888", linewidth=1.0, linestyle=":")
         for place, mechanism in enumerate(names):
             curve = found.curve(name, model, mechanism, levels)
             x = [epsilon * (1.0 + 0.014 * (place - len(names) / 2)) for epsilon in curve]  # side by side
@@ -106,8 +107,8 @@ def _limit(axes: Any, found: FedSgd, name: str, model: str) -> None:
     beyond = [f"{errors.mean:.3g} at ε {epsilon:g}" for epsilon, errors in laplace.items() if errors.mean > top]
     if beyond:
         axes.set_ylim(0.85 * min(*others, found.runs[name, model][Setting(NONE)].mean), top)
-        axes.text(0.98, 0.98, "Laplace: " + ", ".join(beyond), transform=axes.transAxes, ha="right", va="top",
-                  fontsize=8, color="#777777", backgroundcolor="white", zorder=5)  # fmt: skip
+        axes.text(0.98, 0.92, "Laplace: " + ", ".join(beyond), transform=axes.transAxes, ha="right", va="top",
+                  fontsize=8, color="#222222", backgroundcolor="white", zorder=5)  # fmt: skip
 
 
 def _panels(found: FedSgd, model: str) -> tuple[Any, Any]:
@@ -117,8 +118,10 @@ def _panels(found: FedSgd, model: str) -> tuple[Any, Any]:
     figure = Figure(figsize=(4.1 * len(names) + 0.6, 5.4), layout="constrained")
     grid = figure.subplots(1, len(names), squeeze=False)[0]
     for axes, name in zip(grid, names, strict=True):
-        used = found.tables[name]
-        axes.set_title(f"{used.title}, d = {used.task(model)[0].shape[1]}", loc="left", fontsize=9.5)
+        used = found.panel(name, model)
+        axes.set_title(f"{used.title}, d = {used.dimension}", loc="left", fontsize=9.5)
+        if not used.real:
+            mark_made_up(axes)
         axes.spines[["top", "right"]].set_visible(False)
     grid[0].set_ylabel(f"{get_model(model).error_name}" + (" (target in [-1, 1])" if model == "linear" else ""))
     return figure, grid
@@ -131,7 +134,7 @@ def _finish(figure: Any, title: str, note: str, names: tuple[str, ...], plain: b
         Line2D([], [], color=COLOURS[n], marker=MARKS[n], markersize=5, linewidth=1.2, label=LABELS[n]) for n in names
     ]
     if plain:
-        handles.append(Line2D([], [], color="#555555", linestyle=":", linewidth=1.0, label="without noise"))
+        handles.append(Line2D([], [], color="#888888", linestyle=":", linewidth=1.0, label="without noise"))
     figure.suptitle(f"{title}\n \n ", x=0.01, ha="left", fontsize=12)  # the empty lines leave room for the note
     figure.text(0.01, 0.935, note, fontsize=8.5, color="#555555", va="top")
     figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 10), frameon=False, fontsize=8.5)

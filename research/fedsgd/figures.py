@@ -29,6 +29,8 @@ PIECEWISE = ("pm", "hm", "pm-opt", "pm-sub", "hm-tp", "best")
 ROUNDED = ("pm", "hm", "pm-sub", "hm-tp")
 OUTPUT_EPSILON = {"logistic": 4.0, "linear": 4.0, "hinge": 5.0}
 REPETITIONS, SEEDS = 5, 10
+FEW_FOLDS = 10
+"""With fewer, a standard error is itself known to a factor of two or so."""
 PANELS = {"logistic": ("diamonds", "adult", "census"), "linear": ("diamonds", "adult", "census"),
           "hinge": ("diamonds", "adult", "vehicle")}  # fmt: skip
 REFERENCE: dict[float, tuple[float, float]] = {
@@ -44,6 +46,16 @@ Found = dict[tuple[str, str], dict[Setting, Errors]]
 
 
 @dataclass(frozen=True)
+class PanelTable:
+    """A table, as a panel of a chart names it."""
+
+    title: str
+    source: str
+    real: bool
+    dimension: int
+
+
+@dataclass(frozen=True)
 class FedSgd:
     """All of it. Errors: misclassification rates, or mean squared errors of a number in [-1, 1]."""
 
@@ -54,6 +66,11 @@ class FedSgd:
     repetitions: int
     folds: int
     tables: dict[str, LearningTable] = field(repr=False)
+
+    def panel(self, table: str, model: str) -> PanelTable:
+        """What a chart says of a table."""
+        used = self.tables[table]
+        return PanelTable(used.title, used.source, used.real, used.task(model)[0].shape[1])
 
     def curve(self, table: str, model: str, mechanism: str, levels: int = 0) -> dict[float, Errors]:
         """Errors along epsilon, at these levels."""
@@ -84,6 +101,7 @@ class FedSgd:
                 "3.15 support vector machine by number of outputs, epsilon 5": self._along_outputs("hinge"),
             },
             "laplace": self.laplace(),
+            "laplace in words": self.describe_laplace(),
             "discretisation": self.discretisation(),
             "seconds": round(self.seconds, 1),
             "quick": self.quick,
@@ -107,6 +125,15 @@ class FedSgd:
                     "clearly worse": bool(gap > 2.0 * spread),
                 }  # fmt: skip
         return found
+
+    def describe_laplace(self) -> str:
+        """In how many cells Laplace is clearly worse than all others, and what few folds can tell."""
+        rows = self.laplace().values()
+        clear = sum(row["clearly worse"] for row in rows)
+        cells = f"{clear} of {len(rows)} cells"
+        said = f"Laplace is clearly worse than the worst of the others in {cells} (two standard errors)"
+        folds = self.repetitions * self.folds
+        return said if folds >= FEW_FOLDS else f"{said}; {folds} folds are too few to tell in the others"
 
     def discretisation(self) -> dict[str, Any]:
         """What 2,001 outputs change, in standard errors of the difference: nothing that can be seen."""

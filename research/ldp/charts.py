@@ -20,8 +20,10 @@ from research.ldp.tables import (
     average_variance,
     errors,
     gaussian,
+    packaged,
     stand_ins,
 )
+from research.papers.charts import mark_made_up
 
 Progress = Callable[[int, int], None]
 LABELS = {
@@ -196,6 +198,7 @@ def _measure_panels(
     panels = [
         {
             "title": table.title,
+            "made up": table.made_up,
             "numbers": table.rows.shape[1],
             "curves": {
                 name: {"expected": curve.expected, "measured": curve.measured}
@@ -212,9 +215,14 @@ def panels(found: Found) -> Any:
     from matplotlib.ticker import NullLocator
 
     tables = found["panels"]
-    figure = _figure(3.1 * len(tables) + 0.6, 5.0)
-    grid = figure.subplots(1, len(tables), sharey=True, squeeze=False)[0]
-    for axes, table in zip(grid, tables, strict=True):
+    columns = min(4, len(tables))
+    lines_of_panels = -(-len(tables) // columns)
+    figure = _figure(3.1 * columns + 0.6, 1.4 + 3.6 * lines_of_panels)
+    every = figure.subplots(lines_of_panels, columns, sharey=True, squeeze=False)
+    grid = every.reshape(-1)
+    for axes in grid[len(tables) :]:
+        axes.set_visible(False)
+    for axes, table in zip(grid, tables, strict=False):
         for name, curve in table["curves"].items():
             axes.loglog(EPSILONS, curve["expected"], color=COLOURS[name], linewidth=1.4)
             axes.plot(EPSILONS, curve["measured"], MARKS[name], color=COLOURS[name], markersize=4.5, alpha=0.75)
@@ -222,12 +230,16 @@ def panels(found: Found) -> Any:
         axes.title.set_fontsize(9)
         axes.xaxis.set_minor_locator(NullLocator())
         axes.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
-    grid[0].set_ylabel("mean squared error of a mean\n(numbers in [-1, 1])")
+        if table.get("made up"):
+            mark_made_up(axes)
+    for row in every:
+        row[0].set_ylabel("mean squared error of a mean\n(numbers in [-1, 1])")
     lines = f"Lines: expected from the exact moments; marks: measured, {found['runs']} runs averaged."
     figure.suptitle(
         f"{found['title']}\n \n ", x=0.01, ha="left", fontsize=12
     )  # the empty lines leave room for the note
-    figure.text(0.01, 0.93, f"{found['note']}\n{lines}", fontsize=8.5, color="#555555", va="top")
+    below = 1 - 0.36 / float(figure.get_figheight())
+    figure.text(0.01, below, f"{found['note']}\n{lines}", fontsize=8.5, color="#555555", va="top")
     handles = [_handle(name) for name in tables[0]["curves"]]
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=9)
     return figure
@@ -243,9 +255,10 @@ def measure_means(quick: bool = False) -> Found:
     """Figure 3.6 on stand-ins."""
     rows, runs = table_size(quick)
     real = adult()
-    tables = [*stand_ins(rows), *([real] if real else [])]
-    note = f"Synthetic stand-ins of the same shape ({rows:,} rows): WISDM, MX, BR and Vehicle cannot be had."
-    note += f" Adult: {len(real.rows):,} real rows." if real else " Adult is missing too (NOISEBANK_DATA is not set)."
+    others = [*packaged(), *([real] if real else [])]
+    tables = [*stand_ins(rows), *others]
+    note = f"WISDM, MX, BR and Vehicle cannot be had: made-up tables of the same shape ({rows:,} rows)."
+    note += " Real: " + "; ".join(f"{one.title.split(' ')[0]}, {len(one.rows):,} rows" for one in others) + "."
     title = "Every bounded mechanism beats Laplace; which of them is best depends on the table and on epsilon"
     return _measure_panels(tables, runs, title, note, SHOWN)
 

@@ -20,6 +20,7 @@ from noisebank.federated.ldp.catalogue import build_sampler
 from noisebank.federated.ldp.levels import QuantizedMixture
 from noisebank.federated.ldp.mixture import Mixture
 from noisebank.federated.ldp.vectors import VectorMechanism, choose_coordinates, make_published_vector_mechanism
+from research.packaged import read_records
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,13 +38,14 @@ class Numbers:
     title: str
     attributes: int
     rows: NDArray[np.float64]
+    made_up: bool = False
 
 
 def stand_ins(rows: int) -> list[Numbers]:
     """Of the four tables of Figure 3.6: (numeric, all) attributes as there."""
     shapes = (("WISDM", 3, 5), ("MX", 5, 19), ("BR", 6, 16), ("Vehicle", 6, 7))
     return [
-        Numbers(f"like {name}: {numeric} of {every} attributes", every, _columns(seed, rows, numeric))
+        Numbers(f"like {name}: {numeric} of {every} attributes", every, _columns(seed, rows, numeric), made_up=True)
         for seed, (name, numeric, every) in enumerate(shapes)
     ]
 
@@ -64,6 +66,26 @@ def gaussian(mean: float, rows: int, dimension: int = 16) -> Numbers:
     return Numbers(f"{dimension} numbers, N({mean:.2g}, ¼) clipped", dimension, table)
 
 
+PACKAGED = {
+    "diamonds": (("carat", "depth", "table", "price", "x", "y", "z"), 10),
+    "DoctorContacts": (("mdu", "lc", "lpi", "fmde", "ndisease", "linc", "lfam", "educdec", "age"), 15),
+}
+"""Real tables that pydataset ships: their numeric attributes, and how many attributes they have in all."""
+
+
+def packaged() -> list[Numbers]:
+    """Real tables of packages, scaled by their own extremes; none where pydataset is not installed."""
+    found = []
+    for name, (columns, every) in PACKAGED.items():
+        records, _ = read_records(name)
+        if records:
+            table = np.array([[float(row[column]) for column in columns] for row in records])
+            low, high = table.min(axis=0), table.max(axis=0)
+            title = f"{name} (real): {len(columns)} of {every} attributes"
+            found.append(Numbers(title, every, 2.0 * (table - low) / (high - low) - 1.0))
+    return found
+
+
 def adult() -> Numbers | None:
     """The numeric columns of Adult, from the folder that NOISEBANK_DATA names; None if there is none."""
     folder = os.environ.get(DATA)
@@ -74,7 +96,7 @@ def adult() -> Numbers | None:
         found = [[float(row[i]) for i in ADULT_NUMBERS] for row in csv.reader(lines) if len(row) > max(ADULT_NUMBERS)]
     table = np.array(found)
     low, high = table.min(axis=0), table.max(axis=0)
-    return Numbers("Adult: 6 of 15 attributes", 15, 2.0 * (table - low) / (high - low) - 1.0)
+    return Numbers("Adult (real): 6 of 15 attributes", 15, 2.0 * (table - low) / (high - low) - 1.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from importlib import import_module
 
 from noisebank.core.errors import BadRequest
 from research.papers.exhibit import Exhibit
-from research.papers.names import EXHIBITS, PAPERS
+from research.papers.names import CROWD, EXHIBITS, LEARNING, PAPERS
 
 TOGETHER = ("p2", "p4")
 """Papers whose exhibits share a module."""
@@ -14,10 +14,16 @@ TOGETHER = ("p2", "p4")
 
 def exhibit(name: str) -> Exhibit:
     """One of them. Loaded when it is needed: some pull in half of the product."""
-    if name not in EXHIBITS:
-        raise BadRequest("name", name, f"must be one of {', '.join(EXHIBITS)}")
+    if name not in (*EXHIBITS, *CROWD):
+        raise BadRequest("name", name, f"must be one of {', '.join((*EXHIBITS, *CROWD))}")
     paper = name.partition("-")[0]
-    if paper in TOGETHER:
+    if name in CROWD:
+        found = import_module("research.papers.p4_crowd").EXHIBITS[name]
+    elif name in LEARNING:
+        found = import_module("research.papers.p4_learning").EXHIBITS[name]
+    elif name == "p4-incentives":
+        found = import_module("research.papers.p4_incentives").EXHIBIT
+    elif paper in TOGETHER:
         found = import_module(f"research.papers.{paper}").EXHIBITS[name]
     else:
         found = import_module(f"research.papers.{name.replace('-', '_')}").EXHIBIT

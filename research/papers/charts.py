@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+INK = "#222222"
+"""Of numbers and words: no line, axis or bar has it, so that text is never taken for one of them."""
 BLUE, ORANGE, GREEN, SKY, PINK, YELLOW, BLACK, GREY = (
     "#0072B2", "#D55E00", "#009E73", "#56B4E9", "#CC79A7", "#E69F00", "#000000", "#777777",
 )  # fmt: skip
@@ -47,6 +49,19 @@ def headline(drawn: Any, finding: str, note: str = "") -> None:
     if note:
         height = float(drawn.get_figheight())
         drawn.text(0.01, 1 - 0.36 / height, note, fontsize=8.5, color="#555555", va="top")
+
+
+def mark_made_up(axes: Any, words: str = "made-up data") -> None:
+    """Says on a panel itself that its table is made up, so that a copied chart still says it."""
+    axes.text(0.985, 0.985, words, transform=axes.transAxes, fontsize=8, color="#333333", ha="right", va="top",
+              style="italic", zorder=6, bbox={"facecolor": "#f2f2f2", "edgecolor": "#bbbbbb", "pad": 2.5})  # fmt: skip
+
+
+def stamp_made_up(drawn: Any, words: str) -> None:
+    """The same for a whole figure, along its right edge."""
+    drawn.get_layout_engine().set(rect=(0, 0, 1 - 0.2 / float(drawn.get_figwidth()), 1))
+    drawn.text(0.998, 0.5, f"made-up data: {words}", fontsize=8, color="#333333", style="italic", rotation=90,
+               ha="right", va="center")  # fmt: skip
 
 
 def band(axes: Any, x: Sequence[float], rows: Sequence[Sequence[float]], colour: str, **style: Any) -> None:

@@ -56,6 +56,17 @@ class Exhibit:
     numbers: Callable[[Found], Sequence[Number]] = lambda found: ()
     timed: bool = False
     """Measures time, so nothing else may run beside it."""
+    together: bool = False
+    """A full run of it uses all cores by itself."""
+    made_up: Callable[[Found], str] = lambda found: ""
+    """What of its data is made up, in a few words for the chart itself; empty: nothing, or each panel says so."""
+
+
+def list_made_up(found: Found) -> str:
+    """Which of the histograms or tables that a run names as its sources are made up."""
+    sources = found.get("sources") or {"": found.get("source", "")}
+    names = [name for name, source in sources.items() if source.startswith("made up")]
+    return ", ".join(f"in the shape of {name}" if name else found["source"].split(": ")[0] for name in names)
 
 
 def rounded(value: Any, digits: int = 9) -> Any:

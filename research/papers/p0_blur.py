@@ -17,7 +17,7 @@ from noisebank.planning.pricing import NoiseTarget, compute_target
 from noisebank.planning.reuse import bridge_law
 from noisebank.privacy.noise import NormalLaw
 from noisebank.privacy.noise import draw_value as drawn_from
-from research.papers.charts import BLUE, GREY, ORANGE, YELLOW, dress, figure
+from research.papers.charts import BLUE, GREY, INK, ORANGE, YELLOW, dress, figure
 from research.papers.exhibit import Exhibit, Found, Moved, Number
 from research.papers.seeded import SeededEntropy
 
@@ -164,7 +164,7 @@ def draw(found: Found) -> Any:
         label="bridge, if 50 threads drew from the same old answers",
     )
     axes.axhline(1, color=GREY, linewidth=0.8)
-    axes.text(1, 0.78, "noise of the base answer, which the analyst has not paid for", color=GREY, fontsize=9)
+    axes.text(1, 0.78, "noise of the base answer, which the analyst has not paid for", color=INK, fontsize=9)
     axes.set_ylim(0, 5.2)
     axes.set_xlim(0, 51)
     axes.legend(frameon=False, loc="upper right", fontsize=9)

@@ -9,7 +9,7 @@ import numpy as np
 from noisebank.core.records import Case
 from noisebank.core.units import Precision
 from noisebank.privacy.calibration import Calibration, account_epsilon, budget_precision, classical_epsilon
-from research.papers.charts import BLUE, GREY, ORANGE, dress, figure, headline
+from research.papers.charts import BLUE, GREY, INK, ORANGE, dress, figure, headline
 from research.papers.exhibit import Exhibit, Found, Moved, Number
 from research.papers.p0_requests import BUDGET, DELTAS, NAMES, REQUESTS, fitting, requests, spend
 from research.papers.seeded import survey_account
@@ -159,22 +159,22 @@ def draw(found: Found) -> Any:
     titles = {"P0": "article: δ of a request ~ U[1e-5, 1e-4]", "P4": "thesis: δ of a request ~ U[1e-7, 1e-5]"}
     for axes, (name, title) in zip(panels, titles.items(), strict=True):
         dress(axes, title, "requests answered (5 types, noise levels at random)", "")
-        for way, colour, label, lift in (
-            ("naive", ORANGE, "every answer paid anew", -2.9),
-            ("bank", BLUE, "reused", 0.3),
-        ):
+        for way, colour, label in (("naive", ORANGE, "every answer paid anew"), ("bank", BLUE, "reused")):
             mean, low, high = found[name]["curves"][way]
             axes.plot(found["requests"], mean, color=colour, linewidth=2)
             axes.fill_between(found["requests"], low, high, color=colour, alpha=0.18, linewidth=0)
-            axes.text(148, mean[-1] + lift, f"{label}: {mean[-1]:.2f}", color=colour, ha="right", va="center")
+            axes.annotate(f"{mean[-1]:.2f}", (found["requests"][-1], mean[-1]), (4, 0), textcoords="offset points",
+                          color=INK, va="center", annotation_clip=False)  # fmt: skip
+            axes.plot([], [], color=colour, linewidth=2, label=label)
         axes.axhline(8, color=GREY, linewidth=0.9, linestyle="--")
-        axes.text(2, 8.1, "budget: ε = 8", color=GREY, fontsize=9)
+        axes.text(2, 8.1, "budget: ε = 8", color=INK, fontsize=9)
         axes.set_xlim(0, 150)
         axes.set_ylim(0, 9)
+    panels[0].legend(frameon=False, loc="upper left", bbox_to_anchor=(0, 0.86))
     one = found["P0"]["curves"]
     at = min(range(len(found["requests"])), key=lambda place: abs(found["requests"][place] - 51))
     panels[0].plot([51, 51], [one["bank"][0][at], one["naive"][0][at]], color=GREY, linewidth=1)
-    panels[0].text(53, (one["bank"][0][at] + one["naive"][0][at]) / 2, "52% less", color=GREY, fontsize=9, va="center")
+    panels[0].text(53, (one["bank"][0][at] + one["naive"][0][at]) / 2, "52% less", color=INK, fontsize=9, va="center")
     panels[0].set_ylabel("epsilon spent by all answers together")
     return drawn
 

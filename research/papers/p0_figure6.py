@@ -156,5 +156,6 @@ EXHIBIT = Exhibit(
     run=run,
     here=here,
     draw=draw,
+    made_up=lambda found: "a survey of 5,000 people with the ranges that P0 prints",
     numbers=numbers,
 )

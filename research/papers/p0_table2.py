@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from research.papers.charts import BLUE, GREY, ORANGE, dress, figure
+from research.papers.charts import BLUE, INK, ORANGE, dress, figure
 from research.papers.exhibit import Exhibit, Found, Moved, Number
 from research.reuse.table2 import table2
 
@@ -59,10 +59,10 @@ def draw(found: Found) -> Any:
     axes.step(places, found["naive_cumulative"], where="mid", color=ORANGE, linewidth=2, linestyle="--")
     axes.step(places, found["cumulative"], where="mid", color=BLUE, linewidth=2.4)
     axes.text(
-        9.3, found["naive"] - 3, f"every answer paid\nanew: {found['naive']:.2f}", color=ORANGE, va="center", ha="right"
+        9.3, found["naive"] - 3, f"every answer paid\nanew: {found['naive']:.2f}", color=INK, va="center", ha="right"
     )
     axes.text(
-        13.5, found["cumulative"][-1] - 0.9, f"reused: {found['cumulative'][-1]:.2f}", color=BLUE, ha="right", va="top"
+        13.5, found["cumulative"][-1] - 0.9, f"reused: {found['cumulative'][-1]:.2f}", color=INK, ha="right", va="top"
     )
     words = {"1": "first", "2A": "repeat", "2B": "refine", "2C": "blur"}
     labels = [
@@ -72,7 +72,7 @@ def draw(found: Found) -> Any:
     axes.set_xticks(list(places), labels, fontsize=8)
     for place, case in zip(places, found["cases"], strict=True):
         if case in ("2A", "2C"):
-            axes.text(place, found["cumulative"][place - 1] + 0.5, "free", fontsize=8, color=GREY, ha="center")
+            axes.text(place, found["cumulative"][place - 1] + 0.5, "free", fontsize=8, color=INK, ha="center")
     axes.set_xlim(0.4, 13.6)
     axes.set_ylim(0)
     return drawn

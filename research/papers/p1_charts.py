@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from research.papers.charts import BLUE, GREEN, GREY, ORANGE, PINK, below, dress, figure, headline
+from research.papers.charts import BLUE, GREEN, GREY, INK, ORANGE, PINK, below, dress, figure, headline
 from research.papers.exhibit import Found
 from research.papers.p1_systems import HISTOGRAMS, TITLES
 
@@ -44,7 +44,7 @@ def grid(
                 axes.axhline(nominal, color=GREY, linewidth=0.9, linestyle=":")
                 if column == len(HISTOGRAMS) - 1:
                     inside = axes.get_yaxis_transform()
-                    axes.text(1.01, nominal, "promised", color=GREY, fontsize=8, va="center", transform=inside)
+                    axes.text(1.01, nominal, "promised", color=INK, fontsize=8, va="center", transform=inside)
             for system, (colour, mark, words) in STYLES.items():
                 if system not in found[name]:
                     continue

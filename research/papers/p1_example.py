@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from research.inference.bayes import NOTES, example
-from research.papers.charts import BLUE, GREY, ORANGE, YELLOW, dress, figure, headline
+from research.papers.charts import BLUE, GREY, INK, ORANGE, YELLOW, dress, figure, headline
 from research.papers.exhibit import Exhibit, Found, Moved, Number
 
 SPENT = (0, 0.1, 0, 0, 0.408, 0.283, 0, 0.2, 0.2)
@@ -78,7 +78,7 @@ def draw(found: Found) -> Any:
             one["high"] + 1, place, f"{one['mean']:.4g}  [{one['low']:.4g}, {one['high']:.4g}]", va="center", fontsize=9
         )
     axes.axvline(90, color=GREY, linewidth=0.9, linestyle=":")
-    axes.text(90.4, -0.62, "truth: 90", color=GREY, fontsize=9, va="center")
+    axes.text(90.4, -0.62, "truth: 90", color=INK, fontsize=9, va="center")
     axes.set_yticks(range(len(rows)), [name for name, _, _ in rows])
     axes.set_ylim(2.6, -0.9)
     axes.set_xlim(60, 128)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from research.papers.exhibit import Exhibit, Found, Moved
+from research.papers.exhibit import Exhibit, Found, Moved, list_made_up
 from research.papers.p1_charts import grid
 from research.papers.p1_sweep import answered_words, promises, sweep
 from research.papers.p1_systems import Setting
@@ -52,5 +52,6 @@ EXHIBIT = Exhibit(
     run=run,
     here=here,
     draw=draw,
+    made_up=list_made_up,
     numbers=promises,
 )

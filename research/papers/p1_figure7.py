@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from research.papers.exhibit import Exhibit, Found, Moved, Number
+from research.papers.exhibit import Exhibit, Found, Moved, Number, list_made_up
 from research.papers.p1_charts import grid
 from research.papers.p1_systems import HISTOGRAMS, Setting, histogram, many_runs, places
 
@@ -78,5 +78,6 @@ EXHIBIT = Exhibit(
     run=run,
     here=here,
     draw=draw,
+    made_up=list_made_up,
     numbers=numbers,
 )

@@ -7,7 +7,7 @@ from typing import Any
 from noisebank.privacy.calibration import budget_precision
 from research.benches.reuse import BUDGET
 from research.inference.bayes import ZCDP_BUDGET, gaussian
-from research.papers.exhibit import Exhibit, Found, Moved, Number
+from research.papers.exhibit import Exhibit, Found, Moved, Number, list_made_up
 from research.papers.p1_charts import grid
 from research.papers.p1_systems import HISTOGRAMS, Setting, histogram, many_runs, places
 
@@ -105,5 +105,6 @@ EXHIBIT = Exhibit(
     run=run,
     here=here,
     draw=draw,
+    made_up=list_made_up,
     numbers=numbers,
 )

@@ -29,7 +29,7 @@ from research.benches.reuse import (
     wanted_precision,
 )
 from research.inference.bayes import ZCDP_BUDGET
-from research.papers.charts import GREY, WAYS, dress, figure, headline
+from research.papers.charts import INK, WAYS, dress, figure, headline
 from research.papers.exhibit import Exhibit, Found, Moved, Number, near
 
 EXPECTED: dict[int, dict[str, tuple[int | None, ...]]] = {
@@ -217,7 +217,7 @@ def draw(found: Found) -> Any:
                 ("ours", "+ first\nlook", one["looked"])]  # fmt: skip
         for place, (way, _, values) in enumerate(bars):
             if not values:
-                axes.text(place, 60, "left out\n(quick run)", ha="center", fontsize=7, color=GREY)
+                axes.text(place, 60, "left out\n(quick run)", ha="center", fontsize=7, color=INK)
                 continue
             axes.bar(place, np.mean(values), color=WAYS[way][0], width=0.7, alpha=0.55 if place == 3 else 1.0)
             axes.plot([place] * len(values), values, "_", color="black", markersize=10)
@@ -239,5 +239,6 @@ EXHIBIT = Exhibit(
     run=run,
     here=here,
     draw=draw,
+    made_up=lambda found: "counts of cells, Poisson with mean 100",
     numbers=numbers,
 )

@@ -9,7 +9,8 @@ from typing import Any
 from research.chained_dp import charts, recomputed
 from research.chained_dp.claims import claims
 from research.chained_dp.remedies import remedies, repairs
-from research.papers.charts import BLUE, GREY, ORANGE, dress, figure
+from research.papers import p2_processes
+from research.papers.charts import BLUE, GREY, INK, ORANGE, dress, figure
 from research.papers.exhibit import Exhibit, Found, Moved, Number
 
 QUICK_DRAWS, FULL_DRAWS = 2_000, 20_000
@@ -180,7 +181,7 @@ def draw_claims(found: Found) -> Any:
     }
     axes.barh(list(bars), [value for value, _ in bars.values()], color=[colour for _, colour in bars.values()])
     axes.axvline(1.0, color=ORANGE, linestyle=":", linewidth=1.2)
-    axes.text(1.01, -0.55, "no bound can lie below 1", color=ORANGE, fontsize=8, va="bottom")
+    axes.text(1.01, -0.55, "no bound can lie below 1", color=INK, fontsize=8, va="bottom")
     axes.set_xlim(0.9)
     axes.invert_yaxis()
     return drawn
@@ -283,3 +284,4 @@ EXHIBITS = {
         ),
     )
 }  # fmt: skip
+EXHIBITS[p2_processes.EXHIBIT.name] = p2_processes.EXHIBIT

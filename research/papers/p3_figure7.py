@@ -13,7 +13,7 @@ from research.accuracy.sound import _method, epsilon_of
 from research.accuracy.unsound import REQUIRED, Settings, flat, search, ten_users
 from research.papers.adult import LARGEST_GAIN, PEOPLE, adult_account, rows
 from research.papers.charts import BLUE, GREY, ORANGE, YELLOW, below, dress, figure, headline
-from research.papers.exhibit import Exhibit, Found, Moved, Number
+from research.papers.exhibit import Exhibit, Found, Moved, Number, list_made_up
 
 PRINTED = {"Count": (3.12, 4.5, 5.0), "Avg": (2.01, 4.5, 5.0), "Max": (2.0, 4.5, 5.0), "Min": (2.03, 4.5, 5.0)}
 """After ten users: OPU, BST, standard."""
@@ -155,5 +155,6 @@ EXHIBIT = Exhibit(
     run=run,
     here=here,
     draw=draw,
+    made_up=list_made_up,
     numbers=numbers,
 )

@@ -10,7 +10,7 @@ from noisebank.core.units import Precision
 from research.accuracy.looks import next_step
 from research.accuracy.opu import published
 from research.accuracy.sound import TRUTHS, compare, goal_for
-from research.papers.charts import BLUE, GREY, ORANGE, SKY, YELLOW, dress, figure, headline
+from research.papers.charts import BLUE, GREY, INK, ORANGE, SKY, YELLOW, dress, figure, headline
 from research.papers.exhibit import Exhibit, Found, Moved, Number, near
 
 COUNTS = tuple(range(40, 260, 5))
@@ -93,7 +93,7 @@ def draw(found: Found) -> Any:
         color=ORANGE,
         markersize=7,
     )
-    left.text(95, 0.62, "each count has an\nepsilon of its own:\nread it off the ledger", fontsize=9, color=ORANGE)
+    left.text(95, 0.62, "each count has an\nepsilon of its own:\nread it off the ledger", fontsize=9, color=INK)
     left.set_ylim(0)
     dress(right, "ten queries, accuracies .93 to .99", "true value (people)", "total epsilon (log)")
     for place, (label, colour, values) in enumerate(_bars(found["compared"])):

@@ -17,7 +17,7 @@ from research.ldp.chapter3 import (
     measure_levels,
     worst_variances,
 )
-from research.papers.charts import GREY, dress, figure
+from research.papers.charts import INK, dress, figure
 from research.papers.exhibit import Exhibit, Found, Moved, Number
 
 WORST: dict[str, tuple[float, ...]] = {
@@ -75,7 +75,7 @@ def draw_table(found: Found) -> Any:
     )
     for height, (name, value) in enumerate(found["crossovers"].items()):
         axes.plot([value, 4.2], [height, height], color="#0072B2", linewidth=5, solid_capstyle="butt")
-        axes.text(value - 0.04, height, f"{name} {value:.4f}", ha="right", va="center", fontsize=8, color=GREY)
+        axes.text(value - 0.04, height, f"{name} {value:.4f}", ha="right", va="center", fontsize=8, color=INK)
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
     axes.set_xlim(-1.6, 4.2)
@@ -271,8 +271,10 @@ EXHIBITS = {
             "figure3-6",
             "Figure 3.6: errors of means on four tables",
             "HM-TP outperforms existing solutions in all settings; PM-SUB's error is below PM's for large epsilon.",
-            "WISDM, MX, BR and Vehicle cannot be had: made-up tables of the same shape stand for them, and the chart "
-            "says so. HM-TP is not best in all settings: which mechanism is depends on the table and on epsilon.",
+            "WISDM, MX, BR and Vehicle cannot be had: made-up tables of the same shape stand for them, marked on the "
+            "chart, with real ones that a package ships beside them. HM-TP is not best in all settings: which "
+            "mechanism is "
+            "depends on the table and on epsilon.",
             _run(charts.measure_means), say_panels, charts.panels, check_panels,
         ),
         _exhibit(

@@ -12,36 +12,32 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from research.papers.atlas import write_atlas
 from research.papers.catalogue import exhibit
 from research.papers.charts import save
-from research.papers.components import COMPONENTS
 from research.papers.exhibit import Found
-from research.papers.names import EXHIBITS, PAPERS
+from research.papers.names import EXHIBITS
+from research.papers.provenance import explain_numbers
+from research.papers.running import draw_exhibit
 
-KEPT = ("name", "paper", "title", "quick", "here", "numbers", "seconds", "load")
+KEPT = ("name", "paper", "title", "quick", "printed", "here", "why", "numbers", "seconds", "load")
 """Of an exhibit's JSON, in the pages' own JSON: the curves stay in the run's folder."""
 HEAD = """\
 # The papers, reproduced
 
-Made by `python -m research.papers.page FOLDER docs` from what `python -m research reproduce all --out FOLDER`
-wrote. Every figure and table has a module of its own in `research/papers/`, which runs the product's
-own planner, contract and banks on made-up or public tables. Workloads and noise are seeded; times are measured.
-{timing}
+Made by `make papers` from what `python -m research papers --full` wrote. Every figure and table has a module of its
+own in `research/papers/`, which runs the product's own planner, contract and banks.
+**[The papers](../papers/index.md)** has a page for each document: every part of it, printed beside here, why they
+differ, and its errors. {timing}
 
-{papers}
+Each number that an independent computation gave is in [papers.json](papers.json), beside ours, how far they may be
+apart, where that tolerance comes from and whether it was chosen after looking: {within} of {total} are within
+({outside}); for {late} of them the tolerance was widened, or the statistic changed, after a first run lay outside.
+Learning has pages of its own besides: [LDP-FedSGD](fedsgd.md), [crowds](crowd.md). How far a budget goes under each
+scheme: [budget.md](budget.md).
 
-Each number that an independent computation gave is in [papers.json](papers.json), beside ours and how far they may be
-apart: {within} of {total} are within ({outside}). Learning (P4) has pages of its own: [LDP-FedSGD](fedsgd.md),
-[crowds](crowd.md). How far a budget goes under each scheme: [budget.md](budget.md).
-
-Read "within" with care. The references give a spread for some numbers only; the other spreads were chosen here, from
-how far runs scatter. A few were widened, or another statistic was compared, after a first run lay outside: counts of
-the planner (13% to 17%: 211 where 183 is expected), the share that P1's inference answers in Figure 8 (a quick run gave
-41% where 56% is expected, three runs 51%), the 5% point of P0's naive epsilon in Figure 5 (three standard errors
-between two samples of 1,000 seeds; 40,000 seeds of that computation give 7.431, its first 1,000 gave 7.393), the
-digits that a diffuse prior costs (8.5 in our example where 7 is expected), the throughput at 50 a second, and the
-coverage of relative accuracy (the least over queries, not the mean). Times are held to a factor
-of ten or so, which says little.
+| | figure or table | seconds | load | numbers within |
+|---|---|---|---|---|
 """
 BUDGET = """\
 # How far does a budget go?
@@ -81,18 +77,18 @@ def papers_page(found: Mapping[str, Found]) -> Iterator[str]:
     outside = [number["name"] for number in numbers if not number["within"]]
     yield HEAD.format(
         timing=_timing(found),
-        papers="\n".join(f"- **{name.upper()}**: {title}" for name, title in PAPERS.items()),
         within=len(numbers) - len(outside),
         total=len(numbers),
         outside=f"outside: {'; '.join(outside)}" if outside else "none is outside",
+        late=sum(bool(number.get("chosen after looking")) for number in numbers),
     )
     for name, one in found.items():
-        if name != "budget":
-            yield from _section(name, one)
-    yield "\n## What became of every part of the papers\n\n"
-    yield "| paper | component, remedy or future work | state | what |\n|---|---|---|---|\n"
-    for part in COMPONENTS:
-        yield f"| {part.paper} | {part.item} | {part.state} | {part.what} |\n"
+        held = one["numbers"]
+        load = f"{one['load']:g}" if one.get("load") is not None else ""
+        link = "budget.md" if name == "budget" else f"../papers/{name[:2]}.md"
+        within = f"{sum(number['within'] for number in held)} of {len(held)}"
+        quick = ", quick run" if one["quick"] else ""
+        yield f"| [{one['paper']}]({link}) | {one['title']}{quick} | {one['seconds']:.0f} | {load} | {within} |\n"
 
 
 def _timing(found: Mapping[str, Found]) -> str:
@@ -109,19 +105,8 @@ def _timing(found: Mapping[str, Found]) -> str:
     busy = f" (load {min(loads):.0f} to {max(loads):.0f})" if loads else ""
     return (
         f"{kind}. The parts took {seconds / 60:.0f} minutes one by one on two cores that had other work, too{busy}; "
-        "each timed part says its load. Seconds here are worth less than ratios. `--quick` took 2 min 36 s on "
-        "two cores without other work, before P2 and P4 came to it."
+        "each part says its load. Seconds here are worth less than ratios."
     )
-
-
-def _section(name: str, one: Found) -> Iterator[str]:
-    yield f"\n## {one['paper']}, {one['title']}\n\n"
-    yield f"![{one['title']}](../images/papers/{name}.png)\n\n"
-    for words, key in (("Printed", "printed"), ("Here", "here"), ("Why they differ", "why")):
-        yield f"**{words}.** {one[key]}\n\n"
-    load = f", load {one['load']:g}" if exhibit(name).timed and one.get("load") is not None else ""
-    held = f"{len(one['numbers'])} numbers held"
-    yield f"`python -m research reproduce {name}`, {one['seconds']:.0f} s{load}; {held}.\n"
 
 
 def budget_page(one: Found) -> str:
@@ -144,9 +129,9 @@ def refreshed(name: str, one: Found) -> Found:
     shown = exhibit(name)
     words = {"title": shown.title, "printed": shown.printed, "why": shown.why}
     if "data" not in one:
-        return {**one, **words}
+        return {**one, **words, "numbers": explain_numbers(name, one["numbers"])}
     numbers = [number.plain() for number in shown.numbers(one["data"])]
-    return {**one, **words, "here": shown.here(one["data"]), "numbers": numbers}
+    return {**one, **words, "here": shown.here(one["data"]), "numbers": explain_numbers(name, numbers)}
 
 
 def write_pages(folder: Path, docs: Path) -> list[Path]:
@@ -159,7 +144,7 @@ def write_pages(folder: Path, docs: Path) -> list[Path]:
     for name, one in found.items():
         if "data" not in one:
             continue
-        png, svg = save(exhibit(name).draw(one["data"]), images, name)
+        png, svg = save(draw_exhibit(name, one["data"]), images, name)
         svg.unlink()
         written.append(png)
     kept = {name: {key: one.get(key) for key in KEPT} for name, one in found.items()}
@@ -172,7 +157,7 @@ def write_pages(folder: Path, docs: Path) -> list[Path]:
     for file, text in texts.items():
         (results / file).write_text(text)
         written.append(results / file)
-    return written
+    return written + write_atlas(kept, docs)
 
 
 if __name__ == "__main__":

@@ -10,10 +10,12 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 from research.papers.catalogue import exhibit
-from research.papers.charts import save
+from research.papers.charts import save, stamp_made_up
 from research.papers.exhibit import Found, Moved, rounded, unmoved
+from research.papers.provenance import explain_numbers
 
 THREADS = "OPENBLAS_NUM_THREADS"
 """One each: two processes with two threads each would only wait for one another."""
@@ -32,23 +34,32 @@ def run_one(name: str, quick: bool, folder: Path | None, moved: Moved = unmoved)
         "printed": shown.printed,
         "here": shown.here(data),
         "why": shown.why,
-        "numbers": [number.plain() for number in shown.numbers(data)],
+        "numbers": explain_numbers(name, [number.plain() for number in shown.numbers(data)]),
         "seconds": round(time.perf_counter() - began, 1),
         "load": round(load, 1),
         "data": data,
     }
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
-        save(shown.draw(data), folder, name)
+        save(draw_exhibit(name, data), folder, name)
         (folder / f"{name}.json").write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
     return found
+
+
+def draw_exhibit(name: str, data: Found) -> Any:
+    """Its chart, marked where its data is made up."""
+    shown = exhibit(name)
+    drawn = shown.draw(data)
+    if words := shown.made_up(data):
+        stamp_made_up(drawn, words)
+    return drawn
 
 
 def run_all(names: Sequence[str], quick: bool, folder: Path | None, moved: Moved = unmoved) -> dict[str, Found]:
     """Several exhibits. Those that measure time come last, each with the machine to itself."""
     if len(names) == 1:
         return {names[0]: run_one(names[0], quick, folder, moved)}
-    timed = [name for name in names if exhibit(name).timed]
+    timed = [name for name in names if exhibit(name).timed or (exhibit(name).together and not quick)]
     others = [name for name in names if name not in timed]
     found: dict[str, Found] = {}
     moved(0, len(names))

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import io
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from socket import socket
 
 import uvicorn
+from fastapi import FastAPI
 
 from noisebank import Bank, create_bank, open_bank
 from noisebank.demo.clinic import POLICY
 from noisebank.service.roles import Role
-from support.internals import AccessControl, RequestLog, Settings, make_app, make_config, open_listener, write_clinic
+from support.internals import (
+    AccessControl,
+    RequestLog,
+    Settings,
+    TourStop,
+    make_app,
+    make_config,
+    open_listener,
+    write_clinic,
+)
 from support.patience import patience, wait_until
 
 EASY = Settings(port=0, rate=1e6, burst=1_000_000, open_rate=1e6, open_burst=1_000_000, stream_seconds=2.0)
@@ -71,13 +82,28 @@ def served(
         for account in bank.accounts() if part is Role.ANALYST else ():
             app.state.operations.set_limit(account.name, person, limits)
     prepare(access)
+    with _running(app, door):
+        yield Served(settings.address, bank, access, keys, log)
+
+
+@contextmanager
+def serve_app(bank: Bank, settings: Settings, tour: Sequence[TourStop]) -> Iterator[str]:
+    """The bank's pages as the demonstration has them, until the end of the block; their address."""
+    door = open_listener(settings)
+    settings = replace(settings, bank=bank.folder, port=door.getsockname()[1])
+    with _running(make_app(bank, settings, RequestLog(io.StringIO()), tour=tour), door):
+        yield settings.address
+
+
+@contextmanager
+def _running(app: FastAPI, door: socket) -> Iterator[None]:
     server = uvicorn.Server(make_config(app, 3))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [door]})
     thread.start()
     try:
         wait_until(lambda: server.started or not thread.is_alive(), "the server listens")
         assert thread.is_alive()
-        yield Served(settings.address, bank, access, keys, log)
+        yield
     finally:
         server.should_exit = True
         thread.join(patience())

@@ -18,6 +18,7 @@ from research.fedsgd.charts import draw_charts
 from research.fedsgd.figures import PANELS, FedSgd, _settings, against_reference
 from research.fedsgd.runs import NONE, Errors, Setting, cross_validated, descend
 from research.fedsgd.tables import LearningTable, table
+from research.packaged import read_records
 from support.internals import list_tasks, simulation_rng
 from support.learning import people
 
@@ -118,13 +119,15 @@ def test_descents_side_by_side_learn(model: str) -> None:
 
 def test_stand_ins_have_the_shapes_that_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NOISEBANK_DATA", raising=False)
-    monkeypatch.setattr("research.fedsgd.tables.find_spec", lambda name: None)
+    monkeypatch.setattr("research.packaged.find_spec", lambda name: None)
+    read_records.cache_clear()
     table.cache_clear()
     for name, numbers in (("diamonds", 7), ("adult", 12), ("census", 90), ("vehicle", 101)):
         found = table(name, True)
         assert found.rows.shape[1] == numbers and not found.real and "synthetic" in found.title
         assert np.abs(found.rows).max() <= 1 and set(found.classes) == {-1.0, 1.0} and np.abs(found.numbers).max() <= 1
     table.cache_clear()
+    read_records.cache_clear()
 
 
 def made_up_runs() -> FedSgd:
@@ -158,6 +161,20 @@ def test_figures_follow_from_the_runs_and_are_drawn(tmp_path: Path) -> None:
     )
     drawn[0].savefig(tmp_path / "one.png")
     assert (tmp_path / "one.png").stat().st_size > 10_000
+
+
+def test_what_is_said_of_laplace_is_counted_and_few_folds_say_so() -> None:
+    found = made_up_runs()
+    assert found.describe_laplace() == (
+        "Laplace is clearly worse than the worst of the others in 12 of 12 cells (two standard errors)"
+    )
+    cells = {
+        key: {s: Errors(e.values[:2] if s.epsilon < 1 else (0.1, 0.1)) for s, e in row.items()}
+        for key, row in found.runs.items()
+    }
+    quick = FedSgd(cells, {}, 1.0, True, 1, 2, found.tables)
+    assert quick.describe_laplace().endswith("2 folds are too few to tell in the others")
+    assert "12 of 12" not in quick.describe_laplace()
 
 
 def test_the_reference_is_compared_and_a_worse_learner_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

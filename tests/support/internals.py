@@ -78,7 +78,11 @@ if TYPE_CHECKING:
     from noisebank.core.spend import Spend, typed_spend
     from noisebank.core.units import ZERO_PRECISION, GridValue, Precision, floor_to_ladder, parse_exact
     from noisebank.demo.clinic import write_clinic
+    from noisebank.demo.crowd import unpack_crowd
+    from noisebank.demo.served_demo import fill_bank, show_seeds
     from noisebank.demo.survey import write_survey
+    from noisebank.demo.survey_demo import run_demonstration
+    from noisebank.demo.tour import list_stops
     from noisebank.engines.csv_lines import count_csv_rows
     from noisebank.engines.cube_engine import CubedEngine
     from noisebank.engines.dialect import DuckDBDialect, StorageType
@@ -95,7 +99,7 @@ if TYPE_CHECKING:
     from noisebank.federated.blockfl.dev_chain import DevChain, create_dev_chain
     from noisebank.federated.blockfl.device import Examples, SplitTrainer, measure_accuracy
     from noisebank.federated.blockfl.edge import EdgeWorker
-    from noisebank.federated.blockfl.examples import read_examples
+    from noisebank.federated.blockfl.examples import read_digits, read_examples
     from noisebank.federated.blockfl.identifiers import format_cid
     from noisebank.federated.blockfl.json_rpc import JsonRpcServer
     from noisebank.federated.blockfl.member import NO_RECEIPT, CommitteeDuties, load_global_model
@@ -254,6 +258,7 @@ if TYPE_CHECKING:
     from noisebank.service.schemas import WishIn
     from noisebank.service.server import KEEP_ALIVE_SECONDS, make_config, open_listener
     from noisebank.service.settings import Settings, list_settings
+    from noisebank.service.tour import TourStop
     from noisebank.service.wallet import make_sign_in_message
     from noisebank.service.web.formatting import budget_guess_rate, max_guess_rate
     from noisebank.service.web.query_form import QueryForm, build_sql, new_form, parse_form

@@ -448,6 +448,24 @@ def test_explain_turns_epsilon_into_error(shell: Shell) -> None:
     assert "one person" in shell.run("explain", OVER_30).stdout
 
 
+def test_local_estimate_reads_what_local_report_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "schema.toml").write_text("[attributes.steps]\nlow = 0\nhigh = 20000\n")
+    (tmp_path / "record.json").write_text('{"steps": 4000}')
+    runner = CliRunner()
+    for words in (["init", "bank"], ["local", "enrol", "phone", "--epsilon", "20"]):
+        assert runner.invoke(main, words).exit_code == 0
+    printed = ""
+    for number in range(8):
+        order = ["--schema", "schema.toml", "--round", str(number), "--epsilon", "2"]
+        done = runner.invoke(main, ["local", "report", "phone", "record.json", *order])
+        assert done.exit_code == 0, done.output
+        printed += done.stdout
+    (tmp_path / "reports.txt").write_text(printed)
+    done = runner.invoke(main, ["local", "estimate", "reports.txt", "--schema", "schema.toml", "--json"])
+    assert done.exit_code == 0 and json.loads(done.stdout)["steps"]["reports"] == 8, done.output
+
+
 def test_explain_says_what_a_budget_answers_from_the_policy_alone(shell: Shell, tmp_path: Path) -> None:
     policy, questions = tmp_path / "town.toml", tmp_path / "expected.sql"
     policy.write_text(

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from math import sqrt
 
-from noisebank.account.answers import Answer
+from noisebank.account.answers import Answer, GroupedAnswer
 from noisebank.account.context import AccountContext
 from noisebank.account.pipeline import BatchItem, answer_batch
 from noisebank.account.results import build_result, charge_question
@@ -35,6 +36,8 @@ from noisebank.planning.looks import (
 )
 from noisebank.planning.pricing import PrecisionTarget, check_confidence
 
+MAX_SHIFTED = 200
+"""Numbers of a look up to which predictions try what its noise may have changed."""
 Cell = tuple[tuple[str | None, ...], str]
 """A number of a table: the keys of its row, and its column."""
 
@@ -86,14 +89,15 @@ def plan_step(context: AccountContext, request: LookedRequest, number: int) -> B
     limit = context.state.budget.exact * DEFAULT_SPEND if request.max_cost is None else request.max_cost.exact
     look = sum((context.target_precision(*targeted) for targeted in parsed.questions), ZERO_PRECISION)
     least, most = request.growth + MIN_GROWTH_BITS, max_growth(look, Precision.floor(limit))
-    goal, reachable = parsed.goal, list_reached(request, most) if least <= most else set()
-    if goal is None or not reachable:
+    reachable = list_reached(request, most) if least <= most else set()
+    may_look = number <= MAX_LOOKS and request.growth + SECOND_LOOK_GAP + MIN_GROWTH_BITS <= most
+    if not reachable and not (may_look and list_reached(request, most, is_sure=False)):
         request.has_ended, request.reason = True, "more than it may cost would be needed"
         return None
     growth = choose_growth(least, most, lambda bits: reachable <= list_reached(request, bits, SAFETY))
-    is_look = number <= MAX_LOOKS and growth - request.growth >= SECOND_LOOK_BITS
-    if is_look:
-        growth -= SECOND_LOOK_GAP
+    is_look = may_look and (not reachable or growth - request.growth >= SECOND_LOOK_BITS)
+    if is_look:  # one that says nothing yet is followed by a finer one
+        growth = growth - SECOND_LOOK_GAP if reachable else request.growth + SECOND_LOOK_GAP
     questions = [
         (question, PrecisionTarget(grow_precision(context.target_precision(question, target), growth)))
         for question, target in parsed.questions
@@ -114,18 +118,37 @@ def take_step(request: LookedRequest, item: BatchItem) -> None:
     request.item, request.has_ended = item, request.is_final
 
 
-def list_reached(request: LookedRequest, growth: int, slack: float = 1.0) -> set[Cell]:
-    """Returns the numbers that are predicted to reach the goal at some growth, from the answers of the newest step."""
+def list_reached(request: LookedRequest, growth: int, slack: float = 1.0, is_sure: bool = True) -> set[Cell]:
+    """Returns the numbers that are predicted to reach the goal at some growth, from the answers of the newest step: to
+    be sure, also if any of those were one standard deviation too large or too small."""
     factor = sqrt(2.0 ** (request.growth - growth))
-    answers = [replace(answer, stddev=answer.stddev * factor) for answer in request.item.answers]
+    answers = request.item.answers
     goal = request.parsed.goal
     assert goal is not None
-    return {
-        (row.keys, name)
-        for row in _list_rows(request.parsed, answers, is_final=True)
-        for name, estimate in zip(row.items, row.estimates, strict=True)
-        if goal.is_reached(estimate, slack)
-    }
+    is_small = sum(len(answer.groups) if isinstance(answer, GroupedAnswer) else 1 for answer in answers) <= MAX_SHIFTED
+    shifts = [(index, sign) for index in range(len(answers)) for sign in (1, -1)] if is_small and is_sure else []
+    cells: list[set[Cell]] = []
+    for index, sign in [(0, 0), *shifts]:
+        shifted = [shift_answer(each, sign if place == index else 0, factor) for place, each in enumerate(answers)]
+        cells.append(
+            {
+                (row.keys, name)
+                for row in _list_rows(request.parsed, shifted, is_final=True)
+                for name, estimate in zip(row.items, row.estimates, strict=True)
+                if goal.is_reached(estimate, slack)
+            }
+        )
+    return set.intersection(*cells)
+
+
+def shift_answer(answer: Answer, deviations: int, factor: float) -> Answer:
+    """Returns an answer moved by some of its standard deviations, which is then multiplied by a factor."""
+    off = deviations * Fraction(answer.stddev)
+    moved = replace(answer, exact=answer.exact + off, value=float(answer.exact + off), stddev=answer.stddev * factor)
+    if not isinstance(moved, GroupedAnswer):
+        return moved
+    groups = tuple(replace(each, exact=each.exact + off, value=float(each.exact + off)) for each in moved.groups)
+    return replace(moved, groups=groups)
 
 
 def build_looked_result(sql: str, request: LookedRequest, charge: Charge) -> Result:

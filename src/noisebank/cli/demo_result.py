@@ -29,13 +29,15 @@ def show_demo(demo: Demonstration) -> None:
         table.add_row(sql, value, format_number(demo.truths[sql], error))
     out.print(table)
     naive_share = format_percent(budget_share(demo.naive, budget))
+    saved_share = format_percent(demo.plain_shares[-1] - demo.spent_shares[-1])
     reused = counts["REPEAT"] + counts["BLUR"] + counts["INFER"]
     rows = [
         ("answers", f"{len(demo.answers)} in {demo.seconds:.0f} s; {demo.data_accesses} looked at the data, "
                     f"{reused} reused an earlier answer and were free"),
         ("budget", describe_balance(demo.spent, budget, demo.budget_epsilon, demo.delta)),
-        ("saved", f"paying for every answer anew would have taken {naive_share} of the budget (epsilon "
-                  f"{demo.naive_curve[-1]:.2f} instead of {demo.bank_curve[-1]:.2f}, by the paper's formula)"),
+        ("saved so far", f"{saved_share} of the budget: paying for every answer anew would have taken {naive_share} "
+                         f"(epsilon {demo.naive_curve[-1]:.2f} instead of {demo.bank_curve[-1]:.2f}, by the paper's "
+                         "formula)"),
         *([("books", f"verified: {demo.report.blocks} signed blocks, every charge recomputed")]
           if demo.report.passed else []),
         ("written", f"{demo.folder}: survey.csv, its policy survey.toml, bank, journal.jsonl, spending.png"),

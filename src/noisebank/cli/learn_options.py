@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 MEMBER_KEY_FILE, LOT_KEY_FILE = "member.key", "lot.key"
 rpc_option = click.option(
-    "--rpc", metavar="URL", required=True, envvar="NOISEBANK_RPC", help="A node of the chain, or the door of one's own."
-)
+    "--rpc", metavar="URL", required=True, envvar="NOISEBANK_RPC",
+    help="A node of the chain, or the door of one's own; to read, also its folder.",
+)  # fmt: skip
 contract_option = click.option(
     "--contract", metavar="ADDRESS", help="The registry; not needed on a chain of one's own."
 )
@@ -38,10 +39,14 @@ listen_option = click.option(
 
 
 def open_registry(rpc: str, contract: str | None) -> ModelRegistry:
-    """Opens the registry on a chain."""
+    """Opens the registry on a chain: behind a node's address, or in the folder of a chain of one's own, to read it."""
     from noisebank.federated.blockfl.registry import ModelRegistry
 
-    return ModelRegistry(rpc, contract)
+    if "://" in rpc or not Path(rpc).is_dir():
+        return ModelRegistry(rpc, contract)
+    from noisebank.federated.blockfl.chain_reader import FolderNode
+
+    return ModelRegistry(FolderNode(Path(rpc)), contract)
 
 
 def open_store(folder: Path) -> FolderStore:

@@ -80,6 +80,7 @@ def post_learning_task(
     """
     from noisebank.cli import render
     from noisebank.federated.blockfl.identifiers import format_cid
+    from noisebank.federated.blockfl.krum import describe_refusals
     from noisebank.federated.blockfl.network import SHAPES
     from noisebank.federated.blockfl.registry import deploy_registry, find_own_contract
     from noisebank.federated.blockfl.task_posting import TaskRules, post_task
@@ -101,6 +102,8 @@ def post_learning_task(
     admitted = [_parse_member(text) for text in members]
     task, secret = post_task(registry, open_store(store), poster, terms, rules, admitted)
     print_note(f"task {task.hex()} on {registry.contract}")
+    if warning := describe_refusals(len(admitted), rules.byzantine):
+        print_note(warning)
     joined = 0
     deadline = time.monotonic() + wait
     with render.show_progress("joining", quiet=as_json) as moved:

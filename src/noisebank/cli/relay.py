@@ -64,14 +64,16 @@ def relay_group() -> None:
 @click.option("--wait", type=float, default=60.0, show_default=True, help="Seconds to wait for members.")
 @click.option("--patience", type=float, default=10.0, show_default=True, help="Seconds to wait for one step.")
 @click.option("--out", type=click.Path(path_type=Path), help="Write the mean to this JSON file.")
+@click.option("--report", type=click.Path(path_type=Path),
+              help="Write what each member was promised to this JSON file; `serve` shows them.")  # fmt: skip
 @key_option
 @listen_option
 @record_option
 @json_option
 @handle_errors
 def host_round(
-    members: int, allowed: tuple[str, ...], wait: float, out: Path | None, key: Path | None, listen: str,
-    record: Path | None, as_json: bool, **options: Any,
+    members: int, allowed: tuple[str, ...], wait: float, out: Path | None, report: Path | None, key: Path | None,
+    listen: str, record: Path | None, as_json: bool, **options: Any,
 ) -> None:  # fmt: skip
     """Gather members, agree on a plan, collect the sum; go on without who fails.
 
@@ -80,6 +82,14 @@ def host_round(
     Example:  noisebank relay host --members 3 --dimension 4 --epsilon 4 --listen 127.0.0.1:7000
     """
     from noisebank.federated.relay.host import Host
+    from noisebank.federated.relay.report import make_round_report
+
+    plans: list[RelayPlan] = []
+    print_promises = _make_printer("Promised to the member that is worst off")
+
+    def show(plan: RelayPlan, guarantees: list[Guarantee]) -> None:
+        plans.append(plan)
+        print_promises(plan, guarantees)
 
     server = Host(
         _load_key(key),
@@ -89,7 +99,7 @@ def host_round(
         allowed_addresses=frozenset(who.lower() for who in allowed),
         wait_seconds=wait,
         tap=_make_tap(record),
-        show=_make_printer("Promised to the member that is worst off"),
+        show=show,
         say=_print_note,
     )
     _print_note(f"listening on {server.endpoint} as {server.address}")
@@ -97,6 +107,8 @@ def host_round(
     mean = None if outcome.mean is None else [float(number) for number in outcome.mean]
     if out is not None and mean is not None:
         out.write_text(json.dumps(mean) + "\n")
+    if report is not None and plans:
+        report.write_bytes(make_round_report(report.stem, plans, outcome).to_bytes())
     plain = {
         "done": outcome.done,
         "reason": outcome.reason,

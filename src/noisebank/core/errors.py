@@ -172,12 +172,12 @@ class BudgetExhausted(Refused):
 
     kind = "BudgetExhausted"
 
-    def __init__(self, cost: Precision, left: Precision, budget: Precision) -> None:
+    def __init__(self, cost: Precision, left: Precision, budget: Precision, unit: str = "precision") -> None:
         from noisebank.core.wording import budget_share, describe_share, format_percent  # which builds on this module
 
         remains = format_percent(budget_share(left, budget))
         super().__init__(
-            f"this costs {describe_share(cost, budget)}; {remains} is left ({cost} and {left} precision). "
+            f"this costs {describe_share(cost, budget)}; {remains} is left ({cost} and {left} {unit}). "
             "Nothing was spent"
         )
         self.asked, self.left = cost, left

@@ -18,6 +18,7 @@ from noisebank.core.entropy import workload_rng
 from noisebank.core.records import Case
 from noisebank.core.result import Result
 from noisebank.core.units import ZERO_PRECISION, Precision
+from noisebank.core.wording import budget_share
 from noisebank.demo.survey import write_survey
 from noisebank.privacy.calibration import account_epsilon, classical_epsilon
 from noisebank.verifier.verification import Report, verify
@@ -37,6 +38,9 @@ class Demonstration:
     naive_curve: tuple[float, ...]
     bank_curve: tuple[float, ...]
     """Epsilon spent after each request, by the paper's formula."""
+    plain_shares: tuple[float, ...]
+    spent_shares: tuple[float, ...]
+    """Shares of the budget after each request: paid for one by one, and as it was."""
     epsilon_exact: float
     epsilon_naive_exact: float
     budget_epsilon: float
@@ -110,7 +114,8 @@ def run_demonstration(
     create_bank(folder / "bank")
     with Bank(folder / "bank") as bank:
         account = bank.open_account(policy)
-        answers, naive_curve, bank_curve, naive = _ask_requests(account, seed, progress)
+        answers, naive_amounts, spent_amounts = _ask_requests(account, seed, progress)
+        naive, budget = naive_amounts[-1], account.state.budget
         truths = {answer.sql: _compute_truth(account, answer.sql) for answer in answers}
         errors = [(answer.value - truths[answer.sql]) / answer.stddev for answer in answers]
         relative = [abs(answer.value - truths[answer.sql]) / abs(truths[answer.sql]) for answer in answers]
@@ -120,8 +125,10 @@ def run_demonstration(
         demo = Demonstration(
             folder=folder,
             answers=answers,
-            naive_curve=naive_curve,
-            bank_curve=bank_curve,
+            naive_curve=tuple(classical_epsilon(amount, delta) for amount in naive_amounts),
+            bank_curve=tuple(classical_epsilon(amount, delta) for amount in spent_amounts),
+            plain_shares=tuple(budget_share(amount, budget) for amount in naive_amounts),
+            spent_shares=tuple(budget_share(amount, budget) for amount in spent_amounts),
             epsilon_exact=float(account_epsilon(state.spent, delta)),
             epsilon_naive_exact=float(account_epsilon(naive, delta)),
             budget_epsilon=float(account.policy.epsilon),
@@ -142,14 +149,14 @@ def run_demonstration(
 
 def _ask_requests(
     account: Account, seed: int, progress: Progress
-) -> tuple[tuple[Result, ...], tuple[float, ...], tuple[float, ...], Precision]:
-    """Ask the requests; return answers, naive curve, bank curve and the naive cost.
+) -> tuple[tuple[Result, ...], list[Precision], list[Precision]]:
+    """Ask the requests; return the answers, and after each what it is one by one, and what is spent.
 
     The paper's set-up: queries uniform, epsilon ~ U[.1, 1.1], delta ~ U[1e-5, 1e-4], classical calibration.
     """
     random = workload_rng(seed + 1)
-    names, delta = list(account.policy.queries), account.policy.delta
-    answers, naive_curve, bank_curve, naive = [], [], [], ZERO_PRECISION
+    names = list(account.policy.queries)
+    answers, naive_amounts, spent_amounts, naive = [], [], [], ZERO_PRECISION
     for number in range(REQUEST_COUNT):
         answer = account.ask(
             random.choice(names),
@@ -160,10 +167,10 @@ def _ask_requests(
         )
         answers.append(answer)
         naive += answer.parts[0].target
-        naive_curve.append(classical_epsilon(naive, delta))
-        bank_curve.append(classical_epsilon(account.state.spent, delta))
+        naive_amounts.append(naive)
+        spent_amounts.append(account.state.spent)
         progress(number + 1, REQUEST_COUNT)
-    return tuple(answers), tuple(naive_curve), tuple(bank_curve), naive
+    return tuple(answers), naive_amounts, spent_amounts
 
 
 def _compute_truth(account: Account, sql: str) -> float:
@@ -173,32 +180,30 @@ def _compute_truth(account: Account, sql: str) -> float:
 
 
 def draw_chart(demo: Demonstration) -> None:
-    """Draw epsilon spent against number of requests, with and without reuse, as PNG and SVG."""
+    """Draw the share of the budget that is spent after each request, with and without reuse, as PNG and SVG."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 4.8), layout="constrained")
     axes = figure.subplots()
     requests = range(1, REQUEST_COUNT + 1)
-    axes.plot(requests, demo.naive_curve, color="#D55E00", linewidth=2)
-    axes.plot(requests, demo.bank_curve, color="#0072B2", linewidth=2)
-    axes.axhline(demo.budget_epsilon, color="#444444", linestyle="--", linewidth=1)
-    axes.text(2, demo.budget_epsilon + 0.12, f"budget: epsilon {demo.budget_epsilon:g}", color="#444444")
-    end = REQUEST_COUNT
-    axes.text(
-        end,
-        demo.naive_curve[-1] - 2.2,
-        f"every answer paid anew: {demo.naive_curve[-1]:.2f}",
-        color="#D55E00",
-        ha="right",
-    )
-    axes.text(end, demo.bank_curve[-1] + 0.25, f"noisebank: {demo.bank_curve[-1]:.2f}", color="#0072B2", ha="right")
-    axes.set_title(
-        f"Reusing answers saves {demo.epsilon_saving:.0%} of epsilon over {REQUEST_COUNT} requests", loc="left"
-    )
+    plain, spent = ([100 * share for share in shares] for shares in (demo.plain_shares, demo.spent_shares))
+    axes.fill_between(requests, spent, plain, color="#D55E00", alpha=0.08, linewidth=0)
+    axes.plot(requests, plain, color="#D55E00", linewidth=2)
+    axes.plot(requests, spent, color="#0072B2", linewidth=2)
+    axes.axhline(100, color="#444444", linestyle="--", linewidth=1)
+    axes.text(2, 101.5, f"budget: epsilon {demo.budget_epsilon:g}", color="#444444")
+    end, saved = REQUEST_COUNT, demo.plain_shares[-1] - demo.spent_shares[-1]
+    one_by_one = f"every answer paid anew: {plain[-1]:.0f}% (epsilon {demo.naive_curve[-1]:.2f})"
+    as_it_was = f"spent: {spent[-1]:.1f}% (epsilon {demo.bank_curve[-1]:.2f})"
+    left = end // 2  # above the curve, which rises
+    axes.text(left, plain[left] + 4, one_by_one, color="#D55E00", ha="right")
+    axes.text(end - 2, spent[-1] + 2.5, as_it_was, color="#0072B2", ha="right")
+    axes.text(end - 2, (plain[-1] + spent[-1]) / 2 - 8, f"saved so far: {saved:.0%} of the budget", ha="right")
+    axes.set_title(f"{REQUEST_COUNT} requests, answered for {spent[-1]:.1f}% of the budget", loc="left")
     axes.set_xlabel("requests answered (5 queries, noise levels at random)")
-    axes.set_ylabel("epsilon spent at delta = 1e-4")
+    axes.set_ylabel("percent of the budget")
     axes.set_xlim(0, REQUEST_COUNT + 1)
-    axes.set_ylim(0, max(demo.budget_epsilon, demo.naive_curve[-1]) * 1.12)
+    axes.set_ylim(0, max(100.0, plain[-1]) * 1.12)
     axes.spines[["top", "right"]].set_visible(False)
     for kind in ("png", "svg"):
         figure.savefig(demo.folder / f"spending.{kind}", dpi=150)

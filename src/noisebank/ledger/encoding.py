@@ -60,7 +60,7 @@ def explain_refusal(refusal: NoisebankError, group: Sequence[Claim], books: Book
     state = books.find_account(group[0].account)
     if refusal.reason == "ledger: budget exhausted" and state is not None:
         cost = sum(books.price_claims(group), ZERO_PRECISION)
-        return BudgetExhausted(cost, state.remaining_budget, state.budget)
+        return BudgetExhausted(cost, state.remaining_budget, state.budget, state.unit.name.lower())
     if refusal.reason == "ledger: price above limit":
         too_dear = (
             claim for claim, cost in zip(group, books.price_claims(group), strict=True) if cost > claim.max_cost

@@ -21,8 +21,8 @@ LOOK_RESOLUTION = 64
 """The first look knows each part to within this fraction of the largest value that the policy allows, at 95%."""
 MIN_GROWTH_BITS = 4
 """What follows a look is at least 2^4 times as precise."""
-SECOND_LOOK_BITS, SECOND_LOOK_GAP = 10, 6
-"""If a look calls for 2^10 times its precision or more, a second look of 2^6 times less comes between."""
+SECOND_LOOK_BITS, SECOND_LOOK_GAP = 9, 5
+"""If a look calls for 2^9 times its precision or more, a second look of 2^5 times less comes between."""
 MAX_LOOKS = 2
 MAX_TOTAL_BITS = 24
 """Of growth over the first look: the most that is ever tried."""
@@ -34,7 +34,7 @@ DEFAULT_SPEND = Fraction(1, 10)
 """The most of the budget that a request with looks may cost, unless it says so."""
 MAX_LOOK_SHARE_BITS = 12
 """A first look costs at most 2^-12 of the budget: then what follows it has room to grow."""
-SAFETY = 0.9
+SAFETY = 0.8
 """The predicted half width is at most this share of the target: predictions are noisy."""
 
 

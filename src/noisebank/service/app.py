@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
@@ -57,6 +57,7 @@ from noisebank.service.middleware import RequestMiddleware
 from noisebank.service.operations import Operations
 from noisebank.service.problem_reports import report_problem
 from noisebank.service.settings import Settings
+from noisebank.service.tour import TourStop
 from noisebank.service.web import add_pages
 from noisebank.service.web.rendering import problem_page, static_problem_page, wants_page
 
@@ -85,6 +86,7 @@ def make_app(
     log: RequestLog | None = None,
     entropy: Entropy | None = None,
     access: AccessControl | None = None,
+    tour: Sequence[TourStop] = (),
 ) -> FastAPI:
     """Return the application for an open bank. Its shutdown waits until every reservation is finished."""
     entropy, log, metrics = entropy or SystemEntropy(), log or RequestLog(), Metrics()
@@ -111,7 +113,7 @@ def make_app(
     state.access.view_limits = state.operations.get_view_limits
     state.workers, state.streams = WorkerPool(settings.threads, settings.queue), EventStreams(settings)
     state.answers = AnswerBatches(state.operations, state.access, metrics, settings)
-    state.learning = LearningMonitor(bank, settings)
+    state.learning, state.tour = LearningMonitor(bank, settings), tour
     for routes in (
         routes_public, routes_asking, routes_batches, routes_ledger, routes_learning, routes_owning, routes_sessions,
         routes_signing_in,

@@ -7,7 +7,7 @@ people, keys and sessions there are is kept by `auth`. `state_of` gives handlers
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from fastapi import Request
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from noisebank.service.logs import RequestLog
     from noisebank.service.metrics import Metrics
     from noisebank.service.operations import Operations
+    from noisebank.service.tour import TourStop
     from noisebank.service.web.anchors import AnchorReport
     from noisebank.service.web.fees import FeeCache
     from noisebank.service.web.recent_answers import RecentAnswers
@@ -51,6 +52,7 @@ class ServiceState(Protocol):
     answers: AnswerBatches
     streams: EventStreams
     learning: LearningMonitor
+    tour: Sequence[TourStop]
     spending_totals: SpendingCache
     verifications: Verifications
     recent_answers: RecentAnswers

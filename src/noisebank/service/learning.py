@@ -12,6 +12,7 @@ from noisebank.bank.bank import Bank
 from noisebank.ledger.rpc import ChainLedger
 from noisebank.service import fedsgd_tasks
 from noisebank.service.errors import ApiError
+from noisebank.service.relay_reports import RelayReports
 from noisebank.service.settings import Settings
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ class LearningMonitor:
 
     def __init__(self, bank: Bank, settings: Settings) -> None:
         self._bank, own = bank, bank.ledger.url if isinstance(bank.ledger, ChainLedger) else ""
+        self.relays = RelayReports(settings.learning_reports)
         self.crowd: CrowdTasks | None = None
         if settings.learning or own:
             from noisebank.service.blockfl_tasks import CrowdTasks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import cast
 
@@ -18,6 +18,7 @@ from noisebank.service.authenticator import ServiceState
 from noisebank.service.interpreter import tune_interpreter
 from noisebank.service.logs import RequestLog
 from noisebank.service.settings import Settings
+from noisebank.service.tour import TourStop
 
 SWITCH_SECONDS = 0.005
 """Seconds until a thread hands over the interpreter: one thread serves requests, others commit and read tables for it.
@@ -63,9 +64,15 @@ def make_config(app: FastAPI, shutdown_seconds: int) -> uvicorn.Config:
     )  # fmt: skip
 
 
-def serve(bank: Bank, settings: Settings, listener: socket.socket, on_ready: Callable[[], None] = lambda: None) -> None:
+def serve(
+    bank: Bank,
+    settings: Settings,
+    listener: socket.socket,
+    on_ready: Callable[[], None] = lambda: None,
+    tour: Sequence[TourStop] = (),
+) -> None:
     """Serve until SIGINT or SIGTERM; calls `on_ready` before the first request. Requests under way are finished."""
-    app = make_app(bank, settings, RequestLog(delay_seconds=LOG_DELAY_SECONDS))
+    app = make_app(bank, settings, RequestLog(delay_seconds=LOG_DELAY_SECONDS), tour=tour)
     state = cast(ServiceState, app.state)
     server = uvicorn.Server(make_config(app, int(settings.shutdown_seconds)))
 

@@ -63,6 +63,12 @@ class Settings:
     learning_test: str = define_setting(
         "", "Examples to measure every round's model on, as `learn status --test` takes them. Empty: none."
     )
+    learning_reports: str = define_setting(
+        "", "Folder of what `relay host --report` wrote: the page Learning shows who was promised what. Empty: none."
+    )
+    docs: str = define_setting(
+        "", "Address of the built documentation, ending in /; pages then link to it instead of naming its files."
+    )
     secure_cookies: bool = define_setting(False, "Cookies over TLS only. Set it wherever there is TLS.")
 
     @property
@@ -96,6 +102,8 @@ def read_settings(path: Path | None = None, environment: Mapping[str, str] | Non
         settings = replace(settings, **{name: _parse_value(name, value)})
     if settings.origin and urlsplit(settings.origin).scheme not in ("http", "https"):
         raise BadRequest("origin", settings.origin, "must be an address with http or https")
+    if settings.docs and urlsplit(settings.docs).scheme not in ("http", "https"):
+        raise BadRequest("docs", settings.docs, "must be an address with http or https")
     return settings
 
 

@@ -20,7 +20,7 @@ OPTIONAL = ("flower_server", "torch_network", "__main__")
 GIVEN: dict[str, Any] = {
     "mistakes": (Mistake(3, "columns.age", "has no bounds", "say bounds = [0, 120]"),), "origin": "people.toml",
     "clause": "HAVING", "advice": "filter afterwards", "parameter": "epsilon", "got": 7, "allowed": "must be small",
-    "cost": Precision(5), "left": Precision(4), "budget": Precision(9),
+    "cost": Precision(5), "unit": "epsilon", "left": Precision(4), "budget": Precision(9),
     "limit": Precision(3), "used": Precision(2), "most": 10, "drawn": 11,
     "key": "monday", "reason": "E7", "detail": "no key", "problem": "not-signed-in", "status": 401, "what": "broken",
     "block": 9, "name": "not-found", "retry_after": 2.5, "purpose": "this", "package": "duckdb", "extra": "bank",

@@ -49,8 +49,9 @@ def test_a_round_is_charged_once_and_gives_the_same_report(device: LocalAccount)
 
 def test_a_used_up_budget_refuses_and_nothing_is_drawn(device: LocalAccount) -> None:
     device.make_report("monday", RECORD, SCHEMA, "1.5")
-    with pytest.raises(BudgetExhausted):
+    with pytest.raises(BudgetExhausted, match=r"25% is left \(0.6 and 0.5 epsilon\)") as refused:
         device.make_report("tuesday", RECORD, SCHEMA, "0.6")
+    assert "precision" not in str(refused.value), "an account of pure epsilon has none"
     device.make_report("tuesday", RECORD, SCHEMA, "0.5")
     assert not device.state.remaining_budget
     with pytest.raises(BudgetExhausted):

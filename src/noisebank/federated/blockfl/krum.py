@@ -58,6 +58,20 @@ class Judgement:
         return sum(int(verdict) << (4 * index) for index, verdict in enumerate(self.verdicts))
 
 
+def describe_refusals(members: int, byzantine: int) -> str:
+    """Return what Multi-KRUM does to honest members, for whoever posts a task or reads its reputations.
+
+    Of R submissions it accepts R - f, also where nobody cheats. Empty if no cheats are expected.
+    """
+    if not byzantine:
+        return ""
+    share = f"{byzantine} of {members} submissions" + (f", {byzantine / members:.0%}," if members else "")
+    return (
+        f"Multi-KRUM refuses {share} in every round, also where everybody is honest: whoever is farthest from the "
+        "others gets no reward and loses reputation, by chance. With few members that is often."
+    )
+
+
 def squared_distance(first: Weights, second: Weights) -> int:
     """Return the squared Euclidean distance, exact, in squared steps of the fixed-point scale."""
     squares = (first - second) ** 2

@@ -23,6 +23,9 @@ from noisebank.service.web import (
     public as pages_public,
 )
 from noisebank.service.web import (
+    relay_rounds as pages_relay_rounds,
+)
+from noisebank.service.web import (
     sessions as pages_sessions,
 )
 from noisebank.service.web import (
@@ -51,7 +54,7 @@ def add_pages(app: FastAPI) -> None:
     )
     state.anchored = None
     for pages in (
-        pages_static, pages_signing_in, pages_sessions, pages_console, pages_statement, pages_ledger, pages_learning,
-        pages_public,
+        pages_static, pages_signing_in, pages_sessions, pages_console, pages_statement, pages_ledger,
+        pages_relay_rounds, pages_learning, pages_public,
     ):  # fmt: skip
         app.include_router(pages.router, include_in_schema=False)

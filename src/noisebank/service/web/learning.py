@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
+from noisebank.federated.blockfl.krum import describe_refusals
 from noisebank.federated.blockfl.verification import LIMITATIONS, VERIFIED_CLAIMS, TaskReport
 from noisebank.ledger.rpc import ChainLedger
 from noisebank.service.authenticator import EVERYBODY, ServiceState, state_of
@@ -33,7 +34,7 @@ async def show_tasks(request: Request, caller: AnyCaller) -> Response:
     return render_page(
         request, "learning.html", title="Learning", here="learning", tasks=listed["tasks"][:MAX_LISTED],
         more=max(0, len(listed["tasks"]) - MAX_LISTED), trouble=listed["trouble"], folder=state.settings.bank.name,
-        configured=state.learning.crowd is not None,
+        configured=state.learning.crowd is not None, relays=await state.workers.run(state.learning.relays.list_reports),
     )  # fmt: skip
 
 
@@ -112,12 +113,13 @@ async def _render_page(
     if crowd and is_htmx(request) and number is not None:
         return render_fragment(request, "learning_round.html", **facts)
     on_chain = isinstance(state.operations.bank.ledger, ChainLedger)
+    refusals = describe_refusals(facts["task"]["devices"], facts["task"]["byzantine"]) if crowd else ""
     return render_page(
         request, "learning_crowd.html" if crowd else "learning_sgd.html", title=facts["task"]["name"] or "A task",
         here="learning", report=report, trouble=state.learning.trouble, live=False, on_chain=on_chain,
         proves=VERIFIED_CLAIMS if crowd else CHAIN_PROVES if on_chain else JOURNAL_PROVES,
         cannot_see=LIMITATIONS if crowd else LEDGER_CANNOT_SEE, head=state.operations.get_head(),
-        mine=facts["task"]["id"], **facts,
+        mine=facts["task"]["id"], refusals=refusals, **facts,
     )  # fmt: skip
 
 

@@ -33,7 +33,10 @@ async def show_start(request: Request, caller: AnyCaller) -> Response:
             request, "first_run.html", title="An empty bank", here="start", folder=state.settings.bank.name
         )
     facts = await state.workers.run(lambda: [_account_facts(account) for account in accounts])
-    return render_page(request, "start.html", title="Data sets", here="start", facts=facts)
+    return render_page(
+        request, "start.html", title="Data sets", here="start", facts=facts, docs=state.settings.docs,
+        tour=state.tour,
+    )  # fmt: skip
 
 
 @router.get("/d/{dataset}")

@@ -161,23 +161,90 @@ def test_a_sound_task_is_charged_before_it_trains(tmp_path: Path, request: pytes
     assert wrong == [f"round 1: nothing pays for the model of {keys[3].address}"]
 
 
-def test_figures_of_digits(tmp_path: Path):
-    """A part of `reproduce crowd --quick`, which takes minutes: the settings that are compared, one seed each."""
+def test_some_of_the_recorded_trainings_again():
+    """A part of `reproduce crowd --quick`, one seed; and what three attackers can do."""
     from research.blockfl.attacks import attacks
-    from research.blockfl.chapter5 import REFERENCE, CrowdResult
-    from research.blockfl.charts import draw_charts
-    from research.blockfl.figures import QUICK, effort, figures, plan, run
+    from research.blockfl.chapter5 import CHANGES, REFERENCE, CrowdResult
+    from research.blockfl.experiments import DIGITS
+    from research.blockfl.training import train
 
-    scale = replace(QUICK, seeds=1, globals=2)
-    settings = [replace(setting, global_epochs=2) for setting in plan(scale)[:7] if setting.epsilon != 10.0]
-    trained = run(scale, settings, kept=tmp_path / "trained", processes=1)
-    assert run(scale, settings, kept=tmp_path / "trained", processes=1) == trained  # read, not made again
-    found = CrowdResult(scale, figures(scale, trained), effort(scale, trained), attacks())
-    rows = found.figures["5.3"]
-    for name in ("no noise", "ours, epsilon 2"):
+    made = {
+        name: train(DIGITS.shape, DIGITS.data(1), replace(DIGITS.base, **changes), 1)
+        for name, changes in CHANGES.items() if "10" not in name
+    }  # fmt: skip
+    rows = {name: {"clean": one.clean[1], "noisy": one.noisy[1]} for name, one in made.items()}
+    for name in ("ours, no noise", "ours, epsilon 2"):
         assert abs(rows[name]["clean"] - REFERENCE[name][0]) < 0.05
-    assert rows["ours, epsilon 2"]["clean"] > rows["batch norm, epsilon 2"]["clean"] + 0.1
-    assert not any(found.attacks["sign-flip"].selected) and not any(found.attacks["scaled"].selected)
-    assert any(found.attacks["identical"].selected)
-    charts = draw_charts(tmp_path / "charts", found)
-    assert len(charts) == 14 and all(path.stat().st_size > 1_000 for path in charts)
+    rows["ours, epsilon 10"] = dict(zip(("clean", "noisy"), REFERENCE["ours, epsilon 10"], strict=True))
+    found = CrowdResult(rows, 1, attacks(3)).checks()
+    assert all(passed for name, passed in found.items() if "within" not in name), found
+
+
+@pytest.mark.parametrize("norm", ["bounded", "batch"])
+@pytest.mark.parametrize("divided", [True, False])
+def test_the_lean_network_has_the_scores_and_gradients_of_torch(norm: str, divided: bool):
+    import torch
+
+    from noisebank.federated.blockfl.torch_network import TorchNetwork
+    from research.blockfl.lean_network import LeanNetwork
+
+    images = simulation_rng(3).random((9, 8, 8)).astype(np.float32)
+    images[:, :3, :3] = 0  # a blank corner: equal maxima
+    labels = simulation_rng(4).integers(0, 10, 9)
+    lean = LeanNetwork(SMALL_SHAPE, norm, 3.0, None, divided)
+    lean.initialize(simulation_rng(1))
+    first, second = SMALL_SHAPE.channels
+    network = TorchNetwork(SMALL_SHAPE, norm, 3.0, None, None)
+    if not divided:
+
+        class Multiplied(torch.nn.Module):
+            def forward(self, features):
+                return features * 3.0
+
+        network.layers.insert(0, Multiplied())
+
+    def arranged(parts: list[np.ndarray]) -> list[np.ndarray]:
+        """In torch's order: taps after channels, features by channel."""
+        layers = [part.T if part.ndim == 2 else part for part in parts[4:]]
+        layers[0] = layers[0].reshape(-1, 4, second).transpose(0, 2, 1).reshape(-1, 4 * second)
+        return [
+            parts[0].T.reshape(first, 1, 3, 3), parts[1],
+            parts[2].reshape(9, first, second).transpose(2, 1, 0).reshape(second, first, 3, 3), parts[3], *layers,
+        ]  # fmt: skip
+
+    with torch.no_grad():
+        for part, values in zip(network.parameters(), arranged(lean.weights), strict=True):
+            part.copy_(torch.as_tensor(np.ascontiguousarray(values)))
+    network.train()
+    scores = network(torch.as_tensor(images)[:, None], noise=False)
+    torch.nn.functional.cross_entropy(scores, torch.as_tensor(labels)).backward()
+    gradient = np.zeros_like(lean.flat)
+    lean.compute_gradients(lean.prepare(images), labels, None, gradient)
+    assert lean.compute_scores(lean.prepare(images), True, None) == pytest.approx(scores.detach().numpy(), abs=1e-5)
+    for part, found in zip(network.parameters(), arranged(lean.views(gradient)[0]), strict=True):
+        assert found == pytest.approx(part.grad.numpy(), abs=1e-5 * float(part.grad.abs().max() + 1e-3))
+
+
+def test_steps_are_those_of_torch():
+    import torch
+
+    from research.blockfl.lean_network import Descent
+
+    source = simulation_rng(5)
+    for optimiser, clip in (("momentum", 0.5), ("sgd", None), ("adam", 2.0)):
+        ours = source.normal(size=20).astype(np.float32)
+        theirs = torch.nn.Parameter(torch.as_tensor(ours.copy()))
+        steps = Descent(optimiser, 0.05, 0.9, clip, 20)
+        kinds = {"momentum": 0.9, "sgd": 0.0}
+        descent = (
+            torch.optim.Adam([theirs], lr=0.05) if optimiser == "adam"
+            else torch.optim.SGD([theirs], lr=0.05, momentum=kinds[optimiser])
+        )  # fmt: skip
+        for _ in range(5):
+            gradient = source.normal(size=20).astype(np.float32)
+            theirs.grad = torch.as_tensor(gradient.copy())
+            if clip is not None:
+                torch.nn.utils.clip_grad_norm_([theirs], clip)
+            descent.step()
+            steps.step(ours, gradient)
+        assert ours == pytest.approx(theirs.detach().numpy(), abs=2e-6)

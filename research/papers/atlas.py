@@ -1,0 +1,215 @@
+"""The atlas: `docs/papers/`, a page for each document with every part, every figure and every error of it.
+
+Texts are in `texts/*.toml`, numbers in the JSON of runs (`docs/results/papers.json`) and of `errata`: none is typed. In
+texts, `<p0-table2: naive precision>` stands for a number of that run.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from research.papers.exhibit import Found
+from research.papers.names import EXHIBITS
+from research.papers.provenance import Rule, find_rule
+
+TEXTS = Path(__file__).parent / "texts"
+DOCUMENTS = ("p0", "p1", "p2", "p3", "p4")
+STATES = ("same", "better", "different", "left out")
+MOST = 390
+"""Characters of a cell: tests/system/test_docs.py allows 400."""
+PARTS_INTRO = """\
+Each row is a part of the paper, what there is of it here, and a command that shows it. `python -m research parts --run`
+runs all of them (those with `noisebank` in the tutorial's folder, the others at the root of the repository).
+"""
+NUMBERS_INTRO = "Held numbers, where what they are held against comes from, and where the tolerance comes from:"
+
+
+class Part(NamedTuple):
+    """A part of a paper, and what became of it."""
+
+    kind: str
+    part: str
+    here: str
+    see: str
+    state: str
+    why: str
+
+
+class Document(NamedTuple):
+    """What the texts say of one document."""
+
+    name: str
+    title: str
+    authors: str
+    about: tuple[str, ...]
+    parts: tuple[Part, ...]
+    chapters: tuple[Found, ...] = ()
+    """Figures whose charts are on pages of their own: where, printed, why."""
+
+
+@lru_cache(maxsize=8)
+def read_document(name: str) -> Document:
+    """p0 to p4."""
+    raw = tomllib.loads((TEXTS / f"{name}.toml").read_text())
+    parts = tuple(Part(**row) for row in raw["parts"])
+    for part in parts:
+        if part.state not in STATES:
+            raise ValueError(f"{name}: {part.part}: {part.state} is none of {', '.join(STATES)}")
+    return Document(
+        raw["name"], raw["title"], raw["authors"], tuple(raw["about"]), parts, tuple(raw.get("figures", ()))
+    )
+
+
+def exhibits_of(name: str) -> tuple[str, ...]:
+    """Of one document."""
+    return tuple(one for one in EXHIBITS if one.startswith(f"{name}-"))
+
+
+def fill_numbers(text: str, found: Mapping[str, Found]) -> str:
+    """Puts the numbers of runs in the place of their names."""
+
+    def number(match: re.Match[str]) -> str:
+        rows = {row["name"]: row["ours"] for row in found[match[1]]["numbers"]}
+        return f"{rows[match[2]]:.4g}"
+
+    return re.sub(r"<([\w-]+): ([^>]+)>", number, text)
+
+
+def write_cell(text: str) -> str:
+    """One cell of a table."""
+    cell = " ".join(text.split()).replace("|", "\\|")
+    if len(cell) > MOST:
+        raise ValueError(f"a cell of {len(cell)} characters: {cell[:60]} ...")
+    return cell
+
+
+def parts_table(document: Document, found: Mapping[str, Found]) -> Iterator[str]:
+    """Grouped by kind, in the order of the texts."""
+    kinds = dict.fromkeys(part.kind for part in document.parts)
+    for kind in kinds:
+        yield f"\n### {kind[0].upper()}{kind[1:]}\n\n| of the paper | here, and shown by | verdict |\n|---|---|---|\n"
+        for part in document.parts:
+            if part.kind == kind:
+                here = write_cell(f"{part.here}<br>`{part.see}`")
+                verdict = write_cell(f"**{part.state}**" + (f": {fill_numbers(part.why, found)}" if part.why else ""))
+                yield f"| {write_cell(part.part)} | {here} | {verdict} |\n"
+
+
+def exhibit_section(name: str, one: Found) -> Iterator[str]:
+    """Chart, printed, here, why, command, time, numbers."""
+    yield f"\n### {one['title']}\n\n![{one['title']}](../images/papers/{name}.png)\n\n"
+    for words, key in (("Printed", "printed"), ("Here", "here"), ("Why they differ", "why")):
+        yield f"**{words}.** {one[key]}\n\n"
+    load = f", load {one['load']:g}" if one.get("load") is not None else ""
+    kind = " **A quick run.**" if one["quick"] else ""
+    yield f"`python -m research reproduce {name}`, {one['seconds']:.0f} s{load}.{kind}"
+    yield from numbers_table(name, one["numbers"])
+
+
+def numbers_table(name: str, numbers: list[Found]) -> Iterator[str]:
+    """By rule; those whose tolerance was chosen after looking one by one."""
+    if not numbers:
+        yield " No number to hold it against.\n"
+        return
+    within = sum(number["within"] for number in numbers)
+    yield f" {within} of {len(numbers)} numbers within.\n\n| numbers | held against | tolerance |\n|---|---|---|\n"
+    groups: dict[Rule, list[Found]] = {}
+    for number in numbers:
+        groups.setdefault(find_rule(name, number["name"]), []).append(number)
+    for rule, rows in groups.items():
+        if rule.after:
+            for row in rows:
+                shown = f"{row['name']}: {row['ours']:.4g}, expected {row['expected']:.4g} ± {row['spread']:.2g}"
+                late = f"**chosen after looking**: {rule.tolerance}; {rule.note}"
+                yield f"| {write_cell(shown)} | {_oracle(rule)} | {write_cell(late)} |\n"
+        else:
+            names = rows[0]["name"] if len(rows) == 1 else f"{len(rows)} numbers, from “{rows[0]['name']}” on"
+            yield f"| {write_cell(names)} | {_oracle(rule)} | {write_cell(rule.tolerance)} |\n"
+
+
+def _oracle(rule: Rule) -> str:
+    words = {"print": "the paper's print", "law": "a known law", "count": "counting"}
+    if rule.oracle in words:
+        return words[rule.oracle]
+    module, function = rule.oracle.split(".")
+    return f"`research/oracles/{module}.py`: `{function}`"
+
+
+def errata_table(rows: list[Found]) -> Iterator[str]:
+    """Where, printed, holds, and the smallest counterexample."""
+    yield "\n| where | printed | what holds | smallest counterexample |\n|---|---|---|---|\n"
+    for row in rows:
+        numbers = "; ".join(f"{name}: {_plain(value)}" for name, value in row["numbers"].items())
+        cells = (write_cell(text) for text in (row["where"], row["printed"], row["holds"], numbers))
+        yield f"| {' | '.join(cells)} |\n"
+
+
+def _plain(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def document_page(name: str, found: Mapping[str, Found], errata: Mapping[str, list[Found]]) -> str:
+    """The page of one document."""
+    document = read_document(name)
+    return "".join(_page_lines(name, document, found, errata[document.name]))
+
+
+def _page_lines(name: str, document: Document, found: Mapping[str, Found], errata: list[Found]) -> Iterator[str]:
+    yield f"# {document.name}: {document.title}\n\n{document.authors}\n\n## What it proposes\n\n"
+    yield "".join(f"{number}. {sentence}\n" for number, sentence in enumerate(document.about, 1))
+    yield f"\n## Every part\n\n{PARTS_INTRO}"
+    yield from parts_table(document, found)
+    yield f"\n## Figures and tables\n\n`python -m research papers {name} --quick` runs all of them.\n"
+    for one in exhibits_of(name):
+        yield from exhibit_section(one, found[one])
+    for row in document.chapters:
+        yield f"\n### {row['title']}\n\n"
+        yield "".join(f"![{row['title']}](../images/{image})\n\n" for image in row["images"])
+        for words, key in (("Printed", "printed"), ("Here", "here"), ("Why they differ", "why")):
+            yield f"**{words}.** {row[key]}\n\n"
+        yield f"`{row['see']}`\n"
+    yield (
+        "\n## Errata\n\nEach with the smallest counterexample, computed by `research/papers/errata.py` "
+        "([errata.json](../results/errata.json)).\n"
+    )
+    yield from errata_table(errata)
+
+
+def index_page(found: Mapping[str, Found], errata: Mapping[str, list[Found]]) -> str:
+    """The page above the five."""
+    rows = []
+    for name in DOCUMENTS:
+        document = read_document(name)
+        states = Counter(part.state for part in document.parts)
+        numbers = [number for one in exhibits_of(name) for number in found[one]["numbers"]]
+        late = sum(find_rule(one, n["name"]).after for one in exhibits_of(name) for n in found[one]["numbers"])
+        within = sum(number["within"] for number in numbers)
+        cells = " | ".join(str(states[state]) for state in STATES)
+        rows.append(
+            f"| [{document.name}]({name}.md) | {document.title} | {cells} | {len(exhibits_of(name))} | "
+            f"{within} of {len(numbers)} | {late} | {len(errata[document.name])} |"
+        )
+    return (TEXTS / "index.md").read_text().replace("ROWS", "\n".join(rows))
+
+
+def write_atlas(found: Mapping[str, Found], docs: Path) -> list[Path]:
+    """All pages, and the errata as JSON; returns the files written."""
+    from research.papers.errata import list_errata
+
+    errata = list_errata()
+    folder, results = docs / "papers", docs / "results"
+    for one in (folder, results):
+        one.mkdir(parents=True, exist_ok=True)
+    texts = {folder / "index.md": index_page(found, errata)}
+    texts |= {folder / f"{name}.md": document_page(name, found, errata) for name in DOCUMENTS}
+    texts[results / "errata.json"] = json.dumps(errata, indent=1, ensure_ascii=False) + "\n"
+    for path, text in texts.items():
+        path.write_text(text)
+    return list(texts)

@@ -1,0 +1,109 @@
+"""Recorded trainings of chapter 5: resumable, each once, and verdicts that can also be no."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from noisebank.core.entropy import simulation_rng
+from noisebank.federated.blockfl.device import Examples
+from noisebank.federated.blockfl.network import SMALL_SHAPE
+from research.blockfl import training
+from research.blockfl.claims import judge, judge_all, list_claims
+from research.blockfl.experiments import DIGITS, RESULTS, Job, Record, list_lacking, plan, read_records
+from research.blockfl.figures import Trainings, average
+from research.blockfl.training import LeanLearner, Setting, Trained, train
+from support.paths import ROOT
+
+TINY = Setting("bounded", 2.0, batch=8, local_epochs=2, members=3, images=16)
+
+
+def examples(seed: int) -> Examples:
+    source = simulation_rng(seed)
+    return Examples(source.random((60, 8, 8)).astype(np.float32), source.integers(0, 10, 60))
+
+
+def record(seed: int, clean: Sequence[float], **changed: object) -> Record:
+    setting = replace(DIGITS.base, global_epochs=len(clean), **changed)  # type: ignore[arg-type]
+    return Record("digits", Trained(setting, seed, tuple(clean), tuple(clean), 1.0, 4), "abc", "now")
+
+
+@pytest.mark.parametrize("norm", ["bounded", "batch"])
+def test_an_interrupted_training_comes_to_the_same_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, norm: str
+) -> None:  # fmt: skip
+    data, setting = (examples(1), examples(2)), replace(TINY, norm=norm)
+    whole = train(SMALL_SHAPE, data, setting, 7)
+    monkeypatch.setattr(training, "CHECKPOINT_SECONDS", 0.0)
+    honest, calls = LeanLearner.train_member, 0
+
+    def interrupted(learner: LeanLearner, own: object, stream: int) -> None:
+        nonlocal calls
+        calls += 1
+        if calls % 3 == 0:
+            raise KeyboardInterrupt
+        honest(learner, own, stream)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(LeanLearner, "train_member", interrupted)
+    for _ in range(20):
+        try:
+            again = train(SMALL_SHAPE, data, setting, 7, tmp_path / "half.npz")
+            break
+        except KeyboardInterrupt:
+            continue
+    assert (again.clean, again.noisy) == (whole.clean, whole.noisy) and calls > 6
+    assert not (tmp_path / "half.npz").exists()
+
+
+def test_a_longer_training_answers_for_a_shorter_one(tmp_path: Path) -> None:
+    path = tmp_path / "made.jsonl"
+    made = [record(0, [0.5, 0.6]), record(0, [0.5, 0.6, 0.7]), record(1, [0.4, 0.5])]
+    path.write_text("".join(one.line() + "\n" for one in made))
+    found = read_records(path)
+    assert sorted(len(one.trained.clean) for one in found) == [2, 3] and made[1] in found
+    jobs = [Job("digits", replace(DIGITS.base, global_epochs=count), seed) for seed in (0, 1) for count in (2, 3)]
+    assert list_lacking(jobs, found) == [jobs[3]]
+
+
+def test_the_plan_has_each_training_once_and_five_seeds_of_what_decides() -> None:
+    jobs = plan()
+    assert len({job.key() for job in jobs}) == len(jobs)
+    seeds = [job.seed for job in jobs if job.scale == "digits"]
+    assert set(seeds) == set(range(5)) and len(set(map(seeds.count, set(seeds)))) == 1
+    assert {job.scale for job in jobs} == {
+        "digits", "digits-printed", "digits-adam", "mnist", "mnist-printed", "mnist-whole"
+    }  # fmt: skip
+
+
+def test_verdicts_follow_the_numbers_and_not_the_wish() -> None:
+    claim = next(one for one in list_claims() if one.printed == "Two global epochs are better than one.")
+    spread = (0.0, 0.01, -0.01, 0.02, -0.02)
+
+    def verdict(gain: float, seeds: int = 5, noise: float = 1.0) -> str:
+        records = [
+            record(seed, [0.5, 0.5 + gain + noise * spread[seed]], epsilon=2.0) for seed in range(seeds)
+        ]  # fmt: skip
+        found = judge(claim, Trainings(DIGITS, records), "clean")
+        return found.word if found else "nothing"
+
+    assert verdict(0.1) == "holds" and verdict(-0.1) == "fails" and verdict(0.0) == "undecided"
+    assert verdict(0.01, noise=5.0) == "undecided" and verdict(0.1, seeds=1) == "one seed"
+    assert verdict(0.1, seeds=0) == "nothing"
+
+
+def test_errors_are_those_of_student() -> None:
+    mean = average([1.0, 2.0, 3.0, 4.0, 5.0])
+    assert mean and mean.value == 3 and mean.error == pytest.approx(2.776 * np.std([1, 2, 3, 4, 5], ddof=1) / 5**0.5)
+    assert average([]) is None
+
+
+def test_what_is_recorded_is_readable_and_of_known_settings() -> None:
+    records = read_records(ROOT / RESULTS)
+    known = {job.key() for job in plan()}
+    assert records and all(one.key in known and len(one.commit) >= 12 for one in records)
+    assert not [one for one in records if "changes" in one.commit]
+    assert judge_all(Trainings(DIGITS, records))
