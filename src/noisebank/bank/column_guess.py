@@ -99,9 +99,11 @@ def _guess_without_values(profile: ColumnProfile, has_rows: bool) -> ColumnGuess
 def _guess_date(profile: ColumnProfile) -> ColumnGuess:
     if profile.storage.startswith("TIMESTAMP"):
         return ColumnGuess(profile.name, Kind.TIMESTAMP)
-    if profile.storage == "DATE" or profile.iso_dates >= MIN_CLEAN_NUMBERS * profile.values:
+    if profile.storage == "DATE" or 0 < MIN_CLEAN_NUMBERS * profile.values <= profile.iso_dates:
         with_time = profile.timed_dates > MIN_NUMBERS * profile.values
         return ColumnGuess(profile.name, Kind.TIMESTAMP if with_time else Kind.DATE)
+    if profile.values and profile.distinct <= MAX_CATEGORY_SHARE * profile.values:
+        return ColumnGuess(profile.name, Kind.TEXT, notes=("dates in a form that is not read: these are texts",))
     return ColumnGuess(profile.name, Kind.TEXT, omitted=IS_DATE)
 
 
