@@ -38,12 +38,13 @@ class Trainings:
         self.scale = scale
         self._made = {record.key: record.trained for record in records if record.scale == scale.name}
         self.count = len(self._made)
+        self._seeds = sorted({made.seed for made in self._made.values()})
 
     def list_accuracies(self, kind: str, epoch: int, **changed: Any) -> dict[int, float]:
         """By seed, after this global epoch, for the base setting with these changes."""
         setting = replace(self.scale.base, **changed)
         found = {}
-        for seed in range(100):
+        for seed in self._seeds:
             trained = self._made.get(Job(self.scale.name, setting, seed).key())
             if trained is not None and len(trained.clean) >= epoch:
                 found[seed] = float(getattr(trained, kind)[epoch - 1])

@@ -17,6 +17,8 @@ from research.papers.p4_attackers import EXHIBIT as ATTACKERS
 NUMBERS = ("5.3", "5.4", "5.5", "5.6", "5.7", "5.8")
 SHADES = (SKY, BLUE, GREEN, BLACK)
 MARKS = ("o", "s", "^", "D")
+NOISELESS = 12.0
+"""Where figure 5.3 puts what has no noise."""
 Line = tuple[str, Sequence[tuple[float, str]], dict[str, Any]]
 """A label, x with the name of its point, and how it looks."""
 
@@ -104,7 +106,8 @@ def draw(number: str, found: Found) -> Any:
         if number in ("5.4", "5.5"):
             panel.set_xscale("log", base=2)
             panel.minorticks_off()
-        panel.set_xticks(sorted(ticks), [f"{tick:g}" for tick in sorted(ticks)])
+        names = {NOISELESS: "none"} if number == "5.3" else {}
+        panel.set_xticks(sorted(ticks), [names.get(tick, f"{tick:g}") for tick in sorted(ticks)])
     below(drawn, axes[0], 4)
     return drawn
 
@@ -117,7 +120,7 @@ def list_normalisation() -> list[Line]:
         for name, (colour, mark) in styles.items()
     ]
     return lines + [
-        (f"{name}, no noise", [(12.0, f"{name}, no noise")], {"color": colour, "marker": "*"})
+        (f"{name}, no noise", [(NOISELESS, f"{name}, no noise")], {"color": colour, "marker": "*"})
         for name, (colour, _) in styles.items()
     ]  # fmt: skip
 
@@ -142,7 +145,7 @@ def list_by_epoch(names: Sequence[str], epochs: int) -> list[Line]:
 
 
 LAYOUTS: dict[str, tuple[str, Callable[[], list[Line]]]] = {
-    "5.3": ("epsilon of one feature (star: no noise)", list_normalisation),
+    "5.3": ("epsilon of one feature (star: no noise at all)", list_normalisation),
     "5.4": ("batch size N", list_batches),
     "5.5": ("batch size N", list_batches),
     "5.6": ("global epoch", partial(list_by_epoch, [f"batch {n}" for n in BATCHES], 3)),
@@ -198,18 +201,21 @@ PRINTED = {
     "5.8": "With 20 or 30 local epochs four global ones are needed, with 40 two; after that accuracy drops.",
 }
 WHY = {
-    "5.3": "The reason printed is right: features under batch norm lie within about ±3 while both get noise of scale "
-    "2 sqrt(N - 1)/epsilon, so batch norm's have sqrt(N - 1)/3 times less signal.",
-    "5.4": "The printed reason (noise grows with N) is not right for its own normalisation: features are spread over "
-    "±sqrt(N - 1), so signal and noise grow alike, and their ratio is 2/epsilon whatever N is. What changes with N is "
-    "the number of steps in a local epoch: held equal, the order changes (triangles).",
-    "5.5": "A larger batch makes fewer steps in a local epoch; with equal steps (triangles) that goes away.",
-    "5.6": "The noise does not increase: each pass draws noise of the same scale. A later epoch starts from a better "
-    "model and is averaged again. Only if epsilon were divided among the global epochs would more of them hurt.",
-    "5.7": "As for figure 5.6; how far each curve has come by the second epoch depends on rate, optimiser and steps, "
-    "of which the thesis names the first only.",
+    "5.3": "The printed reason is right. Features under batch norm lie within about ±3, those of the thesis are spread "
+    "over ±sqrt(N - 1), and both get noise of scale 2 sqrt(N - 1)/epsilon. At epsilon 10 the difference is small.",
+    "5.4": "The printed reason (noise grows with N) is true of batch norm and not of the thesis' own normalisation: "
+    "there signal and noise grow alike, their ratio is 2/epsilon whatever N is. What changes with N is the number of "
+    "steps in a local epoch. With as many steps for each batch size (triangles) larger batches are better, not worse, "
+    "under its normalisation, and worse under batch norm only.",
+    "5.5": "A larger batch makes fewer steps in a local epoch. After one global epoch batch norm with a few large "
+    "batches has barely begun; on small batches it is about as good as the thesis' normalisation, not better.",
+    "5.6": "The noise does not increase: each pass draws noise of the same scale. A later global epoch starts from a "
+    "better model, whose members' noise was averaged away. Only if one epsilon were divided among the global epochs "
+    "would more of them add noise, and then two would be worse than one.",
+    "5.7": "As for figure 5.6: no curve falls after the second global epoch. The 90% depend on what the thesis leaves "
+    "open: whether test features are noisy, and the optimiser, of which only the rate is printed.",
     "5.8": "Local and global epochs both make steps; fewer of one need more of the other. A drop after two global "
-    "epochs is not seen.",
+    "epochs is not seen with any of them.",
 }
 EXHIBITS = {
     f"p4-figure{number.replace('.', '-')}": Exhibit(

@@ -114,7 +114,7 @@ def test_the_verbs_of_an_owner(server: Server) -> None:
             client.revoke_key("noor", made.id)
             with pytest.raises(errors.NotSignedIn):
                 other.me()
-        statement = client.account("people").statement(limit=5)
+        statement = client.account("people").statement(last=5)
         assert statement.spent <= statement.budget and len(statement.entries) <= 5
 
 

@@ -8,8 +8,10 @@ import re
 
 import pytest
 
-from research.benches.load_generator import Came, Crowd, Load, requests_of
+from noisebank import Precision, Receipt, Result
+from research.benches.load_generator import ANSWER_OF_BATCH, Came, Crowd, Load, requests_of
 from research.benches.service import Counterpart, bench_service, sustained
+from support.internals import ZERO_PRECISION, Case, Charge, ChargedQuestion, Row, make_estimate, result_to_bytes
 
 FRESH = '{"sql": "SELECT count(*) FROM readings WHERE site <= %d AND level <= %d", "sigma": "4000"}'
 
@@ -88,6 +90,24 @@ def test_the_search_finds_what_a_server_bears(closed: float) -> None:
     found = sustained(Bears(0, 0, (), ()), "reuse", 256, 5.0)
     assert found["kept_up"] and found["closed_loop_per_s"] == closed
     assert 850 <= found["sustained_per_s"] <= 1_000
+
+
+def test_a_server_that_answers_nothing_does_not_keep_up() -> None:
+    class Dead(Counterpart):
+        def load(self, mix: str, connections: int, seconds: float, rate: float = 0.0) -> Came:
+            return Came(asked=256, lost=256, seconds=1e-9)
+
+    found = sustained(Dead(0, 0, (), ()), "reuse", 256, 5.0)
+    assert not found["kept_up"] and not found["sustained_per_s"]
+
+
+def test_answers_of_a_batch_are_counted_once() -> None:
+    receipt = Receipt(b"a" * 32, b"i" * 32, {"value": [1, 2]}, b"s" * 32, 7, "0x" + "1" * 40, 3, b"d" * 32)
+    asked = ChargedQuestion("n", Case.REPEAT, ZERO_PRECISION, ZERO_PRECISION, receipt)
+    row = Row((), (make_estimate(1.0, 0.0, 2.0, 0.5),), ("n",))
+    charge = Charge(Case.REPEAT, ZERO_PRECISION, ZERO_PRECISION, Precision(10**18), 1e-6)
+    answer = result_to_bytes(Result("n", ("n",), (), ("n",), (row,), charge, (asked,)))
+    assert answer.count(b'"answer":{') == 1 and (b'{"outcomes":[{"answer":%b}]}' % answer).count(ANSWER_OF_BATCH) == 1
 
 
 @pytest.mark.slow

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
+from support.internals import weigh_question
 from support.results import single
 from support.service import COUNT, EASY, counter
 
@@ -44,6 +46,28 @@ def outcomes_of(response):
 def problem_of(row) -> str:
     assert row["answer"] is None
     return row["problem"]["type"].rpartition(":")[2]
+
+
+def test_a_batch_of_large_answers_is_bounded(tmp_path):
+    """What is left when the answers have so many bytes is not asked, and not charged."""
+    with counter(tmp_path, replace(EASY, batch=4, max_batch_answers=1_024)) as desk:
+        questions = [{"sql": older(age), "epsilon": "0.01"} for age in range(20, 30)]
+        response = ask_batch(desk, "maria", "large", questions)
+        outcomes = outcomes_of(response)
+        assert [row["answer"] is not None for row in outcomes] == [True] * 4 + [False] * 6
+        assert {problem_of(row) for row in outcomes[4:]} == {"too-large"} and outcomes[4]["problem"]["status"] == 413
+        assert desk.bank.account("people").state.measurements == 4
+        again = outcomes_of(ask_batch(desk, "maria", "rest", questions[4:8]))
+        assert all(row["answer"] for row in again)
+
+
+def test_grouped_questions_take_more_of_a_batch(tmp_path):
+    grouped = "SELECT town, COUNT(*) FROM people group by town"
+    assert weigh_question(grouped) == 16 and weigh_question(COUNT) == 1 and weigh_question("x" * 1_000) == 3
+    with counter(tmp_path, replace(EASY, batch=32)) as desk:
+        worker = desk.app.state.answers.find_worker("people")
+        asks = [SimpleNamespace(body=SimpleNamespace(sql=sql)) for sql in [grouped] * 5 + [COUNT] * 3]
+        assert [len(part) for part in worker.split_items(asks)] == [2, 2, 4]
 
 
 def test_each_question_has_its_own_outcome(desk):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from noisebank.account.completion import complete_reservations
     from noisebank.account.cube import CubeStrategy
     from noisebank.account.derived import derive_values, ratio_interval
-    from noisebank.account.first_looks import buy_first_look
+    from noisebank.account.first_looks import buy_look_if_affordable
     from noisebank.account.pipeline import BatchItem, answer_batch, hold_queries
     from noisebank.account.plain import PlainStrategy
     from noisebank.account.recovery import RecoveryCounts, recover_account
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from noisebank.client.facts import Facts
     from noisebank.client.sync_client import Client, RemoteAccount
     from noisebank.core.caches import ALL_CACHES, BoundedCache
-    from noisebank.core.charges import Inference
+    from noisebank.core.charges import Charge, ChargedQuestion, Inference
     from noisebank.core.digests import digest_answer, keccak, to_canonical_json
     from noisebank.core.durability import GroupCommit, PendingItem, end_process, open_database
     from noisebank.core.entropy import (
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
         VaultUnreachable,
         ViewExhausted,
     )
-    from noisebank.core.estimates import Row, standard_deviation
+    from noisebank.core.estimates import Row, make_estimate, standard_deviation
     from noisebank.core.problems import BANK_PROBLEMS, ERROR_FIELDS
     from noisebank.core.records import WHOLE_WEIGHT, BridgePoint, Case, CellRun
     from noisebank.core.spend import Spend, typed_spend
@@ -210,18 +210,16 @@ if TYPE_CHECKING:
     from noisebank.ledger.replay import Replay
     from noisebank.ledger.rpc import ChainLedger, deploy_contract
     from noisebank.ledger.signing import Key, Transaction
-    from noisebank.planning.haar import pad_cells, padded_size
     from noisebank.planning.inference import (
         CubePosterior,
         CubeStatistic,
-        FirstLookRule,
-        FirstLookTiming,
         InferencePlan,
         QueryMeasurement,
     )
     from noisebank.planning.linear import LinearQuery, query_from_weights, range_query
+    from noisebank.planning.looked import LookPosterior, MeasuredLook
+    from noisebank.planning.losses import CellLosses, PairLosses, Spending, loss_of_runs
     from noisebank.planning.posterior import LinearEstimate
-    from noisebank.planning.prefix import Axis, TreeEstimate, TreeMeasurement
     from noisebank.planning.pricing import (
         AccuracyTarget,
         PrecisionTarget,
@@ -231,7 +229,10 @@ if TYPE_CHECKING:
     )
     from noisebank.planning.relative import RelativeTarget
     from noisebank.planning.reuse import bridge_law
-    from noisebank.planning.serving import CubeQuery, cube_statistic, find_cube_query, make_first_look
+    from noisebank.planning.serving import CubeQuery, cube_statistic, find_cube_query, make_look, parse_look
+    from noisebank.planning.strategies.axes import Axis
+    from noisebank.planning.strategies.completion import Look, find_missing
+    from noisebank.planning.strategies.kronecker import find_strategy
     from noisebank.policy.file import parse_policy
     from noisebank.policy.model import Column, EngineKind, Kind, Neighbours, Source, Table
     from noisebank.policy.schema import COLUMN_KEYS, TOP_KEYS
@@ -245,6 +246,7 @@ if TYPE_CHECKING:
     from noisebank.queries.query import Function, Query, Question
     from noisebank.queries.sensitivity import l2_sensitivity, row_range, saturation_limit
     from noisebank.queries.sql import parse_question
+    from noisebank.service.answering import weigh_question
     from noisebank.service.app import make_app
     from noisebank.service.auth import MAX_SESSIONS, AccessControl
     from noisebank.service.authenticator import SESSION_COOKIE
@@ -256,6 +258,7 @@ if TYPE_CHECKING:
     from noisebank.service.operations import Operations, signed_accuracy
     from noisebank.service.roles import Scope
     from noisebank.service.schemas import WishIn
+    from noisebank.service.serializers import result_to_bytes
     from noisebank.service.server import KEEP_ALIVE_SECONDS, make_config, open_listener
     from noisebank.service.settings import Settings, list_settings
     from noisebank.service.tour import TourStop

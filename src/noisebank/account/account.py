@@ -5,7 +5,7 @@ Parsing and the results of a SELECT are here; the path itself takes parsed quest
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -33,6 +33,7 @@ from noisebank.account.selects import (
     parse_answer_id,
     parse_max_cost,
 )
+from noisebank.account.statement import cut_statement, list_history, make_statement
 from noisebank.account.targets import target_select
 from noisebank.core.asks import OWNER, AccuracyOptions, Ask, collect_accuracy
 from noisebank.core.caches import cache_results
@@ -41,7 +42,9 @@ from noisebank.core.entropy import Entropy
 from noisebank.core.errors import BadRequest, NoisebankError, NotFound, OutcomeUnknown
 from noisebank.core.estimates import Verdict
 from noisebank.core.quote import Quote
+from noisebank.core.receipts import Receipt
 from noisebank.core.result import Result
+from noisebank.core.statement import HistoryEntry, Statement
 from noisebank.core.units import ZERO_PRECISION, Exact, Precision
 from noisebank.core.wording import budget_share
 from noisebank.engines.engine import Engine
@@ -58,6 +61,8 @@ from noisebank.queries.query import Question
 from noisebank.queries.selects import parse_select_list
 from noisebank.vault.secrets import AccountSecrets
 from noisebank.vault.vault import Vault
+from noisebank.verifier.report import Report
+from noisebank.verifier.verification import verify
 
 Outcome = Result | NoisebankError
 """Of one question of `ask_many`: its result, or the error that `ask` would have raised."""
@@ -362,6 +367,18 @@ class Account:
         confidence = float(check_confidence(options.get("confidence")))
         select = ParsedSelect(listed, (targeted,), ((0,),), confidence, confidence)
         return self._derive_results(request.body["sql"], select, [answer])
+
+    def statement(self, last: int | None = None) -> Statement:
+        """Returns balance, promise and entries, oldest first; with `last`, only so many of the newest ones."""
+        return cut_statement(make_statement(self), last)
+
+    def history(self, analyst: str = OWNER) -> Iterator[HistoryEntry]:
+        """Yields an analyst's answers, newest first: `recall` returns them again."""
+        return list_history(self, analyst)
+
+    def verify(self, *, head: str | None = None, receipts: Sequence[Receipt | dict[str, Any]] = ()) -> Report:
+        """Recomputes the books of this bank, and compares them with a pinned head and with receipts."""
+        return verify(self.ledger.export_journal(), head=head, receipts=receipts)
 
     def _judge_answer(self, answer: Answer, question: Question, accuracy: AccuracyTarget) -> Verdict | None:
         """Returns the verdict if the request was relative. The next price is looked up whatever the verdict is."""

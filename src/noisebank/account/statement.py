@@ -1,18 +1,18 @@
-"""Statements (an account's balance and history), and openings, with which others can recompute every charge."""
+"""Makes statements (balance and every entry), histories of one analyst, and openings, to recompute charges with."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from noisebank.account.account import Account
 from noisebank.account.savings import Savings, is_look, plain_price
 from noisebank.core.records import Case
-from noisebank.core.units import Precision
+from noisebank.core.statement import HistoryEntry, Statement, StatementEntry
 from noisebank.ledger.books import Books
-from noisebank.ledger.protocol import AccountState
-from noisebank.planning.serving import parse_first_look
+from noisebank.ledger.protocol import AccountState, Reservation
+from noisebank.planning.serving import parse_look
 from noisebank.policy.model import Policy
 from noisebank.queries.sql import parse_question
 from noisebank.vault.secrets import AccountSecrets
@@ -20,56 +20,12 @@ from noisebank.vault.vault import Vault
 from noisebank.verifier.bundle import OPENINGS_FORMAT
 from noisebank.verifier.openings import opening_entry
 
+if TYPE_CHECKING:
+    from noisebank.account.account import Account
 
-@dataclass(frozen=True, slots=True)
-class StatementEntry:
-    """One line of the history."""
-
-    id: str
-    time: int
-    analyst: str
-    sql: str
-    case: Case
-    cost: Precision
-    spent: Precision
-    published: bool
-    plain: Precision
-    """What this answer alone would have cost without reuse; nothing for a look at a cube, which answers nobody."""
-    look: bool
-    """Whether it is a look at a cube: an investment."""
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """An account's balance, its promise, and every entry behind them."""
-
-    name: str
-    account: str
-    budget: Precision
-    spent: Precision
-    left: Precision
-    naive: Precision
-    """What the same answers would have cost one by one, without reuse and without cubes."""
-    saved: Precision
-    """How much less they have cost; looks at cubes apart."""
-    looks: Precision
-    """What looks at cubes have cost, a part of what is spent: an investment."""
-    returned: Precision
-    """What answers in these cubes have saved since they were looked at; a part of what is saved."""
-    share: float
-    """The share of the budget that is spent, from 0 to 1."""
-    epsilon: float
-    """Of all answers together, at every moment. What is spent so far has no valid epsilon of its own."""
-    delta: float
-    raised: bool
-    """Whether the budget was raised after answers were given: the promise is then an odometer's."""
-    lowered: bool
-    """Whether it was lowered after answers were given: the promise stays that of the larger budget."""
-    measurements: int
-    cases: dict[Case, int]
-    """Of answers."""
-    entries: tuple[StatementEntry, ...]
-    changes: tuple[str, ...]
+PAGE_ENTRIES = 500
+UNKNOWN = "(not in this vault)"
+"""Instead of a question that was asked before this vault was restored."""
 
 
 def make_statement(account: Account) -> Statement:
@@ -84,8 +40,8 @@ def make_statement(account: Account) -> Statement:
             StatementEntry(
                 id=reservation.id.hex(),
                 time=reservation.time,
-                analyst=request.analyst if request else "(not in this vault)",
-                sql=request.body["sql"] if request else "(not in this vault)",
+                analyst=request.analyst if request else UNKNOWN,
+                sql=request.body["sql"] if request else UNKNOWN,
                 case=reservation.case,
                 cost=reservation.cost,
                 spent=reservation.spent_after,
@@ -119,6 +75,38 @@ def make_statement(account: Account) -> Statement:
     )
 
 
+def cut_statement(statement: Statement, last: int | None) -> Statement:
+    """Returns a statement with its newest `last` entries only; all if not said."""
+    entries = statement.entries
+    return statement if last is None else replace(statement, entries=entries[max(0, len(entries) - last) :])
+
+
+def list_history(account: Account, analyst: str) -> Iterator[HistoryEntry]:
+    """Yields an analyst's answers, newest first."""
+    digest, books = account.analyst(analyst), account.ledger.books
+    stop = books.count_reservations(account.id)
+    while stop > 0:
+        start = max(0, stop - PAGE_ENTRIES)
+        for reservation in reversed(books.page_reservations(account.id, start, stop)):
+            if reservation.analyst == digest:
+                yield make_history_entry(account, reservation)
+        stop = start
+
+
+def make_history_entry(account: Account, reservation: Reservation) -> HistoryEntry:
+    """Returns one line of an analyst's history."""
+    request = account.vault.find_request(reservation.id)
+    return HistoryEntry(
+        id=reservation.id.hex(),
+        time=reservation.time,
+        sql=request.body.get("sql", "") if request else UNKNOWN,
+        case=reservation.case,
+        target=reservation.target,
+        cost=reservation.cost,
+        published=reservation.is_finished,
+    )
+
+
 def make_openings(account: Account, with_answers: bool = True) -> dict[str, Any]:
     """Returns policy, questions and salts: with them anybody can recompute every charge from the policy.
 
@@ -143,9 +131,7 @@ def collect_openings(
             continue
         look, sql = request.body.get("look"), request.body["sql"]
         question = (
-            parse_question(policy.queries.get(sql.strip(), sql), policy)
-            if look is None
-            else parse_first_look(look, policy)
+            parse_question(policy.queries.get(sql.strip(), sql), policy) if look is None else parse_look(look, policy)
         )
         entry = opening_entry(sql, request.body["asked"], secrets.query_salt(question.query))
         if look is not None:

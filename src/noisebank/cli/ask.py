@@ -21,7 +21,9 @@ from noisebank.cli.options import (
     open_bank_parts,
     open_recovered_bank,
 )
-from noisebank.core.errors import NoisebankError
+from noisebank.cli.question_file import ask_questions, make_keys, read_questions
+from noisebank.core.asks import collect_accuracy
+from noisebank.core.errors import BadRequest, NoisebankError
 
 if TYPE_CHECKING:
     from noisebank.bank.folder import BankParts
@@ -29,9 +31,17 @@ if TYPE_CHECKING:
 
 
 @click.command("ask")
-@click.argument("question")
+@click.argument("question", required=False)
 @accuracy_options
-@click.option("--max-cost", metavar="P", help="The most precision that may be spent on it.")
+@click.option(
+    "--file",
+    "file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Instead of one question: those of a file, one per line or SQL separated by semicolons; - for standard input.",
+)
+@click.option("--atomic", is_flag=True, help="With --file: charge all of up to 16 questions together, or none.")
+@click.option("--max-cost", metavar="P", help="The most precision that may be spent on it; with --file, on each.")
 @click.option("--key", help="Idempotency key: asking again with it gives the same answer and charges once.")
 @click.option("--receipt", type=click.Path(path_type=Path), help="Write the receipt to this file.")
 @click.option("--analyst", default="owner", show_default=True, help="On whose behalf; see `noisebank analyst`.")
@@ -40,22 +50,39 @@ if TYPE_CHECKING:
 @json_option
 @handle_errors
 def ask_question(
-    question: str, max_cost: str | None, key: str | None, receipt: Path | None, analyst: str, folder: Path,
-    account: str | None, as_json: bool, **options: Any,
+    question: str | None, file: Path | None, atomic: bool, max_cost: str | None, key: str | None, receipt: Path | None,
+    analyst: str, folder: Path, account: str | None, as_json: bool, **options: Any,
 ) -> None:  # fmt: skip
     """Answer a question, with noise, and charge what is new in it.
 
     QUESTION is SQL or the name of one of the policy's queries. Say how good the answer shall be in
-    one way: --epsilon and --delta, --within, --relative, or --sigma.
+    one way: --epsilon and --delta, --within, --relative, or --sigma. The questions of a --file have an
+    outcome each: one that fails does not affect the others, and the command then ends with 1.
 
     Example:  noisebank ask "SELECT COUNT(*) FROM survey WHERE age > 60" --within 25
     """
-    from noisebank.cli.render import show_json, show_result
+    from noisebank.cli.render import show_json, show_outcomes, show_result
     from noisebank.core.entropy import SystemEntropy
+    from noisebank.core.result import Result
 
+    if (question is None) == (file is None):
+        raise BadRequest("question", question or "nothing", "ask one question, or those of a --file")
+    if atomic and file is None:
+        raise BadRequest("atomic", question, "goes with --file: one question is charged at once anyway")
     # A key of our own makes an interrupted question one that can be asked again.
     key = SystemEntropy().token(16).hex() if key is None else key
-    with _report_interrupt(folder, analyst, key), open_recovered_bank(folder) as bank:
+    if question is None:
+        assert file is not None
+        questions, accuracy = read_questions(file), collect_accuracy(**options)
+        keys = make_keys(key, len(questions), atomic)
+        with _report_interrupt(folder, analyst, key, keys), open_recovered_bank(folder) as bank:
+            outcomes = ask_questions(bank, account, questions, accuracy, max_cost, analyst, key, atomic)
+        answers = [outcome for outcome in outcomes if isinstance(outcome, Result)]
+        if receipt is not None:
+            _write_receipts(receipt, [each for answer in answers for each in answer.receipts])
+        show_outcomes(questions, outcomes, as_json)
+        sys.exit(0 if len(answers) == len(questions) else 1)
+    with _report_interrupt(folder, analyst, key, [key]), open_recovered_bank(folder) as bank:
         selected = bank.find_account(question, account)
         result = selected.ask(question, max_cost=max_cost, key=key, analyst=analyst, **options)
         if receipt is not None:
@@ -71,8 +98,11 @@ def _write_receipts(path: Path, receipts: Sequence[Receipt]) -> None:
 
 
 @contextmanager
-def _report_interrupt(folder: Path, analyst: str, key: str) -> Iterator[None]:
-    """Ends the command at Ctrl-C, and says whether the question was charged and how to get its answer."""
+def _report_interrupt(folder: Path, analyst: str, key: str, keys: Sequence[str]) -> Iterator[None]:
+    """Ends the command at Ctrl-C, and says whether something was charged and how to get its answer.
+
+    `keys` are those of the questions, made from `key`.
+    """
     try:
         yield
     except KeyboardInterrupt:
@@ -80,7 +110,9 @@ def _report_interrupt(folder: Path, analyst: str, key: str) -> Iterator[None]:
         try:
             with open_bank_parts(folder) as parts:
                 reserved = any(
-                    _is_reserved(parts, state.account, analyst, key) for state in parts.ledger.books.list_accounts()
+                    _is_reserved(parts, state.account, analyst, each)
+                    for state in parts.ledger.books.list_accounts()
+                    for each in keys
                 )
         except (NoisebankError, KeyboardInterrupt):
             click.echo(f"interrupted; whether it was charged is not known: {again}, it is charged once", err=True)

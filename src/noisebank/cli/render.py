@@ -14,16 +14,17 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from noisebank.core.errors import Misuse, NoisebankError
 from noisebank.core.rendering import result_text
 from noisebank.core.units import Precision
 from noisebank.core.wording import budget_share, describe_promise, describe_savings, describe_share, format_percent
 
 if TYPE_CHECKING:
     from noisebank.account.quotes import QueryExplanation
-    from noisebank.account.statement import Statement, StatementEntry
     from noisebank.bank.budget_explanation import BudgetExplanation
     from noisebank.core.quote import Quote
     from noisebank.core.result import Result
+    from noisebank.core.statement import Statement, StatementEntry
     from noisebank.verifier.report import Report
 
 out = Console(highlight=False, soft_wrap=True)
@@ -98,6 +99,26 @@ def show_curve(points: Sequence[Quote], chosen: Quote) -> None:
             style=style,
         )
     out.print(table)
+
+
+def show_outcomes(questions: Sequence[str], outcomes: Sequence[Result | NoisebankError], as_json: bool) -> None:
+    """Prints the outcome of each question: its result, or why there is none."""
+    if as_json:
+        show_json({"outcomes": [_outcome_to_json(outcome) for outcome in outcomes]})
+        return
+    for number, (question, outcome) in enumerate(zip(questions, outcomes, strict=True), 1):
+        print_line(f"{number} of {len(questions)}", style="dim")
+        if isinstance(outcome, NoisebankError):
+            print_line(question, style="italic")
+            print_line(f"{'error' if isinstance(outcome, Misuse) else 'refused'}: {outcome}", style="red")
+        else:
+            show_result(outcome)
+
+
+def _outcome_to_json(outcome: Result | NoisebankError) -> dict[str, Any]:
+    if isinstance(outcome, NoisebankError):
+        return {"answer": None, "problem": {"error": outcome.kind, "message": str(outcome)}}
+    return {"answer": outcome.to_json(), "problem": None}
 
 
 def show_explanations(rows: Sequence[QueryExplanation], delta: float) -> None:

@@ -41,13 +41,12 @@ def show_statement(
     import json
 
     from noisebank.account.statement import make_openings
-    from noisebank.account.statement import make_statement as make_statement
     from noisebank.bank.bundle import write_bundle
     from noisebank.cli import render
 
     with open_recovered_bank(folder) as bank:
         selected = bank.account(account)
-        current = make_statement(selected)
+        current = selected.statement()
         if journal is not None:
             journal.write_text("\n".join(bank.export()) + "\n")
         if opened is not None:

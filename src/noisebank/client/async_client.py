@@ -7,7 +7,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx
 
@@ -21,8 +21,12 @@ from noisebank.core.errors import NoisebankError, NotSignedIn
 from noisebank.core.quote import Quote
 from noisebank.core.receipts import Receipt
 from noisebank.core.result import Result
+from noisebank.core.statement import HistoryEntry, Statement
 from noisebank.core.units import Exact
 from noisebank.ledger.signing import Key
+
+if TYPE_CHECKING:
+    from noisebank.verifier.report import Report
 
 Outcome = TypeVar("Outcome")
 PATIENCE, TIMEOUT, PAGE_SIZE = 60.0, 30.0, 100
@@ -297,14 +301,25 @@ class AsyncAccount:
         """Returns what is left in the account, and in your own view."""
         return await self._client._run_flow(verbs.get_facts("Balance", "datasets", self.name, "balance"))
 
-    async def statement(self, cursor: str | None = None, limit: int = PAGE_SIZE) -> Facts:
-        """Returns the account's balance and history, with the questions: for its owner and its curator."""
-        params = {"limit": str(limit)} | ({} if cursor is None else {"cursor": cursor})
-        return await self._client._run_flow(verbs.get_facts("Statement", "datasets", self.name, "statement", **params))
+    async def statement(self, last: int | None = None) -> Statement:
+        """Returns balance, promise and entries, oldest first; with `last`, only so many of the newest ones.
 
-    def history(self) -> AsyncIterator[Facts]:
-        """Yields your own answers, newest first."""
-        return self._read_pages("answers", "answers")
+        For the account's owner and its curator.
+        """
+        return await self._client._run_flow(verbs.get_statement(self.name, last))
+
+    async def history(self) -> AsyncIterator[HistoryEntry]:
+        """Yields your own answers, newest first: `recall` returns them again."""
+        async for row in self._read_pages("answers", "answers"):
+            yield HistoryEntry.from_json(row.raw)
+
+    async def verify(self, *, head: str | None = None, receipts: Sequence[Receipt | dict[str, Any]] = ()) -> Report:
+        """Recomputes the books of this bank from its journal, here: the service is not trusted.
+
+        Compares them with a pinned head and with receipts, if you hold some.
+        """
+        lines = [line async for line in self._client.journal()]
+        return await asyncio.to_thread(verbs.verify_journal, lines, head, receipts)
 
     def entries(self) -> AsyncIterator[Facts]:
         """Yields the public ledger's entries, newest first."""

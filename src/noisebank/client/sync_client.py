@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx
 
@@ -24,8 +24,12 @@ from noisebank.core.errors import NoisebankError, NotSignedIn
 from noisebank.core.quote import Quote
 from noisebank.core.receipts import Receipt
 from noisebank.core.result import Result
+from noisebank.core.statement import HistoryEntry, Statement
 from noisebank.core.units import Exact
 from noisebank.ledger.signing import Key
+
+if TYPE_CHECKING:
+    from noisebank.verifier.report import Report
 
 Outcome = TypeVar("Outcome")
 PATIENCE, TIMEOUT, PAGE_SIZE = 60.0, 30.0, 100
@@ -297,14 +301,25 @@ class RemoteAccount:
         """Returns what is left in the account, and in your own view."""
         return self._client._run_flow(verbs.get_facts("Balance", "datasets", self.name, "balance"))
 
-    def statement(self, cursor: str | None = None, limit: int = PAGE_SIZE) -> Facts:
-        """Returns the account's balance and history, with the questions: for its owner and its curator."""
-        params = {"limit": str(limit)} | ({} if cursor is None else {"cursor": cursor})
-        return self._client._run_flow(verbs.get_facts("Statement", "datasets", self.name, "statement", **params))
+    def statement(self, last: int | None = None) -> Statement:
+        """Returns balance, promise and entries, oldest first; with `last`, only so many of the newest ones.
 
-    def history(self) -> Iterator[Facts]:
-        """Yields your own answers, newest first."""
-        return self._read_pages("answers", "answers")
+        For the account's owner and its curator.
+        """
+        return self._client._run_flow(verbs.get_statement(self.name, last))
+
+    def history(self) -> Iterator[HistoryEntry]:
+        """Yields your own answers, newest first: `recall` returns them again."""
+        for row in self._read_pages("answers", "answers"):
+            yield HistoryEntry.from_json(row.raw)
+
+    def verify(self, *, head: str | None = None, receipts: Sequence[Receipt | dict[str, Any]] = ()) -> Report:
+        """Recomputes the books of this bank from its journal, here: the service is not trusted.
+
+        Compares them with a pinned head and with receipts, if you hold some.
+        """
+        lines = list(self._client.journal())
+        return verbs.verify_journal(lines, head, receipts)
 
     def entries(self) -> Iterator[Facts]:
         """Yields the public ledger's entries, newest first."""

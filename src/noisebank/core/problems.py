@@ -65,7 +65,7 @@ SERVICE_PROBLEMS = {
         Problem("method-not-allowed", 405, "Another method is needed"),
         Problem("bad-body", 422, "The request does not have the form that the API describes"),
         Problem("key-missing", 400, "What spends needs an Idempotency-Key"),
-        Problem("too-large", 413, "The body is too large"),
+        Problem("too-large", 413, "The body is too large, or the answers to a batch are"),
         Problem("wrong-media", 415, "The body must be JSON"),
         Problem("bad-signature", 401, "A wallet's signature that does not hold"),
         Problem("name-taken", 409, "Somebody has this name or wallet"),

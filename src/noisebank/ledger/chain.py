@@ -65,6 +65,10 @@ class Ledger(ABC):
     def head(self) -> Head:
         """Returns the newest final block."""
 
+    def export_journal(self) -> Iterator[str]:
+        """Returns the canonical journal, line by line; raises where the chain itself is the journal."""
+        raise BadBank("this bank's ledger is on a chain: verify it there, with --rpc and --contract")
+
     @abstractmethod
     def _send_reserves(self, groups: Sequence[Sequence[Claim]]) -> list[NoisebankError | None]:
         """Has the contract decide atomic groups, each by itself, in order; returns the refusal of each, if any."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from functools import cached_property
@@ -151,6 +152,8 @@ class AggregateRewriter:
             )
         if isinstance(bare, exp.Filter):
             return isinstance(strip_parens(bare.this), exp.Avg) or self.needs_derivation(bare.this)
+        if isinstance(bare, exp.WithinGroup):
+            return isinstance(bare.this, (*QUANTILES, exp.Mode))
         return isinstance(bare, (*STATISTICS, *QUANTILES, *EXTREMES, exp.Mode))
 
     def rewrite_aggregate(self, node: exp.Expr) -> Aggregate:
@@ -160,6 +163,8 @@ class AggregateRewriter:
             return Aggregate(Derivation.LINEAR, (self._make_question(bare.sql(dialect="duckdb")),))
         if isinstance(bare, exp.Filter):
             return self._with_filter(bare).rewrite_aggregate(bare.this)
+        if isinstance(bare, exp.WithinGroup):
+            return self.rewrite_aggregate(_write_plainly(bare))
         if isinstance(bare, exp.Avg):
             return self._rewrite_average(strip_parens(bare.this))
         if isinstance(bare, tuple(STATISTICS)):
@@ -261,6 +266,20 @@ class AggregateRewriter:
         if column is not None:
             return column.nullable
         return not self.conditions.is_never_unknown(argument)
+
+
+def _write_plainly(node: exp.WithinGroup) -> exp.Expr:
+    """Returns PERCENTILE_CONT(rank) WITHIN GROUP (ORDER BY x) as a quantile of x, MODE() likewise."""
+    name, terms = node.this.sql_name(), node.expression.expressions
+    if len(terms) != 1:
+        raise UnsupportedQuery(f"{name} ordered by several columns", f"write {name} WITHIN GROUP (ORDER BY column)")
+    column, descending = terms[0].this, bool(terms[0].args.get("desc"))
+    if isinstance(node.this, exp.Mode):
+        return exp.Mode(this=column)
+    rank = node.this.this
+    if descending and isinstance(rank, exp.Literal) and not rank.is_string:
+        rank = exp.Literal.number(str(1 - Decimal(rank.this)))
+    return exp.PercentileCont(this=column, expression=rank)
 
 
 def strip_parens(node: exp.Expr) -> exp.Expr:

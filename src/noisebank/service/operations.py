@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from noisebank.account.account import Account
-from noisebank.account.statement import make_statement
+from noisebank.account.statement import make_history_entry
 from noisebank.bank.bank import Bank
 from noisebank.core.asks import OWNER, Ask
 from noisebank.core.digests import keccak, to_canonical_json
@@ -198,37 +198,10 @@ class Operations:
     def get_statement(self, name: str, cursor: str | None, limit: int) -> dict[str, Any]:
         """Return balance, cases, and a page of entries with their questions, newest first."""
         account = self.find_account(name)
-        whole = make_statement(account)
+        whole = account.statement()
         start, stop, following = _page_bounds(cursor, limit, len(whole.entries))
-        entries = [
-            {
-                "id": entry.id, "time": entry.time, "analyst": entry.analyst, "sql": entry.sql, "case": entry.case.name,
-                "cost": entry.cost.to_decimal(), "spent": entry.spent.to_decimal(),
-                "published": entry.published, "plain": entry.plain.to_decimal(), "look": entry.look,
-            }
-            for entry in reversed(whole.entries[start:stop])
-        ]  # fmt: skip
-        return {
-            "name": whole.name,
-            "account": whole.account,
-            "budget": whole.budget.to_decimal(),
-            "spent": whole.spent.to_decimal(),
-            "left": whole.left.to_decimal(),
-            "naive": whole.naive.to_decimal(),
-            "saved": whole.saved.to_decimal(),
-            "looks": whole.looks.to_decimal(),
-            "returned": whole.returned.to_decimal(),
-            "share": whole.share,
-            "epsilon": whole.epsilon,
-            "delta": whole.delta,
-            "raised": whole.raised,
-            "lowered": whole.lowered,
-            "measurements": whole.measurements,
-            "cases": {case.name: count for case, count in whole.cases.items()},
-            "changes": list(whole.changes),
-            "entries": entries,
-            "next": following,
-        }
+        page = replace(whole, entries=whole.entries[start:stop][::-1])
+        return page.to_json() | {"next": following}
 
     def list_newest_entries(self, account: Account, limit: int) -> list[dict[str, Any]]:
         """Return the newest entries with their questions, newest first. Reads no others."""
@@ -287,17 +260,9 @@ class Operations:
     # -- parts ---------------------------------------------------------------------------------
 
     def _describe_entry(self, account: Account, id: bytes) -> dict[str, Any]:
-        entry, request = account.ledger.find_reservation(account.id, id), account.vault.find_request(id)
+        entry = account.ledger.find_reservation(account.id, id)
         assert entry is not None
-        return {
-            "id": id.hex(),
-            "time": entry.time,
-            "sql": request.body.get("sql", "") if request else "(not in this vault)",
-            "case": entry.case.name,
-            "wanted": entry.target.to_decimal(),
-            "cost": entry.cost.to_decimal(),
-            "published": entry.is_finished,
-        }
+        return make_history_entry(account, entry).to_json()
 
     def _check_agreement(self, account: Account, person: Person, body: AskIn, key: str, clock: RequestTime) -> Any:
         """Return the most that a request may cost: what it says itself, and what the wallet has signed."""

@@ -46,6 +46,9 @@ class Settings:
     )
     max_body: int = define_setting(65_536, "Bytes of a request's body.", 1_024, 16_777_216)
     max_batch_body: int = define_setting(1_048_576, "Bytes of the body of a batch of questions.", 1_024, 16_777_216)
+    max_batch_answers: int = define_setting(
+        33_554_432, "Bytes of the answers to a batch; what is left of it then is not asked.", 1_024, 1 << 30
+    )
     session_hours: float = define_setting(12.0, "How long a sign-in lasts.", 0.001, 8_760)
     nonce_seconds: float = define_setting(300.0, "How long a wallet has to sign in.", 0.1, 86_400)
     skew_seconds: float = define_setting(60.0, "How far a caller's clock may be off.", 0, 3_600)

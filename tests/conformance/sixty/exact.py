@@ -101,7 +101,9 @@ def find_order_difference(result: Result, exact: list[tuple[Any, ...]], is_key: 
     keys = [[comparable(value) for value, key in zip(values, is_key, strict=True) if key] for values in exact]
     order = [result.by.index(name) for name in result.columns if name in result.by]
     own = [[comparable(row.keys[index]) for index in order] for row in result.rows]
-    return "" if keys == own else f"rows are in the order {own[:4]} instead of {keys[:4]}"
+    numbers = [[value for value, key in zip(values, is_key, strict=True) if not key] for values in exact]
+    ties = all(numbers[place] == numbers[keys.index(key)] for place, key in enumerate(own) if key != keys[place])
+    return "" if ties else f"rows are in the order {own[:4]} instead of {keys[:4]}"
 
 
 def comparable(value: object) -> object:

@@ -172,5 +172,5 @@ def test_questions_of_one_cube_go_one_after_the_other(tmp_path: Path) -> None:
     first, inferred, again = account.ask_many([whole, part, whole])
     assert not isinstance(first, NoisebankError) and first.case is Case.FIRST
     assert not isinstance(inferred, NoisebankError) and inferred.case is Case.INFER
-    assert not isinstance(again, NoisebankError) and again.case is Case.INFER
+    assert not isinstance(again, NoisebankError) and again.case is Case.REPEAT
     assert account.state.spent == first.cost

@@ -4,12 +4,36 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from noisebank.core.records import CellRun
-from noisebank.planning.serving import COUNT_KEY, CubeQuery, GroupQuery
+from noisebank.planning.serving import COUNT_KEY, CubeQuery, GroupQuery, find_cube_query, make_first_look
+from noisebank.policy.file import parse_policy
+from noisebank.queries.query import Function
+from noisebank.queries.sql import parse_question
+
+CUBED = parse_policy(
+    """
+name = "t"
+source = "t.csv"
+neighbours = "replace-one"
+rows = 50
+cubes = [["town"]]
+[budget]
+epsilon = 1
+delta = 1e-6
+[columns.town]
+type = "text"
+keys = ["a", "b"]
+[columns.age]
+type = "integer"
+bounds = [0, 99]
+""",
+    Path(),
+)
 
 
 @dataclass(frozen=True)
@@ -18,7 +42,7 @@ class FixedCharges:
 
     runs: list[tuple[int, int, int]]
 
-    def cell_charges(self, factor: int) -> list[CellRun]:
+    def cell_charges(self) -> list[CellRun]:
         return [CellRun(*run) for run in self.runs]
 
 
@@ -42,3 +66,13 @@ def test_charges_of_all_groups_are_joined_where_they_are_alike(
     groups: list[Any], charges: list[tuple[int, int, int]]
 ) -> None:
     assert cube_query(groups).cell_charges() == tuple(CellRun(*run) for run in charges)
+
+
+@pytest.mark.parametrize(("select", "key"), [("COUNT(*)", COUNT_KEY), ("SUM(age)", (Function.SUM, "age"))])
+def test_a_query_over_cells_names_its_statistic(select: str, key: tuple[Function, str]) -> None:
+    question = parse_question(f"SELECT {select} FROM t WHERE town = 'b'", CUBED)
+    found = find_cube_query(question.query, CUBED)
+    assert found is not None and found.statistic_key == key
+    look = make_first_look(found.cube, key)
+    looked = find_cube_query(look, CUBED)
+    assert looked is not None and looked.statistic_key == key and looked.groups == ()

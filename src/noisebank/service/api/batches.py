@@ -16,6 +16,7 @@ from noisebank.service.api.answers import AskCaller, IdempotencyKey, QuoteCaller
 from noisebank.service.api.public import PROBLEM_RESPONSES
 from noisebank.service.authenticator import MAY_ASK, MAY_QUOTE, ServiceState, read_secret, run_for, state_of
 from noisebank.service.batch_schemas import AnswerBatchIn, AnswerBatchOut, QuoteBatchIn, QuoteBatchOut
+from noisebank.service.errors import ApiError
 from noisebank.service.limits import overload_error
 from noisebank.service.operations import RequestTime
 from noisebank.service.problem_reports import report_problem
@@ -42,9 +43,15 @@ async def post_answers(
 
     async def encode_parts() -> AsyncIterator[bytes]:
         """Answer part after part: nobody's batch holds others up for long, and no response is held as a whole."""
-        yield b'{"outcomes":[' + _encode_outcomes(state, request, outcomes)
+        piece = _encode_outcomes(state, request, outcomes)
+        size = len(piece)
+        yield b'{"outcomes":[' + piece
         for part in parts[1:]:
-            yield b"," + _encode_outcomes(state, request, await worker.run(part, is_admitted=True))
+            too_large = size > state.settings.max_batch_answers
+            rest = [_too_large_error(size)] * len(part) if too_large else await worker.run(part, is_admitted=True)
+            piece = _encode_outcomes(state, request, rest)
+            size += len(piece)
+            yield b"," + piece
         yield b"]}"
 
     if len(parts) == 1:
@@ -119,6 +126,12 @@ router.add_api_route(
     response_model=AnswerBatchOut,
     route_class_override=AnswersRoute,
 )
+
+
+def _too_large_error(size: int) -> ApiError:
+    """Return the error of the questions that are not asked any more."""
+    text = f"the answers to this batch have {size} bytes already: ask this question again, in another batch"
+    return ApiError("too-large", f"{text}; nothing was spent on it")
 
 
 def _encode_outcomes(state: ServiceState, request: Request, outcomes: Sequence[Outcome]) -> bytes:

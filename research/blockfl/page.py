@@ -1,0 +1,97 @@
+"""Writes figures 5.3 to 5.8 into docs/results/crowd.md, with JSON and charts:  python -m research.blockfl.page
+
+From the recorded trainings alone: no number on the page is typed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from research.papers.charts import save
+from research.papers.exhibit import Exhibit, Found, rounded
+from research.papers.names import CROWD
+from research.papers.p4_crowd import EXHIBITS, describe_verdict
+
+PAGE, DATA, IMAGES = Path("docs/results/crowd.md"), Path("docs/results/crowd.json"), Path("docs/images/crowd")
+BEGIN, END = "<!-- figures: written by research.blockfl.page -->\n", "<!-- end of figures -->\n"
+FIGURES = [name for name in CROWD if "figure" in name]
+
+
+def main() -> None:
+    """Runs the exhibits, which train nothing, and writes JSON, charts and page."""
+    found: dict[str, Found] = {}
+    for name in FIGURES:
+        shown = EXHIBITS[name]
+        found[name] = rounded(shown.run(True, lambda done, total: None), 5)
+        if found[name]["scales"]:
+            save(shown.draw(found[name]), IMAGES, name)
+            (IMAGES / f"{name}.svg").unlink(missing_ok=True)
+    DATA.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+    before, _, rest = PAGE.read_text().partition(BEGIN)
+    PAGE.write_text(before + BEGIN + "\n".join(write_part(found)) + "\n" + END + rest.partition(END)[2])
+
+
+def write_part(found: dict[str, Found]) -> Iterator[str]:
+    """The lines between the marks."""
+    scales: dict[str, Any] = {}
+    for one in found.values():
+        scales |= one["scales"]
+    yield "Scales, and how many trainings of each are recorded:"
+    yield ""
+    for name, scale in scales.items():
+        yield f"- `{name}`: {scale['title']}; {scale['setting']}. {scale['trainings']} trainings."
+    yield ""
+    yield "| figure | printed | " + " | ".join(f"`{name}`" for name in scales) + " |"
+    yield "|---|---|" + "---|" * len(scales)
+    for one in found.values():
+        yield from _list_claims(one, list(scales))
+    yield ""
+    yield (
+        "*holds*, *fails*, *undecided*: by 95% intervals of the differences that the sentence claims, seed by seed. "
+        "*one seed* decides nothing. A dash: not trained yet."
+    )
+    for name, one in found.items():
+        yield from _write_figure(name, EXHIBITS[name], one)
+
+
+def _list_claims(found: Found, scales: list[str]) -> Iterator[str]:
+    printed = list(dict.fromkeys(row["printed"] for scale in found["scales"].values() for row in scale["claims"]))
+    for sentence in printed:
+        cells = []
+        for name in scales:
+            rows = [row for row in found["scales"].get(name, {}).get("claims", []) if row["printed"] == sentence]
+            cells.append(describe_verdict(rows[0]) if rows else "–")
+        yield f"| {found['figure']} | {sentence} | {' | '.join(cells)} |"
+
+
+def _write_figure(name: str, shown: Exhibit, found: Found) -> Iterator[str]:
+    if not found["scales"]:
+        return
+    yield ""
+    yield f"### {shown.title}"
+    yield ""
+    yield f"**Printed.** {shown.printed}"
+    yield ""
+    yield f"**Why.** {shown.why}"
+    yield ""
+    yield f"![{shown.title}](../images/crowd/{name}.png)"
+    yield ""
+    for scale, part in found["scales"].items():
+        yield f"| `{scale}` | clean | noisy | seeds |"
+        yield "|---|---|---|---|"
+        for point, row in part["points"].items():
+            yield f"| {point} | {_number(row['clean'])} | {_number(row['noisy'])} | {row['clean']['seeds']} |"
+        yield ""
+    commits = ", ".join(f"`{commit}`" for commit in found["commits"])
+    yield f"`python -m research reproduce {name}`; trained on {commits}."
+
+
+def _number(row: Found) -> str:
+    return f"{row['mean']:.3f}" + ("" if row["error"] is None else f" ± {row['error']:.3f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""Reads and asks the questions of a file, for `noisebank ask --file`."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from noisebank.core.asks import AccuracyOptions, Ask
+from noisebank.core.errors import BadRequest, NoisebankError
+
+if TYPE_CHECKING:
+    from noisebank.account.account import Account
+    from noisebank.bank.bank import Bank
+    from noisebank.core.result import Result
+
+TOKENS = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|;|[^'\";-]+|.", re.DOTALL)
+"""Texts and names in quotes, comments, semicolons, and what is between them."""
+
+
+def read_questions(path: Path) -> list[str]:
+    """Returns the questions of a file, "-" for standard input."""
+    try:
+        text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadRequest("file", path, f"cannot be read: {error}") from None
+    questions = split_questions(text)
+    if not questions:
+        raise BadRequest("file", path, "holds no question: write one per line, or SQL with a semicolon after each")
+    return questions
+
+
+def split_questions(text: str) -> list[str]:
+    """Returns the questions of a text: between semicolons if it has any, else one per line. Comments are left out.
+
+    >>> split_questions("SELECT COUNT(*) FROM t -- all\\nover_60")
+    ['SELECT COUNT(*) FROM t', 'over_60']
+    >>> split_questions("SELECT COUNT(*)\\nFROM t WHERE a = 'x;y'; over_60;")
+    ["SELECT COUNT(*)\\nFROM t WHERE a = 'x;y'", 'over_60']
+    """
+    tokens = [token for token in TOKENS.findall(text) if not token.startswith("--")]
+    if ";" not in tokens:
+        return _list_nonempty("".join(tokens).splitlines())
+    return _list_nonempty("".join("\0" if token == ";" else token for token in tokens).split("\0"))
+
+
+def ask_questions(
+    bank: Bank, name: str | None, questions: Sequence[str], accuracy: AccuracyOptions, max_cost: str | None,
+    analyst: str, key: str, atomic: bool,
+) -> list[Result | NoisebankError]:  # fmt: skip
+    """Asks questions, each of the account that it names; returns one outcome each, in their order."""
+    keys = make_keys(key, len(questions), atomic)
+    asks = [
+        Ask(question, accuracy, max_cost, own_key, analyst) for question, own_key in zip(questions, keys, strict=True)
+    ]
+    outcomes: dict[int, Result | NoisebankError] = {}
+    batches: dict[str, tuple[Account, list[int]]] = {}
+    for index, question in enumerate(questions):
+        try:
+            account = bank.find_account(question, name)
+            batches.setdefault(account.name, (account, []))[1].append(index)
+        except NoisebankError as error:
+            outcomes[index] = error
+    errors = [outcome for outcome in outcomes.values() if isinstance(outcome, NoisebankError)]
+    if atomic and errors:
+        return [errors[0]] * len(questions)
+    if atomic and len(batches) > 1:
+        names = ", ".join(sorted(batches))
+        raise BadRequest("atomic", f"questions to {names}", "together they are asked of one account")
+    for account, indices in batches.values():
+        results = account.ask_many([asks[index] for index in indices], atomic=atomic)
+        outcomes |= zip(indices, results, strict=True)
+    return [outcomes[index] for index in range(len(questions))]
+
+
+def make_keys(key: str, count: int, atomic: bool) -> list[str]:
+    """Returns the idempotency key of each question: that of the file, with its number unless all are one request."""
+    return [key if atomic else f"{key} #{number}" for number in range(1, count + 1)]
+
+
+def _list_nonempty(parts: Sequence[str]) -> list[str]:
+    return [part.strip() for part in parts if part.strip()]

@@ -1,0 +1,124 @@
+"""An account says and does the same, whether it is asked in its own process or over HTTP: one bank, both doors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import noisebank
+from noisebank import Ask, Result
+from support.service import Counter, counter
+
+SMOKERS = "SELECT COUNT(*) FROM people WHERE smoker"
+GROUPED = "SELECT town, COUNT(*) AS n, AVG(income) FROM people GROUP BY town"
+SEVERAL = "SELECT COUNT(*), SUM(children) FROM people WHERE age < 50"
+NONSENSE = "SELECT COUNT(*) FROM strangers"
+ACCURACIES: list[Any] = [{"epsilon": "0.05", "delta": "1e-6"}, {"sigma": 60}]
+
+
+@pytest.fixture(scope="module")
+def bank(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Counter]:
+    with counter(tmp_path_factory.mktemp("same")) as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def local(bank: Counter) -> noisebank.Account:
+    return bank.bank.account("people")
+
+
+@pytest.fixture(scope="module")
+def remote(bank: Counter) -> Iterator[Any]:
+    with noisebank.connect(str(bank.client.base_url), bank.keys["owner"]) as client:
+        yield client.account("people")
+
+
+def describe(outcome: object) -> object:
+    """An outcome as it can be compared: errors by class and text."""
+    if isinstance(outcome, Exception):
+        return type(outcome).__name__, str(outcome)
+    assert isinstance(outcome, Result)
+    return json.loads(json.dumps(outcome.to_json())), outcome
+
+
+@pytest.mark.parametrize("local_first", [True, False], ids=["local first", "http first"])
+@pytest.mark.parametrize("sql", [SMOKERS, GROUPED])
+def test_the_same_answer_under_the_same_key(local: Any, remote: Any, sql: str, local_first: bool) -> None:
+    doors = [local, remote] if local_first else [remote, local]
+    first, second = (door.ask(sql, **ACCURACIES[0], key=f"{sql} {local_first}") for door in doors)
+    assert first == second and type(first) is type(second)
+    assert local.recall(first.parts[0].id) == remote.recall(first.parts[0].id)
+
+
+def test_the_same_prices(local: Any, remote: Any) -> None:
+    assert local.quote(SEVERAL, **ACCURACIES[0]) == remote.quote(SEVERAL, **ACCURACIES[0])
+    asks = [Ask(SMOKERS, ACCURACIES[1]), Ask(NONSENSE, ACCURACIES[1]), Ask(GROUPED, ACCURACIES[0])]
+    ours, theirs = local.quote_many(asks), remote.quote_many(asks)
+    assert ours[::2] == theirs[::2]
+    assert type(ours[1]) is type(theirs[1]) and str(ours[1]) == str(theirs[1])
+    assert local.quote_together(asks[::2]) == remote.quote_together(asks[::2])
+
+
+@pytest.mark.parametrize("atomic", [False, True])
+def test_the_same_outcomes_of_a_batch(local: Any, remote: Any, atomic: bool) -> None:
+    texts = [SEVERAL, "SELECT COUNT(*) FROM people WHERE age < 33", SEVERAL]
+    texts += [] if atomic else [NONSENSE]
+    keys = ["one"] * 3 if atomic else [f"many {number}" for number in range(4)]
+    asks = [Ask(sql, ACCURACIES[0], key=key) for sql, key in zip(texts, keys, strict=True)]
+    ours = local.ask_many(asks, atomic=atomic)
+    theirs = remote.ask_many(asks, atomic=atomic, **({"key": "one"} if atomic else {}))
+    assert list(map(describe, ours)) == list(map(describe, theirs))
+
+
+def test_the_same_errors(local: Any, remote: Any) -> None:
+    for sql, options in ((NONSENSE, ACCURACIES[0]), (SMOKERS, {"sigma": -1}), (SMOKERS, {"sigma": "0.001"})):
+        caught = []
+        for door in (local, remote):
+            with pytest.raises(noisebank.NoisebankError) as error:
+                door.ask(sql, **options)
+            caught.append((type(error.value), str(error.value)))
+        assert caught[0] == caught[1]
+
+
+def test_the_same_statement_and_history(local: Any, remote: Any) -> None:
+    for number in range(3):
+        local.ask(SMOKERS, **ACCURACIES[0], key=f"again {number}")
+    for last in (None, 0, 1, 2, 10_000):
+        assert local.statement(last) == remote.statement(last)
+    whole = local.statement()
+    assert [entry.case.name for entry in local.statement(2).entries] == ["REPEAT", "REPEAT"]
+    assert whole.entries[-2:] == local.statement(2).entries and whole.spent == local.state.spent
+    history = list(local.history())
+    assert history == list(remote.history()) and history[0].case.name == "REPEAT" and history[0].sql == SMOKERS
+    assert len(history) == len(whole.entries) and local.recall(history[0].id) == remote.recall(history[0].id)
+
+
+def test_a_history_has_ones_own_answers_only(bank: Counter, local: Any) -> None:
+    with noisebank.connect(str(bank.client.base_url), bank.keys["maria"]) as client:
+        account = client.account("people")
+        account.ask(SMOKERS, sigma=500)
+        assert list(account.history()) == list(local.history("maria")) and len(list(account.history())) == 1
+    assert not list(local.history("noor")) and local.statement(1).entries[0].analyst == "maria"
+
+
+def test_pages_of_a_statement_are_put_together(local: Any, remote: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("noisebank.client.verbs.PAGE_ENTRIES", 2)
+    for number in range(5):
+        local.ask(SMOKERS, sigma=900, key=f"page {number}")
+    for last in (None, 0, 1, 2, 3, 5):
+        assert local.statement(last) == remote.statement(last)
+
+
+def test_the_same_verdict(local: Any, remote: Any, tmp_path: Path) -> None:
+    held = local.ask(SMOKERS, sigma=300)
+    head = local.ledger.head().digest.hex()
+    ours, theirs = (door.verify(head=head, receipts=[held.receipt]) for door in (local, remote))
+    assert ours == theirs and ours.passed
+    forged = {**held.receipt.to_json(), "answer": {**held.receipt.answer, "value": [7, 0]}}
+    ours, theirs = (door.verify(receipts=[forged]) for door in (local, remote))
+    assert ours == theirs and not ours.passed
+    assert not local.verify(head="00" * 32).passed and not remote.verify(head="00" * 32).passed
