@@ -25,13 +25,6 @@ MAX_STEPS = 2**31
 is charged."""
 
 
-class FirstLookAt(Enum):
-    """When the first look at a cube is bought."""
-
-    PROFIT = "profit"
-    OPENING = "opening"
-
-
 class EngineKind(Enum):
     """The engine that reads a table."""
 
@@ -221,9 +214,9 @@ class Policy:
     cubes: tuple[tuple[str, ...], ...] = ()
     """Sets of columns with keys, bins or truth values, whose cells are tabulated at opening."""
     first_look: Fraction = Fraction(1, 4)
-    """The share of the budget that a first look at a cube may cost; 0 for no first look."""
-    first_look_at: FirstLookAt = FirstLookAt.PROFIT
-    """When counts get their first look: once it pays, or when the account opens, before any question."""
+    """Of policies that an earlier release has opened: what a look might cost, 0 for none. No file says it any more."""
+    first_look_at: str = "profit"
+    """Of the same policies: kept for their digest."""
     hide_questions: bool = False
     """Whether the public page hides what was asked."""
     expect: tuple[Expectation, ...] = ()
@@ -284,8 +277,8 @@ class Policy:
         if not self.cubes:
             return {}
         facts = {"cubes": [list(names) for names in self.cubes], "first_look": str(self.first_look)}
-        if self.first_look_at is not FirstLookAt.PROFIT:  # policies without it keep their digests
-            facts["first_look_at"] = self.first_look_at.value
+        if self.first_look_at != "profit":  # policies without it keep their digests
+            facts["first_look_at"] = self.first_look_at
         return facts
 
     @property
@@ -311,7 +304,7 @@ def policy_from_json(facts: Mapping[str, Any], source: Source) -> Policy:
         queries=MappingProxyType(dict(facts["queries"])),
         cubes=tuple(tuple(names) for names in facts.get("cubes", ())),
         first_look=Fraction(facts.get("first_look", "1/4")),
-        first_look_at=FirstLookAt(facts.get("first_look_at", "profit")),
+        first_look_at=facts.get("first_look_at", "profit"),
         hide_questions=facts.get("hide_questions", False),
         expect=tuple(parse_expectation(text) for text in facts.get("expect", ())),
     )

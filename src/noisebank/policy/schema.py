@@ -59,14 +59,6 @@ TOP_SETTINGS = (
         "subsets of keys), `ranges` and `prefixes` (of numbers with bins), examples as SQL, names of queries.",
     ),
     PolicySetting(
-        "first_look", "0.25",
-        "The share of the budget that a first look at a cube may cost; 0.25 by default, 0 for none.",
-    ),
-    PolicySetting(
-        "first_look_at", '"profit" or "opening"',
-        "When a first look is bought: once it pays (the default), or for every cube before any question.",
-    ),
-    PolicySetting(
         "hide_questions", "true or false",
         "Whether the public page leaves out what was asked; false by default. Named queries are public all the same.",
     ),
