@@ -106,6 +106,8 @@ class Kind(Enum):
     NUMBER = "number"
     TEXT = "text"
     BOOLEAN = "boolean"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +131,18 @@ class Column:
     nullable: bool = False
     complete: bool = False
     """Whether its keys are all that there is."""
+    zone: str = ""
+    """Of a timestamp: the time zone whose clock it shows."""
+
+    @property
+    def is_date(self) -> bool:
+        """Whether it holds dates, in days since 1970, or timestamps, in steps of the clock since 1970."""
+        return self.kind in (Kind.DATE, Kind.TIMESTAMP)
+
+    @property
+    def step_days(self) -> Fraction:
+        """Of a date or timestamp: how many days a step is."""
+        return Fraction(1) if self.kind is Kind.DATE else self.step / 86_400
 
     @property
     def is_numeric(self) -> bool:
@@ -174,6 +188,8 @@ class Column:
             facts["keys"] = list(self.keys)
         if self.bins:
             facts["bins"] = list(self.bins)
+        if self.kind is Kind.TIMESTAMP:
+            facts |= {"step": str(self.step), "zone": self.zone}
         if self.complete:  # policies without it keep their digests
             facts["complete"] = True
         return facts
@@ -306,4 +322,5 @@ def _column_from_json(name: str, facts: Mapping[str, Any]) -> Column:
         bins=tuple(facts.get("bins", ())),
         nullable=facts["nullable"],
         complete=facts.get("complete", False),
+        zone=facts.get("zone", ""),
     )
